@@ -2,6 +2,7 @@ package usage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,8 @@ import (
 type Usage struct {
 	// Kinds that have objects or could not be read, those with the most objects first.
 	Kinds []Kind
+	// Searched are the names of the CRDs of all kinds that were searched, sorted.
+	Searched []string
 }
 
 // Kind is the result for one kind.
@@ -22,6 +25,9 @@ type Kind struct {
 	// Examples are some of the objects, as namespace/name, with a remark if they are being deleted. It
 	// is empty if the objects must not be named.
 	Examples []string
+	// Clusters are some of the Clusters that the objects belong to, as namespace/name, sorted. Like the
+	// examples, they are of the first objects.
+	Clusters []string
 	// Problem is why the objects could not all be read, and what to do about it; empty if they were.
 	Problem string
 }
@@ -29,6 +35,7 @@ type Kind struct {
 // add counts an object.
 func (k *Kind) add(o *metav1.PartialObjectMetadata) {
 	k.Count++
+	k.addCluster(o)
 
 	if len(k.Examples) == maxExamples {
 		return
@@ -42,6 +49,21 @@ func (k *Kind) add(o *metav1.PartialObjectMetadata) {
 	k.Examples = append(k.Examples, example)
 }
 
+// addCluster adds the Cluster that an object belongs to, by the label that Cluster API requires.
+func (k *Kind) addCluster(o *metav1.PartialObjectMetadata) {
+	name := o.Labels[clusterNameLabel]
+	if k.Name == clusterCRD {
+		name = o.Name
+	}
+
+	cluster := o.Namespace + "/" + name
+
+	at, known := slices.BinarySearch(k.Clusters, cluster)
+	if name != "" && o.Namespace != "" && !known && len(k.Clusters) < maxClusters {
+		k.Clusters = slices.Insert(k.Clusters, at, cluster)
+	}
+}
+
 // String describes the objects that were found.
 func (k *Kind) String() string {
 	text := fmt.Sprintf("%d %s", k.Count, k.Name)
@@ -49,11 +71,31 @@ func (k *Kind) String() string {
 		text += fmt.Sprintf(" (e.g. %s)", strings.Join(k.Examples, ", "))
 	}
 
+	switch n := len(k.Clusters); {
+	case n == 0 || k.Name == clusterCRD: // the objects are the Clusters
+	case n == 1:
+		text += " of Cluster " + k.Clusters[0]
+	case n <= namedClusters:
+		text += " of Clusters " + strings.Join(k.Clusters, ", ")
+	default:
+		text += " of Clusters " + strings.Join(k.Clusters[:namedClusters], ", ") + " and others"
+	}
+
 	return text
 }
 
 // Unused reports whether it is certain that there are no objects.
 func (u *Usage) Unused() bool { return len(u.Kinds) == 0 }
+
+const (
+	// clusterNameLabel has the name of the Cluster, in the namespace of the object, that an object belongs to.
+	clusterNameLabel = "cluster.x-k8s.io/cluster-name"
+	// clusterCRD is the CRD of Clusters themselves.
+	clusterCRD = "clusters.cluster.x-k8s.io"
+	// maxClusters is how many Clusters a kind names, and namedClusters how many a message does.
+	maxClusters   = 20
+	namedClusters = 2
+)
 
 // maxKinds is how many kinds a message names. A provider may have dozens.
 const maxKinds = 5

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -22,6 +23,24 @@ func TestUsageMessage(t *testing.T) {
 		"several kinds": {
 			[]Kind{found("as.x", 10, "default/a", "default/b"), found("bs.x", 2, "c")},
 			"12 objects still exist: 10 as.x (e.g. default/a, default/b), 2 bs.x (e.g. c)",
+		},
+		"objects of one Cluster": {
+			[]Kind{{Name: "as.x", Count: 1, Examples: []string{"default/a"}, Clusters: []string{"default/one"}}},
+			"1 object still exists: 1 as.x (e.g. default/a) of Cluster default/one",
+		},
+		"objects of several Clusters": {
+			[]Kind{{Name: "as.x", Count: 2, Examples: []string{"default/a"}, Clusters: []string{"default/one", "default/two"}}},
+			"2 objects still exist: 2 as.x (e.g. default/a) of Clusters default/one, default/two",
+		},
+		"objects of many Clusters": {
+			[]Kind{{Name: "as.x", Count: 3, Clusters: []string{"a/1", "a/2", "a/3"}}},
+			"3 objects still exist: 3 as.x of Clusters a/1, a/2 and others",
+		},
+		"Clusters": {
+			[]Kind{{
+				Name: "clusters.cluster.x-k8s.io", Count: 1, Examples: []string{"default/one"}, Clusters: []string{"default/one"},
+			}},
+			"1 object still exists: 1 clusters.cluster.x-k8s.io (e.g. default/one)",
 		},
 		"unknown": {[]Kind{{Name: "as.x", Problem: "no answer"}}, "it is unknown whether there are as.x (no answer)"},
 		"both": {
@@ -67,4 +86,33 @@ func TestKindExamples(t *testing.T) {
 	k.add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "third"}})
 	g.Expect(k.Count).To(BeEquivalentTo(3))
 	g.Expect(k.Examples).To(Equal([]string{"global", "ns/going (being deleted, blocked by its finalizers x/y)"}))
+}
+
+func TestKindClusters(t *testing.T) {
+	g := NewWithT(t)
+	add := func(k *Kind, namespace, name, cluster string) {
+		k.add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Labels: map[string]string{"cluster.x-k8s.io/cluster-name": cluster},
+		}})
+	}
+
+	machines := &Kind{Name: "awsmachines.infrastructure.cluster.x-k8s.io"}
+	add(machines, "b", "x", "one")
+	add(machines, "a", "x", "two")
+	add(machines, "b", "y", "one")
+	add(machines, "a", "z", "")
+	add(machines, "", "global", "one") // Clusters have a namespace
+	g.Expect(machines.Clusters).To(Equal([]string{"a/two", "b/one"}))
+
+	clusters := &Kind{Name: "clusters.cluster.x-k8s.io"}
+	add(clusters, "default", "prod", "other")
+	g.Expect(clusters.Clusters).To(Equal([]string{"default/prod"}))
+
+	many := &Kind{}
+	for i := range 3 * maxClusters {
+		add(many, "default", "x", strings.Repeat("c", i+1))
+	}
+
+	g.Expect(many.Clusters).To(HaveLen(maxClusters))
+	g.Expect(many.Count).To(BeEquivalentTo(3 * maxClusters))
 }

@@ -71,11 +71,14 @@ func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 
 	own := ownObjects(q.Own)
 	kinds := make([]Kind, len(crds))
+	searched := make([]string, len(crds))
 
 	var group errgroup.Group
 	group.SetLimit(concurrency)
 
 	for i := range crds {
+		searched[i] = crds[i].Name
+
 		group.Go(func() error {
 			kinds[i] = f.find(ctx, &crds[i], q.Namespace, own)
 
@@ -92,7 +95,9 @@ func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 
-	return &Usage{Kinds: kinds}, nil
+	slices.Sort(searched)
+
+	return &Usage{Kinds: kinds, Searched: searched}, nil
 }
 
 // definitions returns the CRDs of the kinds that a query asks for.
@@ -137,7 +142,7 @@ func (f *Finder) find(
 	found, err := list(ctx, crd, f.Metadata.Resource(resource).Namespace(namespace), own)
 	if apierrors.IsForbidden(err) && f.Counter != nil {
 		found, err = list(ctx, crd, f.Counter.Resource(resource).Namespace(namespace), own)
-		found.Examples = nil
+		found.Examples, found.Clusters = nil, nil
 	}
 
 	if err != nil && !apierrors.IsNotFound(err) { // the kind no longer exists
