@@ -48,10 +48,15 @@ type Provider struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Upgrades are the newer versions that fit the contracts in use.
 	Upgrades []v1alpha2.AvailableUpgrade `json:"availableUpgrades,omitempty"`
+	// DependsOn are the labels of the providers in spec.dependsOn.
+	DependsOn []string `json:"dependsOn,omitempty"`
 	// Created is when the resource was created.
 	Created metav1.Time `json:"created,omitzero"`
 	// Remote is set if the provider is installed in another cluster, whose objects are not read.
 	Remote bool `json:"remote,omitempty"`
+	// Cluster identifies that other cluster by the Secret with its kubeconfig, as namespace/name/key. Providers of the
+	// same cluster can have different ones.
+	Cluster string `json:"cluster,omitempty"`
 	// Details are read for a single provider only.
 	Details *Details `json:"details,omitempty"`
 }
@@ -98,8 +103,10 @@ func NewProvider(p v1alpha2.Provider) Provider {
 		Paused:     spec.Paused,
 		Conditions: stat.Conditions,
 		Upgrades:   stat.AvailableUpgrades,
+		DependsOn:  spec.DependsOn,
 		Created:    p.GetCreationTimestamp(),
 		Remote:     spec.KubeConfig != nil,
+		Cluster:    v1alpha2.Cluster(p),
 
 		AutomaticUpgrade: stat.AutomaticUpgrade,
 	}

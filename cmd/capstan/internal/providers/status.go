@@ -45,8 +45,8 @@ func NewStatusCommand(options *cli.Options) *cobra.Command {
 
 PROVIDER is a label (infrastructure-aws), a kind and name (infrastructureprovider/aws), or a name
 that only one provider has. With it, the conditions, objects, source, images, CRDs and events of the
-provider are shown, and the names of its variables. Without it all providers are shown, but only
-those of their objects and conditions that need attention.`,
+provider are shown, and the names of its variables. Without it all providers are shown, with what they
+depend on, but only those of their objects and conditions that need attention.`,
 		Example: `  capstan status
   capstan status infrastructure-aws --watch`,
 		Args:              cli.Arguments(0, 1, "at most one provider"),

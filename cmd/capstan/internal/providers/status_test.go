@@ -66,6 +66,7 @@ func someViews() []facts.Provider {
 			Wanted:     "~2.11",
 			Version:    "v2.10.3",
 			Contract:   "v1beta1",
+			DependsOn:  []string{"addon-cert-manager", "ipam-in-cluster"},
 			Suspended:  true,
 			Paused:     true,
 			RollbackTo: new(int64(3)),
@@ -107,6 +108,7 @@ func someViews() []facts.Provider {
 		},
 		{
 			Kind: "AddonProvider", Namespace: "caaph-system", Name: "helm", Label: "addon-helm", Ready: "Unknown",
+			Remote: true, Cluster: "caaph-system/workload-kubeconfig/value",
 		},
 	}
 }

@@ -25,6 +25,14 @@ func tree(v facts.Provider, full bool) cli.Node {
 		root.Add(cli.Yellow, mode)
 	}
 
+	if v.Cluster != "" {
+		root.Add(cli.Plain, "in another cluster, by the kubeconfig in Secret "+v.Cluster)
+	}
+
+	if len(v.DependsOn) > 0 {
+		root.Add(cli.Plain, "depends on "+strings.Join(v.DependsOn, ", "))
+	}
+
 	if v.Chart != nil {
 		root.Add(cli.Plain, fmt.Sprintf("chart %s %s, %s", v.Chart.Name, v.Chart.Version, v.Chart.Digest))
 	}
