@@ -7,6 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -16,12 +17,16 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/controllers/usage"
 )
 
 // Limits of the requests for facts. They have a budget of their own, so that readers never use up the controllers'.
 const (
 	factsPerSecond = 50
 	factsBurst     = 200
+	// Those that search for objects of providers' kinds have another one, because no page waits for them.
+	searchesPerSecond = 20
+	searchesBurst     = 20
 )
 
 // newFacts returns a reader of facts about the providers of a cluster. It makes no requests for records of releases and
@@ -45,9 +50,20 @@ func newFacts(mgr ctrl.Manager, local *clusters.Cluster) (*facts.Reader, error) 
 		return nil, err
 	}
 
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = searchesPerSecond, searchesBurst
+
+	objects, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+
+	reader := &factsClient{Client: uncached, definitions: local.Definitions}
+
 	return &facts.Reader{
-		Client:   &factsClient{Client: uncached, definitions: local.Definitions},
+		Client:   reader,
 		Releases: local.OwnTarget().Releases,
+		Finder:   &usage.Finder{Client: reader, Metadata: objects},
 	}, nil
 }
 

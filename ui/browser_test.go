@@ -197,8 +197,8 @@ const awsPage = "providers/InfrastructureProvider/capa-system/aws"
 // wider than the screen, and axe-core finds no barrier.
 func TestBrowserPages(t *testing.T) {
 	chromium := browser(t)
-	s := newSite(t)
-	s.cluster.set(failing("aws", hostile), ready("azure"), ready("gcp"))
+	s := newSite(t, withUsages(hostile))
+	s.cluster.set(mapped(hostile)...)
 
 	axe, err := fetchAxe(t.Context(), t.TempDir())
 	if err != nil {
@@ -207,7 +207,7 @@ func TestBrowserPages(t *testing.T) {
 
 	for name, path := range map[string]string{
 		"overview": "", "filtered": "?search=nothing", "provider": awsPage, "compare": awsPage + "/compare?from=6&to=7",
-		"plan": "plan",
+		"plan": "plan", "map": "map",
 	} {
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{360, 1280} {

@@ -38,6 +38,11 @@ func (c *Cluster) Providers(ctx context.Context) ([]v1alpha2.Provider, error) {
 	return all, nil
 }
 
+// Visible returns all of what was found.
+func (c *Cluster) Visible(_ context.Context, found []facts.Usage) ([]facts.Usage, error) {
+	return found, nil
+}
+
 const (
 	// checkInterval is the time between two requests that check whether the cluster still answers.
 	checkInterval = 10 * time.Second

@@ -33,6 +33,7 @@ func NewHandler(options Options) http.Handler {
 	pages.Handle("GET /providers/{kind}/{namespace}/{name}", h.page(h.provider))
 	pages.Handle("GET /providers/{kind}/{namespace}/{name}/compare", h.page(h.compare))
 	pages.Handle("GET /plan", h.page(h.plan))
+	pages.Handle("GET /map", h.page(h.providerMap))
 	pages.HandleFunc("GET /events", h.events)
 	pages.Handle("GET /static/", static())
 
@@ -193,15 +194,7 @@ func (h *handler) overview(ctx context.Context, r *http.Request, view View) (any
 		return nil, err
 	}
 
-	providers := make([]facts.Provider, 0, len(found))
-
-	for _, p := range found {
-		v := facts.NewProvider(p)
-		v.Release = p.GetStatus().Release
-		providers = append(providers, v)
-	}
-
-	return page.NewOverview(h.frame(), page.NewFilter(r.URL.Query()), providers), nil
+	return page.NewOverview(h.frame(), page.NewFilter(r.URL.Query()), factsOf(found)), nil
 }
 
 func (h *handler) provider(ctx context.Context, r *http.Request, view View) (any, error) {
@@ -234,7 +227,9 @@ func (h *handler) provider(ctx context.Context, r *http.Request, view View) (any
 		note = "This is the history in the status of the resource, because Helm's records cannot be read: " + err.Error()
 	}
 
-	return page.NewProvider(h.frame(), v, history, note), nil
+	content := page.NewProvider(h.frame(), v, history, note)
+
+	return content, h.showRemoval(ctx, view, p, v, content)
 }
 
 // find returns the provider that the path of a request names.

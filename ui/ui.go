@@ -54,6 +54,8 @@ type View interface {
 	Detailed(ctx context.Context, p v1alpha2.Provider) (facts.Provider, error)
 	// History returns the revisions of a provider's release, oldest first.
 	History(ctx context.Context, p v1alpha2.Provider) ([]facts.Revision, error)
+	// Visible returns the parts of what was found of several providers that the viewer may see, in the same order.
+	Visible(ctx context.Context, found []facts.Usage) ([]facts.Usage, error)
 	// Compare compares two states of a provider's release.
 	Compare(ctx context.Context, p v1alpha2.Provider, sides facts.Sides) (facts.Comparison, error)
 }
@@ -73,6 +75,8 @@ type Options struct {
 	Feed    *Feed
 	// Offers are the versions that sources have; nil to show only those in the status of the resources.
 	Offers *Offers
+	// Usages are what keeps providers from being removed; nil to leave that out.
+	Usages *Usages
 }
 
 // Limits of what viewers can use.

@@ -90,6 +90,10 @@ func (m *memory) Compare(_ context.Context, _ v1alpha2.Provider, sides facts.Sid
 	}, m.err
 }
 
+func (*memory) Visible(_ context.Context, found []facts.Usage) ([]facts.Usage, error) {
+	return found, nil
+}
+
 func aws(name string) v1alpha2.Provider {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: name}}
 	p.Status.History = []v1alpha2.ReleaseRevision{{Revision: 5, Status: "deployed"}}
@@ -195,6 +199,7 @@ func TestPages(t *testing.T) {
 		"providers/InfrastructureProvider/capa-system/aws/compare":             "capstan diff --live infrastructure-aws",
 		"providers/InfrastructureProvider/capa-system/aws/compare?from=6&to=7": "--from=revision 6",
 		"plan":             "capstan upgrade plan",
+		"map":              "capstan delete --all --dry-run",
 		"static/style.css": "prefers-color-scheme: dark",
 		"static/live.js":   "EventSource",
 		"static/icon.svg":  "<svg",

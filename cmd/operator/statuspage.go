@@ -66,7 +66,7 @@ func (s *statusPage) addTo(mgr ctrl.Manager, reader *facts.Reader) error {
 		return err
 	}
 
-	return mgr.Add(&pageServer{statusPage: s, manager: mgr, access: access})
+	return mgr.Add(&pageServer{statusPage: s, manager: mgr, access: access, facts: reader})
 }
 
 // pageServer serves the page as long as the manager runs, on standby as well: a Service does not know the leader.
@@ -75,6 +75,7 @@ type pageServer struct {
 
 	manager ctrl.Manager
 	access  *callers.Access
+	facts   *facts.Reader
 }
 
 // NeedLeaderElection reports whether only the leader serves the page.
@@ -96,7 +97,9 @@ func (s *pageServer) Start(ctx context.Context) error {
 
 	s.manager.GetLogger().Info("serving the status page", "address", listener.Addr().String())
 
-	return ui.Serve(ctx, listener, ui.NewHandler(ui.Options{Base: "/", Access: s.access, Feed: feed}))
+	return ui.Serve(ctx, listener, ui.NewHandler(ui.Options{
+		Base: "/", Access: s.access, Feed: feed, Usages: ui.NewUsages(ctx, s.facts.Usage, feed),
+	}))
 }
 
 // listen returns a listener for TLS. Like the metrics, it does without HTTP/2 and its attacks.

@@ -10,6 +10,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
+	"github.com/capstan-project/capstan/controllers/usage"
 )
 
 // allowed are the structs that facts may consist of. A struct that is added here leaves the program: none of its
@@ -23,6 +24,8 @@ var allowed = []reflect.Type{
 	reflect.TypeFor[facts.Event](),
 	reflect.TypeFor[facts.Revision](),
 	reflect.TypeFor[facts.Comparison](),
+	reflect.TypeFor[facts.Usage](),
+	reflect.TypeFor[usage.Kind](),
 	reflect.TypeFor[objectdiff.Change](),
 	reflect.TypeFor[v1alpha2.ChartStatus](),
 	reflect.TypeFor[v1alpha2.ReleaseStatus](),
@@ -40,6 +43,7 @@ var allowed = []reflect.Type{
 func TestTypes(t *testing.T) {
 	for _, root := range []reflect.Type{
 		reflect.TypeFor[facts.Provider](), reflect.TypeFor[facts.Revision](), reflect.TypeFor[facts.Comparison](),
+		reflect.TypeFor[facts.Usage](),
 	} {
 		checkType(t, root.Name(), root)
 	}

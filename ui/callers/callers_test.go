@@ -30,11 +30,18 @@ type site struct {
 	feed *ui.Feed
 }
 
-func (c *cluster) serve(t *testing.T, access *Access) *site {
+// serve returns a site whose options change can change.
+func (c *cluster) serve(t *testing.T, access *Access, change ...func(*ui.Options)) *site {
 	t.Helper()
 
 	s := &site{feed: &ui.Feed{}}
-	s.Server = httptest.NewServer(ui.NewHandler(ui.Options{Base: "/", Access: access, Feed: s.feed}))
+
+	options := ui.Options{Base: "/", Access: access, Feed: s.feed}
+	for _, c := range change {
+		c(&options)
+	}
+
+	s.Server = httptest.NewServer(ui.NewHandler(options))
 
 	t.Cleanup(func() {
 		s.CloseClientConnections()

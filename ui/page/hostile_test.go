@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
 	"github.com/capstan-project/capstan/controllers/upgradeplan"
+	"github.com/capstan-project/capstan/controllers/usage"
 	"github.com/capstan-project/capstan/ui/page"
 )
 
@@ -81,10 +82,21 @@ func pages(text string) []any {
 	}
 
 	revision := facts.Revision{
-		Revision: 1, Status: text, Version: text, By: "capstan", Reason: text, Digest: text, Description: text, Updated: now,
+		Revision: 2, Status: text, Version: text, By: "capstan", Reason: text, Digest: text, Description: text, Updated: now,
 	}
 	shown := frame()
 	shown.Cluster = text
+
+	needed := v
+	needed.Name, needed.Label = text+"3", text+"3"
+	v.Cluster, needed.Cluster = text, text
+	v.DependsOn = []string{needed.Label, text + "4"}
+
+	use := page.Use{Problem: text, Usage: facts.Usage{Kinds: []usage.Kind{
+		{Name: text, Count: 1, Examples: []string{text}, Clusters: []string{text}, Problem: text},
+	}}}
+	single := page.NewProvider(shown, v, []facts.Revision{revision, revision}, text)
+	single.ShowRemoval(v, &use, nil)
 
 	filter := page.Filter{Search: "", Type: "", State: "", Namespace: ""}
 
@@ -92,14 +104,14 @@ func pages(text string) []any {
 	comparison := facts.Comparison{Unknown: []string{text}, Withheld: text + ".", Changes: []objectdiff.Change{
 		{Object: text, Kind: objectdiff.Kind(text), Diff: "@@" + line + "\n+" + line + "\n-" + line + "\n" + line},
 	}}
-	revision.Revision = 2
 
 	return []any{
 		page.NewOverview(shown, filter, []facts.Provider{v}),
-		page.NewProvider(shown, v, []facts.Revision{revision, revision}, text),
+		single,
 		page.NewPlan(shown, []facts.Provider{v}, map[string]page.Offer{v.Kind + "/" + text + "/" + text: {
 			Versions: []upgradeplan.Version{{Version: text, Contract: text}}, Problem: text,
 		}}),
+		page.NewMap(shown, []facts.Provider{v, needed}, map[string]page.Use{v.Kind + "/" + text + "/" + text: use}),
 		page.NewCompare(shown, v, facts.Sides{From: 2}, []facts.Revision{revision}, comparison),
 	}
 }

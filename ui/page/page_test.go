@@ -284,6 +284,7 @@ func TestStructure(t *testing.T) {
 		"provider": page.NewProvider(frame(), detailed(), history(), "note"),
 		"compare":  page.NewCompare(frame(), detailed(), facts.Sides{From: 1, To: 2}, history(), comparison()),
 		"plan":     page.NewPlan(frame(), providers(), nil),
+		"map":      page.NewMap(frame(), mapped(), uses()),
 		"problem":  &page.Problem{Frame: frame(), Title: "Not found", Message: "There is no provider x."},
 	} {
 		t.Run(name, func(t *testing.T) {

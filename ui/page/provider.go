@@ -34,6 +34,7 @@ type Provider struct {
 	Variables   []Variable
 	CRDs        []CRD
 	Events      []Event
+	Removal     Removal
 	// Unknown are the facts that could not be read, with the reasons.
 	Unknown []string
 	// StatusCommand and HistoryCommand print the same.

@@ -84,6 +84,7 @@ func (o *options) run(ctx context.Context, _ []string) error {
 	handler := ui.NewHandler(ui.Options{
 		Base: access.Base(), Cluster: cluster.Config.Host, Access: access, Feed: feed,
 		Offers: ui.NewOffers(ctx, readVersions(planner), feed),
+		Usages: ui.NewUsages(ctx, view.Usage, feed),
 	})
 
 	o.Printf("The status page is at http://%s%s", listener.Addr(), access.Base())

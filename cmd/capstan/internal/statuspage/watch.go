@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/usage"
 	"github.com/capstan-project/capstan/ui"
 )
 
@@ -58,5 +60,13 @@ func watch(ctx context.Context, cluster *cli.Cluster, feed *ui.Feed) (*ui.Cluste
 
 	go feed.Check(ctx, cluster.Client, cluster.Namespace)
 
-	return &ui.Cluster{Reader: cluster.Facts(), Cache: providers}, nil
+	objects, err := metadata.NewForConfig(cluster.Config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the management cluster: %w", err)
+	}
+
+	reader := cluster.Facts()
+	reader.Finder = &usage.Finder{Client: cluster.Client, Metadata: objects}
+
+	return &ui.Cluster{Reader: reader, Cache: providers}, nil
 }
