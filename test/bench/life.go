@@ -38,7 +38,12 @@ func (s *setting) measureOperator(
 		return nil, err
 	}
 
-	steps := []func(context.Context) error{w.install, w.change, w.correct, w.upgradeOne, w.rollBack, w.upgradeAll}
+	steps := []func(context.Context) error{w.install, w.change, w.correct, w.upgradeOne}
+	if program == capstan { // cluster-api-operator refuses older versions
+		steps = append(steps, w.rollBack)
+	}
+
+	steps = append(steps, w.upgradeAll)
 	if last {
 		steps = append(steps, w.idle)
 	}
@@ -199,14 +204,21 @@ func (s *setting) measureMany(ctx context.Context, r results) error {
 		return nil
 	}
 
-	for _, program := range s.programs {
+	for _, program := range slices.Clone(s.programs) {
 		if program == floor || program == kubectl {
 			continue
 		}
 
 		measured, err := s.measureManyOf(ctx, program)
 		if err != nil {
-			return fmt.Errorf("%d small providers, %s: %w", s.many, program, err)
+			err = fmt.Errorf("%d small providers, %s: %w", s.many, program, err)
+			if program != peer || ctx.Err() != nil {
+				return err
+			}
+
+			s.leaveOut(r, peer, err)
+
+			continue
 		}
 
 		r.add(program, measured)

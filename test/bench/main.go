@@ -87,7 +87,14 @@ func (s *setting) round(ctx context.Context, round int, r results) error {
 	for _, program := range order {
 		measured, err := s.measure(ctx, program, round)
 		if err != nil {
-			return fmt.Errorf("round %d, %s: %w", round+1, program, err)
+			err = fmt.Errorf("round %d, %s: %w", round+1, program, err)
+			if program != peer || ctx.Err() != nil {
+				return err
+			}
+
+			s.leaveOut(r, peer, err)
+
+			continue
 		}
 
 		r.add(program, measured)
@@ -95,6 +102,14 @@ func (s *setting) round(ctx context.Context, round int, r results) error {
 	}
 
 	return nil
+}
+
+// leaveOut removes a program from the results and from what follows, so that its failure does not cost the others.
+func (s *setting) leaveOut(r results, program string, err error) {
+	fmt.Fprintln(os.Stderr, "bench: leaving out", program+":", err)
+	delete(r, program)
+
+	s.programs = slices.DeleteFunc(s.programs, func(p string) bool { return p == program })
 }
 
 func (s *setting) measure(ctx context.Context, program string, round int) (stageFigures, error) {

@@ -73,18 +73,10 @@ func (s *setting) figures(r results) *report.Table {
 	return table
 }
 
-// cells returns the cells of a row with numbers. What is 0 since it was not measured is left out.
+// cells returns the cells of a row with numbers.
 func cells(r results, program string, stage stage) []string {
 	median := func(value func(figures) float64, places int) string {
 		return fmt.Sprintf("%.*f", places, r.of(program, stage, value).Median)
-	}
-
-	measured := func(value func(figures) float64, places int) string {
-		if r.of(program, stage, value).Max == 0 {
-			return ""
-		}
-
-		return median(value, places)
 	}
 
 	took, ratio := "", ""
@@ -101,5 +93,10 @@ func cells(r results, program string, stage stage) []string {
 		ratio = r.ratio(stage, program, seconds).String(2)
 	}
 
-	return []string{took, ratio, median(count, 0), median(writes, 0), measured(cpu, 2), measured(mebibytes, 0)}
+	row := []string{took, ratio, median(count, 0), median(writes, 0)}
+	if program == floor { // this process, which does other work, too
+		return append(row, "", "")
+	}
+
+	return append(row, median(cpu, 2), median(mebibytes, 0))
 }

@@ -45,13 +45,13 @@ func TestFigures(t *testing.T) {
 	s, r := sample()
 	want := [][]string{
 		{"install five providers", "Capstan", "7.50 (5.00–10.00)", "", "240", "100", "1.50", "90"},
-		{"", "`kubectl apply --server-side`", "15.00 (10.00–20.00)", "0.50", "120", "0", "", ""},
+		{"", "`kubectl apply --server-side`", "15.00 (10.00–20.00)", "0.50", "120", "0", "0.00", "0"},
 		{"", "their CRDs alone", "4.00", "1.88 (1.25–2.50)", "0", "0", "", ""},
-		{"change the replicas of infrastructure-aws", "Capstan", "0.15 (0.10–0.20)", "", "30", "0", "", ""},
-		{"correct drift of infrastructure-aws", "Capstan", "1.50 (1.00–2.00)", "", "0", "0", "", ""},
-		{"", "cluster-api-operator", "not in 10", "", "0", "0", "", ""},
+		{"change the replicas of infrastructure-aws", "Capstan", "0.15 (0.10–0.20)", "", "30", "0", "0.00", "0"},
+		{"correct drift of infrastructure-aws", "Capstan", "1.50 (1.00–2.00)", "", "0", "0", "0.00", "0"},
+		{"", "cluster-api-operator", "not in 10", "", "0", "0", "0.00", "0"},
 		{"idle for 60 s", "Capstan", "", "", "3", "0", "0.10", "80"},
-		{"install 10 small providers", "Capstan", "1.00", "", "200", "0", "1.00", ""},
+		{"install 10 small providers", "Capstan", "1.00", "", "200", "0", "1.00", "0"},
 	}
 
 	if diff := cmp.Diff(want, s.figures(r).Rows); diff != "" {
