@@ -187,6 +187,8 @@ bench: build bed-binaries ## Benchmark providers against kubectl apply (and PEER
 .PHONY: bench-docs
 bench-docs: build bed-binaries ## Write the tables and the plot of docs/performance.md (takes a quarter of an hour)
 	@go run ./test/bench -many 500 -write docs/performance.md
+	@go run ./test/bench/mirror -write docs/performance.md
+	@go run ./test/bench/charts -write docs/performance.md
 
 .PHONY: bench-scale
 bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/scale.md (takes a quarter of an hour)

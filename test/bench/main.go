@@ -152,20 +152,10 @@ func (s *setting) present(r results) error {
 
 // writePage writes the tables into the page, and the plot next to it.
 func (s *setting) writePage(r results) error {
-	page, err := os.ReadFile(s.write)
-	if err != nil {
-		return err
-	}
-
 	plot := strings.TrimSuffix(s.write, filepath.Ext(s.write)) + ".svg"
 	image := fmt.Sprintf("![Time, API requests, CPU and peak memory in each stage](%s)", filepath.Base(plot))
 
-	changed, err := report.Replace(string(page), s.tables(r, (*report.Table).Markdown)+"\n"+image)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.write, err)
-	}
-
-	if err := os.WriteFile(s.write, []byte(changed), 0o644); err != nil {
+	if err := report.Write(s.write, "life", s.tables(r, (*report.Table).Markdown)+"\n"+image); err != nil {
 		return err
 	}
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/capstan-project/capstan/test/bench/plot"
 )
@@ -90,7 +91,7 @@ func (p panel) draw(out *plot.Picture, r results) {
 
 	for i, s := range plottedStages {
 		y := marginTop + stageHeight*float64(i)
-		out.Text(marginLeft-6, y+stageHeight/2, plot.End, string(s))
+		out.Text(marginLeft-6, y+stageHeight/2, plot.End, strings.ReplaceAll(string(s), "-", " "))
 
 		for color, program := range plottedPrograms {
 			values := r.of(program, s, p.value)

@@ -11,11 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/bench/report"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -26,11 +26,12 @@ const minSize = 1 << 20
 
 func main() {
 	runs := flag.Int("runs", 5, "number of measurements of each; the table shows the median")
+	write := flag.String("write", "", "page to write the table into")
 
 	flag.Parse()
 
 	harness.Main("bench", func(ctx context.Context) error {
-		return run(ctx, *runs)
+		return run(ctx, *runs, *write)
 	})
 }
 
@@ -40,7 +41,7 @@ type release struct {
 	content *bundle.Bundle
 }
 
-func run(ctx context.Context, runs int) error {
+func run(ctx context.Context, runs int, write string) error {
 	dir, err := os.MkdirTemp("", "capstan-bench-")
 	if err != nil {
 		return err
@@ -65,9 +66,10 @@ func run(ctx context.Context, runs int) error {
 		return err
 	}
 
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "MB/s of components per CPU second\tMB\tcapstan chart build\tlibrary\tclusterctl generate provider\t"+
-		"capstan/clusterctl")
+	table := &report.Table{Header: []string{
+		"MB/s of components per CPU second", "MB", "capstan chart build", "library", "clusterctl generate provider",
+		"capstan/clusterctl",
+	}, Numbers: 1}
 
 	for _, r := range releases {
 		var rates []float64
@@ -81,11 +83,21 @@ func run(ctx context.Context, runs int) error {
 			rates = append(rates, rate)
 		}
 
-		fmt.Fprintf(w, "%s %s\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\n", r.content.Provider.Label, r.content.Version,
-			r.megabytes(), rates[0], rates[1], rates[2], rates[0]/rates[2])
+		row := []string{r.content.Provider.Label + " " + r.content.Version, fmt.Sprintf("%.2f", r.megabytes())}
+		for _, value := range append(rates, rates[0]/rates[2]) {
+			row = append(row, fmt.Sprintf("%.1f", value))
+		}
+
+		table.Add(row...)
 	}
 
-	return w.Flush()
+	fmt.Println(table.Text())
+
+	if write == "" {
+		return nil
+	}
+
+	return report.Write(write, "charts", table.Markdown())
 }
 
 // megabytes returns the size of the components.

@@ -13,12 +13,12 @@ import (
 	"runtime/debug"
 	"slices"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/tools"
+	"github.com/capstan-project/capstan/test/bench/report"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/image"
 	"github.com/capstan-project/capstan/test/testproviders"
@@ -29,11 +29,12 @@ const layers, layerSize = 4, 64 << 20
 
 func main() {
 	runs := flag.Int("runs", 3, "number of measurements of each; the table shows the median")
+	write := flag.String("write", "", "page to write the table into")
 
 	flag.Parse()
 
 	harness.Main("bench", func(ctx context.Context) error {
-		return run(ctx, *runs)
+		return run(ctx, *runs, *write)
 	})
 }
 
@@ -50,7 +51,7 @@ type setting struct {
 	registry                *bed.Registry
 }
 
-func run(ctx context.Context, runs int) error {
+func run(ctx context.Context, runs int, write string) error {
 	dir, err := os.MkdirTemp("", "capstan-bench-")
 	if err != nil {
 		return err
@@ -76,8 +77,11 @@ func run(ctx context.Context, runs int) error {
 		}
 	}
 
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%d MiB in %d layers\tMB/s\tpeak memory\n", layers*layerSize>>20, layers)
+	size := fmt.Sprintf("%d MiB in %d layers", layers*layerSize>>20, layers)
+	table := &report.Table{Header: []string{size, "MB/s", "time ÷ crane's", "peak memory"}, Numbers: 1}
+	ratio := func(name, baseline string) report.Range {
+		return report.Ratios(seconds(measured[name]), seconds(measured[baseline]))
+	}
 
 	for _, c := range s.commands(0) {
 		f := median(measured[c.name])
@@ -87,10 +91,20 @@ func run(ctx context.Context, runs int) error {
 			rate = fmt.Sprintf("%.2f s", f.took.Seconds())
 		}
 
-		fmt.Fprintf(w, "%s\t%s\t%d MB\n", c.name, rate, f.memory/1e6)
+		table.Add(c.name, rate, ratio(c.name, c.baseline).String(2), fmt.Sprintf("%d MB", f.memory/1e6))
 	}
 
-	return w.Flush()
+	goals := report.Goals([]report.Goal{
+		{Name: pull + ": time ÷ crane's", Limit: 1.2, Places: 2, Measured: ratio(pull, cranePull)},
+	})
+
+	fmt.Printf("%s\n%s\n", table.Text(), goals.Text())
+
+	if write == "" {
+		return nil
+	}
+
+	return report.Write(write, "mirror", table.Markdown()+"\n"+goals.Markdown())
 }
 
 func newSetting(ctx context.Context, dir string) (*setting, error) {
@@ -155,10 +169,18 @@ func newSetting(ctx context.Context, dir string) (*setting, error) {
 
 // command is one command to measure.
 type command struct {
-	name   string
-	args   []string
-	charts bool // it copies charts instead of the image
+	name     string
+	args     []string
+	charts   bool   // it copies charts instead of the image
+	baseline string // the name of crane's command that does the same, if there is one
 }
+
+// Names of commands that others refer to.
+const (
+	cranePull = "pull: crane pull --format=oci"
+	cranePush = "push: crane push"
+	pull      = "pull: capstan mirror --to archive"
+)
 
 // commands returns the commands of a run. Each run has its own files and repositories, so nothing
 // exists yet.
@@ -178,14 +200,14 @@ func (s *setting) commands(run int) []command {
 	)
 
 	return []command{
-		{name: "pull: crane pull --format=oci", args: []string{s.crane, "pull", "--format=oci", s.image, at("crane")}},
+		{name: cranePull, args: []string{s.crane, "pull", "--format=oci", s.image, at("crane")}},
 		{
-			name: "pull: capstan mirror --to archive",
+			name: pull, baseline: cranePull,
 			args: []string{s.capstan, "mirror", "--image", s.image, "--to", at("mirror") + ".tar", "--registry-ca", s.ca},
 		},
-		{name: "push: crane push", args: []string{s.crane, "push", at("crane"), to("crane") + ":v1"}},
+		{name: cranePush, args: []string{s.crane, "push", at("crane"), to("crane") + ":v1"}},
 		{
-			name: "push: capstan mirror --archive",
+			name: "push: capstan mirror --archive", baseline: cranePush,
 			args: []string{
 				s.capstan,
 				"mirror",
@@ -232,6 +254,16 @@ func (s *setting) measure(ctx context.Context, args []string) (figure, error) {
 	}
 
 	return f, nil
+}
+
+// seconds returns the times of figures.
+func seconds(all []figure) []float64 {
+	times := make([]float64, len(all))
+	for i, f := range all {
+		times[i] = f.took.Seconds()
+	}
+
+	return times
 }
 
 // median returns the figure with the median time.

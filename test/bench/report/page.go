@@ -2,23 +2,35 @@ package report
 
 import (
 	"fmt"
+	"os"
 	"strings"
 )
 
-// Markers of the part of a page that Replace replaces.
-const (
-	BeginMarker = "<!-- The benchmark writes what follows. -->"
-	EndMarker   = "<!-- The benchmark has written what precedes. -->"
-)
+// Replace returns a page with another text in one of its sections. A section begins after the line
+// "<!-- begin NAME -->" and ends before the line "<!-- end NAME -->".
+func Replace(page, name, text string) (string, error) {
+	begin, end := "<!-- begin "+name+" -->", "<!-- end "+name+" -->"
+	before, rest, begins := strings.Cut(page, begin)
+	_, after, ends := strings.Cut(rest, end)
 
-// Replace returns a page with another text between its markers.
-func Replace(page, text string) (string, error) {
-	before, rest, begins := strings.Cut(page, BeginMarker)
-	_, after, ends := strings.Cut(rest, EndMarker)
-
-	if !begins || !ends || strings.Contains(after, BeginMarker) {
-		return "", fmt.Errorf("the page must have the line %s once, and after it the line %s", BeginMarker, EndMarker)
+	if !begins || !ends || strings.Contains(after, begin) {
+		return "", fmt.Errorf("it must have the line %s once, and after it the line %s", begin, end)
 	}
 
-	return before + BeginMarker + "\n\n" + strings.TrimSpace(text) + "\n\n" + EndMarker + after, nil
+	return before + begin + "\n\n" + strings.TrimSpace(text) + "\n\n" + end + after, nil
+}
+
+// Write replaces a section of the page in a file.
+func Write(file, name, text string) error {
+	page, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+
+	changed, err := Replace(string(page), name, text)
+	if err != nil {
+		return fmt.Errorf("write to page %s: %w", file, err)
+	}
+
+	return os.WriteFile(file, []byte(changed), 0o644)
 }

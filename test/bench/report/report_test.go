@@ -1,6 +1,8 @@
 package report_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,33 +87,43 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-func TestReplace(t *testing.T) {
-	const begin, end = report.BeginMarker + "\n", report.EndMarker + "\n"
+func TestWrite(t *testing.T) {
+	const begin, end = "<!-- begin life -->\n", "<!-- end life -->\n"
 
-	page := "# Page\n\n" + begin + "old\n" + end + "\nMore.\n"
-	want := "# Page\n\n" + begin + "\nnew\n\n" + end + "\nMore.\n"
+	const other = "<!-- begin other -->\nkept\n<!-- end other -->\n"
+
+	file := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(file, []byte("# Page\n\n"+begin+"old\n"+end+other+"\nMore.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	want := "# Page\n\n" + begin + "\nnew\n\n" + end + other + "\nMore.\n"
 
 	for range 2 { // a second time, nothing changes
-		got, err := report.Replace(page, "\nnew\n")
+		if err := report.Write(file, "life", "\nnew\n"); err != nil {
+			t.Fatal(err)
+		}
+
+		got, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Error(diff)
 		}
-
-		page = got
 	}
 
 	for name, page := range map[string]string{
-		"a page without markers":        "# Page\n",
-		"a page with one marker":        begin,
-		"a page with reversed markers":  end + begin,
-		"a page with two first markers": begin + end + begin,
+		"a page without the section":     "# Page\n" + other,
+		"a section without an end":       begin,
+		"a section with its end first":   end + begin,
+		"a page with the section twice":  begin + end + begin + end,
+		"a section with another's end":   begin + "<!-- end other -->\n",
+		"a section with an empty marker": "<!-- begin -->\n" + end,
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
-			if got, err := report.Replace(page, "new"); err == nil {
+			if got, err := report.Replace(page, "life", "new"); err == nil {
 				t.Errorf("it returned %q", got)
 			}
 		})
