@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/facts"
 )
 
 // hostile is a text that runs code wherever it is not escaped.
@@ -197,8 +198,13 @@ const awsPage = "providers/InfrastructureProvider/capa-system/aws"
 // wider than the screen, and axe-core finds no barrier.
 func TestBrowserPages(t *testing.T) {
 	chromium := browser(t)
-	s := newSite(t, withUsages(hostile))
+	s := newPreviewSite(t, func(context.Context, v1alpha2.Provider) (facts.Comparison, error) { return upgraded(), nil },
+		withUsages(hostile))
 	s.cluster.set(mapped(hostile)...)
+	NewWithT(t).Eventually(func() string {
+		_, body := get(t, s.url+upgradePage+"v2.1.0", nil)
+		return body
+	}).Should(ContainSubstring("Objects: "))
 
 	axe, err := fetchAxe(t.Context(), t.TempDir())
 	if err != nil {
@@ -207,7 +213,7 @@ func TestBrowserPages(t *testing.T) {
 
 	for name, path := range map[string]string{
 		"overview": "", "filtered": "?search=nothing", "provider": awsPage, "compare": awsPage + "/compare?from=6&to=7",
-		"plan": "plan", "map": "map",
+		"plan": "plan", "map": "map", "upgrade": upgradePage + "v2.1.0",
 	} {
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{360, 1280} {

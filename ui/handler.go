@@ -32,6 +32,7 @@ func NewHandler(options Options) http.Handler {
 	pages.Handle("GET /{$}", h.page(h.overview))
 	pages.Handle("GET /providers/{kind}/{namespace}/{name}", h.page(h.provider))
 	pages.Handle("GET /providers/{kind}/{namespace}/{name}/compare", h.page(h.compare))
+	pages.Handle("GET /providers/{kind}/{namespace}/{name}/upgrade", h.page(h.preview))
 	pages.Handle("GET /plan", h.page(h.plan))
 	pages.Handle("GET /map", h.page(h.providerMap))
 	pages.HandleFunc("GET /events", h.events)
@@ -185,7 +186,9 @@ func (h *handler) problem(w http.ResponseWriter, err error) {
 }
 
 func (h *handler) frame() page.Frame {
-	return page.Frame{Base: h.Base, Cluster: h.Cluster, Now: time.Now(), Stale: h.Feed.stale()}
+	return page.Frame{
+		Base: h.Base, Cluster: h.Cluster, Now: time.Now(), Stale: h.Feed.stale(), Previews: h.Previews != nil,
+	}
 }
 
 func (h *handler) overview(ctx context.Context, r *http.Request, view View) (any, error) {

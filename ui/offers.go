@@ -82,6 +82,22 @@ func (o *Offers) of(providers []v1alpha2.Provider) map[string]page.Offer {
 	return found
 }
 
+// versions returns the versions that the source of a provider has, as far as that is known. It asks nothing.
+func (o *Offers) versions(p v1alpha2.Provider) []upgradeplan.Version {
+	if o == nil {
+		return nil
+	}
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if known := o.known[page.ID(string(p.ProviderType()), p.GetNamespace(), p.GetName())]; known != nil {
+		return known.Versions
+	}
+
+	return nil
+}
+
 // ask asks the source of a provider. The last answer remains if that fails.
 func (o *Offers) ask(id string, known *offer, p v1alpha2.Provider) {
 	select {

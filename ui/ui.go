@@ -77,6 +77,8 @@ type Options struct {
 	Offers *Offers
 	// Usages are what keeps providers from being removed; nil to leave that out.
 	Usages *Usages
+	// Previews are what upgrades would change; nil to show only the command that prints that.
+	Previews *Previews
 }
 
 // Limits of what viewers can use.

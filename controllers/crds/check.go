@@ -30,15 +30,8 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, options CheckOption
 		return known.report, nil
 	}
 
-	loads := a.safetyChanges(p)
-	if len(loads) == 0 {
-		return nil, nil
-	}
-
-	report, err := safety.Check(ctx, safety.Input{
-		Loads: loads, Comparing: a.comparing, Objects: a.Objects, Allow: options.Allow,
-	})
-	if err != nil || !report.HasErrors() {
+	report, err := a.Check(ctx, p, options.Allow)
+	if err != nil || report == nil || !report.HasErrors() {
 		return report, err
 	}
 
@@ -46,6 +39,17 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, options CheckOption
 	a.verdicts.add(key, verdict{report: report, until: now.Add(verdictLifetime(now.Sub(began)))})
 
 	return report, a.restartMigrations(ctx, p)
+}
+
+// Check is CheckChanges without a memory: it always reads the objects, and changes nothing. Errors of the allowed CRDs
+// become warnings.
+func (a *Applier) Check(ctx context.Context, p *Plan, allow []string) (*safety.Report, error) {
+	loads := a.safetyChanges(p)
+	if len(loads) == 0 {
+		return nil, nil
+	}
+
+	return safety.Check(ctx, safety.Input{Loads: loads, Comparing: a.comparing, Objects: a.Objects, Allow: allow})
 }
 
 // verdict is a report with errors, and how long it is trusted.

@@ -26,6 +26,8 @@ var allowed = []reflect.Type{
 	reflect.TypeFor[facts.Comparison](),
 	reflect.TypeFor[facts.Usage](),
 	reflect.TypeFor[usage.Kind](),
+	reflect.TypeFor[facts.CRDChange](),
+	reflect.TypeFor[facts.CRDFinding](),
 	reflect.TypeFor[objectdiff.Change](),
 	reflect.TypeFor[v1alpha2.ChartStatus](),
 	reflect.TypeFor[v1alpha2.ReleaseStatus](),

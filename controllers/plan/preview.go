@@ -16,6 +16,8 @@ type Preview struct {
 	NewCRDs, ChangedCRDs []string
 	// CRDDifferences are the fields of changed CRDs that would become others.
 	CRDDifferences []crds.Difference
+	// CRDs has the changes of CRDs, for Applier.Check.
+	CRDs *crds.Plan
 }
 
 // Preview plans what would be installed if the resource were applied as given, which may differ from
@@ -38,7 +40,7 @@ func (p *Planner) Preview(
 		return nil, err
 	}
 
-	preview := &Preview{Plan: planned, Rendered: rendered}
+	preview := &Preview{Plan: planned, Rendered: rendered, CRDs: changes}
 	preview.NewCRDs, preview.ChangedCRDs = changes.Changes()
 	preview.CRDDifferences, err = applier.Differences(changes)
 

@@ -71,7 +71,7 @@ func TestCompareIsBounded(t *testing.T) {
 
 	out, document := render(t, page.NewCompare(frame(), detailed(), facts.Sides{From: 1}, history(), c))
 	g.Expect(len(out)).To(BeNumerically("<", 2<<20))
-	g.Expect(texts(document, "h2")).To(HaveLen(201))
+	g.Expect(texts(document, "h2")).To(HaveLen(200))
 	g.Expect(texts(document, "main")[0]).To(ContainSubstring(
 		"Only 1000 of 20000 lines are shown. To see all of them, run: capstan diff --from 1 infrastructure-aws"))
 	g.Expect(texts(document, "main")[0]).To(ContainSubstring("1000 to create"))

@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,6 +105,16 @@ func pages(text string) []any {
 	comparison := facts.Comparison{Unknown: []string{text}, Withheld: text + ".", Changes: []objectdiff.Change{
 		{Object: text, Kind: objectdiff.Kind(text), Diff: "@@" + line + "\n+" + line + "\n-" + line + "\n" + line},
 	}}
+	comparison.CRDs = []facts.CRDChange{{Name: text, Fields: []string{text}}}
+	comparison.Findings = []facts.CRDFinding{{Level: text, CRD: text, Text: text}}
+	comparison.Warnings = []string{text}
+
+	shown.Previews = true
+	upgrade := page.NewPreview(shown, v, text)
+	upgrade.SetChanges(page.NewChanges(comparison), now, nil)
+
+	failed := page.NewPreview(shown, v, text)
+	failed.SetChanges(page.Changes{}, now, errors.New(text))
 
 	return []any{
 		page.NewOverview(shown, filter, []facts.Provider{v}),
@@ -113,6 +124,8 @@ func pages(text string) []any {
 		}}),
 		page.NewMap(shown, []facts.Provider{v, needed}, map[string]page.Use{v.Kind + "/" + text + "/" + text: use}),
 		page.NewCompare(shown, v, facts.Sides{From: 2}, []facts.Revision{revision}, comparison),
+		upgrade,
+		failed,
 	}
 }
 

@@ -47,6 +47,8 @@ type Frame struct {
 	Now time.Time
 	// Stale is why the facts may be outdated; empty if they are not.
 	Stale string
+	// Previews means that there are pages with what upgrades would change.
+	Previews bool
 	// Viewer is who sees the page; nil if everyone sees the same.
 	Viewer *Viewer
 }

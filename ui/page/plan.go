@@ -37,8 +37,8 @@ type Contract struct {
 // Step is the upgrade of a provider. To is empty if there is none.
 type Step struct {
 	Label, Path, From, To, Contract string
-	// Command shows what the upgrade would change.
-	Command string
+	// Command prints what the upgrade would change, and PreviewPath is that of the page with that; empty for none.
+	Command, PreviewPath string
 }
 
 // Offered is where the versions of a provider come from. Its level is "good", "busy" while that is asked, or "bad".
@@ -144,6 +144,7 @@ func newContract(frame Frame, plan upgradeplan.Plan, known map[string]facts.Prov
 
 		if step.To != "" {
 			item.Command = command(v, "diff", "--version", step.To)
+			item.PreviewPath = frame.previewPath(v, step.To)
 		}
 
 		c.Steps = append(c.Steps, item)

@@ -44,8 +44,9 @@ type Provider struct {
 // Condition is a condition of the resource. Its level is "good" or "bad".
 type Condition struct{ Level, Type, Status, Reason, Message, Age string }
 
-// Upgrade is a version that the provider can be upgraded to, with the command that shows what that would change.
-type Upgrade struct{ Version, Contract, Command string }
+// Upgrade is a version that the provider can be upgraded to, with the command that prints what that would change, and
+// the path of the page with that, which may be empty.
+type Upgrade struct{ Version, Contract, Command, PreviewPath string }
 
 // Objects are the objects of the release, those with problems first.
 type Objects struct {
@@ -133,6 +134,7 @@ func NewProvider(frame Frame, v facts.Provider, history []facts.Revision, note s
 	for _, u := range v.Upgrades {
 		p.Upgrades = append(p.Upgrades, Upgrade{
 			Version: u.Version, Contract: u.Contract, Command: command(v, "diff", "--version", u.Version),
+			PreviewPath: frame.previewPath(v, u.Version),
 		})
 	}
 

@@ -46,6 +46,15 @@ func (r *Report) WithLevel(level Level) []Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return f.Level != level })
 }
 
+// Problems returns the errors and warnings; none of a nil report.
+func (r *Report) Problems() []Finding {
+	if r == nil {
+		return nil
+	}
+
+	return append(r.WithLevel(Error), r.WithLevel(Warning)...)
+}
+
 // AllowedCRDs returns the CRDs whose unsafe changes a provider's annotation
 // v1alpha2.AllowUnsafeCRDAnnotation allows for a version of the provider. Entries for other versions, and
 // those without a version, allow nothing.

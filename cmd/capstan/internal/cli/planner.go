@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -17,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/plan"
 )
@@ -133,6 +135,11 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 		return err
 	}
 
+	objects, err := dynamic.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+
 	reader := &preview{Client: c.Client}
 	p.reader = reader
 
@@ -142,7 +149,9 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 	}
 
 	p.cluster = c
-	p.crds = crds.NewApplier(crds.Clients{Client: definitions})
+	p.crds = crds.NewApplier(crds.Clients{
+		Client: definitions, APIReader: definitions, Objects: safety.ClusterObjects{Client: objects},
+	})
 	readers := &access.Readers{APIReader: reader} // the user's own permissions, whatever the resource names
 	p.planner = &plan.Planner{
 		Cache:   reader,
@@ -226,6 +235,14 @@ func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.P
 	}
 
 	return p.planner.Preview(ctx, request, p.cluster.Releases, p.crds)
+}
+
+// CheckCRDs checks whether a plan's changes of CRDs are safe for the objects in the cluster. The report is nil if no
+// existing CRD changes.
+func (p *Planner) CheckCRDs(
+	ctx context.Context, provider v1alpha2.Provider, planned *plan.Preview,
+) (*safety.Report, error) {
+	return p.crds.Check(ctx, planned.CRDs, safety.AllowedCRDs(provider.GetAnnotations(), planned.Version))
 }
 
 // Chart returns the chart of the version that a resource asks for, whatever variables it has.

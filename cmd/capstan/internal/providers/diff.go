@@ -2,6 +2,7 @@ package providers
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -40,8 +41,9 @@ the objects in the cluster differ from a revision, apart from what it does not s
 changed.
 
 The result depends on the operator's configuration, which is read from its Deployment; flags
-override it. Values of Secrets are not shown, and CRDs that would change are only listed. The exit
-code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
+override it. Values of Secrets are not shown, and CRDs that would change are only listed, with what
+the existing objects show to be unsafe about that. The exit code is 0, or with --exit-code 2 if there
+are changes; it is 1 for errors.`,
 		Example: `  capstan diff infrastructure-aws
   capstan diff infrastructure-aws --version v2.11.1
   capstan diff infrastructure-aws --revision 3
@@ -131,7 +133,7 @@ func (o *diffOptions) compare(
 		return nil, err
 	}
 
-	plan, err := o.plan(ctx, cluster, p, observed)
+	plan, findings, err := o.plan(ctx, cluster, p, observed)
 	if err != nil {
 		return nil, err
 	}
@@ -152,17 +154,18 @@ func (o *diffOptions) compare(
 		Objects:     changes,
 		NewCRDs:     plan.NewCRDs,
 		ChangedCRDs: plan.ChangedCRDs,
+		Findings:    findings,
 	}, nil
 }
 
 // plan returns what would be installed: the revision that a flag or the resource selects, or what
-// the rest of the resource asks for.
+// the rest of the resource asks for. It also returns what is wrong with the changes of CRDs.
 func (o *diffOptions) plan(
 	ctx context.Context,
 	cluster *cli.Cluster,
 	p v1alpha2.Provider,
 	observed state.History,
-) (*plan.Preview, error) {
+) (*plan.Preview, []string, error) {
 	number := o.revision
 
 	spec := p.GetSpec().Release
@@ -172,16 +175,33 @@ func (o *diffOptions) plan(
 	}
 
 	if number != 0 {
-		return planRollback(ctx, cluster, observed, number)
+		preview, err := planRollback(ctx, cluster, observed, number)
+		return preview, nil, err
 	}
 
 	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer planner.Close()
 
-	return planner.Plan(ctx, p)
+	preview, err := planner.Plan(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	report, err := planner.CheckCRDs(ctx, p, preview)
+	if err != nil {
+		o.Warnf("the changes of CRDs were not checked: %s", err)
+	}
+
+	var findings []string
+
+	for _, f := range report.Problems() {
+		findings = append(findings, fmt.Sprintf("%s: %s", f.Level, f))
+	}
+
+	return preview, findings, nil
 }
 
 // planRollback returns an earlier revision. A rollback does not change CRDs.

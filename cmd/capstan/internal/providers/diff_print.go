@@ -16,6 +16,8 @@ type difference struct {
 	Objects     []objectdiff.Change `json:"objects,omitempty"`
 	NewCRDs     []string            `json:"newCRDs,omitempty"`
 	ChangedCRDs []string            `json:"changedCRDs,omitempty"`
+	// Findings are the errors and warnings about the changes of CRDs.
+	Findings []string `json:"findings,omitempty"`
 }
 
 func (d *difference) isEmpty() bool {
@@ -60,6 +62,10 @@ func (d *difference) print(printer *cli.Printer) error {
 
 		for _, name := range d.ChangedCRDs {
 			printCRD(printer, name, "changed")
+		}
+
+		for _, finding := range d.Findings {
+			printer.Printf("%s", printer.Paint(cli.Yellow, finding))
 		}
 
 		printer.Printf("%s", d.summary())

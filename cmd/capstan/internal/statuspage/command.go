@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/upgradeplan"
 	"github.com/capstan-project/capstan/ui"
 )
@@ -83,8 +84,9 @@ func (o *options) run(ctx context.Context, _ []string) error {
 	access := ui.NewLocal(view)
 	handler := ui.NewHandler(ui.Options{
 		Base: access.Base(), Cluster: cluster.Config.Host, Access: access, Feed: feed,
-		Offers: ui.NewOffers(ctx, readVersions(planner), feed),
-		Usages: ui.NewUsages(ctx, view.Usage, feed),
+		Offers:   ui.NewOffers(ctx, readVersions(planner), feed),
+		Usages:   ui.NewUsages(ctx, view.Usage, feed),
+		Previews: ui.NewPreviews(ctx, readPreview(planner, view.Reader), feed),
 	})
 
 	o.Printf("The status page is at http://%s%s", listener.Addr(), access.Base())
@@ -104,5 +106,22 @@ func readVersions(planner *cli.Planner) ui.ReadVersions {
 		}
 
 		return versions, err
+	}
+}
+
+// readPreview returns what computes the changes of an upgrade, as diff does.
+func readPreview(planner *cli.Planner, reader *facts.Reader) ui.ReadPreview {
+	return func(ctx context.Context, p v1alpha2.Provider) (facts.Comparison, error) {
+		planned, err := planner.Plan(ctx, p)
+		if err != nil {
+			return facts.Comparison{}, err
+		}
+
+		report, err := planner.CheckCRDs(ctx, p, planned)
+		if err != nil {
+			return facts.Comparison{}, fmt.Errorf("check the changes of CRDs: %w", err)
+		}
+
+		return reader.CompareUpgrade(ctx, p, planned, report)
 	}
 }
