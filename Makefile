@@ -182,7 +182,8 @@ bench: build bed-binaries ## Benchmark providers against kubectl apply (and PEER
 	@go run ./test/bench
 	@go run ./test/bench/mirror
 	@go run ./test/bench/charts
-	@go test -run '^$$' -bench . -benchtime 2s -cpu 1 ./chartgen ./chartgen/expr ./controllers/crds
+	@go test -run '^$$' -bench . -benchtime 2s -cpu 1 ./chartgen ./chartgen/expr ./controllers/crds \
+		./controllers/release/sandbox
 
 .PHONY: bench-docs
 bench-docs: build bed-binaries ## Write the tables and the plot of docs/performance.md (takes a quarter of an hour)

@@ -24,6 +24,9 @@ import (
 // childName is the name that a program is called by to render a chart instead of what it usually does.
 const childName = "capstan-render-chart"
 
+// gcPercent is Go's default for the garbage collector, which the parent turns off until the child has started.
+const gcPercent = 100
+
 // init makes every program that can render charts, tests included, its own child. Packages that do not
 // matter to the child, the program's main among them, are not even initialized then.
 func init() { //nolint:gochecknoinits // see above
@@ -43,6 +46,7 @@ func init() { //nolint:gochecknoinits // see above
 
 // child restricts this process, reads a request, and writes the answer.
 func child(in io.Reader, out io.Writer) error {
+	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(limit.RenderMemory / 4 * 3)
 	debug.SetMaxStack(limit.RenderMemory / 4)
 
