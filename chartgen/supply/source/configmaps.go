@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"strings"
@@ -259,14 +260,27 @@ func gunzip(data []byte) ([]byte, error) {
 		return nil, err
 	}
 
-	out, err := io.ReadAll(io.LimitReader(r, limit.MaxText+1))
-	if err != nil {
+	var out bytes.Buffer
+
+	out.Grow(claimedSize(data) + bytes.MinRead)
+
+	if _, err := out.ReadFrom(io.LimitReader(r, limit.MaxText+1)); err != nil {
 		return nil, err
 	}
 
-	if len(out) > limit.MaxText {
+	if out.Len() > limit.MaxText {
 		return nil, fmt.Errorf("decompresses to more than %d MiB", limit.MaxText>>20)
 	}
 
-	return out, nil
+	return out.Bytes(), nil
+}
+
+// claimedSize returns the size to which gzip data claims to decompress, as far as that is possible and allowed. A
+// buffer that grows until the end takes four times as much memory.
+func claimedSize(data []byte) int {
+	const maxRatio = 1032 // of deflate
+
+	claimed := binary.LittleEndian.Uint32(data[len(data)-4:])
+
+	return int(min(int64(claimed), maxRatio*int64(len(data)), limit.MaxText))
 }
