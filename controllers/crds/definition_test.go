@@ -44,7 +44,7 @@ func TestFactsKeepNoFile(t *testing.T) {
 	runtime.KeepAlive(facts)
 }
 
-// TestParse: CRDs of real providers, and whatever else the library accepts, are what the library makes of them.
+// TestParse: CRDs of real providers, and whatever else the library accepts, have the result of the library.
 func TestParse(t *testing.T) {
 	files := map[string][]byte{
 		"a number as a text": []byte("metadata: {name: x}\nspec:\n  group: 1\n"),
