@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	// pollEvery is the interval of polling, which limits how exact short times are.
+	// pollEvery is the shortest interval of polling. Later it is a part of the time so far, pollPart: polling is work
+	// for the API server, which must not matter, and long times need not be that exact.
 	pollEvery = 10 * time.Millisecond
+	pollPart  = 50
 	// stageTimeout is how long a stage may take.
 	stageTimeout = 3 * time.Minute
 )
@@ -100,7 +102,7 @@ func poll(ctx context.Context, done func(context.Context) (string, error)) error
 	ctx, cancel := context.WithTimeout(ctx, stageTimeout)
 	defer cancel()
 
-	reason := "nothing was seen"
+	reason, begin := "nothing was seen", time.Now()
 
 	for {
 		now, err := done(ctx)
@@ -118,6 +120,6 @@ func poll(ctx context.Context, done func(context.Context) (string, error)) error
 
 		reason = now
 
-		measure.Pause(ctx, pollEvery)
+		measure.Pause(ctx, max(pollEvery, time.Since(begin)/pollPart))
 	}
 }
