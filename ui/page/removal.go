@@ -2,6 +2,8 @@ package page
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -120,4 +122,57 @@ func newUsedKind(k usage.Kind) UsedKind {
 	}
 
 	return kind
+}
+
+// clustersOf returns the Clusters that the objects of a provider belong to, sorted.
+func clustersOf(use Use) []string {
+	found := map[string]bool{}
+
+	for _, k := range use.Kinds {
+		for _, name := range k.Clusters {
+			found[name] = true
+		}
+	}
+
+	return slices.Sorted(maps.Keys(found))
+}
+
+// objectsOf returns the number of the objects of a provider.
+func objectsOf(use Use) int64 {
+	var total int64
+	for _, k := range use.Kinds {
+		total += k.Count
+	}
+
+	return total
+}
+
+// usesText returns what keeps a provider from being removed, in words; empty if nothing is known to.
+func usesText(use Use) string {
+	clusters := clustersOf(use)
+
+	switch n := objectsOf(use); {
+	case use.Problem != "":
+		return "it is not known whether it is in use: " + shorten(use.Problem)
+	case n == 0:
+		return ""
+	case len(clusters) == 0:
+		return plural(int(n), "object") + " of its kinds"
+	case len(clusters) > maxLinks:
+		return fmt.Sprintf("%s, of Clusters %s and others",
+			plural(int(n), "object"), strings.Join(clusters[:maxLinks], ", "))
+	case len(clusters) == 1:
+		return plural(int(n), "object") + ", of Cluster " + clusters[0]
+	default:
+		return plural(int(n), "object") + ", of Clusters " + strings.Join(clusters, ", ")
+	}
+}
+
+// plural returns a number of things, such as "2 objects".
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+
+	return fmt.Sprintf("%d %ss", n, thing)
 }

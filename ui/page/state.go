@@ -1,6 +1,8 @@
 package page
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -47,4 +49,39 @@ func stateText(v facts.Provider) string {
 	default:
 		return v.Ready
 	}
+}
+
+// waitsFor returns what a provider waits for, or why it fails; empty if neither. Also a provider that is ready may wait
+// before it changes.
+func waitsFor(v facts.Provider) string {
+	for _, conditionType := range []string{
+		v1alpha2.StalledCondition, v1alpha2.PreflightCheckCondition, v1alpha2.ReadyCondition,
+	} {
+		c := v.Condition(conditionType)
+		if c != nil && !facts.IsGood(*c) {
+			return cmp.Or(strings.TrimSpace(c.Message), c.Reason)
+		}
+	}
+
+	if v.Condition(v1alpha2.ReadyCondition) == nil {
+		return "the operator has not seen the resource yet"
+	}
+
+	return ""
+}
+
+// waitsForCore and waitsForOthers report whether a provider waits for core, or for one that it names.
+func waitsForCore(v facts.Provider) bool {
+	return waitsAs(v, v1alpha2.WaitingForCoreProviderReadyReason)
+}
+
+func waitsForOthers(v facts.Provider) bool {
+	return waitsAs(v, v1alpha2.WaitingForDependenciesReason) || waitsAs(v, v1alpha2.DependencyCycleReason)
+}
+
+func waitsAs(v facts.Provider, reason string) bool {
+	return slices.ContainsFunc([]string{v1alpha2.PreflightCheckCondition, v1alpha2.ReadyCondition}, func(t string) bool {
+		c := v.Condition(t)
+		return c != nil && c.Reason == reason && !facts.IsGood(*c)
+	})
 }

@@ -39,7 +39,7 @@ func (m *measurement) open(ctx context.Context, viewers int, during func(context
 		return err
 	}
 
-	m.firstPaint(ctx, token)
+	m.firstPaint(ctx, token, "/", ".card")
 
 	viewing, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,6 +59,9 @@ func (m *measurement) open(ctx context.Context, viewers int, during func(context
 	cancel()
 
 	_ = pages.Wait() // canceled
+
+	// The map comes last, because the operator then looks up what is in use.
+	m.firstPaint(ctx, token, "/map", ".nodes > li")
 
 	return err
 }
@@ -109,9 +112,9 @@ func (v *viewer) get(ctx context.Context, path string) (*http.Response, error) {
 	return unverified.Do(request)
 }
 
-// load loads the overview.
-func (v *viewer) load(ctx context.Context) error {
-	response, err := v.get(ctx, "/")
+// load loads a page.
+func (v *viewer) load(ctx context.Context, path string) error {
+	response, err := v.get(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -135,7 +138,7 @@ func (v *viewer) follow(ctx context.Context) error {
 			continue
 		}
 
-		if err := v.load(ctx); err != nil {
+		if err := v.load(ctx, "/"); err != nil {
 			return err
 		}
 	}
@@ -143,14 +146,15 @@ func (v *viewer) follow(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// firstPaint reports how long the overview takes, with the cache of decisions and without, and when Chromium paints it.
-func (m *measurement) firstPaint(ctx context.Context, token string) {
+// firstPaint reports how long a page takes, with the cache of decisions and without, and when Chromium paints it. The
+// selector is that of each provider on it.
+func (m *measurement) firstPaint(ctx context.Context, token, path, selector string) {
 	v := &viewer{token: token, user: userPrefix + "0"}
 
 	for _, name := range []string{"first request of a user", "second request"} {
 		begin := time.Now()
-		err := v.load(ctx)
-		fmt.Fprintf(os.Stderr, "overview, %s: %d ms (error: %v)\n", name, time.Since(begin).Milliseconds(), err)
+		err := v.load(ctx, path)
+		fmt.Fprintf(os.Stderr, "%s, %s: %d ms (error: %v)\n", path, name, time.Since(begin).Milliseconds(), err)
 	}
 
 	program, err := exec.LookPath("chromium")
@@ -170,13 +174,14 @@ func (m *measurement) firstPaint(ctx context.Context, token string) {
 	headers := network.Headers{"Authorization": "Bearer " + token, "Impersonate-User": v.user}
 
 	for range 5 {
-		var painted, cards float64
+		var painted, providers float64
 
 		err := chromedp.Run(ctx, network.Enable(), network.SetExtraHTTPHeaders(headers),
-			chromedp.Navigate("https://"+address+"/"), chromedp.WaitVisible(".card"),
+			chromedp.Navigate("https://"+address+path), chromedp.WaitVisible(selector),
 			chromedp.Poll(`performance.getEntriesByName("first-contentful-paint").length > 0`, nil),
 			chromedp.Evaluate(`performance.getEntriesByName("first-contentful-paint")[0].startTime`, &painted),
-			chromedp.Evaluate(`document.querySelectorAll(".card").length`, &cards))
-		fmt.Fprintf(os.Stderr, "first contentful paint in Chromium: %.0f ms, %.0f cards (error: %v)\n", painted, cards, err)
+			chromedp.Evaluate(`document.querySelectorAll("`+selector+`").length`, &providers))
+		fmt.Fprintf(os.Stderr, "%s, first contentful paint in Chromium: %.0f ms, %.0f providers (error: %v)\n",
+			path, painted, providers, err)
 	}
 }
