@@ -197,9 +197,9 @@ func (b *cell) describe(uses map[string]Use) {
 		text, note = b.summary(uses)
 	}
 
-	b.Lines = []BoxLine{{Kind: "name", Text: cut(name, 26)}, {Kind: "text", Text: cut(text, 32)}}
+	b.Lines = []BoxLine{{Kind: "name", Text: cut(name, 26)}, {Kind: "text", Text: cut(text, 28)}}
 	if note != "" {
-		b.Lines = append(b.Lines, BoxLine{Kind: "note", Text: cut(note, 32)})
+		b.Lines = append(b.Lines, BoxLine{Kind: "note", Text: cut(note, 28)})
 	}
 }
 

@@ -100,6 +100,7 @@ type Use struct {
 // NewMap returns the page with the providers, which are in clusterctl's order of installation. Uses are the objects of
 // their kinds by ID.
 func NewMap(frame Frame, providers []facts.Provider, uses map[string]Use) *Map {
+	frame.Current = "map"
 	m := &Map{
 		Frame: frame, Command: "capstan status", RemovalCommand: "capstan delete --all --dry-run",
 	}

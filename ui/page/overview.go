@@ -73,6 +73,8 @@ type Count struct {
 	State, Text string
 	Number      int
 	Path        string
+	// Selected means that only providers in this state are shown.
+	Selected bool
 }
 
 // Group are cards with a heading.
@@ -188,6 +190,8 @@ func shorten(message string) string {
 // NewOverview returns the page with the providers that a filter selects: first those that fail, then the others by
 // type.
 func NewOverview(frame Frame, filter Filter, providers []facts.Provider) *Overview {
+	frame.Current = "overview"
+
 	o := &Overview{Frame: frame, Filter: filter, Total: len(providers), Command: "capstan status"}
 	failing := Group{ID: "group-failing", Title: "Failing"}
 	groups := map[string]*Group{}
@@ -256,6 +260,7 @@ func (o *Overview) addCounts(counts map[string]int) {
 		if counts[state] > 0 {
 			o.Counts = append(o.Counts, Count{
 				State: state, Text: state, Number: counts[state], Path: o.Base + "?state=" + state,
+				Selected: o.Filter.State == state,
 			})
 		}
 	}

@@ -234,7 +234,7 @@ func TestProvider(t *testing.T) {
 		"Resource InfrastructureProvider aws-system/aws", "Version v1.0.0 wants v1.1.0", "Contract v1beta2",
 		"automatic upgrade to v1.2.0 is blocked: a variable is missing automatic upgrade to v1.1.0: Failed",
 		"Drift objects differ from the release", "Not known CRDs: forbidden",
-		"Ready=False InstallFailed for 60m the API server refused Service aws",
+		"Ready=False InstallFailed for 60m The message is the one above.",
 		"v1.2.0 contract v1beta2 capstan diff --version v1.2.0 infrastructure-aws -n aws-system",
 		"Release history capstan history infrastructure-aws -n aws-system",
 		"Revision 3 v1.0.0 deployed by helm Rollback to 1",

@@ -62,6 +62,8 @@ type Offer struct {
 // NewPlan returns the page with the upgrades of providers, which are in clusterctl's order of installation. Offers are
 // the answers of their sources by ID; nil if sources are not asked.
 func NewPlan(frame Frame, providers []facts.Provider, offers map[string]Offer) *Plan {
+	frame.Current = "plan"
+
 	p := &Plan{Frame: frame, Command: "capstan upgrade plan", CRDsCommand: "capstan status"}
 
 	var installed []upgradeplan.Provider

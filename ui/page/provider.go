@@ -125,7 +125,12 @@ func NewProvider(frame Frame, v facts.Provider, history []facts.Revision, note s
 	p.Card.Automatic = notes(v)
 
 	for _, c := range v.Conditions {
-		p.Conditions = append(p.Conditions, newCondition(frame, c))
+		condition := newCondition(frame, c)
+		if ready := p.Card.Message; ready != "" && condition.Message == strings.TrimSpace(ready) {
+			condition.Message = "The message is the one above."
+		}
+
+		p.Conditions = append(p.Conditions, condition)
 	}
 
 	// Problems first, then in the order of the resource.
