@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 )
 
 // stale returns the artifacts that Build has to build.
@@ -43,7 +44,13 @@ func (s *Set) recipe(a artifact) (string, error) {
 		return "", err
 	}
 
-	for _, file := range pinned {
+	// A folder may also have a program of its own.
+	sources, err := filepath.Glob(filepath.Join(s.pins(a), "*.go"))
+	if err != nil {
+		return "", err
+	}
+
+	for _, file := range slices.Concat(pinned, sources) {
 		pins, err := os.ReadFile(file)
 		if err != nil {
 			return "", fmt.Errorf("read the pins of %s: %w", a.name, err)
