@@ -20,8 +20,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
 )
@@ -195,14 +193,7 @@ func push(ctx context.Context, label, version string, change func([]byte) []byte
 		release.Bundle.Components = change(release.Bundle.Components)
 	}
 
-	made, err := chartgen.Build(release.Bundle)
-	Expect(err).NotTo(HaveOccurred())
-	c, err := oci.NewClient(oci.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	ref, err := oci.Parse("http://" + registry + "/charts/" + label + ":" + oci.ChartTag(made.Metadata.Version))
-	Expect(err).NotTo(HaveOccurred())
-	_, err = c.PushChart(ctx, ref, made)
-	Expect(err).NotTo(HaveOccurred())
+	Expect(harness.PushChart(ctx, registry, release)).To(Succeed())
 }
 
 // fluxObject returns an object of Flux of a kind.
