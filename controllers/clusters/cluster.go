@@ -21,6 +21,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/foreign"
+	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -52,6 +54,7 @@ type Cluster struct {
 	holder     string
 	apiReader  client.Reader
 	metadata   metadata.Interface
+	labeled    *fresh.Shared[foreign.Labeled]
 	tracker    *health.Tracker
 	// watchErrors are those of Objects.
 	watchErrors health.WatchErrors
@@ -109,6 +112,7 @@ func (c *Cluster) createClients() error {
 	c.apiReader = apiReader
 	c.metadata, err = metadata.NewForConfigAndClient(
 		metadata.ConfigFor(c.connection.Config), c.connection.HTTPClient)
+	c.labeled = foreign.NewObjects(c.metadata)
 
 	return err
 }

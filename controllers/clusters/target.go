@@ -15,6 +15,8 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/foreign"
+	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
 )
@@ -28,6 +30,9 @@ type Target struct {
 	// Metadata reads the metadata of objects of any kind, uncached, with the permissions of the
 	// connection.
 	Metadata metadata.Interface
+	// Labeled are the objects with labels of providers in all namespaces, read like Metadata. All targets in the cluster
+	// share the lists.
+	Labeled *fresh.Shared[foreign.Labeled]
 	// CRDs applies CustomResourceDefinitions as Account.
 	CRDs *crds.Applier
 	// Releases installs Helm releases as Account.
@@ -57,7 +62,9 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 
 	options := release.Options{Holder: c.holder}
 	if account == "" {
-		options.Records = c.releaseRecords // an account sees only what it may read itself
+		// An account sees only what it may read itself.
+		options.Records = c.releaseRecords
+		options.ListObjects = true
 	}
 
 	releases, err := release.NewEngine(config, options)
@@ -74,6 +81,7 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 		Client:    uncached,
 		APIReader: c.apiReader,
 		Metadata:  c.metadata,
+		Labeled:   c.labeled,
 		CRDs:      applier,
 		Releases:  releases,
 		Health:    c.tracker,

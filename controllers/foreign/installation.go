@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/fresh"
 )
 
 // maxObjects limits how many objects of a provider are looked at.
@@ -35,9 +37,24 @@ type Finder struct {
 	Metadata metadata.Interface
 	// Definitions reads CRDs, from a cache.
 	Definitions client.Reader
+	// Objects are the provider label and namespace of all objects, from lists that searches for several providers share;
+	// nil to list those of each provider.
+	Objects *fresh.Shared[Labeled]
+	// Since is a time that Objects have to show at least.
+	Since time.Time
 	// Restricted is set for an operator that reads workloads only in the namespaces that it watches. It does not
 	// look for Deployments in others.
 	Restricted bool
+}
+
+// Labeled is an object with the label of a provider.
+type Labeled struct{ Label, Namespace string }
+
+// NewObjects returns the lists for Finder.Objects.
+func NewObjects(client metadata.Interface) *fresh.Shared[Labeled] {
+	return fresh.NewShared(client, v1alpha2.ClusterctlProviderLabel, func(o *metav1.PartialObjectMetadata) Labeled {
+		return Labeled{Label: o.Labels[v1alpha2.ClusterctlProviderLabel], Namespace: o.Namespace}
+	})
 }
 
 // Installation is where a provider was found.
@@ -49,7 +66,7 @@ type Installation struct {
 
 // Elsewhere returns the installation of a provider that is in another namespace than its release; nil if there
 // is none. It takes one request, one more if the cluster has clusterctl's inventory, and one more if the
-// provider's CRDs refer to another namespace. What must not be read shows nothing.
+// provider's CRDs refer to another namespace; with Objects, usually only the last. What must not be read shows nothing.
 func (f Finder) Elsewhere(ctx context.Context, label string, release types.NamespacedName) (*Installation, error) {
 	for _, find := range []func(context.Context, string, types.NamespacedName) (*Installation, error){
 		f.inInventory,
@@ -152,6 +169,10 @@ func (f Finder) byWebhook(
 func (f Finder) list(
 	ctx context.Context, resource schema.GroupVersionResource, label string, release types.NamespacedName,
 ) ([]metav1.PartialObjectMetadata, error) {
+	if !f.mayExist(ctx, resource, label, release) {
+		return nil, nil
+	}
+
 	list, err := f.Metadata.Resource(resource).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{v1alpha2.ClusterctlProviderLabel: label}.String(),
 		Limit:         maxObjects,
@@ -170,6 +191,22 @@ func (f Finder) list(
 	}
 
 	return others, nil
+}
+
+// mayExist reports whether objects with the provider's label may be in other namespaces than the release. A shared list
+// tells that there are none. What it shows may be gone since, so that is read again.
+func (f Finder) mayExist(
+	ctx context.Context, resource schema.GroupVersionResource, label string, release types.NamespacedName,
+) bool {
+	if f.Objects == nil {
+		return true
+	}
+
+	objects, err := f.Objects.List(ctx, resource, f.Since)
+
+	return err != nil || slices.ContainsFunc(objects, func(o Labeled) bool {
+		return o.Label == label && o.Namespace != release.Namespace
+	})
 }
 
 // conversionService returns the Service of a CRD's conversion webhook; nil if it has none.

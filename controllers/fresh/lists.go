@@ -9,8 +9,40 @@ import (
 // keys; of each it knows the versions of its objects, by name. The zero value knows nothing. It is safe for concurrent
 // use.
 type Lists[K comparable] struct {
-	mu    sync.Mutex
+	mu sync.Mutex
+	// known has nil for lists that were forgotten.
 	known map[K]map[string]string
+	// complete is set once all lists were known.
+	complete bool
+}
+
+// SetAll notes the versions of the objects of all lists that are not empty, as they were read. What is known already
+// and is newer stays. All other lists are known to have been empty.
+func (l *Lists[K]) SetAll(lists map[K]map[string]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.known == nil {
+		l.known = map[K]map[string]string{}
+	}
+
+	for key, versions := range lists {
+		known, ok := l.known[key]
+		if ok && known == nil {
+			continue
+		}
+
+		// An object that was read before may have been deleted since, or not have existed when the list was read.
+		for name, version := range known {
+			if !isAtLeast(versions[name], version) {
+				versions[name] = version
+			}
+		}
+
+		l.known[key] = versions
+	}
+
+	l.complete = true
 }
 
 // Set notes the versions of all objects of a list, as they were read. A newer version of one of them that is known
@@ -48,7 +80,11 @@ func (l *Lists[K]) Forget(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	delete(l.known, key)
+	if l.known == nil {
+		l.known = map[K]map[string]string{}
+	}
+
+	l.known[key] = nil
 }
 
 // Shows reports whether the versions of a list's objects in a cache are at least those that are known. An object that
@@ -59,7 +95,7 @@ func (l *Lists[K]) Shows(key K, cached map[string]string) bool {
 	defer l.mu.Unlock()
 
 	known, ok := l.known[key]
-	if !ok {
+	if ok && known == nil || !ok && !l.complete {
 		return false
 	}
 

@@ -60,3 +60,50 @@ func TestListsRemember(t *testing.T) {
 	lists.Forget("list")
 	g.Expect(lists.Shows("list", map[string]string{"a": "7"})).To(BeFalse())
 }
+
+func TestAllLists(t *testing.T) {
+	type versions = map[string]string
+
+	for name, c := range map[string]struct {
+		before   func(*fresh.Lists[string]) // what is known before all lists are
+		all      versions                   // of the list
+		cached   versions
+		wantShow bool
+	}{
+		"the same":                       {all: versions{"a": "5"}, cached: versions{"a": "5"}, wantShow: true},
+		"a cache that lags":              {all: versions{"a": "5"}, cached: versions{"a": "4"}},
+		"a list that did not exist":      {cached: versions{}, wantShow: true},
+		"one that was created since":     {cached: versions{"a": "6"}, wantShow: true},
+		"one that the cache has not yet": {all: versions{"a": "5"}, cached: versions{}},
+		"what was written meanwhile": {
+			before: func(l *fresh.Lists[string]) { l.Set("list", versions{"a": "6"}) },
+			all:    versions{"a": "5"}, cached: versions{"a": "5"},
+		},
+		"what was created meanwhile": {
+			before: func(l *fresh.Lists[string]) { l.Set("list", versions{"a": "5", "b": "6"}) },
+			all:    versions{"a": "5"}, cached: versions{"a": "5"},
+		},
+		"what was forgotten": {
+			before: func(l *fresh.Lists[string]) { l.Forget("list") },
+			all:    versions{"a": "5"}, cached: versions{"a": "5"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lists := fresh.Lists[string]{}
+			if c.before != nil {
+				c.before(&lists)
+			}
+
+			all := map[string]map[string]string{}
+			if c.all != nil {
+				all["list"] = c.all
+			}
+
+			lists.SetAll(all)
+			NewWithT(t).Expect(lists.Shows("list", c.cached)).To(Equal(c.wantShow))
+
+			lists.Forget("list")
+			NewWithT(t).Expect(lists.Shows("list", c.cached)).To(BeFalse(), "it was deleted since")
+		})
+	}
+}

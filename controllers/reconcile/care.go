@@ -34,6 +34,10 @@ func (r *run) observeInstalled(ctx context.Context) Result {
 func (r *run) observe(ctx context.Context) Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()
 
+	if err := r.target.Releases.Learn(ctx); err != nil {
+		return failed(err, applying)
+	}
+
 	key := plan.ReleaseKey(r.provider)
 
 	history, err := r.target.Releases.Observe(ctx, key)

@@ -168,7 +168,7 @@ func (r *run) prepareBefore(ctx context.Context, planned *crds.Plan) Result {
 func (r *run) preparePlan(
 	ctx context.Context, observed state.Observed, options release.PrepareOptions,
 ) (_ *release.Prepared, err error) {
-	r.plan.Release.Request = r.asked()
+	r.plan.Release.Request, options.Since = r.asked(), r.existed()
 
 	if r.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
 		return nil, err

@@ -121,6 +121,19 @@ func (r *run) currentResources() client.Reader {
 	return r.Client.Current()
 }
 
+// existed returns a time at which the resource existed already. An installation finds everything that existed then: a
+// list of objects that began later serves all resources that were created before it.
+func (r *run) existed() time.Time {
+	// Times of the API server are cut to seconds, and its clock is known to about a second.
+	created := r.Clock.Local(r.provider.GetCreationTimestamp().Add(2 * time.Second))
+
+	if seen := r.arrivals.Of(r.provider, r.began); seen.Before(created) {
+		return seen
+	}
+
+	return created
+}
+
 // checkInstalledByOthers makes sure that no other program has installed the provider in another namespace: both
 // would share CRDs, webhooks and cluster-wide permissions. In its own namespace it is adopted.
 func (r *run) checkInstalledByOthers(ctx context.Context) error {
@@ -132,6 +145,8 @@ func (r *run) checkInstalledByOthers(ctx context.Context) error {
 	finder := foreign.Finder{
 		Metadata:    r.target.Metadata,
 		Definitions: r.target.CRDs.Client,
+		Objects:     r.target.Labeled,
+		Since:       r.existed(),
 		Restricted:  len(r.Scope.Namespaces) > 0,
 	}
 	label := v1alpha2.Label(r.provider)

@@ -40,6 +40,9 @@ type Options struct {
 	// Records returns the metadata of the Secrets of a release, with managed fields that have the time of the
 	// last write, from a cache; it returns false if that does not have them. It is optional.
 	Records func(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool)
+	// ListObjects finds out by lists of all objects of a kind, which releases that are installed at the same time
+	// share, which objects of a first revision do not exist yet. Otherwise each is read.
+	ListObjects bool
 }
 
 // Engine runs the releases of one cluster. It is safe for concurrent use.
@@ -52,6 +55,11 @@ type Engine struct {
 	clock      *clock.Clock
 	// seen are the versions of the Secrets of releases that were read or written last.
 	seen fresh.Lists[types.NamespacedName]
+	// learned is set once Learn need not be repeated; learning guards it.
+	learning sync.Mutex
+	learned  bool
+	// existing are the names of all objects; nil without Options.ListObjects.
+	existing *fresh.Shared[types.NamespacedName]
 
 	mu   sync.Mutex
 	busy map[types.NamespacedName]bool
@@ -90,7 +98,7 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 
-	return &Engine{
+	engine := &Engine{
 		options:    options,
 		connection: connection,
 		secrets:    secrets,
@@ -98,7 +106,13 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}},
 		clock:      apiServer,
 		busy:       map[types.NamespacedName]bool{},
-	}, nil
+	}
+
+	if options.ListObjects {
+		engine.existing = fresh.NewShared(connection.Metadata(), "", nameOf)
+	}
+
+	return engine, nil
 }
 
 func setDefault(value *time.Duration, defaultValue time.Duration) {

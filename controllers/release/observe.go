@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
+	"github.com/capstan-project/capstan/controllers/crds/paging"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -33,6 +36,71 @@ func (e *Engine) Observe(ctx context.Context, release types.NamespacedName) (sta
 	}
 
 	return e.observeLive(ctx, release)
+}
+
+// maxLearned limits how many revisions Learn reads, and learnedPage how many at a time.
+const (
+	maxLearned  = 10_000
+	learnedPage = 500
+)
+
+// Learn finds out by one list what former processes have written to all releases, so that Observe need not ask for each
+// of them. It must be called when no other process writes any more, and does nothing the next time. If not all
+// releases may be listed, Observe asks.
+func (e *Engine) Learn(ctx context.Context) error {
+	if e.options.Records == nil {
+		return nil
+	}
+
+	e.learning.Lock()
+	defer e.learning.Unlock()
+
+	if e.learned {
+		return nil
+	}
+
+	releases := map[types.NamespacedName]map[string]string{}
+	count := 0
+	options := metav1.ListOptions{
+		LabelSelector: storage.Selector(""), FieldSelector: "type=" + storage.RecordType, Limit: learnedPage,
+	}
+
+	for page, err := range paging.Pages(ctx, options, e.metadata.List) {
+		if apierrors.IsForbidden(err) || count > maxLearned {
+			e.learned = true
+			return nil
+		}
+
+		if err != nil {
+			return fmt.Errorf("list the revisions of all releases: %w", err)
+		}
+
+		for i := range page.Items {
+			noteVersion(releases, &page.Items[i])
+		}
+
+		count += len(page.Items)
+	}
+
+	e.seen.SetAll(releases)
+	e.learned = true
+
+	return nil
+}
+
+// noteVersion adds the version of a Secret that holds a revision to those of its release.
+func noteVersion(releases map[types.NamespacedName]map[string]string, secret *metav1.PartialObjectMetadata) {
+	revision, ok := storage.RevisionOf(&secret.ObjectMeta)
+	if !ok {
+		return
+	}
+
+	release := types.NamespacedName{Namespace: secret.Namespace, Name: storage.ReleaseName(secret.Labels)}
+	if releases[release] == nil {
+		releases[release] = map[string]string{}
+	}
+
+	releases[release][storage.SecretName(release.Name, revision.Number)] = revision.ResourceVersion
 }
 
 // observeLive is Observe, but always makes the request.
@@ -95,6 +163,26 @@ func versionsOf(history state.History) map[string]string {
 	}
 
 	return versions
+}
+
+// nameOf returns the namespace and name of an object.
+func nameOf(o *metav1.PartialObjectMetadata) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+}
+
+// absentSince returns a function that reports whether an object is known not to have existed at some time after the
+// given one. It returns nil if that is not to be found out by lists.
+func (e *Engine) absentSince(
+	ctx context.Context, since time.Time,
+) func(schema.GroupVersionResource, types.NamespacedName) bool {
+	if e.existing == nil {
+		return nil
+	}
+
+	return func(resource schema.GroupVersionResource, object types.NamespacedName) bool {
+		existing, err := e.existing.List(ctx, resource, since)
+		return err == nil && !slices.Contains(existing, object)
+	}
 }
 
 // Names returns the names of the releases in a namespace, sorted.

@@ -21,8 +21,16 @@ type cachedRecords struct {
 	items    []metav1.PartialObjectMetadata
 }
 
-func (c *cachedRecords) list(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool) {
-	return c.items, true
+func (c *cachedRecords) list(_ context.Context, release types.NamespacedName) (
+	records []metav1.PartialObjectMetadata, known bool,
+) {
+	for _, item := range c.items {
+		if item.Namespace == release.Namespace {
+			records = append(records, item)
+		}
+	}
+
+	return records, true
 }
 
 // catchUp brings the cache up to date.
@@ -43,6 +51,8 @@ var _ = Describe("The history of a release comes from the cache", func() {
 		engine    *release.Engine
 		spec      release.Spec
 		lists     func() int
+		// newCounted returns an engine of a new process.
+		newCounted func() *release.Engine
 	)
 
 	BeforeEach(func(ctx SpecContext) {
@@ -52,8 +62,13 @@ var _ = Describe("The history of a release comes from the cache", func() {
 		config, err := cluster.ConfigFor(user)
 		Expect(err).NotTo(HaveOccurred())
 
-		engine, err = release.NewEngine(config, release.Options{Holder: "one", Records: cache.list})
-		Expect(err).NotTo(HaveOccurred())
+		newCounted = func() *release.Engine {
+			counted, err := release.NewEngine(config, release.Options{Holder: "one", Records: cache.list})
+			Expect(err).NotTo(HaveOccurred())
+
+			return counted
+		}
+		engine = newCounted()
 
 		spec = specOf(namespace, "1.0.0", configMap("a", ""))
 		lists = func() int {
@@ -90,6 +105,32 @@ var _ = Describe("The history of a release comes from the cache", func() {
 		cache.catchUp(ctx, namespace)
 		Expect(observe(ctx, engine, spec).Revision.Healthy).To(BeTrue())
 		Consistently(lists, "200ms").Should(Equal(3))
+	})
+
+	It("and one list shows what former processes have written to all releases", func(ctx SpecContext) {
+		mustApply(ctx, newEngine("former"), spec)
+
+		other := specOf(newNamespace(ctx), "1.0.0", configMap("a", ""))
+
+		Expect(engine.Learn(ctx)).To(Succeed())
+		Expect(observe(ctx, engine, other).State).To(Equal(state.Absent))
+		Eventually(lists).Should(Equal(1), "the cache has nothing of a release that never existed")
+
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
+		Eventually(lists).Should(Equal(2), "the cache does not have the revision yet")
+
+		cache.catchUp(ctx, namespace)
+
+		engine = newCounted()
+		Expect(engine.Learn(ctx)).To(Succeed())
+		Expect(engine.Learn(ctx)).To(Succeed())
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
+		Eventually(lists).Should(Equal(3))
+		Consistently(lists, "200ms").Should(Equal(3))
+
+		_, err := engine.Uninstall(ctx, spec.Release, release.RemoveOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.Absent), "the cache still has the revision")
 	})
 
 	It("including what other programs do", func(ctx SpecContext) {

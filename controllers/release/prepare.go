@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"time"
 
 	"helm.sh/helm/v3/pkg/action"
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -36,6 +37,9 @@ type PrepareOptions struct {
 	// CRDsFollow is true if CRDs of the chart are applied before the release. Objects of the kinds that they
 	// define are not tried then, and these kinds need not be served yet.
 	CRDsFollow bool
+	// Since is a time at which the release was wanted already. Objects of a first revision that existed then are found,
+	// and all others are expected not to exist. The zero time reads each object.
+	Since time.Time
 }
 
 // Prepare prepares an install or upgrade of a release, and changes nothing. It renders the chart and reads
@@ -56,7 +60,7 @@ func (e *Engine) Prepare(
 		return nil, err
 	}
 
-	if err := p.check(options); err != nil {
+	if err := p.check(ctx, options); err != nil {
 		return nil, p.session.explain(err, spec)
 	}
 
@@ -102,7 +106,7 @@ func (p *Prepared) render(ctx context.Context) (err error) {
 }
 
 // check reads the objects of the manifest, and makes sure that the API server would accept them.
-func (p *Prepared) check(options PrepareOptions) error {
+func (p *Prepared) check(ctx context.Context, options PrepareOptions) error {
 	var defined map[schema.GroupKind]crds.DefinedKind
 
 	isAwaited := func(kind schema.GroupKind) bool {
@@ -121,6 +125,10 @@ func (p *Prepared) check(options PrepareOptions) error {
 
 	client := p.session.client
 	client.SetOwnKinds(p.spec.Own)
+
+	if newest, _ := p.session.store.Newest(); newest == 0 && !options.Since.IsZero() {
+		client.SetAbsent(p.session.engine.absentSince(ctx, options.Since))
+	}
 
 	if err := client.SetTarget(p.manifest, p.objects, isAwaited); err != nil {
 		return err

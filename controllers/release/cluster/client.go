@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -41,6 +42,7 @@ type Client struct {
 
 	own        OwnKinds
 	target     target
+	absent     func(schema.GroupVersionResource, types.NamespacedName) bool
 	incomplete []string // manifests
 	hooks      hooks.Budget
 	longWait   func(what string)
@@ -92,6 +94,13 @@ func (c *Client) SetIncomplete(manifests []string) { c.incomplete = manifests }
 
 // SetOwnKinds sets the kinds whose objects wait for all others; see Advance.
 func (c *Client) SetOwnKinds(own OwnKinds) { c.own = own }
+
+// SetAbsent sets a function that reports whether an object is known not to exist, so that SetTarget need not read it.
+// Another program may create it meanwhile: the action finds that out when it creates the object itself, and then reads
+// whom it belongs to.
+func (c *Client) SetAbsent(absent func(schema.GroupVersionResource, types.NamespacedName) bool) {
+	c.absent = absent
+}
 
 // Err returns the first error.
 func (c *Client) Err() error { return c.err }
