@@ -17,6 +17,7 @@ import (
 	crreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
@@ -103,6 +104,7 @@ func newDependencies(
 
 	readers := &access.Readers{
 		APIReader:             uncached,
+		Kept:                  access.NewKept(uncached, mgr.GetCache()), // watchInputs wakes the providers
 		Cache:                 mgr.GetClient(),
 		Impersonate:           local.Reader,
 		DefaultServiceAccount: options.DefaultServiceAccount,
@@ -114,6 +116,7 @@ func newDependencies(
 		Registry:          options.Registry,
 		Policy:            &options.SourcePolicy,
 		LabeledConfigMaps: options.LabeledConfigMaps,
+		KnownMetadata:     source.NewKnownMetadata(),
 	}
 	remote := &watch.Remote{Cache: mgr.GetClient(), Wake: wakers.Wake}
 

@@ -100,6 +100,8 @@ func (r *Resolver) labeled(provider v1alpha2.Provider) (*source.ConfigMaps, erro
 		Provider:  source.Provider(provider.ProviderType(), provider.GetName()),
 		NoSecrets: true,
 		Excluded:  components.IsWritten,
+		Known:     r.KnownMetadata,
+		User:      r.Readers.User(provider),
 	}, nil
 }
 

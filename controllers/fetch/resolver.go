@@ -28,6 +28,8 @@ type Resolver struct {
 	Policy *Policy
 	// LabeledConfigMaps prefers ConfigMaps with cluster-api-operator's labels to the default sources.
 	LabeledConfigMaps bool
+	// KnownMetadata is what is known of ConfigMaps with versions; nil to read them each time.
+	KnownMetadata *source.KnownMetadata
 }
 
 // ConfigError reports that spec.fetchConfig cannot be used.
@@ -68,6 +70,8 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 			Selector:  config.Selector,
 			Provider:  identity,
 			Excluded:  components.IsWritten,
+			Known:     r.KnownMetadata,
+			User:      r.Readers.User(provider),
 		}, nil
 	case config.Directory != "":
 		return source.NewDirectory(filepath.Join(config.Directory, identity.Label))

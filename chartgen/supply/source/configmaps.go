@@ -39,6 +39,10 @@ type ConfigMaps struct {
 	NoSecrets bool
 	// Excluded reports whether a ConfigMap is no version, because the operator has written it itself; nil for none.
 	Excluded func(metav1.Object) bool
+	// Known keeps the metadata of versions that were fetched; nil to keep none. What a user has fetched is kept for User
+	// only.
+	Known *KnownMetadata
+	User  string
 }
 
 // InConfigMap is the bundle.Bundle.Source of versions in ConfigMaps.
@@ -202,6 +206,8 @@ func (c *ConfigMaps) Fetch(ctx context.Context, version Version) (*bundle.Bundle
 	if len(components) == 0 {
 		return nil, invalid("has no key %q; put the provider's components YAML there", v1alpha2.ConfigMapComponentsKey)
 	}
+
+	c.Known.add(c.User, version, metadata)
 
 	return &bundle.Bundle{
 		Provider:   c.Provider,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/utils/lru"
+
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 )
@@ -219,12 +221,53 @@ func skipUnpublished(
 	}
 }
 
-// fetchMetadata reads the metadata of a version of a local source.
+// fetchMetadata reads the metadata of a version of a local source, unless it is known.
 func fetchMetadata(ctx context.Context, from Source, version Version) ([]byte, error) {
+	if c, ok := from.(*ConfigMaps); ok {
+		if known := c.Known.find(c.User, version); known != nil {
+			return known, nil
+		}
+	}
+
 	b, err := from.Fetch(ctx, version)
 	if err != nil {
 		return nil, err
 	}
 
 	return b.Metadata, nil
+}
+
+const (
+	// maxKnown limits how many versions are known, and maxKnownSize how long the metadata of each is.
+	maxKnown, maxKnownSize = 512, 16 << 10
+)
+
+// KnownMetadata keeps the metadata of the versions that were fetched last. The contracts that a version declares need
+// not be read again then, as long as the version has not changed. It may be used by many goroutines.
+type KnownMetadata struct{ versions *lru.Cache }
+
+// NewKnownMetadata returns one that knows nothing.
+func NewKnownMetadata() *KnownMetadata { return &KnownMetadata{versions: lru.New(maxKnown)} }
+
+// knownVersion identifies the content of a version, and who may read it.
+type knownVersion struct{ user, fingerprint string }
+
+func (k *KnownMetadata) add(user string, version Version, metadata []byte) {
+	if k != nil && version.Fingerprint != "" && len(metadata) <= maxKnownSize {
+		k.versions.Add(knownVersion{user, version.Fingerprint}, metadata)
+	}
+}
+
+// find returns the metadata of a version; nil if it is not known.
+func (k *KnownMetadata) find(user string, version Version) []byte {
+	if k == nil {
+		return nil
+	}
+
+	known, found := k.versions.Get(knownVersion{user, version.Fingerprint})
+	if !found {
+		return nil
+	}
+
+	return known.([]byte)
 }
