@@ -6,7 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -18,7 +20,22 @@ func (e *Engine) Compare(
 	release types.NamespacedName,
 	objects []*unstructured.Unstructured,
 ) (drift.Comparison, error) {
-	return drift.Compare(e.newClient(ctx, release), objects)
+	client := e.newClient(ctx, release)
+
+	return drift.Compare(client, objects, e.listedBy(ctx, client))
+}
+
+// listedBy returns what knows the objects of releases that existed when this process began; nil if nothing does.
+func (e *Engine) listedBy(ctx context.Context, client *cluster.Client) drift.Listed {
+	former := e.former.Load()
+	if former == nil {
+		return nil
+	}
+
+	return func(info *resource.Info) *unstructured.Unstructured {
+		name := types.NamespacedName{Namespace: info.Namespace, Name: info.Name}
+		return former.Take(ctx, info.Mapping.GroupVersionKind, name, client.ListLike(info))
+	}
 }
 
 // Correct changes the objects that differ to what their release defines: it creates those that are

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -20,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/longwait"
+	"github.com/capstan-project/capstan/controllers/release/bulk"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -41,7 +43,8 @@ type Options struct {
 	// last write, from a cache; it returns false if that does not have them. It is optional.
 	Records func(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool)
 	// ListObjects finds out by lists of all objects of a kind, which releases that are installed at the same time
-	// share, which objects of a first revision do not exist yet. Otherwise each is read.
+	// share, which objects of a first revision do not exist yet. What Learn has found is compared with lists, too.
+	// Otherwise each object is read.
 	ListObjects bool
 }
 
@@ -58,6 +61,8 @@ type Engine struct {
 	// learned is set once Learn need not be repeated; learning guards it.
 	learning sync.Mutex
 	learned  bool
+	// former are the objects of releases when the engine has learned of these; nil without Options.ListObjects.
+	former atomic.Pointer[bulk.Objects]
 	// existing are the names of all objects; nil without Options.ListObjects.
 	existing *fresh.Shared[types.NamespacedName]
 

@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/paging"
+	"github.com/capstan-project/capstan/controllers/release/bulk"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -84,6 +86,10 @@ func (e *Engine) Learn(ctx context.Context) error {
 
 	e.seen.SetAll(releases)
 	e.learned = true
+
+	if e.options.ListObjects && len(releases) > 0 {
+		e.former.Store(bulk.New(v1alpha2.ManagedByLabel + "=Helm," + v1alpha2.ClusterctlProviderLabel))
+	}
 
 	return nil
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -67,8 +68,22 @@ func (c *Client) List(
 		return nil, err
 	}
 
-	found, err := resource.NewHelper(client, mapping).
-		List(namespace, kind.GroupVersion().String(), &metav1.ListOptions{})
+	return listWith(resource.NewHelper(client, mapping), kind, namespace, metav1.ListOptions{})
+}
+
+// ListLike returns a function that lists the objects of an object's kind in all namespaces.
+func (c *Client) ListLike(info *resource.Info) func(
+	context.Context, metav1.ListOptions,
+) (*unstructured.UnstructuredList, error) {
+	return func(_ context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+		return listWith(c.helper(info), info.Mapping.GroupVersionKind, metav1.NamespaceAll, options)
+	}
+}
+
+func listWith(
+	helper *resource.Helper, kind schema.GroupVersionKind, namespace string, options metav1.ListOptions,
+) (*unstructured.UnstructuredList, error) {
+	found, err := helper.List(namespace, kind.GroupVersion().String(), &options)
 	if err != nil {
 		return nil, err
 	}

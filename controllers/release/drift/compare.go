@@ -75,9 +75,9 @@ type Comparison struct {
 //   - objects with the annotation v1alpha2.DriftAnnotation, in the release or in the cluster
 //   - objects that are applied only once, unless they are missing
 //
-// Each object costs one GET, and one PATCH as a dry run if it seems to differ. If there is an
-// error, the comparison has the objects that could be compared.
-func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comparison, error) {
+// Each object costs one GET, unless listed has it and it does not differ, and one PATCH as a dry run if it seems to
+// differ. If there is an error, the comparison has the objects that could be compared.
+func Compare(client *cluster.Client, objects []*unstructured.Unstructured, listed Listed) (Comparison, error) {
 	desired := make([]*unstructured.Unstructured, 0, len(objects))
 
 	for _, o := range objects {
@@ -104,7 +104,7 @@ func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comp
 	}
 
 	errs := cluster.ForEach(list, func(info *resource.Info) error {
-		difference, err := compareOne(client, info)
+		difference, err := compareOne(client, info, listed)
 		differences[index[info]] = difference
 
 		return err
@@ -132,9 +132,23 @@ func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comp
 	return result, err
 }
 
-func compareOne(client *cluster.Client, info *resource.Info) (Difference, error) {
+// Listed returns an object of the cluster as a list has shown it; nil if it is not known. It is nil without lists.
+type Listed func(*resource.Info) *unstructured.Unstructured
+
+func compareOne(client *cluster.Client, info *resource.Info, listed Listed) (Difference, error) {
 	desired := info.Object.(*unstructured.Unstructured)
 	d := Difference{Object: cluster.KeyOf(info), desired: info}
+
+	// What an outdated list shows as a difference may have been corrected since. A later change has a later version, which
+	// wakes the provider.
+	if listed != nil {
+		if found := listed(info); found != nil && matches(client, info, found) {
+			d.live = found
+			d.Snapshot = object.SnapshotOf(d.Object, found)
+
+			return d, nil
+		}
+	}
 
 	live, err := client.Get(info)
 	if err != nil {
@@ -175,6 +189,19 @@ func compareOne(client *cluster.Client, info *resource.Info) (Difference, error)
 	d.Fields, err = differingFields(client, info, live)
 
 	return d, err
+}
+
+// matches reports whether an object of the cluster is as the release defines it, without a request.
+func matches(client *cluster.Client, info *resource.Info, live *unstructured.Unstructured) bool {
+	if client.Obstacle(live) != "" {
+		return false
+	}
+
+	removeInjected(info.Object.(*unstructured.Unstructured))
+
+	patch, err := cluster.NewPatch(info, info.Object, live)
+
+	return err == nil && patch == nil
 }
 
 // replicasPointer is the JSON pointer of the field that autoscalers set.
