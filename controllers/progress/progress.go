@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -178,4 +179,19 @@ func markNotReady(provider v1alpha2.Provider, message string) {
 
 func clone(provider v1alpha2.Provider) v1alpha2.Provider {
 	return provider.DeepCopyObject().(v1alpha2.Provider)
+}
+
+// IsNews reports whether a change of the condition Ready is worth an event. That a resource which was not ready begins
+// to progress is none: it usually is ready a moment later, and otherwise the message changes.
+func IsNews(before, now *metav1.Condition) bool {
+	progresses := now.Reason == v1alpha2.ProgressingReason
+	if before == nil {
+		return !progresses
+	}
+
+	if before.Reason == now.Reason {
+		return before.Message != now.Message
+	}
+
+	return !progresses || before.Status == metav1.ConditionTrue
 }

@@ -240,7 +240,7 @@ func makePrintable(provider v1alpha2.Provider) {
 // announce emits an event for a change of Ready.
 func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Condition) {
 	now := conditions.Get(provider, v1alpha2.ReadyCondition)
-	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
+	if now == nil || !progress.IsNews(before, now) {
 		return
 	}
 
