@@ -97,7 +97,10 @@ var _ = Describe("The status page", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		w = readyWorld(ctx)
 		cli = newCommandLine(ctx, w)
-		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		docker = w.install(ctx, samples, harness.Wanted{
+			Label: "infrastructure-docker", Version: "v1.0.0",
+			Variables: map[string]string{"CAPD_DOCKER_HOST": variableValue},
+		})
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 
 		newer, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
@@ -111,6 +114,22 @@ var _ = Describe("The status page", Ordered, func() {
 		Expect(page.read(ctx, "")).To(And(
 			ContainSubstring("capstan status cluster-api -n cluster-api-system"),
 			ContainSubstring(providerPath(docker)),
+		))
+
+		tab := openTab(ctx, page.url)
+		tab.evaluate(`window.same = true`)
+
+		By("showing what an upgrade would change")
+
+		upgrade := page.url + providerPath(docker) + "/upgrade?to=v1.1.0"
+		page.read(ctx, "plan") // asks the sources for versions
+		Eventually(func() string {
+			_, body := status(ctx, upgrade, http.Header{})
+			return body
+		}).Should(And(
+			ContainSubstring("capd-manager:v1.0.0</del>"), ContainSubstring("capd-manager:v1.1.0</ins>"),
+			ContainSubstring(`capd-load-balancer <span class="badge bad">would be deleted`),
+			ContainSubstring("&lt;masked CAPD_DOCKER_HOST&gt;"), Not(ContainSubstring(variableValue)),
 		))
 
 		updates := page.updates(ctx)
@@ -140,6 +159,12 @@ var _ = Describe("The status page", Ordered, func() {
 		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v9.9.9" })
 		Eventually(page.read).WithArguments(ctx, "?state=failing").Should(ContainSubstring(providerPath(docker)))
 		Expect(page.read(ctx, providerPath(docker))).To(ContainSubstring("wants v9.9.9"))
+
+		Eventually(tab.text).WithArguments("#groups").Should(
+			And(HavePrefix("Failing"), ContainSubstring("wants v9.9.9")))
+		Expect(tab.evaluate(`window.same`)).To(BeTrue(), "the page was not loaded again")
+		Expect(tab.evaluate(storedInBrowser)).To(BeZero())
+		tab.expectClean()
 		Expect(cli.writes()).To(Equal(writes))
 	})
 })
