@@ -124,15 +124,26 @@ var _ = Describe("The operator's chart", Ordered, func() {
 	core := &v1alpha2.CoreProvider{}
 	key := client.ObjectKey{Namespace: "capi-system", Name: "cluster-api"}
 
+	var (
+		dir      string
+		operator *harness.Operator
+	)
+
 	BeforeAll(func(ctx SpecContext) {
 		push(ctx, "cluster-api", "v1.0.0", nil)
 
-		dir := GinkgoT().TempDir()
+		dir = GinkgoT().TempDir()
 		run(ctx, "helm", "package", filepath.Join(root, "charts/capstan"), "--destination", dir)
 		archives, err := filepath.Glob(filepath.Join(dir, "capstan-*.tgz"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(archives).To(HaveLen(1))
 		run(ctx, "helm", "push", "--plain-http", archives[0], "oci://"+registry+"/charts")
+	})
+
+	AfterAll(func() {
+		if operator != nil {
+			Expect(operator.Stop()).To(Succeed())
+		}
 	})
 
 	It("is installed with providers, as the docs show", func(ctx SpecContext) {
@@ -147,10 +158,9 @@ var _ = Describe("The operator's chart", Ordered, func() {
 `)
 		Eventually(func() error { return admin.Get(ctx, key, core) }).Should(Succeed())
 
-		dir := GinkgoT().TempDir()
 		program, err := harness.BuildOperator(ctx, root, dir)
 		Expect(err).NotTo(HaveOccurred())
-		operator, err := harness.StartOperator(
+		operator, err = harness.StartOperator(
 			cluster,
 			program,
 			filepath.Join(dir, "operator.log"),
@@ -159,7 +169,6 @@ var _ = Describe("The operator's chart", Ordered, func() {
 			"--trust-chart-repository",
 		)
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(operator.Stop)
 		Eventually(func(g Gomega) {
 			g.Expect(admin.Get(ctx, key, core)).To(Succeed())
 			g.Expect(conditions.IsReady(core)).To(BeTrue(), conditions.GetMessage(core, v1alpha2.ReadyCondition))
