@@ -187,8 +187,13 @@ func (r *run) attemptFailed() Result {
 	}
 
 	if r.decision.Action == state.Stop {
-		result.Message += fmt.Sprintf("; given up after %d attempts: change the resource, or its annotation %s, to try again",
-			r.decision.Attempts, v1alpha2.ReconcileRequestAnnotation)
+		attempts := "1 attempt"
+		if r.decision.Attempts != 1 {
+			attempts = fmt.Sprintf("%d attempts", r.decision.Attempts)
+		}
+
+		result.Message += fmt.Sprintf("; given up after %s: change the resource, or its annotation %s, to try again",
+			attempts, v1alpha2.ReconcileRequestAnnotation)
 	}
 
 	switch {

@@ -168,7 +168,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 				p := versions(ctx, spec, good, bad)
 				upgrade(ctx, p, "v1.1.0")
 				Eventually(w.read(ctx, p)).Should(
-					beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 1 attempts"))
+					beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 1 attempt:"))
 				Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
 
 				nodes := &corev1.NodeList{}

@@ -154,7 +154,7 @@ var _ = Describe("A rollback", Ordered, ContinueOnFailure, func() {
 			"v1.1.0 failed: not healthy within 3s",
 			"it stays, because the provider cannot return to v1.0.0 of revision 1",
 			"conversion webhook",
-			"given up after 1 attempts",
+			"given up after 1 attempt:",
 		))
 		Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
 		Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.1.0"))
@@ -202,7 +202,7 @@ var _ = Describe("A rollback", Ordered, ContinueOnFailure, func() {
 			"v1.1.0 failed: not healthy within 3s",
 			"it stays, because the provider cannot return to v1.0.0 of revision 1: "+
 				"the API server would refuse ConfigMap stuck/settings, so nothing was changed: ",
-			"given up after 1 attempts"))
+			"given up after 1 attempt:"))
 		Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.1.0"))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-stuck", "-n", "stuck")).To(HaveLen(2))
 	})

@@ -160,8 +160,8 @@ func runChild(ctx context.Context, input []byte) ([]byte, error) {
 
 	child := exec.CommandContext(limited, executable) //nolint:gosec // this program
 	child.Args = []string{childName}
-	// The child collects garbage from when it reads the request: what packages allocate while they are initialized
-	// is hardly any, and a quarter of the time until then would be spent on it.
+	// The child collects garbage from when it reads the request: hardly any of what packages allocate while they are
+	// initialized is garbage, and a quarter of the time until then would be spent on looking for it.
 	child.Env = []string{"GOTRACEBACK=none", "GOMAXPROCS=2", "GOGC=off"}
 	child.Dir = "/"
 	child.Stdin = bytes.NewReader(input)
