@@ -62,9 +62,9 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 
 	options := release.Options{Holder: c.holder}
 	if account == "" {
-		// An account sees only what it may read itself.
+		// An account sees only what it may read itself, and an operator that watches some namespaces reads no others.
 		options.Records = c.releaseRecords
-		options.ListObjects = true
+		options.ListObjects = len(c.connection.Namespaces) == 0
 	}
 
 	releases, err := release.NewEngine(config, options)

@@ -42,9 +42,8 @@ type Options struct {
 	// Records returns the metadata of the Secrets of a release, with managed fields that have the time of the
 	// last write, from a cache; it returns false if that does not have them. It is optional.
 	Records func(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool)
-	// ListObjects finds out by lists of all objects of a kind, which releases that are installed at the same time
-	// share, which objects of a first revision do not exist yet. What Learn has found is compared with lists, too.
-	// Otherwise each object is read.
+	// ListObjects allows lists of objects in all namespaces, which many releases share: what exists before a first
+	// revision, and, for Learn, Helm's records and the objects of all releases. Otherwise each object is read.
 	ListObjects bool
 }
 

@@ -47,10 +47,10 @@ const (
 )
 
 // Learn finds out by one list what former processes have written to all releases, so that Observe need not ask for each
-// of them. It must be called when no other process writes any more, and does nothing the next time. If not all
-// releases may be listed, Observe asks.
+// of them. It must be called when no other process writes any more, and does nothing the next time, or without
+// Options.ListObjects. If not all releases may be listed, Observe asks.
 func (e *Engine) Learn(ctx context.Context) error {
-	if e.options.Records == nil {
+	if e.options.Records == nil || !e.options.ListObjects {
 		return nil
 	}
 
@@ -87,7 +87,7 @@ func (e *Engine) Learn(ctx context.Context) error {
 	e.seen.SetAll(releases)
 	e.learned = true
 
-	if e.options.ListObjects && len(releases) > 0 {
+	if len(releases) > 0 {
 		e.former.Store(bulk.New(v1alpha2.ManagedByLabel + "=Helm," + v1alpha2.ClusterctlProviderLabel))
 	}
 
