@@ -96,7 +96,7 @@ var _ = Describe("The map of the status page", Ordered, func() {
 		tab.evaluate(`window.same = true`)
 		update(ctx, w, waits, func(p v1alpha2.Provider) { p.GetSpec().DependsOn = []string{"infrastructure-used"} })
 		Eventually(drawing).ShouldNot(Or(ContainSubstring("addon-missing"), ContainSubstring("waits for others")))
-		Expect(tab.text("#clusters")).NotTo(ContainSubstring("Waiting or failing"))
+		Eventually(tab.text).WithArguments("#clusters").ShouldNot(ContainSubstring("Waiting or failing"))
 		Expect(tab.evaluate(`window.same`)).To(BeTrue(), "the page was not loaded again")
 		tab.expectClean()
 	})
