@@ -108,9 +108,10 @@ var _ = Describe("With an operator that must not install providers itself", Orde
 			Expect(admin.Create(ctx, o)).To(Succeed())
 
 			Expect(admin.Get(ctx, client.ObjectKeyFromObject(tenant), tenant)).To(Succeed())
+			before := tenant.DeepCopyObject().(v1alpha2.Provider)
 			tenant.GetSpec().Version = "v1.1.0"
 			grantAccount(ctx, tenant)
-			Expect(admin.Update(ctx, tenant)).To(Succeed())
+			Expect(admin.Patch(ctx, tenant, client.MergeFrom(before))).To(Succeed())
 			Eventually(version(ctx, tenant)).Should(Equal("v1.1.0"))
 
 			Eventually(func(g Gomega) []string {
