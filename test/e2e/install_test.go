@@ -52,17 +52,15 @@ var _ = Describe("The sample providers", Ordered, func() {
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 	})
 
-	It("are read and searched for once, although the installation was tried twice", func() {
+	It("are searched for with lists once, although the installation was tried twice", func() {
 		requests, err := w.bed.Requests(func(r bed.Request) bool {
 			return r.User == harness.OperatorUser && (r.Verb == "get" && r.Resource == "serviceaccounts" ||
 				r.Verb == "list" && r.Resource == "deployments")
 		})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(bed.Count(requests, func(r bed.Request) string { return r.Verb + " " + r.Namespace })).To(Equal(map[string]int{
-			"get infrastructure-docker-system": 1,
-			"get cluster-api-system":           1,
-			"list ":                            2,
-		}))
+		// One list finds out what exists, and one what other programs have installed. Two providers may share both.
+		Expect(bed.Count(requests, func(r bed.Request) string { return r.Verb + " " + r.Namespace })).To(
+			And(HaveLen(1), HaveKeyWithValue("list ", And(BeNumerically(">=", 2), BeNumerically("<=", 4)))))
 	})
 
 	It("are releases that both helm programs list", func(ctx SpecContext) {
