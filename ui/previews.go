@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/ui/page"
@@ -34,7 +36,7 @@ type Previews struct {
 	ctx  context.Context //nolint:containedctx // it ends what runs in the background
 	read ReadPreview
 	feed *Feed
-	free chan struct{}
+	free *semaphore.Weighted
 
 	mu    sync.Mutex
 	known map[string]*preview
@@ -57,7 +59,7 @@ type preview struct {
 // NewPreviews returns previews that are computed until the context ends. The feed reports each one.
 func NewPreviews(ctx context.Context, read ReadPreview, feed *Feed) *Previews {
 	return &Previews{
-		ctx: ctx, read: read, feed: feed, free: make(chan struct{}, maxComputed), known: map[string]*preview{},
+		ctx: ctx, read: read, feed: feed, free: semaphore.NewWeighted(maxComputed), known: map[string]*preview{},
 	}
 }
 
@@ -140,12 +142,10 @@ func (o *Previews) makeRoom() bool {
 
 // compute computes a preview.
 func (o *Previews) compute(id string, known *preview, wanted v1alpha2.Provider) {
-	select {
-	case o.free <- struct{}{}:
-		defer func() { <-o.free }()
-	case <-o.ctx.Done():
+	if o.free.Acquire(o.ctx, 1) != nil {
 		return
 	}
+	defer o.free.Release(1)
 
 	ctx, cancel := context.WithTimeout(o.ctx, computeTimeout)
 	defer cancel()

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/ui/page"
@@ -32,7 +34,7 @@ type Usages struct {
 	ctx  context.Context //nolint:containedctx // it ends what runs in the background
 	read ReadUsage
 	feed *Feed
-	free chan struct{}
+	free *semaphore.Weighted
 
 	mu       sync.Mutex
 	known    map[string]*use
@@ -58,7 +60,7 @@ type use struct {
 // NewUsages returns usages that are read until the context ends. The feed reports what has changed.
 func NewUsages(ctx context.Context, read ReadUsage, feed *Feed) *Usages {
 	return &Usages{
-		ctx: ctx, read: read, feed: feed, free: make(chan struct{}, maxSearches),
+		ctx: ctx, read: read, feed: feed, free: semaphore.NewWeighted(maxSearches),
 		known: map[string]*use{}, changed: map[string]bool{},
 	}
 }
@@ -110,12 +112,10 @@ func (u *Usages) of(providers []v1alpha2.Provider, most time.Duration) map[strin
 
 // search looks up the objects of a provider. What was found last remains if that fails.
 func (u *Usages) search(id string, known *use, p v1alpha2.Provider) {
-	select {
-	case u.free <- struct{}{}:
-		defer func() { <-u.free }()
-	case <-u.ctx.Done():
+	if u.free.Acquire(u.ctx, 1) != nil {
 		return
 	}
+	defer u.free.Release(1)
 
 	ctx, cancel := context.WithTimeout(u.ctx, searchTimeout)
 	defer cancel()
