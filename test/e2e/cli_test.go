@@ -465,8 +465,10 @@ var _ = Describe("The command line", Ordered, func() {
 		))
 		Expect(cli.writes()).To(Equal(before))
 
-		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--include-namespaces")).To(
-			HaveSuffix("CoreProvider cluster-api-system/cluster-api: removed\n"))
+		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--include-namespaces")).To(And(
+			ContainSubstring("/docker: removed\n"), ContainSubstring("/aws: removed\n"),
+			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed\n"),
+		))
 		Expect(string(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name"))).To(
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
 		Expect(cli.succeed(ctx, "delete", "--all")).To(Equal("There are no providers.\n"))
