@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
@@ -48,7 +49,8 @@ func openTab(ctx context.Context, page string) *tab {
 			t.report(event.ExceptionDetails.Error())
 		}
 	})
-	t.run(log.Enable(), chromedp.Navigate(page))
+	Expect(chromedp.Run(ctx)).To(Succeed()) // the browser ends with the context of its first actions
+	t.run(log.Enable(), chromedp.Navigate(page), painted)
 
 	return t
 }
@@ -75,22 +77,32 @@ func (t *tab) expectClean() {
 	Expect(t.problems).To(BeEmpty())
 }
 
+// painted waits until the page is on the screen: before that, parts with content-visibility have no visible text.
+var painted = chromedp.Evaluate(
+	`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, nil,
+	func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) })
+
 func (t *tab) run(actions ...chromedp.Action) {
 	GinkgoHelper()
-	Expect(chromedp.Run(t.ctx, actions...)).To(Succeed())
+
+	ctx, cancel := context.WithTimeout(t.ctx, time.Minute)
+	defer cancel()
+
+	Expect(chromedp.Run(ctx, actions...)).To(Succeed())
 }
 
-// click follows a link.
-func (t *tab) click(selector string) {
+// follow follows a link to the page of a provider. A click of the mouse could miss it, because live updates move it.
+func (t *tab) follow(selector string) {
 	GinkgoHelper()
-	t.run(chromedp.Click(selector), chromedp.WaitVisible("#conditions"))
+	t.evaluate(`document.querySelector("` + selector + `").click()`)
+	t.run(chromedp.WaitVisible("#conditions"), painted)
 }
 
-// text returns the visible text of an element.
+// text returns the visible text of an element, or nothing if there is no such element.
 func (t *tab) text(selector string) string {
 	GinkgoHelper()
 
-	text, _ := t.evaluate(`document.querySelector("` + selector + `").innerText`).(string)
+	text, _ := t.evaluate(`document.querySelector("` + selector + `")?.innerText`).(string)
 
 	return text
 }

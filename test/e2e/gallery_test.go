@@ -137,17 +137,18 @@ var _ = Describe("The status page with real providers", Ordered, func() {
 	It("shows each page", func(ctx SpecContext) {
 		for _, scheme := range []string{"light", "dark"} {
 			t.show(page.url, scheme, 1080)
-			Expect(t.text("#group-failing")).To(And(
+			Eventually(t.text).WithArguments("#group-failing").Should(And(
 				ContainSubstring("infrastructure-docker"), ContainSubstring("infrastructure-gcp")))
 			t.picture("ui-overview-" + scheme)
 		}
 
 		t.show(page.url+providerPath(g.docker), "light", 1080)
-		Expect(t.text("#history")).To(ContainSubstring("Revision 2"))
+		Eventually(t.text).WithArguments("#history").Should(ContainSubstring("Revision 2"))
 		t.picture("ui-provider")
 
 		t.show(page.url+providerPath(g.aws)+"/compare?from=1&to=2", "light", 800)
-		Expect(t.text("#changes")).To(ContainSubstring("Deployment infrastructure-aws-system/capa-controller-manager"))
+		Eventually(t.text).WithArguments("#changes").Should(
+			ContainSubstring("Deployment infrastructure-aws-system/capa-controller-manager"))
 		t.picture("ui-compare")
 
 		t.show(page.url+"plan", "light", 800)
@@ -163,7 +164,7 @@ var _ = Describe("The status page with real providers", Ordered, func() {
 		t.picture("ui-upgrade")
 
 		t.show(page.url+"map", "light", 800)
-		Expect(t.text("main")).To(ContainSubstring("addon-helm"))
+		Eventually(t.text).WithArguments("main").Should(ContainSubstring("addon-helm"))
 		t.picture("ui-map")
 
 		t.expectClean()

@@ -26,7 +26,7 @@ func (t *tab) show(page, scheme string, height int64) {
 	t.run(
 		chromedp.EmulateViewport(1280, height),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{colors}),
-		chromedp.Navigate(page), chromedp.WaitVisible("main"),
+		chromedp.Navigate(page), chromedp.WaitVisible("main"), painted,
 	)
 }
 

@@ -222,19 +222,20 @@ var _ = Describe("The status page of the operator", Ordered, func() {
 
 	It("shows a limited user in a browser what it may read, follows it, and survives a restart", func(ctx SpecContext) {
 		tab := openTab(ctx, proxy.as(jane))
-		Expect(tab.text("main")).To(And(ContainSubstring("infrastructure-docker"), Not(ContainSubstring("cluster-api"))))
-		Expect(tab.text("#viewer")).To(Equal(
+		Eventually(tab.text).WithArguments("main").Should(
+			And(ContainSubstring("infrastructure-docker"), Not(ContainSubstring("cluster-api"))))
+		Eventually(tab.text).WithArguments("#viewer").Should(Equal(
 			"You see what " + jane + " may read. Providers that you may not list are left out."))
 
-		tab.click(`a[href="/` + providerPath(docker) + `"]`)
+		tab.follow(`a[href='/` + providerPath(docker) + `']`)
 		tab.evaluate(`window.same = true`)
-		Expect(tab.text("#images")).To(ContainSubstring("capd-manager:v1.0.0"))
-		Expect(tab.text("#summary")).To(And(
+		Eventually(tab.text).WithArguments("#images").Should(ContainSubstring("capd-manager:v1.0.0"))
+		Eventually(tab.text).WithArguments("#summary").Should(And(
 			ContainSubstring("of the release are not shown"),
 			ContainSubstring("secrets is forbidden: user "+jane+" may not get them"),
 			ContainSubstring("events is forbidden"),
 		))
-		Expect(tab.text("#history")).To(ContainSubstring("the history in the status of the resource"))
+		Eventually(tab.text).WithArguments("#history").Should(ContainSubstring("the history in the status of the resource"))
 		Expect(tab.text("#variables")).NotTo(ContainSubstring("CAPD_DOCKER_HOST"))
 
 		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })

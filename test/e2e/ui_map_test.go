@@ -82,7 +82,7 @@ var _ = Describe("The map of the status page", Ordered, func() {
 		tab := openTab(ctx, proxy.as(john)+"map")
 		Eventually(tab.text).WithArguments("#holders").Should(
 			ContainSubstring("default/production has objects of infrastructure-used"))
-		Expect(tab.text("#clusters")).To(And(
+		Eventually(tab.text).WithArguments("#clusters").Should(And(
 			ContainSubstring("Waiting or failing"),
 			ContainSubstring("waiting for the providers in spec.dependsOn to become ready: addon-missing"),
 			ContainSubstring("In use: 1 object, of Cluster default/production"),
