@@ -3,9 +3,12 @@ package sandbox
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -27,14 +30,18 @@ const childName = "capstan-render-chart"
 // gcPercent is Go's default for the garbage collector, which the parent turns off until the child has started.
 const gcPercent = 100
 
+// What a process may have used before it renders another chart. Those of real providers take less.
+const (
+	modestTime   = 500 * time.Millisecond
+	modestMemory = 32 << 20 // bytes
+)
+
 // init makes every program that can render charts, tests included, its own child. Packages that do not
 // matter to the child, the program's main among them, are not even initialized then.
 func init() { //nolint:gochecknoinits // see above
 	if os.Args[0] != childName {
 		return
 	}
-
-	time.AfterFunc(wallTime, func() { os.Exit(1) }) // should the parent have died
 
 	if err := child(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -44,7 +51,7 @@ func init() { //nolint:gochecknoinits // see above
 	os.Exit(0)
 }
 
-// child restricts this process, reads a request, and writes the answer.
+// child restricts this process, and answers requests until there are none, or it takes no more.
 func child(in io.Reader, out io.Writer) error {
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(limit.RenderMemory / 4 * 3)
@@ -54,22 +61,47 @@ func child(in io.Reader, out io.Writer) error {
 		return err
 	}
 
-	data, err := io.ReadAll(in)
-	if err != nil {
-		return err
+	for more := true; more; {
+		request, _, err := readMessage(in, math.MaxUint32)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+
+		if err != nil {
+			return err
+		}
+
+		overtime := time.AfterFunc(wallTime, func() { os.Exit(1) }) // if the parent has died
+
+		answer, err := answerTo(request)
+		if err != nil {
+			return err
+		}
+
+		more = modest()
+		if err := writeMessage(out, answer, more); err != nil {
+			return err
+		}
+
+		overtime.Stop()
 	}
 
+	return nil
+}
+
+// answerTo renders a chart.
+func answerTo(encoded []byte) ([]byte, error) {
 	var request struct {
 		Request
 		Values json.RawMessage
 	}
-	if err := json.Unmarshal(data, &request); err != nil {
-		return err
+	if err := json.Unmarshal(encoded, &request); err != nil {
+		return nil, err
 	}
 
 	// Templates print whole numbers without an exponent only if they are integers.
 	if err := utiljson.Unmarshal(request.Values, &request.Request.Values); err != nil {
-		return err
+		return nil, err
 	}
 
 	var result answer
@@ -81,10 +113,25 @@ func child(in io.Reader, out io.Writer) error {
 		result.Result = *rendered
 	}
 
-	encoder := json.NewEncoder(out)
+	var text bytes.Buffer
+
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 
-	return encoder.Encode(result)
+	if err := encoder.Encode(result); err != nil {
+		return nil, err
+	}
+
+	return text.Bytes(), nil
+}
+
+// modest reports whether this process has used so little that its limits are those of a new one for the next chart.
+func modest() bool {
+	var memory runtime.MemStats
+
+	runtime.ReadMemStats(&memory)
+
+	return processorTime() < modestTime && memory.Sys-memory.HeapReleased < modestMemory
 }
 
 // message returns the text of an error.

@@ -72,3 +72,13 @@ func addressSpace() (uint64, error) {
 
 	return pages * uint64(os.Getpagesize()), nil
 }
+
+// processorTime returns how much processor time this process has taken.
+func processorTime() time.Duration {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		return cpuTime
+	}
+
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

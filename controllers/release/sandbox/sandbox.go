@@ -2,20 +2,14 @@
 // of a few bytes can take gigabytes of memory or hours of time, which nothing in the process that
 // runs it could stop. The child is this program itself. It has little memory and time, no
 // environment, and can open neither files nor connections, so a template cannot read what the
-// operator can.
+// operator can. A child that needed little for a chart renders the next one, too.
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -98,7 +92,7 @@ func Render(ctx context.Context, tenant string, request Request) (*Result, error
 	}
 	defer release()
 
-	output, err := runChild(ctx, input)
+	output, err := processes.render(ctx, input)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +105,11 @@ func Render(ctx context.Context, tenant string, request Request) (*Result, error
 	return result, err
 }
 
-// known are the results of this process.
-var known results
+// known are the results of this process, and processes are its children.
+var (
+	known     results
+	processes pool
+)
 
 // decode returns the result that the child answered, or its error.
 func decode(output []byte) (*Result, error) {
@@ -146,90 +143,7 @@ func invalidText(values map[string]any) string {
 	return ""
 }
 
-// runChild runs the child process and returns its answer.
-func runChild(ctx context.Context, input []byte) ([]byte, error) {
-	limited, cancel := context.WithTimeout(ctx, wallTime)
-	defer cancel()
-
-	executable, err := executable()
-	if err != nil {
-		return nil, fmt.Errorf("render a chart: %w", err)
-	}
-
-	stdout, stderr := &boundedBuffer{limit: maxAnswer}, &boundedBuffer{limit: 64 << 10}
-
-	child := exec.CommandContext(limited, executable) //nolint:gosec // this program
-	child.Args = []string{childName}
-	// The child collects garbage from when it reads the request: hardly any of what packages allocate while they are
-	// initialized is garbage, and a quarter of the time until then would be spent on looking for it.
-	child.Env = []string{"GOTRACEBACK=none", "GOMAXPROCS=2", "GOGC=off"}
-	child.Dir = "/"
-	child.Stdin = bytes.NewReader(input)
-	child.Stdout = stdout
-	child.Stderr = stderr
-	child.WaitDelay = time.Second
-
-	err = child.Run()
-
-	switch {
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("render a chart: %w", ctx.Err())
-	case stdout.exceeded:
-		return nil, tooLarge()
-	case err == nil:
-		return stdout.content, nil
-	case child.ProcessState == nil:
-		return nil, fmt.Errorf("render a chart: %w", err)
-	}
-
-	return nil, &ChartError{reason(limited, child.ProcessState, string(stderr.content))}
-}
-
-// reason returns why the child ended without an answer. Go's runtime fails in many ways when it gets no
-// memory.
-func reason(ctx context.Context, state *os.ProcessState, log string) string {
-	switch {
-	case ctx.Err() != nil, state.UserTime()+state.SystemTime() >= cpuTime-time.Second:
-		return fmt.Sprintf("its templates take more than %v of processor time, or %v; simplify them", cpuTime, wallTime)
-	case strings.Contains(log, "stack overflow"):
-		return "its templates call each other without end; simplify them"
-	case strings.HasPrefix(log, "panic: "):
-		return "its templates make Helm fail; simplify them"
-	}
-
-	return fmt.Sprintf("its templates take more than %d MiB of memory; simplify them", limit.RenderMemory>>20)
-}
-
 func tooLarge() error {
 	return &ChartError{fmt.Sprintf("the rendered chart is larger than %d MiB, or has more than %d values or %d objects; "+
 		"split the chart, or put CRDs into crds/", MaxRendered>>20, MaxValues, MaxObjects)}
-}
-
-// executable returns the path of this program, even if its file was replaced.
-func executable() (string, error) {
-	if runtime.GOOS == "linux" {
-		return "/proc/self/exe", nil
-	}
-
-	return os.Executable()
-}
-
-// boundedBuffer keeps what is written up to a limit.
-type boundedBuffer struct {
-	content  []byte
-	limit    int
-	exceeded bool
-}
-
-var errExceeded = errors.New("too much output")
-
-func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if len(b.content)+len(p) > b.limit {
-		b.exceeded = true
-		return 0, errExceeded
-	}
-
-	b.content = append(b.content, p...)
-
-	return len(p), nil
 }
