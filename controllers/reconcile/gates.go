@@ -177,8 +177,9 @@ func (r *run) preparePlan(
 	return r.target.Releases.Prepare(ctx, r.plan.Release, observed, options)
 }
 
-// awaitTurn ends the change while another provider has to change its version first. It is the last check, because
-// resources that are changed together arrive one after the other.
+// awaitTurn ends the change while another provider has to change its version first. It is called before checks that
+// cost requests, which would be repeated, and as the last check, because resources that are changed together arrive one
+// after the other.
 func (r *run) awaitTurn(ctx context.Context) Result {
 	installed := r.installed.record
 	if !r.applies() || installed != nil && installed.AppVersion == r.plan.Chart.Version() {

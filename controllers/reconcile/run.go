@@ -276,6 +276,7 @@ func (r *run) changeToSelected(ctx context.Context) Result {
 
 	return inOrder(ctx,
 		r.checkGates,
+		r.awaitTurn,
 		r.checkPermissions,
 		r.claim,
 		r.changeCRDs,

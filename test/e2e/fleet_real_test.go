@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -61,6 +64,7 @@ var _ = Describe("Real providers that are upgraded in one commit", func() {
 
 		objects := w.createUsersObjects(ctx)
 		observed := w.observeOrder(ctx, "v1.14.0", "v2.11.1")
+		begin := time.Now()
 
 		become(func(i int) string { return all[i].after })
 
@@ -69,6 +73,11 @@ var _ = Describe("Real providers that are upgraded in one commit", func() {
 		Expect(order).To(HaveLen(len(all)))
 		Expect(order[0]).To(Equal("cluster-api"), "%v", order)
 		w.expectAlive(ctx, objects)
+
+		tried := w.requests(func(r bed.Request) bool {
+			return r.Received.After(begin) && r.DryRun && r.Resource == "deployments" && r.Code == http.StatusOK
+		})
+		Expect(tried).To(HaveLen(len(all)), "what waits for core is not tried before")
 
 		events := w.eventsOf(ctx)
 		Expect(events).To(ContainElement(ContainSubstring("waiting until CoreProvider cluster-api-system/cluster-api " +
