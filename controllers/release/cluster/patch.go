@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,7 +58,7 @@ func newPatch(target *resource.Info, base runtime.Object, live *unstructured.Uns
 		return nil, err
 	}
 
-	wanted, err := json.Marshal(wantedObject)
+	wanted, err := json.Marshal(withScopes(wantedObject))
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +107,39 @@ func withoutRules(o runtime.Object) runtime.Object {
 	delete(role.Object, "rules")
 
 	return role
+}
+
+// withScopes returns a webhook configuration whose rules have the scope that the API server adds: lists of rules are
+// equal only as a whole. It returns all other objects as they are.
+func withScopes(o runtime.Object) runtime.Object {
+	configuration, ok := o.(*unstructured.Unstructured)
+	if !ok || !strings.HasSuffix(configuration.GetKind(), "WebhookConfiguration") ||
+		configuration.GroupVersionKind().Group != admissionregistrationv1.GroupName {
+		return o
+	}
+
+	configuration = configuration.DeepCopy()
+
+	for _, webhook := range mapsOf(configuration.Object["webhooks"]) {
+		for _, rule := range mapsOf(webhook["rules"]) {
+			if rule != nil && rule["scope"] == nil {
+				rule["scope"] = string(admissionregistrationv1.AllScopes)
+			}
+		}
+	}
+
+	return configuration
+}
+
+// mapsOf returns the items of a list, with nil for those that are not maps.
+func mapsOf(list any) (found []map[string]any) {
+	items, _ := list.([]any)
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		found = append(found, fields)
+	}
+
+	return found
 }
 
 // DryRun returns what would become of an object with the patch.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -9,6 +10,48 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
 )
+
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+
+	o := &unstructured.Unstructured{}
+	NewWithT(t).Expect(yaml.Unmarshal([]byte(text), &o.Object)).To(Succeed())
+
+	return o
+}
+
+func patchOf(t *testing.T, target, base, live string) *Patch {
+	t.Helper()
+
+	o := parse(t, target)
+	info := &resource.Info{Object: o, Mapping: &meta.RESTMapping{GroupVersionKind: o.GroupVersionKind()}}
+	patch, err := NewPatch(info, parse(t, base), parse(t, live))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(o).To(Equal(parse(t, target)))
+
+	return patch
+}
+
+// TestWebhookScope checks that the scope of rules is changed only if it differs from the API server's default.
+func TestWebhookScope(t *testing.T) {
+	g := NewWithT(t)
+
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		configuration := func(rule string) string {
+			return "apiVersion: admissionregistration.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: a}\n" +
+				"webhooks: [{name: w, rules: [{resources: [pods], " + rule + "}]}]\n"
+		}
+		none, all, namespaced := configuration(""), configuration(`scope: "*"`), configuration("scope: Namespaced")
+
+		g.Expect(patchOf(t, none, none, all)).To(BeNil())
+		g.Expect(patchOf(t, all, all, all)).To(BeNil())
+
+		const want = `{"$setElementOrder/webhooks": [{"name": "w"}],
+			"webhooks": [{"name": "w", "rules": [{"resources": ["pods"], "scope": %q}]}]}`
+		g.Expect(string(patchOf(t, none, namespaced, namespaced).Data)).To(MatchJSON(fmt.Sprintf(want, "*")))
+		g.Expect(string(patchOf(t, namespaced, none, all).Data)).To(MatchJSON(fmt.Sprintf(want, "Namespaced")))
+	}
+}
 
 // TestAggregatedRules checks that a patch leaves rules alone that Kubernetes gathers, and changes all others.
 func TestAggregatedRules(t *testing.T) {
@@ -34,18 +77,7 @@ func TestAggregatedRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			parse := func(text string) *unstructured.Unstructured {
-				o := &unstructured.Unstructured{}
-				g.Expect(yaml.Unmarshal([]byte(text), &o.Object)).To(Succeed())
-
-				return o
-			}
-
-			target := parse(c.target)
-			info := &resource.Info{Object: target, Mapping: &meta.RESTMapping{GroupVersionKind: target.GroupVersionKind()}}
-			patch, err := NewPatch(info, parse(c.base), parse(c.live))
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(target).To(Equal(parse(c.target)))
+			patch := patchOf(t, c.target, c.base, c.live)
 
 			if c.want == "" {
 				g.Expect(patch).To(BeNil())
