@@ -84,7 +84,7 @@ func cells(r results, program string, stage stage) []string {
 	switch of := r.of(program, stage, seconds); {
 	case stage == idle:
 	case of.Max == 0:
-		took = fmt.Sprintf("not in %.0f", driftTimeout.Seconds())
+		took = fmt.Sprintf("not in %.0f", r.of(program, stage, allowed).Max)
 	default:
 		took = of.String(2)
 	}

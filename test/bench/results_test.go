@@ -30,7 +30,7 @@ func sample() (*setting, results) {
 			install: {took: factor * 10 * time.Second, applied: factor * 8 * time.Second, requests: 120},
 		})
 		r.add(floor, stageFigures{install: {took: 4 * time.Second}})
-		r.add(peer, stageFigures{correct: {}})
+		r.add(peer, stageFigures{correct: {limit: driftTimeout}})
 	}
 
 	r.add(capstan, stageFigures{

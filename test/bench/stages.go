@@ -31,6 +31,7 @@ var stages = []stage{
 // figures are what a program took for a stage.
 type figures struct {
 	took             time.Duration // until everything was as wanted; 0 if it was not within the limit
+	limit            time.Duration // 0 if everything was as wanted
 	applied          time.Duration // of kubectl: until everything was applied
 	requests, writes int
 	cpu              time.Duration
@@ -89,6 +90,7 @@ func (r results) ratio(s stage, baseline string, value func(figures) float64) re
 
 func seconds(f figures) float64 { return f.took.Seconds() }
 func applied(f figures) float64 { return f.applied.Seconds() }
+func allowed(f figures) float64 { return f.limit.Seconds() }
 func cpu(f figures) float64     { return f.cpu.Seconds() }
 func count(f figures) float64   { return float64(f.requests) }
 func writes(f figures) float64  { return float64(f.writes) }
