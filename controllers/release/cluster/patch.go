@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/controllers/release/dryrun"
 )
 
@@ -120,26 +121,15 @@ func withScopes(o runtime.Object) runtime.Object {
 
 	configuration = configuration.DeepCopy()
 
-	for _, webhook := range mapsOf(configuration.Object["webhooks"]) {
-		for _, rule := range mapsOf(webhook["rules"]) {
-			if rule != nil && rule["scope"] == nil {
+	for _, webhook := range bundle.NestedMaps(configuration.Object, "webhooks") {
+		for _, rule := range bundle.NestedMaps(webhook, "rules") {
+			if rule["scope"] == nil {
 				rule["scope"] = string(admissionregistrationv1.AllScopes)
 			}
 		}
 	}
 
 	return configuration
-}
-
-// mapsOf returns the items of a list, with nil for those that are not maps.
-func mapsOf(list any) (found []map[string]any) {
-	items, _ := list.([]any)
-	for _, item := range items {
-		fields, _ := item.(map[string]any)
-		found = append(found, fields)
-	}
-
-	return found
 }
 
 // DryRun returns what would become of an object with the patch.
