@@ -34,10 +34,9 @@ type pool struct {
 func (p *pool) render(ctx context.Context, input []byte) ([]byte, error) {
 	if child := p.take(); child != nil {
 		output, err := p.renderBy(ctx, child, input)
-		if err == nil || ctx.Err() != nil || child.overtime {
+		if !child.lost {
 			return output, err
 		}
-		// The system may have ended it while it waited, so only a new child decides that the chart is the reason.
 	}
 
 	child, err := start()
@@ -102,12 +101,14 @@ func (p *pool) drop(child *process) {
 
 // process is a child process, which renders charts one after the other.
 type process struct {
-	command  *exec.Cmd
-	in       io.WriteCloser
-	out      io.ReadCloser
-	log      *boundedBuffer
-	expiry   *time.Timer // of the time in which it waits
-	overtime bool        // it has ended because a chart took too long
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     io.ReadCloser
+	log     *boundedBuffer
+	expiry  *time.Timer // of the time in which it waits
+	// lost reports that it has ended without an answer. If it was reused, the chart may not be the reason: the system may
+	// have ended it while it waited.
+	lost bool
 }
 
 // start starts a child process.
@@ -161,17 +162,16 @@ func (p *process) render(ctx context.Context, input []byte) (output []byte, more
 	}
 
 	used := p.command.ProcessState.UserTime() + p.command.ProcessState.SystemTime()
-	p.overtime = limited.Err() != nil || used >= cpuTime-time.Second
+	overtime := limited.Err() != nil || used >= cpuTime-time.Second
+	p.lost = !overtime // nothing but the chart takes that time
 
-	return nil, false, &ChartError{p.reason()}
+	return nil, false, &ChartError{reason(overtime, string(p.log.content))}
 }
 
-// reason returns why the child ended without an answer. Go's runtime fails in many ways when it gets no memory.
-func (p *process) reason() string {
-	log := string(p.log.content)
-
+// reason returns why a child ended without an answer. Go's runtime fails in many ways when it gets no memory.
+func reason(overtime bool, log string) string {
 	switch {
-	case p.overtime:
+	case overtime:
 		return fmt.Sprintf("its templates take more than %v of processor time, or %v; simplify them", cpuTime, wallTime)
 	case strings.Contains(log, "stack overflow"):
 		return "its templates call each other without end; simplify them"
