@@ -92,37 +92,22 @@ func (w *site) change(ctx context.Context) error {
 // correct measures how long another user's change of a Deployment remains, and undoes it if it does.
 func (w *site) correct(ctx context.Context) error {
 	r := w.older[changed]
-	missed := false
 
 	deployment, err := w.deployment(ctx, r)
 	if err != nil {
 		return err
 	}
 
-	err = w.stage(ctx, correct, func(ctx context.Context) error {
+	missed, err := w.stageWithin(ctx, correct, driftTimeout, func(ctx context.Context) error {
 		if err := w.scale(ctx, deployment, 0); err != nil {
 			return err
 		}
 
-		limited, cancel := context.WithTimeout(ctx, driftTimeout)
-		defer cancel()
-
-		err := awaitManagers(limited, w.client, []*harness.Release{r}, replicasAfter)
-		missed = err != nil && limited.Err() != nil && ctx.Err() == nil
-
-		if missed {
-			return nil
-		}
-
-		return err
+		return awaitManagers(ctx, w.client, []*harness.Release{r}, replicasAfter)
 	})
 	if err != nil || !missed {
 		return err
 	}
-
-	f := w.measured[correct]
-	f.took, f.limit = 0, driftTimeout
-	w.measured[correct] = f
 
 	return errors.Join(
 		w.scale(ctx, deployment, replicasAfter),
@@ -208,7 +193,7 @@ func (s *setting) measureMany(ctx context.Context, r results) error {
 		return nil
 	}
 
-	limit := time.Minute + time.Duration(s.many)*time.Second
+	var limit time.Duration // none for Capstan
 
 	for _, program := range []string{capstan, peer} {
 		if !slices.Contains(s.programs, program) {
@@ -260,28 +245,18 @@ func (s *setting) measureManyOf(
 		return nil, err
 	}
 
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-
-	begin, before := time.Now(), w.operator.CPU()
-
-	err = w.stage(ctx, installMany, func(context.Context) error {
+	missed, err := w.stageWithin(ctx, installMany, limit, func(ctx context.Context) error {
 		for _, r := range releases {
-			if err := w.client.Create(limited, w.resource(r)); err != nil {
+			if err := w.client.Create(ctx, w.resource(r)); err != nil {
 				return err
 			}
 		}
 
-		return measure.All(limited, w.client, s.many, w.ready)
+		return measure.All(ctx, w.client, s.many, w.ready)
 	})
 
-	if err != nil && limited.Err() != nil && ctx.Err() == nil && program == peer {
-		f := figures{limit: limit, cpu: w.operator.CPU() - before, peak: w.operator.PeakMemory()}
-		return w.measured, w.record(installMany, f, begin)
-	}
-
-	if err != nil {
-		return nil, err
+	if err != nil || missed {
+		return w.measured, err
 	}
 
 	return w.measured, w.restart(ctx, restartMany)

@@ -127,25 +127,46 @@ const shortQuiet = 2 * time.Second
 
 // stage measures a stage: the time until a function returns, and what the operator uses until it is quiet.
 func (w *site) stage(ctx context.Context, s stage, do func(context.Context) error) error {
+	_, err := w.stageWithin(ctx, s, 0, do)
+
+	return err
+}
+
+// stageWithin is like stage, but the function has a limited time, unless that is 0. If it takes longer, the stage is
+// missed, which is no error, and its figures are those until then.
+func (w *site) stageWithin(
+	ctx context.Context, s stage, limit time.Duration, do func(context.Context) error,
+) (missed bool, err error) {
+	limited := ctx
+
+	if limit > 0 {
+		var cancel context.CancelFunc
+
+		limited, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+
 	profiled := w.profiler.Start(ctx, string(s), profilePeriod)
 	w.operator.ResetPeakMemory()
 	begin, before := time.Now(), w.operator.CPU()
 
-	if err := do(ctx); err != nil {
-		return fmt.Errorf("%s: %w", s, err)
-	}
-
+	err = do(limited)
 	f := figures{took: time.Since(begin)}
 
-	if s != idle {
+	switch missed = err != nil && limited.Err() != nil && ctx.Err() == nil; {
+	case missed:
+		f.took, f.limit = 0, limit
+	case err != nil:
+		return false, fmt.Errorf("%s: %w", s, err)
+	case s != idle:
 		if _, err := measure.Quiet(ctx, w.operator, shortQuiet); err != nil {
-			return err
+			return false, err
 		}
 	}
 
 	f.cpu, f.peak = w.operator.CPU()-before, w.operator.PeakMemory()
 
-	return errors.Join(w.record(s, f, begin), profiled())
+	return missed, errors.Join(w.record(s, f, begin), profiled())
 }
 
 // record records the figures of a stage with the requests since its beginning.
