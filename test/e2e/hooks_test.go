@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,14 +74,23 @@ var _ = Describe("Hooks of a plain chart", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ProgressingReason,
 			"waiting for hook Job "+namespace+"/"+v1alpha2.ReleaseName(p)))
 	}
-	// complete lets the pod of the hook's Job succeed.
+	// job returns the UID of the hook's Job, or nothing if there is none.
+	job := func(ctx context.Context, p v1alpha2.Provider) types.UID {
+		GinkgoHelper()
+
+		found := &batchv1.Job{ObjectMeta: named(namespace, v1alpha2.ReleaseName(p))}
+		Expect(client.IgnoreNotFound(w.client.Get(ctx, client.ObjectKeyFromObject(found), found))).To(Succeed())
+
+		return found.UID
+	}
+	// complete lets the pod of the hook's Job succeed. Pods of a Job that was replaced may still be there.
 	complete := func(ctx context.Context, p v1alpha2.Provider) {
 		GinkgoHelper()
 
 		Eventually(func(g Gomega) {
 			pods := &corev1.PodList{}
 			g.Expect(w.client.List(ctx, pods, client.InNamespace(namespace),
-				client.MatchingLabels{"job-name": v1alpha2.ReleaseName(p)})).To(Succeed())
+				client.MatchingLabels{batchv1.ControllerUidLabel: string(job(ctx, p))})).To(Succeed())
 			g.Expect(pods.Items).To(HaveLen(1))
 
 			succeeded := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`))
@@ -130,11 +140,16 @@ var _ = Describe("Hooks of a plain chart", Ordered, func() {
 	It("run again after the operator was killed while it waited", func(ctx SpecContext) {
 		p := create(ctx, "killed", "post-install,post-upgrade")
 		waitFor(ctx, p)
+
+		before := job(ctx, p)
+
 		Expect(w.operator.Kill()).To(Succeed())
 		w.start("--concurrency=1", "--registry-config="+r.config, "--registry-ca="+r.ca)
 		Eventually(func() []string { return statuses(ctx, p) }).Should(Equal([]string{"failed", "pending-upgrade"}))
+		Eventually(func() types.UID { return job(ctx, p) }).ShouldNot(Or(BeEmpty(), Equal(before)))
+
 		complete(ctx, p)
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Eventually(w.read(ctx, p)).WithTimeout(2 * soon).Should(beReady("v1.0.0"))
 		Expect(statuses(ctx, p)).To(Equal([]string{"failed", "deployed"}))
 	})
 
