@@ -182,7 +182,7 @@ func startArgoCD() {
 		"ARGOCD_APP_CONF_PATH=" + dir,
 	}
 
-	redis, repositories := freeAddress(), freeAddress()
+	redis, repositories := bedtest.FreeAddress(GinkgoT()), bedtest.FreeAddress(GinkgoT())
 	start(environment, redisServer, "--bind", host(redis), "--port", port(redis), "--save", "", "--dir", dir)
 	start(environment, cluster.Binary(tools.ArgoCD), "argocd-repo-server", "--redis", redis,
 		"--address", host(repositories), "--port", port(repositories), "--disable-tls", "--client-ca-path=",
@@ -192,42 +192,17 @@ func startArgoCD() {
 		"--metrics-port", "0", "--persist-resource-health")
 }
 
-// freeAddress returns an address on which nothing listens.
-func freeAddress() string {
-	GinkgoHelper()
-
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-
-	defer listener.Close()
-
-	return listener.Addr().String()
-}
-
 func host(address string) string { h, _, _ := net.SplitHostPort(address); return h }
 
 func port(address string) string { _, p, _ := net.SplitHostPort(address); return p }
 
-// start runs a program until the container of specs ends, and prints its log then.
+// start runs a program until the container of specs ends, and logs what it prints.
 func start(environment []string, program string, arguments ...string) {
 	GinkgoHelper()
 
-	path := filepath.Join(GinkgoT().TempDir(), "log")
-	output, err := os.Create(path)
-	Expect(err).NotTo(HaveOccurred())
-
 	cmd := exec.Command(program, arguments...)
 	cmd.Env = environment
-	cmd.Stdout, cmd.Stderr = output, output
-	Expect(cluster.Launch(cmd)).To(Succeed())
-	DeferCleanup(func() {
-		_ = cmd.Process.Kill() // fails only if the process has ended
-		_ = cmd.Wait()
-
-		text, err := os.ReadFile(path)
-		GinkgoWriter.Printf("%s:\n%s\n%v\n", cmd, text, err)
-		Expect(output.Close()).To(Succeed())
-	})
+	bedtest.Launch(GinkgoT(), cluster, cmd)
 }
 
 // startOperator runs the operator with the charts of the registry, and returns a function that stops it and prints its
@@ -249,22 +224,15 @@ func startOperator() (stop func()) {
 }
 
 // run runs a program of the bed, as a user would.
-func run(ctx context.Context, name string, args ...string) string {
+func run(ctx context.Context, name string, args ...string) {
 	GinkgoHelper()
-
-	out, err := cluster.Command(ctx, name, args...).CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", name, strings.Join(args, " "), out)
-
-	return string(out)
+	bedtest.Output(GinkgoT(), cluster.Command(ctx, name, args...))
 }
 
 // apply creates or updates objects.
 func apply(ctx context.Context, objects string) {
 	GinkgoHelper()
-
-	file := filepath.Join(GinkgoT().TempDir(), "objects.yaml")
-	Expect(os.WriteFile(file, []byte(objects), 0o600)).To(Succeed())
-	run(ctx, "kubectl", "apply", "--server-side", "--force-conflicts", "--field-manager=user", "-f", file)
+	bedtest.Apply(ctx, GinkgoT(), cluster, objects, "--server-side", "--force-conflicts", "--field-manager=user")
 }
 
 // documented returns the resources below a heading of a page in docs, with the suite's registry instead of the

@@ -174,7 +174,7 @@ func (w *world) startOperator(t *testing.T) {
 		To(Succeed())
 	g.Expect(os.WriteFile(ca, w.charts.CA, 0o600)).To(Succeed())
 
-	w.metrics = freeAddress(g)
+	w.metrics = bedtest.FreeAddress(t)
 	w.group = newMemoryGroup(t)
 
 	flags := w.supported(t,
@@ -256,13 +256,4 @@ func (w *world) report(tried, refused string) {
 	}
 
 	fmt.Printf("%s\n    %s\n", tried, refused)
-}
-
-func freeAddress(g *WithT) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	g.Expect(err).NotTo(HaveOccurred())
-
-	defer listener.Close()
-
-	return listener.Addr().String()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/capi/managers"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
@@ -126,9 +127,7 @@ func available(ctx context.Context, g Gomega, namespace string) {
 func apply(ctx context.Context, manifests string) {
 	GinkgoHelper()
 
-	cmd := cluster.Command(ctx, "kubectl", "apply", "-f", "-")
-	cmd.Stdin = strings.NewReader(manifests)
-	output(cmd)
+	bedtest.Apply(ctx, GinkgoT(), cluster, manifests)
 }
 
 // remove deletes objects that still exist, and waits until they are gone.
@@ -137,13 +136,13 @@ func remove(ctx context.Context, manifests string) {
 
 	cmd := cluster.Command(ctx, "kubectl", "delete", "-f", "-", "--ignore-not-found", "--timeout=3m")
 	cmd.Stdin = strings.NewReader(manifests)
-	output(cmd)
+	bedtest.Output(GinkgoT(), cmd)
 }
 
-// run runs a program of the bed, as a user would.
+// run runs a program of the bed, as a user would, and returns its standard output.
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
-	return output(cluster.Command(ctx, name, args...))
+	return bedtest.Output(GinkgoT(), cluster.Command(ctx, name, args...))
 }
 
 // capstan runs the command line.
@@ -154,18 +153,5 @@ func capstan(ctx context.Context, args ...string) string {
 
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(), "HOME="+GinkgoT().TempDir())
 
-	return output(cmd)
-}
-
-// output runs a command and returns its standard output.
-func output(cmd *exec.Cmd) string {
-	GinkgoHelper()
-
-	var stderr strings.Builder
-
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	Expect(err).NotTo(HaveOccurred(), "%s: %s", strings.Join(cmd.Args, " "), &stderr)
-
-	return string(out)
+	return bedtest.Output(GinkgoT(), cmd)
 }

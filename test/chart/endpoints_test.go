@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // insecure is an HTTP client that accepts any certificate, as Prometheus does by default.
@@ -144,7 +146,7 @@ var _ = Describe("The operator's endpoints", Ordered, func() {
 	})
 
 	It("provide metrics by TLS, to users who may read them", func(ctx SpecContext) {
-		address := freeAddress()
+		address := bedtest.FreeAddress(GinkgoT())
 		startOperator(ctx, "--metrics-bind-address="+address)
 
 		reader := accountToken(ctx, "reader", namespace+"-metrics-reader")
@@ -162,7 +164,7 @@ var _ = Describe("The operator's endpoints", Ordered, func() {
 	})
 
 	It("provide no profiles, except on request and inside the pod", func(ctx SpecContext) {
-		metrics, profiles := freeAddress(), freeAddress()
+		metrics, profiles := bedtest.FreeAddress(GinkgoT()), bedtest.FreeAddress(GinkgoT())
 		root := accountToken(ctx, "root", "cluster-admin")
 		operator := startOperator(ctx, "--metrics-bind-address="+metrics)
 		Eventually(status(ctx, "https://"+metrics+"/metrics", root)).Should(Equal(http.StatusOK))
@@ -176,7 +178,7 @@ var _ = Describe("The operator's endpoints", Ordered, func() {
 
 	It("use the certificate that the user provides, also after it is renewed", func(ctx SpecContext) {
 		folder := GinkgoT().TempDir()
-		address, token := freeAddress(), accountToken(ctx, "verifier", namespace+"-metrics-reader")
+		address, token := bedtest.FreeAddress(GinkgoT()), accountToken(ctx, "verifier", namespace+"-metrics-reader")
 
 		for renewed := range 2 {
 			verifying := writeCertificate(folder)
@@ -192,7 +194,7 @@ var _ = Describe("The operator's endpoints", Ordered, func() {
 	})
 
 	It("provide metrics by HTTP to all on request", func(ctx SpecContext) {
-		address := freeAddress()
+		address := bedtest.FreeAddress(GinkgoT())
 		startOperator(ctx, "--metrics-bind-address="+address, "--metrics-secure=false")
 		Eventually(status(ctx, "http://"+address+"/metrics", "")).Should(Equal(http.StatusOK))
 	})

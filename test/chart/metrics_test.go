@@ -3,7 +3,6 @@ package chart
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -165,17 +164,6 @@ func (s scraped) value(name string, labels map[string]string, more ...string) fl
 	Expect(found).To(HaveLen(1), "%s %v %v", name, labels, more)
 
 	return found[0]
-}
-
-// freeAddress returns an address on which nothing listens.
-func freeAddress() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer listener.Close()
-
-	return listener.Addr().String()
 }
 
 var _ = Describe("The documentation", func() {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -40,7 +41,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 		core, docker, aws v1alpha2.Provider
 	)
 
-	address := freeAddress()
+	address := bedtest.FreeAddress(GinkgoT())
 
 	BeforeAll(func(ctx SpecContext) {
 		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",

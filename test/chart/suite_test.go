@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -80,13 +79,10 @@ func try(ctx context.Context, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// run runs a program of the bed, as a user would, and returns its standard output.
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
-
-	out, err := try(ctx, name, args...)
-	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", name, strings.Join(args, " "), out)
-
-	return out
+	return bedtest.Output(GinkgoT(), cluster.Command(ctx, name, args...))
 }
 
 // yamlFile writes values or objects to a file.

@@ -111,7 +111,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 			policy := filepath.Join(GinkgoT().TempDir(), "policy.yaml")
 			rendered := w.run(ctx, "helm", "template", "capstan", filepath.Join(root, "charts/capstan"),
 				"--show-only", "templates/protection.yaml", "--set", "admissionPolicies.protectProviders=true")
-			Expect(os.WriteFile(policy, rendered, 0o600)).To(Succeed())
+			Expect(os.WriteFile(policy, []byte(rendered), 0o600)).To(Succeed())
 			w.run(ctx, "kubectl", "apply", "-f", policy)
 			DeferCleanup(func(ctx SpecContext) { w.run(ctx, "kubectl", "delete", "-f", policy) })
 

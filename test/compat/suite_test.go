@@ -104,19 +104,10 @@ func (w *world) startOperator(flags ...string) {
 	})
 }
 
-// run runs a program of the bed, which must succeed, and returns what it prints.
-func (w *world) run(ctx context.Context, program string, args ...string) []byte {
+// run runs a program of the bed, as a user would, and returns its standard output.
+func (w *world) run(ctx context.Context, program string, args ...string) string {
 	GinkgoHelper()
-
-	var stderr strings.Builder
-
-	cmd := w.Command(ctx, program, args...)
-	cmd.Stderr = &stderr
-
-	output, err := cmd.Output()
-	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", program, strings.Join(args, " "), stderr.String())
-
-	return output
+	return bedtest.Output(GinkgoT(), w.Command(ctx, program, args...))
 }
 
 // install creates the resource of a provider of a local repository.

@@ -469,7 +469,7 @@ var _ = Describe("The command line", Ordered, func() {
 			ContainSubstring("/docker: removed\n"), ContainSubstring("/aws: removed\n"),
 			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed\n"),
 		))
-		Expect(string(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name"))).To(
+		Expect(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name")).To(
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
 		Expect(cli.succeed(ctx, "delete", "--all")).To(Equal("There are no providers.\n"))
 		Expect(cli.succeed(ctx, "status")).To(Equal("There are no providers.\n"))

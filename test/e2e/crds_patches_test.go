@@ -64,7 +64,7 @@ var _ = Describe("Patches of a provider's CustomResourceDefinitions", Ordered, f
 		Expect(fields(ctx)).To(Equal(map[string]string{"zone": "string"}))
 		Expect(crdLabels(ctx)()).To(And(HaveKeyWithValue("team", "a"),
 			HaveKeyWithValue(v1alpha2.ClusterctlProviderLabel, "infrastructure-patched")))
-		Expect(string(w.run(ctx, "helm", "get", "metadata", v1alpha2.ReleaseName(p), "-n", p.Namespace))).To(
+		Expect(w.run(ctx, "helm", "get", "metadata", v1alpha2.ReleaseName(p), "-n", p.Namespace)).To(
 			ContainSubstring("capstan.dev/patched-crds=" + t.crd()))
 
 		crd := w.definition(ctx, t.crd())

@@ -120,7 +120,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 
 	It("gets an event about settings without effect", func(ctx SpecContext) {
 		Eventually(func() string {
-			return string(w.run(ctx, "kubectl", "get", "events", "-n", provider.name))
+			return w.run(ctx, "kubectl", "get", "events", "-n", provider.name)
 		}).Should(ContainSubstring("--namespace of container manager is ignored"))
 	})
 

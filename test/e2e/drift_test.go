@@ -63,7 +63,7 @@ var _ = Describe("Drift", Ordered, func() {
 		}
 	}
 	events := func(ctx context.Context) func() string {
-		return func() string { return string(w.run(ctx, "kubectl", "get", "events", "-n", dockerNamespace)) }
+		return func() string { return w.run(ctx, "kubectl", "get", "events", "-n", dockerNamespace) }
 	}
 	policy := func(ctx context.Context, drift v1alpha2.DriftPolicy) {
 		GinkgoHelper()
@@ -334,7 +334,7 @@ var _ = Describe("Drift", Ordered, func() {
 		secret := &corev1.Secret{ObjectMeta: named(aws.GetNamespace(), "capa-manager-bootstrap-credentials")}
 		change(ctx, secret, `{"stringData":{"credentials":"another-secret"}}`)
 
-		tell := func() string { return string(w.run(ctx, "kubectl", "get", "events", "-A", "-o", "json")) }
+		tell := func() string { return w.run(ctx, "kubectl", "get", "events", "-A", "-o", "json") }
 		Eventually(tell).Should(
 			ContainSubstring("Secret infrastructure-aws-system/capa-manager-bootstrap-credentials: /data/credentials"))
 		Eventually(func(g Gomega) string {
@@ -346,7 +346,7 @@ var _ = Describe("Drift", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		everything := strings.Join(
-			[]string{tell(), string(log), string(w.run(ctx, "kubectl", "get", "infrastructureproviders", "-A", "-o", "yaml"))},
+			[]string{tell(), string(log), w.run(ctx, "kubectl", "get", "infrastructureproviders", "-A", "-o", "yaml")},
 			"\n",
 		)
 		for _, value := range []string{credential, "secret-of-the-test", "another-secret"} {

@@ -307,7 +307,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 			Expect(p.Status.MissingVariables).To(BeEmpty())
-			Expect(string(w.run(ctx, "helm", "get", "values", "infrastructure-credentials", "-n", t.name))).NotTo(
+			Expect(w.run(ctx, "helm", "get", "values", "infrastructure-credentials", "-n", t.name)).NotTo(
 				ContainSubstring("tok-123"), "what no variable asks for stays out of the release")
 		},
 	)
@@ -432,7 +432,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 		Expect(w.client.Delete(ctx, t.configMap())).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
 		Eventually(func() string {
-			return string(w.run(ctx, "kubectl", "get", "events", "-n", t.name))
+			return w.run(ctx, "kubectl", "get", "events", "-n", t.name)
 		}).Should(ContainSubstring("The source is not available"))
 		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beReady("v1.0.0"))
 

@@ -83,13 +83,13 @@ var _ = Describe("The sample providers", Ordered, func() {
 	})
 
 	It("show their version, revision and health in kubectl get", func(ctx SpecContext) {
-		Expect(string(w.run(ctx, "kubectl", "get", "infrastructureproviders", "-A"))).To(
+		Expect(w.run(ctx, "kubectl", "get", "infrastructureproviders", "-A")).To(
 			MatchRegexp(`docker +v1\.0\.0 +1 +True +infrastructure-docker v1\.0\.0 is installed and healthy`))
 	})
 
 	It("report in events what happened", func(ctx SpecContext) {
 		Eventually(func(g Gomega) {
-			g.Expect(string(w.run(ctx, "kubectl", "get", "events", "-n", docker.GetNamespace()))).To(
+			g.Expect(w.run(ctx, "kubectl", "get", "events", "-n", docker.GetNamespace())).To(
 				And(
 					ContainSubstring("WaitingForCoreProviderReady"),
 					ContainSubstring("infrastructure-docker v1.0.0 is installed and healthy"),

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -102,24 +102,15 @@ func (w *world) helm(ctx context.Context, program string, args ...string) []helm
 	GinkgoHelper()
 
 	var releases []helmRelease
-	Expect(json.Unmarshal(w.run(ctx, program, append(args, "-o", "json")...), &releases)).To(Succeed())
+	Expect(json.Unmarshal([]byte(w.run(ctx, program, append(args, "-o", "json")...)), &releases)).To(Succeed())
 
 	return releases
 }
 
-// run runs a program of the bed, as a user would.
-func (w *world) run(ctx context.Context, program string, args ...string) []byte {
+// run runs a program of the bed, as a user would, and returns its standard output.
+func (w *world) run(ctx context.Context, program string, args ...string) string {
 	GinkgoHelper()
-
-	cmd := w.bed.Command(ctx, program, args...)
-
-	var stderr strings.Builder
-
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", program, strings.Join(args, " "), stderr.String())
-
-	return out
+	return bedtest.Output(GinkgoT(), w.bed.Command(ctx, program, args...))
 }
 
 // operatorWrites returns the operator's requests that changed something, or tried to, and for which

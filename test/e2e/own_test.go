@@ -131,7 +131,7 @@ var _ = Describe("Objects of a provider's own kinds", Ordered, func() {
 		object.SetFinalizers(nil)
 		Expect(w.client.Update(ctx, object)).To(Succeed(), "as the manager does")
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		Expect(strings.TrimSpace(string(w.run(ctx, "kubectl", "get", "configmaps", "-n", "second", "-o", "name")))).NotTo(
+		Expect(strings.TrimSpace(w.run(ctx, "kubectl", "get", "configmaps", "-n", "second", "-o", "name"))).NotTo(
 			ContainSubstring("dropped"))
 	})
 })

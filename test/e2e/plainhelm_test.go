@@ -65,7 +65,7 @@ var _ = Describe("Plain Helm", func() {
 
 			helm := func(ctx context.Context, p packed, args ...string) string {
 				GinkgoHelper()
-				return string(w.run(ctx, program, append(args, "--namespace", p.namespace())...))
+				return w.run(ctx, program, append(args, "--namespace", p.namespace())...)
 			}
 			// available returns the number of pods of each Deployment of a chart, when all of them are
 			// available.
@@ -117,7 +117,7 @@ var _ = Describe("Plain Helm", func() {
 
 			It("installs the providers, which become healthy", func(ctx SpecContext) {
 				crds := filepath.Join(GinkgoT().TempDir(), "crds.yaml")
-				Expect(os.WriteFile(crds, w.run(ctx, program, "show", "crds", aws.file), 0o600)).To(Succeed())
+				Expect(os.WriteFile(crds, []byte(w.run(ctx, program, "show", "crds", aws.file)), 0o600)).To(Succeed())
 				w.run(ctx, "kubectl", "apply", "--server-side", "-f", crds)
 				w.run(ctx, "kubectl", "wait", "--for", "condition=Established", "-f", crds)
 				cluster = createAWSCluster(ctx, w)
@@ -174,11 +174,9 @@ var _ = Describe("Plain Helm", func() {
 			})
 
 			It("warns if conversion webhooks are in another namespace", func(ctx SpecContext) {
-				notes := string(
-					w.run(
-						ctx, program, "install", aws.Metadata.Name, aws.file, "--namespace", "elsewhere", "--create-namespace",
-						"--set", credentials,
-					),
+				notes := w.run(
+					ctx, program, "install", aws.Metadata.Name, aws.file, "--namespace", "elsewhere", "--create-namespace",
+					"--set", credentials,
 				)
 
 				warning := Not(ContainSubstring("WARNING"))

@@ -99,10 +99,10 @@ var _ = Describe("Real providers", Ordered, func() {
 
 		for _, place := range []string{
 			string(log),
-			string(w.run(ctx, "kubectl", "get", "capstan", "-A", "-o", "yaml")),
-			string(w.run(ctx, "kubectl", "get", "events", "-A", "-o", "yaml")),
-			string(w.run(ctx,
-				"kubectl", "get", "configmaps", "-A", "-l", "app.kubernetes.io/component=capstan-chart", "-o", "yaml")),
+			w.run(ctx, "kubectl", "get", "capstan", "-A", "-o", "yaml"),
+			w.run(ctx, "kubectl", "get", "events", "-A", "-o", "yaml"),
+			w.run(ctx,
+				"kubectl", "get", "configmaps", "-A", "-l", "app.kubernetes.io/component=capstan-chart", "-o", "yaml"),
 		} {
 			Expect(place).NotTo(Or(ContainSubstring(secret), ContainSubstring(string(plain))))
 		}

@@ -232,19 +232,8 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	It("are corrected there", func(ctx SpecContext) {
 		there.run(ctx, "kubectl", "scale", "deployment", "far-controller-manager", "-n", p.GetNamespace(), "--replicas=0")
 		Eventually(func() string {
-			return string(
-				there.run(
-					ctx,
-					"kubectl",
-					"get",
-					"deployment",
-					"far-controller-manager",
-					"-n",
-					p.GetNamespace(),
-					"-o",
-					"jsonpath={.spec.replicas}",
-				),
-			)
+			return there.run(ctx, "kubectl", "get", "deployment", "far-controller-manager", "-n", p.GetNamespace(),
+				"-o", "jsonpath={.spec.replicas}")
 		}).Should(Equal("1"))
 	})
 

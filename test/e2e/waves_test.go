@@ -172,7 +172,7 @@ var _ = Describe("A release of five waves", Ordered, func() {
 		Expect(written("create", time.Time{})).To(Equal([]int{0, 1, 2, 3, 4}))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-waves", "-n", "waves")).To(HaveLen(1))
 
-		manifest := string(w.run(ctx, "helm", "get", "manifest", "infrastructure-waves", "-n", "waves"))
+		manifest := w.run(ctx, "helm", "get", "manifest", "infrastructure-waves", "-n", "waves")
 		Expect(strings.Count(manifest, "name: wave-")).To(BeNumerically(">=", 40))
 	})
 
@@ -246,12 +246,12 @@ var _ = Describe("A release of five waves", Ordered, func() {
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 
 		rendered := w.run(ctx, "helm", "template", "plain", chart, "-n", t.name, "--include-crds")
-		Expect(os.WriteFile(manifest, rendered, 0o600)).To(Succeed())
+		Expect(os.WriteFile(manifest, []byte(rendered), 0o600)).To(Succeed())
 		w.run(ctx, "kubectl", "apply", "-n", t.name, "-f", manifest)
 
 		var list struct{ Items []json.RawMessage }
 		Expect(json.Unmarshal(
-			w.run(ctx, "kubectl", "get", "configmaps,deployments", "-n", t.name, "-o", "json"), &list)).To(Succeed())
+			[]byte(w.run(ctx, "kubectl", "get", "configmaps,deployments", "-n", t.name, "-o", "json")), &list)).To(Succeed())
 		Expect(len(list.Items)).To(BeNumerically(">=", 4*8+1))
 	})
 })

@@ -4,10 +4,8 @@
 package flux
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +82,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 
-	artifacts := freeAddress()
+	artifacts := bedtest.FreeAddress(GinkgoT())
 	startController(
 		tools.SourceController,
 		"--storage-path="+GinkgoT().TempDir(),
@@ -94,26 +92,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	startController(tools.HelmController)
 })
 
-// freeAddress returns an address on which nothing listens.
-func freeAddress() string {
-	GinkgoHelper()
-
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-
-	defer listener.Close()
-
-	return listener.Addr().String()
-}
-
-// startController runs a program of Flux until the suite ends.
+// startController runs a program of Flux until the suite ends, and logs what it prints.
 func startController(program string, flags ...string) {
 	GinkgoHelper()
 
 	kubeconfig, err := cluster.KubeconfigFor(fluxUser)
 	Expect(err).NotTo(HaveOccurred())
 
-	log := &bytes.Buffer{}
 	dir := GinkgoT().TempDir()
 	cmd := exec.Command(cluster.Binary(program), append(flags, "--metrics-addr=0", "--health-addr=0")...)
 	cmd.Env = []string{
@@ -123,54 +108,36 @@ func startController(program string, flags ...string) {
 		"TMPDIR=" + dir,
 		"PATH=" + os.Getenv("PATH"),
 	}
-	cmd.Stdout, cmd.Stderr = log, log
-	Expect(cluster.Launch(cmd)).To(Succeed())
-	DeferCleanup(func() {
-		_ = cmd.Process.Kill() // fails only if the process has ended
-		_ = cmd.Wait()
-
-		GinkgoWriter.Printf("%s:\n%s\n", program, log)
-	})
+	bedtest.Launch(GinkgoT(), cluster, cmd)
 }
 
 // run runs a program of the bed, as a user would.
-func run(ctx context.Context, name string, args ...string) string {
+func run(ctx context.Context, name string, args ...string) {
 	GinkgoHelper()
-
-	out, err := cluster.Command(ctx, name, args...).CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", name, strings.Join(args, " "), out)
-
-	return string(out)
+	bedtest.Output(GinkgoT(), cluster.Command(ctx, name, args...))
 }
 
 // apply creates or updates objects.
 func apply(ctx context.Context, objects string) {
 	GinkgoHelper()
-
-	file := filepath.Join(GinkgoT().TempDir(), "objects.yaml")
-	Expect(os.WriteFile(file, []byte(objects), 0o600)).To(Succeed())
-	run(ctx, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", file)
+	bedtest.Apply(ctx, GinkgoT(), cluster, objects, "--server-side", "--force-conflicts")
 }
 
-// documented returns the first resources below a heading of a page in docs, with the suite's
-// registry instead of the documented one.
+// documented returns the first resources below a heading of a page in docs, with the suite's registry instead of the
+// documented ones, and with the given replacements.
 func documented(page, heading string, replacements ...string) string {
 	GinkgoHelper()
 
-	text, err := os.ReadFile(filepath.Join(root, "docs", page))
+	blocks, err := harness.Documented(root, page, heading)
 	Expect(err).NotTo(HaveOccurred())
 
-	_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
-	Expect(found).To(BeTrue())
-	_, block, found := strings.Cut(section, "```yaml\n")
-	Expect(found).To(BeTrue())
-
-	block, _, _ = strings.Cut(block, "```")
 	for _, address := range []string{"ghcr.io/capstan-project", "registry.example.com/capi"} {
-		block = strings.ReplaceAll(block, "  url: oci://"+address+"/", "  insecure: true\n  url: oci://"+registry+"/")
+		replacements = append(replacements,
+			"  url: oci://"+address+"/", "  insecure: true\n  url: oci://"+registry+"/")
 	}
 
-	Expect(block).To(ContainSubstring(registry))
+	replaced := strings.NewReplacer(replacements...).Replace(blocks[0])
+	Expect(replaced).To(ContainSubstring(registry))
 
-	return strings.NewReplacer(replacements...).Replace(block)
+	return replaced
 }

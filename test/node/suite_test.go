@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/node"
 	"github.com/capstan-project/capstan/test/bed/node/nodetest"
 	"github.com/capstan-project/capstan/test/bed/tools"
@@ -96,17 +96,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// run runs a program of the bed, as a user would.
+// run runs a program of the bed, as a user would, and returns its standard output.
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
-
-	cmd := cluster.Command(ctx, name, args...)
-
-	var stderr strings.Builder
-
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", name, strings.Join(args, " "), &stderr)
-
-	return string(out)
+	return bedtest.Output(GinkgoT(), cluster.Command(ctx, name, args...))
 }

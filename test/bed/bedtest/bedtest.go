@@ -1,4 +1,4 @@
-// Package bedtest starts test beds for tests, and stops them when the tests end.
+// Package bedtest starts test beds for tests, and stops them when the tests end. It also runs programs for these tests.
 package bedtest
 
 import (
@@ -15,6 +15,8 @@ import (
 type TB interface {
 	Helper()
 	Cleanup(func())
+	TempDir() string
+	Logf(format string, args ...any)
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
