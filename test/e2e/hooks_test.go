@@ -149,7 +149,7 @@ var _ = Describe("Hooks of a plain chart", Ordered, func() {
 		Eventually(func() types.UID { return job(ctx, p) }).ShouldNot(Or(BeEmpty(), Equal(before)))
 
 		complete(ctx, p)
-		Eventually(w.read(ctx, p)).WithTimeout(2 * soon).Should(beReady("v1.0.0"))
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(statuses(ctx, p)).To(Equal([]string{"failed", "deployed"}))
 	})
 
