@@ -5,8 +5,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 var _ = Describe("Apply", Ordered, func() {
@@ -37,9 +39,10 @@ var _ = Describe("Apply", Ordered, func() {
 
 	It("keeps fields of others: cert-manager's caBundle, labels, annotations", func(ctx SpecContext) {
 		object := read(ctx, "apples.example.com")
-		object.Spec.Conversion.Webhook.ClientConfig.CABundle = config.CAData // any valid one will do
-		object.Labels["other"] = "label"
-		Expect(live.Update(ctx, object)).To(Succeed())
+		Expect(bedtest.Edit(ctx, live, object, func(object *apiextensionsv1.CustomResourceDefinition) {
+			object.Spec.Conversion.Webhook.ClientConfig.CABundle = config.CAData // any valid one will do
+			object.Labels["other"] = "label"
+		})).To(Succeed())
 
 		Eventually(applied(ctx, file("apple", "Apple", "second"), files[1])).
 			Should(Equal([]string{"apples.example.com"}), "only the changed one is sent")

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // applied is the entry of managedFields that applying a CRD leaves, as caches keep it.
@@ -115,9 +116,7 @@ var _ = Describe("A CRD that another program changes", Ordered, func() {
 	change := func(ctx context.Context, manager string, change func(*apiextensionsv1.CustomResourceDefinition)) {
 		GinkgoHelper()
 
-		crd := read(ctx, "plums.example.com")
-		change(crd)
-		Expect(live.Update(ctx, crd, client.FieldOwner(manager))).To(Succeed())
+		Expect(bedtest.Edit(ctx, live, read(ctx, "plums.example.com"), change, client.FieldOwner(manager))).To(Succeed())
 	}
 
 	BeforeAll(func(ctx SpecContext) {

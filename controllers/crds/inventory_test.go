@@ -1,14 +1,14 @@
 package crds
 
 import (
-	"maps"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gstruct"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 var _ = Describe("Inventory", func() {
@@ -62,9 +62,9 @@ var _ = Describe("Inventory", func() {
 		Expect(find(foreign.Name, provider).State).To(Equal(Unmanaged))
 		Expect(find(k.crd()).State).To(Equal(Orphaned), "its provider is gone")
 
-		d := read(ctx, k.crd())
-		maps.Copy(d.Annotations, map[string]string{migrationAnnotation: `{"to":"v1","done":4,"total":7}`})
-		Expect(live.Update(ctx, d)).To(Succeed())
+		Expect(bedtest.Edit(ctx, live, read(ctx, k.crd()), func(d *apiextensionsv1.CustomResourceDefinition) {
+			d.Annotations[migrationAnnotation] = `{"to":"v1","done":4,"total":7}`
+		})).To(Succeed())
 
 		item = find(k.crd(), provider)
 		Expect(item.State).To(Equal(Migrating))

@@ -3,7 +3,6 @@ package crds
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // kind is a CRD with its objects.
@@ -256,9 +256,9 @@ var _ = Describe("A migration", func() {
 		k := newKind("dd")
 		k.define(ctx, "v1beta1")
 		k.define(ctx, "v1", "v1beta1")
-		d := read(ctx, k.crd())
-		maps.Copy(d.Annotations, map[string]string{observedAnnotation: fmt.Sprint(d.Generation)})
-		Expect(live.Update(ctx, d)).To(Succeed())
+		Expect(bedtest.Edit(ctx, live, read(ctx, k.crd()), func(d *apiextensionsv1.CustomResourceDefinition) {
+			d.Annotations[observedAnnotation] = fmt.Sprint(d.Generation)
+		})).To(Succeed())
 		k.caughtUp(ctx)
 		plan, err := applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1", "v1beta1"))))
 		Expect(err).NotTo(HaveOccurred())

@@ -20,6 +20,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -123,9 +124,10 @@ var _ = Describe("A provider's chart", Ordered, func() {
 	})
 
 	It("has no differences, even after cert-manager has injected its certificates", func(ctx SpecContext) {
-		crd := definition(ctx, dockerClusters)
-		crd.Spec.Conversion.Webhook.ClientConfig.CABundle = authority()
-		Expect(admin.Update(ctx, crd, client.FieldOwner("cert-manager-cainjector"))).To(Succeed())
+		Expect(bedtest.Edit(ctx, admin, definition(ctx, dockerClusters),
+			func(crd *apiextensionsv1.CustomResourceDefinition) {
+				crd.Spec.Conversion.Webhook.ClientConfig.CABundle = authority()
+			}, client.FieldOwner("cert-manager-cainjector"))).To(Succeed())
 		expectNoWrites(ctx, app)
 	})
 

@@ -18,6 +18,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -202,9 +203,9 @@ var _ = Describe("Provider resources", Ordered, func() {
 	})
 
 	It("are set back if their spec is changed in the cluster", func(ctx SpecContext) {
-		p := docker.resource(ctx)
-		p.GetSpec().Version = "v1.1.0"
-		Expect(admin.Update(ctx, p)).To(Succeed())
+		Expect(bedtest.Edit(ctx, admin, docker.resource(ctx), func(p v1alpha2.Provider) {
+			p.GetSpec().Version = "v1.1.0"
+		})).To(Succeed())
 		Eventually(func() string { return docker.resource(ctx).GetSpec().Version }).Should(Equal("v1.0.0"))
 		Eventually(read(ctx, app)).Should(is(synced, healthy))
 	})

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // clusterTemplate is the template that `clusterctl generate cluster` finds in the release of the provider.
@@ -155,8 +156,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 	It("sees an upgrade by Capstan", rowUpgraded, func(ctx SpecContext) {
 		Expect(load(ctx, repository, "infrastructure-docker", "v1.1.0").Prepare(ctx, w.admin)).To(Succeed())
 
-		docker.GetSpec().Version = "v1.1.0"
-		Expect(w.admin.Update(ctx, docker)).To(Succeed())
+		Expect(bedtest.Edit(ctx, w.admin, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })).To(Succeed())
 		Eventually(w.installed(ctx, docker)).Should(Equal("v1.1.0"))
 		Eventually(w.item(ctx, docker)).Should(HaveKeyWithValue("version", "v1.1.0"))
 

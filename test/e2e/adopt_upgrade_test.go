@@ -84,12 +84,12 @@ var _ = Describe("Adopting providers", Ordered, rowReclaimed, func() {
 		t := newTiny("fields", "v1.0.0")
 		w.applyWithOwner(ctx, t, w.left(ctx, t))
 
-		crd := w.definition(ctx, t.crd())
-		crd.Spec.Names.Categories = []string{"all"} // an addition stays
-		crd.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{
-			{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
-		}
-		Expect(w.client.Update(ctx, crd)).To(Succeed())
+		w.editDefinition(ctx, t.crd(), func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Names.Categories = []string{"all"} // an addition stays
+			crd.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{
+				{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
+			}
+		})
 
 		Expect(cli.succeed(ctx, "adopt", "--dry-run", "fields")).To(ContainSubstring(
 			"\n  CustomResourceDefinition " + t.crd() + " would be changed: /spec/versions/v1/additionalPrinterColumns\n" +

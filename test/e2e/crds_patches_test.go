@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -67,9 +68,7 @@ var _ = Describe("Patches of a provider's CustomResourceDefinitions", Ordered, f
 		Expect(w.run(ctx, "helm", "get", "metadata", v1alpha2.ReleaseName(p), "-n", p.Namespace)).To(
 			ContainSubstring("capstan.dev/patched-crds=" + t.crd()))
 
-		crd := w.definition(ctx, t.crd())
-		delete(crd.Labels, "team")
-		Expect(w.client.Update(ctx, crd)).To(Succeed())
+		w.editDefinition(ctx, t.crd(), func(crd *apiextensionsv1.CustomResourceDefinition) { delete(crd.Labels, "team") })
 		Eventually(crdLabels(ctx)).Should(HaveKeyWithValue("team", "a"))
 		Eventually(w.events(ctx, p)).Should(ContainElement(And(
 			HaveField("Reason", v1alpha2.DriftCorrectedReason),

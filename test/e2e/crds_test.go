@@ -17,6 +17,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // versions is the part of newTiny's CRD that scenarios replace.
@@ -57,6 +58,17 @@ func (w *world) definition(ctx context.Context, name string) *apiextensionsv1.Cu
 	Expect(w.client.Get(ctx, client.ObjectKey{Name: name}, crd)).To(Succeed())
 
 	return crd
+}
+
+// editDefinition changes a CRD, whose status the API server may write at the same time.
+func (w *world) editDefinition(
+	ctx context.Context, name string, change func(*apiextensionsv1.CustomResourceDefinition),
+	options ...client.UpdateOption,
+) {
+	GinkgoHelper()
+
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: named("", name)}
+	Expect(bedtest.Edit(ctx, w.client, crd, change, options...)).To(Succeed())
 }
 
 // names returns the names of a CRD's versions.
@@ -223,9 +235,9 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		replaceSchema := func() {
 			GinkgoHelper()
 
-			crd := w.definition(ctx, t.crd())
-			crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object"}
-			Expect(w.client.Update(ctx, crd, client.FieldOwner("kubectl-edit"))).To(Succeed())
+			w.editDefinition(ctx, t.crd(), func(crd *apiextensionsv1.CustomResourceDefinition) {
+				crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object"}
+			}, client.FieldOwner("kubectl-edit"))
 		}
 		preserves := func(g Gomega) bool {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -304,13 +316,10 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		Expect(w.client.Create(ctx, crd)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.IncompatibleCRDReason, "does not serve the version"))
 
-		Eventually(func() error {
-			crd := w.definition(ctx, t.crd())
+		w.editDefinition(ctx, t.crd(), func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Spec.Versions = append(crd.Spec.Versions, t.definition(nil).Spec.Versions...)
 			crd.Spec.Versions[0].Storage = false
-
-			return w.client.Update(ctx, crd)
-		}).Should(Succeed())
+		})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"), "the CRD is watched although it has no label")
 		Expect(w.operatorWrites(func(r bed.Request) bool { return r.Name == t.crd() })).To(BeEmpty())
 	})

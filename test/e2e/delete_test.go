@@ -392,22 +392,21 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 func breakConversion(ctx context.Context, w *world, t tiny) {
 	GinkgoHelper()
 
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	Expect(w.client.Get(ctx, client.ObjectKey{Name: t.crd()}, definition)).To(Succeed())
-	newer := definition.Spec.Versions[0].DeepCopy()
-	definition.Spec.Versions[0].Storage = false
-	newer.Name = "v2"
-	definition.Spec.Versions = append(definition.Spec.Versions, *newer)
-	definition.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{
-			ConversionReviewVersions: []string{"v1"},
-			ClientConfig: &apiextensionsv1.WebhookClientConfig{
-				Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "missing"},
+	w.editDefinition(ctx, t.crd(), func(crd *apiextensionsv1.CustomResourceDefinition) {
+		newer := crd.Spec.Versions[0].DeepCopy()
+		crd.Spec.Versions[0].Storage = false
+		newer.Name = "v2"
+		crd.Spec.Versions = append(crd.Spec.Versions, *newer)
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook: &apiextensionsv1.WebhookConversion{
+				ConversionReviewVersions: []string{"v1"},
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{
+					Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "missing"},
+				},
 			},
-		},
-	}
-	Expect(w.client.Update(ctx, definition)).To(Succeed())
+		}
+	})
 	Eventually(func() error {
 		return w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "old"}, t.inVersion("v2"))
 	}).

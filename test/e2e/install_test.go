@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -220,10 +221,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 // update changes a resource, and retries on conflicts.
 func update(ctx context.Context, w *world, p v1alpha2.Provider, change func(v1alpha2.Provider)) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		change(w.read(ctx, p)(g))
-		g.Expect(w.client.Update(ctx, p)).To(Succeed())
-	}).Should(Succeed())
+	Expect(bedtest.Edit(ctx, w.client, p, change)).To(Succeed())
 }
 
 // gone reports whether a resource no longer exists.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
@@ -348,10 +349,10 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend, p.GetSpec().Version = true, "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(
 			beReadyWith(v1alpha2.SuspendedReason, "v1.0.0 is healthy; nothing is changed while spec.suspend is true"))
-		d := deployment(ctx, p.Name)
-		d.Spec.Template.Spec.NodeSelector = map[string]string{"no": "such-node"}
-		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-		Expect(w.client.Update(ctx, d)).To(Succeed())
+		Expect(bedtest.Edit(ctx, w.client, deployment(ctx, p.Name), func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.NodeSelector = map[string]string{"no": "such-node"}
+			d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+		})).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason, "is not healthy"))
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason, "the deletion waits"))

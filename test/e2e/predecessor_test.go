@@ -104,23 +104,25 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 	})
 
 	It("has a CRD whose webhook and label go when Capstan upgrades it", func(ctx SpecContext) {
-		crd := w.definition(ctx, "infrastructureproviders.operator.cluster.x-k8s.io")
-		crd.Labels = predecessor.Labels()
-		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, "cert-manager.io/inject-ca-from", "capi-operator-system/serving-cert")
-		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-			Strategy: apiextensionsv1.WebhookConverter,
-			Webhook: &apiextensionsv1.WebhookConversion{
-				ConversionReviewVersions: []string{"v1"},
-				ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
-					Namespace: "capi-operator-system", Name: "capi-operator-webhook-service", Path: ptr.To("/convert"),
-				}},
-			},
-		}
-		Expect(w.client.Update(ctx, crd)).To(Succeed())
+		const name = "infrastructureproviders.operator.cluster.x-k8s.io"
+
+		w.editDefinition(ctx, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Labels = predecessor.Labels()
+			metav1.SetMetaDataAnnotation(&crd.ObjectMeta, "cert-manager.io/inject-ca-from", "capi-operator-system/serving-cert")
+			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+				Strategy: apiextensionsv1.WebhookConverter,
+				Webhook: &apiextensionsv1.WebhookConversion{
+					ConversionReviewVersions: []string{"v1"},
+					ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+						Namespace: "capi-operator-system", Name: "capi-operator-webhook-service", Path: ptr.To("/convert"),
+					}},
+				},
+			}
+		})
 
 		Expect(w.operator.Stop()).To(Succeed())
 		w.start("--upgrade-crds")
-		Eventually(func() *apiextensionsv1.CustomResourceDefinition { return w.definition(ctx, crd.Name) }).Should(And(
+		Eventually(func() *apiextensionsv1.CustomResourceDefinition { return w.definition(ctx, name) }).Should(And(
 			HaveField("Spec.Conversion.Strategy", apiextensionsv1.NoneConverter),
 			HaveField("Spec.Conversion.Webhook", BeNil()),
 			HaveField("Labels", Not(HaveKey(predecessor.Label))),

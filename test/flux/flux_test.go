@@ -21,6 +21,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -342,16 +343,18 @@ func injectCA(ctx context.Context) {
 	GinkgoHelper()
 
 	owner := client.FieldOwner("cert-manager-cainjector")
-	crd := definition(ctx, dockerClusters)
-	crd.Spec.Conversion.Webhook.ClientConfig.CABundle = authority()
-	Expect(admin.Update(ctx, crd, owner)).To(Succeed())
 
-	configuration := webhooks(ctx)
-	for i := range configuration.Webhooks {
-		configuration.Webhooks[i].ClientConfig.CABundle = authority()
-	}
+	Expect(bedtest.Edit(ctx, admin, definition(ctx, dockerClusters),
+		func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Conversion.Webhook.ClientConfig.CABundle = authority()
+		}, owner)).To(Succeed())
 
-	Expect(admin.Update(ctx, configuration, owner)).To(Succeed())
+	Expect(bedtest.Edit(ctx, admin, webhooks(ctx),
+		func(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			for i := range configuration.Webhooks {
+				configuration.Webhooks[i].ClientConfig.CABundle = authority()
+			}
+		}, owner)).To(Succeed())
 }
 
 // newMachine returns a custom resource of the provider docker, in the only version of its kind.
