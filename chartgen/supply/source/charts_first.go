@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
 // ChartsFirst is a source that prefers ready charts in a repository, and reads from another source
@@ -37,12 +39,23 @@ var (
 	_ TaggedSource = &ChartsFirst{}
 )
 
+// optionalTimeout limits how long Versions waits for Fallback if Charts has versions.
+const optionalTimeout = 10 * time.Second
+
 // Versions lists the versions of both sources. Only one of them must have any, but the repository
-// must not fail.
+// must not fail. If it has versions, it may be there because Fallback cannot be reached from here, so
+// little time is spent on that.
 func (p *ChartsFirst) Versions(ctx context.Context) ([]Version, error) {
 	charts, chartsErr := p.Charts.Versions(ctx)
 	if err := p.repositoryError(ctx, chartsErr); err != nil {
 		return nil, err
+	}
+
+	if len(charts) > 0 {
+		var cancel context.CancelFunc
+
+		ctx, cancel = context.WithTimeout(web.WithoutRetries(ctx), optionalTimeout)
+		defer cancel()
 	}
 
 	others, othersErr := p.Fallback.Versions(ctx)

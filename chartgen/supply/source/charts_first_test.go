@@ -1,9 +1,13 @@
 package source_test
 
 import (
+	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -150,11 +154,56 @@ func TestChartsFirst(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(version.Name).To(Equal("v1.1.0"))
 	})
+	t.Run("little time is spent on a source that may be out of reach if the repository has versions", func(t *testing.T) {
+		g := NewWithT(t)
+		requests := map[string]int{}
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			requests[r.URL.Path]++
+
+			panic(http.ErrAbortHandler) // closes the connection
+		}))
+		t.Cleanup(server.Close)
+
+		website, err := source.NewWebsite(
+			server.URL+"/owner/docker/releases/latest/infrastructure-components.yaml", docker, source.WebOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+
+		p := &source.ChartsFirst{Charts: newArtifact(t, c, base+"planted", source.OCIOptions{}), Fallback: website}
+		g.Expect(p.Versions(t.Context())).To(HaveExactElements(HaveField("Name", "v1.1.99")))
+		g.Expect(requests).NotTo(BeEmpty())
+		g.Expect(requests).To(HaveEach(1))
+
+		slow := &slowSource{}
+		p.Fallback = slow
+		g.Expect(p.Versions(t.Context())).To(HaveLen(1))
+		g.Expect(slow.timeout).To(BeNumerically("~", 10*time.Second, time.Second))
+
+		p.Charts = newArtifact(t, c, base+"empty", source.OCIOptions{})
+		_, err = p.Versions(t.Context())
+		g.Expect(err).To(MatchError(ContainSubstring("too slow")))
+		g.Expect(slow.timeout).To(BeZero())
+	})
 	t.Run("what is accepted is part of the origin", func(t *testing.T) {
 		strict := &source.ChartsFirst{Charts: newArtifact(t, c, base+"x", source.OCIOptions{}), Fallback: catalog}
 		trusting := &source.ChartsFirst{Charts: strict.Charts, Fallback: catalog, AnyOrigin: true}
 		NewWithT(t).Expect(strict.Version("v1.0.0").Origin).NotTo(Equal(trusting.Version("v1.0.0").Origin))
 	})
+}
+
+// slowSource does not list its versions in time.
+type slowSource struct {
+	source.Source
+
+	timeout time.Duration // of the last list; 0 for none
+}
+
+func (s *slowSource) Versions(ctx context.Context) ([]source.Version, error) {
+	s.timeout = 0
+	if deadline, limited := ctx.Deadline(); limited {
+		s.timeout = time.Until(deadline)
+	}
+
+	return nil, errors.New("too slow")
 }
 
 func TestChartsFirstWithoutRepository(t *testing.T) {
