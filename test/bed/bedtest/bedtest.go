@@ -37,7 +37,7 @@ func StartAPIServer(t TB) *bed.Bed {
 func Start(t TB, options bed.Options) *bed.Bed {
 	t.Helper()
 
-	b, err := bed.Start(context.Background(), options)
+	b, err := start(options)
 	if err != nil {
 		t.Fatalf("start a test bed: %v", err)
 	}
@@ -49,6 +49,13 @@ func Start(t TB, options bed.Options) *bed.Bed {
 	})
 
 	return b
+}
+
+// start starts a control plane. Tests run many of them, on a few processors.
+func start(options bed.Options) (*bed.Bed, error) {
+	options.LazyGC = true
+
+	return bed.Start(context.Background(), options)
 }
 
 // Shared is a control plane that all tests of a package share. The first test that needs it starts
@@ -72,7 +79,7 @@ func (s *Shared) Get(t TB) *bed.Bed {
 			options = *s.Options
 		}
 
-		s.bed, s.err = bed.Start(context.Background(), options)
+		s.bed, s.err = start(options)
 	})
 
 	if s.err != nil {
