@@ -8,7 +8,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 var _ = Describe("Apply", Ordered, func() {
@@ -38,15 +37,14 @@ var _ = Describe("Apply", Ordered, func() {
 	})
 
 	It("keeps fields of others: cert-manager's caBundle, labels, annotations", func(ctx SpecContext) {
-		object := read(ctx, "apples.example.com")
-		Expect(bedtest.Edit(ctx, live, object, func(object *apiextensionsv1.CustomResourceDefinition) {
+		edit(ctx, "apples.example.com", func(object *apiextensionsv1.CustomResourceDefinition) {
 			object.Spec.Conversion.Webhook.ClientConfig.CABundle = config.CAData // any valid one will do
 			object.Labels["other"] = "label"
-		})).To(Succeed())
+		})
 
 		Eventually(applied(ctx, file("apple", "Apple", "second"), files[1])).
 			Should(Equal([]string{"apples.example.com"}), "only the changed one is sent")
-		object = read(ctx, "apples.example.com")
+		object := read(ctx, "apples.example.com")
 		Expect(object.Spec.Versions[0].Schema.OpenAPIV3Schema.Description).To(Equal("second"))
 		Expect(object.Spec.Conversion.Webhook.ClientConfig.CABundle).To(Equal(config.CAData))
 		Expect(object.Labels).To(HaveKeyWithValue("other", "label"))

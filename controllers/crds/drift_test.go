@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // applied is the entry of managedFields that applying a CRD leaves, as caches keep it.
@@ -116,7 +115,7 @@ var _ = Describe("A CRD that another program changes", Ordered, func() {
 	change := func(ctx context.Context, manager string, change func(*apiextensionsv1.CustomResourceDefinition)) {
 		GinkgoHelper()
 
-		Expect(bedtest.Edit(ctx, live, read(ctx, "plums.example.com"), change, client.FieldOwner(manager))).To(Succeed())
+		edit(ctx, "plums.example.com", change, client.FieldOwner(manager))
 	}
 
 	BeforeAll(func(ctx SpecContext) {

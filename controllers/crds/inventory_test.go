@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 var _ = Describe("Inventory", func() {
@@ -62,9 +61,9 @@ var _ = Describe("Inventory", func() {
 		Expect(find(foreign.Name, provider).State).To(Equal(Unmanaged))
 		Expect(find(k.crd()).State).To(Equal(Orphaned), "its provider is gone")
 
-		Expect(bedtest.Edit(ctx, live, read(ctx, k.crd()), func(d *apiextensionsv1.CustomResourceDefinition) {
+		edit(ctx, k.crd(), func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Annotations[migrationAnnotation] = `{"to":"v1","done":4,"total":7}`
-		})).To(Succeed())
+		})
 
 		item = find(k.crd(), provider)
 		Expect(item.State).To(Equal(Migrating))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // exists creates a CRD as another manager and waits until the cache has it.
@@ -70,9 +69,9 @@ var _ = Describe("An existing CRD", func() {
 
 			By("handing it over with the annotation")
 
-			Expect(bedtest.Edit(ctx, live, read(ctx, d.Name), func(taken *apiextensionsv1.CustomResourceDefinition) {
+			edit(ctx, d.Name, func(taken *apiextensionsv1.CustomResourceDefinition) {
 				taken.SetAnnotations(map[string]string{v1alpha2.AdoptCRDAnnotation: "infrastructure-x"})
-			})).To(Succeed())
+			})
 			Eventually(func() error { _, err := apply(ctx, wants(desired)); return err }).Should(Succeed())
 			Expect(read(ctx, d.Name).Labels).To(HaveKeyWithValue(v1alpha2.ClusterctlProviderLabel, "infrastructure-x"))
 		},
@@ -171,9 +170,9 @@ var _ = Describe("An unmanaged CRD", func() {
 		Expect(applier.AffectedProviders(read(ctx, d.Name))).To(ContainElement("infrastructure-x"))
 		before := read(ctx, d.Name)
 
-		Expect(bedtest.Edit(ctx, live, read(ctx, d.Name), func(newer *apiextensionsv1.CustomResourceDefinition) {
+		edit(ctx, d.Name, func(newer *apiextensionsv1.CustomResourceDefinition) {
 			newer.Spec.Versions = definitionOf("ca", "v1", "v2").Spec.Versions
-		})).To(Succeed())
+		})
 		Eventually(checkUnmanaged(ctx, request)).Should(Succeed())
 		after := read(ctx, d.Name)
 		Expect(after.Labels).To(BeEmpty())

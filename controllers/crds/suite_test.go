@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -168,6 +169,17 @@ func read(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefin
 	Expect(live.Get(ctx, client.ObjectKey{Name: name}, object)).To(Succeed())
 
 	return object
+}
+
+// edit changes a CRD, whose status the API server may write at the same time.
+func edit(
+	ctx context.Context, name string, change func(*apiextensionsv1.CustomResourceDefinition),
+	options ...client.UpdateOption,
+) {
+	GinkgoHelper()
+
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(bedtest.Edit(ctx, live, crd, change, options...)).To(Succeed())
 }
 
 // served waits until CRDs are served.

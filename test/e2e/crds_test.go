@@ -356,9 +356,9 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 			ContainElement(And(HaveField("Reason", v1alpha2.CRDDeletingReason), HaveField("Note", ContainSubstring(t.crd())))))
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.CRDsNotReadyReason))
 
-		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
-		object.SetFinalizers(nil)
-		Expect(w.client.Update(ctx, object)).To(Succeed())
+		Expect(bedtest.Edit(ctx, w.client, object, func(object *unstructured.Unstructured) {
+			object.SetFinalizers(nil)
+		})).To(Succeed())
 		Eventually(func(g Gomega) {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(before), crd)).To(Succeed())

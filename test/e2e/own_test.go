@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // ownWebhook is a manager's webhook for objects of its own kinds.
@@ -126,10 +127,9 @@ var _ = Describe("Objects of a provider's own kinds", Ordered, func() {
 			t.kind()+" second/own: is no longer part of the release", "example.com/manager"))
 		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(&dropped), &dropped)).To(Succeed())
 
-		object := own(t)
-		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
-		object.SetFinalizers(nil)
-		Expect(w.client.Update(ctx, object)).To(Succeed(), "as the manager does")
+		Expect(bedtest.Edit(ctx, w.client, own(t), func(object client.Object) {
+			object.SetFinalizers(nil)
+		})).To(Succeed(), "as the manager does")
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(strings.TrimSpace(w.run(ctx, "kubectl", "get", "configmaps", "-n", "second", "-o", "name"))).NotTo(
 			ContainSubstring("dropped"))

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // request returns a change of a resource that requests a reconcile.
@@ -129,9 +130,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 	// edit changes an object that a resource names.
 	edit := func(ctx context.Context, o client.Object, change func()) {
 		GinkgoHelper()
-		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
-		change()
-		Expect(w.client.Update(ctx, o)).To(Succeed())
+		Expect(bedtest.Edit(ctx, w.client, o, func(client.Object) { change() })).To(Succeed())
 	}
 
 	It("an edited Secret has no effect before the spec changes", rowUnwatched, func(ctx SpecContext) {
