@@ -201,6 +201,10 @@ var errorCases = map[string]errorCase{
 		err:       &foreignError{release: "a/b", chart: "chart web 1.0.0"},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
+	"records that no program makes": {
+		err:       &release.ExcessError{Message: "too many"},
+		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
+	},
 	"a release of a resource in another cluster": {
 		err:       &ownedError{release: "a/b"},
 		condition: preflightFailed, reason: v1alpha2.MoreThanOneProviderInstanceExistsReason, outcome: Stalled,

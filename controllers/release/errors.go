@@ -43,6 +43,8 @@ type (
 	ObjectError = cluster.ObjectError
 	// StorageError means that a revision could not be written.
 	StorageError = storage.Error
+	// ExcessError means that a release has records which no program makes.
+	ExcessError = storage.ExcessError
 	// CorruptError means that a revision cannot be decoded.
 	CorruptError = storage.CorruptError
 )

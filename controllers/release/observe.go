@@ -31,7 +31,11 @@ func (e *Engine) Observe(ctx context.Context, release types.NamespacedName) (sta
 	if e.options.Records != nil {
 		records, known := e.options.Records(ctx, release)
 
-		history := historyOf(release, records)
+		history, err := historyOf(release, records)
+		if err != nil {
+			return history, err
+		}
+
 		if known && e.seen.Shows(release, versionsOf(history)) {
 			return e.complete(history), nil
 		}
@@ -138,17 +142,20 @@ func ReadHistory(
 	ctx context.Context, reader metadata.Interface, release types.NamespacedName,
 ) (state.History, error) {
 	list, err := reader.Resource(secretsResource).Namespace(release.Namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: storage.Selector(release.Name)})
+		List(ctx, metav1.ListOptions{LabelSelector: storage.Selector(release.Name), Limit: storage.MaxRecords + 1})
 	if err != nil {
 		return state.History{Release: release}, fmt.Errorf("list the revisions of release %s: %w", release, err)
 	}
 
-	return historyOf(release, list.Items), nil
+	return historyOf(release, list.Items)
 }
 
 // historyOf returns the history that the metadata of a release's Secrets describes.
-func historyOf(release types.NamespacedName, records []metav1.PartialObjectMetadata) state.History {
+func historyOf(release types.NamespacedName, records []metav1.PartialObjectMetadata) (state.History, error) {
 	history := state.History{Release: release}
+	if err := storage.CheckRecords(release, records); err != nil {
+		return history, err
+	}
 
 	for i := range records {
 		if revision, ok := storage.RevisionOf(&records[i].ObjectMeta); ok {
@@ -158,7 +165,7 @@ func historyOf(release types.NamespacedName, records []metav1.PartialObjectMetad
 
 	slices.SortFunc(history.Revisions, func(a, b state.Revision) int { return cmp.Compare(b.Number, a.Number) })
 
-	return history
+	return history, nil
 }
 
 // versionsOf returns the resource versions of the Secrets that hold the revisions of a history, by name.

@@ -27,8 +27,10 @@ func SecretName(release string, revision int) string {
 // large; the largest records of real providers are 5 MB, with their CRDs in templates.
 const (
 	maxRecord = 16 << 20
-	// maxRecords is the maximum number of revisions of a release.
-	maxRecords = 200
+	// MaxRecords is the maximum number of revisions of a release, and maxNumber the highest number of one. Users who may
+	// write Secrets can make others, which no program would.
+	MaxRecords = 200
+	maxNumber  = 1_000_000
 	// maxTotal is the maximum size in bytes of the records of a release that are in memory together.
 	maxTotal = 64 << 20
 )

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -151,18 +152,33 @@ func TestLoadIsBounded(t *testing.T) {
 		return store, store.Load(t.Context())
 	}
 
-	_, err := load(maxRecords+1, func(int) []byte { return []byte("{}") })
+	_, err := load(MaxRecords+1, func(int) []byte { return []byte("{}") })
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("more than 200 revisions")))
 
-	store, err := load(9, func(revision int) []byte {
+	large := func(revision int) []byte {
 		return encode(t, revision, func(r *helmrelease.Release) {
 			r.Manifest = strings.Repeat("a: "+strings.Repeat("x", 1<<20)+"\n---\n", 10)
 		})
-	})
+	}
+
+	store, err := load(9, large)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(store.Readable()).To(HaveLen(6))
 
 	if newest, _ := store.Newest(); newest != 9 {
 		t.Errorf("the newest revision is %d", newest)
 	}
+
+	garbage := make([]byte, 6<<20) // 8 MiB in base64
+	_, _ = rand.NewChaCha8([32]byte{}).Read(garbage)
+
+	store, err = load(9, func(revision int) []byte {
+		if revision < 9 {
+			return garbage
+		}
+
+		return large(revision)
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(store.Readable()).To(BeEmpty(), "to find out that a record cannot be decoded takes time, too")
 }

@@ -3,6 +3,10 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/controllers/object"
 )
@@ -29,6 +33,33 @@ func (e *Error) Error() string {
 
 // Unwrap returns the API server's error.
 func (e *Error) Unwrap() error { return e.cause }
+
+// ExcessError means that a release has records which no program makes.
+type ExcessError struct{ Message string }
+
+func (e *ExcessError) Error() string { return e.Message }
+
+// CheckRecords returns an *ExcessError if a release has too many records, or one with a number that cannot have been
+// counted up to.
+func CheckRecords(release types.NamespacedName, records []metav1.PartialObjectMetadata) error {
+	if len(records) > MaxRecords {
+		return &ExcessError{Message: tooManyRecords(release)}
+	}
+
+	for _, record := range records {
+		if number, err := strconv.Atoi(record.Labels[numberLabel]); err == nil && number > maxNumber {
+			return &ExcessError{Message: fmt.Sprintf("Secret %s/%s is a record of revision %d of release %s, which no program "+
+				"has made: revisions are numbered from 1; delete it", record.Namespace, record.Name, number, release)}
+		}
+	}
+
+	return nil
+}
+
+func tooManyRecords(release types.NamespacedName) string {
+	return fmt.Sprintf("release %s has more than %d revisions; delete the Secrets of the oldest ones, which `kubectl get "+
+		"secrets -n %s -l %s` lists", release, MaxRecords, release.Namespace, Selector(release.Name))
+}
 
 // CorruptError means that a revision cannot be decoded.
 type CorruptError struct {

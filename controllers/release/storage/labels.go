@@ -122,10 +122,10 @@ func LastWrite(fields []metav1.ManagedFieldsEntry) metav1.Time {
 }
 
 // RevisionOf returns the revision that a Secret's metadata describes. It returns false if the
-// Secret is not one of Helm's.
+// Secret is not one of Helm's, or CheckRecords refuses its number.
 func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 	number, err := strconv.Atoi(m.Labels[numberLabel])
-	if err != nil || number < 1 || !strings.HasSuffix(m.Name, ".v"+m.Labels[numberLabel]) {
+	if err != nil || number < 1 || number > maxNumber || !strings.HasSuffix(m.Name, ".v"+m.Labels[numberLabel]) {
 		return state.Revision{}, false
 	}
 
@@ -197,8 +197,8 @@ type Labels struct {
 	Staged string
 	// Request that the revision results from; zero for a rollback that was not requested.
 	Request state.Request
-	// Owner is the resource that the revision is created for. If it is empty, as for a rollback, the
-	// revision has the owner of the one whose labels Helm has copied.
+	// Owner is the resource that the revision is created for. If it is empty, the revision has the owner of the one
+	// whose labels Helm has copied.
 	Owner state.Owner
 	// Basis is what the revision is created from; that of its target for a rollback.
 	Basis state.Basis

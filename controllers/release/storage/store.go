@@ -108,9 +108,8 @@ func (s *Store) Load(ctx context.Context) error {
 			left -= s.add(&page.Items[i], left)
 		}
 
-		if len(s.statuses) > maxRecords {
-			return fmt.Errorf("release %s has more than %d revisions; delete the Secrets of the oldest ones",
-				s.release, maxRecords)
+		if len(s.statuses) > MaxRecords {
+			return &ExcessError{Message: tooManyRecords(s.release)}
 		}
 
 		if options.Continue = page.Continue; options.Continue == "" {
@@ -133,8 +132,8 @@ func (s *Store) Versions() (versions map[string]Version, known bool) {
 	return s.secrets.versions, s.loaded && s.err == nil
 }
 
-// add adds the revision of a Secret, if it is one, and returns its size in memory. A revision that is
-// larger than what is left cannot be decoded.
+// add adds the revision of a Secret, if it is one, and returns its size, compressed or in memory, whichever is larger. A
+// revision that is larger than what is left counts as one that cannot be decoded.
 func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 	revision, ok := RevisionOf(&secret.ObjectMeta)
 	if !ok {
@@ -145,16 +144,22 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 	s.unpruned[revision.Number] = revision.Unpruned
 	s.secrets.versions[secret.Name] = Version{secret.UID, secret.ResourceVersion}
 
+	compressed := len(secret.Data["release"])
+	if compressed > left {
+		s.placeholders[revision.Number] = true
+		return 0
+	}
+
 	rel, size, err := decode(secret, s.release.Name, revision.Number)
 	if err != nil || size > left {
 		s.placeholders[revision.Number] = true
-		return 0
+		return compressed // decoding took its time
 	}
 
 	rel.Labels = customLabels(secret.Labels)
 	s.revisions[revision.Number] = rel
 
-	return size
+	return max(size, compressed)
 }
 
 // addPlaceholders adds a failed revision for each that cannot be decoded, with the manifest of the
