@@ -122,7 +122,8 @@ const GiveBackAnnotation = Prefix + "/give-back"
 const AdoptCRDAnnotation = Prefix + "/adopt"
 
 // AdoptReleaseAnnotation allows the operator, if its value on a provider resource is "true", to take over
-// a Helm release that has the name of the provider's release and was created for something else.
+// a Helm release that has the name of the provider's release and was created for something else, and to act on
+// revisions of which only Helm's records tell that they are this resource's.
 const AdoptReleaseAnnotation = Prefix + "/adopt-release"
 
 // AllowUnsafeCRDAnnotation lists, on a provider resource and separated by commas, the CRDs whose

@@ -51,6 +51,10 @@ type ProviderStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	StoredCharts []StoredChart `json:"storedCharts,omitempty"`
 
+	// installing is true from just before the first revision of the release is created until `release` exists.
+	// +optional
+	Installing bool `json:"installing,omitempty"`
+
 	// release is the provider's Helm release.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`

@@ -29,6 +29,19 @@ func IsRelease(provider v1alpha2.Provider, history state.History, record *releas
 	return record.Provider != v1alpha2.Label(provider) && !again
 }
 
+// Confirm marks the revisions of a release that the resource is known to have created: its status says that it has
+// installed the release, or has begun to, and they are recorded as its own. Any writer of Secrets can make a record, but does not know
+// the UID of a resource that does not exist yet. A user may adopt all of them.
+func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History) {
+	status := provider.GetStatus()
+	adopted, installed := Adopts(provider), status.Release != nil || status.Installing
+
+	for i := range history.Revisions {
+		revision := &history.Revisions[i]
+		revision.Confirmed = adopted || installed && revision.Owner.Is(self)
+	}
+}
+
 // Adopts reports whether a user allows to take over a release of something else.
 func Adopts(provider v1alpha2.Provider) bool {
 	return v1alpha2.Asks(provider, v1alpha2.AdoptReleaseAnnotation)

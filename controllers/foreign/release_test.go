@@ -60,3 +60,35 @@ func TestIsRelease(t *testing.T) {
 		})
 	}
 }
+
+func TestConfirm(t *testing.T) {
+	self := state.Owner{Resource: "uid", Home: "berlin", Cluster: "berlin"}
+	installed := func(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
+	installing := func(p v1alpha2.Provider) { p.GetStatus().Installing = true }
+	adopting := func(p v1alpha2.Provider) {
+		p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"})
+	}
+
+	for name, c := range map[string]struct {
+		owner  state.Owner
+		change func(p v1alpha2.Provider)
+		want   bool
+	}{
+		"a revision that the resource has installed":  {self, installed, true},
+		"one that the resource has begun to install":  {self, installing, true},
+		"one of a resource that has lost its status":  {self, func(v1alpha2.Provider) {}, false},
+		"one of an earlier resource of the same name": {state.Owner{Resource: "earlier", Home: "berlin"}, installed, false},
+		"one without an owner":                        {state.Owner{}, installed, false},
+		"one that the user has adopted":               {state.Owner{}, adopting, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &v1alpha2.InfrastructureProvider{}
+			c.change(p)
+
+			history := state.History{Revisions: []state.Revision{{Number: 2, Owner: c.owner}, {Number: 1}}}
+			Confirm(p, self, history)
+
+			NewWithT(t).Expect(history.Revisions[0].Confirmed).To(Equal(c.want))
+		})
+	}
+}

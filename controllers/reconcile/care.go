@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -53,7 +54,8 @@ func (r *run) observe(ctx context.Context) Result {
 
 	r.observed = true
 	r.policy.Now = r.target.Releases.Clock().Now()
-	r.foreign = nil
+	r.foreign, r.unconfirmed = nil, nil
+	foreign.Confirm(r.provider, r.self, history)
 	r.installed = installed{history: history}
 	r.deviations = nil
 
@@ -80,6 +82,13 @@ func (r *run) observe(ctx context.Context) Result {
 		// The next revision replaces it; until then nothing is known to care for.
 		history.Revisions[0].Unreadable = true
 		r.installed.revision.Unreadable = true
+
+		return Result{}
+	}
+
+	if !newest.Confirmed {
+		r.unconfirmed = &unconfirmedError{release: key, revision: newest.Number}
+		r.installed = installed{history: history}
 
 		return Result{}
 	}

@@ -215,6 +215,7 @@ func (r *run) rollbackOptions(revision int, reason string) release.RollbackOptio
 	return release.RollbackOptions{
 		Revision:     revision,
 		Reason:       reason,
+		Owner:        r.self,
 		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
 		PostRenderer: patches.Pausing{Paused: paused},
 		Paused:       paused,
@@ -261,6 +262,19 @@ func (r *run) decide(ctx context.Context) Result {
 	return Result{}
 }
 
+// announceInstallation records in the status that the first revision is about to be created: a record whose resource
+// does not know of it proves nothing, also if the operator stops before the end of this run.
+func (r *run) announceInstallation(ctx context.Context) error {
+	status := r.provider.GetStatus()
+	if status.Release != nil || status.Installing {
+		return nil
+	}
+
+	status.Installing = true
+
+	return r.status.Record(ctx, func(status *v1alpha2.ProviderStatus) { status.Installing = true })
+}
+
 // apply takes the action that reaches the goal. Whether the action succeeded is read from the history
 // afterwards.
 func (r *run) apply(ctx context.Context) Result {
@@ -283,6 +297,10 @@ func (r *run) apply(ctx context.Context) Result {
 		r.provider.GetStatus().Release = nil // what was known of an earlier release is obsolete
 	}
 
+	if err := r.announceInstallation(ctx); err != nil {
+		return failed(err, applying)
+	}
+
 	result, err := r.goal.apply(ctx, r.state)
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 	r.target.Health.MarkVerified(result.Applied)
@@ -293,6 +311,11 @@ func (r *run) apply(ctx context.Context) Result {
 	}
 
 	r.applied = err == nil || result.Revision != 0
+
+	// Only if the record could not be written, it is not known whether it exists.
+	if !r.applied && !errors.As(err, new(*release.StorageError)) {
+		r.provider.GetStatus().Installing = false
+	}
 
 	if leavesRevision(result, err) {
 		r.failure = err

@@ -40,6 +40,7 @@ func (r *run) writeStatus() {
 	if r.uninstalled {
 		status.Contract = nil
 		status.Release = nil
+		status.Installing = false
 		status.History = nil
 		status.Chart = nil
 
@@ -62,6 +63,7 @@ func (r *run) writeStatus() {
 		return
 	}
 
+	status.Installing = false
 	status.Release = &v1alpha2.ReleaseStatus{
 		Name:       history.Release.Name,
 		Namespace:  history.Release.Namespace,

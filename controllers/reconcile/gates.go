@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,8 @@ func (r *run) needsCore() bool {
 		return false
 	}
 
-	if len(r.installed.history.Revisions) == 0 {
+	confirmed := func(revision state.Revision) bool { return revision.Confirmed }
+	if !slices.ContainsFunc(r.installed.history.Revisions, confirmed) {
 		return true
 	}
 
@@ -240,6 +242,10 @@ func (r *run) checkRollback(ctx context.Context) Result {
 	to, exists := r.installed.history.Find(int(*plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo))
 	if !exists {
 		return Result{}
+	}
+
+	if !to.Confirmed {
+		return failed(&unconfirmedError{release: r.installed.history.Release, revision: to.Number}, applying)
 	}
 
 	err := r.checkTarget(ctx, to)

@@ -280,7 +280,10 @@ func (r *run) suspended(ctx context.Context) Result {
 
 	_ = r.checkIdentity(ctx) // it decides only what the status may say
 
-	if r.installed.record == nil {
+	switch {
+	case r.unconfirmed != nil:
+		return Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason, Message: r.unconfirmed.Error() + "; " + unchanged}
+	case r.installed.record == nil:
 		return Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason, Message: "Not installed, and " + unchanged}
 	}
 

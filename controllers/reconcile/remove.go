@@ -50,6 +50,12 @@ func (r *run) remove(ctx context.Context) Result {
 		r.uninstalled = true
 	}
 
+	if err == nil && attempt.Unconfirmed != 0 {
+		r.warn(r.provider, v1alpha2.ReleaseKeptReason, "Delete", fmt.Sprintf(
+			"Release %s is kept: its revision %d is not known to be this resource's; to remove it, run helm uninstall %s -n %s",
+			plan.ReleaseKey(r.provider), attempt.Unconfirmed, v1alpha2.ReleaseName(r.provider), r.provider.GetNamespace()))
+	}
+
 	if err == nil {
 		return r.dropFinalizer(ctx)
 	}
@@ -176,7 +182,7 @@ func (r *run) removeUnreached(ctx context.Context, cause error) Result {
 		return failed(err, fetching)
 	}
 
-	installed := r.provider.GetStatus().Release != nil
+	installed := r.mayHaveInstalled()
 
 	if installed && gone {
 		gone, err = r.namespaceTerminates(ctx)
@@ -223,7 +229,13 @@ func (r *run) givenUp() bool {
 	uninstalled := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition) == v1alpha2.UninstalledReason
 	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
 
-	return r.provider.GetStatus().Release == nil && !uninstalled && age > unreachedGrace
+	return !r.mayHaveInstalled() && !uninstalled && age > unreachedGrace
+}
+
+// mayHaveInstalled reports whether the resource has created a revision of its release, or was about to.
+func (r *run) mayHaveInstalled() bool {
+	status := r.provider.GetStatus()
+	return status.Release != nil || status.Installing
 }
 
 // releaseKinds returns the kinds of the newest revision, and those that the status has already: objects

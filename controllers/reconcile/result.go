@@ -206,6 +206,7 @@ var errorTable = []row{
 	on[*ownedError](preflightFailed, v1alpha2.MoreThanOneProviderInstanceExistsReason, Stalled),
 	on[*foreignError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*release.ExcessError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*unconfirmedError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*release.DryRunError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*release.ConflictError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*release.NoRevisionError](installFailed, v1alpha2.InstallFailedReason, Stalled),

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxcd/pkg/runtime/acl"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -203,6 +204,10 @@ var errorCases = map[string]errorCase{
 	},
 	"records that no program makes": {
 		err:       &release.ExcessError{Message: "too many"},
+		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
+	},
+	"a revision that is not known to be the resource's": {
+		err:       &unconfirmedError{release: types.NamespacedName{Namespace: "a", Name: "b"}, revision: 3},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"a release of a resource in another cluster": {

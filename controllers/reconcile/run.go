@@ -44,7 +44,9 @@ type run struct {
 	unobserved error
 
 	// foreign is set if the release belongs to something else: it is neither cared for nor changed.
-	foreign error
+	// unconfirmed is set if its newest revision is not known to be the resource's: it is not cared for.
+	foreign     error
+	unconfirmed *unconfirmedError
 
 	// What care finds out: the newest revision, and its deviations, which are nil until they were
 	// compared. deferred is set if care left the revision to the change, which may replace it.

@@ -33,6 +33,8 @@ func (r *run) summarize(care, change Result) Result {
 		return r.healthResult()
 	case r.state.State == state.Locked:
 		return waiting(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
+	case r.unconfirmed != nil:
+		return failed(r.unconfirmed, applying)
 	case r.installed.record == nil:
 		history := r.installed.history
 		err := fmt.Errorf("release %s was deleted just after it was applied; it will be installed again", history.Release)
@@ -58,6 +60,11 @@ func (r *run) summarize(care, change Result) Result {
 
 // stopped is the result of a change that ended early.
 func (r *run) stopped(care, change Result) Result {
+	if r.unconfirmed != nil && change.Message != r.unconfirmed.Error() {
+		change.Message += "; " + r.unconfirmed.Error()
+		return change
+	}
+
 	if r.installed.record == nil || r.state.State == state.InSync || r.isUninstalledByOthers() {
 		return change
 	}

@@ -50,7 +50,7 @@ func newTestRun(revisions ...state.Revision) *run {
 
 // revision returns a revision that Capstan made.
 func revision(number int, status state.Status, digest string) state.Revision {
-	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest}
+	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, Confirmed: true}
 }
 
 // unhealthy returns a health report of an object that is missing.
@@ -307,6 +307,7 @@ func TestNeedsCore(t *testing.T) {
 		expected  bool
 	}{
 		"a first install":       {newTestRun(), "", "v1beta1", true},
+		"a planted record":      {newTestRun(state.Revision{Number: 1, Origin: 1}), "v1beta1", "v1beta1", true},
 		"the same contract":     {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "v1beta1", false},
 		"another contract":      {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "v1beta2", true},
 		"an unknown contract":   {newTestRun(revision(1, state.StatusDeployed, former)), "", "v1beta1", false},

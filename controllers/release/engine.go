@@ -199,7 +199,8 @@ type RollbackOptions struct {
 	Paused bool
 	// Reason for the history.
 	Reason string
-	// Own and HistoryLimit are the same as in Spec.
+	// Owner, Own and HistoryLimit are the same as in Spec.
+	Owner        state.Owner
 	Own          OwnKinds
 	HistoryLimit int
 	// Request that the rollback results from; zero if it was not requested.

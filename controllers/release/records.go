@@ -88,6 +88,11 @@ func (r *Record) Select(keys []object.Key) []*unstructured.Unstructured {
 	})
 }
 
+// RecordName returns the Secret that holds a revision of a release, as namespace/name.
+func RecordName(release types.NamespacedName, revision int) string {
+	return release.Namespace + "/" + storage.SecretName(release.Name, revision)
+}
+
 // Read decodes an observed revision. The last record of each release is kept in memory until its
 // Secret changes, so that reading it again makes no request. The error is a *CorruptError if the
 // revision cannot be decoded, and ErrChanged if it does not exist any more.

@@ -143,6 +143,10 @@ var _ = Describe("A rollback", func() {
 		found, err := newEngine("another").Observe(ctx, releaseIn(namespace))
 		Expect(err).NotTo(HaveOccurred())
 
+		for i := range found.Revisions {
+			found.Revisions[i].Confirmed = true
+		}
+
 		last, exists := found.RollbackTarget("", state.Policy{})
 		Expect(exists).To(BeTrue(), "%v", history(ctx, namespace))
 		Expect(last.Number).To(Equal(1))

@@ -122,6 +122,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	labels.RollbackTo = options.Revision
 	labels.Paused = options.Paused
 	labels.Request = options.Request
+	labels.Owner = options.Owner
 
 	switch {
 	case options.Digest != "":

@@ -127,6 +127,10 @@ func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Ob
 	digest, err := e.Digest(spec)
 	Expect(err).NotTo(HaveOccurred())
 
+	for i := range history.Revisions {
+		history.Revisions[i].Confirmed = true
+	}
+
 	return e.Determine(history, digest)
 }
 

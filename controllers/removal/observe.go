@@ -29,7 +29,8 @@ func (r *Removal) observe(ctx context.Context) error {
 		return err
 	}
 
-	r.known = r.Uninstalled || r.Provider.GetStatus().Release != nil
+	status := r.Provider.GetStatus()
+	r.known = r.Uninstalled || status.Release != nil || status.Installing
 
 	err := r.observeRecords(ctx)
 	if err != nil && r.Target.Account != "" && apierrors.IsForbidden(err) {
@@ -82,6 +83,10 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return nil
 	}
 
+	if !newest.Confirmed {
+		return r.leave(newest)
+	}
+
 	r.recorded = true
 	r.known = true
 
@@ -92,9 +97,27 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 	return nil
 }
 
+// leave leaves a release alone whose newest revision is not known to be the resource's. If the resource has installed
+// something, a user must decide.
+func (r *Removal) leave(newest state.Revision) error {
+	r.foreign = true
+	r.Unconfirmed = newest.Number
+
+	if !r.known || r.Uninstalled {
+		return nil
+	}
+
+	return &BlockedError{Message: fmt.Sprintf(
+		"revision %d of Helm release %s is not known to be this resource's, so the release is not uninstalled; if it is, "+
+			"set the annotation %s: \"true\" on this resource; otherwise delete Secret %s",
+		newest.Number, r.release, v1alpha2.AdoptReleaseAnnotation, release.RecordName(r.release, newest.Number))}
+}
+
 // newest returns the newest revision of the resource's release, and whether there is one. A release of
 // the same name that another program created, or that a resource in another cluster owns, is none.
 func (r *Removal) newest(history state.History) (state.Revision, bool) {
+	foreign.Confirm(r.Provider, r.Owner, history)
+
 	r.foreign = history.Owner().Excludes(r.Owner) || r.Provider.GetStatus().Release == nil && history.Foreign()
 	if r.foreign {
 		return state.Revision{}, false
@@ -115,7 +138,12 @@ func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) er
 			return err
 		}
 
-		_, r.known = r.newest(history)
+		newest, exists := r.newest(history)
+		if exists && !newest.Confirmed {
+			return r.leave(newest)
+		}
+
+		r.known = exists
 	}
 
 	if r.known && !r.terminating && !r.Uninstalled {

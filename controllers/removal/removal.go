@@ -47,6 +47,8 @@ type Removal struct {
 	Uninstalled bool
 	// Observed reports whether it could be read what is installed.
 	Observed bool
+	// Unconfirmed is the newest revision of a release that stays because it is not known to be the resource's; 0 for none.
+	Unconfirmed int
 
 	// release is the key of the release, known whether the resource is known to have installed it.
 	release types.NamespacedName

@@ -15,12 +15,13 @@ func TestDetermine(t *testing.T) {
 
 	newest := func(status Status, changes ...change) History {
 		r := Revision{
-			Number:  3,
-			Status:  status,
-			Origin:  3,
-			Holder:  "me",
-			Digest:  "wanted",
-			Changed: noon.Add(-time.Minute),
+			Number:    3,
+			Status:    status,
+			Origin:    3,
+			Holder:    "me",
+			Digest:    "wanted",
+			Changed:   noon.Add(-time.Minute),
+			Confirmed: true,
 		}
 		for _, c := range changes {
 			c(&r)
@@ -109,6 +110,15 @@ func TestDetermine(t *testing.T) {
 		},
 		"installed by another program": {
 			newest(StatusDeployed, byOthers), Unmanaged, "created by another program",
+		},
+		"deployed, but not known to be the resource's": {
+			newest(StatusDeployed, forged), Unconfirmed, "revision 3 is not known to be this resource's",
+		},
+		"uninstalled, but not known to be the resource's": {
+			newest(StatusUninstalled, forged), Unconfirmed, "revision 3 is not known to be this resource's",
+		},
+		"helm upgrade running over a revision that is not known to be the resource's": {
+			newest(StatusPendingUpgrade, inherited, forged), Locked, "another program is changing release ns/core",
 		},
 		"unreadable": {
 			newest(StatusDeployed, unreadable), Corrupt, "cannot be read",

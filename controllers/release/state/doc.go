@@ -46,6 +46,7 @@
 //	Uninstalled     Hold      nothing was changed or requested since, and external changes are kept
 //	Uninstalled     Apply     otherwise
 //	Corrupt         Apply     always
+//	Unconfirmed     Apply     always
 //	Unmanaged       Hold      nothing was changed or requested since, and external changes are kept
 //	Unmanaged       Apply     otherwise
 //	OutOfSync       Apply     always

@@ -72,6 +72,9 @@ type Revision struct {
 	Created, Changed time.Time
 	// Owner is the resource that the revision was created for, if that is recorded.
 	Owner Owner
+	// Confirmed is true if the resource is known to have created the revision, or has adopted it. A Secret alone
+	// proves nothing: other revisions are shown, and never acted on.
+	Confirmed bool
 	// Unreadable is true after an attempt to decode the revision has failed.
 	Unreadable bool
 

@@ -36,7 +36,9 @@ type Policy struct {
 }
 
 // permits reports whether a rollback may return to a revision.
-func (p Policy) permits(r Revision) bool { return !p.Refused[r.Number] && (p.Paused || !r.Paused) }
+func (p Policy) permits(r Revision) bool {
+	return r.Confirmed && !p.Refused[r.Number] && (p.Paused || !r.Paused)
+}
 
 // Action is what to do with a release.
 type Action string

@@ -14,7 +14,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 type change func(*Revision)
 
 func revision(status Status, digest string, changes ...change) Revision {
-	r := Revision{Status: status, Digest: digest}
+	r := Revision{Status: status, Digest: digest, Confirmed: true}
 	for _, c := range changes {
 		c(&r)
 	}
@@ -25,6 +25,7 @@ func revision(status Status, digest string, changes ...change) Revision {
 func healthy(r *Revision)    { r.Healthy = true }
 func unreadable(r *Revision) { r.Unreadable = true }
 func paused(r *Revision)     { r.Paused = true }
+func forged(r *Revision)     { r.Confirmed = false }
 
 // byOthers is a revision that another program created from scratch; history turns -1 into Origin 0.
 func byOthers(r *Revision) { r.Origin, r.Digest = -1, "" }
@@ -107,6 +108,8 @@ var (
 	unavailable = revision(StatusFailed, "wanted", failure(FailureUnavailable))
 	interrupted = revision(StatusFailed, "wanted", failure(FailureInterrupted))
 	uninstalled = revision(StatusUninstalled, "wanted")
+	planted     = revision(StatusDeployed, "wanted", healthy, forged)
+	plantedOld  = revision(StatusSuperseded, "old", healthy, forged)
 
 	requestedAgain = revision(StatusFailed, "wanted", failure(FailureRejected), request(4))
 

@@ -86,6 +86,11 @@ var table = []Row{
 		untilHealthy,
 	},
 	{
+		Unconfirmed, always, Apply,
+		"Upgrades to the desired state. Until then it neither corrects nor rolls back anything, nor uninstalls it.",
+		untilHealthy,
+	},
+	{
 		Unmanaged, kept, Hold,
 		"Keeps the revision of the other program.",
 		"Ready is True with reason ExternalChange if the objects are healthy; the message explains how to undo or to " +

@@ -50,6 +50,13 @@ var examples = map[key][]example{
 
 	{Corrupt, Apply}: {{history(revision(StatusDeployed, "wanted", unreadable)), policy()}},
 
+	{Unconfirmed, Apply}: {
+		{history(planted), policy()},
+		{history(deployed, planted), policy()},
+		{history(revision(StatusUninstalled, "wanted", forged)), policy()},
+		{history(revision(StatusDeployed, "", byOthers, forged)), policy()},
+	},
+
 	{Unmanaged, Hold}: {{history(replacedByWanted, helms), policy()}, {history(replaced, helms), policy()}},
 	{Unmanaged, Apply}: {
 		{history(replacedByWanted, helms), policy(reverting)},
@@ -121,6 +128,10 @@ func TestTableIsComplete(t *testing.T) {
 		for _, p := range allPolicies() {
 			observed, decision := next(h, p)
 			found[key{observed.State, decision.Action}] = true
+
+			if decision.Action == Rollback {
+				g.Expect(decision.Revision.Confirmed).To(BeTrue(), "a rollback to a revision that is not the resource's")
+			}
 		}
 	}
 
@@ -139,7 +150,7 @@ func TestTableIsComplete(t *testing.T) {
 func allHistories(length int) []History {
 	kinds := []Revision{
 		worked, workedPaused, replaced, replacedByWanted, deployed, rejected, unhealthy, unavailable, interrupted,
-		uninstalled, helms, rolledBack, rollbackFailed, rollbackInterrupted,
+		uninstalled, helms, planted, plantedOld, rolledBack, rollbackFailed, rollbackInterrupted,
 		revision(StatusDeployed, "old"),
 		revision(StatusDeployed, "wanted", unreadable),
 		revision(StatusPendingUpgrade, "wanted"),
