@@ -60,7 +60,7 @@ var bombs = []bomb{
 		}), trust)
 	}},
 	{tried: "A Helm record of 950 KiB that unpacks to 680 MiB", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
-		record := a.recordOf("infrastructure-"+a.name, 1, "deployed", nil)
+		record := a.small("").recordOf(1, "deployed", nil)
 		record.Data["release"] = encodedZeros(680 << 20)
 
 		return a.one(a.small("").by("installer"), a.small("").configMap(), record)

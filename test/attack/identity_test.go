@@ -42,11 +42,11 @@ var identityAttempts = []attempt{
 		answer := a.attempted(p, a.small("").configMap())
 
 		for i := range 15 {
-			a.Expect(a.lookAgain(fmt.Sprint(a.name, i))).To(BeEmpty(), "the victim's provider waits for the tenant's core")
+			a.Expect(a.lookAgain(steady.resource(), fmt.Sprint(a.name, i))).To(BeEmpty(), "the victim's provider waits for the tenant's core")
 		}
 
 		a.Expect(a.tenant.Delete(a.ctx, p)).To(Succeed())
-		a.Expect(a.removal(p)).To(Equal("the provider is gone"))
+		a.Expect(a.removal(p)).To(Equal(gone))
 
 		return answer + "; deleted again"
 	}},
@@ -216,16 +216,15 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// lookAgain requests a look at the victim's provider and returns why it is not ready; empty if it is.
-func (a *arena) lookAgain(request string) string {
+// lookAgain requests a look at a provider and returns why it is not ready; empty if it is.
+func (a *arena) lookAgain(p v1alpha2.Provider, request string) string {
 	a.Helper()
 
-	p := steady.resource()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha2.ReconcileRequestAnnotation, request)
 	a.Expect(a.admin.Patch(a.ctx, p, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 	a.Eventually(func(g Gomega) {
 		g.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-		g.Expect(p.Status.LastHandledReconcileAt).To(Equal(request))
+		g.Expect(p.GetStatus().LastHandledReconcileAt).To(Equal(request))
 	}).Should(Succeed())
 
 	if conditions.IsReady(p) {

@@ -98,14 +98,17 @@ func (s small) from(config v1alpha2.FetchConfiguration) *v1alpha2.Infrastructure
 }
 
 // adminBinding makes the tenant's user cluster-admin, as YAML after a line of three hyphens.
-func (a *arena) adminBinding() string {
+func (a *arena) adminBinding() string { return a.adminBindingOf(tenantUser) }
+
+// adminBindingOf is adminBinding, for any user.
+func (a *arena) adminBindingOf(user string) string {
 	return fmt.Sprintf(`---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: %s-is-admin}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
-`, a.name, tenantUser)
+`, a.name, user)
 }
 
 // neverBound declares that adminBinding must not be created.

@@ -119,9 +119,16 @@ spec:
 func (a *arena) forged(revision int, status, manifest string, hook *helmrelease.Hook) *corev1.Secret {
 	a.Helper()
 
-	release := "infrastructure-" + a.name
+	return a.forgedFor(a.small(""), revision, status, manifest, hook)
+}
+
+// forgedFor is forged, for any provider.
+func (a *arena) forgedFor(s small, revision int, status, manifest string, hook *helmrelease.Hook) *corev1.Secret {
+	a.Helper()
+
+	release := "infrastructure-" + s.name
 	record := &helmrelease.Release{
-		Name: release, Namespace: tenant, Version: revision, Manifest: manifest,
+		Name: release, Namespace: s.namespace, Version: revision, Manifest: manifest,
 		Info: &helmrelease.Info{Status: helmrelease.Status(status)},
 		Chart: &helmchart.Chart{Metadata: &helmchart.Metadata{
 			APIVersion: "v2", Name: release, Version: "1.0.0", AppVersion: "v1.0.0",
@@ -135,17 +142,17 @@ func (a *arena) forged(revision int, status, manifest string, hook *helmrelease.
 	text, err := json.Marshal(record)
 	a.Expect(err).NotTo(HaveOccurred())
 
-	return a.recordOf(release, revision, status, text)
+	return s.recordOf(revision, status, text)
 }
 
 // recordOf returns a Secret of Helm with the text, which is compressed and encoded as Helm does.
-func (a *arena) recordOf(release string, revision int, status string, text []byte) *corev1.Secret {
-	number := strconv.Itoa(revision)
+func (s small) recordOf(revision int, status string, text []byte) *corev1.Secret {
+	release, number := "infrastructure-"+s.name, strconv.Itoa(revision)
 
 	return &corev1.Secret{
 		Type: "helm.sh/release.v1",
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: tenant, Name: fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, revision),
+			Namespace: s.namespace, Name: fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, revision),
 			Labels: map[string]string{
 				"owner": "helm", "name": release, "version": number, "status": status,
 				"capstan.dev/revision": number, "capstan.dev/healthy": "true", "capstan.dev/version": "v1.0.0",
@@ -165,6 +172,9 @@ func (a *arena) deleted(p v1alpha2.Provider, objects ...client.Object) string {
 	return a.removal(p)
 }
 
+// gone is the answer of removal if the provider no longer exists.
+const gone = "the provider is gone"
+
 // removal waits until a provider that is being deleted is gone or the operator says what blocks that.
 func (a *arena) removal(p v1alpha2.Provider) string {
 	a.Helper()
@@ -176,7 +186,7 @@ func (a *arena) removal(p v1alpha2.Provider) string {
 		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 
 		if err != nil {
-			answer = "the provider is gone"
+			answer = gone
 			return
 		}
 

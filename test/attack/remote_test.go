@@ -115,13 +115,13 @@ var remoteAttempts = []attempt{
 		a.Expect(a.tenant.Delete(a.ctx, p)).To(Succeed())
 
 		answer := a.removal(p)
-		a.Expect(answer).To(Equal("the provider is gone"))
+		a.Expect(answer).To(Equal(gone))
 
 		return answer
 	}},
 	{"A provider whose account does not exist, deleted again", func(a *arena) string {
 		answer := a.deleted(a.small("").by("misspelt"), a.small("").configMap())
-		a.Expect(answer).To(Equal("the provider is gone"))
+		a.Expect(answer).To(Equal(gone))
 
 		return answer
 	}},
@@ -133,9 +133,9 @@ var remoteAttempts = []attempt{
 		a.Expect(a.admin.Delete(a.ctx, &corev1.Namespace{ObjectMeta: named("", room)})).To(Succeed())
 
 		// The operator may report what it must not delete before the namespace controller has deleted it.
-		a.Eventually(func() string { return a.removal(p) }).Should(Equal("the provider is gone"))
+		a.Eventually(func() string { return a.removal(p) }).Should(Equal(gone))
 
-		return "the provider is gone"
+		return gone
 	}},
 }
 

@@ -42,8 +42,8 @@ func TestAttack(t *testing.T) {
 	t.Run("honest", func(t *testing.T) { w.runAll(t, honest) })
 	t.Run("hostile", func(t *testing.T) {
 		w.runAll(t, slices.Concat(
-			readAttempts, recordAttempts, identityAttempts, remoteAttempts, componentsAttempts, chartAttempts,
-			requestAttempts, credentialAttempts, registryAttempts, repositoryAttempts, surfaceAttempts))
+			readAttempts, recordAttempts, plantedAttempts, identityAttempts, remoteAttempts, componentsAttempts,
+			chartAttempts, requestAttempts, credentialAttempts, registryAttempts, repositoryAttempts, surfaceAttempts))
 	})
 	t.Run("exhausting", w.exhaust)
 	t.Run("nothing happened later", w.expectNothingLater)

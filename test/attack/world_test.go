@@ -47,7 +47,7 @@ const (
 // world is a control plane with the chart's roles, a victim, a tenant, the operator and its registry.
 type world struct {
 	bed    *bed.Bed
-	admin  client.Client
+	admin  client.WithWatch
 	tenant client.Client // of the user tenant-user
 	dir    string
 
@@ -80,13 +80,10 @@ func newWorld(t *testing.T) *world {
 
 	var err error
 
-	w.admin, err = harness.NewClient(w.bed.Config())
+	w.admin, err = client.NewWithWatch(w.bed.Config(), client.Options{Scheme: harness.Scheme()})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	as := w.bed.Config()
-	as.Impersonate = rest.ImpersonationConfig{UserName: tenantUser}
-	w.tenant, err = harness.NewClient(as)
-	g.Expect(err).NotTo(HaveOccurred())
+	w.tenant = w.as(g, tenantUser)
 
 	w.program = os.Getenv("OPERATOR")
 	if w.program == "" {
@@ -103,6 +100,17 @@ func newWorld(t *testing.T) *world {
 	w.installVictim(t)
 
 	return w
+}
+
+// as returns a client of a user.
+func (w *world) as(g Gomega, user string) client.Client {
+	config := w.bed.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+
+	c, err := harness.NewClient(config)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	return c
 }
 
 // outsideAddress returns an address of this machine for hostile servers. The operator refuses to

@@ -1,0 +1,286 @@
+package attack
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/gomega"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
+)
+
+// plantedAttempts plant Helm's records in a namespace before an administrator has a provider there: by a
+// developer, which an admission policy may refuse, and by an administrator, as without the policies.
+var plantedAttempts = slices.Concat(
+	planted("Planted by a developer: ", func(s *site) client.Client { return s.developer }),
+	planted("Planted without admission policies: ", func(s *site) client.Client { return s.admin }),
+)
+
+// plot is an attempt to have the operator apply planted records.
+type plot struct {
+	tried string
+	// before is done before the records are planted; it may be nil.
+	before func(*site)
+	// records are what is planted.
+	records func(*site) []*corev1.Secret
+	// after is what the administrator does later. It returns the operator's answer.
+	after func(*site) string
+}
+
+// planted returns the plots as attempts in which the client plants the records.
+func planted(by string, planter func(*site) client.Client) []attempt {
+	var all []attempt
+
+	for _, p := range plots {
+		all = append(all, attempt{by + p.tried, func(a *arena) string {
+			s := a.site()
+			if p.before != nil {
+				p.before(s)
+			}
+
+			for _, record := range p.records(s) {
+				err := planter(s).Create(a.ctx, record)
+				if err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+					return err.Error()
+				}
+
+				a.Expect(err).NotTo(HaveOccurred())
+			}
+
+			return p.after(s)
+		}})
+	}
+
+	return all
+}
+
+var plots = []plot{
+	{
+		tried:   "a ClusterRoleBinding",
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.binding())) },
+		after:   func(s *site) string { return s.install(nil) },
+	},
+	{
+		tried:   "a ClusterRoleBinding that outlives the release",
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.kept())) },
+		after:   func(s *site) string { return s.install(nil) },
+	},
+	{
+		tried:   "for a provider whose source does not answer",
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.binding())) },
+		after:   func(s *site) string { return s.install(s.stuck) },
+	},
+	{
+		tried:   "for a provider with an account that may do everything",
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.binding())) },
+		after: func(s *site) string {
+			return s.install(func(spec *v1alpha2.ProviderSpec) {
+				s.stuck(spec)
+				spec.ServiceAccountName = "limited"
+			})
+		},
+	},
+	{
+		tried:   "for a provider whose variables are missing",
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.binding())) },
+		after: func(s *site) string {
+			return s.install(func(spec *v1alpha2.ProviderSpec) {
+				spec.ConfigSecret = &v1alpha2.SecretReference{Name: "missing"}
+			})
+		},
+	},
+	{
+		tried:   "an object of another namespace, and the provider is removed",
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.preyed())) },
+		after:   func(s *site) string { return s.install(nil) + "; then " + s.remove() },
+	},
+	{
+		tried:   "the same, and the source does not answer",
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.preyed())) },
+		after:   func(s *site) string { return s.install(s.stuck) + "; then " + s.remove() },
+	},
+	{
+		tried:   "the same, and the first revision fails",
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.preyed())) },
+		after: func(s *site) string {
+			return s.install(s.failing(v1alpha2.FailureNone)) + "; then " + s.remove()
+		},
+	},
+	{
+		tried: "a revision that is marked unpruned, after one with an object of another namespace",
+		records: func(s *site) []*corev1.Secret {
+			unpruned := s.record(2, "deployed", note(s.name, s.home.namespace, "x"))
+			unpruned.Labels[storage.UnprunedLabel] = "true"
+
+			return []*corev1.Secret{s.record(1, "superseded", s.preyed()), unpruned}
+		},
+		after: func(s *site) string { return s.install(s.stuck) + "; then " + s.remove() },
+	},
+	{
+		tried: "between the deletion of the provider and its next creation",
+		before: func(s *site) {
+			s.installHealthy()
+			s.Expect(s.remove()).To(Equal(gone))
+		},
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.kept())) },
+		after:   func(s *site) string { return s.install(nil) },
+	},
+	{
+		tried:  "the same, with the labels of the former record, so that nothing seems to be left to do",
+		before: (*site).installAndRemember,
+		records: func(s *site) []*corev1.Secret {
+			return s.one(s.labeled(s.record(1, "deployed", s.binding())))
+		},
+		after: func(s *site) string { return s.install(nil) },
+	},
+	{
+		tried:  "the same, with these labels and a random UID of the resource",
+		before: (*site).installAndRemember,
+		records: func(s *site) []*corev1.Secret {
+			record := s.labeled(s.record(1, "deployed", s.binding()))
+			record.Labels["capstan.dev/resource-uid"] = string(uuid.NewUUID())
+
+			return s.one(record)
+		},
+		after: func(s *site) string { return s.install(nil) },
+	},
+	{
+		tried: "while the provider is suspended",
+		before: func(s *site) {
+			s.start(func(spec *v1alpha2.ProviderSpec) { spec.Suspend = true })
+		},
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.kept())) },
+		after:   func(s *site) string { return s.change(`{"suspend":false}`) },
+	},
+	{
+		tried:   "above the record of a provider that is installed",
+		before:  (*site).installHealthy,
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(2, "deployed", s.kept())) },
+		after:   (*site).settle,
+	},
+	{
+		tried:   "the target of a rollback with which the provider is created",
+		records: (*site).healthyBefore,
+		after:   func(s *site) string { return s.install(rollingBack) },
+	},
+	{
+		tried:   "the target of a rollback once the provider is installed",
+		records: (*site).healthyBefore,
+		after:   func(s *site) string { return s.install(nil) + "; then " + s.change(`{"release":{"rollbackTo":1}}`) },
+	},
+	{
+		tried: "the target of a rollback, with a hook",
+		records: func(s *site) []*corev1.Secret {
+			return []*corev1.Secret{
+				s.record(1, "superseded", s.binding(), helmrelease.HookPreRollback, helmrelease.HookPostRollback),
+				s.record(2, "deployed", note(s.name, s.home.namespace, "x")),
+			}
+		},
+		after: func(s *site) string { return s.install(rollingBack) },
+	},
+	{
+		tried: "the target of an automatic rollback, marked healthy",
+		records: func(s *site) []*corev1.Secret {
+			unavailable := s.record(2, "deployed", s.unavailable())
+			delete(unavailable.Labels, storage.HealthyLabel)
+
+			return []*corev1.Secret{s.record(1, "superseded", s.kept()), unavailable}
+		},
+		after: func(s *site) string { return s.install(s.failing("")) },
+	},
+	{
+		tried: "the same, and no other revision",
+		records: func(s *site) []*corev1.Secret {
+			return s.one(s.record(1, "superseded", s.kept()))
+		},
+		after: func(s *site) string { return s.install(s.failing("")) },
+	},
+	{
+		tried: "a revision that is marked failed, above one that is marked healthy",
+		records: func(s *site) []*corev1.Secret {
+			failed := s.unhealthy(2, "failed")
+			failed.Labels[storage.FailureLabel] = string(state.FailureUnhealthy)
+			failed.Labels[v1alpha2.DigestLabel] = "v1-x"
+
+			return []*corev1.Secret{s.record(1, "superseded", s.binding()), failed}
+		},
+		after: func(s *site) string { return s.install(s.stuck) },
+	},
+	{
+		tried: "hooks, and the provider is removed",
+		records: func(s *site) []*corev1.Secret {
+			return s.one(s.record(1, "deployed", s.binding(), helmrelease.HookPreDelete, helmrelease.HookPostDelete,
+				helmrelease.HookPreUpgrade, helmrelease.HookPreRollback))
+		},
+		after: func(s *site) string { return s.install(s.stuck) + "; then " + s.remove() },
+	},
+	{
+		tried: "in the cluster of a kubeconfig",
+		before: func(s *site) {
+			remote := &corev1.ServiceAccount{ObjectMeta: named(s.home.namespace, "remote")}
+			s.provide(remote)
+			s.bind(s.T, "", "cluster-admin", account(remote.Namespace, remote.Name))
+
+			config, err := clientcmd.LoadFromFile(s.kubeconfigOf(s.T, remote))
+			s.Expect(err).NotTo(HaveOccurred())
+
+			kubeconfig := s.secretWith(config)
+			kubeconfig.Namespace = s.home.namespace
+			s.provide(kubeconfig)
+		},
+		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.kept())) },
+		after: func(s *site) string {
+			answer := s.install(func(spec *v1alpha2.ProviderSpec) {
+				spec.KubeConfig = &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{
+					LocalSecretReference: v1alpha2.LocalSecretReference{Name: "kc"}, Key: "value",
+				}}
+			})
+			s.Expect(answer).NotTo(HavePrefix(v1alpha2.KubeConfigErrorReason))
+
+			return answer
+		},
+	},
+}
+
+func (s *site) one(record *corev1.Secret) []*corev1.Secret { return []*corev1.Secret{record} }
+
+// healthyBefore returns a revision that is marked healthy, with the binding, and one after it.
+func (s *site) healthyBefore() []*corev1.Secret {
+	return []*corev1.Secret{s.record(1, "superseded", s.kept()), s.unhealthy(2, "deployed")}
+}
+
+// unhealthy returns a revision that is not marked healthy, with an object of the provider's namespace.
+func (s *site) unhealthy(revision int, status string) *corev1.Secret {
+	record := s.record(revision, status, note(s.name, s.home.namespace, "x"))
+	delete(record.Labels, storage.HealthyLabel)
+
+	return record
+}
+
+// installAndRemember installs the provider, has the developer read the labels of its record, and removes it.
+func (s *site) installAndRemember() {
+	s.Helper()
+	s.installHealthy()
+
+	record := &corev1.Secret{ObjectMeta: s.record(1, "deployed", "").ObjectMeta}
+	s.Expect(s.developer.Get(s.ctx, client.ObjectKeyFromObject(record), record)).To(Succeed())
+	s.Expect(record.Labels).To(HaveKey(v1alpha2.DigestLabel))
+	s.labels = record.Labels
+
+	s.Expect(s.remove()).To(Equal(gone))
+}
+
+// labeled gives a record the labels of one that the operator has written.
+func (s *site) labeled(record *corev1.Secret) *corev1.Secret {
+	record.Labels = maps.Clone(s.labels)
+
+	return record
+}
