@@ -17,13 +17,15 @@ type PoliciesSpec struct {
 	Update UpdatePolicy `json:"update,omitempty"`
 
 	// delete is what happens to an object that a new version drops, and to all objects when the provider is removed:
-	// Delete deletes it, Orphan leaves it in the cluster without the marks of the release. Default: Delete.
+	// Delete deletes it, Orphan leaves it in the cluster without the marks of the release. CustomResourceDefinitions and
+	// namespaces are never deleted. Default: Delete.
 	// +optional
 	// +kubebuilder:validation:Enum=Delete;Orphan
 	Delete DeletePolicy `json:"delete,omitempty"`
 
 	// recreate is whether an object is deleted and created again when an immutable field changes: IfSafe does so if
-	// nothing is lost with it, Never does not, Always does, whatever is lost. Default: IfSafe.
+	// nothing is lost with it, Never does not, Always does, whatever is lost. CustomResourceDefinitions and namespaces
+	// are never deleted. Default: IfSafe.
 	// +optional
 	// +kubebuilder:validation:Enum=IfSafe;Never;Always
 	Recreate RecreatePolicy `json:"recreate,omitempty"`

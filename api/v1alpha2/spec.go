@@ -116,7 +116,7 @@ type ProviderSpec struct {
 	Release *ReleaseSpec `json:"release,omitempty"`
 
 	// policies are how the objects of the release are adopted, updated, deleted and recreated, unless an annotation of
-	// an object says otherwise. They do not concern CustomResourceDefinitions.
+	// an object says otherwise. They do not concern the provider's CustomResourceDefinitions.
 	// +optional
 	Policies *PoliciesSpec `json:"policies,omitempty"`
 

@@ -218,4 +218,33 @@ var _ = Describe("The policy of an object", func() {
 			ContainSubstring("its annotation capstan.dev/recreate-policy is Never")))
 		Expect(value(ctx, "config")).To(Equal("1"))
 	})
+
+	It("never lets a CRD be recreated, which would delete the objects of users", func(ctx SpecContext) {
+		definition := strings.Replace(annotated(crd("protected"), "recreate-policy", "Always"),
+			"scope: Namespaced", "scope: {{ .Values.scope }}", 1)
+		spec := func(version, scope string) release.Spec {
+			return newSpec(namespace, chartOf(version, definition), map[string]any{"scope": scope})
+		}
+		uid := func() string {
+			GinkgoHelper()
+			return run(ctx, "kubectl", "get", "crd", "protected.release.test", "-o", "jsonpath={.metadata.uid}")
+		}
+
+		mustApply(ctx, engine, spec("1.0.0", "Namespaced"))
+		run(ctx, "kubectl", "wait", "--for=condition=Established", "crd/protected.release.test")
+
+		elsewhere := newNamespace(ctx)
+		kubectlApply(ctx, elsewhere, custom("protected", "of-a-user"))
+
+		before := uid()
+
+		_, err := apply(ctx, engine, spec("1.1.0", "Cluster"))
+		Expect(expectError[*release.DryRunError](err)).To(MatchError(And(
+			HavePrefix("the API server would refuse CustomResourceDefinition protected.release.test, so nothing was changed: "+
+				"spec.scope: "), ContainSubstring("it is not deleted because objects of users would be deleted with "+
+				"it, which no policy allows; delete it yourself if that is acceptable"))))
+
+		Expect(uid()).To(Equal(before))
+		run(ctx, "kubectl", "get", "protected", "of-a-user", "-n", elsewhere)
+	})
 })

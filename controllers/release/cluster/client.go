@@ -208,7 +208,7 @@ func (c *Client) UpdateThreeWayMerge(original, target kube.ResourceList, force b
 
 // Delete deletes the objects of a hook.
 func (c *Client) Delete(list kube.ResourceList) (*kube.Result, []error) {
-	deletable := list.Filter(func(info *resource.Info) bool { return !isProtected(info) })
+	deletable := list.Filter(func(info *resource.Info) bool { return !isProtected(KeyOf(info).Kind) })
 
 	return deleteResult(c.fail(c.each(deletable, func(info *resource.Info) error { return c.delete(info, nil) })))
 }

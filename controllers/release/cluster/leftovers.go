@@ -197,9 +197,9 @@ type searchedKind struct {
 	resource schema.GroupVersionResource
 }
 
-// neverLeft are kinds that are never deleted, and one that charts do not contain and the API server
-// warns about.
-var neverLeft = []string{"CustomResourceDefinition", "Namespace", "Endpoints"}
+// isNeverLeft reports whether a kind is not searched: it is never deleted, or it is one that charts do not contain and
+// the API server warns about.
+func isNeverLeft(kind string) bool { return isProtected(kind) || kind == "Endpoints" }
 
 // searchedKinds returns the kinds to search, each in one version. Of the wanted kinds, those that no
 // API serves have no objects; those whose API does not respond are problems. If no kind is wanted in
@@ -220,7 +220,7 @@ func (c *Client) searchedKinds(wanted []schema.GroupKind) (kinds []searchedKind,
 
 		for _, r := range list.APIResources {
 			kind := gv.WithKind(r.Kind)
-			if slices.Contains(neverLeft, r.Kind) || len(wanted) > 0 && !slices.Contains(wanted, kind.GroupKind()) {
+			if isNeverLeft(r.Kind) || len(wanted) > 0 && !slices.Contains(wanted, kind.GroupKind()) {
 				continue
 			}
 

@@ -140,12 +140,9 @@ func isKept(o metav1.Object) bool {
 	return strings.EqualFold(o.GetAnnotations()[kube.ResourcePolicyAnno], kube.KeepPolicy)
 }
 
-// isProtected reports whether an object is of a kind that is never deleted, because objects of
-// users would be deleted with it.
-func isProtected(info *resource.Info) bool {
-	kind := info.Mapping.GroupVersionKind.Kind
-	return kind == "CustomResourceDefinition" || kind == "Namespace"
-}
+// isProtected reports whether objects of a kind are never deleted, because objects of users would be deleted with them.
+// The API group does not matter: what other groups call a namespace is likely to contain something, too.
+func isProtected(kind string) bool { return kind == "CustomResourceDefinition" || kind == "Namespace" }
 
 // Obstacle returns why an object of the cluster cannot be changed: it belongs to another release,
 // or is being deleted. It is empty if nothing prevents the change.

@@ -72,7 +72,7 @@ func (c *Client) Prune(content string) error {
 
 // removeOne deletes an object if it belongs to the release and is not to be kept.
 func (c *Client) removeOne(info *resource.Info) error {
-	if isProtected(info) {
+	if isProtected(KeyOf(info).Kind) {
 		c.addChange(&c.changes.Left, info)
 		return nil
 	}

@@ -40,8 +40,8 @@ var replaceable = map[schema.GroupKind]bool{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  true,
 }
 
-// obstacleToReplacement returns why an object must not be deleted and recreated; empty if it may be. Finalizers are an
-// obstacle in any case: the object could not be recreated at once.
+// obstacleToReplacement returns why an object must not be deleted and recreated; empty if it may be. A protected kind is
+// an obstacle whatever the policy is, and so are finalizers: the object could not be recreated at once.
 func obstacleToReplacement(
 	kind schema.GroupKind, policy v1alpha2.RecreatePolicy, live *unstructured.Unstructured,
 ) string {
@@ -51,6 +51,8 @@ func obstacleToReplacement(
 	}
 
 	switch {
+	case isProtected(kind.Kind):
+		return "objects of users would be deleted with it, which no policy allows"
 	case policy == v1alpha2.RecreateNever:
 		return "its annotation " + v1alpha2.RecreatePolicyAnnotation + " is " + string(policy)
 	case len(live.GetFinalizers()) > 0:
