@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -49,4 +50,20 @@ var _ = Describe("Hooks", func() {
 		Entry("while they run", endless, "hook Pod "),
 		Entry("while they are deleted", kept, "the deletion of hook ConfigMap "),
 	)
+
+	It("are kept if they are CRDs or namespaces, whatever their deletion policy is", func(ctx SpecContext) {
+		engine, err := release.NewEngine(cluster.Config(), release.Options{Holder: "one", HookTimeout: timeout})
+		Expect(err).NotTo(HaveOccurred())
+
+		namespace := newNamespace(ctx)
+		annotations := "metadata:\n  annotations: {helm.sh/hook: pre-install, " +
+			"helm.sh/hook-delete-policy: \"before-hook-creation,hook-succeeded\"}\n"
+		hooks := []string{
+			strings.Replace(crd("hooked"), "metadata:\n", annotations, 1),
+			"apiVersion: v1\nkind: Namespace\n" + annotations + "  name: " + namespace + "-hook\n",
+		}
+
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", append(hooks, configMap("config", ""))...))
+		run(ctx, "kubectl", "get", "crd/hooked.release.test", "namespace/"+namespace+"-hook")
+	})
 })

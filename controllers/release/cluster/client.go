@@ -179,7 +179,9 @@ func (c *Client) WaitForDelete(list kube.ResourceList, total time.Duration) erro
 		return err
 	}
 
-	return c.await("the deletion of hook", list, func() error { return c.Client.WaitForDelete(list, left) })
+	deleted := deletable(list)
+
+	return c.await("the deletion of hook", deleted, func() error { return c.Client.WaitForDelete(deleted, left) })
 }
 
 // await waits for something about the objects of a hook, and names them in what is shown meanwhile and in the
@@ -206,11 +208,13 @@ func (c *Client) UpdateThreeWayMerge(original, target kube.ResourceList, force b
 	return c.Update(original, target, force)
 }
 
-// Delete deletes the objects of a hook.
+// Delete deletes the objects of a hook, unless they are of a protected kind.
 func (c *Client) Delete(list kube.ResourceList) (*kube.Result, []error) {
-	deletable := list.Filter(func(info *resource.Info) bool { return !isProtected(KeyOf(info).Kind) })
+	return deleteResult(c.fail(c.each(deletable(list), func(info *resource.Info) error { return c.delete(info, nil) })))
+}
 
-	return deleteResult(c.fail(c.each(deletable, func(info *resource.Info) error { return c.delete(info, nil) })))
+func deletable(list kube.ResourceList) kube.ResourceList {
+	return list.Filter(func(info *resource.Info) bool { return !isProtected(KeyOf(info).Kind) })
 }
 
 // DeleteWithPropagationPolicy deletes the objects of the release, including those of incomplete
