@@ -7,6 +7,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -257,6 +258,18 @@ func ReleaseSpec(spec *v1alpha2.ProviderSpec) v1alpha2.ReleaseSpec {
 	}
 
 	return *spec.Release
+}
+
+// defaultTimeout is the default of spec.release.timeout that the API documents.
+const defaultTimeout = 5 * time.Minute
+
+// Timeout returns how long a revision of the release may take to become healthy.
+func Timeout(spec *v1alpha2.ProviderSpec) time.Duration {
+	if timeout := ReleaseSpec(spec).Timeout; timeout != nil {
+		return timeout.Duration
+	}
+
+	return defaultTimeout
 }
 
 // HistoryLimit returns how many revisions of the release are kept.

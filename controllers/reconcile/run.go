@@ -21,11 +21,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/upgrades"
 )
 
-// The defaults that the API documents.
-const (
-	defaultRetries = 3
-	defaultTimeout = 5 * time.Minute
-)
+// defaultRetries is the default of spec.release.retries that the API documents.
+const defaultRetries = 3
 
 // run is one reconcile of one provider. Its steps fill it in.
 type run struct {
@@ -124,12 +121,11 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 	status := provider.GetStatus()
 
 	retryInterval := ptr.Deref(spec.RetryInterval, metav1.Duration{})
-	timeout := ptr.Deref(spec.Timeout, metav1.Duration{Duration: defaultTimeout})
 
 	run := &run{Reconciler: r, provider: provider, target: target, began: time.Now(), policy: state.Policy{
 		Retries:       int(ptr.Deref(spec.Retries, defaultRetries)),
 		RetryInterval: retryInterval.Duration,
-		Timeout:       timeout.Duration,
+		Timeout:       plan.Timeout(provider.GetSpec()),
 		Rollback:      spec.OnFailure != v1alpha2.FailureNone,
 		Paused:        provider.GetSpec().Paused,
 		Revert:        spec.OnExternalChange == v1alpha2.ExternalChangeRevert,

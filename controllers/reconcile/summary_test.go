@@ -325,6 +325,8 @@ func TestNeedsCore(t *testing.T) {
 }
 
 func TestLimitedWaits(t *testing.T) {
+	const timeout = 5 * time.Minute // the default
+
 	waits := func(reason string, ago time.Duration) *metav1.Condition {
 		return &metav1.Condition{
 			Type: v1alpha2.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: reason,
@@ -343,10 +345,10 @@ func TestLimitedWaits(t *testing.T) {
 		overdue bool
 		again   time.Duration
 	}{
-		"first":                          {limited, nil, false, defaultTimeout},
-		"for a while":                    {limited, waits("Some", time.Minute), false, defaultTimeout - time.Minute},
+		"first":                          {limited, nil, false, timeout},
+		"for a while":                    {limited, waits("Some", time.Minute), false, timeout - time.Minute},
 		"too long":                       {limited, waits("Some", time.Hour), true, 0},
-		"for another reason":             {limited, waits("Other", time.Hour), false, defaultTimeout},
+		"for another reason":             {limited, waits("Other", time.Hour), false, timeout},
 		"retrying too long":              {retrying, waits("Some", time.Hour), true, 0},
 		"for the pods of a new revision": {unlimited, waits("Some", time.Hour), false, 0},
 	} {
