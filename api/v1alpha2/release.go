@@ -141,7 +141,8 @@ type UpgradePolicy struct {
 	Window *MaintenanceWindow `json:"window,omitempty"`
 
 	// soakTime is how long to wait after an automatic upgrade of another provider in the same cluster,
-	// e.g. `24h`. Default: 0s, that is, until it is healthy.
+	// e.g. `24h`. All upgrades of a namespace together, except for its own and those of core, delay one of this provider
+	// by no more than soakTime and release.timeout. Default: 0s, that is, until the other one is healthy.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64

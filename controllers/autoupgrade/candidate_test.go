@@ -52,33 +52,6 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-func TestWaitForUpgrade(t *testing.T) {
-	g := NewWithT(t)
-	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-
-	other := func(result v1alpha2.UpgradeResult, age time.Duration) v1alpha2.Provider {
-		p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}}
-		p.Status.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{Last: &v1alpha2.AutomaticUpgrade{
-			Version: "v2.0.1", Time: metav1.NewTime(now.Add(-age)), Result: result,
-		}}
-
-		return p
-	}
-
-	g.Expect(waitForUpgrade(&v1alpha2.InfrastructureProvider{}, time.Hour, now)).To(BeNil())
-	g.Expect(waitForUpgrade(other(v1alpha2.UpgradeFailed, 0), time.Hour, now)).To(BeNil())
-	g.Expect(waitForUpgrade(other(v1alpha2.UpgradeSucceeded, time.Hour), time.Hour, now)).To(BeNil())
-	g.Expect(waitForUpgrade(other(v1alpha2.UpgradeSucceeded, 0), 0, now)).To(BeNil())
-
-	progressing := waitForUpgrade(other(v1alpha2.UpgradeProgressing, 24*time.Hour), 0, now)
-	g.Expect(progressing.message).To(ContainSubstring("capa-system/aws to v2.0.1 is healthy"))
-	g.Expect(progressing.until).To(BeZero())
-
-	soaking := waitForUpgrade(other(v1alpha2.UpgradeSucceeded, time.Minute), time.Hour, now)
-	g.Expect(soaking.message).To(HaveSuffix("until 2026-11-22 12:59 UTC"))
-	g.Expect(soaking.until).To(Equal(now.Add(59 * time.Minute)))
-}
-
 func TestCoreComesFirst(t *testing.T) {
 	g := NewWithT(t)
 	policy := &Policy{Mode: v1alpha2.UpgradePatch}

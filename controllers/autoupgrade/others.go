@@ -2,32 +2,21 @@ package autoupgrade
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
-// wait is what an upgrade waits for; nil for nothing.
-type wait struct {
-	message string
-	// until is when the wait ends; zero if that is not known.
-	until time.Time
-}
-
-// pending returns the upgrade to a version that waits, as the status shows it.
-func (w *wait) pending(version string) *v1alpha2.PendingUpgrade {
-	pending := &v1alpha2.PendingUpgrade{Version: version, Message: w.message}
-	if !w.until.IsZero() {
-		pending.NotBefore = &metav1.Time{Time: w.until}
-	}
-
-	return pending
-}
+// What an upgrade waits for, next to the upgrades of other namespaces.
+const (
+	toStart = "start"
+	forCore = "core"
+)
 
 // waitForOthers returns what the upgrade of a provider waits for that other providers of its cluster do: core comes
 // first, there is one upgrade at a time, and each is given time to prove itself. If there is nothing, no other
@@ -35,25 +24,37 @@ func (w *wait) pending(version string) *v1alpha2.PendingUpgrade {
 func (s *Selector) waitForOthers(
 	ctx context.Context, provider v1alpha2.Provider, policy *Policy, now time.Time,
 ) (*wait, error) {
-	if !s.take(provider) {
-		return &wait{message: "waits for another automatic upgrade, which is starting"}, nil
+	p := patience{soak: policy.Soak, timeout: plan.Timeout(provider.GetSpec()), now: now}
+
+	if found := s.waitToStart(provider, p); found != nil {
+		return found, nil
 	}
 
+	checker := &preflight.Checker{Client: s.Cache, Cluster: s.Cluster}
+
+	core, err := checker.Core(ctx, provider)
+	if err != nil {
+		return nil, err
+	}
+
+	var longest *wait
+
+	// All are looked at, because the time that is left for each namespace passes at the same time.
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
 		if err := s.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 
-		for _, p := range list.GetItems() {
-			automatic := Enabled(p.GetSpec()) || p.GetStatus().AutomaticUpgrade != nil
-			if !automatic || p.GetUID() == provider.GetUID() || !s.Cluster.Same(p, provider) {
+		for _, listed := range list.GetItems() {
+			automatic := Enabled(listed.GetSpec()) || listed.GetStatus().AutomaticUpgrade != nil
+			if !automatic || listed.GetUID() == provider.GetUID() || !s.Cluster.Same(listed, provider) {
 				continue
 			}
 
 			// The cache may not show yet what another upgrade has just written.
 			other := t.New()
-			if err := s.APIReader.Get(ctx, client.ObjectKeyFromObject(p), other); err != nil {
+			if err := s.APIReader.Get(ctx, client.ObjectKeyFromObject(listed), other); err != nil {
 				if client.IgnoreNotFound(err) == nil {
 					continue
 				}
@@ -61,70 +62,76 @@ func (s *Selector) waitForOthers(
 				return nil, err
 			}
 
-			found := waitForUpgrade(other, policy.Soak, now)
-			if found == nil && provider.ProviderType() != v1alpha2.CoreProviderType {
-				found = s.waitForCore(other, now)
-			}
+			isCore := core != nil && core.GetUID() == other.GetUID()
 
-			if found != nil {
-				return found, nil
+			longest = longest.or(s.waitForUpgrade(provider, other, isCore, p))
+			if isCore {
+				longest = longest.or(s.waitForCore(provider, other, p))
 			}
 		}
 	}
 
-	return nil, nil
+	return longest, nil
 }
 
-// waitForUpgrade returns what the last upgrade of another provider makes others wait for.
-func waitForUpgrade(other v1alpha2.Provider, soak time.Duration, now time.Time) *wait {
-	status := other.GetStatus().AutomaticUpgrade
-	if status == nil || status.Last == nil {
+// waitToStart returns what an upgrade waits for while another one is starting. Otherwise it is the one that starts.
+func (s *Selector) waitToStart(provider v1alpha2.Provider, p patience) *wait {
+	uid := provider.GetUID()
+
+	if s.take(provider) {
+		s.delays.end(uid, toStart)
 		return nil
 	}
 
-	last := status.Last
-	name := fmt.Sprintf("%s to %s", v1alpha2.FullName(other), last.Version)
-	until := last.Time.Add(soak)
+	found := &wait{message: "waits for another automatic upgrade, which is starting"}
 
-	switch {
-	case last.Result == v1alpha2.UpgradeProgressing:
-		return &wait{message: fmt.Sprintf("waits until the automatic upgrade of %s is healthy", name)}
-	case last.Result == v1alpha2.UpgradeSucceeded && now.Before(until):
-		return &wait{message: fmt.Sprintf("waits for spec.upgradePolicy.soakTime after the automatic upgrade of %s, until %s",
-			name, format(until)), until: until}
-	}
-
-	return nil
+	return found.atMost(s.delays.begin(uid, toStart, p.now).Add(p.timeout), p.now)
 }
 
-// waitForCore returns why other providers wait if the provider is core, and an upgrade of it will follow.
-func (s *Selector) waitForCore(core v1alpha2.Provider, now time.Time) *wait {
-	spec := core.GetSpec()
-	stopped := spec.Suspend || spec.Paused || spec.Release != nil && spec.Release.RollbackTo != nil
+// waitForUpgrade returns what the last upgrade of another provider makes the upgrade of a provider wait for. Providers
+// of another namespace may belong to others, who must not hold it up by one upgrade after the other.
+func (s *Selector) waitForUpgrade(provider, other v1alpha2.Provider, isCore bool, p patience) *wait {
+	found := p.forUpgrade(other)
+	if found == nil || isCore || other.GetNamespace() == provider.GetNamespace() {
+		return found
+	}
 
-	policy, err := Parse(spec)
-	if core.ProviderType() != v1alpha2.CoreProviderType || stopped || policy == nil || err != nil {
+	since := s.delays.begin(provider.GetUID(), "namespace "+other.GetNamespace(), p.now)
+
+	return found.atMost(since.Add(p.soak+p.timeout), p.now)
+}
+
+// waitForCore returns what the upgrade of a provider waits for if an upgrade of core will follow.
+func (s *Selector) waitForCore(provider, core v1alpha2.Provider, p patience) *wait {
+	policy, err := Parse(core.GetSpec())
+	if policy == nil || err != nil || !mayFollow(core) {
+		s.delays.end(provider.GetUID(), forCore)
 		return nil
 	}
 
-	opening := policy.opening(now)
-
-	known := s.look(core, opening, now)
-	if known.Pending {
-		return &wait{message: "waits until the source of core has answered, which is upgraded first"}
+	opening := policy.opening(p.now)
+	known := s.look(core, opening, p.now)
+	upgrade := coreUpgrade{
+		looking: known.Pending, next: nextOf(core, policy, known.Offered()), earliest: earliest(core, opening),
 	}
 
-	next := nextOf(core, policy, known.Offered())
-	if next == "" {
-		return nil
+	if upgrade.isDue(p.now) {
+		upgrade.since = s.delays.begin(provider.GetUID(), forCore, p.now)
+	} else {
+		s.delays.end(provider.GetUID(), forCore)
 	}
 
-	found := &wait{message: "waits for the automatic upgrade of core to " + next}
-	if !opening.Includes(now) {
-		found.until = opening.From
+	return p.forCore(upgrade)
+}
+
+// earliest returns when an upgrade of core can start: when its window opens, and its own wait has ended.
+func earliest(core v1alpha2.Provider, opening Opening) time.Time {
+	status := ptr.Deref(core.GetStatus().AutomaticUpgrade, v1alpha2.AutomaticUpgradeStatus{})
+	if pending := status.Pending; pending != nil && pending.NotBefore != nil && pending.NotBefore.After(opening.From) {
+		return pending.NotBefore.Time
 	}
 
-	return found
+	return opening.From
 }
 
 // nextOf returns the version that a provider is upgraded to next, according to its status; empty if there is none,

@@ -46,6 +46,8 @@ type Selector struct {
 
 	// starting are the providers whose upgrade is starting, by cluster.
 	starting claims.Holders[string]
+	// delays tells since when upgrades wait for other providers.
+	delays delays
 }
 
 // Installed is what is known of the installed release of a provider.
@@ -67,7 +69,9 @@ func (s *Selector) Select(ctx context.Context, provider v1alpha2.Provider, insta
 	}
 
 	if policy == nil {
+		s.delays.endAll(provider.GetUID())
 		setPending(provider, nil)
+
 		return Selection{}, nil
 	}
 
@@ -85,11 +89,13 @@ func (s *Selector) Select(ctx context.Context, provider v1alpha2.Provider, insta
 	}
 
 	if best == "" {
+		s.delays.endAll(provider.GetUID())
 		setPending(provider, nil)
+
 		return past.selection(), nil
 	}
 
-	found, err := s.waitFor(ctx, provider, installed, conditions{policy, opening, now, known.Pending})
+	found, err := s.waitFor(ctx, provider, installed, occasion{policy, opening, now, known.Pending})
 	if err != nil {
 		return Selection{}, err
 	}
@@ -99,6 +105,7 @@ func (s *Selector) Select(ctx context.Context, provider v1alpha2.Provider, insta
 		return past.selection(), nil
 	}
 
+	s.delays.endAll(provider.GetUID())
 	setPending(provider, nil)
 
 	starting := Selection{Version: best, Automatic: v1alpha2.LabelValue(best), From: past.version}
@@ -109,8 +116,8 @@ func (s *Selector) Select(ctx context.Context, provider v1alpha2.Provider, insta
 	return starting, nil
 }
 
-// conditions are those under which an upgrade may start.
-type conditions struct {
+// occasion is when an upgrade may start.
+type occasion struct {
 	policy  *Policy
 	opening Opening
 	now     time.Time
@@ -120,7 +127,7 @@ type conditions struct {
 
 // waitFor returns what an upgrade waits for, and wakes the resource when that may have ended; nil for nothing.
 func (s *Selector) waitFor(
-	ctx context.Context, provider v1alpha2.Provider, installed Installed, c conditions,
+	ctx context.Context, provider v1alpha2.Provider, installed Installed, c occasion,
 ) (*wait, error) {
 	switch {
 	case installed.Obstacle != "":
@@ -184,6 +191,12 @@ func Report(provider v1alpha2.Provider, installed Installed) (messages []string)
 
 	return []string{fmt.Sprintf("%s: %s; it is not tried again until a newer version exists, or this resource or its "+
 		"annotation %s changes", last.Version, last.Message, v1alpha2.ReconcileRequestAnnotation)}
+}
+
+// Forget drops what is known of a resource that is gone.
+func (s *Selector) Forget(resource types.UID) {
+	s.Release(resource)
+	s.delays.endAll(resource)
 }
 
 // Release lets upgrades of other providers start.

@@ -61,7 +61,7 @@ func (c *Checker) Contract(ctx context.Context, provider v1alpha2.Provider, cont
 		return c.coreContract(ctx, provider, contract)
 	}
 
-	core, err := c.core(ctx, provider)
+	core, err := c.Core(ctx, provider)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (c *Checker) Unpause(ctx context.Context, provider v1alpha2.Provider, contr
 	core := contract
 
 	if provider.ProviderType() != v1alpha2.CoreProviderType {
-		installed, err := c.core(ctx, provider)
+		installed, err := c.Core(ctx, provider)
 		if core = contractOf(installed); err != nil || core == "" {
 			return err
 		}

@@ -35,7 +35,7 @@ func (c *Checker) needed(ctx context.Context, provider v1alpha2.Provider) (v1alp
 		return nil, nil
 	}
 
-	core, err := c.core(ctx, provider)
+	core, err := c.Core(ctx, provider)
 	if core != nil || err != nil {
 		return core, err
 	}
@@ -48,10 +48,10 @@ func (c *Checker) needed(ctx context.Context, provider v1alpha2.Provider) (v1alp
 	}
 }
 
-// core returns the CoreProvider of the provider's cluster, nil if there is none: the one that has
+// Core returns the CoreProvider of the provider's cluster, nil if there is none: the one that has
 // installed core. Before that it is the oldest, and one that is being deleted only if there is no
 // other. It must not be changed.
-func (c *Checker) core(ctx context.Context, provider v1alpha2.Provider) (v1alpha2.Provider, error) {
+func (c *Checker) Core(ctx context.Context, provider v1alpha2.Provider) (v1alpha2.Provider, error) {
 	list := &v1alpha2.CoreProviderList{}
 	if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (c *Checker) Turn(ctx context.Context, provider v1alpha2.Provider, contract
 		return nil
 	}
 
-	core, err := c.core(ctx, provider)
+	core, err := c.Core(ctx, provider)
 	if err != nil || core == nil || !ChangesVersion(core) {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -21,9 +22,10 @@ func TestForget(t *testing.T) {
 	name := types.NamespacedName{Namespace: "capa-system", Name: "aws"}
 	manager := object.Key{Name: "manager"}
 	r := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
-		Clusters: &clusters.Pool{},
-		Planner:  &plan.Planner{Charts: &plan.Charts{}},
-		Upgrades: upgrades.NewTracker(nil, nil),
+		Clusters:  &clusters.Pool{},
+		Planner:   &plan.Planner{Charts: &plan.Charts{}},
+		Upgrades:  upgrades.NewTracker(nil, nil),
+		Automatic: &autoupgrade.Selector{},
 	}}
 
 	asked := time.Now()

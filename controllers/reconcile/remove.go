@@ -133,6 +133,7 @@ func (r *Reconciler) forget(provider v1alpha2.Provider) {
 	r.Clusters.Forget(provider)
 	r.Planner.Charts.Forget(provider)
 	r.Upgrades.Forget(provider.GetUID())
+	r.Automatic.Forget(provider.GetUID())
 	r.permitted.forget(provider.GetUID())
 	r.corrections.Forget(provider.GetUID())
 	r.arrivals.Forget(provider.GetUID())
