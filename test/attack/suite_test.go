@@ -43,7 +43,8 @@ func TestAttack(t *testing.T) {
 	t.Run("hostile", func(t *testing.T) {
 		w.runAll(t, slices.Concat(
 			readAttempts, recordAttempts, plantedAttempts, identityAttempts, remoteAttempts, componentsAttempts,
-			chartAttempts, requestAttempts, credentialAttempts, registryAttempts, repositoryAttempts, surfaceAttempts))
+			chartAttempts, requestAttempts, credentialAttempts, registryAttempts, repositoryAttempts, surfaceAttempts,
+			upgradeAttempts))
 	})
 	t.Run("exhausting", w.exhaust)
 	t.Run("nothing happened later", w.expectNothingLater)
