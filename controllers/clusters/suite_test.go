@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"testing"
 
@@ -27,6 +28,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 )
 
+// markedAsOperator follows the user of requests with clusters.OperatorExtra.
+const markedAsOperator = " as the operator"
+
 // apiServer is an API server that has every ConfigMap it is asked for.
 type apiServer struct {
 	*httptest.Server
@@ -45,13 +49,24 @@ func newAPIServer(t *testing.T) *apiServer {
 	return s
 }
 
-// ServeHTTP answers with a ConfigMap.
+// ServeHTTP answers with a ConfigMap, or with the namespace that identifies the cluster.
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	user := r.Header.Get("Impersonate-User")
+	if r.Header.Get("Impersonate-Extra-"+url.PathEscape(clusters.OperatorExtra)) != "" {
+		user += markedAsOperator
+	}
+
 	s.mu.Lock()
-	s.users = append(s.users, r.Header.Get("Impersonate-User"))
+	s.users = append(s.users, user)
 	s.mu.Unlock()
 
 	w.Header().Set("Content-Type", "application/json")
+
+	if r.URL.Path == "/api/v1/namespaces/kube-system" {
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"uid"}}`)
+		return
+	}
+
 	fmt.Fprint(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"from":"server"}}`)
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/foreign"
@@ -20,6 +21,10 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
 )
+
+// OperatorExtra is what the operator adds to an account that it impersonates when it writes release records. Other users
+// may not add it, so the chart's admission policies recognize the operator by it.
+const OperatorExtra = v1alpha2.Prefix + "/operator"
 
 // Target is a cluster, and an account to act as there.
 type Target struct {
@@ -65,6 +70,8 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 		// An account sees only what it may read itself, and an operator that watches some namespaces reads no others.
 		options.Records = c.releaseRecords
 		options.ListObjects = len(c.connection.Namespaces) == 0
+	} else if !c.connection.Remote { // there, the user of the kubeconfig need not be allowed to add it
+		options.RecordExtra = map[string][]string{OperatorExtra: {"true"}}
 	}
 
 	releases, err := release.NewEngine(config, options)

@@ -45,6 +45,9 @@ type Options struct {
 	// ListObjects allows lists of objects in all namespaces, which many releases share: what exists before a first
 	// revision, and, for Learn, Helm's records and the objects of all releases. Otherwise each object is read.
 	ListObjects bool
+	// RecordExtra is added to the user that the configuration impersonates in the requests for Helm's records, and in no
+	// others, so that a chart cannot contain records of other releases. It is optional.
+	RecordExtra map[string][]string
 }
 
 // Engine runs the releases of one cluster. It is safe for concurrent use.
@@ -97,7 +100,7 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		return nil, err
 	}
 
-	secrets, err := corev1.NewForConfigAndClient(config, connection.HTTP())
+	secrets, partial, err := recordClients(config, connection, options.RecordExtra)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
@@ -106,7 +109,7 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		options:    options,
 		connection: connection,
 		secrets:    secrets,
-		metadata:   connection.Metadata().Resource(secretsResource),
+		metadata:   partial,
 		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}},
 		clock:      apiServer,
 		busy:       map[types.NamespacedName]bool{},

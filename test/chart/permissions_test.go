@@ -33,6 +33,8 @@ var rare = map[string]string{
 	"get secrets":                "what resources without a ServiceAccount name",
 	"get configmaps":             "stored charts, when the operator has restarted",
 	"delete configmaps":          "charts that are no longer needed, after ten minutes",
+
+	"impersonate authentication.k8s.io/userextras/capstan.dev/operator": "part of requests as ServiceAccounts",
 }
 
 var _ = Describe("The operator's own permissions", Ordered, func() {
