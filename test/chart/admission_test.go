@@ -10,85 +10,51 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
+// The users of the specs about admission policies. All of them may write Secrets and ConfigMaps in the namespace tenant.
+const (
+	tenant    = "tenant"
+	writer    = "secret-writer"   // may do nothing else
+	editor    = "provider-editor" // may write provider resources as well
+	installer = "system:serviceaccount:" + tenant + ":installer"
+)
+
+var (
+	refused        = MatchError(ContainSubstring("only users who may update that resource may change the release"))
+	refusedMarks   = MatchError(ContainSubstring("only users who may update the provider may change its records"))
+	refusedToStore = MatchError(ContainSubstring("only the operator may write ConfigMaps that store charts"))
+)
+
 var _ = Describe("The admission policies", Ordered, func() {
-	const (
-		tenant    = "tenant"
-		writer    = "secret-writer"   // may write Secrets and ConfigMaps
-		editor    = "provider-editor" // may write provider resources as well
-		installer = "system:serviceaccount:" + tenant + ":installer"
-	)
-
-	// as returns a client of a user.
-	as := func(user string) client.Client {
-		GinkgoHelper()
-
-		config := cluster.Config()
-		config.Impersonate = rest.ImpersonationConfig{UserName: user}
-		c, err := harness.NewClient(config)
-		Expect(err).NotTo(HaveOccurred())
-
-		return c
-	}
-
-	// record returns a new revision of a release, as Helm stores it.
-	record := func(release string) *corev1.Secret {
-		return &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: tenant, GenerateName: "sh.helm.release.v1." + release + ".v",
-				Labels: map[string]string{"owner": "helm", "name": release, "status": "deployed", "version": "1"},
-			},
-			Type: "helm.sh/release.v1",
-		}
-	}
-
-	// write tries to create a record as a user.
-	write := func(ctx context.Context, user, release string) error { return as(user).Create(ctx, record(release)) }
-
-	refused := MatchError(ContainSubstring("only users who may update that resource may change the release"))
+	const another = "system:serviceaccount:" + tenant + ":another"
 
 	BeforeAll(func(ctx SpecContext) {
-		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace", "--set", "replicas=0")
-		DeferCleanup(func(ctx SpecContext) {
-			run(ctx, "helm", "uninstall", release, "-n", namespace)
-		})
-
-		ns := &corev1.Namespace{ObjectMeta: objectName(tenant)}
-		Expect(admin.Create(ctx, ns)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, ns)).To(Succeed()) })
-
-		role := &rbacv1.Role{
-			ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: writer},
-			Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"*"},
-			}},
-		}
-		all := []string{writer, editor, installer, "system:serviceaccount:" + tenant + ":another"}
-		objects := []client.Object{role, binding(tenant, rbacv1.RoleRef{Kind: "Role", Name: writer}, all...),
-			binding(tenant, rbacv1.RoleRef{Kind: "ClusterRole", Name: namespace + "-edit"}, editor)}
+		installPolicies(ctx)
+		newUser(ctx, another)
 
 		for name, account := range map[string]string{"aws": "", "azure": "installer"} {
-			p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: name}}
-			p.Spec.ServiceAccountName = account
-			objects = append(objects, p)
-		}
-
-		for _, o := range objects {
-			Expect(admin.Create(ctx, o)).To(Succeed())
+			p := newProvider(v1alpha2.InfrastructureProviderType, name)
+			p.GetSpec().ServiceAccountName = account
+			Expect(admin.Create(ctx, p)).To(Succeed())
 		}
 	})
 
 	It("refuse release records of a user who may write Secrets only", func(ctx SpecContext) {
-		Eventually(write).WithArguments(ctx, writer, "infrastructure-aws").Should(refused)
-		Eventually(write).WithArguments(ctx, writer, "infrastructure-azure").Should(refused)
-		Expect(write(ctx, installer, "infrastructure-aws")).To(refused, "the operator itself installs this provider")
-		Expect(write(ctx, "system:serviceaccount:"+tenant+":another", "infrastructure-azure")).To(refused)
+		for _, user := range []string{writer, another, installer} {
+			Eventually(write).WithArguments(ctx, user, "infrastructure-aws").Should(refused, user)
+			Eventually(write).WithArguments(ctx, user, "infrastructure-azure").Should(refused, user)
+			Expect(mark(ctx, user, "infrastructure-aws")).NotTo(Succeed(), user)
+			Expect(mark(ctx, user, "infrastructure-azure")).NotTo(Succeed(), user)
+		}
 	})
 
 	It("protect the releases of all kinds of providers, whatever their names", func(ctx SpecContext) {
@@ -97,12 +63,10 @@ var _ = Describe("The admission policies", Ordered, func() {
 		for _, t := range v1alpha2.ProviderTypes() {
 			for _, name := range []string{"sample", long} {
 				if t == v1alpha2.CoreProviderType {
-					name = "cluster-api"
+					name = v1alpha2.CoreProviderName
 				}
 
-				p := t.New()
-				p.SetNamespace(tenant)
-				p.SetName(name)
+				p := newProvider(t, name)
 				Expect(client.IgnoreAlreadyExists(admin.Create(ctx, p))).To(Succeed())
 				Eventually(write).WithArguments(ctx, writer, v1alpha2.ReleaseName(p)).Should(refused, "%s %s", t, name)
 			}
@@ -112,25 +76,52 @@ var _ = Describe("The admission policies", Ordered, func() {
 	It("refuse to turn another Secret into a release record, and the reverse", func(ctx SpecContext) {
 		other := record("infrastructure-aws")
 		other.Labels["name"] = "another"
-		Expect(as(writer).Create(ctx, other)).To(Succeed())
+		Expect(asUser(writer).Create(ctx, other)).To(Succeed())
 
 		other.Labels["name"] = "infrastructure-aws"
-		Expect(as(writer).Update(ctx, other)).To(refused)
+		Expect(asUser(writer).Update(ctx, other)).To(refused)
 
 		own := record("infrastructure-aws")
-		Expect(as(editor).Create(ctx, own)).To(Succeed())
+		Expect(asUser(editor).Create(ctx, own)).To(Succeed())
 
 		own.Labels = nil
-		Expect(as(writer).Update(ctx, own)).To(refused)
+		Expect(asUser(writer).Update(ctx, own)).To(refused)
+		Expect(asUser(writer).Delete(ctx, own)).To(refused)
+		Expect(asUser(editor).Delete(ctx, own)).To(Succeed())
 	})
 
-	It("accept release records of the operator, its account for the resource, and users who may write the resource",
+	It("accept release records of the operator, also as the account of a resource, and of users who may write the resource",
 		func(ctx SpecContext) {
-			Expect(write(ctx, operatorUser, "infrastructure-aws")).To(Succeed())
-			Expect(write(ctx, installer, "infrastructure-azure")).To(Succeed())
-			Expect(write(ctx, editor, "infrastructure-aws")).To(Succeed())
-			Expect(write(ctx, editor, "infrastructure-azure")).To(Succeed())
+			for _, name := range []string{"infrastructure-aws", "infrastructure-azure"} {
+				for _, user := range []string{operatorUser, editor} {
+					Expect(write(ctx, user, name)).To(Succeed(), "%s by %s", name, user)
+					Expect(mark(ctx, user, name)).To(Succeed(), "%s by %s", name, user)
+				}
+			}
+
+			operator := asUser(installer, clusters.OperatorExtra)
+			Expect(operator.Create(ctx, record("infrastructure-azure"))).To(Succeed())
+			Expect(operator.Create(ctx, marked("infrastructure-azure"))).To(Succeed())
 		})
+
+	It("recognize the operator by what other users may not add to an account", func(ctx SpecContext) {
+		developer := cluster.Config()
+		developer.CertData, developer.KeyData = nil, nil
+		developer.BearerToken = accountToken(ctx, "developer", "edit") // which includes impersonation of ServiceAccounts
+
+		write := func(extra ...string) error {
+			developer.Impersonate = impersonation(installer, extra...)
+			c, err := typedcorev1.NewForConfig(developer)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = c.Secrets(tenant).Create(ctx, record("addon-other"), metav1.CreateOptions{})
+
+			return err
+		}
+
+		Eventually(func() error { return write() }).Should(Succeed())
+		Expect(write(clusters.OperatorExtra)).
+			To(MatchError(ContainSubstring(`cannot impersonate resource "userextras/capstan.dev/operator"`)))
+	})
 
 	It("do not concern other releases", func(ctx SpecContext) {
 		Expect(write(ctx, writer, "infrastructure-gcp")).To(Succeed(), "there is no such resource")
@@ -138,19 +129,11 @@ var _ = Describe("The admission policies", Ordered, func() {
 	})
 
 	It("refuse stored charts of all users but the operator", func(ctx SpecContext) {
-		chart := func() *corev1.ConfigMap {
-			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-				Namespace: tenant, GenerateName: "chart-",
-				Labels: map[string]string{"app.kubernetes.io/component": "capstan-chart"},
-			}}
-		}
-
 		for _, user := range []string{writer, editor, installer} {
-			Eventually(func() error { return as(user).Create(ctx, chart()) }).
-				Should(MatchError(ContainSubstring("only the operator may write ConfigMaps that store charts, not " + user)))
+			Expect(asUser(user).Create(ctx, storedChart())).To(refusedToStore, user)
 		}
 
-		Expect(as(operatorUser).Create(ctx, chart())).To(Succeed())
+		Expect(asUser(operatorUser).Create(ctx, storedChart())).To(Succeed())
 	})
 
 	It("do not prevent releases in a cluster that has lost the operator's CRDs", func(ctx SpecContext) {
@@ -159,17 +142,151 @@ var _ = Describe("The admission policies", Ordered, func() {
 	})
 })
 
+// installPolicies installs the chart, and creates the namespace with its users, until the container of specs ends.
+func installPolicies(ctx context.Context) {
+	GinkgoHelper()
+
+	run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace", "--set", "replicas=0")
+	DeferCleanup(func(ctx SpecContext) {
+		run(ctx, "helm", "uninstall", release, "-n", namespace)
+	})
+
+	ns := &corev1.Namespace{ObjectMeta: objectName(tenant)}
+	Expect(admin.Create(ctx, ns)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(admin.Delete(ctx, ns)).To(Succeed())
+		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(ns), ns) }).
+			Should(MatchError(ContainSubstring("not found")), "the policies do not refuse the components of Kubernetes")
+	})
+
+	for _, user := range []string{writer, editor, installer} {
+		newUser(ctx, user)
+	}
+
+	edit := rbacv1.RoleRef{Kind: "ClusterRole", Name: namespace + "-edit"}
+	Expect(admin.Create(ctx, binding(tenant, edit, editor))).To(Succeed())
+	Eventually(func() error { return asUser(editor).Create(ctx, marked("addon-first")) }).Should(Succeed())
+	Eventually(func() error { return asUser(writer).Create(ctx, marked("addon-second")) }).Should(refusedMarks)
+}
+
+// newUser returns a user who may write Secrets and ConfigMaps in the namespace tenant, and do what the rules allow there.
+func newUser(ctx context.Context, name string, rules ...rbacv1.PolicyRule) string {
+	GinkgoHelper()
+
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant, GenerateName: "role-"},
+		Rules: append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"*"},
+		}),
+	}
+	Expect(admin.Create(ctx, role)).To(Succeed())
+	Expect(admin.Create(ctx, binding(tenant, rbacv1.RoleRef{Kind: "Role", Name: role.Name}, name))).To(Succeed())
+
+	plain := func() *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, GenerateName: "plain-"}}
+	}
+	Eventually(func() error { return asUser(name).Create(ctx, plain()) }).
+		Should(Succeed(), "the permissions have taken effect")
+
+	return name
+}
+
+// asUser returns a client of a user, with extra information about it.
+func asUser(user string, extra ...string) client.Client {
+	GinkgoHelper()
+
+	config := cluster.Config()
+	config.Impersonate = impersonation(user, extra...)
+	c, err := harness.NewClient(config)
+	Expect(err).NotTo(HaveOccurred())
+
+	return c
+}
+
+func impersonation(user string, extra ...string) rest.ImpersonationConfig {
+	impersonated := rest.ImpersonationConfig{UserName: user, Extra: map[string][]string{}}
+	for _, key := range extra {
+		impersonated.Extra[key] = []string{"true"}
+	}
+
+	return impersonated
+}
+
+// record returns a new revision of a release, as Helm stores it.
+func record(release string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: tenant, GenerateName: "sh.helm.release.v1." + release + ".v",
+			Labels: map[string]string{"owner": "helm", "name": release, "status": "deployed", "version": "1"},
+		},
+		Type: "helm.sh/release.v1",
+	}
+}
+
+// marked returns a new revision of a release, with a label of the operator.
+func marked(release string) *corev1.Secret {
+	r := record(release)
+	r.Labels[storage.RevisionLabel] = "1"
+
+	return r
+}
+
+// write creates a record as a user.
+func write(ctx context.Context, user, release string) error {
+	return asUser(user).Create(ctx, record(release))
+}
+
+// mark creates a record with a label of the operator as a user.
+func mark(ctx context.Context, user, release string) error {
+	return asUser(user).Create(ctx, marked(release))
+}
+
+// storedChart returns a ConfigMap that stores a chart.
+func storedChart() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: tenant, GenerateName: "chart-",
+		Labels: map[string]string{"app.kubernetes.io/component": "capstan-chart"},
+	}}
+}
+
+// newProvider returns a provider in the namespace tenant, which need not exist.
+func newProvider(t v1alpha2.ProviderType, name string) v1alpha2.Provider {
+	p := t.New()
+	p.SetNamespace(tenant)
+	p.SetName(name)
+
+	return p
+}
+
 // binding binds a role to users, who may be ServiceAccounts, in a namespace.
 func binding(namespace string, role rbacv1.RoleRef, users ...string) *rbacv1.RoleBinding {
 	role.APIGroup = rbacv1.GroupName
-	b := &rbacv1.RoleBinding{
+
+	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "binding-"},
 		RoleRef:    role,
+		Subjects:   subjects(users...),
 	}
+}
 
+// bindEverywhere binds a ClusterRole to users in the whole cluster, until the spec ends.
+func bindEverywhere(ctx context.Context, role string, users ...string) {
+	GinkgoHelper()
+
+	b := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "binding-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   subjects(users...),
+	}
+	Expect(admin.Create(ctx, b)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, b)).To(Succeed()) })
+}
+
+func subjects(users ...string) []rbacv1.Subject {
+	var all []rbacv1.Subject
 	for _, user := range users {
-		b.Subjects = append(b.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
+		all = append(all, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
 	}
 
-	return b
+	return all
 }

@@ -27,11 +27,7 @@ func TestAdmissionPolicy(t *testing.T) {
 	root := clusterClient(t, "root")
 	configMaps := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}
 	admin := restrictedClient(t, root, "other-user", configMaps)
-	operator := restrictedClient(t, root, operatorUser, configMaps, rbacv1.PolicyRule{
-		APIGroups: []string{"operator.cluster.x-k8s.io"},
-		Resources: []string{"coreproviders/status"},
-		Verbs:     []string{"patch"},
-	})
+	operator := restrictedClient(t, root, operatorUser, configMaps)
 
 	applyPolicy(t, root)
 

@@ -20,6 +20,16 @@
 {{- default (ternary (include "capstan.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name -}}
 {{- end }}
 
+{{/*
+CEL expression for whether a request is from an operator: this one, by its name; any that impersonates an account, by what only operators may add to the
+account; or another one. Those, and the components of Kubernetes, have a permission in the whole cluster, which no Role can grant.
+*/}}
+{{- define "capstan.isOperator" -}}
+request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "capstan.serviceAccount" . }}' ||
+has(request.userInfo.extra) && 'capstan.dev/operator' in request.userInfo.extra ||
+authorizer.group('capstan.dev').resource('operatordata').check(request.operation == 'DELETE' ? 'delete' : 'update').allowed()
+{{- end }}
+
 {{/* Labels that select the pods. They must not change: selectors are immutable. */}}
 {{- define "capstan.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
