@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/blockyaml"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/limit"
-	"github.com/capstan-project/capstan/chartgen/marks"
 )
 
 // crdFile returns the file of a CRD in crds/: its text with clusterctl's labels. Helm does not
@@ -38,7 +38,7 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 	// Helm and kubectl read the file with a library that mistakes byte order marks, unless they are written as
 	// escape sequences.
 	edited, ok := insertLabels(text, label)
-	if ok && !marks.Contains(text) && isRelabelled(edited, text, label) {
+	if ok && !blockyaml.HasMark(text) && isRelabelled(edited, text, label) {
 		return []byte(edited), nil
 	}
 
@@ -184,7 +184,7 @@ func setLabels(object *unstructured.Unstructured, label string) {
 
 // readObject parses an object and keeps large integers exact.
 func readObject(text []byte) (*unstructured.Unstructured, error) {
-	data, err := marks.ToJSON(string(text))
+	data, err := blockyaml.ToJSON(string(text))
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ func forEachPosition(components string, test func(position int, b *bundle.Bundle
 }
 
 // fromClusterctlWithMarks is fromClusterctl with a YAML library that does not mistake byte order marks inside of
-// texts; see the package marks.
+// texts; see the package blockyaml.
 func fromClusterctlWithMarks(
 	ctx context.Context, b *bundle.Bundle, values map[string]string,
 ) (map[string]string, error) {

@@ -9,8 +9,6 @@ import (
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
-
-	"github.com/capstan-project/capstan/chartgen/marks"
 )
 
 // maxDepth is the maximum depth of lists and maps in each other.
@@ -24,13 +22,13 @@ func Unmarshal(text string) (object map[string]any, err error) {
 		return object, nil
 	}
 
-	if !marks.Contains(text) {
+	if !HasMark(text) {
 		err = yaml.Unmarshal([]byte(text), &object)
 
 		return object, err
 	}
 
-	data, err := marks.ToJSON(text)
+	data, err := ToJSON(text)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v2"
 
-	"github.com/capstan-project/capstan/chartgen/marks"
+	"github.com/capstan-project/capstan/chartgen/blockyaml"
 )
 
 // valueSize is the size of a value in addition to its text, in bytes.
@@ -17,7 +17,7 @@ const valueSize = 64
 // another one might refuse a good document or find fewer aliases. The error is an *Error.
 func checkAliases(text string) error {
 	var root undecoded
-	if err := yaml.Unmarshal([]byte(marks.Hide(text)), &root); err != nil {
+	if err := yaml.Unmarshal([]byte(blockyaml.HideMarks(text)), &root); err != nil {
 		return invalidYAML(err)
 	}
 
