@@ -9,20 +9,19 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/lint/contract"
 )
 
 // overview is the page of all contracts.
 const overview = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/overview"
 
 // levelOf maps how strict a requirement is to the level of its rule.
-var levelOf = map[contract.Strength]Level{contract.Must: Error, contract.Should: Warning, contract.May: Info}
+var levelOf = map[strength]Level{must: Error, should: Warning, may: Info}
 
 // contractRules returns the rules about the resources of all contracts: their templates and fields.
 func contractRules() []Rule {
 	var rules []Rule
 
-	for _, r := range contract.Resources() {
+	for _, r := range resources() {
 		if r.Template != nil {
 			rules = append(rules, templateRule(r))
 		}
@@ -36,7 +35,7 @@ func contractRules() []Rule {
 }
 
 // templateRule returns the rule that a resource has a template.
-func templateRule(r *contract.Resource) Rule {
+func templateRule(r *resource) Rule {
 	return Rule{
 		Name:        r.Area + "/template",
 		Level:       levelOf[r.Template.Strength],
@@ -59,7 +58,7 @@ func templateRule(r *contract.Resource) Rule {
 }
 
 // fieldRule returns the rule that a resource has the fields of a requirement.
-func fieldRule(r *contract.Resource, requirement contract.Requirement) Rule {
+func fieldRule(r *resource, requirement requiredFields) Rule {
 	return Rule{
 		Name:        r.Area + "/" + requirement.Name,
 		Level:       levelOf[requirement.Strength],
@@ -68,7 +67,7 @@ func fieldRule(r *contract.Resource, requirement contract.Requirement) Rule {
 		Why:         requirement.Why,
 		Remedy:      "Add the field to the Go type of the API, and regenerate the CRD.",
 		check: each(r, func(v implementation, report reporter) {
-			if !requirement.Applies(v.Version) {
+			if !requirement.Applies(v.crdVersion) {
 				return
 			}
 
@@ -90,7 +89,7 @@ func fieldRule(r *contract.Resource, requirement contract.Requirement) Rule {
 
 // implementation is the API version of a CRD by which Cluster API's core uses a resource.
 type implementation struct {
-	*contract.Version
+	*crdVersion
 
 	contract string
 	file     *file
@@ -102,7 +101,7 @@ func (v implementation) location() location { return v.file.at(v.doc, "name: "+v
 
 // each returns a check of all implementations of a resource. It checks nothing if the provider's
 // contract is unknown.
-func each(r *contract.Resource, check func(implementation, reporter)) func(*parsedBundle, reporter) {
+func each(r *resource, check func(implementation, reporter)) func(*parsedBundle, reporter) {
 	return func(p *parsedBundle, report reporter) {
 		for _, c := range p.crds {
 			if c.Resource != r || c.IsTemplate || c.NameOnly {
@@ -122,11 +121,11 @@ var controlPlaneRules = []Rule{
 	{
 		Name:        "control-plane/status-subresource",
 		Level:       Error,
-		Contract:    contract.ControlPlane.URL("controlplane-replicas"),
+		Contract:    controlPlane.URL("controlplane-replicas"),
 		Requirement: "The CRD of a control plane has the status subresource.",
 		Why:         "Permission to write the spec includes the status, and controllers that update the status fail.",
 		Remedy:      "Add the marker +kubebuilder:subresource:status.",
-		check: each(contract.ControlPlane, func(v implementation, report reporter) {
+		check: each(controlPlane, func(v implementation, report reporter) {
 			if v.Subresource("status") == nil {
 				report(v.location(), "version %s has no status subresource", v.Name)
 			}
@@ -135,26 +134,26 @@ var controlPlaneRules = []Rule{
 	{
 		Name:        "control-plane/scale",
 		Level:       Error,
-		Contract:    contract.ControlPlane.URL("controlplane-replicas"),
+		Contract:    controlPlane.URL("controlplane-replicas"),
 		Requirement: "A control plane with replicas has the scale subresource with the paths of the contract.",
 		Why:         "`kubectl scale` and autoscalers fail, or change a field that Cluster API does not read.",
 		Remedy: "Add the marker +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas," +
 			"selectorpath=.status.selector.",
-		check: each(contract.ControlPlane, checkScale),
+		check: each(controlPlane, checkScale),
 	},
 	{
 		Name:        "control-plane/status-version",
 		Level:       Error,
-		Contract:    contract.ControlPlane.URL("controlplane-version"),
+		Contract:    controlPlane.URL("controlplane-version"),
 		Requirement: "A control plane with spec.version has status.version, or status.versions in v1beta2.",
 		Why:         "Cluster API cannot detect that an upgrade is complete, and workers of a ClusterClass wait for it.",
 		Remedy:      "Add the field to the status and set it.",
-		check:       each(contract.ControlPlane, checkStatusVersion),
+		check:       each(controlPlane, checkStatusVersion),
 	},
 	{
 		Name:        "control-plane/cni",
 		Level:       Warning,
-		Contract:    contract.ControlPlane.Page,
+		Contract:    controlPlane.Page,
 		Requirement: "A control plane provider installs no CNI.",
 		Why:         "Users choose the network, and two CNIs in one cluster break each other.",
 		Remedy:      "Leave the CNI to the user, or to an addon provider.",
@@ -194,7 +193,7 @@ func checkStatusVersion(v implementation, report reporter) {
 		return
 	}
 
-	if problem := v.Problem(contract.Field{Path: "status.version", Type: "string"}); problem != "" {
+	if problem := v.Problem(field{Path: "status.version", Type: "string"}); problem != "" {
 		report(v.location(), "version %s lacks %s", v.Name, problem)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	calculate "sigs.k8s.io/cluster-api/util/contract"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/lint/contract"
 )
 
 // The sections that the pages of all resources have.
@@ -132,7 +131,7 @@ func (p *parsedBundle) atCRD(c crd, section string, needles ...string) location 
 }
 
 func checkContractKind(p *parsedBundle, report reporter) {
-	if len(p.crds) == 0 || !contract.DefinesKinds(p.providerType()) {
+	if len(p.crds) == 0 || !definesKinds(p.providerType()) {
 		return
 	}
 
@@ -159,12 +158,12 @@ func checkContractLabel(p *parsedBundle, c crd, report reporter) {
 	}
 
 	implemented, name := c.Implementation(p.contract)
-	label := contract.LabelPrefix + implemented
+	label := contractLabelPrefix + implemented
 	version := c.Version(name)
 
 	switch {
 	case name == "":
-		report(p.atCRD(c, sectionVersion), "has no label %s", contract.LabelPrefix+p.contract)
+		report(p.atCRD(c, sectionVersion), "has no label %s", contractLabelPrefix+p.contract)
 	case version == nil:
 		report(p.atCRD(c, sectionVersion, label),
 			"declares in the label %s that %s implements the contract, but has no such version", label, name)
@@ -188,9 +187,9 @@ func checkContractLabelOutdated(p *parsedBundle, report reporter) {
 	}
 
 	for _, implemented := range slices.Sorted(maps.Keys(outdated)) {
-		label := contract.LabelPrefix + implemented
+		label := contractLabelPrefix + implemented
 		p.componentsFile.reportOnce(report, outdated[implemented], label, fmt.Sprintf(
-			"has the label %s, but not %s", label, contract.LabelPrefix+p.contract))
+			"has the label %s, but not %s", label, contractLabelPrefix+p.contract))
 	}
 }
 
@@ -202,8 +201,8 @@ func checkContractLabelVersions(p *parsedBundle, report reporter) {
 		exists := c.VersionNames()
 
 		for key, joined := range c.Labels {
-			labeled, ok := strings.CutPrefix(key, contract.LabelPrefix)
-			if !ok || !contract.IsVersion(labeled) {
+			labeled, ok := strings.CutPrefix(key, contractLabelPrefix)
+			if !ok || !isContractVersion(labeled) {
 				continue
 			}
 
@@ -243,7 +242,7 @@ func checkTemplateSpec(p *parsedBundle, c crd, report reporter) {
 		return
 	}
 
-	if problem := version.Problem(contract.Field{Path: "spec.template.spec", Type: "object"}); problem != "" {
+	if problem := version.Problem(field{Path: "spec.template.spec", Type: "object"}); problem != "" {
 		report(p.atCRD(c, c.Resource.Template.Section, "name: "+name), "version %s lacks %s", name, problem)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/lint/contract"
 )
 
 // clusterctlContract is the page of the contract between providers and clusterctl.
@@ -190,7 +189,7 @@ func checkMetadata(p *parsedBundle, report reporter) {
 	at := location{file: bundle.MetadataFile}
 
 	for _, s := range p.parsedMetadata.ReleaseSeries {
-		if !contract.IsVersion(s.Contract) {
+		if !isContractVersion(s.Contract) {
 			report(at, "maps the series %d.%d to the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)
 		}
 	}

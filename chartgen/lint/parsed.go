@@ -11,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/expr"
-	"github.com/capstan-project/capstan/chartgen/lint/contract"
 )
 
 // parsedBundle is the input of the checks: a bundle and its parsed files.
@@ -72,7 +71,7 @@ func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBun
 
 		p.names[kind][doc.Object.GetName()] = true
 		if doc.IsCRD() {
-			p.crds = append(p.crds, crd{contract.NewCRD(doc.Object), doc})
+			p.crds = append(p.crds, crd{newContractCRD(doc.Object), doc})
 			p.scopes.Add(doc.Object.Object)
 		}
 
@@ -81,7 +80,7 @@ func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBun
 		}
 	}
 
-	contract.Assign(p.providerType(), p.contractCRDs())
+	assignResources(p.providerType(), p.contractCRDs())
 
 	for _, t := range b.Templates {
 		p.templateFiles = append(p.templateFiles, newTemplateFile(t))
@@ -94,10 +93,10 @@ func (p *parsedBundle) providerType() v1alpha2.ProviderType {
 	return v1alpha2.ProviderType(p.Provider.Type)
 }
 
-func (p *parsedBundle) contractCRDs() []*contract.CRD {
-	crds := make([]*contract.CRD, 0, len(p.crds))
+func (p *parsedBundle) contractCRDs() []*contractCRD {
+	crds := make([]*contractCRD, 0, len(p.crds))
 	for _, c := range p.crds {
-		crds = append(crds, c.CRD)
+		crds = append(crds, c.contractCRD)
 	}
 
 	return crds
@@ -226,7 +225,7 @@ func isUnresolved(value string) bool { return strings.Contains(value, bundle.Pla
 
 // crd is a CustomResourceDefinition of the components.
 type crd struct {
-	*contract.CRD
+	*contractCRD
 
 	doc *bundle.Document
 }

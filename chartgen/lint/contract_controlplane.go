@@ -1,4 +1,4 @@
-package contract
+package lint
 
 import (
 	"strings"
@@ -7,30 +7,30 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// ControlPlane is the resource that runs the control plane of a Cluster. Its fields follow
+// controlPlane is the resource that runs the control plane of a Cluster. Its fields follow
 // internal/contract/controlplane.go of Cluster API.
-var ControlPlane = &Resource{
+var controlPlane = &resource{
 	Name:       "ControlPlane",
 	Area:       "control-plane",
-	Page:       pages + "control-plane",
+	Page:       contractPages + "control-plane",
 	Definition: "controlplane-controlplanelist-resource-definition",
 	suffix:     "ControlPlane",
 	group:      "controlplane.cluster.x-k8s.io",
 	provider:   v1alpha2.ControlPlaneProviderType,
-	Template: &Template{
+	Template: &resourceTemplate{
 		Section:  "controlplanetemplate-controlplanetemplatelist-resource-definition",
-		Strength: Should,
+		Strength: should,
 		Why:      "No ClusterClass can use the control plane.",
 		Verbs:    templateVerbs,
 	},
-	Requirements: []Requirement{
+	Requirements: []requiredFields{
 		{
 			Name:    "initialized",
 			Section: "controlplane-initialization-completed",
 			Text: "A control plane reports that it has been initialized, with status.initialized in v1beta1, and " +
 				"status.initialization.controlPlaneInitialized in v1beta2.",
 			Why: "Clusters remain in the phase Provisioning, and no worker joins.",
-			Fields: map[string][]Field{
+			Fields: map[string][]field{
 				"v1beta1": {{Path: "status.initialized", Type: "boolean"}},
 				"v1beta2": {{Path: "status.initialization.controlPlaneInitialized", Type: "boolean"}},
 			},
@@ -40,15 +40,15 @@ var ControlPlane = &Resource{
 			Section: "controlplane-initialization-completed",
 			Text:    "A control plane has status.ready in v1beta1.",
 			Why:     "Clusters never report that their control plane is ready.",
-			Fields:  map[string][]Field{"v1beta1": {{Path: "status.ready", Type: "boolean"}}},
+			Fields:  map[string][]field{"v1beta1": {{Path: "status.ready", Type: "boolean"}}},
 		},
 		{
 			Name:    "replicas",
 			Section: "controlplane-replicas",
 			Text:    "A control plane with replicas has spec.replicas, an integer.",
 			Why:     "Cluster API cannot scale the control plane, and cannot detect that it is being scaled.",
-			Fields:  both(Field{Path: "spec.replicas", Type: "integer"}),
-			applies: (*Version).HasReplicas,
+			Fields:  bothContracts(field{Path: "spec.replicas", Type: "integer"}),
+			applies: (*crdVersion).HasReplicas,
 		},
 		{
 			Name:    "replica-counters",
@@ -56,26 +56,26 @@ var ControlPlane = &Resource{
 			Text: "A control plane with replicas counts them in status.replicas and status.readyReplicas, in v1beta1 " +
 				"also in updatedReplicas and unavailableReplicas, and in v1beta2 in upToDateReplicas and availableReplicas.",
 			Why: "Cluster API assumes that the control plane is being scaled, and waits.",
-			Fields: map[string][]Field{
+			Fields: map[string][]field{
 				"v1beta1": fieldsOf("integer", "status.", "replicas", "readyReplicas", "updatedReplicas", "unavailableReplicas"),
 				"v1beta2": fieldsOf("integer", "status.", "replicas", "readyReplicas", "upToDateReplicas", "availableReplicas"),
 			},
-			applies: (*Version).HasReplicas,
+			applies: (*crdVersion).HasReplicas,
 		},
 		{
 			Name:    "selector",
 			Section: "controlplane-replicas",
 			Text:    "A control plane with replicas has status.selector, a string.",
 			Why:     "The scale subresource, and tools that use it, cannot find the Machines.",
-			Fields:  both(Field{Path: "status.selector", Type: "string"}),
-			applies: (*Version).HasReplicas,
+			Fields:  bothContracts(field{Path: "status.selector", Type: "string"}),
+			applies: (*crdVersion).HasReplicas,
 		},
 		{
 			Name:    "version",
 			Section: "controlplane-version",
 			Text:    "The field spec.version of a control plane is a string.",
 			Why:     "Cluster API cannot set the Kubernetes version.",
-			Fields:  both(Field{Path: "spec.version", Type: "string", Optional: true}),
+			Fields:  bothContracts(field{Path: "spec.version", Type: "string", Optional: true}),
 		},
 		{
 			Name:    "machine-template",
@@ -83,11 +83,11 @@ var ControlPlane = &Resource{
 			Text: "A control plane with Machines refers to their infrastructure, with " +
 				"spec.machineTemplate.infrastructureRef in v1beta1, and spec.machineTemplate.spec.infrastructureRef in v1beta2.",
 			Why: "A ClusterClass sets a field that does not exist, so the Machines have no infrastructure.",
-			Fields: map[string][]Field{
+			Fields: map[string][]field{
 				"v1beta1": fieldsOf("string", "spec.machineTemplate.infrastructureRef.", "apiVersion", "kind", "name"),
 				"v1beta2": fieldsOf("string", "spec.machineTemplate.spec.infrastructureRef.", "apiGroup", "kind", "name"),
 			},
-			applies: (*Version).HasMachines,
+			applies: (*crdVersion).HasMachines,
 		},
 		{
 			Name:    "machine-metadata",
@@ -95,23 +95,23 @@ var ControlPlane = &Resource{
 			Text: "A control plane with Machines has their labels and annotations, maps of strings, in " +
 				"spec.machineTemplate.metadata.",
 			Why:     "The labels and annotations of a Cluster's topology are lost.",
-			Fields:  both(fieldsOf(mapOfStrings, "spec.machineTemplate.metadata.", "labels", "annotations")...),
-			applies: (*Version).HasMachines,
+			Fields:  bothContracts(fieldsOf(mapOfStrings, "spec.machineTemplate.metadata.", "labels", "annotations")...),
+			applies: (*crdVersion).HasMachines,
 		},
 		{
 			Name:     "machine-timeouts",
 			Section:  "controlplane-machines",
-			Strength: Should,
+			Strength: should,
 			Text: "A control plane with Machines has the timeouts for deleting them, as durations in " +
 				"spec.machineTemplate in v1beta1, and as seconds in spec.machineTemplate.spec.deletion in v1beta2.",
 			Why: "The timeouts of a Cluster's topology have no effect.",
-			Fields: map[string][]Field{
+			Fields: map[string][]field{
 				"v1beta1": fieldsOf("string", "spec.machineTemplate.",
 					"nodeDrainTimeout", "nodeVolumeDetachTimeout", "nodeDeletionTimeout"),
 				"v1beta2": fieldsOf("integer", "spec.machineTemplate.spec.deletion.",
 					"nodeDrainTimeoutSeconds", "nodeVolumeDetachTimeoutSeconds", "nodeDeletionTimeoutSeconds"),
 			},
-			applies: (*Version).HasMachines,
+			applies: (*crdVersion).HasMachines,
 		},
 		optionalFields(
 			endpointFields,
@@ -123,14 +123,14 @@ var ControlPlane = &Resource{
 }
 
 // HasReplicas reports whether a control plane has replicas.
-func (v *Version) HasReplicas() bool {
+func (v *crdVersion) HasReplicas() bool {
 	return v.Has("spec.replicas") || v.Has("status.replicas") || v.Subresource("scale") != nil
 }
 
 // HasMachines reports whether a control plane consists of Machines: it has fields for them, in the place
 // of the contract or in another one such as spec.infrastructureTemplate. Managed control planes keep an
 // empty machineTemplate for old versions of Cluster API that required it.
-func (v *Version) HasMachines() bool {
+func (v *crdVersion) HasMachines() bool {
 	template, _ := v.Property("spec.machineTemplate")
 	if len(bundle.NestedMap(template, "properties")) > 0 {
 		return true

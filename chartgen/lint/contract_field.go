@@ -1,4 +1,4 @@
-package contract
+package lint
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 // mapOfStrings is the type of labels and annotations.
 const mapOfStrings = "map of strings"
 
-// Field is a field of a contract.
-type Field struct {
+// field is a field of a contract.
+type field struct {
 	// Path is the path in the object, joined by ".".
 	Path string
 	// Type is the type in the CRD's schema, or "map of strings".
@@ -21,7 +21,7 @@ type Field struct {
 
 // Problem describes what is wrong with a field. It returns "" if the field is as required, or
 // unknown.
-func (v *Version) Problem(f Field) string {
+func (v *crdVersion) Problem(f field) string {
 	schema, known := v.Property(f.Path)
 
 	switch {
@@ -62,24 +62,24 @@ func mapProblem(path string, schema map[string]any) string {
 	return fmt.Sprintf("%s as a map of strings (its values have type %q)", path, bundle.NestedString(items, "type"))
 }
 
-// both requires the same fields in v1beta1 and v1beta2.
-func both(fields ...Field) map[string][]Field {
-	return map[string][]Field{"v1beta1": fields, "v1beta2": fields}
+// bothContracts requires the same fields in v1beta1 and v1beta2.
+func bothContracts(fields ...field) map[string][]field {
+	return map[string][]field{"v1beta1": fields, "v1beta2": fields}
 }
 
 // fieldsOf returns fields of one type with a common prefix.
-func fieldsOf(typ, prefix string, names ...string) []Field {
-	fields := make([]Field, 0, len(names))
+func fieldsOf(typ, prefix string, names ...string) []field {
+	fields := make([]field, 0, len(names))
 	for _, name := range names {
-		fields = append(fields, Field{Path: prefix + name, Type: typ})
+		fields = append(fields, field{Path: prefix + name, Type: typ})
 	}
 
 	return fields
 }
 
 // optional returns fields that may be missing.
-func optional(fields ...[]Field) []Field {
-	var all []Field
+func optional(fields ...[]field) []field {
+	var all []field
 
 	for _, some := range fields {
 		for _, f := range some {
@@ -95,14 +95,14 @@ func optional(fields ...[]Field) []Field {
 var failureFields = fieldsOf("string", "status.", "failureReason", "failureMessage")
 
 // optionalFields returns the requirement for the types of optional fields, the same in all contracts.
-func optionalFields(fields ...[]Field) Requirement {
+func optionalFields(fields ...[]field) requiredFields {
 	all := append(optional(fields...), optional(failureFields, fieldsOf("array", "status.", "conditions"))...)
 
-	return Requirement{
+	return requiredFields{
 		Name: "optional-fields",
 		Text: "Optional fields of the contract have the types of the contract.",
 		Why:  "Cluster API cannot read the object.",
-		Fields: map[string][]Field{
+		Fields: map[string][]field{
 			"v1beta1": all,
 			"v1beta2": all,
 		},

@@ -1,29 +1,29 @@
-package contract
+package lint
 
 import "github.com/capstan-project/capstan/api/v1alpha2"
 
 // bootstrapConfig generates the data with which a host becomes a Node.
-var bootstrapConfig = &Resource{
+var bootstrapConfig = &resource{
 	Name:       "BootstrapConfig",
 	Area:       "bootstrap-config",
-	Page:       pages + "bootstrap-config",
+	Page:       contractPages + "bootstrap-config",
 	Definition: "bootstrapconfig-bootstrapconfiglist-resource-definition",
 	suffix:     "Config",
 	group:      "bootstrap.cluster.x-k8s.io",
 	provider:   v1alpha2.BootstrapProviderType,
-	Template: &Template{
+	Template: &resourceTemplate{
 		Section:  "bootstrapconfigtemplate-bootstrapconfigtemplatelist-resource-definition",
-		Strength: Should,
+		Strength: should,
 		Why:      "No MachineDeployment or MachineSet can create Machines with the configuration.",
 		Verbs:    allVerbs,
 	},
-	Requirements: []Requirement{
+	Requirements: []requiredFields{
 		{
 			Name:    "data-secret",
 			Section: "bootstrapconfig-data-secret",
 			Text:    "A BootstrapConfig has status.dataSecretName, a string.",
 			Why:     "Cluster API cannot find the bootstrap data, so no Machine gets any.",
-			Fields:  both(Field{Path: "status.dataSecretName", Type: "string"}),
+			Fields:  bothContracts(field{Path: "status.dataSecretName", Type: "string"}),
 		},
 		{
 			Name:    "data-secret-created",
@@ -31,7 +31,7 @@ var bootstrapConfig = &Resource{
 			Text: "A BootstrapConfig reports that the bootstrap data exists, with status.ready in v1beta1, and " +
 				"status.initialization.dataSecretCreated in v1beta2.",
 			Why: "Machines wait for their bootstrap data.",
-			Fields: map[string][]Field{
+			Fields: map[string][]field{
 				"v1beta1": {{Path: "status.ready", Type: "boolean"}},
 				"v1beta2": {{Path: "status.initialization.dataSecretCreated", Type: "boolean"}},
 			},

@@ -1,4 +1,4 @@
-package contract
+package lint
 
 import (
 	"regexp"
@@ -12,18 +12,18 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// LabelPrefix is the prefix of the labels of CRDs that list, by contract, the API versions that
+// contractLabelPrefix is the prefix of the labels of CRDs that list, by contract, the API versions that
 // implement it: cluster.x-k8s.io/v1beta2: v1beta1_v1beta2.
-const LabelPrefix = "cluster.x-k8s.io/"
+const contractLabelPrefix = "cluster.x-k8s.io/"
 
-// versionName matches the versions of contracts.
-var versionName = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
+// contractVersion matches the versions of contracts.
+var contractVersion = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
 
-// IsVersion reports whether a text is the version of a contract, such as v1beta2.
-func IsVersion(text string) bool { return versionName.MatchString(text) }
+// isContractVersion reports whether a text is the version of a contract, such as v1beta2.
+func isContractVersion(text string) bool { return contractVersion.MatchString(text) }
 
-// CRD is a CustomResourceDefinition of a provider.
-type CRD struct {
+// contractCRD is a CustomResourceDefinition of a provider.
+type contractCRD struct {
 	Name                string
 	Labels              map[string]string
 	Group, Kind, Plural string
@@ -31,18 +31,18 @@ type CRD struct {
 	Spec map[string]any
 	// Resource is the resource of a contract that the CRD defines or, if IsTemplate is true, whose
 	// template it defines. It is nil for other kinds.
-	Resource   *Resource
+	Resource   *resource
 	IsTemplate bool
 	// NameOnly reports whether nothing but its name suggests that a kind is the resource. Then the
 	// requirements for its fields do not apply.
 	NameOnly bool
 }
 
-// NewCRD returns a CRD without its Resource, which Assign sets.
-func NewCRD(object *unstructured.Unstructured) *CRD {
+// newContractCRD returns a CRD without its resource, which assignResources sets.
+func newContractCRD(object *unstructured.Unstructured) *contractCRD {
 	spec := bundle.NestedMap(object.Object, "spec")
 
-	return &CRD{
+	return &contractCRD{
 		Name:   object.GetName(),
 		Labels: object.GetLabels(),
 		Group:  bundle.NestedString(spec, "group"),
@@ -53,16 +53,18 @@ func NewCRD(object *unstructured.Unstructured) *CRD {
 }
 
 // IsReferenced reports whether Cluster API's core refers to objects of the kind.
-func (c *CRD) IsReferenced() bool { return c.Resource != nil && !c.Resource.External }
+func (c *contractCRD) IsReferenced() bool { return c.Resource != nil && !c.Resource.External }
 
 // IsClusterScoped reports whether objects of the kind have no namespace.
-func (c *CRD) IsClusterScoped() bool { return bundle.NestedString(c.Spec, "scope") == "Cluster" }
+func (c *contractCRD) IsClusterScoped() bool {
+	return bundle.NestedString(c.Spec, "scope") == "Cluster"
+}
 
 // Converts reports whether the API server needs to convert objects of the kind.
-func (c *CRD) Converts() bool { return len(bundle.NestedMaps(c.Spec, "versions")) > 1 }
+func (c *contractCRD) Converts() bool { return len(bundle.NestedMaps(c.Spec, "versions")) > 1 }
 
 // ConversionService returns the name of the Service that converts objects of the kind, or "".
-func (c *CRD) ConversionService() string {
+func (c *contractCRD) ConversionService() string {
 	return bundle.NestedString(c.Spec, "conversion", "webhook", "clientConfig", "service", "name")
 }
 
@@ -75,7 +77,7 @@ var compatible = map[string][]string{
 // Implementation returns the contract by which Cluster API's core uses the objects of a provider that
 // promises a contract, and the name of their API version. Both are empty if the labels list none. Kinds
 // that core does not use have no labels; of these, it is the newest version that is served.
-func (c *CRD) Implementation(promised string) (contract, version string) {
+func (c *contractCRD) Implementation(promised string) (contract, version string) {
 	if c.Resource.External && compatible[promised] != nil {
 		return promised, c.newestServed()
 	}
@@ -91,8 +93,8 @@ func (c *CRD) Implementation(promised string) (contract, version string) {
 
 // Newest returns the newest of the versions that the label of a contract lists, or "". Cluster API's
 // core uses this one.
-func (c *CRD) Newest(contract string) string {
-	label := c.Labels[LabelPrefix+contract]
+func (c *contractCRD) Newest(contract string) string {
+	label := c.Labels[contractLabelPrefix+contract]
 	if len(label) > validation.LabelValueMaxLength {
 		return "" // the API server rejects the CRD
 	}
@@ -107,7 +109,7 @@ func (c *CRD) Newest(contract string) string {
 	return newest
 }
 
-func (c *CRD) newestServed() string {
+func (c *contractCRD) newestServed() string {
 	newest := ""
 
 	for _, v := range bundle.NestedMaps(c.Spec, "versions") {
@@ -121,9 +123,9 @@ func (c *CRD) newestServed() string {
 }
 
 // hasContract reports whether a CRD has the label of any contract.
-func (c *CRD) hasContract() bool {
+func (c *contractCRD) hasContract() bool {
 	for key := range c.Labels {
-		if contract, ok := strings.CutPrefix(key, LabelPrefix); ok && IsVersion(contract) {
+		if contract, ok := strings.CutPrefix(key, contractLabelPrefix); ok && isContractVersion(contract) {
 			return true
 		}
 	}
@@ -132,7 +134,7 @@ func (c *CRD) hasContract() bool {
 }
 
 // VersionNames returns the names of all API versions.
-func (c *CRD) VersionNames() map[string]bool {
+func (c *contractCRD) VersionNames() map[string]bool {
 	names := map[string]bool{}
 	for _, v := range bundle.NestedMaps(c.Spec, "versions") {
 		names[bundle.NestedString(v, "name")] = true
@@ -141,8 +143,8 @@ func (c *CRD) VersionNames() map[string]bool {
 	return names
 }
 
-// Version is an API version of a CRD.
-type Version struct {
+// crdVersion is an API version of a CRD.
+type crdVersion struct {
 	Name   string
 	Served bool
 
@@ -150,7 +152,7 @@ type Version struct {
 }
 
 // Version returns an API version, or nil if it does not exist.
-func (c *CRD) Version(name string) *Version {
+func (c *contractCRD) Version(name string) *crdVersion {
 	versions := bundle.NestedMaps(c.Spec, "versions")
 
 	i := slices.IndexFunc(versions, func(v map[string]any) bool { return bundle.NestedString(v, "name") == name })
@@ -158,17 +160,17 @@ func (c *CRD) Version(name string) *Version {
 		return nil
 	}
 
-	return &Version{Name: name, Served: versions[i]["served"] != false, definition: versions[i]}
+	return &crdVersion{Name: name, Served: versions[i]["served"] != false, definition: versions[i]}
 }
 
 // Subresource returns the definition of a subresource, or nil if there is none.
-func (v *Version) Subresource(name string) map[string]any {
+func (v *crdVersion) Subresource(name string) map[string]any {
 	return bundle.NestedMap(v.definition, "subresources", name)
 }
 
 // Property returns the schema of a field, or nil if there is no such field. It is not known whether
 // there is one if unknown fields are allowed, or if the components were parsed without schemas.
-func (v *Version) Property(path string) (schema map[string]any, known bool) {
+func (v *crdVersion) Property(path string) (schema map[string]any, known bool) {
 	schema = bundle.NestedMap(v.definition, "schema", "openAPIV3Schema")
 	if schema == nil {
 		return nil, false
@@ -187,7 +189,7 @@ func (v *Version) Property(path string) (schema map[string]any, known bool) {
 }
 
 // Has reports whether a version has a field.
-func (v *Version) Has(path string) bool {
+func (v *crdVersion) Has(path string) bool {
 	schema, _ := v.Property(path)
 	return schema != nil
 }

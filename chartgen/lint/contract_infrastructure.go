@@ -1,4 +1,4 @@
-package contract
+package lint
 
 import (
 	"maps"
@@ -9,49 +9,49 @@ import (
 const infrastructureGroup = "infrastructure.cluster.x-k8s.io"
 
 // endpointFields are the fields of the endpoint of a Cluster's API server.
-var endpointFields = []Field{
+var endpointFields = []field{
 	{Path: "spec.controlPlaneEndpoint.host", Type: "string"},
 	{Path: "spec.controlPlaneEndpoint.port", Type: "integer"},
 }
 
 // infraCluster is the infrastructure that the Machines of a Cluster share.
-var infraCluster = &Resource{
+var infraCluster = &resource{
 	Name:       "InfraCluster",
 	Area:       "infra-cluster",
-	Page:       pages + "infra-cluster",
+	Page:       contractPages + "infra-cluster",
 	Definition: "infracluster-infraclusterlist-resource-definition",
 	suffix:     "Cluster",
 	group:      infrastructureGroup,
 	provider:   v1alpha2.InfrastructureProviderType,
-	Template: &Template{
+	Template: &resourceTemplate{
 		Section:  "infraclustertemplate-infraclustertemplatelist-resource-definition",
-		Strength: Should,
+		Strength: should,
 		Why:      "No ClusterClass can use the infrastructure.",
 		Verbs:    templateVerbs,
 	},
-	Requirements: []Requirement{
+	Requirements: []requiredFields{
 		provisioned("infracluster-initialization-completed", "Clusters remain in the phase Provisioning."),
 		failureDomains(optionalFields(endpointFields)),
 	},
 }
 
 // infraMachine is a host of a Machine.
-var infraMachine = &Resource{
+var infraMachine = &resource{
 	Name:          "InfraMachine",
 	Area:          "infra-machine",
-	Page:          pages + "infra-machine",
+	Page:          contractPages + "infra-machine",
 	Definition:    "inframachine-inframachinelist-resource-definition",
 	suffix:        "Machine",
 	group:         infrastructureGroup,
 	provider:      v1alpha2.InfrastructureProviderType,
 	needsTemplate: true, // so kinds without one are hosts, or parts of a machine pool
-	Requirements: []Requirement{
+	Requirements: []requiredFields{
 		{
 			Name:    "provider-id",
 			Section: "inframachine-provider-id",
 			Text:    "An InfraMachine has spec.providerID, a string.",
 			Why:     "Cluster API cannot find the Node of a Machine, which remains in the phase Provisioning.",
-			Fields:  both(Field{Path: "spec.providerID", Type: "string"}),
+			Fields:  bothContracts(field{Path: "spec.providerID", Type: "string"}),
 		},
 		provisioned("inframachine-initialization-completed", "Machines remain in the phase Provisioning."),
 		optionalFields(
@@ -59,36 +59,36 @@ var infraMachine = &Resource{
 			fieldsOf("array", "status.", "addresses"),
 		),
 	},
-	Template: &Template{
+	Template: &resourceTemplate{
 		Section:  "inframachinetemplate-inframachinetemplatelist-resource-definition",
-		Strength: Should,
+		Strength: should,
 		Why:      "No MachineDeployment, MachineSet or control plane can create Machines with the infrastructure.",
 		Verbs:    allVerbs,
 	},
 }
 
 // infraMachinePool is a group of hosts that a service of the infrastructure manages.
-var infraMachinePool = &Resource{
+var infraMachinePool = &resource{
 	Name:       "InfraMachinePool",
 	Area:       "infra-machinepool",
-	Page:       pages + "infra-machinepool",
+	Page:       contractPages + "infra-machinepool",
 	Definition: "inframachinepool-inframachinepoollist-resource-definition",
 	suffix:     "MachinePool",
 	group:      infrastructureGroup,
 	provider:   v1alpha2.InfrastructureProviderType,
-	Template: &Template{
+	Template: &resourceTemplate{
 		Section:  "inframachinepooltemplate-inframachinetemplatepoollist-resource-definition",
-		Strength: May,
+		Strength: may,
 		Why:      "No ClusterClass can use the machine pool.",
 		Verbs:    allVerbs,
 	},
-	Requirements: []Requirement{
+	Requirements: []requiredFields{
 		{
 			Name:    "provider-id-list",
 			Section: "inframachinepool-provideridlist",
 			Text:    "An InfraMachinePool has spec.providerIDList, a list.",
 			Why:     "Cluster API cannot find the Nodes of a MachinePool, and does not delete those that are gone.",
-			Fields:  both(Field{Path: "spec.providerIDList", Type: "array"}),
+			Fields:  bothContracts(field{Path: "spec.providerIDList", Type: "array"}),
 		},
 		{
 			Name:    "ready",
@@ -96,15 +96,15 @@ var infraMachinePool = &Resource{
 			Text: "An InfraMachinePool reports that it is complete with status.ready, which Cluster API's core up to 1.14 " +
 				"reads in v1beta2, too.",
 			Why:    "MachinePools remain in the phase Provisioning.",
-			Fields: both(Field{Path: "status.ready", Type: "boolean"}),
+			Fields: bothContracts(field{Path: "status.ready", Type: "boolean"}),
 		},
 		{
 			Name:     "provisioned",
 			Section:  "inframachinepool-initialization-completed",
-			Strength: Should,
+			Strength: should,
 			Text:     "An InfraMachinePool has status.initialization.provisioned in v1beta2, in addition to status.ready.",
 			Why:      "A later version of Cluster API's core will not see when the infrastructure is complete.",
-			Fields: map[string][]Field{
+			Fields: map[string][]field{
 				"v1beta2": {{Path: "status.initialization.provisioned", Type: "boolean"}},
 			},
 		},
@@ -113,7 +113,7 @@ var infraMachinePool = &Resource{
 			Section: "inframachinepool-replicas",
 			Text:    "An InfraMachinePool has status.replicas, an integer.",
 			Why:     "MachinePools never report how many replicas they have.",
-			Fields:  both(Field{Path: "status.replicas", Type: "integer"}),
+			Fields:  bothContracts(field{Path: "status.replicas", Type: "integer"}),
 		},
 		optionalFields(
 			fieldsOf("string", "", "spec.providerID", "status.infrastructureMachineKind"),
@@ -123,14 +123,14 @@ var infraMachinePool = &Resource{
 }
 
 // provisioned returns the requirement for the field that reports that infrastructure is complete.
-func provisioned(section, why string) Requirement {
-	return Requirement{
+func provisioned(section, why string) requiredFields {
+	return requiredFields{
 		Name:    "provisioned",
 		Section: section,
 		Text: "Infrastructure reports that it is complete, with status.ready in v1beta1, and " +
 			"status.initialization.provisioned in v1beta2.",
 		Why: why,
-		Fields: map[string][]Field{
+		Fields: map[string][]field{
 			"v1beta1": {{Path: "status.ready", Type: "boolean"}},
 			"v1beta2": {{Path: "status.initialization.provisioned", Type: "boolean"}},
 		},
@@ -139,7 +139,7 @@ func provisioned(section, why string) Requirement {
 
 // failureDomains adds the failure domains of an InfraCluster to a requirement. They are a map in
 // v1beta1, and a list in v1beta2.
-func failureDomains(r Requirement) Requirement {
+func failureDomains(r requiredFields) requiredFields {
 	r.Fields = maps.Clone(r.Fields)
 	for contract, typ := range map[string]string{"v1beta1": "object", "v1beta2": "array"} {
 		r.Fields[contract] = append(optional(fieldsOf(typ, "status.", "failureDomains")), r.Fields[contract]...)

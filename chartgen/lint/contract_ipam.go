@@ -1,23 +1,23 @@
-package contract
+package lint
 
 import "github.com/capstan-project/capstan/api/v1alpha2"
 
 // ipPool is a pool of IP addresses. Only IPAddressClaims refer to it, which its own provider reads.
-var ipPool = &Resource{
+var ipPool = &resource{
 	Name:       "IP address pool",
 	Area:       "ipam",
-	Page:       pages + "ipam",
+	Page:       contractPages + "ipam",
 	Definition: "data-types",
 	External:   true,
 	suffix:     "Pool",
 	group:      "ipam.cluster.x-k8s.io",
 	provider:   v1alpha2.IPAMProviderType,
-	Requirements: []Requirement{{
+	Requirements: []requiredFields{{
 		Name:     "conditions",
 		Section:  "data-types",
-		Strength: May,
+		Strength: may,
 		Text:     "An IP address pool has status.conditions, a list.",
 		Why:      "Users and tools cannot see whether a pool works.",
-		Fields:   both(Field{Path: "status.conditions", Type: "array"}),
+		Fields:   bothContracts(field{Path: "status.conditions", Type: "array"}),
 	}},
 }

@@ -1,7 +1,4 @@
-// Package contract describes what the contracts of Cluster API require of the CRDs of providers: which
-// CRDs belong to a contract, and which fields they need. It is a table of facts with the code to look
-// them up in a CRD; package lint makes rules of it.
-package contract
+package lint
 
 import (
 	"slices"
@@ -10,11 +7,15 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// pages is the URL of the folder with the pages of the contracts.
-const pages = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/"
+// The files contract_*.go describe what the contracts of Cluster API require of the CRDs of providers: which
+// CRDs belong to a contract, and which fields they need. They are a table of facts, with the code to look them
+// up in a CRD; contractRules turns it into rules.
 
-// Resource is a kind of a provider that a contract defines, such as InfraCluster.
-type Resource struct {
+// contractPages is the URL of the folder with the pages of the contracts.
+const contractPages = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/"
+
+// resource is a kind of a provider that a contract defines, such as InfraCluster.
+type resource struct {
 	// Name is the contract's name of the resource.
 	Name string
 	// Area is the first part of the names of the rules about the resource, such as "infra-cluster".
@@ -28,9 +29,9 @@ type Resource struct {
 	External bool
 	// Template is what the contract says about the template of the resource, such as
 	// InfraClusterTemplate; nil if it has none.
-	Template *Template
+	Template *resourceTemplate
 	// Requirements are the fields of the contract.
-	Requirements []Requirement
+	Requirements []requiredFields
 
 	// suffix is how the names of the kinds end, by convention.
 	suffix string
@@ -42,62 +43,62 @@ type Resource struct {
 	needsTemplate bool
 }
 
-// Strength is how strict a requirement is, in the words of the contracts.
-type Strength int
+// strength is how strict a requirement is, in the words of the contracts.
+type strength int
 
 const (
-	// Must is for requirements without which Cluster API's core fails.
-	Must Strength = iota
-	// Should is for requirements without which a feature does not work.
-	Should
-	// May is for advice.
-	May
+	// must is for requirements without which Cluster API's core fails.
+	must strength = iota
+	// should is for requirements without which a feature does not work.
+	should
+	// may is for advice.
+	may
 )
 
-// Template is what a contract says about the template of a resource.
-type Template struct {
+// resourceTemplate is what a contract says about the template of a resource.
+type resourceTemplate struct {
 	// Section is the section of the resource's page.
 	Section string
 	// Strength is how much is lost without the template.
-	Strength Strength
+	Strength strength
 	// Why is what happens if the template is missing.
 	Why string
 	// Verbs are what Cluster API's core has to be permitted to do with the template.
 	Verbs []string
 }
 
-// Requirement is a rule of a contract about fields.
-type Requirement struct {
+// requiredFields is a rule of a contract about fields.
+type requiredFields struct {
 	// Name is the second part of the name of the rule, such as "provider-id".
 	Name string
 	// Section is the section of the resource's page, or empty for the whole page.
 	Section string
 	// Strength is how much is lost if the requirement is not met.
-	Strength Strength
+	Strength strength
 	// Text and Why are what is required, and what happens otherwise, as complete sentences.
 	Text, Why string
 	// Fields are the fields by contract version.
-	Fields map[string][]Field
+	Fields map[string][]field
 
 	// applies reports whether the requirement concerns a version; nil for all versions.
-	applies func(*Version) bool
+	applies func(*crdVersion) bool
 }
 
 // Applies reports whether the requirement concerns a version.
-func (r Requirement) Applies(v *Version) bool { return r.applies == nil || r.applies(v) }
+func (r requiredFields) Applies(v *crdVersion) bool { return r.applies == nil || r.applies(v) }
 
-// DefinesKinds reports whether providers of a type define kinds to which Cluster API's core refers.
-func DefinesKinds(provider v1alpha2.ProviderType) bool {
-	return slices.ContainsFunc(Resources(), func(r *Resource) bool { return r.provider == provider && !r.External })
+// definesKinds reports whether providers of a type define kinds to which Cluster API's core refers.
+func definesKinds(provider v1alpha2.ProviderType) bool {
+	return slices.ContainsFunc(resources(), func(r *resource) bool { return r.provider == provider && !r.External })
 }
 
-// Resources returns the resources of all contracts.
-func Resources() []*Resource {
-	return []*Resource{ControlPlane, infraCluster, infraMachine, infraMachinePool, bootstrapConfig, ipPool}
+// resources returns the resources of all contracts.
+func resources() []*resource {
+	return []*resource{controlPlane, infraCluster, infraMachine, infraMachinePool, bootstrapConfig, ipPool}
 }
 
 // URL returns the address of a section of the resource's page, or that of the page.
-func (r *Resource) URL(section string) string {
+func (r *resource) URL(section string) string {
 	if section == "" {
 		return r.Page
 	}
@@ -112,7 +113,7 @@ var (
 )
 
 // Verbs returns what Cluster API's core has to be permitted to do with the objects of a CRD.
-func (c *CRD) Verbs() []string {
+func (c *contractCRD) Verbs() []string {
 	if c.IsTemplate {
 		return slices.Clone(c.Resource.Template.Verbs)
 	}
@@ -121,14 +122,14 @@ func (c *CRD) Verbs() []string {
 }
 
 // coreGroups are the API groups of providers to which Cluster API's core always has access.
-var coreGroups = []string{ControlPlane.group, infraCluster.group, bootstrapConfig.group}
+var coreGroups = []string{controlPlane.group, infraCluster.group, bootstrapConfig.group}
 
 // InCoreGroup reports whether Cluster API's core has access to the objects of a CRD without a role of
 // the provider.
-func (c *CRD) InCoreGroup() bool { return slices.Contains(coreGroups, c.Group) }
+func (c *contractCRD) InCoreGroup() bool { return slices.Contains(coreGroups, c.Group) }
 
-// Assign sets the resources of the CRDs of a provider.
-func Assign(provider v1alpha2.ProviderType, crds []*CRD) {
+// assignResources sets the resources of the CRDs of a provider.
+func assignResources(provider v1alpha2.ProviderType, crds []*contractCRD) {
 	kinds := map[[2]string]bool{}
 	for _, c := range crds {
 		kinds[[2]string{c.Group, c.Kind}] = true
@@ -138,7 +139,7 @@ func Assign(provider v1alpha2.ProviderType, crds []*CRD) {
 		c.assign(provider, func(kind string) bool { return kinds[[2]string{c.Group, kind}] })
 	}
 
-	for _, r := range Resources() {
+	for _, r := range resources() {
 		if r.provider == provider {
 			assume(r, crds)
 		}
@@ -147,8 +148,8 @@ func Assign(provider v1alpha2.ProviderType, crds []*CRD) {
 
 // assume assigns the resource to kinds that have nothing but its name if it would have no kind otherwise,
 // though providers of this type have it.
-func assume(r *Resource, crds []*CRD) {
-	if slices.ContainsFunc(crds, func(c *CRD) bool { return c.Resource == r && !c.NameOnly }) {
+func assume(r *resource, crds []*contractCRD) {
+	if slices.ContainsFunc(crds, func(c *contractCRD) bool { return c.Resource == r && !c.NameOnly }) {
 		return
 	}
 
@@ -161,11 +162,11 @@ func assume(r *Resource, crds []*CRD) {
 }
 
 // assign sets the resource of a CRD by its name and group, and by the other kinds of its group.
-func (c *CRD) assign(provider v1alpha2.ProviderType, exists func(kind string) bool) {
+func (c *contractCRD) assign(provider v1alpha2.ProviderType, exists func(kind string) bool) {
 	base := c.baseKind()
 	hasTemplate := exists(base) && exists(base+"Template")
 
-	if !DefinesKinds(provider) {
+	if !definesKinds(provider) {
 		return
 	}
 
@@ -179,24 +180,24 @@ func (c *CRD) assign(provider v1alpha2.ProviderType, exists func(kind string) bo
 }
 
 // set sets the resource of a CRD, or of its template.
-func (c *CRD) set(r *Resource) {
+func (c *contractCRD) set(r *resource) {
 	c.Resource = r
 	c.IsTemplate = c.Kind != c.baseKind()
 }
 
-func (c *CRD) baseKind() string { return strings.TrimSuffix(c.Kind, "Template") }
+func (c *contractCRD) baseKind() string { return strings.TrimSuffix(c.Kind, "Template") }
 
 // resourceByName returns the resource that a kind is probably meant to be, or nil.
-func (c *CRD) resourceByName(provider v1alpha2.ProviderType, hasTemplate bool) *Resource {
+func (c *contractCRD) resourceByName(provider v1alpha2.ProviderType, hasTemplate bool) *resource {
 	base := c.baseKind()
 
 	switch {
-	case strings.HasSuffix(base, ControlPlane.suffix):
-		return ControlPlane
-	case c.Group == ControlPlane.group:
+	case strings.HasSuffix(base, controlPlane.suffix):
+		return controlPlane
+	case c.Group == controlPlane.group:
 		// The group contains other kinds, too.
 		if hasTemplate {
-			return ControlPlane
+			return controlPlane
 		}
 	case strings.HasSuffix(base, bootstrapConfig.suffix):
 		if strings.HasPrefix(c.Group, "bootstrap.") || provider == v1alpha2.BootstrapProviderType {
@@ -209,7 +210,7 @@ func (c *CRD) resourceByName(provider v1alpha2.ProviderType, hasTemplate bool) *
 	case strings.HasSuffix(base, infraCluster.suffix):
 		return infraCluster
 	case provider == v1alpha2.ControlPlaneProviderType && hasTemplate && c.hasContract():
-		return ControlPlane
+		return controlPlane
 	}
 
 	return nil
