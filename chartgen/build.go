@@ -1,6 +1,7 @@
 // Package chartgen generates Helm charts from the components that Cluster API providers publish.
 // Users can install such a chart with or without Capstan. The package also reads what it wrote back
-// from a chart: its CRDs, the labels of its namespace, and its variables.
+// from a chart: its CRDs, the labels of its namespace, and its variables. Of charts that it did not
+// write, it reads the CRDs.
 //
 // Everything here is pure: a chart depends on nothing but the bundle it is generated from, and it
 // never contains the value of a variable. Fetching, verifying, and storing are in the packages

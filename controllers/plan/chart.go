@@ -7,7 +7,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/plain"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -51,7 +50,7 @@ func installable(c *chart.Chart, provider v1alpha2.Provider) (*chart.Chart, erro
 		return nil, err
 	}
 
-	crds, err := plain.CRDs(c, chosen, map[string]string{
+	crds, err := chartgen.PlainCRDs(c, chosen, map[string]string{
 		v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(provider),
 		v1alpha2.ClusterctlLabel:         "",
 	})

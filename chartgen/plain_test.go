@@ -1,4 +1,4 @@
-package plain_test
+package chartgen_test
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/plain"
 )
 
 func crd(name string) string {
@@ -33,7 +33,7 @@ func aliases(name string, count int) string {
 	return text
 }
 
-func TestCRDs(t *testing.T) {
+func TestPlainCRDs(t *testing.T) {
 	metadata := func(name string) string { return "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n" }
 
 	for name, tt := range map[string]struct {
@@ -115,7 +115,7 @@ func TestCRDs(t *testing.T) {
 				c.Files = append(c.Files, chart.File{Name: name, Data: []byte(text)})
 			}
 
-			got, err := plain.CRDs(c, tt.values, map[string]string{"provider": "p"})
+			got, err := chartgen.PlainCRDs(c, tt.values, map[string]string{"provider": "p"})
 			if tt.reason != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tt.reason)))
 				return

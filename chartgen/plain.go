@@ -1,5 +1,4 @@
-// Package plain reads Helm charts that chartgen did not build.
-package plain
+package chartgen
 
 import (
 	"bufio"
@@ -23,27 +22,27 @@ import (
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
-// CRDs returns the CustomResourceDefinitions of a chart and of those of its subcharts that the values
-// enable, as Helm would install them: each in a file that is named after it, as in a chart that chartgen
-// built, and with additional labels. Of definitions with the same name, the first one counts. The error
-// is a *bundle.InvalidError. Subcharts that are archives themselves are not read; `helm package` unpacks
-// them.
-func CRDs(c *chart.Chart, values map[string]any, labels map[string]string) (files []chart.File, err error) {
+// PlainCRDs returns the CustomResourceDefinitions of a plain chart, which Build did not return, and of those
+// of its subcharts that the values enable, as Helm would install them: each in a file that is named after it,
+// as in a chart of Build, and with additional labels. Of definitions with the same name, the first one counts.
+// The error is a *bundle.InvalidError. Subcharts that are archives themselves are not read; `helm package`
+// unpacks them.
+func PlainCRDs(c *chart.Chart, values map[string]any, labels map[string]string) (files []chart.File, err error) {
 	// Helm's library panics about some invalid charts.
 	defer func() {
 		if recover() != nil {
-			files, err = nil, invalid(chart.MetadataFile, "its dependencies cannot be resolved")
+			files, err = nil, invalidPlain(chart.MetadataFile, "its dependencies cannot be resolved")
 		}
 	}()
 
-	loaded, err := load(c)
+	loaded, err := loadPlain(c)
 	if err != nil {
 		return nil, err
 	}
 
 	// It removes the subcharts that are not enabled.
 	if err := chartutil.ProcessDependenciesWithMerge(loaded, values); err != nil {
-		return nil, invalid(chart.MetadataFile, "its dependencies cannot be resolved: "+err.Error())
+		return nil, invalidPlain(chart.MetadataFile, "its dependencies cannot be resolved: "+err.Error())
 	}
 
 	total := 0
@@ -51,14 +50,14 @@ func CRDs(c *chart.Chart, values map[string]any, labels map[string]string) (file
 	for _, source := range loaded.CRDObjects() {
 		size, err := limit.Documents(string(source.File.Data))
 		if err != nil {
-			return nil, invalid(source.Filename, "it "+err.Error())
+			return nil, invalidPlain(source.Filename, "it "+err.Error())
 		}
 
 		if total += size; total > limit.MaxValues {
-			return nil, invalid(source.Filename, fmt.Sprintf("the CRDs up to it have more than %d values", limit.MaxValues))
+			return nil, invalidPlain(source.Filename, fmt.Sprintf("the CRDs up to it have more than %d values", limit.MaxValues))
 		}
 
-		if err := appendCRDs(&files, source, labels); err != nil {
+		if err := appendPlainCRDs(&files, source, labels); err != nil {
 			return nil, err
 		}
 	}
@@ -66,8 +65,8 @@ func CRDs(c *chart.Chart, values map[string]any, labels map[string]string) (file
 	return files, nil
 }
 
-// load returns what decides on the CRDs of a chart: metadata, values and CRDs of all its parts.
-func load(c *chart.Chart) (*helmchart.Chart, error) {
+// loadPlain returns what decides on the CRDs of a chart: metadata, values and CRDs of all its parts.
+func loadPlain(c *chart.Chart) (*helmchart.Chart, error) {
 	var (
 		buffered []*loader.BufferedFile
 		total    int
@@ -84,7 +83,7 @@ func load(c *chart.Chart) (*helmchart.Chart, error) {
 		if parsed {
 			size, err := limit.Document(string(f.Data))
 			if err != nil {
-				return nil, invalid(f.Name, "it "+err.Error())
+				return nil, invalidPlain(f.Name, "it "+err.Error())
 			}
 
 			total += size
@@ -95,12 +94,12 @@ func load(c *chart.Chart) (*helmchart.Chart, error) {
 
 	loaded, err := loader.LoadFiles(buffered)
 	if err != nil {
-		return nil, invalid(chart.MetadataFile, "the chart cannot be loaded: "+err.Error())
+		return nil, invalidPlain(chart.MetadataFile, "the chart cannot be loaded: "+err.Error())
 	}
 
 	// The values are copied for each part, and a chart can be a part many times, under aliases.
 	if countParts(loaded, maxCopied)*total > maxCopied {
-		return nil, invalid(chart.MetadataFile, "it has too many dependencies for the size of the values")
+		return nil, invalidPlain(chart.MetadataFile, "it has too many dependencies for the size of the values")
 	}
 
 	return loaded, nil
@@ -135,8 +134,8 @@ func countParts(c *helmchart.Chart, limit int) int {
 	return count
 }
 
-// appendCRDs appends the CRDs in a file, unless there are some with the same names already.
-func appendCRDs(files *[]chart.File, source helmchart.CRD, labels map[string]string) error {
+// appendPlainCRDs appends the CRDs in a file, unless there are some with the same names already.
+func appendPlainCRDs(files *[]chart.File, source helmchart.CRD, labels map[string]string) error {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(source.File.Data)))
 
 	for {
@@ -146,12 +145,12 @@ func appendCRDs(files *[]chart.File, source helmchart.CRD, labels map[string]str
 		}
 
 		if err != nil {
-			return invalid(source.Filename, err.Error())
+			return invalidPlain(source.Filename, err.Error())
 		}
 
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(document, &object.Object); err != nil {
-			return invalid(source.Filename, err.Error())
+			return invalidPlain(source.Filename, err.Error())
 		}
 
 		if len(object.Object) == 0 {
@@ -159,13 +158,13 @@ func appendCRDs(files *[]chart.File, source helmchart.CRD, labels map[string]str
 		}
 
 		if object.GetKind() != "CustomResourceDefinition" || object.GetName() == "" {
-			return invalid(source.Filename, fmt.Sprintf("it contains %q of kind %q, but only CustomResourceDefinitions "+
+			return invalidPlain(source.Filename, fmt.Sprintf("it contains %q of kind %q, but only CustomResourceDefinitions "+
 				"may be in crds/", object.GetName(), object.GetKind()))
 		}
 
-		file, err := fileOf(object, labels)
+		file, err := plainCRDFile(object, labels)
 		if err != nil {
-			return invalid(source.Filename, err.Error())
+			return invalidPlain(source.Filename, err.Error())
 		}
 
 		if !slices.ContainsFunc(*files, func(f chart.File) bool { return f.Name == file.Name }) {
@@ -174,8 +173,8 @@ func appendCRDs(files *[]chart.File, source helmchart.CRD, labels map[string]str
 	}
 }
 
-// fileOf returns the file of a CRD.
-func fileOf(object *unstructured.Unstructured, additional map[string]string) (chart.File, error) {
+// plainCRDFile returns the file of a CRD.
+func plainCRDFile(object *unstructured.Unstructured, additional map[string]string) (chart.File, error) {
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -192,4 +191,4 @@ func fileOf(object *unstructured.Unstructured, additional map[string]string) (ch
 	return chart.File{Name: "crds/" + object.GetName() + ".yaml", Data: data}, err
 }
 
-func invalid(file, reason string) error { return &bundle.InvalidError{File: file, Reason: reason} }
+func invalidPlain(file, reason string) error { return &bundle.InvalidError{File: file, Reason: reason} }
