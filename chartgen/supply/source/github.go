@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/capstan-project/capstan/chartgen/supply/gitrefs"
 	"github.com/capstan-project/capstan/chartgen/supply/gomodules"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
@@ -196,12 +195,12 @@ func (g *gitHub) versions(ctx context.Context) ([]string, error) {
 // tags lists the tags of the project's repository that are complete versions. Tags such as v1 move with
 // each release.
 func (g *gitHub) tags(ctx context.Context) ([]string, error) {
-	res, err := g.get(ctx, gitrefs.URL(g.project), "", maxList)
+	res, err := g.get(ctx, gitRefsURL(g.project), "", maxList)
 	if err != nil {
 		return nil, err
 	}
 
-	tags, err := gitrefs.Tags(res.Body)
+	tags, err := parseGitTags(res.Body)
 	if err == nil {
 		err = checkCount(g.project, "tags", len(tags))
 	}

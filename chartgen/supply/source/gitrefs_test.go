@@ -1,4 +1,4 @@
-package gitrefs
+package source
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-const id = "95d09f2b10159347eece71399a7e2e907ea3df4f"
+const gitCommit = "95d09f2b10159347eece71399a7e2e907ea3df4f"
 
-// encode returns lines with their lengths; an empty one ends a section.
-func encode(lines ...string) []byte {
+// encodeGitLines returns lines with their lengths; an empty one ends a section.
+func encodeGitLines(lines ...string) []byte {
 	var out strings.Builder
 
 	for _, line := range lines {
@@ -20,48 +20,48 @@ func encode(lines ...string) []byte {
 			continue
 		}
 
-		fmt.Fprintf(&out, "%04x%s", len(line)+lengthDigits, line)
+		fmt.Fprintf(&out, "%04x%s", len(line)+gitLengthDigits, line)
 	}
 
 	return []byte(out.String())
 }
 
-func TestTags(t *testing.T) {
+func TestParseGitTags(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer []byte
 		tags   []string
 	}{
 		"branches, pull requests, plain and annotated tags": {
-			encode(announcement+"\n", "",
-				id+" HEAD\x00multi_ack symref=HEAD:refs/heads/main agent=git/2.43\n",
-				id+" refs/heads/main\n",
-				id+" refs/pull/1/head\n",
-				id+" refs/tags/api/v1.0.0\n",
-				id+" refs/tags/v1.0.0\n",
-				id+" refs/tags/v1.1.0\n",
-				id+" refs/tags/v1.1.0^{}\n",
+			encodeGitLines(gitAnnouncement+"\n", "",
+				gitCommit+" HEAD\x00multi_ack symref=HEAD:refs/heads/main agent=git/2.43\n",
+				gitCommit+" refs/heads/main\n",
+				gitCommit+" refs/pull/1/head\n",
+				gitCommit+" refs/tags/api/v1.0.0\n",
+				gitCommit+" refs/tags/v1.0.0\n",
+				gitCommit+" refs/tags/v1.1.0\n",
+				gitCommit+" refs/tags/v1.1.0^{}\n",
 				""),
 			[]string{"api/v1.0.0", "v1.0.0", "v1.1.0"},
 		},
 		"a tag as the first reference": {
-			encode(announcement+"\n", "", id+" refs/tags/v1.0.0\x00agent=git\n", ""),
+			encodeGitLines(gitAnnouncement+"\n", "", gitCommit+" refs/tags/v1.0.0\x00agent=git\n", ""),
 			[]string{"v1.0.0"},
 		},
 		"version 1 of the protocol": {
-			encode(announcement+"\n", "", "version 1\n", id+" refs/tags/v1.0.0\x00agent=git", ""),
+			encodeGitLines(gitAnnouncement+"\n", "", "version 1\n", gitCommit+" refs/tags/v1.0.0\x00agent=git", ""),
 			[]string{"v1.0.0"},
 		},
 		"an empty repository": {
-			encode(announcement+"\n", "", strings.Repeat("0", 40)+" capabilities^{}\x00agent=git\n", ""), nil,
+			encodeGitLines(gitAnnouncement+"\n", "", strings.Repeat("0", 40)+" capabilities^{}\x00agent=git\n", ""), nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(Tags(c.answer)).To(Equal(c.tags))
+			NewWithT(t).Expect(parseGitTags(c.answer)).To(Equal(c.tags))
 		})
 	}
 }
 
-func TestTagsOfOtherAnswers(t *testing.T) {
+func TestParseGitTagsOfOtherAnswers(t *testing.T) {
 	for answer, message := range map[string]string{
 		"<!DOCTYPE html>":                   "line 1: its length is not a number",
 		"0000":                              "it does not begin with # service=git-upload-pack",
@@ -71,27 +71,27 @@ func TestTagsOfOtherAnswers(t *testing.T) {
 		"001d# service=git-upload-pack0003": "line 2: its length 3 is wrong",
 		"001d# service=git-upload-packffff": "line 2: its length 65535 is wrong",
 	} {
-		_, err := Tags([]byte(answer))
+		_, err := parseGitTags([]byte(answer))
 		NewWithT(t).Expect(err).To(MatchError(message), answer)
 	}
 }
 
-// FuzzTags checks that no answer makes the parser panic or return what is not there.
-func FuzzTags(f *testing.F) {
-	f.Add(encode(announcement, "", id+" refs/tags/v1.0.0\x00agent=git", ""))
+// FuzzParseGitTags checks that no answer makes the parser panic or return what is not there.
+func FuzzParseGitTags(f *testing.F) {
+	f.Add(encodeGitLines(gitAnnouncement, "", gitCommit+" refs/tags/v1.0.0\x00agent=git", ""))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		tags, err := Tags(answer)
+		tags, err := parseGitTags(answer)
 		for _, tag := range tags {
-			NewWithT(t).Expect(string(answer)).To(ContainSubstring(tagPrefix + tag))
+			NewWithT(t).Expect(string(answer)).To(ContainSubstring(gitTagPrefix + tag))
 		}
 
 		NewWithT(t).Expect(err != nil && tags != nil).To(BeFalse())
 	})
 }
 
-func TestURL(t *testing.T) {
+func TestGitRefsURL(t *testing.T) {
 	for _, repository := range []string{"https://github.com/o/r", "https://github.com/o/r.git"} {
-		NewWithT(t).Expect(URL(repository)).
+		NewWithT(t).Expect(gitRefsURL(repository)).
 			To(Equal("https://github.com/o/r.git/info/refs?service=git-upload-pack"))
 	}
 }
