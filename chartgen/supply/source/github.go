@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/capstan-project/capstan/chartgen/supply/gomodules"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
@@ -31,7 +30,7 @@ type gitHub struct {
 	// api is the address of the project in the API.
 	api string
 	// module lists the project's tags; nil if no module proxy is configured for it.
-	module *gomodules.Module
+	module *goModule
 	// releases holds what the API returned, by tag.
 	releases map[string]*gitHubRelease
 }
@@ -69,7 +68,7 @@ func newGitHub(project *url.URL, options WebOptions) *gitHub {
 	switch host := project.Hostname(); {
 	case host == gitHubHost:
 		api.Host = "api." + gitHubHost
-		g.module = gomodules.New(options.GoProxy, path.Join(gitHubHost, owner, name))
+		g.module = newGoModule(options.GoProxy, path.Join(gitHubHost, owner, name))
 	case strings.HasSuffix(host, ".ghe.com"):
 		api.Host = "api." + api.Host
 	default:
@@ -180,7 +179,7 @@ func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error
 // If that fails, as for private projects of github.com, it lists the releases from the API.
 func (g *gitHub) versions(ctx context.Context) ([]string, error) {
 	if g.module != nil {
-		if versions, err := g.module.Versions(ctx); err == nil && len(versions) > 0 {
+		if versions, err := g.module.versions(ctx); err == nil && len(versions) > 0 {
 			return versions, nil
 		}
 	}

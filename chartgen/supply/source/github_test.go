@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/chartgen/supply/gomodules"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/test/fakesource"
 )
@@ -55,12 +54,12 @@ func TestGitHubAPIAddress(t *testing.T) {
 }
 
 // moduleURL returns the URL of a module; empty if it is nil.
-func moduleURL(m *gomodules.Module) string {
+func moduleURL(m *goModule) string {
 	if m == nil {
 		return ""
 	}
 
-	return m.URL
+	return m.url
 }
 
 func TestListFromGoProxy(t *testing.T) {
@@ -69,7 +68,7 @@ func TestListFromGoProxy(t *testing.T) {
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	w.site.(*gitHub).module = gomodules.New(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
+	w.site.(*gitHub).module = newGoModule(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
 	versions, metadata, err := List(t.Context(), w)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(versions).

@@ -1,4 +1,4 @@
-package gomodules
+package source
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestNew(t *testing.T) {
+func TestNewGoModule(t *testing.T) {
 	for goProxy, want := range map[string]string{
 		"":                       "",
 		"direct":                 "",
@@ -20,12 +20,12 @@ func TestNew(t *testing.T) {
 	} {
 		g := NewWithT(t)
 
-		m := New(goProxy, "host.com/m")
+		m := newGoModule(goProxy, "host.com/m")
 		if want == "" {
 			g.Expect(m).To(BeNil(), goProxy)
 			continue
 		}
 
-		g.Expect(m).To(HaveValue(Equal(Module{URL: want})), goProxy)
+		g.Expect(m).To(HaveValue(Equal(goModule{url: want})), goProxy)
 	}
 }
