@@ -11,7 +11,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/supply/overrides"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
@@ -38,7 +37,7 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 
 	w := &Website{
 		provider:  provider,
-		overrides: overrides.Open(options.Overrides, provider.Label),
+		overrides: openOverrides(options.Overrides, provider.Label),
 		metadata:  map[string][]byte{},
 		tags:      map[string]string{},
 	}

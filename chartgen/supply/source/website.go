@@ -13,7 +13,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/limit"
-	"github.com/capstan-project/capstan/chartgen/supply/overrides"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
@@ -35,7 +34,7 @@ type Website struct {
 	// defaultVersion is the version in the address.
 	defaultVersion string
 	// overrides are files that replace those on the server.
-	overrides overrides.Folder
+	overrides overridesFolder
 	// metadata holds what was read, by version.
 	metadata map[string][]byte
 	// tags are the names that versions have on the server, as far as they are known.
@@ -103,7 +102,7 @@ func (w *Website) Version(name string) Version {
 	name = withV(name)
 	overridden := ""
 
-	if digest := w.overrides.Digest(name); digest != "" {
+	if digest := w.overrides.digest(name); digest != "" {
 		overridden = " overridden:" + digest
 	}
 
@@ -262,7 +261,7 @@ func (w *Website) keepTemplates(ctx context.Context, version Version, files []bu
 
 // readFile reads a file from the overrides layer, or else from the server.
 func (w *Website) readFile(ctx context.Context, version Version, name string, limit int64) ([]byte, error) {
-	data, err := w.overrides.Read(version.Name, name)
+	data, err := w.overrides.read(version.Name, name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return data, err
 	}

@@ -1,6 +1,4 @@
-// Package overrides reads the overrides layer of clusterctl's configuration: files on disk that replace
-// those that a provider publishes, in a folder for each provider and version.
-package overrides
+package source
 
 import (
 	"crypto/sha256"
@@ -14,21 +12,22 @@ import (
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
-// Folder is the folder of a provider in the overrides layer. Its zero value has no files.
-type Folder struct{ path string }
+// overridesFolder is the folder of a provider in the overrides layer of clusterctl's configuration: files on disk
+// that replace those that the provider publishes, in a folder for each version. Its zero value has no files.
+type overridesFolder struct{ path string }
 
-// Open returns the folder of the provider with a label in a layer; a layer without a path has no files.
-func Open(layer, label string) Folder {
+// openOverrides returns the folder of the provider with a label in a layer; a layer without a path has no files.
+func openOverrides(layer, label string) overridesFolder {
 	if layer == "" {
-		return Folder{}
+		return overridesFolder{}
 	}
 
-	return Folder{path: filepath.Join(layer, label)}
+	return overridesFolder{path: filepath.Join(layer, label)}
 }
 
 // version returns the files of a version, with a "v". Their folder has the name of the provider's tag,
 // which may lack it.
-func (f Folder) version(name string) fs.FS {
+func (f overridesFolder) version(name string) fs.FS {
 	for _, folder := range []string{name, strings.TrimPrefix(name, "v")} {
 		path := filepath.Join(f.path, folder)
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -39,8 +38,8 @@ func (f Folder) version(name string) fs.FS {
 	return nil
 }
 
-// Read reads a file of a version. The error is fs.ErrNotExist if it is not overridden.
-func (f Folder) Read(version, name string) ([]byte, error) {
+// read reads a file of a version. The error is fs.ErrNotExist if it is not overridden.
+func (f overridesFolder) read(version, name string) ([]byte, error) {
 	if f.path == "" {
 		return nil, fs.ErrNotExist
 	}
@@ -53,8 +52,8 @@ func (f Folder) Read(version, name string) ([]byte, error) {
 	return limit.ReadFile(files, name)
 }
 
-// Digest returns a short hash of the files of a version; empty if nothing is overridden.
-func (f Folder) Digest(version string) string {
+// digest returns a short hash of the files of a version; empty if nothing is overridden.
+func (f overridesFolder) digest(version string) string {
 	if f.path == "" {
 		return ""
 	}
