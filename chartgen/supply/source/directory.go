@@ -147,7 +147,7 @@ func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, e
 	}
 
 	for _, name := range names {
-		data, err := limit.ReadFile(folder, name)
+		data, err := readFile(folder, name)
 		if err != nil {
 			return nil, fmt.Errorf("folder %s: %w", path, err)
 		}
@@ -206,4 +206,19 @@ func requireFiles(b *bundle.Bundle) error {
 	}
 
 	return nil
+}
+
+// readFile reads a file of a provider, which has at most limit.MaxText bytes: five times the largest
+// components of a real one.
+func readFile(folder fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(folder, name)
+	if err != nil {
+		return nil, err
+	}
+
+	if info.Size() > limit.MaxText {
+		return nil, fmt.Errorf("%s is larger than %d MiB, which no provider's file is", name, limit.MaxText>>20)
+	}
+
+	return fs.ReadFile(folder, name)
 }

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // overridesFolder is the folder of a provider in the overrides layer of clusterctl's configuration: files on disk
@@ -49,7 +47,7 @@ func (f overridesFolder) read(version, name string) ([]byte, error) {
 		return nil, fs.ErrNotExist
 	}
 
-	return limit.ReadFile(files, name)
+	return readFile(files, name)
 }
 
 // digest returns a short hash of the files of a version; empty if nothing is overridden.
@@ -72,7 +70,7 @@ func (f overridesFolder) digest(version string) string {
 	found := false
 
 	for _, name := range names {
-		data, err := limit.ReadFile(files, name)
+		data, err := readFile(files, name)
 		if err != nil {
 			continue
 		}
