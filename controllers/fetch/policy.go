@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
 // Policy is what the operator's flags allow the sources of all resources to be. The chart repository
@@ -27,7 +27,7 @@ type Policy struct {
 	// Signed are globs of registries, as host[/path], whose content is used only with a signature.
 	Signed []string
 	// Guard restricts connections and redirects.
-	Guard transport.Guard
+	Guard web.Guard
 
 	addresses []string
 }
@@ -72,7 +72,7 @@ func (p *Policy) Parse(apiServers ...string) error {
 
 	for _, server := range apiServers {
 		if u, err := url.Parse(server); err == nil && u.Host != "" {
-			server = transport.HostPort(u)
+			server = web.HostPort(u)
 		}
 
 		p.Guard.APIServers = append(p.Guard.APIServers, server)
@@ -82,7 +82,7 @@ func (p *Policy) Parse(apiServers ...string) error {
 }
 
 // guard returns what restricts the connections; nil for no restriction.
-func (p *Policy) guard() *transport.Guard {
+func (p *Policy) guard() *web.Guard {
 	if p == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (p *Policy) checkEntry(e catalog.Entry) error {
 
 // checkHost returns an error unless a source may be at a host.
 func (p *Policy) checkHost(address, host string, tls bool) error {
-	if len(p.Hosts) > 0 && !transport.MatchHost(p.Hosts, host) {
+	if len(p.Hosts) > 0 && !web.MatchHost(p.Hosts, host) {
 		return &ConfigError{fmt.Sprintf("the source %s is not allowed: its host is not one of %s, which the operator's "+
 			"flag --allowed-source-hosts lists; use one of these", address, strings.Join(p.Hosts, ", "))}
 	}
@@ -132,7 +132,7 @@ func (p *Policy) checkHost(address, host string, tls bool) error {
 // the same Secret, it decides what the source contains.
 func (p *Policy) checkProxy(address string) error {
 	u, err := url.Parse(address)
-	if p == nil || len(p.Hosts) == 0 || address == "" || err != nil || transport.MatchHost(p.Hosts, u.Hostname()) {
+	if p == nil || len(p.Hosts) == 0 || address == "" || err != nil || web.MatchHost(p.Hosts, u.Hostname()) {
 		return nil //nolint:nilerr // the transport reports it
 	}
 

@@ -15,7 +15,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
@@ -149,7 +148,7 @@ var errorTable = []row{
 	on[*predecessor.RefusedError](preflightFailed, v1alpha2.ChangeRefusedReason, Stalled),
 	on[*fetch.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
 	on[*ranges.Error](preflightFailed, v1alpha2.IncorrectVersionFormatReason, Stalled),
-	onValue(func(e *transport.AddressError, result *Result) {
+	onValue(func(e *web.AddressError, result *Result) {
 		result.set(preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled)
 		result.Message = e.Error() // a library may have added that the connection failed
 	}),

@@ -7,7 +7,6 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
@@ -26,7 +25,7 @@ type Access struct {
 	// there are only the tokens.
 	Credentials source.CredentialsFunc
 	// Guard restricts connections to web servers; nil for no restriction.
-	Guard *transport.Guard
+	Guard *web.Guard
 	// Registry returns what a registry is read with. It is called before the first request.
 	Registry func(ctx context.Context, ref oci.Reference) (source.Access, error)
 }
@@ -105,7 +104,7 @@ func (c *Catalog) withTokens(credentials source.CredentialsFunc) source.Credenti
 
 // WebOptions returns the options of the configuration for sources on web servers, including those
 // that are not in the catalog.
-func (c *Catalog) WebOptions(credentials source.CredentialsFunc, guard *transport.Guard) source.WebOptions {
+func (c *Catalog) WebOptions(credentials source.CredentialsFunc, guard *web.Guard) source.WebOptions {
 	return source.WebOptions{
 		Credentials: credentials,
 		Overrides:   c.Overrides,

@@ -10,7 +10,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
 // Options of a client. The zero value is for public registries.
@@ -24,7 +24,7 @@ type Options struct {
 	// Proxy is the URL of the proxy to use instead of the environment's.
 	Proxy string
 	// Guard restricts connections and redirects; nil for no restriction.
-	Guard *transport.Guard
+	Guard *web.Guard
 	// StallTimeout is how long a connection may transfer nothing before it is closed; 0 means one
 	// minute.
 	StallTimeout time.Duration
@@ -59,7 +59,7 @@ func NewClient(o Options) (*Client, error) {
 
 // newRoundTripper returns a transport that closes stalled connections.
 func newRoundTripper(o Options) (http.RoundTripper, error) {
-	t, err := transport.New(transport.Options{
+	t, err := web.NewTransport(web.TransportOptions{
 		CA: o.CA, Certificate: o.Certificate, Key: o.Key, Proxy: o.Proxy, Guard: o.Guard,
 	})
 	if err != nil {

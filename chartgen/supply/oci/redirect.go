@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
 // redirectError reports a redirect that is not followed.
@@ -16,7 +16,7 @@ func (e *redirectError) Error() string { return "the registry redirects " + e.re
 
 // checkRedirect returns a function that keeps credentials from other servers, and refuses redirects
 // that leave TLS. With a guard, only blobs, whose digests are known, may come from any server.
-func checkRedirect(guard *transport.Guard) func(req *http.Request, via []*http.Request) error {
+func checkRedirect(guard *web.Guard) func(req *http.Request, via []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		const maxRedirects = 10
 
@@ -53,7 +53,7 @@ func isBlob(req *http.Request) bool {
 // not the cause.
 func diagnoseRefusal(err error) string {
 	var (
-		address  *transport.AddressError
+		address  *web.AddressError
 		redirect *redirectError
 	)
 

@@ -7,7 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
 func TestRedirects(t *testing.T) {
@@ -39,7 +39,7 @@ func TestRedirects(t *testing.T) {
 			g := NewWithT(t)
 			from, to := request(t, c.from), request(t, c.to)
 
-			err := checkRedirect(&transport.Guard{})(to, []*http.Request{from})
+			err := checkRedirect(&web.Guard{})(to, []*http.Request{from})
 			if c.message != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(c.message)))
 				return
@@ -73,7 +73,7 @@ func request(t *testing.T, address string) *http.Request {
 
 func TestRefusedAddress(t *testing.T) {
 	g := NewWithT(t)
-	c := client(t, Options{Guard: &transport.Guard{}})
+	c := client(t, Options{Guard: &web.Guard{}})
 
 	_, err := c.Resolve(t.Context(), parse(t, "http://127.0.0.1:1/a:v1"))
 	g.Expect(IsReason(err, Denied)).To(BeTrue())

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/capstan-project/capstan/chartgen/limit"
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
@@ -35,13 +34,13 @@ type WebOptions struct {
 	// format of the go command's variable GOPROXY; empty means none.
 	GoProxy string
 	// Guard restricts connections and redirects; nil for no restriction.
-	Guard *transport.Guard
+	Guard *web.Guard
 }
 
 // connection creates a client when the first request is made.
 type connection struct {
 	credentials CredentialsFunc
-	guard       *transport.Guard
+	guard       *web.Guard
 	server      Server
 	// origins are those that the credentials are sent to.
 	origins []string

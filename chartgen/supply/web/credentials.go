@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
 )
 
 // Credentials authenticate requests to a web server. All fields are optional.
@@ -48,13 +46,13 @@ type originTransport struct {
 	origins     map[string]bool
 }
 
-func newTransport(c Credentials, guard *transport.Guard, origins []string) (*originTransport, error) {
-	anonymous, err := newRoundTripper(transport.Options{CA: c.CA, Proxy: c.Proxy, Guard: guard})
+func newOriginTransport(c Credentials, guard *Guard, origins []string) (*originTransport, error) {
+	anonymous, err := newRoundTripper(TransportOptions{CA: c.CA, Proxy: c.Proxy, Guard: guard})
 	if err != nil {
 		return nil, err
 	}
 
-	authenticated, err := newRoundTripper(transport.Options{
+	authenticated, err := newRoundTripper(TransportOptions{
 		CA:          c.CA,
 		Proxy:       c.Proxy,
 		Certificate: c.Certificate,
@@ -80,8 +78,8 @@ func newTransport(c Credentials, guard *transport.Guard, origins []string) (*ori
 
 // newRoundTripper returns a transport with short timeouts. Idle connections are closed soon, since
 // a client lives for one reconcile only.
-func newRoundTripper(o transport.Options) (http.RoundTripper, error) {
-	t, err := transport.New(o)
+func newRoundTripper(o TransportOptions) (http.RoundTripper, error) {
+	t, err := NewTransport(o)
 	if err != nil {
 		return nil, &CredentialsError{err}
 	}

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
 )
 
 // CredentialsError reports credentials that cannot be used. Its text never contains any of them.
@@ -108,7 +106,7 @@ func (e *UnreachableError) Error() string {
 	var (
 		certificate *tls.CertificateVerificationError
 		redirect    *redirectError
-		address     *transport.AddressError
+		address     *AddressError
 	)
 
 	switch {
@@ -141,7 +139,7 @@ func (e *UnreachableError) temporary() bool {
 	var (
 		certificate *tls.CertificateVerificationError
 		redirect    *redirectError
-		address     *transport.AddressError
+		address     *AddressError
 	)
 
 	return !errors.As(e.err, &certificate) && !errors.As(e.err, &redirect) && !errors.As(e.err, &address) &&

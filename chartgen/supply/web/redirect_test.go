@@ -10,8 +10,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
 )
 
 func TestGuardedRedirects(t *testing.T) {
@@ -26,16 +24,16 @@ func TestGuardedRedirects(t *testing.T) {
 	_, port, err := net.SplitHostPort(inner.Listener.Addr().String())
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	guard := &transport.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	guard := &Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
 	for name, c := range map[string]struct {
-		guard   *transport.Guard
+		guard   *Guard
 		to      string
 		message string
 	}{
 		"to the same host":          {guard, inner.URL, ""},
 		"to another name":           {guard, "http://localhost:" + port, "redirects to another server, localhost:" + port},
-		"to a refused address":      {&transport.Guard{}, inner.URL, "127.0.0.1 is a loopback address"},
+		"to a refused address":      {&Guard{}, inner.URL, "127.0.0.1 is a loopback address"},
 		"to another without guards": {nil, "http://localhost:" + port, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 // Package web downloads small files from web servers without trusting the servers: the size of a
 // response and the time for it are limited, temporary failures are retried, credentials are sent
-// only to the servers they belong to, and every error names the URL and the fix.
+// only to the servers they belong to, and every error names the URL and the fix. The client of registries
+// shares its transports, and the guard that restricts where they connect to.
 package web
 
 import (
@@ -15,8 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/capstan-project/capstan/chartgen/supply/transport"
 )
 
 const (
@@ -40,8 +39,8 @@ type Client struct {
 
 // New returns a client that sends the credentials to the given origins (see Origin) only. The guard
 // restricts connections and redirects; nil for no restriction. The error is a *CredentialsError.
-func New(credentials Credentials, guard *transport.Guard, origins ...string) (*Client, error) {
-	t, err := newTransport(credentials, guard, origins)
+func New(credentials Credentials, guard *Guard, origins ...string) (*Client, error) {
+	t, err := newOriginTransport(credentials, guard, origins)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +54,7 @@ func New(credentials Credentials, guard *transport.Guard, origins ...string) (*C
 
 // checkRedirect returns a function that limits the number of redirects, and refuses those that leave
 // TLS or that the guard refuses: a server could otherwise choose any file that the operator can read.
-func checkRedirect(guard *transport.Guard) func(req *http.Request, via []*http.Request) error {
+func checkRedirect(guard *Guard) func(req *http.Request, via []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		const maxRedirects = 10
 		if len(via) >= maxRedirects {

@@ -1,6 +1,4 @@
-// Package transport builds the HTTP transports that Capstan fetches with: which certificate
-// authorities they trust, which client certificate they present, and which proxy they use.
-package transport
+package web
 
 import (
 	"crypto/tls"
@@ -11,9 +9,10 @@ import (
 	"slices"
 )
 
-// Options configure a transport. All are optional; each corresponds to a key of the Secret with a
-// source's credentials.
-type Options struct {
+// TransportOptions configure a transport: which certificate authorities it trusts, which client certificate
+// it presents, which proxy it uses, and where it may connect to. All are optional; each but the
+// guard corresponds to a key of the Secret with a source's credentials.
+type TransportOptions struct {
 	// CA holds PEM certificates of authorities to trust in addition to the system's; key ca.crt.
 	CA []byte
 	// Certificate and Key are the client certificate in PEM; keys tls.crt and tls.key.
@@ -25,9 +24,9 @@ type Options struct {
 	Guard *Guard
 }
 
-// New returns a clone of http.DefaultTransport with the options applied. Errors name the key that
+// NewTransport returns a clone of http.DefaultTransport with the options applied. Errors name the key that
 // is invalid and never contain its value.
-func New(o Options) (*http.Transport, error) {
+func NewTransport(o TransportOptions) (*http.Transport, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 

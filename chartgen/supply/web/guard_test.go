@@ -1,4 +1,4 @@
-package transport
+package web
 
 import (
 	"net"
@@ -63,36 +63,35 @@ func TestGuardChecksEveryConnection(t *testing.T) {
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 	for name, c := range map[string]struct {
-		options Options
-		url     string
-		refused string
+		guard               *Guard
+		proxy, url, refused string
 	}{
 		"a loopback address": {
-			Options{Guard: &Guard{}}, server.URL, "127.0.0.1 is a loopback address (127.0.0.1), which a source or its proxy " +
+			&Guard{}, "", server.URL, "127.0.0.1 is a loopback address (127.0.0.1), which a source or its proxy " +
 				"must not have; use another address, or allow it with the operator's flag --allowed-source-addresses",
 		},
 		"a name of a loopback address": {
-			Options{Guard: &Guard{}}, "http://localhost:" + port, "localhost is a loopback address",
+			&Guard{}, "", "http://localhost:" + port, "localhost is a loopback address",
 		},
-		"an allowed address": {Options{Guard: &Guard{Allowed: loopback}}, server.URL, ""},
-		"no guard":           {Options{}, server.URL, ""},
+		"an allowed address": {&Guard{Allowed: loopback}, "", server.URL, ""},
+		"no guard":           {nil, "", server.URL, ""},
 		"a redirect": {
-			Options{Guard: &Guard{Allowed: loopback}}, server.URL + "/redirect", "::1 is a loopback address",
+			&Guard{Allowed: loopback}, "", server.URL + "/redirect", "::1 is a loopback address",
 		},
 		"the API server, which no flag allows": {
-			Options{Guard: &Guard{Allowed: loopback, APIServers: []string{"localhost:" + port}}}, server.URL,
+			&Guard{Allowed: loopback, APIServers: []string{"localhost:" + port}}, "", server.URL,
 			"127.0.0.1 is the API server's address (" + address + "), which a source or its proxy must not have; use another",
 		},
 		"a proxy": {
-			Options{Guard: &Guard{}, Proxy: server.URL}, "http://source.example.com", "127.0.0.1 is a loopback address",
+			&Guard{}, server.URL, "http://source.example.com", "127.0.0.1 is a loopback address",
 		},
 		"an allowed proxy": {
-			Options{Guard: &Guard{Allowed: loopback}, Proxy: server.URL}, "http://source.example.com", "",
+			&Guard{Allowed: loopback}, server.URL, "http://source.example.com", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			transport, err := New(c.options)
+			transport, err := NewTransport(TransportOptions{Guard: c.guard, Proxy: c.proxy})
 			g.Expect(err).NotTo(HaveOccurred())
 
 			res, err := (&http.Client{Transport: transport}).Get(c.url) //nolint:noctx // a test
