@@ -74,6 +74,16 @@ var plots = []plot{
 		after:   func(s *site) string { return s.install(nil) },
 	},
 	{
+		tried: "a ClusterRoleBinding, by a record like that of helm install with the provider's own chart",
+		records: func(s *site) []*corev1.Secret {
+			record := s.record(1, "deployed", s.kept())
+			maps.DeleteFunc(record.Labels, func(label, _ string) bool { return strings.HasPrefix(label, v1alpha2.Prefix) })
+
+			return s.one(record)
+		},
+		after: func(s *site) string { return s.install(s.stuck) },
+	},
+	{
 		tried:   "for a provider whose source does not answer",
 		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.binding())) },
 		after:   func(s *site) string { return s.install(s.stuck) },

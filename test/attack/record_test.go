@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
 )
 
 // recordAttempts forge Helm's records, which the tenant may write as Secrets in its namespace.
@@ -132,6 +133,7 @@ func (a *arena) forgedFor(s small, revision int, status, manifest string, hook *
 		Info: &helmrelease.Info{Status: helmrelease.Status(status)},
 		Chart: &helmchart.Chart{Metadata: &helmchart.Metadata{
 			APIVersion: "v2", Name: release, Version: "1.0.0", AppVersion: "v1.0.0",
+			Annotations: map[string]string{chartgen.AnnotationContentID: "sha256:0"}, // like a chart of this provider
 		}},
 	}
 
