@@ -65,12 +65,15 @@ func TestOnlyRecordsAreMarkedAsTheOperators(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			releases := target(t, pool, c.provider).Releases
+
 			server.seen()
 
 			_ = releases.DeleteHistory(t.Context(), types.NamespacedName{Namespace: "tiny", Name: "a"})
+
 			g.Expect(server.seen()).To(ContainElement(c.records))
 
 			_, _ = releases.Metadata().Resource(configMaps).Namespace("tiny").Get(t.Context(), "a", metav1.GetOptions{})
+
 			g.Expect(server.seen()).To(ContainElement(c.others))
 		})
 	}

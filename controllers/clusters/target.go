@@ -22,8 +22,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-// OperatorExtra is what the operator adds to an account that it impersonates when it writes release records. Other users
-// may not add it, so the chart's admission policies recognize the operator by it.
+// OperatorExtra is what the operator adds to an account that it impersonates when it writes release records. Other
+// users may not add it, so the chart's admission policies recognize the operator by it.
 const OperatorExtra = v1alpha2.Prefix + "/operator"
 
 // Target is a cluster, and an account to act as there.

@@ -30,8 +30,8 @@ func IsRelease(provider v1alpha2.Provider, history state.History, record *releas
 }
 
 // Confirm marks the revisions of a release that the resource is known to have created: its status says that it has
-// installed the release, or has begun to, and they are recorded as its own. Any writer of Secrets can make a record, but does not know
-// the UID of a resource that does not exist yet. A user may adopt all of them.
+// installed the release, or has begun to, and they are recorded as its own. Any writer of Secrets can make a record,
+// but does not know the UID of a resource that does not exist yet. A user may adopt all of them.
 func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History) {
 	status := provider.GetStatus()
 	adopted, installed := Adopts(provider), status.Release != nil || status.Installing

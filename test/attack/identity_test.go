@@ -42,7 +42,8 @@ var identityAttempts = []attempt{
 		answer := a.attempted(p, a.small("").configMap())
 
 		for i := range 15 {
-			a.Expect(a.lookAgain(steady.resource(), fmt.Sprint(a.name, i))).To(BeEmpty(), "the victim's provider waits for the tenant's core")
+			a.Expect(a.lookAgain(steady.resource(), fmt.Sprint(a.name, i))).To(BeEmpty(),
+				"the victim's provider waits for the tenant's core")
 		}
 
 		a.Expect(a.tenant.Delete(a.ctx, p)).To(Succeed())

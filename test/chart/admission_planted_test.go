@@ -40,7 +40,7 @@ var _ = Describe("Without any provider, the admission policies", Ordered, func()
 		DeferCleanup(removeAll)
 	})
 
-	It("refuse the record that a user plants who may write Secrets only, whatever its kind and name", func(ctx SpecContext) {
+	It("refuse the record that a user plants who may write Secrets only, whatever its kind", func(ctx SpecContext) {
 		for _, t := range v1alpha2.ProviderTypes() {
 			for _, name := range releases(t) {
 				Expect(mark(ctx, writer, name)).To(refusedMarks, name)
@@ -56,7 +56,7 @@ var _ = Describe("Without any provider, the admission policies", Ordered, func()
 		Expect(asUser(writer).Create(ctx, unowned)).To(refusedMarks)
 	})
 
-	It("accept records of users who may update that provider, and not of those who may update others", func(ctx SpecContext) {
+	It("accept records of users who may update that provider, not of those who may update others", func(ctx SpecContext) {
 		aws := newUser(ctx, "aws-updater", updating("infrastructureproviders", "aws"))
 		addons := newUser(ctx, "addon-updater", updating("addonproviders"))
 
@@ -113,7 +113,7 @@ var _ = Describe("Without any provider, the admission policies", Ordered, func()
 		Expect(asUser(editor).Delete(ctx, own)).To(Succeed())
 	})
 
-	It("recognize another operator by its permission in the whole cluster, which a Role cannot grant", func(ctx SpecContext) {
+	It("recognize another operator by a permission in the whole cluster, which no Role can grant", func(ctx SpecContext) {
 		const anotherOperator = "system:serviceaccount:elsewhere:capstan"
 
 		role := rbacv1.RoleRef{Kind: "ClusterRole", Name: namespace + "-operator"}

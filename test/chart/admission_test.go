@@ -20,7 +20,8 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-// The users of the specs about admission policies. All of them may write Secrets and ConfigMaps in the namespace tenant.
+// The users of the specs about admission policies. All of them may write Secrets and ConfigMaps in the namespace
+// tenant.
 const (
 	tenant    = "tenant"
 	writer    = "secret-writer"   // may do nothing else
@@ -90,7 +91,7 @@ var _ = Describe("The admission policies", Ordered, func() {
 		Expect(asUser(editor).Delete(ctx, own)).To(Succeed())
 	})
 
-	It("accept release records of the operator, also as the account of a resource, and of users who may write the resource",
+	It("accept release records of the operator, also as an account, and of users who may write the resource",
 		func(ctx SpecContext) {
 			for _, name := range []string{"infrastructure-aws", "infrastructure-azure"} {
 				for _, user := range []string{operatorUser, editor} {
@@ -169,7 +170,8 @@ func installPolicies(ctx context.Context) {
 	Eventually(func() error { return asUser(writer).Create(ctx, marked("addon-second")) }).Should(refusedMarks)
 }
 
-// newUser returns a user who may write Secrets and ConfigMaps in the namespace tenant, and do what the rules allow there.
+// newUser returns a user who may write Secrets and ConfigMaps in the namespace tenant, and do what the rules allow
+// there.
 func newUser(ctx context.Context, name string, rules ...rbacv1.PolicyRule) string {
 	GinkgoHelper()
 
@@ -185,6 +187,7 @@ func newUser(ctx context.Context, name string, rules ...rbacv1.PolicyRule) strin
 	plain := func() *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, GenerateName: "plain-"}}
 	}
+
 	Eventually(func() error { return asUser(name).Create(ctx, plain()) }).
 		Should(Succeed(), "the permissions have taken effect")
 

@@ -234,6 +234,7 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 		second.Spec.FetchConfig = &v1alpha2.FetchConfiguration{URL: "http://" + newSilentServer().address +
 			"/api/v4/projects/7/packages/generic/core/v1.0.0/core-components.yaml"}
 		second.Spec.UpgradePolicy = &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch}
+
 		Expect(w.client.Create(ctx, newTiny("second", "v1.0.0").namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, second)).To(Succeed())
 		Eventually(w.read(ctx, second)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason))

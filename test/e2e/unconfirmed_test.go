@@ -173,7 +173,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 	It("is not the target of an automatic rollback", func(ctx SpecContext) {
 		t, p := installed(ctx, "failing")
 		broken := newTiny(t.name, "v1.2.0")
-		broken.components = strings.Replace(broken.components, "registry.example.com/", "registry.example.com/never-pulled/", 1)
+		broken.components = strings.Replace(broken.components, "example.com/", "example.com/never-pulled/", 1)
 		Expect(w.client.Create(ctx, broken.configMap())).To(Succeed())
 
 		zero := int32(0)
@@ -209,6 +209,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 
 	It("blocks the removal of a resource that has installed something", func(ctx SpecContext) {
 		t, p := installed(ctx, "blocking")
+
 		Expect(w.operator.Stop()).To(Succeed())
 
 		planted := &corev1.Secret{

@@ -40,8 +40,8 @@ var replaceable = map[schema.GroupKind]bool{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  true,
 }
 
-// obstacleToReplacement returns why an object must not be deleted and recreated; empty if it may be. A protected kind is
-// an obstacle whatever the policy is, and so are finalizers: the object could not be recreated at once.
+// obstacleToReplacement returns why an object must not be deleted and recreated; empty if it may be. A protected kind
+// is an obstacle whatever the policy is, and so are finalizers: the object could not be recreated at once.
 func obstacleToReplacement(
 	kind schema.GroupKind, policy v1alpha2.RecreatePolicy, live *unstructured.Unstructured,
 ) string {

@@ -132,8 +132,8 @@ func (s *Store) Versions() (versions map[string]Version, known bool) {
 	return s.secrets.versions, s.loaded && s.err == nil
 }
 
-// add adds the revision of a Secret, if it is one, and returns its size, compressed or in memory, whichever is larger. A
-// revision that is larger than what is left counts as one that cannot be decoded.
+// add adds the revision of a Secret, if it is one, and returns its size, compressed or in memory, whichever is larger.
+// A revision that is larger than what is left counts as one that cannot be decoded.
 func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 	revision, ok := RevisionOf(&secret.ObjectMeta)
 	if !ok {
