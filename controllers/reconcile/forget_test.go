@@ -30,14 +30,14 @@ func TestForget(t *testing.T) {
 
 	asked := time.Now()
 	learn := func(uid types.UID) {
-		r.arrivals.Of(&metav1.ObjectMeta{UID: uid}, asked)
+		r.arrivals.of(&metav1.ObjectMeta{UID: uid}, asked)
 		r.remember(name, uid)
 		r.permitted.add(uid, "digest")
 		r.corrections.Record(drift.Subject{Resource: uid, Object: manager}, time.Now(), false)
 	}
 	knows := func(uid types.UID) []bool {
 		next := r.corrections.Next(drift.Subject{Resource: uid, Object: manager})
-		arrived := r.arrivals.Of(&metav1.ObjectMeta{UID: uid}, asked.Add(time.Hour)).Equal(asked)
+		arrived := r.arrivals.of(&metav1.ObjectMeta{UID: uid}, asked.Add(time.Hour)).Equal(asked)
 
 		return []bool{r.permitted.has(uid, "digest"), !next.IsZero(), arrived}
 	}

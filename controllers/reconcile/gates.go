@@ -205,7 +205,7 @@ func (r *run) settle() Result {
 		return Result{}
 	}
 
-	until := r.arrivals.Of(r.provider, r.began).Add(settleTime)
+	until := r.arrivals.of(r.provider, r.began).Add(settleTime)
 	if !time.Now().Before(until) {
 		return Result{}
 	}

@@ -127,7 +127,7 @@ func (r *run) existed() time.Time {
 	// Times of the API server are cut to seconds, and its clock is known to about a second.
 	created := r.Clock.Local(r.provider.GetCreationTimestamp().Add(2 * time.Second))
 
-	if seen := r.arrivals.Of(r.provider, r.began); seen.Before(created) {
+	if seen := r.arrivals.of(r.provider, r.began); seen.Before(created) {
 		return seen
 	}
 

@@ -34,7 +34,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/arrival"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/claims"
 	"github.com/capstan-project/capstan/controllers/clock"
@@ -105,7 +104,7 @@ type Dependencies struct {
 	permitted   permitted
 	claims      claims.Set
 	searches    foreign.Searches
-	arrivals    arrival.Times
+	arrivals    arrivalTimes
 }
 
 // Reconcile brings one provider closer to what its resource asks for, and never waits for anything to

@@ -136,7 +136,7 @@ func (r *Reconciler) forget(provider v1alpha2.Provider) {
 	r.Automatic.Forget(provider.GetUID())
 	r.permitted.forget(provider.GetUID())
 	r.corrections.Forget(provider.GetUID())
-	r.arrivals.Forget(provider.GetUID())
+	r.arrivals.forget(provider.GetUID())
 	r.Metrics.Forget(provider)
 }
 

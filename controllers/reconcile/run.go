@@ -135,7 +135,7 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 	}}
 	if target != nil {
 		run.self = r.Clusters.Owner(provider, target)
-		r.arrivals.Of(provider, run.began)
+		r.arrivals.of(provider, run.began)
 	}
 
 	return run
