@@ -22,7 +22,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/patches"
-	"github.com/capstan-project/capstan/controllers/patience"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
@@ -287,7 +286,7 @@ func writeResult(provider v1alpha2.Provider, result Result) (ctrl.Result, error)
 	}
 
 	if result.Limited {
-		patience.Keep(provider.GetConditions(), result.Since)
+		keepWaitingSince(provider.GetConditions(), result.Since)
 	}
 
 	switch result.Outcome {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/patience"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -139,7 +138,7 @@ func (r *run) limit(result Result) Result {
 	}
 
 	now := time.Now()
-	result.Since = patience.Since(r.provider.GetConditions(), result.Reason, now)
+	result.Since = waitingSince(r.provider.GetConditions(), result.Reason, now)
 	end := result.Since.Add(r.policy.Timeout)
 
 	switch {

@@ -1,4 +1,4 @@
-package patience_test
+package reconcile
 
 import (
 	"testing"
@@ -8,10 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/patience"
 )
 
-func TestSince(t *testing.T) {
+func TestWaitingSince(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now().Truncate(time.Second)
 	before := now.Add(-time.Hour)
@@ -19,19 +18,19 @@ func TestSince(t *testing.T) {
 		return []metav1.Condition{{Type: name, Reason: reason, LastTransitionTime: metav1.NewTime(before)}}
 	}
 
-	g.Expect(patience.Since(nil, "A", now)).To(Equal(now))
-	g.Expect(patience.Since(condition(v1alpha2.ReconcilingCondition, "A"), "A", now)).To(Equal(before))
-	g.Expect(patience.Since(condition(v1alpha2.StalledCondition, "A"), "A", now)).To(Equal(before))
-	g.Expect(patience.Since(condition(v1alpha2.ReconcilingCondition, "B"), "A", now)).To(Equal(now))
-	g.Expect(patience.Since(condition(v1alpha2.ReadyCondition, "A"), "A", now)).To(Equal(now))
+	g.Expect(waitingSince(nil, "A", now)).To(Equal(now))
+	g.Expect(waitingSince(condition(v1alpha2.ReconcilingCondition, "A"), "A", now)).To(Equal(before))
+	g.Expect(waitingSince(condition(v1alpha2.StalledCondition, "A"), "A", now)).To(Equal(before))
+	g.Expect(waitingSince(condition(v1alpha2.ReconcilingCondition, "B"), "A", now)).To(Equal(now))
+	g.Expect(waitingSince(condition(v1alpha2.ReadyCondition, "A"), "A", now)).To(Equal(now))
 }
 
-func TestKeep(t *testing.T) {
+func TestKeepWaitingSince(t *testing.T) {
 	g := NewWithT(t)
 	since := time.Now().Add(-time.Hour).Truncate(time.Second)
 	conditions := []metav1.Condition{{Type: v1alpha2.ReadyCondition}, {Type: v1alpha2.StalledCondition}}
 
-	patience.Keep(conditions, since)
+	keepWaitingSince(conditions, since)
 	g.Expect(conditions[0].LastTransitionTime.IsZero()).To(BeTrue())
 	g.Expect(conditions[1].LastTransitionTime.Time).To(Equal(since))
 }

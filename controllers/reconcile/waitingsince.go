@@ -1,5 +1,4 @@
-// Package patience knows since when a resource has been waiting, from its conditions alone.
-package patience
+package reconcile
 
 import (
 	"time"
@@ -9,9 +8,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Since returns since when a resource has been waiting for the same reason, whatever the message; now if
+// waitingSince returns since when a resource has been waiting for the same reason, whatever the message; now if
 // it has not been waiting for it.
-func Since(conditions []metav1.Condition, reason string, now time.Time) time.Time {
+func waitingSince(conditions []metav1.Condition, reason string, now time.Time) time.Time {
 	for _, c := range conditions {
 		if isWait(c) && c.Reason == reason {
 			return c.LastTransitionTime.Time
@@ -21,8 +20,8 @@ func Since(conditions []metav1.Condition, reason string, now time.Time) time.Tim
 	return now
 }
 
-// Keep makes the conditions of a wait as old as the wait. They would otherwise be as old as their message.
-func Keep(conditions []metav1.Condition, since time.Time) {
+// keepWaitingSince makes the conditions of a wait as old as the wait. They would otherwise be as old as their message.
+func keepWaitingSince(conditions []metav1.Condition, since time.Time) {
 	for i := range conditions {
 		if isWait(conditions[i]) {
 			conditions[i].LastTransitionTime = metav1.NewTime(since.Truncate(time.Second))
