@@ -45,12 +45,12 @@ func (r *run) makePlan(ctx context.Context) Result {
 		request.Installed = r.installed.record.Objects
 	}
 
-	r.status.Doing(ctx, "Getting the provider from its source")
+	r.status.doing(ctx, "Getting the provider from its source")
 
 	planned, err := r.Planner.Plan(planning, request)
 	r.plan = planned
 
-	r.status.Pause(ctx, r.provider)
+	r.status.pause(ctx, r.provider)
 	status := r.provider.GetStatus()
 
 	if planned.Version != "" {
@@ -83,7 +83,7 @@ func (r *run) makePlan(ctx context.Context) Result {
 	}
 
 	r.plan.Release.Owner = r.self
-	r.status.Doing(ctx, "Checking and applying what the resource asks for")
+	r.status.doing(ctx, "Checking and applying what the resource asks for")
 
 	return r.setGoal()
 }
@@ -272,7 +272,7 @@ func (r *run) announceInstallation(ctx context.Context) error {
 
 	status.Installing = true
 
-	return r.status.Record(ctx, func(status *v1alpha2.ProviderStatus) { status.Installing = true })
+	return r.status.record(ctx, func(status *v1alpha2.ProviderStatus) { status.Installing = true })
 }
 
 // apply takes the action that reaches the goal. Whether the action succeeded is read from the history

@@ -139,5 +139,5 @@ func TestConditionsAreWrittenInOnePlace(t *testing.T) {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(writers).To(ConsistOf(
-		"../reconcile/conditions.go", "../reconcile/result.go", "../progress/progress.go"))
+		"../reconcile/conditions.go", "../reconcile/result.go", "../reconcile/statuswriter.go"))
 }

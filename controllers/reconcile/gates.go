@@ -138,7 +138,7 @@ func (r *run) announceUpgrade(ctx context.Context) Result {
 		return Result{}
 	}
 
-	err := r.status.Record(ctx, r.selection.Started(r.installed.revision.Number, r.Clock.Now()))
+	err := r.status.record(ctx, r.selection.Started(r.installed.revision.Number, r.Clock.Now()))
 	if err == nil {
 		r.Events.Eventf(r.provider, nil, corev1.EventTypeNormal, v1alpha2.AutomaticUpgradeReason, "Upgrade", "%s",
 			note(r.selection.String()))

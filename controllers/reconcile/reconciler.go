@@ -47,7 +47,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/progress"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
@@ -134,13 +133,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 
 	before := conditions.Get(provider, v1alpha2.ReadyCondition)
-	status := progress.NewWriter(r.Client, provider)
-	ctx = longwait.With(ctx, func(what string) { status.Waiting(ctx, what) })
+	status := newStatusWriter(r.Client, provider)
+	ctx = longwait.With(ctx, func(what string) { status.waiting(ctx, what) })
 
 	defer func() {
 		makePrintable(provider)
 		r.announce(provider, before)
-		err = errors.Join(err, status.Save(ctx, provider))
+		err = errors.Join(err, status.save(ctx, provider))
 		r.claims.Release(provider.GetUID())
 		r.Automatic.Release(provider.GetUID())
 	}()
@@ -150,7 +149,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 
 	if takenOver {
-		status.Waiting(ctx, "the Helm release that adopts what cluster-api-operator has installed")
+		status.waiting(ctx, "the Helm release that adopts what cluster-api-operator has installed")
 	}
 
 	return r.perform(ctx, provider, status)
@@ -158,10 +157,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 
 // perform performs a run in the cluster that the provider is installed in.
 func (r *Reconciler) perform(
-	ctx context.Context, provider v1alpha2.Provider, status *progress.Writer,
+	ctx context.Context, provider v1alpha2.Provider, status *statusWriter,
 ) (ctrl.Result, error) {
 	if provider.GetDeletionTimestamp().IsZero() {
-		status.Doing(ctx, "Reading what is installed")
+		status.doing(ctx, "Reading what is installed")
 	}
 
 	target, err := r.Clusters.For(ctx, provider)
@@ -198,7 +197,7 @@ func (r *Reconciler) perform(
 
 	result := run.reconcile(ctx)
 	if result.Outcome == Repeated {
-		status.Discard(provider)
+		status.discard(provider)
 		return ctrl.Result{RequeueAfter: until(result.At)}, nil
 	}
 
@@ -239,7 +238,7 @@ func makePrintable(provider v1alpha2.Provider) {
 // announce emits an event for a change of Ready.
 func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Condition) {
 	now := conditions.Get(provider, v1alpha2.ReadyCondition)
-	if now == nil || !progress.IsNews(before, now) {
+	if now == nil || !isNews(before, now) {
 		return
 	}
 

@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/progress"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
@@ -32,7 +31,7 @@ type run struct {
 	policy   state.Policy
 	began    time.Time
 	// status says what is being done while that takes long.
-	status *progress.Writer
+	status *statusWriter
 	// self is how the resource is recorded as the owner of its release.
 	self state.Owner
 

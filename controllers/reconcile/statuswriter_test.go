@@ -1,4 +1,4 @@
-package progress
+package reconcile
 
 import (
 	"context"
@@ -65,12 +65,12 @@ func (s *server) read(t *testing.T) v1alpha2.Provider {
 }
 
 // finish does what the end of a reconcile does.
-func finish(t *testing.T, w *Writer, p v1alpha2.Provider) {
+func finish(t *testing.T, w *statusWriter, p v1alpha2.Provider) {
 	t.Helper()
 
 	conditions.MarkTrue(p, v1alpha2.ReadyCondition, v1alpha2.HealthyReason, "all is well")
 	p.GetStatus().ObservedGeneration = p.GetGeneration()
-	NewWithT(t).Expect(w.Save(t.Context(), p)).To(Succeed())
+	NewWithT(t).Expect(w.save(t.Context(), p)).To(Succeed())
 }
 
 // messages returns the messages of the conditions on the server, by type.
@@ -89,12 +89,12 @@ func TestQuickReconcileWritesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-		w := NewWriter(s, p)
+		w := newStatusWriter(s, p)
 
-		w.Doing(t.Context(), "reading")
-		time.Sleep(delay / 3)
-		w.Doing(t.Context(), "applying")
-		time.Sleep(delay / 3)
+		w.doing(t.Context(), "reading")
+		time.Sleep(noticeDelay / 3)
+		w.doing(t.Context(), "applying")
+		time.Sleep(noticeDelay / 3)
 		finish(t, w, p)
 
 		g.Expect(s.writes).To(Equal(1))
@@ -106,18 +106,18 @@ func TestSlowStepsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-		w := NewWriter(s, p)
+		w := newStatusWriter(s, p)
 
-		w.Doing(t.Context(), "reading")
-		time.Sleep(delay / 2)
-		w.Doing(t.Context(), "fetching")
-		time.Sleep(time.Second - delay/2)
+		w.doing(t.Context(), "reading")
+		time.Sleep(noticeDelay / 2)
+		w.doing(t.Context(), "fetching")
+		time.Sleep(time.Second - noticeDelay/2)
 		g.Expect(s.messages(t)).To(Equal(map[string]string{
 			v1alpha2.ReadyCondition: "fetching", v1alpha2.ReconcilingCondition: "fetching",
 		}))
 		g.Expect(s.read(t).GetStatus().ObservedGeneration).To(BeEquivalentTo(-1), "the spec is not handled yet")
 
-		w.Doing(t.Context(), "applying")
+		w.doing(t.Context(), "applying")
 		time.Sleep(time.Second)
 		g.Expect(s.messages(t)).To(HaveKeyWithValue(v1alpha2.ReconcilingCondition, "applying"))
 
@@ -135,15 +135,15 @@ func TestEarlierReadyStays(t *testing.T) {
 			Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha2.HealthyReason, Message: "runs",
 		}
 		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{ready}})
-		w := NewWriter(s, p)
+		w := newStatusWriter(s, p)
 
-		w.Doing(t.Context(), "fetching")
+		w.doing(t.Context(), "fetching")
 		time.Sleep(time.Second)
 		g.Expect(s.messages(t)).To(Equal(map[string]string{
 			v1alpha2.ReadyCondition: "runs", v1alpha2.ReconcilingCondition: "fetching",
 		}))
 
-		g.Expect(w.Save(t.Context(), p)).To(Succeed())
+		g.Expect(w.save(t.Context(), p)).To(Succeed())
 		g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "runs"}),
 			"the same status as before the reconcile")
 	})
@@ -152,11 +152,11 @@ func TestEarlierReadyStays(t *testing.T) {
 func TestUnchangedSpecIsNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 2})
-		w := NewWriter(s, p)
+		w := newStatusWriter(s, p)
 
-		w.Doing(t.Context(), "reading")
+		w.doing(t.Context(), "reading")
 		time.Sleep(time.Minute)
-		NewWithT(t).Expect(w.Save(t.Context(), p)).To(Succeed())
+		NewWithT(t).Expect(w.save(t.Context(), p)).To(Succeed())
 		NewWithT(t).Expect(s.writes).To(BeZero())
 	})
 }
@@ -164,13 +164,13 @@ func TestUnchangedSpecIsNotReported(t *testing.T) {
 func TestFailureToReportIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-		w := NewWriter(s, p)
+		w := newStatusWriter(s, p)
 
 		s.failure = errors.New("it did not answer")
 
-		w.Doing(t.Context(), "fetching")
+		w.doing(t.Context(), "fetching")
 		time.Sleep(time.Second)
-		w.Pause(t.Context(), p)
+		w.pause(t.Context(), p)
 
 		s.failure = nil
 
@@ -185,15 +185,15 @@ func TestWaiting(t *testing.T) {
 		Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha2.HealthyReason, Message: "runs",
 	}
 	s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{ready}})
-	w := NewWriter(s, p)
+	w := newStatusWriter(s, p)
 
-	w.Waiting(t.Context(), "Job hook")
+	w.waiting(t.Context(), "Job hook")
 	g.Expect(s.messages(t)).To(Equal(map[string]string{
 		v1alpha2.ReadyCondition: "waiting for Job hook", v1alpha2.ReconcilingCondition: "waiting for Job hook",
 	}))
 	g.Expect(conditions.IsReady(s.read(t))).To(BeFalse())
 
-	g.Expect(w.Save(t.Context(), p)).To(Succeed())
+	g.Expect(w.save(t.Context(), p)).To(Succeed())
 	g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "runs"}))
 }
 
@@ -203,8 +203,8 @@ func TestPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-				w := NewWriter(s, p)
-				w.Doing(t.Context(), "fetching")
+				w := newStatusWriter(s, p)
+				w.doing(t.Context(), "fetching")
 
 				if changed {
 					other := s.read(t)
@@ -213,7 +213,7 @@ func TestPause(t *testing.T) {
 				}
 
 				time.Sleep(time.Second)
-				w.Pause(t.Context(), p)
+				w.pause(t.Context(), p)
 
 				p.GetSpec().Version = "v1.0.0"
 				err := s.Update(t.Context(), p)

@@ -1,6 +1,4 @@
-// Package progress writes the status of a resource: once at the end of a reconcile, and before that if
-// something takes long, such as reading from a source.
-package progress
+package reconcile
 
 import (
 	"context"
@@ -17,12 +15,13 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// delay is how long something takes before the status says that it is being done.
-const delay = 700 * time.Millisecond
+// noticeDelay is how long something takes before the status says that it is being done.
+const noticeDelay = 700 * time.Millisecond
 
-// Writer writes the status of a resource during one reconcile. The operator is the only writer of statuses.
-// A nil Writer says nothing.
-type Writer struct {
+// statusWriter writes the status of a resource: once at the end of a reconcile, and before that if something takes
+// long, such as reading from a source. The operator is the only writer of statuses.
+// A nil statusWriter says nothing.
+type statusWriter struct {
 	client client.Client
 	// saved is the resource with the status that the API server has.
 	saved v1alpha2.Provider
@@ -41,21 +40,21 @@ type notice struct {
 	failure error
 }
 
-// NewWriter returns the writer for a resource as it was read.
-func NewWriter(c client.Client, provider v1alpha2.Provider) *Writer {
-	return &Writer{client: c, saved: clone(provider), due: time.Now().Add(delay)}
+// newStatusWriter returns the writer for a resource as it was read.
+func newStatusWriter(c client.Client, provider v1alpha2.Provider) *statusWriter {
+	return &statusWriter{client: c, saved: cloneProvider(provider), due: time.Now().Add(noticeDelay)}
 }
 
-// Doing makes the status say what is being done, if that takes long and the spec has changed: what a
-// resource that is up to date does in the background does not concern its users. Pause or Save end it.
-func (w *Writer) Doing(ctx context.Context, message string) {
+// doing makes the status say what is being done, if that takes long and the spec has changed: what a
+// resource that is up to date does in the background does not concern its users. It lasts until pause or save.
+func (w *statusWriter) doing(ctx context.Context, message string) {
 	if w == nil || w.saved.GetGeneration() == w.saved.GetStatus().ObservedGeneration {
 		return
 	}
 
 	w.stop(ctx)
 
-	n := &notice{done: make(chan struct{}), sent: clone(w.saved)}
+	n := &notice{done: make(chan struct{}), sent: cloneProvider(w.saved)}
 	conditions.MarkReconciling(n.sent, v1alpha2.ProgressingReason, "%s", message)
 
 	if !conditions.Has(n.sent, v1alpha2.ReadyCondition) {
@@ -66,24 +65,24 @@ func (w *Writer) Doing(ctx context.Context, message string) {
 	n.timer = time.AfterFunc(time.Until(w.due), func() {
 		defer close(n.done)
 
-		n.answer = clone(n.sent)
+		n.answer = cloneProvider(n.sent)
 		n.failure = w.patch(ctx, saved, n.answer)
 	})
 	w.notice = n
 }
 
-// Waiting makes the status say at once what the reconcile waits for, which is known to take long. The provider
+// waiting makes the status say at once what the reconcile waits for, which is known to take long. The provider
 // is not ready until it ends, whatever has changed.
-func (w *Writer) Waiting(ctx context.Context, what string) {
+func (w *statusWriter) waiting(ctx context.Context, what string) {
 	w.stop(ctx)
 
 	message := object.Printable("waiting for " + what)
-	sent := clone(w.saved)
+	sent := cloneProvider(w.saved)
 	conditions.MarkReconciling(sent, v1alpha2.ProgressingReason, "%s", message)
 	markNotReady(sent, message)
 
 	// A copy takes the answer: the status that the reconcile ends with is compared with this one.
-	if err := w.patch(ctx, w.saved, clone(sent)); err != nil {
+	if err := w.patch(ctx, w.saved, cloneProvider(sent)); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot show what the reconcile waits for", "what", what)
 		return
 	}
@@ -91,15 +90,15 @@ func (w *Writer) Waiting(ctx context.Context, what string) {
 	w.saved = sent
 }
 
-// Record makes a change of the status at once, before something is done that others must know of.
-func (w *Writer) Record(ctx context.Context, change func(*v1alpha2.ProviderStatus)) error {
+// record makes a change of the status at once, before something is done that others must know of.
+func (w *statusWriter) record(ctx context.Context, change func(*v1alpha2.ProviderStatus)) error {
 	w.stop(ctx)
 
-	sent := clone(w.saved)
+	sent := cloneProvider(w.saved)
 	change(sent.GetStatus())
 
-	// A copy takes the answer, as in Waiting.
-	if err := w.patch(ctx, w.saved, clone(sent)); err != nil {
+	// A copy takes the answer, as in waiting.
+	if err := w.patch(ctx, w.saved, cloneProvider(sent)); err != nil {
 		return err
 	}
 
@@ -108,9 +107,9 @@ func (w *Writer) Record(ctx context.Context, change func(*v1alpha2.ProviderStatu
 	return nil
 }
 
-// Pause ends Doing before the resource itself is written, which a status in between would make a conflict.
+// pause ends doing before the resource itself is written, which a status in between would make a conflict.
 // The status of provider, which the reconcile computes, stays.
-func (w *Writer) Pause(ctx context.Context, provider v1alpha2.Provider) {
+func (w *statusWriter) pause(ctx context.Context, provider v1alpha2.Provider) {
 	if w == nil {
 		return
 	}
@@ -124,8 +123,8 @@ func (w *Writer) Pause(ctx context.Context, provider v1alpha2.Provider) {
 	}
 }
 
-// Save writes the status of provider if it has changed, in one request.
-func (w *Writer) Save(ctx context.Context, provider v1alpha2.Provider) error {
+// save writes the status of provider if it has changed, in one request.
+func (w *statusWriter) save(ctx context.Context, provider v1alpha2.Provider) error {
 	w.stop(ctx)
 
 	if equality.Semantic.DeepEqual(w.saved.GetStatus(), provider.GetStatus()) {
@@ -135,13 +134,13 @@ func (w *Writer) Save(ctx context.Context, provider v1alpha2.Provider) error {
 	return w.patch(ctx, w.saved, provider)
 }
 
-// Discard gives provider the status that was written last, so that Save writes nothing of what was computed since.
-func (w *Writer) Discard(provider v1alpha2.Provider) {
+// discard gives provider the status that was written last, so that save writes nothing of what was computed since.
+func (w *statusWriter) discard(provider v1alpha2.Provider) {
 	w.saved.GetStatus().DeepCopyInto(provider.GetStatus())
 }
 
 // stop ends the notice, and returns the answer of the API server; nil if nothing was written.
-func (w *Writer) stop(ctx context.Context) v1alpha2.Provider {
+func (w *statusWriter) stop(ctx context.Context) v1alpha2.Provider {
 	n := w.notice
 	w.notice = nil
 
@@ -151,7 +150,7 @@ func (w *Writer) stop(ctx context.Context) v1alpha2.Provider {
 
 	<-n.done
 
-	w.due = time.Now().Add(delay)
+	w.due = time.Now().Add(noticeDelay)
 
 	if n.failure != nil {
 		ctrl.LoggerFrom(ctx).Info("Cannot write what is being done into the status", "problem", n.failure.Error())
@@ -164,8 +163,8 @@ func (w *Writer) stop(ctx context.Context) v1alpha2.Provider {
 }
 
 // patch writes the difference between two statuses, whatever else has changed in the resource meanwhile.
-func (w *Writer) patch(ctx context.Context, before, after v1alpha2.Provider) error {
-	base := clone(after)
+func (w *statusWriter) patch(ctx context.Context, before, after v1alpha2.Provider) error {
+	base := cloneProvider(after)
 	before.GetStatus().DeepCopyInto(base.GetStatus())
 
 	err := w.client.Status().Patch(ctx, after, client.MergeFrom(base), client.FieldOwner(v1alpha2.FieldOwner))
@@ -177,13 +176,13 @@ func markNotReady(provider v1alpha2.Provider, message string) {
 	conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.ProgressingReason, "%s", message)
 }
 
-func clone(provider v1alpha2.Provider) v1alpha2.Provider {
+func cloneProvider(provider v1alpha2.Provider) v1alpha2.Provider {
 	return provider.DeepCopyObject().(v1alpha2.Provider)
 }
 
-// IsNews reports whether a change of the condition Ready is worth an event. That a resource which was not ready begins
+// isNews reports whether a change of the condition Ready is worth an event. That a resource which was not ready begins
 // to progress is none: it usually is ready a moment later, and otherwise the message changes.
-func IsNews(before, now *metav1.Condition) bool {
+func isNews(before, now *metav1.Condition) bool {
 	progresses := now.Reason == v1alpha2.ProgressingReason
 	if before == nil {
 		return !progresses
