@@ -17,7 +17,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/rollback"
 )
 
 // checkGates makes sure that the plan may be applied: its contract fits the other providers', its
@@ -256,11 +255,11 @@ func (r *run) checkRollback(ctx context.Context) Result {
 	return failed(err, applying)
 }
 
-// checkTarget checks whether the provider may return to a revision. If it must not, rollback.Refuses
+// checkTarget checks whether the provider may return to a revision. If it must not, refusesRollback
 // the error.
 func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
-	checker := rollback.Checker{Planner: r.Planner, Preflight: r.Preflight}
-	return checker.Check(ctx, r.provider, r.target, revision)
+	checker := rollbackChecker{planner: r.Planner, preflight: r.Preflight}
+	return checker.check(ctx, r.provider, r.target, revision)
 }
 
 // decideRollback decides what to do about a failed revision. It rules out the targets of a rollback that
@@ -273,7 +272,7 @@ func (r *run) decideRollback(ctx context.Context, digest string, observed state.
 		}
 
 		err := r.checkTarget(ctx, decision.Revision)
-		if !rollback.Refuses(err) {
+		if !refusesRollback(err) {
 			return decision, err
 		}
 

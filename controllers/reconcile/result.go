@@ -28,7 +28,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/rollback"
 	"github.com/capstan-project/capstan/controllers/secrets"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -183,7 +182,7 @@ var errorTable = []row{
 			result.set("", v1alpha2.IncompatibleCRDReason, Stalled)
 		}
 	}),
-	on[*rollback.UncheckedError](preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, Stalled),
+	on[*uncheckedError](preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, Stalled),
 	on[*fetch.UnknownProviderError](installFailed, v1alpha2.UnknownProviderReason, Stalled),
 	on[*source.NotFoundError](installFailed, v1alpha2.VersionNotFoundReason, Stalled),
 	on[*source.UntrustedError](installFailed, v1alpha2.UntrustedSourceReason, Stalled),

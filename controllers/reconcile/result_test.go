@@ -36,7 +36,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/rollback"
 	"github.com/capstan-project/capstan/controllers/secrets"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -138,7 +137,7 @@ var errorCases = map[string]errorCase{
 		reason: v1alpha2.IncompatibleCRDReason, outcome: Stalled,
 	},
 	"a rollback to a revision that cannot be checked": {
-		err:       &rollback.UncheckedError{Version: "v1.0.0", CRDs: "v1.1.0"},
+		err:       &uncheckedError{version: "v1.0.0", crds: "v1.1.0"},
 		condition: preflightFailed, reason: v1alpha2.UnsupportedProviderDowngradeReason, outcome: Stalled,
 	},
 	"an unknown provider": {

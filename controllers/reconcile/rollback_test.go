@@ -1,4 +1,4 @@
-package rollback_test
+package reconcile
 
 import (
 	"errors"
@@ -12,10 +12,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/rollback"
 )
 
-func TestRefuses(t *testing.T) {
+func TestRefusesRollback(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
 		want bool
@@ -25,7 +24,7 @@ func TestRefuses(t *testing.T) {
 		"CRDs that are too new":          {&crds.IncompatibleError{Report: &safety.Report{}}, true},
 		"a CRD of another provider":      {&crds.OwnershipError{}, true},
 		"a record that cannot be read":   {&release.CorruptError{}, true},
-		"CRDs that cannot be compared":   {&rollback.UncheckedError{}, true},
+		"CRDs that cannot be compared":   {&uncheckedError{}, true},
 		"a store that does not answer":   {&plan.StoreError{Err: errors.New("timeout")}, false},
 		"a release that another changes": {release.ErrChanged, false},
 	} {
@@ -35,7 +34,7 @@ func TestRefuses(t *testing.T) {
 				err = fmt.Errorf("context: %w", err)
 			}
 
-			NewWithT(t).Expect(rollback.Refuses(err)).To(Equal(test.want))
+			NewWithT(t).Expect(refusesRollback(err)).To(Equal(test.want))
 		})
 	}
 }
