@@ -16,7 +16,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/stages"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -112,7 +111,7 @@ func (r *run) checkHealth(ctx context.Context) Result {
 		return failed(err, applying)
 	}
 
-	report.Objects = stages.Wait(report.Objects, r.installed.waiting)
+	report.Objects = withWaiting(report.Objects, r.installed.waiting)
 	r.installed.health = &report
 
 	return Result{}

@@ -17,7 +17,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/drift"
-	"github.com/capstan-project/capstan/controllers/release/stages"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -151,7 +150,7 @@ func (i *installed) isStaged() bool {
 // settled returns the objects of the revision that do not wait for others, and should exist.
 func (i *installed) settled() []object.Key {
 	return slices.DeleteFunc(i.record.Needed(i.revision), func(o object.Key) bool {
-		return stages.Waits(i.waiting, o)
+		return waits(i.waiting, o)
 	})
 }
 
@@ -188,11 +187,11 @@ func (r *run) advance(ctx context.Context) Result {
 	result, err := r.target.Releases.Advance(ctx, history.Release, revision, own)
 	r.target.Health.MarkVerified(result.Applied)
 
-	problems := stages.ProblemsOf(err)
+	problems := advanceProblems(err)
 	if len(problems) > 0 {
-		r.installed.health.Objects = stages.Show(r.installed.health.Objects, problems)
+		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
 		r.installed.removing = errors.As(err, new(*release.RemainingError))
-		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), stages.RetryAfter(time.Since(revision.Created)))
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), advanceAfter(time.Since(revision.Created)))
 
 		return Result{}
 	}
@@ -233,6 +232,6 @@ func (r *run) mayTakeLonger() bool {
 // othersHealthy reports whether all objects but those that wait for them are healthy.
 func (i *installed) othersHealthy() bool {
 	return !slices.ContainsFunc(i.health.Unhealthy(), func(h health.ObjectHealth) bool {
-		return !stages.Waits(i.waiting, h.Object)
+		return !waits(i.waiting, h.Object)
 	})
 }

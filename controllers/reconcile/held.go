@@ -1,5 +1,4 @@
-// Package stages describes, in the health of a release's objects, those that wait for others.
-package stages
+package reconcile
 
 import (
 	"errors"
@@ -17,21 +16,21 @@ import (
 // Bounds of the time between two attempts to advance. What makes the next one succeed, such as a webhook
 // that starts to answer, is not always seen by a watch.
 const (
-	minRetry = time.Second
-	maxRetry = 30 * time.Second
+	minAdvance = time.Second
+	maxAdvance = 30 * time.Second
 )
 
-// RetryAfter returns how long to wait for the next attempt, by the age of the revision.
-func RetryAfter(age time.Duration) time.Duration { return min(max(age/4, minRetry), maxRetry) }
+// advanceAfter returns how long to wait for the next attempt, by the age of the revision.
+func advanceAfter(age time.Duration) time.Duration { return min(max(age/4, minAdvance), maxAdvance) }
 
-// Waits reports whether an object is one of those that wait.
-func Waits(waiting []waves.Held, o object.Key) bool {
+// waits reports whether an object is one of those that wait.
+func waits(waiting []waves.Held, o object.Key) bool {
 	return slices.ContainsFunc(waiting, func(h waves.Held) bool { return h.Object == o })
 }
 
-// Wait returns the health of objects in which those that wait for others are not healthy, whether they
+// withWaiting returns the health of objects in which those that wait for others are not healthy, whether they
 // exist or not: they are not yet what the revision says.
-func Wait(all []health.ObjectHealth, waiting []waves.Held) []health.ObjectHealth {
+func withWaiting(all []health.ObjectHealth, waiting []waves.Held) []health.ObjectHealth {
 	held := make([]health.ObjectHealth, 0, len(waiting))
 	for _, o := range waiting {
 		held = append(held, health.ObjectHealth{Object: o.Object, Result: health.Result{
@@ -39,11 +38,11 @@ func Wait(all []health.ObjectHealth, waiting []waves.Held) []health.ObjectHealth
 		}})
 	}
 
-	return Show(all, held)
+	return withHealth(all, held)
 }
 
-// Show returns the health of objects with that of some replaced or added.
-func Show(all, replaced []health.ObjectHealth) []health.ObjectHealth {
+// withHealth returns the health of objects with that of some replaced or added.
+func withHealth(all, replaced []health.ObjectHealth) []health.ObjectHealth {
 	shown := slices.DeleteFunc(slices.Clone(all), func(h health.ObjectHealth) bool {
 		return slices.ContainsFunc(replaced, func(r health.ObjectHealth) bool { return r.Object == h.Object })
 	})
@@ -51,9 +50,9 @@ func Show(all, replaced []health.ObjectHealth) []health.ObjectHealth {
 	return append(shown, replaced...)
 }
 
-// ProblemsOf returns the objects for which an attempt to advance has to be repeated; none if the error is
+// advanceProblems returns the objects for which an attempt to advance has to be repeated; none if the error is
 // another one.
-func ProblemsOf(err error) []health.ObjectHealth {
+func advanceProblems(err error) []health.ObjectHealth {
 	var (
 		unavailable *release.UnavailableError
 		remove      *release.RemoveError

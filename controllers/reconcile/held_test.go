@@ -1,4 +1,4 @@
-package stages
+package reconcile
 
 import (
 	"errors"
@@ -32,18 +32,18 @@ func TestWaitingObjectsAreNotHealthy(t *testing.T) {
 			g := NewWithT(t)
 
 			held := waves.Held{Object: own, Place: waves.Order{}.Applied(true), Own: true}
-			report := health.Report{Objects: Wait(all, []waves.Held{held})}
+			report := health.Report{Objects: withWaiting(all, []waves.Held{held})}
 			g.Expect(report.Objects).To(HaveLen(2))
 			g.Expect(report.Missing()).To(BeEmpty(), "drift must not create it")
 			g.Expect(report.Unhealthy()).To(HaveExactElements(HaveField("Object", own)))
 			g.Expect(report.Message()).To(ContainSubstring("is applied once the provider's manager is healthy"))
 
-			g.Expect(health.Report{Objects: Wait(all, nil)}.Objects).To(Equal(all))
+			g.Expect(health.Report{Objects: withWaiting(all, nil)}.Objects).To(Equal(all))
 		})
 	}
 }
 
-func TestProblemsOf(t *testing.T) {
+func TestAdvanceProblems(t *testing.T) {
 	failed := []*release.ObjectError{{Object: own, Reason: "failed calling webhook"}}
 	remaining := []release.Remaining{{Object: own, Finalizers: []string{"a/b", "c"}}}
 
@@ -62,7 +62,7 @@ func TestProblemsOf(t *testing.T) {
 		"an error of another request": {errors.New("no connection"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			problems := ProblemsOf(c.err)
+			problems := advanceProblems(c.err)
 			if c.want == "" {
 				NewWithT(t).Expect(problems).To(BeEmpty())
 				return
@@ -74,10 +74,10 @@ func TestProblemsOf(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
+func TestAdvanceAfter(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{
-		0: minRetry, 20 * time.Second: 5 * time.Second, time.Hour: maxRetry, -time.Hour: minRetry,
+		0: minAdvance, 20 * time.Second: 5 * time.Second, time.Hour: maxAdvance, -time.Hour: minAdvance,
 	} {
-		NewWithT(t).Expect(RetryAfter(age)).To(Equal(want), "%s", age)
+		NewWithT(t).Expect(advanceAfter(age)).To(Equal(want), "%s", age)
 	}
 }
