@@ -19,7 +19,6 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/controllers/release/dryrun"
 )
 
 // Patch is a change of an object.
@@ -163,11 +162,11 @@ func (c *Client) DryRunTarget(bases []string, withOwn bool) error {
 	err = c.each(checked, func(info *resource.Info) error {
 		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured)) // as the action does
 
-		change := dryrun.Change{Own: c.own.includes(info), Brings: c.target.brings}
+		change := dryRunChange{own: c.own.includes(info), brings: c.target.brings}
 
 		_, err := c.dryRunOne(info, find(lists, info))
 
-		return change.Problem(err)
+		return change.problem(err)
 	})
 
 	if refused := (*RejectedError)(nil); errors.As(err, &refused) {

@@ -1,5 +1,4 @@
-// Package dryrun judges what the API server says about dry runs of changes.
-package dryrun
+package cluster
 
 import (
 	"errors"
@@ -9,18 +8,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Change is what is known of a change that was tried.
-type Change struct {
-	// Own is true if the object is of a kind that its release defines.
-	Own bool
-	// Brings reports whether the action applies an object, by resource and name.
-	Brings func(resource, name string) bool
+// dryRunChange is what is known of a change that was tried in a dry run.
+type dryRunChange struct {
+	// own is true if the object is of a kind that its release defines.
+	own bool
+	// brings reports whether the action applies an object, by resource and name.
+	brings func(resource, name string) bool
 }
 
-// Problem returns the error of a dry run if it says that the change itself would be refused, or that this
+// problem returns the error of a dry run if it says that the change itself would be refused, or that this
 // could not be found out for a passing reason. It returns nil for errors that say nothing about the change,
 // which can then only be tried.
-func (c Change) Problem(err error) error {
+func (c dryRunChange) problem(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -31,7 +30,7 @@ func (c Change) Problem(err error) error {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		// Another program has written or created the object since it was read.
 		return nil
-	case apierrors.IsNotFound(err) && c.Brings(about.Kind, about.Name):
+	case apierrors.IsNotFound(err) && c.brings(about.Kind, about.Name):
 		// It was deleted since it was read, or needs what comes before it, such as its Namespace.
 		return nil
 	case apierrors.IsForbidden(err) && about.Kind == "pods":
@@ -43,7 +42,7 @@ func (c Change) Problem(err error) error {
 	case apierrors.IsInternalError(err) && strings.Contains(text, "webhook"):
 		// A webhook's server does not answer, which the action may change: it may be the release's own manager.
 		return nil
-	case c.Own && strings.Contains(text, "admission webhook"):
+	case c.own && strings.Contains(text, "admission webhook"):
 		// Objects of own kinds are applied once the new manager answers, which may not see it in the same way.
 		return nil
 	}

@@ -1,4 +1,4 @@
-package dryrun_test
+package cluster
 
 import (
 	"errors"
@@ -8,18 +8,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/capstan-project/capstan/controllers/release/dryrun"
 )
 
-func TestProblem(t *testing.T) {
+func TestDryRunProblem(t *testing.T) {
 	resource := func(name string) schema.GroupResource { return schema.GroupResource{Resource: name} }
 	denied := errors.New(`admission webhook "validation.test" denied the request: no`)
-	other := dryrun.Change{Brings: func(resource, name string) bool { return resource == "namespaces" && name == "new" }}
-	own := dryrun.Change{Own: true, Brings: other.Brings}
+	other := dryRunChange{brings: func(resource, name string) bool { return resource == "namespaces" && name == "new" }}
+	own := dryRunChange{own: true, brings: other.brings}
 
 	for name, test := range map[string]struct {
-		change dryrun.Change
+		change dryRunChange
 		err    error
 		want   bool
 	}{
@@ -56,9 +54,9 @@ func TestProblem(t *testing.T) {
 			g := NewWithT(t)
 
 			if test.want {
-				g.Expect(test.change.Problem(test.err)).To(Equal(test.err))
+				g.Expect(test.change.problem(test.err)).To(Equal(test.err))
 			} else {
-				g.Expect(test.change.Problem(test.err)).To(Succeed())
+				g.Expect(test.change.problem(test.err)).To(Succeed())
 			}
 		})
 	}
