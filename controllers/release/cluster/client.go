@@ -19,7 +19,6 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/hooks"
 )
 
 // Client is the Kubernetes client of one action on one release. Helm calls it to create, update and
@@ -44,7 +43,7 @@ type Client struct {
 	target     target
 	absent     func(schema.GroupVersionResource, types.NamespacedName) bool
 	incomplete []string // manifests
-	hooks      hooks.Budget
+	hooks      hookBudget
 	longWait   func(what string)
 
 	unpruned bool
@@ -164,7 +163,7 @@ func (c *Client) Create(list kube.ResourceList) (*kube.Result, error) {
 // WatchUntilReady waits until the objects of a hook are ready: Jobs and Pods have completed. total is the
 // time for all hooks of the action.
 func (c *Client) WatchUntilReady(list kube.ResourceList, total time.Duration) error {
-	left, err := c.hooks.Take(total, time.Now())
+	left, err := c.hooks.take(total, time.Now())
 	if err != nil {
 		return err
 	}
@@ -174,7 +173,7 @@ func (c *Client) WatchUntilReady(list kube.ResourceList, total time.Duration) er
 
 // WaitForDelete waits until the objects of a hook are gone, within the same time.
 func (c *Client) WaitForDelete(list kube.ResourceList, total time.Duration) error {
-	left, err := c.hooks.Left(total, time.Now())
+	left, err := c.hooks.left(total, time.Now())
 	if err != nil {
 		return err
 	}
@@ -191,7 +190,7 @@ func (c *Client) await(what string, list kube.ResourceList, wait func() error) e
 		what += " " + KeyOf(info).String()
 	}
 
-	if err := hooks.Await(wait, func() { c.longWait(what) }); err != nil {
+	if err := awaitHook(wait, func() { c.longWait(what) }); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 
