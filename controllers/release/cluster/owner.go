@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/release/policies"
-	"github.com/capstan-project/capstan/controllers/release/reclaim"
 )
 
 // managedByHelm is the value of v1alpha2.ManagedByLabel on the objects of a release.
@@ -107,7 +106,7 @@ func (e adoptionError) Error() string { return "it " + string(e) }
 // fields that the program which has installed it has set, and the target does not have, are removed; all others stay.
 func (c *Client) adoptionBases(info *resource.Info, live *unstructured.Unstructured) []runtime.Object {
 	if !c.owns(live) {
-		if fields := reclaim.Fields(live, info.Object.(*unstructured.Unstructured)); fields != nil {
+		if fields := reclaimableFields(live, info.Object.(*unstructured.Unstructured)); fields != nil {
 			return []runtime.Object{fields}
 		}
 	}

@@ -1,7 +1,4 @@
-// Package reclaim finds the fields of an object that were set by a program which Capstan replaces. When the object is
-// adopted, those that its chart does not have are removed, as if an earlier revision had set them. No later revision
-// would do that: an old container would stay in a Deployment for good if adoption and upgrade are one step.
-package reclaim
+package cluster
 
 import (
 	"slices"
@@ -20,17 +17,21 @@ var installers = []string{
 	"clusterctl", predecessor.FieldManager, "kubectl", "kubectl-client-side-apply", "kubectl-create", "kubectl-replace",
 }
 
-// binary is the field manager of cluster-api-operator where it sets none. Most managers of providers have the same
-// one, so it counts only on objects that cluster-api-operator has applied.
-const binary = "manager"
+// predecessorBinary is the field manager of cluster-api-operator where it sets none. Most managers of providers have
+// the same one, so it counts only on objects that cluster-api-operator has applied.
+const predecessorBinary = "manager"
 
-// Fields returns a copy of an object that has only the fields to reclaim, given the target that the object becomes;
-// nil if there are none. They belong to an installer and to no other program. These are never among them:
+// reclaimableFields returns a copy of an object that has only the fields that were set by a program which Capstan
+// replaces, given the target that the object becomes; nil if there are none. When the object is adopted, those that its
+// chart does not have are removed, as if an earlier revision had set them. No later revision would do that: an old
+// container would stay in a Deployment for good if adoption and upgrade are one step.
+//
+// The fields belong to an installer and to no other program. These are never among them:
 //   - the content of Secrets and ConfigMaps, which can be data of users
 //   - metadata other than labels and annotations
 //   - certificates in caBundle, which programs fill in that have the same names
 //   - fields in a part that the target does not have, and that has fields of another program
-func Fields(live, target *unstructured.Unstructured) *unstructured.Unstructured {
+func reclaimableFields(live, target *unstructured.Unstructured) *unstructured.Unstructured {
 	if kind := live.GetKind(); kind == "Secret" || kind == "ConfigMap" {
 		return nil
 	}
@@ -41,7 +42,7 @@ func Fields(live, target *unstructured.Unstructured) *unstructured.Unstructured 
 
 	for path := range owned.Leaves().All() {
 		if isReclaimable(path) && !isShared(path, target.Object, others) {
-			fields = copied(fields, live.Object, path)
+			fields = withPart(fields, live.Object, path)
 		}
 	}
 
@@ -67,7 +68,7 @@ func owners(live *unstructured.Unstructured) (owned, others *fieldpath.Set) {
 			continue
 		}
 
-		isInstaller := slices.Contains(installers, entry.Manager) || ofPredecessor && entry.Manager == binary
+		isInstaller := slices.Contains(installers, entry.Manager) || ofPredecessor && entry.Manager == predecessorBinary
 		if isInstaller && entry.Subresource == "" {
 			owned = owned.Union(fields)
 		} else {
@@ -80,21 +81,21 @@ func owners(live *unstructured.Unstructured) (owned, others *fieldpath.Set) {
 
 // isReclaimable reports whether a field is one that a chart can have, and that no other program fills in.
 func isReclaimable(path fieldpath.Path) bool {
-	switch name(path[0]) {
+	switch fieldName(path[0]) {
 	case "metadata":
-		return len(path) == 3 && (name(path[1]) == "labels" || name(path[1]) == "annotations")
+		return len(path) == 3 && (fieldName(path[1]) == "labels" || fieldName(path[1]) == "annotations")
 	case "status":
 		return false
 	}
 
-	return name(path[len(path)-1]) != "caBundle"
+	return fieldName(path[len(path)-1]) != "caBundle"
 }
 
 // isShared reports whether to remove a field would remove what another program has set: the field itself, or a part of
 // the outermost field around it that the target does not have. Items of lists are removed with all of their parts.
 func isShared(path fieldpath.Path, target any, others *fieldpath.Set) bool {
 	for i, element := range path {
-		if next, found := child(target, element); found && i < len(path)-1 {
+		if next, found := partAt(target, element); found && i < len(path)-1 {
 			target, others = next, others.WithPrefix(element)
 			continue
 		}
@@ -105,5 +106,5 @@ func isShared(path fieldpath.Path, target any, others *fieldpath.Set) bool {
 	return false
 }
 
-// name returns the name of a field in an object; empty for an item of a list.
-func name(element fieldpath.PathElement) string { return ptr.Deref(element.FieldName, "") }
+// fieldName returns the name of a field in an object; empty for an item of a list.
+func fieldName(element fieldpath.PathElement) string { return ptr.Deref(element.FieldName, "") }

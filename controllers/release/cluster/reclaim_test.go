@@ -1,4 +1,4 @@
-package reclaim
+package cluster
 
 import (
 	"testing"
@@ -6,11 +6,10 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
-// live is a Deployment that has been installed by a program, and then changed by others.
-const live = `
+// deployed is a Deployment that has been installed by a program, and then changed by others.
+const deployed = `
 kind: Deployment
 metadata:
   labels: {app: a, old: x, team: b}
@@ -46,18 +45,11 @@ const (
 			"k:{\"name\":\"proxy\"}": {"f:image": {}}}}}}}`
 )
 
-// target has neither the old label nor the old variable, and no proxy, replicas, strategy or nodeSelector.
-const target = `
+// wanted has neither the old label nor the old variable, and no proxy, replicas, strategy or nodeSelector.
+const wanted = `
 metadata: {labels: {app: a}}
 spec: {template: {spec: {containers: [{name: manager, image: manager:v2, env: [{name: NEW, value: c}]}]}}}
 `
-
-func parse(g *WithT, text string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	g.Expect(yaml.Unmarshal([]byte(text), &o.Object)).To(Succeed())
-
-	return o
-}
 
 func entry(manager, subresource, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
@@ -65,19 +57,19 @@ func entry(manager, subresource, fields string) metav1.ManagedFieldsEntry {
 	}
 }
 
-// TestFields checks that what the installer alone has set is reclaimed. The strategy is not: a part of it is another
-// program's, and the target has none at all.
-func TestFields(t *testing.T) {
+// TestReclaimableFields checks that what the installer alone has set is reclaimed. The strategy is not: a part of it is
+// another program's, and the target has none at all.
+func TestReclaimableFields(t *testing.T) {
 	g := NewWithT(t)
-	o := parse(g, live)
+	o := parse(t, deployed)
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{
 		entry("clusterctl", "", installed), entry("kubectl-edit", "", changed),
 	})
 	before := o.DeepCopy()
 
-	fields := Fields(o, parse(g, target))
+	fields := reclaimableFields(o, parse(t, wanted))
 	g.Expect(o).To(Equal(before))
-	g.Expect(fields.Object).To(Equal(parse(g, `
+	g.Expect(fields.Object).To(Equal(parse(t, `
 metadata: {labels: {app: a, old: x}}
 spec:
   replicas: 3
@@ -139,7 +131,7 @@ func TestFieldsThatStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			o := parse(g, `{kind: Any, metadata: {finalizers: [a]}, spec: {replicas: 3}, status: {replicas: 3}, data: {a: b},
+			o := parse(t, `{kind: Any, metadata: {finalizers: [a]}, spec: {replicas: 3}, status: {replicas: 3}, data: {a: b},
 				webhooks: [{name: a, clientConfig: {caBundle: x}}]}`)
 			o.SetManagedFields(c.entries)
 
@@ -147,7 +139,7 @@ func TestFieldsThatStay(t *testing.T) {
 				o.SetKind(c.kind)
 			}
 
-			g.Expect(Fields(o, &unstructured.Unstructured{}) == nil).To(Equal(c.stays))
+			g.Expect(reclaimableFields(o, &unstructured.Unstructured{}) == nil).To(Equal(c.stays))
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package reclaim
+package cluster
 
 import (
 	"slices"
@@ -9,26 +9,26 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// child returns a part of a JSON value.
-func child(from any, element fieldpath.PathElement) (any, bool) {
+// partAt returns a part of a JSON value.
+func partAt(from any, element fieldpath.PathElement) (any, bool) {
 	if fields, isObject := from.(map[string]any); isObject && element.FieldName != nil {
 		part, found := fields[*element.FieldName]
 		return part, found
 	}
 
 	list, _ := from.([]any)
-	if i := indexOf(list, element); i >= 0 {
+	if i := itemIndex(list, element); i >= 0 {
 		return list[i], true
 	}
 
 	return nil, false
 }
 
-// indexOf returns the index of an item of a list; -1 if there is none.
-func indexOf(list []any, element fieldpath.PathElement) int {
+// itemIndex returns the index of an item of a list; -1 if there is none.
+func itemIndex(list []any, element fieldpath.PathElement) int {
 	switch {
 	case element.Key != nil:
-		return slices.IndexFunc(list, func(item any) bool { return matches(item, *element.Key) })
+		return slices.IndexFunc(list, func(item any) bool { return hasKey(item, *element.Key) })
 	case element.Value != nil:
 		return slices.IndexFunc(list, func(item any) bool {
 			return value.Equals(value.NewValueInterface(item), *element.Value)
@@ -43,9 +43,9 @@ func indexOf(list []any, element fieldpath.PathElement) int {
 	return index
 }
 
-// matches reports whether an item of a list has a key. Parts of the key that have defaults, such as the protocol of a
+// hasKey reports whether an item of a list has a key. Parts of the key that have defaults, such as the protocol of a
 // port, can be missing in the item.
-func matches(item any, key value.FieldList) bool {
+func hasKey(item any, key value.FieldList) bool {
 	fields, _ := item.(map[string]any)
 	equal := 0
 
@@ -65,22 +65,22 @@ func matches(item any, key value.FieldList) bool {
 	return equal > 0
 }
 
-// copied returns a JSON value, nil if there is none yet, with the part of another one that is at a path.
-func copied(to, from any, path fieldpath.Path) any {
+// withPart returns a JSON value, nil if there is none yet, with the part of another one that is at a path.
+func withPart(to, from any, path fieldpath.Path) any {
 	if len(path) == 0 {
 		return runtime.DeepCopyJSONValue(from)
 	}
 
 	element := path[0]
 
-	source, found := child(from, element)
+	source, found := partAt(from, element)
 	if !found {
 		return to
 	}
 
-	existing, _ := child(to, element)
+	existing, _ := partAt(to, element)
 
-	part := copied(existing, source, path[1:])
+	part := withPart(existing, source, path[1:])
 	if part == nil {
 		return to
 	}
@@ -108,7 +108,7 @@ func withItem(to, item any, element fieldpath.PathElement) any {
 	}
 
 	list, _ := to.([]any)
-	if i := indexOf(list, element); i >= 0 {
+	if i := itemIndex(list, element); i >= 0 {
 		list[i] = item
 		return list
 	}
