@@ -34,7 +34,7 @@ func (e *Engine) listedBy(ctx context.Context, client *cluster.Client) drift.Lis
 
 	return func(info *resource.Info) *unstructured.Unstructured {
 		name := types.NamespacedName{Namespace: info.Namespace, Name: info.Name}
-		return former.Take(ctx, info.Mapping.GroupVersionKind, name, client.ListLike(info))
+		return former.take(ctx, info.Mapping.GroupVersionKind, name, client.ListLike(info))
 	}
 }
 

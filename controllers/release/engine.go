@@ -21,7 +21,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/longwait"
-	"github.com/capstan-project/capstan/controllers/release/bulk"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -64,7 +63,7 @@ type Engine struct {
 	learning sync.Mutex
 	learned  bool
 	// former are the objects of releases when the engine has learned of these; nil without Options.ListObjects.
-	former atomic.Pointer[bulk.Objects]
+	former atomic.Pointer[listedObjects]
 	// existing are the names of all objects; nil without Options.ListObjects.
 	existing *fresh.Shared[types.NamespacedName]
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/paging"
-	"github.com/capstan-project/capstan/controllers/release/bulk"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -92,7 +91,7 @@ func (e *Engine) Learn(ctx context.Context) error {
 	e.learned = true
 
 	if len(releases) > 0 {
-		e.former.Store(bulk.New(v1alpha2.ManagedByLabel + "=Helm," + v1alpha2.ClusterctlProviderLabel))
+		e.former.Store(newListedObjects(v1alpha2.ManagedByLabel + "=Helm," + v1alpha2.ClusterctlProviderLabel))
 	}
 
 	return nil

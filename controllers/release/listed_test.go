@@ -1,4 +1,4 @@
-package bulk_test
+package release
 
 import (
 	"context"
@@ -15,14 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/capstan-project/capstan/controllers/release/bulk"
 )
 
 var deployments = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 
-// server has Deployments 0 to objects-1, each with content of a size, and takes a second for each page.
-type server struct {
+// listServer has Deployments 0 to objects-1, each with content of a size, and takes a second for each page.
+type listServer struct {
 	objects, size int
 	err           error
 
@@ -30,7 +28,7 @@ type server struct {
 	requests int
 }
 
-func (s *server) list(_ context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (s *listServer) list(_ context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -61,21 +59,21 @@ func (s *server) list(_ context.Context, options metav1.ListOptions) (*unstructu
 	return list, s.err
 }
 
-func name(i int) types.NamespacedName {
+func listedName(i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: "a", Name: fmt.Sprint(i)}
 }
 
-func TestTake(t *testing.T) {
+func TestListedObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &server{objects: 600}
-		objects := bulk.New("")
+		s := &listServer{objects: 600}
+		objects := newListedObjects("")
 
 		var takers sync.WaitGroup
 
 		for i := range 600 {
 			takers.Go(func() {
-				found := objects.Take(t.Context(), deployments, name(i), s.list)
+				found := objects.take(t.Context(), deployments, listedName(i), s.list)
 				g.Expect(found).NotTo(BeNil())
 				g.Expect(found.GetName()).To(Equal(fmt.Sprint(i)))
 				g.Expect(found.GetManagedFields()).To(BeEmpty())
@@ -84,34 +82,34 @@ func TestTake(t *testing.T) {
 
 		takers.Wait()
 		g.Expect(s.requests).To(Equal(3))
-		g.Expect(objects.Take(t.Context(), deployments, name(0), s.list)).To(BeNil(), "it has changed since")
-		g.Expect(objects.Take(t.Context(), deployments, name(600), s.list)).To(BeNil(), "it did not exist")
+		g.Expect(objects.take(t.Context(), deployments, listedName(0), s.list)).To(BeNil(), "it has changed since")
+		g.Expect(objects.take(t.Context(), deployments, listedName(600), s.list)).To(BeNil(), "it did not exist")
 		g.Expect(s.requests).To(Equal(3))
 		time.Sleep(time.Hour)
 	})
 }
 
-func TestTakeLater(t *testing.T) {
+func TestListedObjectsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &server{objects: 2}
-		objects := bulk.New("")
+		s := &listServer{objects: 2}
+		objects := newListedObjects("")
 
-		g.Expect(objects.Take(t.Context(), deployments, name(0), s.list)).NotTo(BeNil())
+		g.Expect(objects.take(t.Context(), deployments, listedName(0), s.list)).NotTo(BeNil())
 		time.Sleep(time.Minute)
-		g.Expect(objects.Take(t.Context(), deployments, name(1), s.list)).To(BeNil())
+		g.Expect(objects.take(t.Context(), deployments, listedName(1), s.list)).To(BeNil())
 		g.Expect(s.requests).To(Equal(1))
 	})
 }
 
-func TestTakeWhatMustNotBeListed(t *testing.T) {
+func TestListedObjectsThatMustNotBeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &server{objects: 2, err: errors.New("forbidden")}
-		objects := bulk.New("")
+		s := &listServer{objects: 2, err: errors.New("forbidden")}
+		objects := newListedObjects("")
 
 		for i := range 2 {
-			g.Expect(objects.Take(t.Context(), deployments, name(i), s.list)).To(BeNil())
+			g.Expect(objects.take(t.Context(), deployments, listedName(i), s.list)).To(BeNil())
 		}
 
 		g.Expect(s.requests).To(Equal(1))
@@ -119,16 +117,16 @@ func TestTakeWhatMustNotBeListed(t *testing.T) {
 	})
 }
 
-func TestTakeIsBounded(t *testing.T) {
+func TestListedObjectsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &server{objects: 100, size: 1 << 20}
-		objects := bulk.New("")
+		s := &listServer{objects: 100, size: 1 << 20}
+		objects := newListedObjects("")
 
 		var kept []int
 
 		for i := range s.objects {
-			if objects.Take(t.Context(), deployments, name(i), s.list) != nil {
+			if objects.take(t.Context(), deployments, listedName(i), s.list) != nil {
 				kept = append(kept, i)
 			}
 		}

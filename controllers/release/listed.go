@@ -1,6 +1,4 @@
-// Package bulk reads the objects of many releases by a few lists. An operator that starts compares the objects of all
-// releases with the cluster, which would otherwise take a request for each.
-package bulk
+package release
 
 import (
 	"context"
@@ -17,37 +15,40 @@ import (
 )
 
 const (
-	// lifetime is how long objects are given out.
-	lifetime = time.Minute
-	// maxSize limits how many bytes of objects are in memory, and page how many objects a request lists.
-	maxSize, page = 16 << 20, 250
+	// listedLifetime is how long objects are given out.
+	listedLifetime = time.Minute
+	// maxListed limits how many bytes of objects are in memory, and listedPage how many objects a request lists.
+	maxListed, listedPage = 16 << 20, 250
 )
 
-// List lists the objects of a kind.
-type List = paging.ListFunc[*unstructured.UnstructuredList]
+// listFunc lists the objects of a kind.
+type listFunc = paging.ListFunc[*unstructured.UnstructuredList]
 
-// Objects are the objects of releases, as they were listed when the first of their kind was asked for. They are given
-// out once, for a minute: what is asked for later has changed since. It is safe for concurrent use.
-type Objects struct {
+// listedObjects are the objects of many releases, as they were listed when the first of their kind was asked for. They
+// are given out once, for a minute: what is asked for later has changed since. An operator that starts compares the
+// objects of all releases with the cluster, which would otherwise take a request for each.
+//
+// It is safe for concurrent use.
+type listedObjects struct {
 	selector string
 
 	mu    sync.Mutex
-	kinds map[schema.GroupVersionKind]*kind
+	kinds map[schema.GroupVersionKind]*listedKind
 	size  int
 	over  bool
 }
 
-// kind are the objects of a kind, as JSON, once read is closed.
-type kind struct {
+// listedKind are the objects of a kind, as JSON, once read is closed.
+type listedKind struct {
 	read    chan struct{}
 	objects map[types.NamespacedName][]byte
 }
 
-// New returns objects that a label selector matches.
-func New(selector string) *Objects {
-	o := &Objects{selector: selector, kinds: map[schema.GroupVersionKind]*kind{}}
+// newListedObjects returns objects that a label selector matches.
+func newListedObjects(selector string) *listedObjects {
+	o := &listedObjects{selector: selector, kinds: map[schema.GroupVersionKind]*listedKind{}}
 
-	time.AfterFunc(lifetime, func() {
+	time.AfterFunc(listedLifetime, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 
@@ -57,10 +58,10 @@ func New(selector string) *Objects {
 	return o
 }
 
-// Take returns an object without its managed fields; nil if it is not known: it may have been given out before, not
+// take returns an object without its managed fields; nil if it is not known: it may have been given out before, not
 // exist, or not have been read, for want of permission or memory.
-func (o *Objects) Take(
-	ctx context.Context, of schema.GroupVersionKind, name types.NamespacedName, list List,
+func (o *listedObjects) take(
+	ctx context.Context, of schema.GroupVersionKind, name types.NamespacedName, list listFunc,
 ) *unstructured.Unstructured {
 	found := o.find(ctx, of, list)
 	if found == nil {
@@ -94,7 +95,7 @@ func (o *Objects) Take(
 
 // find returns the objects of a kind, and begins to read them if they were not asked for before; nil if the time is
 // over.
-func (o *Objects) find(ctx context.Context, of schema.GroupVersionKind, list List) *kind {
+func (o *listedObjects) find(ctx context.Context, of schema.GroupVersionKind, list listFunc) *listedKind {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
@@ -102,13 +103,13 @@ func (o *Objects) find(ctx context.Context, of schema.GroupVersionKind, list Lis
 		return o.kinds[of]
 	}
 
-	begun := &kind{read: make(chan struct{}), objects: map[types.NamespacedName][]byte{}}
+	begun := &listedKind{read: make(chan struct{}), objects: map[types.NamespacedName][]byte{}}
 	o.kinds[of] = begun
 
 	go func() {
 		defer close(begun.read)
 
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lifetime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listedLifetime)
 		defer cancel()
 
 		o.read(ctx, begun, list)
@@ -118,8 +119,8 @@ func (o *Objects) find(ctx context.Context, of schema.GroupVersionKind, list Lis
 }
 
 // read reads the objects of a kind, up to the first problem.
-func (o *Objects) read(ctx context.Context, into *kind, list List) {
-	options := metav1.ListOptions{LabelSelector: o.selector, Limit: page}
+func (o *listedObjects) read(ctx context.Context, into *listedKind, list listFunc) {
+	options := metav1.ListOptions{LabelSelector: o.selector, Limit: listedPage}
 
 	for page, err := range paging.Pages(ctx, options, list) {
 		if err != nil {
@@ -135,7 +136,7 @@ func (o *Objects) read(ctx context.Context, into *kind, list List) {
 }
 
 // add keeps an object, and reports whether there is space for more.
-func (o *Objects) add(into *kind, item *unstructured.Unstructured) bool {
+func (o *listedObjects) add(into *listedKind, item *unstructured.Unstructured) bool {
 	item.SetManagedFields(nil)
 
 	content, err := json.Marshal(item.Object)
@@ -146,7 +147,7 @@ func (o *Objects) add(into *kind, item *unstructured.Unstructured) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	if o.over || o.size+len(content) > maxSize {
+	if o.over || o.size+len(content) > maxListed {
 		return false
 	}
 
