@@ -22,7 +22,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
-	"github.com/capstan-project/capstan/controllers/release/mistyped"
 	"github.com/capstan-project/capstan/controllers/release/sandbox"
 )
 
@@ -113,7 +112,7 @@ func (s *session) renderManifest(
 // checkTypes returns an error if the API server would refuse an object of a revision, patches included, because
 // of the type of a value: a first install is not tried by dry runs. The error is a *RenderError.
 func checkTypes(objects []*unstructured.Unstructured, rel *helmrelease.Release, spec Spec) error {
-	err := mistyped.Check(objects, rel.Chart.Values, spec.Values)
+	err := checkMistyped(objects, rel.Chart.Values, spec.Values)
 	if err == nil {
 		return nil
 	}

@@ -1,6 +1,4 @@
-// Package mistyped finds values of the wrong type in rendered objects, such as a number where a text belongs.
-// Variables replace text of the components: where that is not in quotes, a value has the type that YAML gives it.
-package mistyped
+package release
 
 import (
 	"errors"
@@ -16,15 +14,15 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// Check returns an error that names the objects and fields whose values have the wrong type. It knows the
+// checkMistyped returns an error that names the objects and fields whose values have the wrong type. It knows the
 // fields of the kinds of Kubernetes, and the metadata of all others. defaults and values are what the objects
 // were rendered from; those that are likely causes are named. The text of the error contains no values.
-func Check(objects []*unstructured.Unstructured, defaults, values map[string]any) error {
+func checkMistyped(objects []*unstructured.Unstructured, defaults, values map[string]any) error {
 	var problems []string
 
 	for _, o := range objects {
-		if err := check(o); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: %s", object.KeyOf(o), describe(err, o, defaults, values)))
+		if err := checkType(o); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %s", object.KeyOf(o), describeMistyped(err, o, defaults, values)))
 		}
 	}
 
@@ -35,17 +33,17 @@ func Check(objects []*unstructured.Unstructured, defaults, values map[string]any
 	return errors.New(strings.Join(problems, "; "))
 }
 
-// check returns what is wrong with an object, as an error of the package typed.
-func check(o *unstructured.Unstructured) error {
+// checkType returns what is wrong with an object, as an error of the package typed.
+func checkType(o *unstructured.Unstructured) error {
 	kind := o.GroupVersionKind()
 	if typed.Known(kind) {
 		return typed.Check(o)
 	}
 
-	return typed.CheckAs(o, func() any { return newObject(kind) })
+	return typed.CheckAs(o, func() any { return newTyped(kind) })
 }
 
-func newObject(kind schema.GroupVersionKind) any {
+func newTyped(kind schema.GroupVersionKind) any {
 	if known, err := scheme.Scheme.New(kind); err == nil {
 		return known
 	}
@@ -53,16 +51,16 @@ func newObject(kind schema.GroupVersionKind) any {
 	return &metav1.PartialObjectMetadata{}
 }
 
-// describe completes the error for an object by the values that are its likely cause.
-func describe(err error, o *unstructured.Unstructured, defaults, values map[string]any) string {
+// describeMistyped completes the error for an object by the values that are its likely cause.
+func describeMistyped(err error, o *unstructured.Unstructured, defaults, values map[string]any) string {
 	var wrong *typed.Error
 	if !errors.As(err, &wrong) || wrong.Field == "" {
 		return err.Error()
 	}
 
 	given := map[string]any{}
-	flatten(defaults, "", given)
-	flatten(values, "", given)
+	flattenValues(defaults, "", given)
+	flattenValues(values, "", given)
 
 	causes := causesOf(wrong, o, given)
 	if len(causes) == 0 {

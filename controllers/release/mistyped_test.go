@@ -1,4 +1,4 @@
-package mistyped_test
+package release
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/controllers/release/manifest"
-	"github.com/capstan-project/capstan/controllers/release/mistyped"
 )
 
 const (
@@ -19,7 +18,7 @@ const (
 	custom     = "apiVersion: example.org/v1\nkind: Widget\n"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheckMistyped(t *testing.T) {
 	defaults := map[string]any{"variables": map[string]any{"LEVEL": "4", "DEBUG": "false", "PORT": "80"}}
 	values := map[string]any{
 		"variables": map[string]any{"PORT": "8443", "NAME": "one", "EXACT": "0o10", "BROKEN": "{"},
@@ -64,7 +63,7 @@ func TestCheck(t *testing.T) {
 			objects, err := manifest.Decode(c.manifest)
 			g.Expect(err).NotTo(HaveOccurred())
 
-			err = mistyped.Check(objects, defaults, values)
+			err = checkMistyped(objects, defaults, values)
 			if c.want == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -75,23 +74,23 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestManyCauses makes sure that no cause is named rather than most values of a chart.
-func TestManyCauses(t *testing.T) {
+// TestManyCausesOfMistyped makes sure that no cause is named rather than most values of a chart.
+func TestManyCausesOfMistyped(t *testing.T) {
 	g := NewWithT(t)
 
 	objects, err := manifest.Decode(configMap + "data: {debug: true}\n")
 	g.Expect(err).NotTo(HaveOccurred())
 
 	values := map[string]any{"c": true, "a": "true", "b": true}
-	g.Expect(mistyped.Check(objects, nil, values)).To(MatchError(
+	g.Expect(checkMistyped(objects, nil, values)).To(MatchError(
 		HaveSuffix("it comes from the value a or the value b or the value c")))
 
 	values["d"] = "true"
-	g.Expect(mistyped.Check(objects, nil, values)).To(MatchError(HaveSuffix(inQuotes)))
+	g.Expect(checkMistyped(objects, nil, values)).To(MatchError(HaveSuffix(inQuotes)))
 }
 
-// BenchmarkCheck checks a provider with 30 objects.
-func BenchmarkCheck(b *testing.B) {
+// BenchmarkCheckMistyped checks a provider with 30 objects.
+func BenchmarkCheckMistyped(b *testing.B) {
 	var text strings.Builder
 
 	for i := range 15 {
@@ -107,7 +106,7 @@ func BenchmarkCheck(b *testing.B) {
 			b.Fatal(len(objects), err)
 		}
 
-		if err := mistyped.Check(objects, nil, nil); err != nil {
+		if err := checkMistyped(objects, nil, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package mistyped
+package release
 
 import (
 	"slices"
@@ -23,7 +23,7 @@ func causesOf(wrong *typed.Error, o *unstructured.Unstructured, given map[string
 	var causes []string
 
 	for path, value := range given {
-		if slices.Contains(found, plain(value)) {
+		if slices.Contains(found, plainValue(value)) {
 			causes = append(causes, describeCause(path))
 		}
 	}
@@ -64,31 +64,31 @@ func scalarsAt(node any, path []string) []any {
 		}
 	case string, bool, int64, float64:
 		if len(path) == 0 {
-			return []any{normalize(node)}
+			return []any{normalizeScalar(node)}
 		}
 	}
 
 	return scalars
 }
 
-// flatten adds the scalars in the values to a map by their paths, such as "variables.REGION". It leaves out
+// flattenValues adds the scalars in the values to a map by their paths, such as "variables.REGION". It leaves out
 // lists.
-func flatten(values map[string]any, prefix string, into map[string]any) {
+func flattenValues(values map[string]any, prefix string, into map[string]any) {
 	for key, value := range values {
 		switch value := value.(type) {
 		case map[string]any:
-			flatten(value, prefix+key+".", into)
+			flattenValues(value, prefix+key+".", into)
 		case string, bool, int, int64, float64:
 			into[prefix+key] = value
 		}
 	}
 }
 
-// plain returns the scalar that a value becomes where a template does not quote it, or nil.
-func plain(value any) any {
+// plainValue returns the scalar that a value becomes where a template does not quote it, or nil.
+func plainValue(value any) any {
 	text, ok := value.(string)
 	if !ok {
-		return normalize(value)
+		return normalizeScalar(value)
 	}
 
 	var parsed any
@@ -98,14 +98,14 @@ func plain(value any) any {
 
 	switch parsed.(type) {
 	case string, bool, float64:
-		return normalize(parsed)
+		return normalizeScalar(parsed)
 	}
 
 	return nil
 }
 
-// normalize returns numbers as float64, to compare them.
-func normalize(scalar any) any {
+// normalizeScalar returns numbers as float64, to compare them.
+func normalizeScalar(scalar any) any {
 	switch scalar := scalar.(type) {
 	case int:
 		return float64(scalar)
