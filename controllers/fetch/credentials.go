@@ -10,7 +10,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
-	"github.com/capstan-project/capstan/controllers/secrets"
+	"github.com/capstan-project/capstan/controllers/access"
 )
 
 // The keys of the Secret of spec.fetchConfig.secretRef. A token may also have one of clusterctl's
@@ -66,7 +66,7 @@ func (in *inputs) secretCredentials(ctx context.Context, server source.Server) (
 		return web.Credentials{}, nil
 	}
 
-	data, err := secrets.Read(ctx, in.reader, reference)
+	data, err := access.ReadSecret(ctx, in.reader, reference)
 	if err != nil {
 		return web.Credentials{}, err
 	}
@@ -85,14 +85,14 @@ func (in *inputs) secretCredentials(ctx context.Context, server source.Server) (
 // variablesToken returns the token for a server among the provider's variables; empty if there is
 // none. That the Secret with the variables does not exist is reported when the variables are read.
 func (in *inputs) variablesToken(ctx context.Context, server source.Server) (string, error) {
-	reference, named := secrets.Variables(in.provider)
+	reference, named := access.VariablesSecret(in.provider)
 	if !named || len(server.Tokens) == 0 {
 		return "", nil
 	}
 
-	data, err := secrets.Read(ctx, in.reader, reference)
+	data, err := access.ReadSecret(ctx, in.reader, reference)
 
-	var notFound *secrets.NotFoundError
+	var notFound *access.SecretNotFoundError
 	if err != nil && !errors.As(err, &notFound) {
 		return "", err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/secrets"
 )
 
 // inputsOf returns the inputs of a provider.
@@ -107,7 +106,7 @@ func TestCredentials(t *testing.T) {
 			SecretRef: &v1alpha2.LocalSecretReference{Name: "absent"},
 		}))
 		_, err := inputsOf(t, r, absent).credentials(nil)(t.Context(), gitHub)
-		g.Expect(err).To(BeAssignableToTypeOf(&secrets.NotFoundError{}))
+		g.Expect(err).To(BeAssignableToTypeOf(&access.SecretNotFoundError{}))
 		g.Expect(err).To(MatchError("Secret default/absent with the source's credentials does not exist; " +
 			"create it, or correct spec.fetchConfig.secretRef"))
 	})

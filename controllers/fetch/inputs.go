@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/secrets"
+	"github.com/capstan-project/capstan/controllers/access"
 )
 
 // inputs are what a resource names for its source, and how that may be read.
@@ -37,13 +37,13 @@ func (in *inputs) local(name string) types.NamespacedName {
 
 // credentialsSecret returns the reference to the Secret of spec.fetchConfig.secretRef, and whether
 // the resource has one.
-func (in *inputs) credentialsSecret() (secrets.Reference, bool) {
+func (in *inputs) credentialsSecret() (access.SecretReference, bool) {
 	config := in.provider.GetSpec().FetchConfig
 	if config == nil || config.SecretRef == nil {
-		return secrets.Reference{}, false
+		return access.SecretReference{}, false
 	}
 
-	return secrets.Reference{
+	return access.SecretReference{
 		NamespacedName: in.local(config.SecretRef.Name),
 		Content:        "the source's credentials",
 		Field:          "spec.fetchConfig.secretRef",

@@ -10,7 +10,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/verify"
-	"github.com/capstan-project/capstan/controllers/secrets"
+	"github.com/capstan-project/capstan/controllers/access"
 )
 
 // Registry is the operator's own access to OCI registries: to the chart repository, and to any
@@ -132,7 +132,7 @@ func (in *inputs) policy(ctx context.Context) (verify.Policy, error) {
 	verification := in.provider.GetSpec().FetchConfig.Verify
 	name := verification.SecretRef.Name
 
-	keys, err := secrets.Read(ctx, in.reader, secrets.Reference{
+	keys, err := access.ReadSecret(ctx, in.reader, access.SecretReference{
 		NamespacedName: in.local(name),
 		Content:        "the keys for verification",
 		Field:          "spec.fetchConfig.verify.secretRef",

@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/secrets"
 )
 
 // refuseCredentials returns an error instead of credentials, for registries without TLS.
@@ -29,8 +28,10 @@ func refuseCredentials(credentials oci.Credentials) oci.Credentials {
 }
 
 // secretOptions returns the options in a Secret.
-func (in *inputs) secretOptions(ctx context.Context, reference secrets.Reference, host string) (oci.Options, error) {
-	data, err := secrets.Read(ctx, in.reader, reference)
+func (in *inputs) secretOptions(
+	ctx context.Context, reference access.SecretReference, host string,
+) (oci.Options, error) {
+	data, err := access.ReadSecret(ctx, in.reader, reference)
 	if err != nil {
 		return oci.Options{}, err
 	}
@@ -57,12 +58,12 @@ func (in *inputs) defaultCredentials(ctx context.Context, host string) oci.Crede
 // variablesCredentials returns the credentials for a registry among the provider's variables; nil if there are none.
 // That the Secret does not exist is reported when the variables are read.
 func (in *inputs) variablesCredentials(ctx context.Context, host string) oci.Credentials {
-	reference, named := secrets.Variables(in.provider)
+	reference, named := access.VariablesSecret(in.provider)
 	if !named {
 		return nil
 	}
 
-	data, err := secrets.Read(ctx, in.reader, reference)
+	data, err := access.ReadSecret(ctx, in.reader, reference)
 	if err != nil {
 		return nil
 	}
@@ -110,7 +111,7 @@ func (in *inputs) readPullSecrets(ctx context.Context, host string) ([]oci.Crede
 	var all []oci.Credentials
 
 	for _, ref := range account.ImagePullSecrets {
-		options, err := in.secretOptions(ctx, secrets.Reference{NamespacedName: in.local(ref.Name)}, host)
+		options, err := in.secretOptions(ctx, access.SecretReference{NamespacedName: in.local(ref.Name)}, host)
 		if errors.As(err, new(*access.ForbiddenError)) {
 			return nil, err
 		}

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/capstan-project/capstan/controllers/secrets"
+	"github.com/capstan-project/capstan/controllers/access"
 )
 
 var (
@@ -59,7 +59,7 @@ func (i Installation) namedSecrets() ([]target, error) {
 
 	var targets []target
 
-	if reference, found := secrets.Variables(i.Provider); found {
+	if reference, found := access.VariablesSecret(i.Provider); found {
 		targets = append(targets, target{
 			namespace: reference.Namespace, resource: secretResource, names: []string{reference.Name},
 		})

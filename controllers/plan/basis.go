@@ -7,10 +7,10 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
-	"github.com/capstan-project/capstan/controllers/secrets"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -38,7 +38,7 @@ func (p *Planner) basis(provider v1alpha2.Provider, plan *Plan, in inputs) (stat
 		basis.Manifests = digestOf(in.additional.Manifests)
 	}
 
-	if _, named := secrets.Variables(provider); !named {
+	if _, named := access.VariablesSecret(provider); !named {
 		return basis, nil
 	}
 
@@ -107,7 +107,7 @@ func (p *Plan) InputKind(input state.Difference) string {
 func (p *Plan) Describe(provider v1alpha2.Provider, before, now state.Basis, difference state.Difference) string {
 	switch difference {
 	case state.DifferentVariables:
-		secret, _ := secrets.Variables(provider)
+		secret, _ := access.VariablesSecret(provider)
 		return fmt.Sprintf("Secret %s of %s has changed", secret.NamespacedName, secret.Field)
 	case state.DifferentManifests:
 		return "the ConfigMap of spec.additionalManifests has changed"

@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/fetch"
-	"github.com/capstan-project/capstan/controllers/secrets"
 )
 
 // samples are small providers in clusterctl's local-repository layout.
@@ -122,7 +121,7 @@ func TestPlanKeepsWhatItFoundOutBeforeAnError(t *testing.T) {
 	c := readOnlyClient()
 
 	planned, err := newPlanner(c).Plan(t.Context(), Request{Provider: aws("v1.0.0"), Scope: c})
-	g.Expect(err).To(BeAssignableToTypeOf(&secrets.NotFoundError{}))
+	g.Expect(err).To(BeAssignableToTypeOf(&access.SecretNotFoundError{}))
 	g.Expect(planned.Chart.Version()).To(Equal("v1.0.0"))
 
 	planned, err = newPlanner(c).Plan(t.Context(), Request{Provider: aws("v9.9.9"), Scope: c})

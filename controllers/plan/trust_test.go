@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/controllers/secrets"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/cosign"
 	"github.com/capstan-project/capstan/test/image"
@@ -176,6 +176,6 @@ func TestTrustIsWithdrawn(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "keys"},
 		})).To(Succeed())
 		_, _, err = find(t, c, p, false)
-		g.Expect(err).To(BeAssignableToTypeOf(&secrets.NotFoundError{}), "without keys, nothing is trusted")
+		g.Expect(err).To(BeAssignableToTypeOf(&access.SecretNotFoundError{}), "without keys, nothing is trusted")
 	})
 }

@@ -28,7 +28,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/secrets"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -151,7 +150,7 @@ var errorTable = []row{
 		result.Message = e.Error() // a library may have added that the connection failed
 	}),
 	on[*source.AddressError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
-	on[*secrets.NotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, Stalled),
+	on[*access.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, Stalled),
 	on[*clusters.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason, Stalled),
 	onValue(func(e *clusters.UnreachableError, result *Result) {
 		result.set("", v1alpha2.ClusterUnreachableReason, Waiting)

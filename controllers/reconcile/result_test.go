@@ -36,7 +36,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/secrets"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -89,7 +88,7 @@ var errorCases = map[string]errorCase{
 		condition: preflightFailed, reason: v1alpha2.FetchConfigValidationErrorReason, outcome: Stalled,
 	},
 	"a missing Secret": {
-		err:       &secrets.NotFoundError{},
+		err:       &access.SecretNotFoundError{},
 		condition: preflightFailed, reason: v1alpha2.SecretNotFoundReason, outcome: Stalled,
 	},
 	"an unusable kubeconfig": {

@@ -10,21 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/secrets"
+	"github.com/capstan-project/capstan/controllers/access"
 )
 
 // Variables returns the provider's variables: spec.variables, overridden by the keys of the Secret
-// that the spec names. The error is a *secrets.NotFoundError if that Secret does not exist.
+// that the spec names. The error is a *access.SecretNotFoundError if that Secret does not exist.
 func Variables(ctx context.Context, apiReader client.Reader, provider v1alpha2.Provider) (map[string]string, error) {
 	variables := map[string]string{}
 	maps.Copy(variables, provider.GetSpec().Variables)
 
-	reference, named := secrets.Variables(provider)
+	reference, named := access.VariablesSecret(provider)
 	if !named {
 		return variables, nil
 	}
 
-	data, err := secrets.Read(ctx, apiReader, reference)
+	data, err := access.ReadSecret(ctx, apiReader, reference)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/secrets"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -52,7 +52,7 @@ func TestVariables(t *testing.T) {
 			got, err := values.Variables(t.Context(), reader, provider)
 
 			if c.refused != "" {
-				var notFound *secrets.NotFoundError
+				var notFound *access.SecretNotFoundError
 				g.Expect(err).To(And(BeAssignableToTypeOf(notFound), MatchError(c.refused)))
 
 				return

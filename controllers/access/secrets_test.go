@@ -1,4 +1,4 @@
-package secrets_test
+package access_test
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/secrets"
+	"github.com/capstan-project/capstan/controllers/access"
 )
 
-func TestRead(t *testing.T) {
+func TestReadSecret(t *testing.T) {
 	apiReader := fake.NewClientBuilder().WithObjects(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "own"},
 		Data:       map[string][]byte{"A": []byte("value")},
 	}).Build()
-	reference := secrets.Reference{
+	reference := access.SecretReference{
 		NamespacedName: types.NamespacedName{Namespace: "tiny", Name: "own"},
 		Content:        "the keys",
 		Field:          "spec.keys",
@@ -30,7 +30,7 @@ func TestRead(t *testing.T) {
 
 	t.Run("existing", func(t *testing.T) {
 		g := NewWithT(t)
-		data, err := secrets.Read(t.Context(), apiReader, reference)
+		data, err := access.ReadSecret(t.Context(), apiReader, reference)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(data).To(Equal(map[string][]byte{"A": []byte("value")}))
 	})
@@ -39,8 +39,8 @@ func TestRead(t *testing.T) {
 		g := NewWithT(t)
 		missing := reference
 		missing.Name = "absent"
-		_, err := secrets.Read(t.Context(), apiReader, missing)
-		g.Expect(err).To(MatchError(&secrets.NotFoundError{Reference: missing}))
+		_, err := access.ReadSecret(t.Context(), apiReader, missing)
+		g.Expect(err).To(MatchError(&access.SecretNotFoundError{SecretReference: missing}))
 		g.Expect(err).To(MatchError("Secret tiny/absent with the keys does not exist; create it, or correct spec.keys"))
 	})
 
@@ -51,20 +51,20 @@ func TestRead(t *testing.T) {
 		) error {
 			return errors.New("connection refused")
 		}}).Build()
-		_, err := secrets.Read(t.Context(), unreachable, reference)
+		_, err := access.ReadSecret(t.Context(), unreachable, reference)
 		g.Expect(err).To(MatchError("read Secret tiny/own: connection refused"))
 	})
 }
 
-func TestVariables(t *testing.T) {
+func TestVariablesSecret(t *testing.T) {
 	g := NewWithT(t)
 	provider := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "tiny"}}
 
-	_, found := secrets.Variables(provider)
+	_, found := access.VariablesSecret(provider)
 	g.Expect(found).To(BeFalse())
 
 	provider.Spec.SecretName = "own"
-	reference, found := secrets.Variables(provider)
+	reference, found := access.VariablesSecret(provider)
 	g.Expect(found).To(BeTrue())
 	g.Expect(reference.String()).To(Equal("tiny/own"))
 }

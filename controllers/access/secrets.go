@@ -1,6 +1,4 @@
-// Package secrets reads the Secrets that provider resources name. Secrets are always read from the
-// API server, and their contents are never logged.
-package secrets
+package access
 
 import (
 	"context"
@@ -14,8 +12,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Reference is a reference from a provider resource to a Secret.
-type Reference struct {
+// SecretReference is a reference from a provider resource to a Secret.
+type SecretReference struct {
 	types.NamespacedName
 	// Content describes what the Secret holds, e.g. "the provider's variables".
 	Content string
@@ -23,29 +21,30 @@ type Reference struct {
 	Field string
 }
 
-// Variables returns the reference to the Secret with the provider's variables, and whether the
+// VariablesSecret returns the reference to the Secret with the provider's variables, and whether the
 // resource has one.
-func Variables(provider v1alpha2.Provider) (Reference, bool) {
+func VariablesSecret(provider v1alpha2.Provider) (SecretReference, bool) {
 	name, found := provider.GetSpec().VariablesSecret(provider.GetNamespace())
 
-	return Reference{NamespacedName: name, Content: "the provider's variables", Field: "spec.configSecret"}, found
+	return SecretReference{NamespacedName: name, Content: "the provider's variables", Field: "spec.configSecret"}, found
 }
 
-// NotFoundError reports that a Secret does not exist.
-type NotFoundError struct{ Reference }
+// SecretNotFoundError reports that a Secret does not exist.
+type SecretNotFoundError struct{ SecretReference }
 
-func (e *NotFoundError) Error() string {
+func (e *SecretNotFoundError) Error() string {
 	return fmt.Sprintf(
 		"Secret %s with %s does not exist; create it, or correct %s", e.NamespacedName, e.Content, e.Field)
 }
 
-// Read returns the data of the Secret. The error is a *NotFoundError if the Secret does not exist.
-func Read(ctx context.Context, apiReader client.Reader, reference Reference) (map[string][]byte, error) {
+// ReadSecret returns the data of the Secret, which is always read from the API server, and never logged. The error is
+// a *SecretNotFoundError if the Secret does not exist.
+func ReadSecret(ctx context.Context, apiReader client.Reader, reference SecretReference) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
 
 	err := apiReader.Get(ctx, reference.NamespacedName, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, &NotFoundError{reference}
+		return nil, &SecretNotFoundError{reference}
 	}
 
 	if err != nil {
