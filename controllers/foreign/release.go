@@ -33,13 +33,18 @@ func IsRelease(provider v1alpha2.Provider, history state.History, record *releas
 // installed the release, or has begun to, and they are recorded as its own. Any writer of Secrets can make a record,
 // but does not know the UID of a resource that does not exist yet. A user may adopt all of them.
 func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History) {
-	status := provider.GetStatus()
-	adopted, installed := Adopts(provider), status.Release != nil || status.Installing
+	adopted, installed := Adopts(provider), MayHaveInstalled(provider)
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
 		revision.Confirmed = adopted || installed && revision.Owner.Is(self)
 	}
+}
+
+// MayHaveInstalled reports whether the resource has created a revision of its release, or was about to, by its status.
+func MayHaveInstalled(provider v1alpha2.Provider) bool {
+	status := provider.GetStatus()
+	return status.Release != nil || status.Installing
 }
 
 // Adopts reports whether a user allows to take over a release of something else.

@@ -10,6 +10,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -265,12 +266,11 @@ func (r *run) decide(ctx context.Context) Result {
 // announceInstallation records in the status that the first revision is about to be created: a record whose resource
 // does not know of it proves nothing, also if the operator stops before the end of this run.
 func (r *run) announceInstallation(ctx context.Context) error {
-	status := r.provider.GetStatus()
-	if status.Release != nil || status.Installing {
+	if foreign.MayHaveInstalled(r.provider) {
 		return nil
 	}
 
-	status.Installing = true
+	r.provider.GetStatus().Installing = true
 
 	return r.status.record(ctx, func(status *v1alpha2.ProviderStatus) { status.Installing = true })
 }

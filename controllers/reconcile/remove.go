@@ -19,6 +19,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
@@ -183,7 +184,7 @@ func (r *run) removeUnreached(ctx context.Context, cause error) Result {
 		return failed(err, fetching)
 	}
 
-	installed := r.mayHaveInstalled()
+	installed := foreign.MayHaveInstalled(r.provider)
 
 	if installed && gone {
 		gone, err = r.namespaceTerminates(ctx)
@@ -230,13 +231,7 @@ func (r *run) givenUp() bool {
 	uninstalled := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition) == v1alpha2.UninstalledReason
 	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
 
-	return !r.mayHaveInstalled() && !uninstalled && age > unreachedGrace
-}
-
-// mayHaveInstalled reports whether the resource has created a revision of its release, or was about to.
-func (r *run) mayHaveInstalled() bool {
-	status := r.provider.GetStatus()
-	return status.Release != nil || status.Installing
+	return !foreign.MayHaveInstalled(r.provider) && !uninstalled && age > unreachedGrace
 }
 
 // releaseKinds returns the kinds of the newest revision, and those that the status has already: objects

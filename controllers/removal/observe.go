@@ -29,8 +29,7 @@ func (r *Removal) observe(ctx context.Context) error {
 		return err
 	}
 
-	status := r.Provider.GetStatus()
-	r.known = r.Uninstalled || status.Release != nil || status.Installing
+	r.known = r.Uninstalled || foreign.MayHaveInstalled(r.Provider)
 
 	err := r.observeRecords(ctx)
 	if err != nil && r.Target.Account != "" && apierrors.IsForbidden(err) {
