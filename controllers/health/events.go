@@ -61,6 +61,11 @@ func (t *Tracker) observe(id object.Key, o client.Object, deleted bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
+	// An event may arrive after the watch was stopped.
+	if t.kinds[id.GroupVersionKind] == nil {
+		return false
+	}
+
 	recordMatters := t.observeRecorded(id, o, deleted)
 	before, known := t.results[id]
 

@@ -157,11 +157,13 @@ func (t *Tracker) watchKind(ctx context.Context, gvk schema.GroupVersionKind) er
 		return err
 	}
 
+	// The handler drops events of kinds that are not set.
+	t.setKind(gvk, &kind{informer: informer, since: time.Now()})
+
 	if _, err := informer.AddEventHandler(t.handler(gvk)); err != nil {
+		t.removeKind(gvk)
 		return err
 	}
-
-	t.setKind(gvk, &kind{informer: informer, since: time.Now()})
 
 	return nil
 }
@@ -171,6 +173,13 @@ func (t *Tracker) setKind(gvk schema.GroupVersionKind, known *kind) {
 	defer t.mu.Unlock()
 
 	t.kinds[gvk] = known
+}
+
+func (t *Tracker) removeKind(gvk schema.GroupVersionKind) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	delete(t.kinds, gvk)
 }
 
 // Forget stops watching the kinds that only the release of a provider had.
