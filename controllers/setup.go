@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
@@ -33,10 +35,20 @@ import (
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
+// kubeConfigAddressesFlag is the flag of Options.KubeConfigAddresses.
+const kubeConfigAddressesFlag = "--allowed-kubeconfig-addresses"
+
+// minRemoteInterval is the shortest Options.RemoteInterval.
+const minRemoteInterval = 10 * time.Second
+
 // Setup adds a controller for each kind to the manager. It returns a reader of facts about the providers.
 func Setup(mgr ctrl.Manager, options Options) (*facts.Reader, error) {
 	if err := options.SourcePolicy.Parse(apiServers(mgr)...); err != nil {
 		return nil, err
+	}
+
+	if options.RemoteInterval < minRemoteInterval {
+		return nil, fmt.Errorf("--remote-interval must be at least %s, not %s", minRemoteInterval, options.RemoteInterval)
 	}
 
 	// The indexes are only registered: nothing is read yet that a context could cancel.
@@ -118,17 +130,19 @@ func newDependencies(
 		LabeledConfigMaps: options.LabeledConfigMaps,
 		KnownMetadata:     source.NewKnownMetadata(),
 	}
-	remote := &watch.Remote{Cache: mgr.GetClient(), Wake: wakers.Wake}
+	addresses := &web.Guard{Subject: "the API server of a kubeconfig", Flag: kubeConfigAddressesFlag}
+	if addresses.Allowed, err = web.ParseRanges(kubeConfigAddressesFlag, options.KubeConfigAddresses); err != nil {
+		return nil, err
+	}
 
 	pool := &clusters.Pool{
 		Local:      local,
 		Readers:    readers,
 		KubeConfig: options.KubeConfig,
-		Watch:      remote.Watch,
+		Addresses:  addresses,
 		Scheme:     mgr.GetScheme(),
 		Namespaces: options.Scope.CacheNamespaces(),
 		Holder:     options.Holder,
-		Wake:       wakers.Wake,
 	}
 
 	tracker := upgrades.NewTracker(sources, wakers.Wake)
@@ -163,6 +177,7 @@ func newDependencies(
 		Events:         mgr.GetEventRecorder("capstan"),
 		Clock:          options.Clock,
 		Wake:           wakers.Wake,
+		RemoteInterval: options.RemoteInterval,
 		MigrationDelay: options.MigrationDelay,
 
 		WatchConfigMaps: options.WatchConfigMaps,

@@ -210,6 +210,19 @@ func parse() *flags {
 		false,
 		"Allow kubeconfigs of remote clusters to disable the verification of TLS certificates, or TLS.",
 	)
+	set.StringSliceVar(
+		&f.controllers.KubeConfigAddresses,
+		"allowed-kubeconfig-addresses",
+		nil,
+		"Comma-separated ranges of IP addresses, such as 127.0.0.0/8, that the API servers of kubeconfigs and their "+
+			"proxies may have although they are loopback, link-local or otherwise special. Default: none.",
+	)
+	set.DurationVar(
+		&f.controllers.RemoteInterval,
+		"remote-interval",
+		5*time.Minute,
+		"How often to look at what is installed in remote clusters while nothing changes, at least 10s.",
+	)
 	f.client.BindFlags(set)
 	f.election.bindFlags(set)
 	f.log.BindFlags(set)

@@ -2,9 +2,11 @@ package clusters
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -40,7 +43,7 @@ type Connection struct {
 	Remote bool
 }
 
-// Cluster is a connection to a cluster, with the caches that all targets there share.
+// Cluster is a connection to a cluster, with the caches that all targets there share. A remote cluster has none.
 type Cluster struct {
 	// Definitions caches all CRDs, without their schemas. Labels cannot select the CRDs of a
 	// provider, because some may have been applied before by something else.
@@ -53,9 +56,13 @@ type Cluster struct {
 	connection Connection
 	holder     string
 	apiReader  client.Reader
-	metadata   metadata.Interface
-	labeled    *fresh.Shared[foreign.Labeled]
-	tracker    *health.Tracker
+	// polls are what a remote cluster has instead of caches; nil for the local one.
+	polls *polls
+	// began is a time from which the polls of a remote cluster are counted. Clusters are not polled all at once.
+	began    time.Time
+	metadata metadata.Interface
+	labeled  *fresh.Shared[foreign.Labeled]
+	tracker  *health.Tracker
 	// watchErrors are those of Objects.
 	watchErrors health.WatchErrors
 	own         *Target
@@ -66,8 +73,8 @@ type Cluster struct {
 	targets map[string]*Target // by account, without own
 }
 
-// NewCluster creates the clients and caches of a cluster. It sends no requests: call Start to run
-// the caches. The holder identifies this process in Helm's revisions. wake is called for providers
+// NewCluster creates the clients of a cluster, and its caches unless it is remote. It sends no requests: call Start to
+// run the caches. The holder identifies this process in Helm's revisions. wake is called for providers
 // whose objects have changed.
 func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluster, error) {
 	c := &Cluster{connection: connection, holder: holder, targets: map[string]*Target{}}
@@ -76,11 +83,7 @@ func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluste
 		return nil, err
 	}
 
-	if err := c.createCaches(); err != nil {
-		return nil, err
-	}
-
-	access, err := connection.newAccess()
+	mayWatch, err := c.watchable()
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +91,7 @@ func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluste
 	c.tracker = health.NewTracker(health.Options{
 		Cache:       c.Objects,
 		WatchErrors: &c.watchErrors,
-		Access:      access.mayWatch,
+		Access:      mayWatch,
 		APIReader:   c.apiReader,
 		Wake:        wake,
 	})
@@ -96,6 +99,35 @@ func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluste
 	c.own, err = c.newTarget("")
 
 	return c, err
+}
+
+// watchable creates the caches of the cluster, and returns what reports which kinds may be watched: none in a remote one.
+func (c *Cluster) watchable() (health.Access, error) {
+	if c.connection.Remote {
+		reader, err := c.connection.definitionsClient(c.connection.Config, c.connection.HTTPClient)
+		if err != nil {
+			return nil, err
+		}
+
+		c.polls = newPolls(reader)
+		c.began = time.Now().Add(-rand.N(24 * time.Hour)) //nolint:gosec // it needs not be secret
+
+		return func(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
+			_, err := c.connection.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+			return false, err
+		}, nil
+	}
+
+	if err := c.createCaches(); err != nil {
+		return nil, err
+	}
+
+	access, err := c.connection.newAccess()
+	if err != nil {
+		return nil, err
+	}
+
+	return access.mayWatch, nil
 }
 
 // createClients creates the clients that use the permissions of the connection.

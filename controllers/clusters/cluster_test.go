@@ -16,7 +16,7 @@ import (
 func TestImpersonation(t *testing.T) {
 	g := NewWithT(t)
 	server := newAPIServer(t)
-	pool, _, _ := newPool(t)
+	pool, _ := newPool(t)
 	pool.Local = connect(t, server.URL, nil)
 
 	own := target(t, pool, provider("a", "", ""))
@@ -50,7 +50,7 @@ func TestOnlyRecordsAreMarkedAsTheOperators(t *testing.T) {
 	const account = "system:serviceaccount:tiny:installer"
 
 	server := newAPIServer(t)
-	pool, _, _ := newPool(t, secret("there", kubeConfig(server.URL)))
+	pool, _ := newPool(t, secret("there", kubeConfig(server.URL)))
 	pool.Local = connect(t, server.URL, nil)
 	configMaps := corev1.SchemeGroupVersion.WithResource("configmaps")
 

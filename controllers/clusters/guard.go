@@ -1,48 +1,38 @@
 package clusters
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // Limits are the limits of what a remote API server can cost. Fields that are zero have their defaults.
 type Limits struct {
-	// Timeout limits each request, and how long the response to a watch may take to begin. Default: 30s.
+	// Timeout limits each request. Default: 30s.
 	Timeout time.Duration
-	// ProbeTimeout limits a request that finds out whether the API server answers. Default: 10s.
-	ProbeTimeout time.Duration
-	// MinProbe and MaxProbe are the shortest and the longest time between two of these requests.
-	// Default: 1s and 30s.
-	MinProbe, MaxProbe time.Duration
-	// Idle is how long an API server may answer no request before it is probed. Default: 20s.
-	Idle time.Duration
-	// MaxResponse limits the body of each response in bytes, and MaxList the sum of all pages of a list,
-	// of all events of a watch, and of all responses that are read at the same time.
-	// Default: 16 MiB and 96 MiB.
-	MaxResponse, MaxList int64
-	// MaxDecoded limits the estimated memory of the documents that are being read, in bytes. Default: 128 MiB.
-	MaxDecoded int64
-	// Pause is how long nothing is sent to an API server that has exceeded one of these. Default: 5m.
-	Pause time.Duration
+	// ConnectTimeout limits the request that finds out whether the API server answers. Default: 10s.
+	ConnectTimeout time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
 	setDefault(&l.Timeout, 30*time.Second)
-	setDefault(&l.ProbeTimeout, 10*time.Second)
-	setDefault(&l.MinProbe, time.Second)
-	setDefault(&l.MaxProbe, 30*time.Second)
-	setDefault(&l.Idle, 20*time.Second)
-	setDefault(&l.MaxResponse, 16<<20)
-	setDefault(&l.MaxList, 96<<20)
-	setDefault(&l.MaxDecoded, 128<<20)
-	setDefault(&l.Pause, 5*time.Minute)
+	setDefault(&l.ConnectTimeout, 10*time.Second)
 
 	return l
 }
@@ -54,31 +44,50 @@ func setDefault[T comparable](value *T, defaultValue T) {
 	}
 }
 
-// maxWatch is how long a watch may take that sets no timeout itself; watchGrace is how much longer than
-// that timeout the API server may keep it open.
 const (
-	maxWatch   = 10 * time.Minute
-	watchGrace = 30 * time.Second
+	// maxWatch is how long a watch may take.
+	maxWatch = 10 * time.Minute
+	// maxConnections is how many requests are sent to an API server at the same time.
+	maxConnections = 8
+	// maxHeader limits the headers of a response in bytes.
+	maxHeader = 64 << 10
 )
 
 // errTimeout is the cause of a request's end if the API server did not answer in time.
 var errTimeout = errors.New("no response in time")
 
-// guard sends the requests to a remote API server, which may be anyone's. It limits their duration and
-// the size of the responses, follows no redirects, sends nothing while the server is known not to
-// answer or has sent too much, and reports whether it answered.
+// guard sends the requests to a remote API server, which may be anyone's. It limits their duration, and reads each
+// response completely, within the memory for all such responses, before anything decodes it. It follows no redirects,
+// accepts only JSON, and lets no text of other servers than API servers through.
 type guard struct {
-	next   http.RoundTripper
-	limits Limits
-	reach  *reachability
+	next    http.RoundTripper
+	address string
+	limits  Limits
+	// namespace is that of the kubeconfig, to which the memory counts.
+	namespace string
+	memory    *limit.Memory
 	// running ends when the connection is closed, and with it every request.
 	running context.Context
-	sizes   *sizes
-	decoded *decoded
+	// failed is called when the server has not answered, and written when it may have changed something.
+	failed, written func()
 }
 
-// wrap makes the guard send its requests by a transport.
+// wrap makes the guard send its requests by a transport, whose own limits it sets.
 func (g *guard) wrap(next http.RoundTripper) http.RoundTripper {
+	for inner := next; inner != nil; {
+		if transport, ok := inner.(*http.Transport); ok {
+			transport.MaxConnsPerHost = maxConnections
+			transport.MaxResponseHeaderBytes = maxHeader
+		}
+
+		wrapper, ok := inner.(utilnet.RoundTripperWrapper)
+		if !ok {
+			break
+		}
+
+		inner = wrapper.WrappedRoundTripper()
+	}
+
 	wrapped := *g
 	wrapped.next = next
 
@@ -88,41 +97,25 @@ func (g *guard) wrap(next http.RoundTripper) http.RoundTripper {
 // WrappedRoundTripper returns the transport that sends the requests.
 func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 
-// RoundTrip sends a request.
+// RoundTrip sends a request. If the server does not answer as it should, the error is an *UnreachableError.
 func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
-	probing := isProbe(request.Context())
-	if err := g.reach.refusal(); err != nil && !probing {
-		return nil, err
+	if writes(request) {
+		defer g.written()
 	}
 
 	ctx, cancel := context.WithCancelCause(request.Context())
 	timer := time.AfterFunc(g.limits.Timeout, func() { cancel(errTimeout) })
 	unlink := context.AfterFunc(g.running, func() { cancel(context.Canceled) })
-	release := func() {
+	release := sync.OnceFunc(func() {
 		timer.Stop()
 		unlink()
 		cancel(nil)
-	}
+	})
 
 	response, err := g.next.RoundTrip(acceptJSON(request.WithContext(ctx)))
 	if err != nil {
-		err = g.failure(ctx, err)
-
-		// A caller that gave up says nothing about the server.
-		if request.Context().Err() == nil && g.running.Err() == nil && !probing {
-			g.reach.failed()
-		}
-
 		release()
-
-		return nil, err
-	}
-
-	// Invalid credentials are of no more use than no answer.
-	if response.StatusCode == http.StatusUnauthorized && !probing {
-		g.reach.failed()
-	} else {
-		g.reach.answered()
+		return nil, g.failure(request, ctx, err)
 	}
 
 	if location := response.Header.Get("Location"); location != "" && isRedirect(response.StatusCode) {
@@ -130,98 +123,202 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 
 		release()
 
-		return nil, errors.New(
-			"the API server redirects requests, which is not followed; correct the server of the kubeconfig")
-	}
-
-	if duration, ok := watchDuration(request.URL); ok {
-		timer.Reset(duration)
+		return nil, g.unreachable("it redirects requests, which is not followed")
 	}
 
 	expectJSON(response)
 
-	document := &document{all: g.decoded}
-	count, discount := g.sizes.start(request.URL, g.limits)
-	response.Body = &guardedBody{
-		ReadCloser: response.Body,
-		ctx:        ctx,
-		guard:      g,
-		count:      count,
-		document:   document,
-		release: sync.OnceFunc(func() {
-			document.end()
-			discount()
-			release()
-		}),
+	if isWatch(request.URL) && response.StatusCode == http.StatusOK {
+		timer.Reset(maxWatch)
+
+		response.Body = &stream{ReadCloser: response.Body, release: release}
+
+		return response, nil
 	}
+
+	defer release()
+	defer response.Body.Close()
+
+	return g.read(request, ctx, response)
+}
+
+// read returns a response with its whole body.
+func (g *guard) read(request *http.Request, ctx context.Context, response *http.Response) (*http.Response, error) {
+	reconcile, shared := ctx.Value(readingKey{}).(*reading)
+	end := func() {}
+
+	if !shared {
+		reconcile = newReading()
+		end = reconcile.end
+	}
+
+	body, err := reconcile.readBody(ctx, g.memory, g.namespace, response.Body)
+	if err != nil {
+		end()
+		return nil, g.failure(request, ctx, err)
+	}
+
+	if response.StatusCode >= http.StatusBadRequest {
+		body = statusOf(response, body)
+	} else if problem := notFromAPIServer(request.URL, body); problem != "" {
+		end()
+		return nil, g.unreachable(problem)
+	}
+
+	response.ContentLength = int64(len(body))
+	response.Header.Del("Content-Length")
+	response.Body = &readBody{Reader: bytes.NewReader(body), end: end}
 
 	return response, nil
 }
 
-// failure returns the error of a request, with the cause of its end.
-func (g *guard) failure(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errTimeout) {
-		return fmt.Errorf("no response within %s", g.limits.Timeout)
-	}
-
-	return err
+// readBody is the body of a response that was read. Closing it gives back the memory that no reconcile has.
+type readBody struct {
+	*bytes.Reader
+	end func()
 }
 
-// guardedBody is the body of a response.
-type guardedBody struct {
+// Close ends the response.
+func (b *readBody) Close() error {
+	b.end()
+
+	return nil
+}
+
+// failure returns the error of a request, with the cause of its end. A caller that gave up says nothing about the
+// server.
+func (g *guard) failure(request *http.Request, ctx context.Context, err error) error {
+	if request.Context().Err() != nil || g.running.Err() != nil {
+		return err
+	}
+
+	if refused := (*web.AddressError)(nil); errors.As(err, &refused) {
+		return &KubeConfigError{"spec.kubeConfig: " + refused.Error()}
+	}
+
+	g.failed()
+
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		return g.unreachable(fmt.Sprintf("no response within %s", g.limits.Timeout))
+	}
+
+	return g.unreachable(reasonOf(err))
+}
+
+func (g *guard) unreachable(reason string) *UnreachableError {
+	return &UnreachableError{Address: g.address, Reason: reason, Until: time.Now().Add(minRetry)}
+}
+
+// writes reports whether a request may change something.
+func writes(request *http.Request) bool {
+	return request.Method != http.MethodGet && request.Method != http.MethodHead && !request.URL.Query().Has("dryRun")
+}
+
+// statusOf returns the body of an error: that of the server only if it is an API server's, so that the answers of other
+// servers are not shown.
+func statusOf(response *http.Response, body []byte) []byte {
+	var status metav1.Status
+	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
+		status = metav1.Status{Message: fmt.Sprintf("the server answers with %d and no reason, as no API server does; "+
+			"check the server of the kubeconfig", response.StatusCode)}
+	}
+
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	status.Status = metav1.StatusFailure
+	status.Code = int32(response.StatusCode) //nolint:gosec // it has three digits
+	status.Message = object.OneLine(object.Printable(status.Message), maxMessage)
+
+	shown, err := json.Marshal(status)
+	if err != nil {
+		return nil
+	}
+
+	response.Header.Set("Content-Type", jsonFormat)
+
+	return shown
+}
+
+// maxMessage limits the message of an error.
+const maxMessage = 4 << 10
+
+// notFromAPIServer returns why a response cannot be that of an API server; empty if it can. Decoders would quote it.
+func notFromAPIServer(address *url.URL, body []byte) string {
+	const problem = "its responses are not those of an API server"
+
+	var document struct{ Kind, APIVersion string }
+	if json.Unmarshal(body, &document) != nil {
+		return problem
+	}
+
+	isObject := strings.HasPrefix(address.Path, "/api/") || strings.HasPrefix(address.Path, "/apis/")
+	if isObject && (document.Kind == "" || document.APIVersion == "") {
+		return problem
+	}
+
+	return ""
+}
+
+// stream is the body of a watch.
+type stream struct {
 	io.ReadCloser
-	ctx     context.Context //nolint:containedctx // the request's, which ends when the body is closed
-	release func()
-	guard   *guard
-	// count counts bytes, and returns what is too large; empty if nothing is.
-	count    func(n int) string
-	document *document
+	release       func()
+	total, memory int64
 }
 
 // Read reads from the body.
-func (b *guardedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return n, b.guard.failure(b.ctx, err)
-	}
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	s.total += int64(n)
+	s.memory += decodedSize(p[:max(n, 0)])
 
-	if excess := b.count(n); excess != "" {
-		b.guard.reach.exceeded(excess)
-	}
-
-	if limit := b.guard.limits.MaxDecoded; b.document.read(p[:max(n, 0)], limit) {
-		b.guard.reach.exceeded(fmt.Sprintf("documents take more than %d MiB of memory", limit>>20))
-	}
-
-	// Another response may have been too large, too.
-	if err := b.guard.reach.pausing(); err != nil {
-		return 0, err
+	if s.total > maxStream || s.memory > maxStreamMemory {
+		return 0, fmt.Errorf("a watch takes more than %d MiB, or %d MiB of memory", maxStream>>20, maxStreamMemory>>20)
 	}
 
 	return n, err
 }
 
-// Close closes the body, which ends the request.
-func (b *guardedBody) Close() error {
-	defer b.release()
-	return b.ReadCloser.Close()
+// Close ends the watch.
+func (s *stream) Close() error {
+	defer s.release()
+	return s.ReadCloser.Close()
 }
 
-// watchDuration returns how long a request may take if it is a watch; false if it is not.
-func watchDuration(address *url.URL) (time.Duration, bool) {
-	query := address.Query()
-	if watch, err := strconv.ParseBool(query.Get("watch")); err != nil || !watch {
-		return 0, false
-	}
-
-	seconds, err := strconv.Atoi(query.Get("timeoutSeconds"))
-	if err != nil || seconds <= 0 {
-		return maxWatch, true
-	}
-
-	return time.Duration(seconds)*time.Second + watchGrace, true
+func isWatch(address *url.URL) bool {
+	watch, err := strconv.ParseBool(address.Query().Get("watch"))
+	return err == nil && watch
 }
 
 func isRedirect(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusBadRequest && status != http.StatusNotModified
+}
+
+const jsonFormat = "application/json"
+
+// acceptJSON returns the request with JSON as the only format that it accepts: the memory for other
+// formats cannot be estimated.
+func acceptJSON(request *http.Request) *http.Request {
+	var accepted []string
+
+	for _, format := range strings.Split(request.Header.Get("Accept"), ",") {
+		if strings.HasPrefix(strings.TrimSpace(format), jsonFormat) {
+			accepted = append(accepted, format)
+		}
+	}
+
+	if len(accepted) == 0 {
+		accepted = []string{jsonFormat}
+	}
+
+	changed := request.Clone(request.Context())
+	changed.Header.Set("Accept", strings.Join(accepted, ","))
+
+	return changed
+}
+
+// expectJSON lets a response be decoded as JSON, whatever the API server calls it.
+func expectJSON(response *http.Response) {
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), jsonFormat) {
+		response.Header.Set("Content-Type", jsonFormat)
+	}
 }

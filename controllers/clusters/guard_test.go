@@ -25,16 +25,13 @@ func guardedClient(t *testing.T, handler http.HandlerFunc) (*http.Client, *guard
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(ended) })
 
-	limits := Limits{
-		Timeout: 200 * time.Millisecond, ProbeTimeout: 200 * time.Millisecond,
-		MinProbe: 20 * time.Millisecond, MaxResponse: 1 << 20, MaxList: 2 << 20,
-		MaxDecoded: 1 << 20, Pause: 500 * time.Millisecond,
-	}.withDefaults()
-	reach := &reachability{address: server.URL, limits: limits, running: t.Context(), changed: func() {}}
-	g := &guard{limits: limits, reach: reach, running: t.Context(), sizes: &sizes{}, decoded: &decoded{}}
-	client := &http.Client{Transport: g.wrap(http.DefaultTransport)}
+	g := &guard{
+		address: server.URL, limits: Limits{Timeout: 200 * time.Millisecond}.withDefaults(),
+		namespace: "tenant", memory: newResponseMemory(), running: t.Context(),
+		failed: func() {}, written: func() {},
+	}
 
-	return client, g, server.URL
+	return &http.Client{Transport: g.wrap(&http.Transport{})}, g, server.URL
 }
 
 // contextUntil returns a context that also ends with a channel.
@@ -51,24 +48,25 @@ func contextUntil(ctx context.Context, ended <-chan struct{}) context.Context {
 
 func silent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// sends returns a handler that sends some bytes.
-func sends(n int) http.HandlerFunc {
+// answers returns a handler that answers with a text.
+func answers(status int, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, strings.Repeat("x", n))
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
 	}
 }
 
 // get reads a whole response.
-func get(client *http.Client, address string) error {
+func get(client *http.Client, address string) (string, error) {
 	response, err := client.Get(address)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer response.Body.Close()
 
-	_, err = io.Copy(io.Discard, response.Body)
+	body, err := io.ReadAll(response.Body)
 
-	return err
+	return string(body), err
 }
 
 func TestGuardLimitsTime(t *testing.T) {
@@ -87,13 +85,22 @@ func TestGuardLimitsTime(t *testing.T) {
 		"a list that asks for a watch of false": {beginsAndStops, "/api?watch=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, _, address := guardedClient(t, test.handler)
-			NewWithT(t).Expect(get(client, address+test.path)).To(MatchError(HaveSuffix("no response within 200ms")))
+			g := NewWithT(t)
+			client, guarded, address := guardedClient(t, test.handler)
+			failed := false
+			guarded.failed = func() { failed = true }
+			client.Transport = guarded.wrap(&http.Transport{})
+
+			var unreachable *UnreachableError
+
+			_, err := get(client, address+test.path)
+			g.Expect(errors.As(err, &unreachable)).To(BeTrue())
+			g.Expect(unreachable.Reason).To(Equal("no response within 200ms"))
+			g.Expect(failed).To(BeTrue(), "the server is asked whether it answers at all")
 		})
 	}
 
 	t.Run("but not a watch that was answered", func(t *testing.T) {
-		g := NewWithT(t)
 		client, _, address := guardedClient(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.(http.Flusher).Flush()
 			time.Sleep(400 * time.Millisecond) // longer than a request may take
@@ -101,127 +108,170 @@ func TestGuardLimitsTime(t *testing.T) {
 			_, _ = io.WriteString(w, "event")
 		})
 
-		response, err := client.Get(address + "/api?watch=true&timeoutSeconds=300")
-		g.Expect(err).NotTo(HaveOccurred())
-
-		defer response.Body.Close()
-
-		g.Expect(io.ReadAll(response.Body)).To(BeEquivalentTo("event"))
+		NewWithT(t).Expect(get(client, address+"/api?watch=true&timeoutSeconds=300")).To(Equal("event"))
 	})
 }
 
 func TestGuardLimitsSize(t *testing.T) {
+	text := func(size int) string { return `{"a":"` + strings.Repeat("x", size-len(`{"a":""}`)) + `"}` }
+	list := func(count int) string { return `{"items":[{}` + strings.Repeat(",{}", count-1) + `]}` }
+
 	for name, test := range map[string]struct {
-		size  int
-		paths []string
-		want  string
+		body string
+		path string
+		want string
 	}{
-		"a response within the limit": {1 << 20, []string{"/api", "/api"}, ""},
-		"a response beyond it":        {1<<20 + 1, []string{"/api"}, ": a response exceeded the limit of 1 MiB"},
-		"a watch within its limit":    {2 << 20, []string{"/api?watch=1"}, ""},
-		"a watch beyond it":           {2<<20 + 1, []string{"/api?watch=1"}, ": a watch exceeded the limit of 2 MiB"},
-		"pages within the limit": {
-			1 << 20, []string{"/api?limit=9", "/api?limit=9&continue=a", "/api?limit=9", "/api?limit=9&continue=b"}, "",
-		},
-		"pages beyond it": {
-			1 << 20, []string{"/api?limit=9", "/api?limit=9&continue=a", "/api?limit=9&continue=b"},
-			": the pages of a list exceeded the limit of 2 MiB",
-		},
-		"pages of two lists": {
-			1 << 20, []string{"/a?limit=9", "/b?limit=9", "/a?continue=a&limit=9", "/b?continue=a&limit=9"}, "",
-		},
+		"a small response":          {text(1 << 10), "/", ""},
+		"one of medium size":        {text(1 << 20), "/", ""},
+		"a large one":               {text(12 << 20), "/", ""},
+		"one that is too large":     {text(12<<20 + 1), "/", "a response takes more than 12 MiB, or 48 MiB of memory"},
+		"many small objects":        {list(100_000), "/", ""},
+		"too many":                  {list(200_000), "/", "a response takes more than 12 MiB, or 48 MiB of memory"},
+		"a watch":                   {text(1 << 20), "/?watch=1", ""},
+		"a watch that sends more":   {text(1<<20 + 1), "/?watch=1", "a watch takes more than 1 MiB, or 8 MiB of memory"},
+		"a watch of many fields":    {list(30_000), "/?watch=1", "a watch takes more than 1 MiB, or 8 MiB of memory"},
+		"an error that is too long": {text(12<<20 + 1), "/error", "a response takes more than 12 MiB, or 48 MiB of memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, _, address := guardedClient(t, sends(test.size))
+			g := NewWithT(t)
+			client, guarded, address := guardedClient(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/error" {
+					w.WriteHeader(http.StatusInternalServerError)
+				}
 
-			var err error
-			for _, path := range test.paths {
-				NewWithT(t).Expect(err).NotTo(HaveOccurred())
-				err = get(client, address+path)
-			}
+				_, _ = io.WriteString(w, test.body)
+			})
+			guarded.limits.Timeout = time.Minute
+			client.Transport = guarded.wrap(&http.Transport{})
 
+			body, err := get(client, address+test.path)
 			if test.want == "" {
-				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(body == test.body).To(BeTrue())
 			} else {
-				NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.want)))
+				g.Expect(err).To(MatchError(ContainSubstring(test.want)))
 			}
 		})
 	}
 }
 
-func TestGuardLimitsResponsesAtTheSameTime(t *testing.T) {
-	g := NewWithT(t)
-	client, _, address := guardedClient(t, sends(1<<20))
-
-	// read reads a response, and returns what closes it.
-	read := func() (end func() error) {
-		response, err := client.Get(address)
-		g.Expect(err).NotTo(HaveOccurred())
-		t.Cleanup(func() { _ = response.Body.Close() })
-		g.Expect(io.ReadAll(response.Body)).To(HaveLen(1 << 20))
-
-		return response.Body.Close
-	}
-
-	end := read()
-	read()
-	g.Expect(end()).To(Succeed())
-	g.Expect(end()).To(Succeed(), "it counts once")
-	g.Expect(get(client, address)).To(Succeed())
-
-	read()
-	g.Expect(get(client, address)).To(MatchError(ContainSubstring(
-		": responses at the same time exceeded the limit of 2 MiB")))
-}
-
-func TestGuardPausesAfterTooMuch(t *testing.T) {
-	g := NewWithT(t)
-	requests := make(chan string, 100)
-	client, guarded, address := guardedClient(t, func(w http.ResponseWriter, r *http.Request) {
-		requests <- r.URL.Path
-
-		switch r.URL.Path {
-		case "/large":
-			sends(1<<20+1)(w, r)
-		case "/events":
-			for r.Context().Err() == nil {
-				_, _ = io.WriteString(w, "event")
-				w.(http.Flusher).Flush()
-				time.Sleep(10 * time.Millisecond)
-			}
-		}
+func TestGuardLimitsHeaders(t *testing.T) {
+	client, _, address := guardedClient(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Large", strings.Repeat("x", maxHeader))
+		_, _ = io.WriteString(w, "{}")
 	})
 
-	changed := make(chan struct{}, 10)
-	guarded.reach.changed = func() { changed <- struct{}{} }
-	guarded.reach.setProbe(newProbe(client, address))
+	_, err := get(client, address)
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("server response headers exceeded")))
+}
 
-	watch := make(chan error)
+// Servers of one tenant share its memory: those of another do not wait for them.
+func TestMemoryIsDividedAmongNamespaces(t *testing.T) {
+	g := NewWithT(t)
+	large := `{"a":"` + strings.Repeat("x", largeBody/2) + `"}`
+	_, guarded, address := guardedClient(t, answers(http.StatusOK, large))
+	guarded.limits.Timeout = time.Minute
 
-	go func() { watch <- get(client, address+"/events?watch=true") }()
+	// read reads a response in a reconcile, and returns what ends that.
+	read := func(namespace string, patience time.Duration) (end func(), err error) {
+		ctx, end := WithReading(t.Context())
 
-	g.Eventually(requests).Should(Receive(Equal("/events")))
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 
-	begin := time.Now()
-	err := get(client, address+"/large")
+		of := *guarded
+		of.namespace = namespace
+		client := &http.Client{Transport: of.wrap(&http.Transport{})}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+		g.Expect(err).NotTo(HaveOccurred())
 
-	var unreachable *UnreachableError
-	g.Expect(errors.As(err, &unreachable)).To(BeTrue())
-	g.Expect(unreachable).To(MatchError("the API server " + address + " of spec.kubeConfig is not asked again " +
-		"for 500ms: a response exceeded the limit of 1 MiB; reduce the objects in that cluster or correct the kubeconfig"))
-	g.Eventually(changed).Should(Receive(), "to report it")
-	g.Eventually(watch).Should(Receive(MatchError(ContainSubstring("a response exceeded the limit"))))
+		response, err := client.Do(request)
+		if err != nil {
+			end()
+			return nil, err
+		}
 
-	// Nothing is sent meanwhile, not even a probe.
-	g.Expect(requests).To(Receive(Equal("/large")))
-	g.Consistently(func() error { return get(client, address+"/small") }, "300ms").Should(
-		MatchError(ContainSubstring(unreachable.Error())))
-	g.Expect(requests).To(BeEmpty())
+		return end, response.Body.Close()
+	}
 
-	g.Eventually(changed).Should(Receive(), "it may be asked again")
-	g.Expect(time.Since(begin)).To(BeNumerically(">=", 500*time.Millisecond))
-	g.Expect(requests).To(Receive(Equal("/version")))
-	g.Expect(get(client, address+"/small")).To(Succeed())
+	end, err := read("tenant", time.Minute)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	_, err = read("tenant", 200*time.Millisecond)
+	g.Expect(err).To(HaveOccurred(), "the reconcile still has what it has read")
+
+	endOther, err := read("other", time.Minute)
+	g.Expect(err).NotTo(HaveOccurred())
+	endOther()
+
+	end()
+
+	end, err = read("tenant", time.Minute)
+	g.Expect(err).NotTo(HaveOccurred())
+	end()
+}
+
+func TestGuardLimitsWhatAReconcileReads(t *testing.T) {
+	g := NewWithT(t)
+	client, guarded, address := guardedClient(t, answers(http.StatusOK, `{"a":"`+strings.Repeat("x", 10<<20)+`"}`))
+	guarded.limits.Timeout = time.Minute
+	client.Transport = guarded.wrap(&http.Transport{})
+
+	ctx, end := WithReading(t.Context())
+	defer end()
+
+	var failure error
+
+	for range 10 {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(failure).NotTo(HaveOccurred())
+
+		response, err := client.Do(request)
+		if failure = err; err == nil {
+			g.Expect(response.Body.Close()).To(Succeed())
+		}
+	}
+
+	g.Expect(failure).To(MatchError(ContainSubstring("it sends more than 96 MiB at once")))
+}
+
+func TestGuardShowsNoTextOfOtherServers(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		body   string
+		want   string
+	}{
+		"an error as text": {
+			http.StatusInternalServerError, "secret of an inner server",
+			"the server answers with 500 and no reason, as no API server does; check the server of the kubeconfig",
+		},
+		"an error as other JSON": {
+			http.StatusForbidden, `{"message":"secret of an inner server"}`,
+			"the server answers with 403 and no reason, as no API server does; check the server of the kubeconfig",
+		},
+		"an API server's error": {
+			http.StatusForbidden, `{"kind":"Status","message":"not\n\u001b[31mallowed"}`, "not",
+		},
+		"a page":       {http.StatusOK, "<html>secret of an inner server", "its responses are not those of an API server"},
+		"other JSON":   {http.StatusOK, `{"secret":"of an inner server"}`, "its responses are not those of an API server"},
+		"another type": {http.StatusOK, `["secret of an inner server"]`, "its responses are not those of an API server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			client, _, address := guardedClient(t, answers(test.status, test.body))
+
+			body, err := get(client, address+"/api/v1/namespaces")
+			if err != nil {
+				body = err.Error()
+			}
+
+			g.Expect(body).To(ContainSubstring(test.want))
+			g.Expect(body).NotTo(ContainSubstring("inner server"))
+			g.Expect(body).NotTo(ContainSubstring("\x1b"))
+			g.Expect(body).NotTo(ContainSubstring(`\u001b`))
+		})
+	}
 }
 
 func TestGuardFollowsNoRedirect(t *testing.T) {
@@ -232,71 +282,46 @@ func TestGuardFollowsNoRedirect(t *testing.T) {
 		http.Redirect(w, r, "/elsewhere", http.StatusFound)
 	})
 
-	g.Expect(get(client, address)).To(MatchError(ContainSubstring("the API server redirects requests")))
+	_, err := get(client, address)
+	g.Expect(err).To(MatchError(ContainSubstring("it redirects requests, which is not followed")))
 	g.Expect(followed).To(BeFalse())
 }
 
 func TestGuardEndsWithTheConnection(t *testing.T) {
-	g := NewWithT(t)
 	client, guarded, address := guardedClient(t, silent)
 	running, stop := context.WithCancel(t.Context())
 	guarded.running = running
 	guarded.limits.Timeout = time.Hour
-	client.Transport = guarded.wrap(http.DefaultTransport)
+	client.Transport = guarded.wrap(&http.Transport{})
 
 	stop()
-	g.Expect(get(client, address)).To(MatchError(context.Canceled))
+
+	_, err := get(client, address)
+	NewWithT(t).Expect(err).To(MatchError(context.Canceled))
 }
 
-func TestReachability(t *testing.T) {
+func TestGuardNotesWrites(t *testing.T) {
 	g := NewWithT(t)
-	answers := make(chan struct{})
-	client, guarded, address := guardedClient(t, func(_ http.ResponseWriter, r *http.Request) {
-		select {
-		case <-answers:
-		case <-r.Context().Done():
-		}
-	})
+	client, guarded, address := guardedClient(t, answers(http.StatusOK, "{}"))
+	written := 0
+	guarded.written = func() { written++ }
+	client.Transport = guarded.wrap(&http.Transport{})
 
-	changed := make(chan struct{}, 10)
-	guarded.reach.changed = func() { changed <- struct{}{} }
-	guarded.reach.setProbe(newProbe(client, address))
+	for _, test := range []struct {
+		method, path string
+		want         int
+	}{
+		{http.MethodGet, "/", 0},
+		{http.MethodPatch, "/?dryRun=All", 0},
+		{http.MethodPatch, "/", 1},
+		{http.MethodDelete, "/", 2},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), test.method, address+test.path, http.NoBody)
+		g.Expect(err).NotTo(HaveOccurred())
 
-	g.Expect(get(client, address)).To(MatchError(HaveSuffix("no response within 200ms")))
-
-	// A probe confirms it.
-	g.Eventually(changed).Should(Receive())
-
-	refusal := guarded.reach.refusal()
-	g.Expect(refusal).To(BeAssignableToTypeOf(&UnreachableError{}))
-	g.Expect(refusal).To(MatchError(ContainSubstring(address)))
-
-	begin := time.Now()
-
-	g.Expect(get(client, address)).To(MatchError(ContainSubstring(refusal.Error())))
-	g.Expect(time.Since(begin)).To(BeNumerically("<", 100*time.Millisecond), "nothing was sent")
-
-	close(answers)
-	g.Eventually(changed).Should(Receive())
-	g.Expect(get(client, address)).To(Succeed())
-	g.Consistently(changed, "100ms").ShouldNot(Receive())
-}
-
-func TestReachabilityOfOneLostRequest(t *testing.T) {
-	g := NewWithT(t)
-	requests := make(chan string, 10)
-	client, guarded, address := guardedClient(t, func(w http.ResponseWriter, r *http.Request) {
-		requests <- r.URL.Path
-
-		if r.URL.Path != "/version" {
-			silent(w, r)
-		}
-	})
-
-	guarded.reach.changed = func() { t.Error("the server answers") }
-	guarded.reach.setProbe(newProbe(client, address))
-
-	g.Expect(get(client, address+"/api")).NotTo(Succeed())
-	g.Eventually(requests).Should(Receive(Equal("/version")))
-	g.Consistently(guarded.reach.refusal, "100ms").Should(Succeed())
+		response, err := client.Do(request)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(response.Body.Close()).To(Succeed())
+		g.Expect(written).To(Equal(test.want), test.method+test.path)
+	}
 }

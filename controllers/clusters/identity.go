@@ -3,6 +3,7 @@ package clusters
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,30 +15,37 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// identify finds out the UID of the cluster, once: that of its namespace kube-system, which exists in every
-// cluster and is never recreated. The user of a kubeconfig may not be permitted to read it; the UID then
-// stays unknown.
+// identify finds out the UID of the cluster, once.
 func (c *Cluster) identify(ctx context.Context) error {
 	if c.uid.Load() != nil {
 		return nil
 	}
 
+	uid, err := c.readUID(ctx)
+	if err == nil {
+		c.uid.Store(&uid)
+	}
+
+	return err
+}
+
+// readUID asks for the UID of the cluster: that of its namespace kube-system, which exists in every cluster and is never
+// recreated. The user of a kubeconfig may not be permitted to read it; the UID is then empty.
+func (c *Cluster) readUID(ctx context.Context) (types.UID, error) {
 	namespaces := c.metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 
 	namespace, err := namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		c.uid.Store(new(types.UID))
-		return nil
+
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return "", nil
+	case apierrors.IsUnauthorized(err):
+		return "", errors.New("it rejects the credentials (401 Unauthorized)")
+	case err != nil:
+		return "", fmt.Errorf("identify the cluster: %w", err)
 	}
 
-	if err != nil {
-		return fmt.Errorf("identify the cluster: %w", err)
-	}
-
-	uid := namespace.GetUID()
-	c.uid.Store(&uid)
-
-	return nil
+	return namespace.GetUID(), nil
 }
 
 // UID returns the UID of the cluster; empty if it is unknown.

@@ -19,6 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
 const (
@@ -70,7 +71,7 @@ func (p *Pool) readKubeConfig(ctx context.Context, provider v1alpha2.Provider) (
 			"Secret %s of spec.kubeConfig has no key %s; add it%s", name, spec.SecretRef.Key, deletionHint(provider))}
 	}
 
-	config, err := parseKubeConfig(data, p.KubeConfig)
+	config, err := parseKubeConfig(data, p.KubeConfig, p.Addresses)
 	if err == nil && config.Impersonate.UserName != "" && p.Readers.User(provider) != "" {
 		err = errors.New("the user's field as cannot be combined with a ServiceAccount to impersonate; " +
 			"remove it, or spec.serviceAccountName and the operator's flag --default-service-account")
@@ -89,7 +90,9 @@ func (p *Pool) readKubeConfig(ctx context.Context, provider v1alpha2.Provider) (
 // parseKubeConfig returns the configuration of the current context of a kubeconfig. It refuses what
 // would run programs, read files or send credentials to anyone, unless the options allow it. Its error
 // names the field and the fix, and quotes no value.
-func parseKubeConfig(data []byte, options fluxclient.KubeConfigOptions) (*rest.Config, error) {
+func parseKubeConfig(
+	data []byte, options fluxclient.KubeConfigOptions, addresses *web.Guard,
+) (*rest.Config, error) {
 	errUnusable := errors.New(
 		"it is not a usable kubeconfig; it must contain a server and its credentials inline")
 
@@ -118,6 +121,10 @@ func parseKubeConfig(data []byte, options fluxclient.KubeConfigOptions) (*rest.C
 	}
 
 	if err := checkCluster(cluster, options); err != nil {
+		return nil, err
+	}
+
+	if err := checkAddress(cluster.Server, addresses); err != nil {
 		return nil, err
 	}
 
@@ -191,6 +198,16 @@ func checkCluster(cluster *clientcmdapi.Cluster, options fluxclient.KubeConfigOp
 	}
 
 	return nil
+}
+
+// checkAddress checks the address of a server that is not a name. A proxy would connect to it.
+func checkAddress(server string, addresses *web.Guard) error {
+	parsed, err := url.Parse(server)
+	if err != nil {
+		return errors.New("server must be a URL that starts with https://")
+	}
+
+	return addresses.CheckHost(parsed.Hostname())
 }
 
 // hasScheme reports whether an address names a host and has one of the schemes.

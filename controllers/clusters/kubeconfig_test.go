@@ -88,7 +88,7 @@ func TestParseKubeConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			config, err := parseKubeConfig([]byte(test.kubeConfig), test.options)
+			config, err := parseKubeConfig([]byte(test.kubeConfig), test.options, nil)
 			if test.refused == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(config.Host).To(HaveSuffix("there.example.com"))
@@ -106,7 +106,7 @@ func TestSanitize(t *testing.T) {
 	g := NewWithT(t)
 	everything := fluxclient.KubeConfigOptions{InsecureTLS: true, InsecureExecProvider: true}
 
-	config, err := parseKubeConfig([]byte(kubeConfigWith(server+", insecure-skip-tls-verify: true", exec)), everything)
+	config, err := parseKubeConfig([]byte(kubeConfigWith(server+", insecure-skip-tls-verify: true", exec)), everything, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	strict := sanitize(config, fluxclient.KubeConfigOptions{})
@@ -118,7 +118,7 @@ func TestSanitize(t *testing.T) {
 	g.Expect(allowed.Insecure).To(BeTrue())
 	g.Expect(allowed.Timeout).To(BeZero(), "it would end watches")
 
-	config, err = parseKubeConfig([]byte(kubeConfigWith(server, token+", as: alice")), fluxclient.KubeConfigOptions{})
+	config, err = parseKubeConfig([]byte(kubeConfigWith(server, token+", as: alice")), fluxclient.KubeConfigOptions{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(sanitize(config, fluxclient.KubeConfigOptions{}).Impersonate.UserName).To(Equal("alice"))
 }

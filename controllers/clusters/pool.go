@@ -3,7 +3,6 @@ package clusters
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	fluxclient "github.com/fluxcd/pkg/runtime/client"
@@ -12,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/health"
 )
 
 // Pool finds the targets of provider resources. It connects to a remote cluster when the first
@@ -24,22 +24,20 @@ type Pool struct {
 	Local *Cluster
 	// Readers read the Secrets with kubeconfigs, and determine the accounts of resources.
 	Readers *access.Readers
-	// KubeConfig is what kubeconfigs may contain, and Limits are those of remote clusters.
+	// KubeConfig is what kubeconfigs may contain, Addresses are those that may be connected to, and Limits those of
+	// remote clusters.
 	KubeConfig fluxclient.KubeConfigOptions
+	Addresses  *web.Guard
 	Limits     Limits
-	// Watch is called with each remote cluster before its caches start.
-	Watch func(context.Context, *Cluster) error
-	// Scheme, Namespaces, Holder and Wake are passed to remote clusters, see Connection and
-	// NewCluster. Wake is also called for the providers of a cluster that cannot be reached any more,
-	// or again.
+	// Scheme, Namespaces and Holder are passed to remote clusters, see Connection and NewCluster.
 	Scheme     *runtime.Scheme
 	Namespaces map[string]cache.Config
 	Holder     string
-	Wake       health.Wake
 
 	mu      sync.Mutex
 	remotes map[string]*remote // by kubeConfig.key
 	uses    map[resource]use
+	memory  *limit.Memory // for responses
 }
 
 // resource identifies a provider resource by its label and namespace, which are known even when it no
@@ -79,26 +77,24 @@ func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, er
 
 	config, err := p.readKubeConfig(ctx, provider)
 	if err != nil {
-		p.use(resourceOf(provider), use{account: account})
+		p.use(resourceOf(provider), use{account: account}, "")
 		return nil, err
 	}
 
 	if config == nil {
-		p.use(resourceOf(provider), use{account: account})
+		p.use(resourceOf(provider), use{account: account}, "")
 		return p.Local.target(account)
 	}
 
-	remote := p.use(resourceOf(provider), use{key: config.key, account: account})
+	remote := p.use(resourceOf(provider), use{key: config.key, account: account}, config.rest.Host)
 
-	cluster, err := remote.connect(ctx, func(running context.Context) (*Cluster, error) {
-		return p.connect(running, remote, config.rest)
-	})
+	cluster, err := remote.reach(ctx, p, config.rest, provider.GetNamespace())
 	if unreachable := (*UnreachableError)(nil); errors.As(err, &unreachable) {
 		return nil, unreachable.withHint(deletionHint(provider))
 	}
 
 	if err != nil {
-		return nil, &KubeConfigError{fmt.Sprintf("spec.kubeConfig: cannot connect to the cluster: %s", err)}
+		return nil, err
 	}
 
 	return cluster.target(account)
@@ -122,10 +118,10 @@ func (p *Pool) Forget(provider v1alpha2.Provider) {
 	}
 }
 
-// use records what a resource uses from now on, and returns the remote cluster, connected or not; nil
+// use records what a resource uses from now on, and returns the remote cluster at an address, connected or not; nil
 // for the local one. The pool is not locked while a connection is made, so an unreachable cluster
 // delays only the resources that need it.
-func (p *Pool) use(user resource, now use) *remote {
+func (p *Pool) use(user resource, now use, address string) *remote {
 	p.mu.Lock()
 
 	if p.uses == nil {
@@ -141,7 +137,7 @@ func (p *Pool) use(user resource, now use) *remote {
 	}
 
 	if now.key != "" && p.remotes[now.key] == nil {
-		p.remotes[now.key] = newRemote(func() { p.wakeUsers(now.key) })
+		p.remotes[now.key] = newRemote(address)
 	}
 
 	remote := p.remotes[now.key]
@@ -190,7 +186,7 @@ func (p *Pool) forgetObjects(user resource, before use) {
 
 	cluster := p.Local
 	if before.key != "" {
-		cluster = nil // its caches are closed, unless others use it
+		cluster = nil // it is closed, unless others use it
 	}
 
 	if remote != nil {
@@ -202,24 +198,14 @@ func (p *Pool) forgetObjects(user resource, before use) {
 	}
 }
 
-// wakeUsers wakes the resources that use a remote cluster.
-func (p *Pool) wakeUsers(key string) {
+// responseMemory returns the memory for the responses of all remote clusters.
+func (p *Pool) responseMemory() *limit.Memory {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 
-	var users []resource
-
-	for user, use := range p.uses {
-		if use.key == key {
-			users = append(users, user)
-		}
-	}
-	p.mu.Unlock()
-
-	if p.Wake == nil {
-		return
+	if p.memory == nil {
+		p.memory = newResponseMemory()
 	}
 
-	for _, user := range users {
-		p.Wake(user.label, user.namespace, 0)
-	}
+	return p.memory
 }

@@ -3,6 +3,9 @@ package clusters_test
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/clusters"
 )
 
@@ -29,7 +33,7 @@ func target(t *testing.T, pool *clusters.Pool, p v1alpha2.Provider) *clusters.Ta
 }
 
 func TestAccount(t *testing.T) {
-	pool, _, _ := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
+	pool, _ := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 
 	for name, c := range map[string]struct {
 		defaultAccount string
@@ -51,7 +55,7 @@ func TestAccount(t *testing.T) {
 
 func TestTargetsAreShared(t *testing.T) {
 	g := NewWithT(t)
-	pool, _, made := newPool(
+	pool, _ := newPool(
 		t,
 		secret("there", kubeConfig(serve(t, "there"))),
 		secret("elsewhere", kubeConfig(serve(t, "elsewhere"))),
@@ -67,42 +71,42 @@ func TestTargetsAreShared(t *testing.T) {
 	g.Expect(installer.Health).To(BeIdenticalTo(local.Health), "targets in one cluster share its watches")
 	g.Expect(installer.APIReader).To(BeIdenticalTo(local.APIReader))
 	g.Expect(target(t, pool, provider("b", "installer", ""))).To(BeIdenticalTo(installer))
-	g.Expect(made.open()).To(BeEmpty())
+	g.Expect(pool.Remotes()).To(Equal(0))
 
 	there := target(t, pool, provider("c", "", "there"))
 	g.Expect(there.Remote).To(BeTrue())
 	g.Expect(there.Health).NotTo(BeIdenticalTo(local.Health))
 	g.Expect(target(t, pool, provider("d", "", "there"))).To(BeIdenticalTo(there))
 	g.Expect(target(t, pool, provider("e", "installer", "there")).Health).To(BeIdenticalTo(there.Health))
-	g.Expect(made.open()).To(Equal([]bool{true}))
+	g.Expect(pool.Remotes()).To(Equal(1))
 
 	g.Expect(target(t, pool, provider("f", "", "elsewhere"))).NotTo(BeIdenticalTo(there))
-	g.Expect(made.open()).To(Equal([]bool{true, true}))
+	g.Expect(pool.Remotes()).To(Equal(2))
 }
 
 func TestForget(t *testing.T) {
 	g := NewWithT(t)
-	pool, _, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
+	pool, _ := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 	first, second := provider("a", "", "there"), provider("b", "installer", "there")
 	before := target(t, pool, first)
 	target(t, pool, second)
 
 	pool.Forget(first)
-	g.Expect(made.open()).To(Equal([]bool{true}), "another resource still needs it")
+	g.Expect(pool.Remotes()).To(Equal(1), "another resource still needs it")
 
 	pool.Forget(second)
-	g.Expect(made.open()).To(Equal([]bool{false}))
+	g.Expect(pool.Remotes()).To(Equal(0))
 
 	pool.Forget(second)
 	pool.Forget(provider("unknown", "", ""))
 
 	g.Expect(target(t, pool, first)).NotTo(BeIdenticalTo(before), "it is connected again")
-	g.Expect(made.open()).To(Equal([]bool{false, true}))
+	g.Expect(pool.Remotes()).To(Equal(1))
 }
 
 func TestForgetAccount(t *testing.T) {
 	g := NewWithT(t)
-	pool, _, _ := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
+	pool, _ := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 
 	for _, cluster := range []string{"", "there"} {
 		first, second := provider("a", "installer", cluster), provider("b", "installer", cluster)
@@ -126,7 +130,7 @@ func TestForgetAccount(t *testing.T) {
 func TestChangedKubeConfig(t *testing.T) {
 	t.Run("another Secret content", func(t *testing.T) {
 		g := NewWithT(t)
-		pool, c, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
+		pool, c := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 		first, second := provider("a", "", "there"), provider("b", "", "there")
 		before := target(t, pool, first)
 		target(t, pool, second)
@@ -135,19 +139,19 @@ func TestChangedKubeConfig(t *testing.T) {
 
 		moved := target(t, pool, first)
 		g.Expect(moved).NotTo(BeIdenticalTo(before))
-		g.Expect(made.open()).To(Equal([]bool{true, true}), "the second resource is still at the old address")
+		g.Expect(pool.Remotes()).To(Equal(2), "the second resource is still at the old address")
 
 		g.Expect(target(t, pool, second)).To(BeIdenticalTo(moved))
-		g.Expect(made.open()).To(Equal([]bool{false, true}))
+		g.Expect(pool.Remotes()).To(Equal(1))
 	})
 
 	t.Run("no kubeConfig any more", func(t *testing.T) {
 		g := NewWithT(t)
-		pool, _, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
+		pool, _ := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 		target(t, pool, provider("a", "", "there"))
 
 		g.Expect(target(t, pool, provider("a", "", ""))).To(BeIdenticalTo(pool.Local.OwnTarget()))
-		g.Expect(made.open()).To(Equal([]bool{false}))
+		g.Expect(pool.Remotes()).To(Equal(0))
 	})
 }
 
@@ -176,19 +180,48 @@ func TestRefusedKubeConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			pool, _, made := newPool(t, c.secret)
+			pool, _ := newPool(t, c.secret)
 
 			_, err := pool.For(t.Context(), provider("a", "", "there"))
 			g.Expect(err).To(BeAssignableToTypeOf(&clusters.KubeConfigError{}))
 			g.Expect(err).To(MatchError(HavePrefix(c.message)))
 			g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
-			g.Expect(made.open()).To(BeEmpty())
+			g.Expect(pool.Remotes()).To(Equal(0))
 		})
 	}
 
+	t.Run("an address that only the operator can reach", func(t *testing.T) {
+		const refused = "127.0.0.1 is a loopback address (127.0.0.1), which the API server of a kubeconfig or its proxy must " +
+			"not have; use another address, or allow it with the operator's flag --allowed-kubeconfig-addresses"
+
+		inner := newSwitched(t)
+		_, port, err := net.SplitHostPort(inner.Listener.Addr().String())
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		for name, server := range map[string]string{
+			"as such":        inner.URL,
+			"behind a name":  "http://localhost:" + port,
+			"as a proxy":     "http://192.0.2.1\", proxy-url: \"" + inner.URL,
+			"behind a proxy": "https://127.0.0.1\", proxy-url: \"http://192.0.2.1",
+		} {
+			g := NewWithT(t)
+			pool, _ := newPool(t, secret("there", strings.ReplaceAll(kubeConfig(server), `\"`, `"`)))
+			pool.Addresses = &web.Guard{
+				Subject: "the API server of a kubeconfig", Flag: "--allowed-kubeconfig-addresses",
+			}
+
+			_, err := pool.For(t.Context(), provider("a", "", "there"))
+			g.Expect(err).To(BeAssignableToTypeOf(&clusters.KubeConfigError{}), name)
+			g.Expect(err).To(MatchError(ContainSubstring(strings.TrimPrefix(refused, "127.0.0.1"))), name)
+		}
+
+		_, requests := inner.count()
+		NewWithT(t).Expect(requests).To(BeZero())
+	})
+
 	t.Run("a resource in deletion names the finalizer", func(t *testing.T) {
 		g := NewWithT(t)
-		pool, _, _ := newPool(t)
+		pool, _ := newPool(t)
 		deleted := provider("a", "", "there")
 		now := metav1.Now()
 		deleted.SetDeletionTimestamp(&now)
@@ -201,7 +234,7 @@ func TestRefusedKubeConfig(t *testing.T) {
 
 	t.Run("a Secret that the account must not read", func(t *testing.T) {
 		g := NewWithT(t)
-		pool, _, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
+		pool, _ := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 		pool.Readers.Impersonate = func(string) (client.Reader, error) {
 			return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(
 				context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption,
@@ -213,12 +246,12 @@ func TestRefusedKubeConfig(t *testing.T) {
 		_, err := pool.For(t.Context(), provider("a", "installer", "there"))
 		g.Expect(err).To(MatchError(ContainSubstring("system:serviceaccount:tiny:installer does not exist and may not get " +
 			"Secret tiny/there, which the resource names")))
-		g.Expect(made.open()).To(BeEmpty())
+		g.Expect(pool.Remotes()).To(Equal(0))
 	})
 
 	t.Run("a Secret that cannot be read is not the resource's fault", func(t *testing.T) {
 		g := NewWithT(t)
-		pool, _, _ := newPool(t)
+		pool, _ := newPool(t)
 		pool.Readers.APIReader = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(
 			context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption,
 		) error {
@@ -231,55 +264,25 @@ func TestRefusedKubeConfig(t *testing.T) {
 	})
 }
 
-func TestConnectAgain(t *testing.T) {
-	g := NewWithT(t)
-	pool, _, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
-	made.err = errors.New("timeout")
-
-	_, err := pool.For(t.Context(), provider("a", "", "there"))
-	g.Expect(err).To(MatchError("spec.kubeConfig: cannot connect to the cluster: timeout"))
-
-	made.err = nil
-
-	g.Expect(target(t, pool, provider("a", "", "there")).Remote).To(BeTrue())
-	g.Expect(made.open()).To(Equal([]bool{true}))
-}
-
 func TestSlowClusterBlocksNoOther(t *testing.T) {
 	g := NewWithT(t)
-	pool, _, made := newPool(
-		t,
-		secret("slow", kubeConfig(serve(t, "slow"))),
-		secret("there", kubeConfig(serve(t, "there"))),
-	)
+	slow := newSwitched(t)
+	slow.answer(0)
 
-	connecting := make(chan struct{})
-	answer := make(chan struct{})
-	first := true
-	pool.Watch = func(ctx context.Context, cluster *clusters.Cluster) error {
-		if first {
-			first = false
-
-			close(connecting)
-			<-answer
-		}
-
-		return made.watch(ctx, cluster)
-	}
-
-	slow := make(chan error)
+	pool, _ := newPool(t, secret("slow", kubeConfig(slow.URL)), secret("there", kubeConfig(serve(t, "there"))))
+	ended := make(chan error)
 
 	go func() {
 		_, err := pool.For(t.Context(), provider("a", "", "slow"))
-		slow <- err
+		ended <- err
 	}()
 
-	<-connecting
-
+	g.Eventually(func() int { _, requests := slow.count(); return requests }).Should(Equal(1))
 	g.Expect(target(t, pool, provider("b", "", "")).Remote).To(BeFalse())
 	g.Expect(target(t, pool, provider("c", "", "there")).Remote).To(BeTrue())
+	g.Expect(ended).NotTo(Receive())
 
-	close(answer)
-	g.Eventually(slow).WithTimeout(time.Minute).Should(Receive(BeNil()))
-	g.Expect(made.open()).To(Equal([]bool{true, true}))
+	slow.answer(http.StatusOK)
+	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	g.Expect(pool.Remotes()).To(Equal(2))
 }

@@ -15,22 +15,21 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// MayHaveRelease reports whether Helm's storage may contain a release. It asks the watch and makes no
-// request; until the watch has started, every release may exist.
+// MayHaveRelease reports whether Helm's storage may contain a release. It asks the watch, and makes a request only in
+// a remote cluster; until the watch has started, every release may exist.
 func (t *Target) MayHaveRelease(ctx context.Context, release types.NamespacedName) bool {
 	found, known := t.cluster.findRelease(ctx, release)
 	return found || !known
 }
 
-// HasRelease reports whether Helm's storage is known to contain a release. Like MayHaveRelease it makes
-// no request.
+// HasRelease reports whether Helm's storage is known to contain a release. It asks like MayHaveRelease.
 func (t *Target) HasRelease(ctx context.Context, release types.NamespacedName) bool {
 	found, _ := t.cluster.findRelease(ctx, release)
 	return found
 }
 
 // InstalledElsewhere returns the namespace in which Capstan has installed a release of the same name, and
-// the own namespace has none; empty if there is none. Like MayHaveRelease it makes no request.
+// the own namespace has none; empty if there is none. It asks like MayHaveRelease.
 func (t *Target) InstalledElsewhere(ctx context.Context, release types.NamespacedName) string {
 	records, known := t.cluster.records(ctx, release.Name, "")
 	if !known {
@@ -85,10 +84,24 @@ func (c *Cluster) releaseRecords(
 }
 
 // records returns the metadata of Helm's records of the releases of a name, in a namespace, or in all if
-// that is empty. They are not known until the watch has started, and must not be changed.
+// that is empty. They are not known until the watch has started, and must not be changed. In a remote cluster it makes a
+// request.
 func (c *Cluster) records(
 	ctx context.Context, name, namespace string,
 ) (records []metav1.PartialObjectMetadata, known bool) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+
+	options := []client.ListOption{
+		client.InNamespace(namespace), client.MatchingLabels{"owner": "helm", "name": name},
+		client.UnsafeDisableDeepCopy,
+	}
+
+	if c.connection.Remote {
+		err := c.apiReader.List(ctx, list, append(options, client.Limit(storage.MaxRecords+1))...)
+		return list.Items, err == nil
+	}
+
 	record := &metav1.PartialObjectMetadata{}
 	record.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 
@@ -97,11 +110,7 @@ func (c *Cluster) records(
 		return nil, false
 	}
 
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-
-	err = c.History.List(ctx, list, client.InNamespace(namespace),
-		client.MatchingLabels{"name": name}, client.UnsafeDisableDeepCopy)
+	err = c.History.List(ctx, list, options...)
 
 	return list.Items, err == nil
 }

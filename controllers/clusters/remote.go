@@ -5,45 +5,41 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/capstan-project/capstan/controllers/retry"
 )
 
-// remote is a cluster that a kubeconfig points to.
+// remote is a cluster that a kubeconfig points to. Nothing there is watched: each reconcile reads what it needs, and
+// those that do so at about the same time share what they read.
 type remote struct {
+	address string
 	// running ends when stop is called.
 	running context.Context
 	stop    context.CancelFunc
-	// wake wakes the resources that use the cluster.
-	wake func()
+	// turn is held while the server is asked who it is.
+	turn *semaphore.Weighted
 
 	mu      sync.Mutex
-	reach   *reachability // nil until the first attempt
-	cluster *Cluster      // nil until connected
-	attempt *attempt      // nil unless an attempt to connect is running
-}
-
-// attempt is an attempt to connect to a cluster.
-type attempt struct {
-	done    chan struct{} // closed when the attempt has ended
-	cluster *Cluster
-	err     error
-	// abandoned means that a caller did not wait for the end.
-	abandoned bool
+	cluster *Cluster // nil until the server has answered
+	// answered is when the server was last known to answer; zero if that has to be found out.
+	answered time.Time
+	// down is why the server cannot be reached, after it was tried this many times.
+	down     *UnreachableError
+	failures int
 }
 
 // newRemote returns a remote cluster that is not connected yet. The connection outlives the reconcile
 // that makes it.
-func newRemote(wake func()) *remote {
+func newRemote(address string) *remote {
 	running, stop := context.WithCancel(context.Background())
 
-	return &remote{running: running, stop: stop, wake: wake}
+	return &remote{address: address, running: running, stop: stop, turn: semaphore.NewWeighted(1)}
 }
 
 // connected returns the cluster; nil if it is not connected.
@@ -54,167 +50,153 @@ func (r *remote) connected() *Cluster {
 	return r.cluster
 }
 
-// connect returns the cluster, and connects to it the first time. If that fails, the next call tries
-// again. While the cluster is known to be unreachable, it returns an *UnreachableError at once.
-func (r *remote) connect(
-	ctx context.Context, connect func(running context.Context) (*Cluster, error),
-) (*Cluster, error) {
+// known returns the cluster if it has answered just now, or the error if it has not and is not asked again yet. Both are
+// nil if it has to be asked.
+func (r *remote) known(now time.Time) (*Cluster, error) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	if r.reach != nil {
-		if err := r.reach.refusal(); err != nil {
-			r.mu.Unlock()
-			return nil, err
+	switch {
+	case r.down != nil && now.Before(r.down.Until):
+		return nil, r.down
+	case r.cluster != nil && now.Sub(r.answered) < pollAge:
+		return r.cluster, nil
+	default:
+		return nil, nil
+	}
+}
+
+// reach returns the cluster once it has said which one it is, and connects to it the first time. All who ask at the same
+// time wait for one answer. The error is an *UnreachableError, or a *KubeConfigError.
+func (r *remote) reach(ctx context.Context, p *Pool, config *rest.Config, namespace string) (*Cluster, error) {
+	if cluster, err := r.known(time.Now()); cluster != nil || err != nil {
+		return cluster, err
+	}
+
+	if err := r.turn.Acquire(ctx, 1); err != nil {
+		return nil, &UnreachableError{Address: r.address, Reason: "no response yet", Until: time.Now().Add(minRetry)}
+	}
+	defer r.turn.Release(1)
+
+	if cluster, err := r.known(time.Now()); cluster != nil || err != nil {
+		return cluster, err
+	}
+
+	timeout := p.Limits.withDefaults().ConnectTimeout
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+
+	cluster, err := r.ask(ctx, p, config, namespace)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if err == nil {
+		r.cluster, r.answered, r.down, r.failures = cluster, time.Now(), nil, 0
+		return cluster, nil
+	}
+
+	if refused := (*KubeConfigError)(nil); errors.As(err, &refused) {
+		return nil, refused
+	}
+
+	r.failures++
+	r.down = &UnreachableError{
+		Address: r.address, Reason: reachReason(err, timeout), Until: time.Now().Add(retryAfter(r.failures)),
+	}
+
+	return nil, r.down
+}
+
+// reachReason returns why a server could not be asked.
+func reachReason(err error, timeout time.Duration) string {
+	unreachable := (*UnreachableError)(nil)
+
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no response within " + timeout.String()
+	case errors.As(err, &unreachable):
+		return unreachable.Reason
+	default:
+		return reasonOf(err)
+	}
+}
+
+// ask asks the server which cluster it is. One that is another than before has new clients, which know nothing yet.
+func (r *remote) ask(ctx context.Context, p *Pool, config *rest.Config, namespace string) (*Cluster, error) {
+	before := r.connected()
+	if before != nil {
+		uid, err := before.readUID(ctx)
+		if err != nil || uid == before.UID() {
+			return before, err
 		}
 	}
 
-	if r.cluster != nil {
-		defer r.mu.Unlock()
-		return r.cluster, nil
+	cluster, err := p.connect(r, config, namespace)
+	if err != nil {
+		return nil, err
 	}
 
-	if r.attempt == nil {
-		r.attempt = &attempt{done: make(chan struct{})}
-
-		go r.try(r.attempt, connect)
-	}
-
-	attempt := r.attempt
-	r.mu.Unlock()
-
-	select {
-	case <-attempt.done:
-		return attempt.cluster, attempt.err
-	case <-ctx.Done():
-		return nil, r.abandon(attempt)
-	}
+	return cluster, cluster.identify(ctx)
 }
 
-// try makes an attempt to connect.
-func (r *remote) try(attempt *attempt, connect func(running context.Context) (*Cluster, error)) {
-	cluster, err := connect(r.running)
-
-	r.mu.Lock()
-	attempt.cluster, attempt.err = cluster, err
-	r.cluster, r.attempt = cluster, nil
-	abandoned := attempt.abandoned
-	r.mu.Unlock()
-
-	close(attempt.done)
-
-	if abandoned {
-		r.wake()
-	}
-}
-
-// abandon notes that a caller no longer waits for an attempt, and returns its error.
-func (r *remote) abandon(attempt *attempt) error {
+// forget makes the next reconcile ask whether the server answers.
+func (r *remote) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	attempt.abandoned = true
-	address := ""
-
-	if r.reach != nil {
-		address = r.reach.address
-	}
-
-	return &UnreachableError{Address: address, Reason: "no response yet"}
+	r.answered = time.Time{}
 }
 
-// guard returns the guard of the requests to the cluster.
-func (r *remote) guard(address string, limits Limits) *guard {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if r.reach == nil {
-		r.reach = &reachability{address: address, limits: limits, changed: r.wake, running: r.running}
-	}
-
-	return &guard{
-		limits: limits, reach: r.reach, running: r.running, sizes: &sizes{}, decoded: &decoded{},
+// wrote notes that the operator may have changed something in the cluster.
+func (r *remote) wrote() {
+	if cluster := r.connected(); cluster != nil {
+		cluster.polls.expire()
 	}
 }
 
-// connect connects to a remote cluster and starts its caches, which run until ctx ends.
-func (p *Pool) connect(ctx context.Context, remote *remote, config *rest.Config) (*Cluster, error) {
-	guard := remote.guard(config.Host, p.Limits.withDefaults())
+// connect creates the clients of a remote cluster. It sends no request.
+func (p *Pool) connect(r *remote, config *rest.Config, namespace string) (*Cluster, error) {
+	guard := &guard{
+		address: r.address, limits: p.Limits.withDefaults(), namespace: namespace, memory: p.responseMemory(),
+		running: r.running, failed: r.forget, written: r.wrote,
+	}
 
 	config = rest.CopyConfig(config)
 	config.Wrap(guard.wrap)
 	config.Wrap(retry.Wrap)
 	config = sanitize(config, p.KubeConfig)
-	// A connection ends with the lease of the leader, or when the cluster is no longer used.
-	config.Dial = dialUntil(ctx, p.Local.connection.Config.Dial)
+	config.Dial = dialUntil(r.running, p.Addresses.DialThrough(p.Local.connection.Config.Dial))
+	// With HTTP/2, a server can send more than is read.
+	config.NextProtos = []string{"http/1.1"}
 
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, err
+		return nil, &KubeConfigError{"spec.kubeConfig: " + err.Error()}
 	}
 
-	guard.reach.setProbe(newProbe(httpClient, config.Host))
-
-	cluster, err := p.open(ctx, config, httpClient)
-	if err == nil {
-		go guard.reach.watch()
-	}
-
-	if refused := (*UnreachableError)(nil); errors.As(err, &refused) {
-		return nil, refused
-	}
-
-	if request := (*url.Error)(nil); errors.As(err, &request) {
-		return nil, &UnreachableError{Address: config.Host, Reason: reasonOf(err), Retry: true}
-	}
-
-	return cluster, err
-}
-
-// open finds out which kinds a cluster serves, and starts its caches.
-func (p *Pool) open(ctx context.Context, config *rest.Config, httpClient *http.Client) (*Cluster, error) {
 	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
 
-	cluster, err := NewCluster(Connection{
+	return NewCluster(Connection{
 		Config:     config,
 		HTTPClient: httpClient,
 		Mapper:     mapper,
 		Scheme:     p.Scheme,
 		Namespaces: p.Namespaces,
 		Remote:     true,
-	}, p.Holder, p.Wake)
-	if err != nil {
-		return nil, err
-	}
-
-	if err := cluster.identify(ctx); err != nil {
-		return nil, err
-	}
-
-	if err := p.Watch(ctx, cluster); err != nil {
-		return nil, err
-	}
-
-	// The caches retry lists and watches that fail.
-	go func() { _ = cluster.Start(ctx) }()
-
-	return cluster, nil
+	}, p.Holder, func(string, string, time.Duration) {}) // reconciles come back by themselves
 }
 
 // dial connects to a server.
-type dial func(ctx context.Context, network, address string) (net.Conn, error)
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // dialUntil returns a function that dials connections which are closed when running ends, and none after that:
-// each client of a cluster has connections of its own, and would keep them for a while. next may be nil.
+// each client of a cluster has connections of its own, and would keep them for a while.
 func dialUntil(running context.Context, next dial) dial {
-	if next == nil {
-		const timeout = 30 * time.Second // the same as that of client-go, as is the other
-
-		next = (&net.Dialer{Timeout: timeout, KeepAlive: timeout}).DialContext
-	}
-
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if err := running.Err(); err != nil {
 			return nil, err
@@ -244,3 +226,5 @@ func (c *endingConn) Close() error {
 
 	return c.Conn.Close()
 }
+
+var _ http.RoundTripper = &guard{}

@@ -3,11 +3,10 @@ package clusters_test
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -15,109 +14,35 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
 )
 
-// mute is an API server that accepts connections and answers only once it may.
-type mute struct {
-	address string
-
-	mu       sync.Mutex
-	accepted int
-	speaks   chan struct{}
-}
-
-func newMute(t *testing.T) *mute {
-	t.Helper()
-
-	m := &mute{speaks: make(chan struct{})}
-
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	server := &httptest.Server{Listener: listener, Config: &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			m.mu.Lock()
-			m.accepted++
-			m.mu.Unlock()
-
-			select {
-			case <-m.speaks:
-				http.NotFound(w, r)
-			case <-r.Context().Done():
-			}
-		})}}
-	server.Start()
-	t.Cleanup(server.Close)
-
-	m.address = server.URL
-
-	return m
-}
-
-// requests returns how many requests arrived since the last call.
-func (m *mute) requests() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	n := m.accepted
-	m.accepted = 0
-
-	return n
-}
-
-// impatient makes the limits of a pool small, and allows plain HTTP. It returns the labels of the
-// providers that are woken.
-func impatient(pool *clusters.Pool) <-chan string {
-	woken := make(chan string, 100)
-
-	pool.KubeConfig.InsecureTLS = true
-	pool.Limits = clusters.Limits{
-		Timeout: 200 * time.Millisecond, ProbeTimeout: 200 * time.Millisecond,
-		MinProbe: 50 * time.Millisecond, MaxProbe: 100 * time.Millisecond, Idle: 200 * time.Millisecond,
-	}
-	pool.Wake = func(label, _ string, _ time.Duration) { woken <- label }
-
-	return woken
-}
-
-// ask sends a request to the cluster while it is connected to.
-func ask(pool *clusters.Pool) {
-	watch := pool.Watch
-	pool.Watch = func(ctx context.Context, cluster *clusters.Cluster) error {
-		_, err := cluster.OwnTarget().Client.RESTMapper().RESTMapping(schema.GroupKind{Kind: "ConfigMap"}, "v1")
-		if failure := (*url.Error)(nil); errors.As(err, &failure) {
-			return err
-		}
-
-		return watch(ctx, cluster)
-	}
+// impatient makes the limits of a pool small.
+func impatient(pool *clusters.Pool) {
+	pool.Limits = clusters.Limits{Timeout: 2 * time.Second, ConnectTimeout: 500 * time.Millisecond}
 }
 
 func TestSilentCluster(t *testing.T) {
 	g := NewWithT(t)
-	there := newMute(t)
-	pool, _, made := newPool(t, secret("there", kubeConfig(there.address)))
-	woken := impatient(pool)
-	ask(pool)
+	there := newSwitched(t)
+	there.answer(0)
+
+	pool, _ := newPool(t, secret("there", kubeConfig(there.URL)))
+	impatient(pool)
 
 	var unreachable *clusters.UnreachableError
 
 	_, err := pool.For(t.Context(), provider("a", "", "there"))
-	g.Expect(err).To(BeAssignableToTypeOf(unreachable))
-	g.Expect(err).To(MatchError(ContainSubstring(there.address + " of spec.kubeConfig cannot be reached: no response")))
-
-	g.Eventually(woken).Should(Receive(Equal("infrastructure-a")), "to report it")
+	g.Expect(errors.As(err, &unreachable)).To(BeTrue())
+	g.Expect(err).To(MatchError(ContainSubstring(
+		there.URL + " of spec.kubeConfig cannot be reached: no response within 500ms")))
+	g.Expect(unreachable.Until).To(BeTemporally("~", time.Now(), time.Second), "it is asked again soon")
 
 	// Many resources ask while the server is silent, and none of them is waited for.
-	there.requests()
-
+	_, before := there.count()
 	begin := time.Now()
 
 	for range 100 {
@@ -126,40 +51,69 @@ func TestSilentCluster(t *testing.T) {
 	}
 
 	g.Expect(time.Since(begin)).To(BeNumerically("<", time.Second))
-	g.Expect(there.requests()).To(BeNumerically("<=", 20), "only the probe asks")
 
-	close(there.speaks)
-	g.Eventually(woken).Should(Receive())
-	g.Expect(target(t, pool, provider("a", "", "there")).Remote).To(BeTrue())
-	g.Expect(made.open()).To(Equal([]bool{true}))
+	_, after := there.count()
+	g.Expect(after).To(Equal(before))
+
+	there.answer(http.StatusOK)
+	g.Eventually(func() error {
+		_, err := pool.For(t.Context(), provider("a", "", "there"))
+		return err
+	}, "20s").Should(Succeed())
 }
 
-func TestCallerOfSlowConnection(t *testing.T) {
+func TestManyAskAtTheSameTime(t *testing.T) {
 	g := NewWithT(t)
-	pool, _, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
-	woken := impatient(pool)
-	answer := make(chan struct{})
-	pool.Watch = func(ctx context.Context, cluster *clusters.Cluster) error {
-		<-answer
-		return made.watch(ctx, cluster)
+	there := newSwitched(t)
+	there.answer(0)
+
+	pool, _ := newPool(t, secret("there", kubeConfig(there.URL)))
+	results := make(chan error)
+
+	for range 5 {
+		go func() {
+			_, err := pool.For(t.Context(), provider("a", "", "there"))
+			results <- err
+		}()
 	}
+
+	g.Eventually(func() int { _, requests := there.count(); return requests }).Should(Equal(1))
+	there.answer(http.StatusOK)
+
+	for range 5 {
+		g.Eventually(results, "20s").Should(Receive(BeNil()))
+	}
+
+	_, requests := there.count()
+	g.Expect(requests).To(Equal(1), "one answer is enough")
+}
+
+func TestCallerOfSlowCluster(t *testing.T) {
+	g := NewWithT(t)
+	there := newSwitched(t)
+	there.answer(0)
+
+	pool, _ := newPool(t, secret("there", kubeConfig(there.URL)))
+
+	go func() { _, _ = pool.For(t.Context(), provider("a", "", "there")) }()
+
+	g.Eventually(func() int { _, requests := there.count(); return requests }).Should(Equal(1))
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 
-	_, err := pool.For(ctx, provider("a", "", "there"))
-	g.Expect(err).To(MatchError(ContainSubstring(
-		" of spec.kubeConfig cannot be reached: no response yet")))
-
-	close(answer)
-	g.Eventually(woken).Should(Receive(Equal("infrastructure-a")), "it is connected after all")
+	_, err := pool.For(ctx, provider("b", "", "there"))
+	g.Expect(err).To(MatchError(ContainSubstring(" of spec.kubeConfig cannot be reached: no response yet")))
+	there.answer(http.StatusOK)
 }
 
 func TestDeletionFromUnreachableCluster(t *testing.T) {
 	g := NewWithT(t)
-	pool, _, _ := newPool(t, secret("there", kubeConfig(newMute(t).address)))
+	there := newSwitched(t)
+	there.answer(0)
+
+	pool, _ := newPool(t, secret("there", kubeConfig(there.URL)))
 	impatient(pool)
-	ask(pool)
 
 	deleted := provider("a", "", "there")
 	now := metav1.Now()
@@ -173,7 +127,7 @@ func TestDeletionFromUnreachableCluster(t *testing.T) {
 func TestImpersonationInKubeConfig(t *testing.T) {
 	g := NewWithT(t)
 	text := strings.Replace(kubeConfig(serve(t, "there")), "token: hunter2", "token: hunter2, as: alice", 1)
-	pool, _, _ := newPool(t, secret("there", text))
+	pool, _ := newPool(t, secret("there", text))
 
 	g.Expect(target(t, pool, provider("a", "", "there")).Account).To(BeEmpty())
 
@@ -187,6 +141,7 @@ type switched struct {
 
 	mu     sync.Mutex
 	status int // 0 to answer nothing
+	uid    string
 	open   map[net.Conn]bool
 	asked  int
 }
@@ -194,19 +149,26 @@ type switched struct {
 func newSwitched(t *testing.T) *switched {
 	t.Helper()
 
-	s := &switched{status: http.StatusOK, open: map[net.Conn]bool{}}
+	s := &switched{status: http.StatusOK, uid: "there", open: map[net.Conn]bool{}}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		status := s.status
+		status, uid := s.status, s.uid
 		s.asked++
 		s.mu.Unlock()
 
+		for status == 0 && r.Context().Err() == nil {
+			time.Sleep(time.Millisecond) // until the test makes it answer, or the client gives up
+
+			s.mu.Lock()
+			status = s.status
+			s.mu.Unlock()
+		}
+
 		switch {
-		case status == 0:
-			<-r.Context().Done()
 		case status == http.StatusOK && strings.HasSuffix(r.URL.Path, "/kube-system"):
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"there"}}`)
+			_, _ = fmt.Fprintf(w,
+				`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":%q}}`, uid)
 		default:
 			w.WriteHeader(status)
 		}
@@ -234,6 +196,14 @@ func (s *switched) answer(status int) {
 	s.status = status
 }
 
+// become makes the server that of another cluster.
+func (s *switched) become(uid string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.uid = uid
+}
+
 // count returns the numbers of open connections and of requests so far.
 func (s *switched) count() (connections, requests int) {
 	s.mu.Lock()
@@ -242,70 +212,68 @@ func (s *switched) count() (connections, requests int) {
 	return len(s.open), s.asked
 }
 
-// patient is impatient, but gives the server the time that a busy machine needs.
-func patient(pool *clusters.Pool) <-chan string {
-	woken := impatient(pool)
-	pool.Limits.Timeout, pool.Limits.ProbeTimeout = 2*time.Second, 2*time.Second
-
-	return woken
-}
-
-// Nothing asks the server here but the pool itself.
-func TestLossOfIdleCluster(t *testing.T) {
+func TestLossOfCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		reason string
 	}{
-		"that answers nothing any more":  {0, "no response within 2s"},
+		"that answers nothing any more":  {0, "no response within 500ms"},
 		"whose credentials have expired": {http.StatusUnauthorized, "it rejects the credentials (401 Unauthorized)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			there := newSwitched(t)
-			pool, _, _ := newPool(t, secret("there", kubeConfig(there.URL)))
-			woken := patient(pool)
-			target(t, pool, provider("a", "", "there"))
-			g.Consistently(woken, "500ms").ShouldNot(Receive(), "it answers")
+			pool, _ := newPool(t, secret("there", kubeConfig(there.URL)))
+			impatient(pool)
+
+			before := target(t, pool, provider("a", "", "there"))
 
 			there.answer(c.status)
-			g.Eventually(woken, "20s").Should(Receive(Equal("infrastructure-a")))
-
-			_, err := pool.For(t.Context(), provider("a", "", "there"))
-			g.Expect(err).To(BeAssignableToTypeOf(&clusters.UnreachableError{}))
-			g.Expect(err).To(MatchError(ContainSubstring(c.reason)))
+			g.Eventually(func() error {
+				_, err := pool.For(t.Context(), provider("a", "", "there"))
+				return err
+			}, "20s").Should(And(
+				BeAssignableToTypeOf(&clusters.UnreachableError{}), MatchError(ContainSubstring(c.reason))))
 
 			there.answer(http.StatusOK)
-			g.Eventually(woken, "20s").Should(Receive(Equal("infrastructure-a")))
-			target(t, pool, provider("a", "", "there"))
+			g.Eventually(func() (*clusters.Target, error) {
+				return pool.For(t.Context(), provider("a", "", "there"))
+			}, "20s").Should(BeIdenticalTo(before), "what is known of the cluster is not lost")
 		})
 	}
 }
 
+func TestAnotherClusterAtTheSameAddress(t *testing.T) {
+	g := NewWithT(t)
+	there := newSwitched(t)
+	pool, _ := newPool(t, secret("there", kubeConfig(there.URL)))
+	before := target(t, pool, provider("a", "", "there"))
+	g.Expect(before.ClusterUID()).To(BeEquivalentTo("there"))
+
+	there.become("another")
+	g.Eventually(func() types.UID { return target(t, pool, provider("a", "", "there")).ClusterUID() }, "20s").
+		Should(BeEquivalentTo("another"))
+	g.Expect(target(t, pool, provider("a", "", "there"))).NotTo(BeIdenticalTo(before), "nothing is known of it")
+}
+
 func TestForgottenClusterIsNotCalled(t *testing.T) {
-	for name, status := range map[string]int{"that answers": http.StatusOK, "that answers nothing": 0} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			there := newSwitched(t)
-			pool, _, _ := newPool(t, secret("there", kubeConfig(there.URL)))
-			woken := patient(pool)
-			p := provider("a", "", "there")
+	g := NewWithT(t)
+	there := newSwitched(t)
+	pool, _ := newPool(t, secret("there", kubeConfig(there.URL)))
+	p := provider("a", "", "there")
 
-			// The clients of a target have connections of their own.
-			_, err := target(t, pool, p).Releases.Observe(t.Context(), types.NamespacedName{Namespace: "tiny", Name: "a"})
-			g.Expect(err).To(HaveOccurred(), "the answer is empty")
+	// The clients of a target have connections of their own.
+	found := target(t, pool, p)
+	_, err := found.Releases.Observe(t.Context(), types.NamespacedName{Namespace: "tiny", Name: "a"})
+	g.Expect(err).To(HaveOccurred(), "the answer is empty")
 
-			there.answer(status)
+	pool.Forget(p)
+	g.Eventually(func() int { connections, _ := there.count(); return connections }, "20s").Should(BeZero())
 
-			if status == 0 {
-				g.Eventually(woken, "20s").Should(Receive(), "it is probed from now on")
-			}
+	_, before := there.count()
+	_, err = found.Releases.Observe(t.Context(), types.NamespacedName{Namespace: "tiny", Name: "a"})
+	g.Expect(err).To(HaveOccurred())
 
-			pool.Forget(p)
-
-			g.Eventually(func() int { connections, _ := there.count(); return connections }, "20s").Should(BeZero())
-
-			_, before := there.count()
-			g.Consistently(func() int { _, requests := there.count(); return requests }, "500ms").Should(Equal(before))
-		})
-	}
+	_, after := there.count()
+	g.Expect(after).To(Equal(before))
 }

@@ -1,7 +1,6 @@
 package clusters_test
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -128,55 +127,20 @@ func connect(t *testing.T, server string, namespaces map[string]cache.Config) *c
 	return cluster
 }
 
-// connections records the remote clusters that a pool connects to.
-type connections struct {
-	mu      sync.Mutex
-	running []context.Context
-	err     error
-}
-
-func (c *connections) watch(ctx context.Context, _ *clusters.Cluster) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if c.err != nil {
-		return c.err
-	}
-
-	c.running = append(c.running, ctx)
-
-	return nil
-}
-
-// open returns, for each connection that was made, whether it is open.
-func (c *connections) open() []bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	open := make([]bool, 0, len(c.running))
-	for _, ctx := range c.running {
-		open = append(open, ctx.Err() == nil)
-	}
-
-	return open
-}
-
-// newPool returns a pool, the client of the cluster with the Secrets, and its connections.
-func newPool(t *testing.T, secrets ...client.Object) (*clusters.Pool, client.Client, *connections) {
+// newPool returns a pool, and the client of the cluster with the Secrets.
+func newPool(t *testing.T, secrets ...client.Object) (*clusters.Pool, client.Client) {
 	t.Helper()
 
-	made := &connections{}
 	c := fake.NewClientBuilder().WithObjects(secrets...).Build()
 
 	return &clusters.Pool{
 		Local:   connect(t, serve(t, "local"), nil),
 		Readers: &access.Readers{APIReader: c},
-		Watch:   made.watch,
 		Scheme:  runtime.NewScheme(),
 		Holder:  "test",
 
 		KubeConfig: fluxclient.KubeConfigOptions{InsecureTLS: true},
-	}, c, made
+	}, c
 }
 
 // kubeConfig returns a kubeconfig for a server.

@@ -6,6 +6,7 @@ package clusters
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -32,6 +33,9 @@ type Target struct {
 	Client client.Client
 	// APIReader reads objects, uncached, with the permissions of the connection.
 	APIReader client.Reader
+	// Polled reads objects that belong to a provider and are not watched: as Account, or in a remote cluster by lists
+	// that all who ask at about the same time share.
+	Polled client.Reader
 	// Metadata reads the metadata of objects of any kind, uncached, with the permissions of the
 	// connection.
 	Metadata metadata.Interface
@@ -65,8 +69,8 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 		return nil, err
 	}
 
-	options := release.Options{Holder: c.holder}
-	if account == "" {
+	options := release.Options{Holder: c.holder, KeepNoRecords: c.connection.Remote}
+	if account == "" && !c.connection.Remote {
 		// An account sees only what it may read itself, and an operator that watches some namespaces reads no others.
 		options.Records = c.releaseRecords
 		options.ListObjects = len(c.connection.Namespaces) == 0
@@ -86,6 +90,7 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 
 	return &Target{
 		Client:    uncached,
+		Polled:    c.polledReader(uncached),
 		APIReader: c.apiReader,
 		Metadata:  c.metadata,
 		Labeled:   c.labeled,
@@ -100,13 +105,7 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 
 // newApplier creates an applier of CRDs. All appliers of the cluster share what they know of it.
 func (c *Cluster) newApplier(config *rest.Config, httpClient *http.Client) (*crds.Applier, error) {
-	scheme := runtime.NewScheme()
-	if err := crds.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-
-	definitions, err := client.New(
-		config, client.Options{Scheme: scheme, Mapper: c.connection.Mapper, HTTPClient: httpClient})
+	definitions, err := c.connection.definitionsClient(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +122,7 @@ func (c *Cluster) newApplier(config *rest.Config, httpClient *http.Client) (*crd
 
 	clients := crds.Clients{
 		Metadata:  writer,
-		Client:    c.Definitions,
+		Client:    c.definitions(definitions),
 		APIReader: definitions,
 		Objects:   safety.ClusterObjects{Client: objects},
 
@@ -135,6 +134,34 @@ func (c *Cluster) newApplier(config *rest.Config, httpClient *http.Client) (*crd
 	}
 
 	return c.own.CRDs.WithClients(clients), nil
+}
+
+// definitionsClient returns a client of CRDs, and of objects without types.
+func (c Connection) definitionsClient(config *rest.Config, httpClient *http.Client) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := crds.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+
+	return client.New(config, client.Options{Scheme: scheme, Mapper: c.Mapper, HTTPClient: httpClient})
+}
+
+// polledReader returns a reader of objects that are not watched, for an account.
+func (c *Cluster) polledReader(account client.Reader) client.Reader {
+	if c.polls == nil {
+		return account
+	}
+
+	return &polledReader{polls: c.polls, account: account}
+}
+
+// definitions returns a reader of CRDs without their schemas, for an account.
+func (c *Cluster) definitions(account client.Reader) client.Reader {
+	if c.polls == nil {
+		return c.Definitions
+	}
+
+	return &polledReader{polls: c.polls, account: account}
 }
 
 // impersonate returns how to connect as an account; an empty one is that of the connection.
@@ -152,4 +179,10 @@ func (c Connection) impersonate(account string) (*rest.Config, *http.Client, err
 	}
 
 	return config, httpClient, nil
+}
+
+// NextPoll returns how long after a time the resources in a remote cluster are looked at again: all at the same time, so
+// that they share what is read.
+func (t *Target) NextPoll(now time.Time, interval time.Duration) time.Duration {
+	return interval - now.Sub(t.cluster.began)%interval
 }

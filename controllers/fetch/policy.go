@@ -3,7 +3,6 @@ package fetch
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -51,14 +50,12 @@ func (p *Policy) BindFlags(set *pflag.FlagSet) {
 // Parse checks the values of the flags. The API servers, as URLs or as host:port, are never connected
 // to for a source.
 func (p *Policy) Parse(apiServers ...string) error {
-	for _, text := range p.addresses {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			return fmt.Errorf("--allowed-source-addresses: %s is not a range of addresses such as 10.0.0.0/8", text)
-		}
-
-		p.Guard.Allowed = append(p.Guard.Allowed, prefix)
+	allowed, err := web.ParseRanges("--allowed-source-addresses", p.addresses)
+	if err != nil {
+		return err
 	}
+
+	p.Guard.Allowed = append(p.Guard.Allowed, allowed...)
 
 	for name, globs := range map[string][]string{
 		"allowed-source-hosts": p.Hosts, "allowed-redirect-hosts": p.Guard.RedirectHosts, "require-signatures": p.Signed,

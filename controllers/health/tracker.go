@@ -73,13 +73,12 @@ type Tracker struct {
 	records map[object.Key]record
 	// unhealthySince is when workloads were first seen unhealthy.
 	unhealthySince map[object.Key]time.Time
-	polled         map[object.Key]polledObject
+	polled         map[object.Key]*polledObject
 }
 
-// polledObject is an object that is not watched, as it was read last.
+// polledObject is an object that is not watched, as it was read just before.
 type polledObject struct {
 	object client.Object // nil if it does not exist
-	at     time.Time
 }
 
 // NewTracker returns a tracker.
@@ -95,7 +94,7 @@ func NewTracker(options Options) *Tracker {
 		results:        map[object.Key]Result{},
 		records:        map[object.Key]record{},
 		unhealthySince: map[object.Key]time.Time{},
-		polled:         map[object.Key]polledObject{},
+		polled:         map[object.Key]*polledObject{},
 	}
 }
 
@@ -202,10 +201,10 @@ func (t *Tracker) readOnce(
 // poll reads an object from the API server, unless it was read just before.
 func (t *Tracker) poll(ctx context.Context, owner Owner, o object.Key) (client.Object, error) {
 	t.mu.Lock()
-	last, known := t.polled[o]
+	last := t.polled[o]
 	t.mu.Unlock()
 
-	if known && time.Since(last.at) < pollAge {
+	if last != nil {
 		return last.object, nil
 	}
 
@@ -217,7 +216,17 @@ func (t *Tracker) poll(ctx context.Context, owner Owner, o object.Key) (client.O
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	t.polled[o] = polledObject{object: found, at: time.Now()}
+	polled := &polledObject{object: found}
+	t.polled[o] = polled
+
+	time.AfterFunc(pollAge, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+
+		if t.polled[o] == polled {
+			delete(t.polled, o)
+		}
+	})
 
 	return found, nil
 }

@@ -132,7 +132,7 @@ func (r *run) owner() health.Owner {
 	return health.Owner{
 		Provider:  v1alpha2.Label(r.provider),
 		Namespace: r.provider.GetNamespace(),
-		Reader:    r.target.Client,
+		Reader:    r.target.Polled,
 	}
 }
 

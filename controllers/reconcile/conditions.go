@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,7 +31,10 @@ func (r *run) end(result Result) (ctrl.Result, error) {
 		result.Condition = ""
 	}
 
-	return writeResult(r.provider, r.limit(r.retryInputs(result)))
+	result = r.limit(r.retryInputs(result))
+	back, err := writeResult(r.provider, result)
+
+	return r.poll(result, back, time.Now()), err
 }
 
 // writeStatus writes what was found out about the release into the status.

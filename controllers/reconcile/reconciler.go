@@ -91,6 +91,8 @@ type Dependencies struct {
 	Clock *clock.Clock
 	// Wake enqueues a resource after a delay.
 	Wake health.Wake
+	// RemoteInterval is how often what is installed in remote clusters is looked at while nothing changes.
+	RemoteInterval time.Duration
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
 	// version itself.
 	MigrationDelay time.Duration
@@ -132,8 +134,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
 
-	before := conditions.Get(provider, v1alpha2.ReadyCondition)
 	status := newStatusWriter(r.Client, provider)
+
+	removeAsOf(provider)
+
+	before := conditions.Get(provider, v1alpha2.ReadyCondition)
 	ctx = longwait.With(ctx, func(what string) { status.waiting(ctx, what) })
 
 	defer func() {
@@ -174,7 +179,10 @@ func (r *Reconciler) perform(
 	}
 
 	if target.Remote {
-		var cancel context.CancelFunc
+		var end, cancel func()
+
+		ctx, end = clusters.WithReading(ctx)
+		defer end()
 
 		ctx, cancel = context.WithTimeout(ctx, remoteTimeout)
 		defer cancel()

@@ -155,10 +155,7 @@ var errorTable = []row{
 	onValue(func(e *clusters.UnreachableError, result *Result) {
 		result.set("", v1alpha2.ClusterUnreachableReason, Waiting)
 		result.At = e.Until
-
-		if e.Retry {
-			result.Outcome = Retrying
-		}
+		result.Message = e.Error() // without the request that failed
 	}),
 	on[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason, Stalled),
 	onValue(func(e *access.ForbiddenError, result *Result) {

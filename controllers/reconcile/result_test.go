@@ -103,10 +103,6 @@ var errorCases = map[string]errorCase{
 		err:       &clusters.UnreachableError{},
 		condition: "", reason: v1alpha2.ClusterUnreachableReason, outcome: Waiting,
 	},
-	"a request to a cluster that got no answer": {
-		err:       &clusters.UnreachableError{Retry: true},
-		condition: "", reason: v1alpha2.ClusterUnreachableReason, outcome: Retrying,
-	},
 	"missing permissions": {
 		err:       &permissions.MissingError{},
 		condition: preflightFailed, reason: v1alpha2.MissingPermissionsReason, outcome: Stalled,

@@ -44,6 +44,8 @@ type Options struct {
 	// ListObjects allows lists of objects in all namespaces, which many releases share: what exists before a first
 	// revision, and, for Learn, Helm's records and the objects of all releases. Otherwise each object is read.
 	ListObjects bool
+	// KeepNoRecords reads the record of a revision each time, instead of keeping the last one of each release in memory.
+	KeepNoRecords bool
 	// RecordExtra is added to the user that the configuration impersonates in the requests for Helm's records, and in no
 	// others, so that a chart cannot contain records of other releases. It is optional.
 	RecordExtra map[string][]string
@@ -109,7 +111,7 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		connection: connection,
 		secrets:    secrets,
 		metadata:   partial,
-		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}},
+		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}, unreadableOnly: options.KeepNoRecords},
 		clock:      apiServer,
 		busy:       map[types.NamespacedName]bool{},
 	}

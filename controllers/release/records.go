@@ -221,6 +221,9 @@ func (e *Engine) setNamespaces(rel *helmrelease.Release, objects []*unstructured
 
 // recordCache keeps the record that was read last of each release.
 type recordCache struct {
+	// unreadableOnly keeps only which revisions cannot be decoded.
+	unreadableOnly bool
+
 	mu      sync.Mutex
 	entries map[types.NamespacedName]cachedRecord
 }
@@ -261,6 +264,11 @@ func (c *recordCache) isUnreadable(release types.NamespacedName, revision state.
 func (c *recordCache) put(release types.NamespacedName, entry cachedRecord) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
+	if c.unreadableOnly && entry.record != nil {
+		delete(c.entries, release)
+		return
+	}
 
 	c.entries[release] = entry
 }

@@ -66,7 +66,7 @@ func StartOperatorAs(
 	flags ...string,
 ) (*Operator, error) {
 	args := slices.Concat(command[1:], []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"},
-		sourceFlags(flags), flags)
+		testFlags(flags), flags)
 
 	return launch(b, exec.Command(command[0], args...), kubeconfig, logFile)
 }
@@ -95,26 +95,27 @@ func launch(b *bed.Bed, cmd *exec.Cmd, kubeconfig, logFile string) (*Operator, e
 	return o, nil
 }
 
-// sourceFlags returns flags that allow sources on this machine, unless the given flags decide that.
-func sourceFlags(flags []string) []string {
-	decided := func(name string) bool {
-		return slices.ContainsFunc(flags, func(flag string) bool {
-			value, found := strings.CutPrefix(flag, name)
+// testFlags returns flags that allow servers on this machine, and look at remote clusters as often as possible, unless the
+// given flags decide that.
+func testFlags(flags []string) []string {
+	var all []string
+
+	for _, flag := range [][2]string{
+		{"--allow-http-sources", "true"},
+		{"--allowed-source-addresses", "127.0.0.0/8"},
+		{"--allowed-kubeconfig-addresses", "127.0.0.0/8"},
+		{"--remote-interval", "10s"},
+	} {
+		decided := slices.ContainsFunc(flags, func(given string) bool {
+			value, found := strings.CutPrefix(given, flag[0])
 			return found && value != "="
 		})
+		if !decided {
+			all = append(all, flag[0]+"="+flag[1])
+		}
 	}
 
-	var allowed []string
-
-	if !decided("--allow-http-sources") {
-		allowed = append(allowed, "--allow-http-sources")
-	}
-
-	if !decided("--allowed-source-addresses") {
-		allowed = append(allowed, "--allowed-source-addresses=127.0.0.0/8")
-	}
-
-	return allowed
+	return all
 }
 
 // Stop ends the operator with SIGTERM, as a node does that is being drained, and waits.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,11 @@ import (
 	"time"
 )
 
-// Guard restricts where the transports for sources connect to, whose addresses are written by users of
+// Guard restricts where the operator connects to for sources and kubeconfigs, whose addresses are written by users of
 // the cluster: they must not reach what only the operator can reach. A nil Guard restricts nothing.
 type Guard struct {
+	// Subject is what has the addresses, and Flag the operator's flag that sets Allowed. Default: those of sources.
+	Subject, Flag string
 	// Allowed are ranges of addresses that may be connected to although they are special.
 	Allowed []netip.Prefix
 	// APIServers are addresses of the API server, as host:port, which are never connected to.
@@ -34,16 +37,34 @@ type AddressError struct {
 	Kind string
 	// Never reports that no flag allows the address.
 	Never bool
+
+	subject, flag string
 }
 
 func (e *AddressError) Error() string {
-	text := fmt.Sprintf("%s is %s (%s), which a source or its proxy must not have; use another address", e.Host, e.Kind,
-		e.Address)
+	text := fmt.Sprintf("%s is %s (%s), which %s or its proxy must not have; use another address", e.Host, e.Kind,
+		e.Address, cmp.Or(e.subject, "a source"))
 	if e.Never {
 		return text
 	}
 
-	return text + ", or allow it with the operator's flag --allowed-source-addresses"
+	return text + ", or allow it with the operator's flag " + cmp.Or(e.flag, "--allowed-source-addresses")
+}
+
+// ParseRanges parses the value of a flag for Guard.Allowed.
+func ParseRanges(flag string, texts []string) ([]netip.Prefix, error) {
+	ranges := make([]netip.Prefix, 0, len(texts))
+
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s is not a range of addresses such as 10.0.0.0/8", flag, text)
+		}
+
+		ranges = append(ranges, prefix)
+	}
+
+	return ranges, nil
 }
 
 // special are the ranges of addresses that are refused: those of the pod, the node and the network
@@ -110,7 +131,7 @@ func (g *Guard) refuse(address netip.Addr) *AddressError {
 
 	for _, s := range special {
 		if s.prefix.Contains(address) {
-			return &AddressError{Address: address.String(), Kind: s.kind}
+			return &AddressError{Address: address.String(), Kind: s.kind, subject: g.Subject, flag: g.Flag}
 		}
 	}
 
@@ -153,6 +174,54 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	}
 
 	return conn, err
+}
+
+// DialThrough returns a function that connects to an address by another one, unless the address, after its name was
+// resolved, is refused. The other one is called with IP addresses, one after the other; nil for the default.
+func (g *Guard) DialThrough(
+	next func(ctx context.Context, network, address string) (net.Conn, error),
+) func(ctx context.Context, network, address string) (net.Conn, error) {
+	const timeout = 30 * time.Second
+
+	if next == nil {
+		next = (&net.Dialer{Timeout: timeout, KeepAlive: timeout}).DialContext
+	}
+
+	if g == nil {
+		return next
+	}
+
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || isOwnProxy(address) {
+			return next(ctx, network, address)
+		}
+
+		resolved, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			return nil, err
+		}
+
+		var failures []error
+
+		for _, found := range resolved {
+			if refused := g.refuse(found); refused != nil {
+				refused.Host = host
+				failures = append(failures, refused)
+
+				continue
+			}
+
+			conn, err := next(ctx, network, net.JoinHostPort(plain(found).String(), port))
+			if err == nil {
+				return conn, nil
+			}
+
+			failures = append(failures, err)
+		}
+
+		return nil, errors.Join(failures...)
+	}
 }
 
 // resolveAPIServers returns the current addresses of the API server. Those that cannot be resolved

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -141,4 +142,59 @@ func TestMayRedirect(t *testing.T) {
 		NewWithT(t).Expect(guard.MayRedirect(from, to)).To(Equal(c.want), name)
 		NewWithT(t).Expect((*Guard)(nil).MayRedirect(from, to)).To(BeTrue())
 	}
+}
+
+func TestDialThrough(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	guarded := &Guard{Subject: "a server", Flag: "--allowed"}
+	allowed := &Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+
+	for name, c := range map[string]struct {
+		guard         *Guard
+		host, refused string
+	}{
+		"a special address": {guarded, "127.0.0.1", "127.0.0.1 is a loopback address (127.0.0.1), which a server or its proxy " +
+			"must not have; use another address, or allow it with the operator's flag --allowed"},
+		"a name of one":      {guarded, "localhost", "localhost is a loopback address"},
+		"an allowed address": {allowed, "127.0.0.1", ""},
+		"a name of one that is allowed, beside another that is not": {allowed, "localhost", ""},
+		"no guard": {nil, "127.0.0.1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			var dialed []string
+
+			dial := c.guard.DialThrough(func(ctx context.Context, network, address string) (net.Conn, error) {
+				dialed = append(dialed, address)
+				return (&net.Dialer{}).DialContext(ctx, network, address)
+			})
+
+			conn, err := dial(t.Context(), "tcp", net.JoinHostPort(c.host, port))
+			if c.refused != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(c.refused)))
+				g.Expect(dialed).To(BeEmpty())
+
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(conn.Close()).To(Succeed())
+			g.Expect(dialed).To(Equal([]string{"127.0.0.1:" + port}))
+		})
+	}
+}
+
+func TestParseRanges(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(ParseRanges("--allowed", []string{"10.0.0.0/8", "::1/128"})).To(
+		Equal([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}))
+
+	_, err := ParseRanges("--allowed", []string{"10.0.0.1"})
+	g.Expect(err).To(MatchError("--allowed: 10.0.0.1 is not a range of addresses such as 10.0.0.0/8"))
 }
