@@ -213,6 +213,10 @@ bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/scale.
 bench-remote: build bed-binaries ## Benchmark local providers while sixty remote clusters do not answer (takes four minutes)
 	@go run ./test/bench/remote
 
+.PHONY: bench-hub
+bench-hub: build bed-binaries ## Benchmark up to 200 remote clusters for docs/scale.md (takes an hour and 8 GiB of memory)
+	@go run ./test/bench/hub
+
 .PHONY: bench-ui
 bench-ui: build bed-binaries ## Benchmark the status page with 500 providers and 20 viewers for docs/ui.md (takes ten minutes)
 	@go run ./test/bench/ui

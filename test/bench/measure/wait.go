@@ -23,12 +23,20 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// AllReady is like All for resources that are Ready.
+// AllReady is like All for providers that are Ready.
 func AllReady(ctx context.Context, c client.Client, wanted int) error {
 	return All(ctx, c, wanted, func(p v1alpha2.Provider) bool { return conditions.IsReady(p) })
 }
 
-// All polls until that many resources of small providers are ready. The more there are, the longer the
+// Runs reports whether a provider is Ready in a version, by the status of its latest generation.
+func Runs(p v1alpha2.Provider, version string) bool {
+	status := p.GetStatus()
+
+	return conditions.IsReady(p) && status.ObservedGeneration == p.GetGeneration() &&
+		status.InstalledVersion != nil && *status.InstalledVersion == version
+}
+
+// All polls until that many provider resources are ready. The more there are, the longer the
 // interval, since polling is work for the API server, too.
 func All(ctx context.Context, c client.Client, wanted int, isReady func(v1alpha2.Provider) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(wanted)*2*time.Second)
@@ -37,7 +45,7 @@ func All(ctx context.Context, c client.Client, wanted int, isReady func(v1alpha2
 	for {
 		ready, waiting := 0, ""
 
-		for _, t := range []v1alpha2.ProviderType{v1alpha2.CoreProviderType, v1alpha2.InfrastructureProviderType} {
+		for _, t := range v1alpha2.ProviderTypes() {
 			list := t.NewList()
 			if err := c.List(ctx, list); err != nil {
 				return fmt.Errorf("not all of %d are ready: %w", wanted, err)

@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -23,6 +22,8 @@ const (
 	rounds         = 3  // in each measurement
 
 	installed, upgraded = "v1.0.0", "v1.1.0"
+
+	pollInterval = 20 * time.Millisecond
 )
 
 // measurer installs and removes providers.
@@ -81,17 +82,10 @@ func (m *measurer) prepareRemote(ctx context.Context, namespace, address string)
 			return err
 		}
 
-		p := r.Resource()
-		p.GetSpec().KubeConfig = &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{
-			LocalSecretReference: v1alpha2.LocalSecretReference{Name: "kubeconfig"}, Key: "value",
-		}}
-		m.remote = append(m.remote, p)
+		m.remote = append(m.remote, measure.Remote(r))
 	}
 
-	return m.client.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kubeconfig"},
-		Data:       map[string][]byte{"value": m.servers.kubeconfig(address)},
-	})
+	return m.client.Create(ctx, measure.Kubeconfig(namespace, address, m.servers.authority))
 }
 
 func key(namespace, name string) types.NamespacedName {
@@ -199,13 +193,11 @@ func (m *measurer) ready(ctx context.Context, p v1alpha2.Provider, version strin
 				conditions.GetMessage(p, v1alpha2.ReadyCondition), err)
 		}
 
-		status := p.GetStatus()
-		if conditions.IsReady(p) && status.ObservedGeneration == p.GetGeneration() &&
-			status.InstalledVersion != nil && *status.InstalledVersion == version {
+		if measure.Runs(p, version) {
 			return nil
 		}
 
-		pause(ctx)
+		measure.Pause(ctx, pollInterval)
 	}
 }
 
@@ -264,13 +256,6 @@ func (m *measurer) gone(ctx context.Context, o client.Object) error {
 			return fmt.Errorf("%s is not gone: %w", o.GetName(), err)
 		}
 
-		pause(ctx)
-	}
-}
-
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(20 * time.Millisecond):
+		measure.Pause(ctx, pollInterval)
 	}
 }

@@ -8,12 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -22,10 +19,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bench/measure"
 )
 
 // slowness is how long the slow servers take for each response.
@@ -196,7 +192,7 @@ func (s *server) watch(ctx context.Context, index map[int]int) {
 			}
 		}
 
-		pause(ctx)
+		measure.Pause(ctx, pollInterval)
 	}
 }
 
@@ -247,24 +243,9 @@ func port(address string) (int, error) {
 func (s *servers) startSlow(ctx context.Context, config *rest.Config) (*server, error) {
 	slow := newServer("slow")
 
-	target, err := url.Parse(config.Host)
+	proxy, err := measure.Proxy(config)
 	if err != nil {
 		return nil, err
-	}
-
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-
-	proxy := &httputil.ReverseProxy{
-		Transport:     transport,
-		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0),
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
-			r.Out.Header.Del("Authorization")
-		},
 	}
 
 	for i := range perServer {
@@ -288,22 +269,6 @@ func (s *servers) startSlow(ctx context.Context, config *rest.Config) (*server, 
 	}
 
 	return slow, nil
-}
-
-// kubeconfig returns a kubeconfig for an address.
-func (s *servers) kubeconfig(address string) []byte {
-	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://" + address, CertificateAuthorityData: s.authority}
-	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "t"}
-	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	config.CurrentContext = "x"
-
-	data, err := clientcmd.Write(*config)
-	if err != nil {
-		panic(err) // a programming error, which every run finds
-	}
-
-	return data
 }
 
 // counts returns the numbers of attempts so far, by server and address.
@@ -360,6 +325,6 @@ func (s *servers) allTried(ctx context.Context, before [][]int64) error {
 				untried, s.since(before), err)
 		}
 
-		pause(ctx)
+		measure.Pause(ctx, pollInterval)
 	}
 }

@@ -8,10 +8,7 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -41,7 +38,7 @@ func main() {
 }
 
 func run(ctx context.Context, list string, idle time.Duration, plot, profiles string) (err error) {
-	sizes, err := parseSizes(list)
+	sizes, err := measure.Sizes(list)
 	if err != nil {
 		return err
 	}
@@ -81,19 +78,4 @@ func run(ctx context.Context, list string, idle time.Duration, plot, profiles st
 	}
 
 	return os.WriteFile(plot, draw(samples), 0o644)
-}
-
-func parseSizes(list string) ([]int, error) {
-	var sizes []int
-
-	for _, text := range strings.Split(list, ",") {
-		size, err := strconv.Atoi(text)
-		if err != nil || size < 1 || len(sizes) > 0 && size <= sizes[len(sizes)-1] {
-			return nil, fmt.Errorf("-sizes %s: write ascending numbers with commas between them", list)
-		}
-
-		sizes = append(sizes, size)
-	}
-
-	return sizes, nil
 }
