@@ -29,6 +29,8 @@ type bomb struct {
 	// lasting says that the operator may be busy with the input for minutes, or accept it. Otherwise it
 	// must say within a minute what is wrong with the provider.
 	lasting bool
+	// during is how long others are served meanwhile, again and again.
+	during time.Duration
 	// tolerable says that the operator may also accept the input.
 	tolerable bool
 }
@@ -38,7 +40,7 @@ type bomb struct {
 func (w *world) exhaust(t *testing.T) {
 	w.sweep(t)
 
-	for _, bomb := range slices.Concat(bombs, recordBombs) {
+	for _, bomb := range slices.Concat(bombs, recordBombs, remoteBombs) {
 		t.Run(bomb.tried, func(t *testing.T) {
 			w.run(t, attempt{bomb.tried, func(a *arena) string { return a.survive(bomb) }})
 		})
@@ -82,6 +84,10 @@ func (a *arena) survive(b bomb) string {
 	defer a.clean(thrown)
 
 	waited := a.othersAreServed()
+	for until := time.Now().Add(b.during); time.Now().Before(until); {
+		waited = max(waited, a.othersAreServed())
+	}
+
 	answer := ""
 
 	if !b.lasting {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -89,6 +92,26 @@ var remoteAttempts = []attempt{
 	{"A kubeconfig for an inner web server, whose answers would be quoted", func(a *arena) string {
 		return a.attemptedThere(a.kubeconfig("http://"+a.innerOf(false).address, nil))
 	}},
+	{"A kubeconfig for an inner server with the attacker's certificate, whose errors would be quoted",
+		func(a *arena) string {
+			server := a.innerAPI()
+
+			return a.attemptedThere(a.kubeconfig(server, func(c *clientcmdapi.Config) {
+				c.Clusters["x"].TLSServerName = a.host
+			}))
+		}},
+	{"A kubeconfig with a proxy at an inner address", func(a *arena) string {
+		proxy := strings.Replace(a.innerAPI(), "https", "http", 1)
+
+		return a.attemptedThere(a.kubeconfig("https://"+a.host+":1", func(c *clientcmdapi.Config) {
+			c.Clusters["x"].ProxyURL = proxy
+		}))
+	}},
+	{"A kubeconfig for a metadata server behind the attacker's proxy", func(a *arena) string {
+		return a.attemptedThere(a.kubeconfig("https://169.254.169.254", func(c *clientcmdapi.Config) {
+			c.Clusters["x"].ProxyURL = a.proxy()
+		}))
+	}},
 	{"A kubeconfig for a server that redirects to an inner one", func(a *arena) string {
 		target := "http://" + a.innerOf(false).address
 
@@ -137,6 +160,33 @@ var remoteAttempts = []attempt{
 
 		return gone
 	}},
+}
+
+// innerAPI starts a server at an inner address with the attacker's certificate, to which the operator must not connect,
+// and returns its address.
+func (a *arena) innerAPI() string {
+	var connections atomic.Int32
+
+	listener, err := net.Listen("tcp", "127.0.0.2:0")
+	a.Expect(err).NotTo(HaveOccurred())
+	a.Cleanup(func() { _ = listener.Close() })
+
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+
+			connections.Add(1)
+
+			_ = connection.Close()
+		}
+	}()
+
+	a.never("the operator has connected to an inner server", func(context.Context) bool { return connections.Load() > 0 })
+
+	return "https://" + listener.Addr().String()
 }
 
 // executing returns the operator's answer to a kubeconfig that runs a program.
