@@ -130,6 +130,7 @@ func newDependencies(
 		LabeledConfigMaps: options.LabeledConfigMaps,
 		KnownMetadata:     source.NewKnownMetadata(),
 	}
+
 	addresses := &web.Guard{Subject: "the API server of a kubeconfig", Flag: kubeConfigAddressesFlag}
 	if addresses.Allowed, err = web.ParseRanges(kubeConfigAddressesFlag, options.KubeConfigAddresses); err != nil {
 		return nil, err

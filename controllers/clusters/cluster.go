@@ -101,7 +101,8 @@ func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluste
 	return c, err
 }
 
-// watchable creates the caches of the cluster, and returns what reports which kinds may be watched: none in a remote one.
+// watchable creates the caches of the cluster, and returns what reports which kinds may be watched: none in a remote
+// one.
 func (c *Cluster) watchable() (health.Access, error) {
 	if c.connection.Remote {
 		reader, err := c.connection.definitionsClient(c.connection.Config, c.connection.HTTPClient)

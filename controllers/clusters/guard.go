@@ -115,7 +115,7 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := g.next.RoundTrip(acceptJSON(request.WithContext(ctx)))
 	if err != nil {
 		release()
-		return nil, g.failure(request, ctx, err)
+		return nil, g.failure(ctx, request, err)
 	}
 
 	if location := response.Header.Get("Location"); location != "" && isRedirect(response.StatusCode) {
@@ -139,11 +139,11 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	defer release()
 	defer response.Body.Close()
 
-	return g.read(request, ctx, response)
+	return g.read(ctx, request, response)
 }
 
 // read returns a response with its whole body.
-func (g *guard) read(request *http.Request, ctx context.Context, response *http.Response) (*http.Response, error) {
+func (g *guard) read(ctx context.Context, request *http.Request, response *http.Response) (*http.Response, error) {
 	reconcile, shared := ctx.Value(readingKey{}).(*reading)
 	end := func() {}
 
@@ -155,7 +155,7 @@ func (g *guard) read(request *http.Request, ctx context.Context, response *http.
 	body, err := reconcile.readBody(ctx, g.memory, g.namespace, response.Body)
 	if err != nil {
 		end()
-		return nil, g.failure(request, ctx, err)
+		return nil, g.failure(ctx, request, err)
 	}
 
 	if response.StatusCode >= http.StatusBadRequest {
@@ -187,7 +187,7 @@ func (b *readBody) Close() error {
 
 // failure returns the error of a request, with the cause of its end. A caller that gave up says nothing about the
 // server.
-func (g *guard) failure(request *http.Request, ctx context.Context, err error) error {
+func (g *guard) failure(ctx context.Context, request *http.Request, err error) error {
 	if request.Context().Err() != nil || g.running.Err() != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func statusOf(response *http.Response, body []byte) []byte {
 
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	status.Status = metav1.StatusFailure
-	status.Code = int32(response.StatusCode) //nolint:gosec // it has three digits
+	status.Code = int32(response.StatusCode)
 	status.Message = object.OneLine(object.Printable(status.Message), maxMessage)
 
 	shown, err := json.Marshal(status)

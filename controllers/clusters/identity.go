@@ -29,8 +29,8 @@ func (c *Cluster) identify(ctx context.Context) error {
 	return err
 }
 
-// readUID asks for the UID of the cluster: that of its namespace kube-system, which exists in every cluster and is never
-// recreated. The user of a kubeconfig may not be permitted to read it; the UID is then empty.
+// readUID asks for the UID of the cluster: that of its namespace kube-system, which exists in every cluster and is
+// never recreated. The user of a kubeconfig may not be permitted to read it; the UID is then empty.
 func (c *Cluster) readUID(ctx context.Context) (types.UID, error) {
 	namespaces := c.metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 

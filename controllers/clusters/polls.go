@@ -30,8 +30,9 @@ const (
 // errTooMany means that there are too many objects to list them all.
 var errTooMany = errors.New("there are too many objects to list them all")
 
-// polls are lists of the objects that belong to providers of a remote cluster, and of its CRDs without their schemas. All
-// reconciles that need one within a moment share it, unless the operator has changed something in the cluster meanwhile.
+// polls are lists of the objects that belong to providers of a remote cluster, and of its CRDs without their schemas.
+// All reconciles that need one within a moment share it, unless the operator has changed something in the cluster
+// meanwhile.
 type polls struct {
 	// reader has the permissions of the kubeconfig.
 	reader client.Reader
@@ -65,52 +66,61 @@ func (p *polls) expire() {
 
 // list returns the objects of a kind.
 func (p *polls) list(ctx context.Context, key pollKey) (map[client.ObjectKey]client.Object, error) {
-	p.mu.Lock()
+	for {
+		found, mine := p.find(key)
+		if mine {
+			found.objects, found.err = p.read(ctx, key)
+			p.keep(key, found)
+			close(found.done)
 
-	found, known := p.lists[key]
-	if !known {
-		found = &poll{done: make(chan struct{})}
-		p.lists[key] = found
-	}
-	p.mu.Unlock()
+			return found.objects, found.err
+		}
 
-	if known {
 		select {
 		case <-found.done:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 
-		// Whoever reads it may have given up.
-		if found.err == nil || ctx.Err() != nil || !isEnded(found.err) {
+		// A reconcile that has ended does not end the others.
+		if !errors.Is(found.err, context.Canceled) && !errors.Is(found.err, context.DeadlineExceeded) {
 			return found.objects, found.err
 		}
+	}
+}
 
-		return p.read(ctx, key)
+// find returns the list of a kind, which the caller must read if mine is true.
+func (p *polls) find(key pollKey) (found *poll, mine bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if found = p.lists[key]; found != nil {
+		return found, false
 	}
 
-	found.objects, found.err = p.read(ctx, key)
-	close(found.done)
+	found = &poll{done: make(chan struct{})}
+	p.lists[key] = found
 
-	age := pollAge
-	if found.err != nil && !apierrors.IsForbidden(found.err) {
-		age = 0
-	}
+	return found, true
+}
 
-	time.AfterFunc(age, func() {
+// keep keeps a list for a moment. Errors are not shared, except that a kind must not be listed.
+func (p *polls) keep(key pollKey, list *poll) {
+	remove := func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 
-		if p.lists[key] == found {
+		if p.lists[key] == list {
 			delete(p.lists, key)
 		}
-	})
+	}
 
-	return found.objects, found.err
-}
+	if list.err != nil && !apierrors.IsForbidden(list.err) {
+		remove()
+		return
+	}
 
-func isEnded(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	time.AfterFunc(pollAge, remove)
 }
 
 // read lists the objects of a kind, in pages. A kind that the API server does not serve has none.

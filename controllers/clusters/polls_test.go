@@ -107,6 +107,7 @@ func TestPollsThatFail(t *testing.T) {
 		}
 
 		there.err = apierrors.NewForbidden(corev1.Resource("configmaps"), "", nil)
+
 		g.Expect(read()).To(Succeed(), "single objects may be read")
 		time.Sleep(pollAge + time.Second)
 
@@ -115,6 +116,7 @@ func TestPollsThatFail(t *testing.T) {
 		synctest.Wait()
 
 		there.err = nil
+
 		g.Expect(read()).To(Succeed(), "an error is not shared")
 		time.Sleep(pollAge + time.Second)
 	})

@@ -84,8 +84,8 @@ func (c *Cluster) releaseRecords(
 }
 
 // records returns the metadata of Helm's records of the releases of a name, in a namespace, or in all if
-// that is empty. They are not known until the watch has started, and must not be changed. In a remote cluster it makes a
-// request.
+// that is empty. They are not known until the watch has started, and must not be changed. In a remote cluster it makes
+// a request.
 func (c *Cluster) records(
 	ctx context.Context, name, namespace string,
 ) (records []metav1.PartialObjectMetadata, known bool) {

@@ -23,7 +23,8 @@ var remoteBombs = []bomb{
 	{tried: "60 kubeconfigs for a server that answers to who it is, and sends 11 MiB and waits for everything else",
 		lasting: true, during: hold,
 		throw: func(a *arena) []v1alpha2.Provider { return a.held(60, identified(holding(11<<20))) }},
-	{tried: "60 kubeconfigs for a server whose lists have as many objects as the operator accepts", lasting: true, during: hold,
+	{tried: "60 kubeconfigs for a server whose lists have as many objects as the operator accepts",
+		lasting: true, during: hold,
 		throw: func(a *arena) []v1alpha2.Provider {
 			list := `{"kind":"List","apiVersion":"v1","items":[{}` + strings.Repeat(",{}", 100_000) + `]}`
 

@@ -158,8 +158,10 @@ func TestDialThrough(t *testing.T) {
 		guard         *Guard
 		host, refused string
 	}{
-		"a special address": {guarded, "127.0.0.1", "127.0.0.1 is a loopback address (127.0.0.1), which a server or its proxy " +
-			"must not have; use another address, or allow it with the operator's flag --allowed"},
+		"a special address": {
+			guarded, "127.0.0.1", "127.0.0.1 is a loopback address (127.0.0.1), which a server or its proxy must not have; " +
+				"use another address, or allow it with the operator's flag --allowed",
+		},
 		"a name of one":      {guarded, "localhost", "localhost is a loopback address"},
 		"an allowed address": {allowed, "127.0.0.1", ""},
 		"a name of one that is allowed, beside another that is not": {allowed, "localhost", ""},
