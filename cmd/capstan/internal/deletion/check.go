@@ -16,7 +16,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/removal"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
@@ -69,7 +69,7 @@ func (c *checker) check(ctx context.Context, p v1alpha2.Provider) (*effect, erro
 
 	for _, step := range []func(context.Context, *effect) error{c.checkRelease, c.checkCRDs, c.checkNamespace} {
 		err := step(ctx, e)
-		if apierrors.IsForbidden(err) || errors.As(err, new(*release.CorruptError)) {
+		if apierrors.IsForbidden(err) || errors.As(err, new(*storage.CorruptError)) {
 			c.Warnf("not everything could be checked of %s, the operator does it: %s", v1alpha2.FullName(p), err)
 			continue
 		}
