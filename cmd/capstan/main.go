@@ -26,7 +26,6 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/setup"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/statuspage"
-	versioncmd "github.com/capstan-project/capstan/cmd/capstan/internal/version"
 )
 
 const programName = "capstan"
@@ -94,7 +93,7 @@ func newRootCommand(options *cli.Options, name string) *cobra.Command {
 		providers.NewDeleteCommand(options),
 		providers.NewListCommand(options),
 		providers.NewVersionsCommand(options),
-		versioncmd.NewCommand(options, version),
+		newVersionCommand(options, version),
 	)
 
 	completion.AddToFlags(root)
