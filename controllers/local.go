@@ -7,7 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/inventory"
+	"github.com/capstan-project/capstan/controllers/export"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
@@ -47,14 +47,15 @@ func addInventory(mgr ctrl.Manager, options Options, local *clusters.Cluster) er
 		return nil
 	}
 
-	kept, err := inventory.New(inventory.Options{
+	kept, err := export.NewInventory(export.InventoryOptions{
 		Config:      mgr.GetConfig(),
 		HTTPClient:  mgr.GetHTTPClient(),
 		Mapper:      mgr.GetRESTMapper(),
 		Providers:   mgr.GetCache(),
 		Definitions: local.Definitions,
-		Scope:       options.Scope,
 		Events:      mgr.GetEventRecorder("capstan"),
+		Namespaces:  options.Scope.CacheNamespaces(),
+		Includes:    options.Scope.Includes,
 	})
 	if err != nil {
 		return err

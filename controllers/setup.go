@@ -24,7 +24,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/components"
+	"github.com/capstan-project/capstan/controllers/export"
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/fresh"
@@ -192,7 +192,7 @@ func newDependencies(
 func newCharts(charts store.Store, uncached client.Client, options Options) *plan.Charts {
 	c := &plan.Charts{Store: charts, Clock: options.Clock, Metrics: options.Metrics}
 	if options.ComponentsConfigMaps {
-		c.Components = &components.Writer{Client: uncached}
+		c.Components = &export.ComponentsWriter{Client: uncached}
 	}
 
 	return c

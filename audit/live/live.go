@@ -22,9 +22,9 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/audit"
-	"github.com/capstan-project/capstan/controllers/crds/paging"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/capstan-project/capstan/audit"
-	"github.com/capstan-project/capstan/controllers/crds/paging"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 // readSecrets reads the Secrets of the type that the contracts define, and those that are expected by name

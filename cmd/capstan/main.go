@@ -21,14 +21,11 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clusters"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/convert"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/deletion"
 	_ "github.com/capstan-project/capstan/cmd/capstan/internal/headroom"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/pausing"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/setup"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/statuspage"
-	versioncmd "github.com/capstan-project/capstan/cmd/capstan/internal/version"
 )
 
 const programName = "capstan"
@@ -90,13 +87,13 @@ func newRootCommand(options *cli.Options, name string) *cobra.Command {
 		providers.NewPermissionsCommand(options),
 		providers.NewUpgradeCommand(options, version),
 		providers.NewRollbackCommand(options),
-		pausing.NewPauseCommand(options),
-		pausing.NewResumeCommand(options),
-		pausing.NewSuspendCommand(options),
-		deletion.NewCommand(options),
+		providers.NewPauseCommand(options),
+		providers.NewResumeCommand(options),
+		providers.NewSuspendCommand(options),
+		providers.NewDeleteCommand(options),
 		providers.NewListCommand(options),
 		providers.NewVersionsCommand(options),
-		versioncmd.NewCommand(options, version),
+		newVersionCommand(options, version),
 	)
 
 	completion.AddToFlags(root)

@@ -12,8 +12,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/capstan-project/capstan/controllers/leader"
 )
 
 // electionID is the name of the lease.
@@ -53,7 +51,7 @@ func (e *election) configure(options *ctrl.Options, config *rest.Config, identit
 		return fmt.Errorf("leader election: %w", err)
 	}
 
-	config.Dial = lease.Dial
+	config.Dial = lease.dial
 
 	options.LeaderElection = true
 	options.LeaderElectionResourceLockInterface = lease
@@ -67,7 +65,7 @@ func (e *election) configure(options *ctrl.Options, config *rest.Config, identit
 
 // newLease returns the lock of the election. The operator exits when the lease is lost: another process
 // may lead then, and what this one knows is outdated.
-func (e *election) newLease(config *rest.Config, identity string) (*leader.Lease, error) {
+func (e *election) newLease(config *rest.Config, identity string) (*lease, error) {
 	namespace := e.Namespace
 	if namespace == "" {
 		content, err := os.ReadFile(namespaceFile)
@@ -86,11 +84,11 @@ func (e *election) newLease(config *rest.Config, identity string) (*leader.Lease
 	}
 
 	lost := func() {
-		ctrl.Log.Error(leader.ErrLost, "exiting", "lease", lock.Describe())
+		ctrl.Log.Error(errLost, "exiting", "lease", lock.Describe())
 		os.Exit(1)
 	}
 
-	return &leader.Lease{Interface: lock, Lost: lost}, nil
+	return &lease{Interface: lock, lost: lost}, nil
 }
 
 // lateRecorder records the events of the election with the recorder of the manager, which is created after

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/claims"
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -45,7 +44,7 @@ type Selector struct {
 	Wake health.Wake
 
 	// starting are the providers whose upgrade is starting, by cluster.
-	starting claims.Holders[string]
+	starting preflight.Holders[string]
 	// delays tells since when upgrades wait for other providers.
 	delays delays
 }

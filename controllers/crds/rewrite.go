@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/crds/paging"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 // migrationOwner is the field manager of the requests that rewrite objects. It never owns a field.

@@ -89,7 +89,7 @@ func (r *Reader) provider(
 	}
 
 	record, err := r.Releases.Read(ctx, observed.Release, newest)
-	if errors.As(err, new(*release.CorruptError)) {
+	if errors.As(err, new(*storage.CorruptError)) {
 		v.Release.Status = "unreadable"
 		return v, nil, nil
 	}
@@ -183,12 +183,12 @@ func (r *Reader) record(
 ) (*release.Record, error) {
 	record, err := r.Releases.Read(ctx, observed.Release, revision)
 
-	corrupt := new(release.CorruptError)
+	corrupt := new(storage.CorruptError)
 
 	switch {
 	case errors.As(err, &corrupt):
 		return &release.Record{Description: "The record cannot be read: " + corrupt.Reason}, nil
-	case errors.Is(err, release.ErrChanged):
+	case errors.Is(err, storage.ErrChanged):
 		return &release.Record{Description: "The record was just removed"}, nil
 	case err != nil:
 		return nil, fmt.Errorf("revision %d: %w", revision.Number, err)

@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // secretValue is in everything that must not be shown.
@@ -45,7 +46,7 @@ func (m *memory) Read(_ context.Context, _ types.NamespacedName, r state.Revisio
 		return record, nil
 	}
 
-	return nil, &release.CorruptError{Secret: "capa-system/r", Reason: "it is empty"}
+	return nil, &storage.CorruptError{Secret: "capa-system/r", Reason: "it is empty"}
 }
 
 // object returns an object of the sample release.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
@@ -50,7 +50,7 @@ func (r *Reader) Usage(ctx context.Context, p v1alpha2.Provider) (Usage, error) 
 
 	// The record is large. It says which of the objects came with the provider.
 	record, err := r.Releases.Read(ctx, observed.Release, newest)
-	if errors.As(err, new(*release.CorruptError)) {
+	if errors.As(err, new(*storage.CorruptError)) {
 		return Usage{Kinds: found.Kinds, Searched: found.Searched}, nil
 	}
 

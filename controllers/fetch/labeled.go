@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/components"
+	"github.com/capstan-project/capstan/controllers/export"
 )
 
 // LabeledConfigMapsFlag is the operator's flag for Resolver.LabeledConfigMaps.
@@ -99,7 +99,7 @@ func (r *Resolver) labeled(provider v1alpha2.Provider) (*source.ConfigMaps, erro
 		},
 		Provider:  source.Provider(provider.ProviderType(), provider.GetName()),
 		NoSecrets: true,
-		Excluded:  components.IsWritten,
+		Excluded:  export.IsWritten,
 		Known:     r.KnownMetadata,
 		User:      r.Readers.User(provider),
 	}, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/components"
+	"github.com/capstan-project/capstan/controllers/export"
 )
 
 // Resolver creates the sources of providers.
@@ -69,7 +69,7 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 			Namespace: provider.GetNamespace(),
 			Selector:  config.Selector,
 			Provider:  identity,
-			Excluded:  components.IsWritten,
+			Excluded:  export.IsWritten,
 			Known:     r.KnownMetadata,
 			User:      r.Readers.User(provider),
 		}, nil

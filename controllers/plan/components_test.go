@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/controllers/components"
+	"github.com/capstan-project/capstan/controllers/export"
 	"github.com/capstan-project/capstan/test/fakesource"
 )
 
@@ -49,7 +49,7 @@ func publishCore(t *testing.T) (*fakesource.Server, *v1alpha2.CoreProvider) {
 // writingPlanner returns a planner of an operator that has just started, and that writes components into ConfigMaps.
 func writingPlanner(c client.Client) *Planner {
 	planner := newPlanner(c)
-	planner.Charts.Components = &components.Writer{Client: c}
+	planner.Charts.Components = &export.ComponentsWriter{Client: c}
 	planner.Sources.LabeledConfigMaps = true
 
 	return planner
@@ -162,7 +162,7 @@ func TestAnotherConfigMapOfThisNameDoesNotAffectTheProvider(t *testing.T) {
 
 	found, missed, err := reconcile(t, writingPlanner(c), c, p, false)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(errors.As(missed.Components, new(*components.RefusedError))).To(BeTrue())
+	g.Expect(errors.As(missed.Components, new(*export.RefusedError))).To(BeTrue())
 
 	g.Expect(c.Get(t.Context(), componentsKey, mine)).To(Succeed())
 	g.Expect(mine.Data).To(Equal(map[string]string{"mine": "yes"}))

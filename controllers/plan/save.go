@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/components"
+	"github.com/capstan-project/capstan/controllers/export"
 )
 
 // pruneAge protects charts that were just stored and that no status refers to yet.
@@ -73,7 +73,7 @@ func (c *Charts) put(ctx context.Context, provider v1alpha2.Provider, found *Cha
 // can be, or an error after which the next Save tries again.
 func (c *Charts) writeComponents(ctx context.Context, provider v1alpha2.Provider, found *Chart) (refused, err error) {
 	err = c.Components.Write(ctx, provider, found.components)
-	if err != nil && !errors.As(err, new(*components.RefusedError)) {
+	if err != nil && !errors.As(err, new(*export.RefusedError)) {
 		return nil, fmt.Errorf("store the components of %s: %w", v1alpha2.Label(provider), err)
 	}
 

@@ -15,8 +15,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // observeInstalled observes the release, unless nothing is installed for certain: hundreds of providers
@@ -67,7 +68,7 @@ func (r *run) observe(ctx context.Context) Result {
 
 	record, err := r.target.Releases.Read(ctx, key, newest)
 
-	corrupt := errors.As(err, new(*release.CorruptError))
+	corrupt := errors.As(err, new(*storage.CorruptError))
 	if err != nil && !corrupt {
 		return failed(err, applying)
 	}
@@ -245,7 +246,7 @@ func (r *run) rollBack(ctx context.Context) Result {
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 	r.target.Health.MarkVerified(result.Applied)
 
-	if errors.As(err, new(*release.DryRunError)) {
+	if errors.As(err, new(*cluster.DryRunError)) {
 		r.refuse(decision.Revision, err)
 		return r.rollBack(ctx)
 	}

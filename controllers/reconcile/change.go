@@ -15,7 +15,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // goal is the desired state of the release.
@@ -313,7 +315,7 @@ func (r *run) apply(ctx context.Context) Result {
 	r.applied = err == nil || result.Revision != 0
 
 	// Only if the record could not be written, it is not known whether it exists.
-	if !r.applied && !errors.As(err, new(*release.StorageError)) {
+	if !r.applied && !errors.As(err, new(*storage.Error)) {
 		r.provider.GetStatus().Installing = false
 	}
 
@@ -322,7 +324,7 @@ func (r *run) apply(ctx context.Context) Result {
 		return Result{}
 	}
 
-	if unknown := new(release.UnknownKindError); errors.As(err, &unknown) {
+	if unknown := new(cluster.UnknownKindError); errors.As(err, &unknown) {
 		return firstOf(r.waitForCRDs(ctx), failed(err, applying))
 	}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -127,7 +128,7 @@ func deviationsOf(planned *crds.Plan) []deviation {
 }
 
 // ownKinds returns the kinds of which the release's objects wait for its manager.
-func (r *run) ownKinds(ctx context.Context) (release.OwnKinds, error) {
+func (r *run) ownKinds(ctx context.Context) (cluster.OwnKinds, error) {
 	return r.target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.provider))
 }
 
@@ -190,13 +191,13 @@ func (r *run) advance(ctx context.Context) Result {
 	problems := advanceProblems(err)
 	if len(problems) > 0 {
 		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
-		r.installed.removing = errors.As(err, new(*release.RemainingError))
+		r.installed.removing = errors.As(err, new(*cluster.RemainingError))
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), advanceAfter(time.Since(revision.Created)))
 
 		return Result{}
 	}
 
-	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*release.ConflictError)) {
+	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*cluster.ConflictError)) {
 		return failed(err, applying)
 	}
 

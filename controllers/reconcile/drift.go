@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // deviation is an object that differs from the release, and what became of it.
@@ -191,7 +192,7 @@ func (r *run) correctObjects(
 	history, revision := r.installed.history, r.installed.revision.Number
 
 	result, failure := r.target.Releases.Correct(ctx, history.Release, revision, due)
-	if pending := new(release.LockedError); errors.As(failure, &pending) || errors.Is(failure, release.ErrChanged) {
+	if pending := new(release.LockedError); errors.As(failure, &pending) || errors.Is(failure, storage.ErrChanged) {
 		return nil, nil, failure
 	}
 

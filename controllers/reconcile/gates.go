@@ -16,7 +16,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // checkGates makes sure that the plan may be applied: its contract fits the other providers', its
@@ -248,7 +250,7 @@ func (r *run) checkRollback(ctx context.Context) Result {
 	}
 
 	err := r.checkTarget(ctx, to)
-	if errors.As(err, new(*release.CorruptError)) {
+	if errors.As(err, new(*storage.CorruptError)) {
 		return Result{}
 	}
 
@@ -295,9 +297,9 @@ func (r *run) refuse(target state.Revision, reason error) {
 // the next action follows.
 func leavesRevision(result release.Result, err error) bool {
 	var (
-		rejected    *release.RejectedError
-		unavailable *release.UnavailableError
-		remove      *release.RemoveError
+		rejected    *cluster.RejectedError
+		unavailable *cluster.UnavailableError
+		remove      *cluster.RemoveError
 	)
 
 	return result.Revision != 0 &&

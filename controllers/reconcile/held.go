@@ -9,7 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
@@ -54,9 +54,9 @@ func withHealth(all, replaced []health.ObjectHealth) []health.ObjectHealth {
 // another one.
 func advanceProblems(err error) []health.ObjectHealth {
 	var (
-		unavailable *release.UnavailableError
-		remove      *release.RemoveError
-		remaining   *release.RemainingError
+		unavailable *cluster.UnavailableError
+		remove      *cluster.RemoveError
+		remaining   *cluster.RemainingError
 	)
 
 	switch {
@@ -71,7 +71,7 @@ func advanceProblems(err error) []health.ObjectHealth {
 	}
 }
 
-func inProgress(prefix string, failed []*release.ObjectError) []health.ObjectHealth {
+func inProgress(prefix string, failed []*cluster.ObjectError) []health.ObjectHealth {
 	problems := make([]health.ObjectHealth, 0, len(failed))
 	for _, e := range failed {
 		problems = append(problems, health.ObjectHealth{Object: e.Object, Result: health.Result{
@@ -82,7 +82,7 @@ func inProgress(prefix string, failed []*release.ObjectError) []health.ObjectHea
 	return problems
 }
 
-func terminating(remaining []release.Remaining) []health.ObjectHealth {
+func terminating(remaining []cluster.Remaining) []health.ObjectHealth {
 	problems := make([]health.ObjectHealth, 0, len(remaining))
 	for _, o := range remaining {
 		problems = append(problems, health.ObjectHealth{Object: o.Object, Result: health.Result{

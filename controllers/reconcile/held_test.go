@@ -11,7 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
@@ -44,21 +44,21 @@ func TestWaitingObjectsAreNotHealthy(t *testing.T) {
 }
 
 func TestAdvanceProblems(t *testing.T) {
-	failed := []*release.ObjectError{{Object: own, Reason: "failed calling webhook"}}
-	remaining := []release.Remaining{{Object: own, Finalizers: []string{"a/b", "c"}}}
+	failed := []*cluster.ObjectError{{Object: own, Reason: "failed calling webhook"}}
+	remaining := []cluster.Remaining{{Object: own, Finalizers: []string{"a/b", "c"}}}
 
 	for name, c := range map[string]struct {
 		err  error
 		want string
 	}{
 		"none":                       {},
-		"a webhook that is away":     {&release.UnavailableError{Objects: failed}, "yet: failed calling webhook"},
-		"a deletion that is refused": {&release.RemoveError{Objects: failed}, "deleted yet: failed calling webhook"},
-		"finalizers":                 {&release.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
-		"a Pod that stops": {&release.RemainingError{Objects: []release.Remaining{{Object: own}}},
+		"a webhook that is away":     {&cluster.UnavailableError{Objects: failed}, "yet: failed calling webhook"},
+		"a deletion that is refused": {&cluster.RemoveError{Objects: failed}, "deleted yet: failed calling webhook"},
+		"finalizers":                 {&cluster.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
+		"a Pod that stops": {&cluster.RemainingError{Objects: []cluster.Remaining{{Object: own}}},
 			"no longer part of the release and is being deleted; what else"},
-		"an object that is refused":   {&release.RejectedError{Objects: failed}, ""},
-		"an object of others":         {&release.ConflictError{}, ""},
+		"an object that is refused":   {&cluster.RejectedError{Objects: failed}, ""},
+		"an object of others":         {&cluster.ConflictError{}, ""},
 		"an error of another request": {errors.New("no connection"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/removal"
 )
 
@@ -269,7 +270,7 @@ func (r *run) recordsLost(ctx context.Context) bool {
 			"release", key.Name, "problem", err.Error())
 	}
 
-	return slices.ContainsFunc(found, func(o release.Leftover) bool { return !o.Deleting })
+	return slices.ContainsFunc(found, func(o cluster.Leftover) bool { return !o.Deleting })
 }
 
 // describeChart describes the chart of a record for messages.

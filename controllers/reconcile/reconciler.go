@@ -35,7 +35,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
-	"github.com/capstan-project/capstan/controllers/claims"
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/foreign"
@@ -103,7 +102,7 @@ type Dependencies struct {
 
 	corrections drift.Backoff
 	permitted   permitted
-	claims      claims.Set
+	claims      preflight.Claims
 	searches    foreign.Searches
 	arrivals    arrivalTimes
 }

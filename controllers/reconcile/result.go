@@ -21,13 +21,16 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -194,14 +197,14 @@ var errorTable = []row{
 
 	// The same chart and values would be refused again.
 	on[*release.RenderError](installFailed, v1alpha2.InstallFailedReason, Stalled),
-	on[*release.AnnotationError](installFailed, v1alpha2.InstallFailedReason, Stalled),
-	on[*release.UnknownKindError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*object.AnnotationError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*cluster.UnknownKindError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*ownedError](preflightFailed, v1alpha2.MoreThanOneProviderInstanceExistsReason, Stalled),
 	on[*foreignError](installFailed, v1alpha2.InstallFailedReason, Stalled),
-	on[*release.ExcessError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*storage.ExcessError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*unconfirmedError](installFailed, v1alpha2.InstallFailedReason, Stalled),
-	on[*release.DryRunError](installFailed, v1alpha2.InstallFailedReason, Stalled),
-	on[*release.ConflictError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*cluster.DryRunError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*cluster.ConflictError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*release.NoRevisionError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 
 	// The server of the source refuses, or the credentials for it are wrong.

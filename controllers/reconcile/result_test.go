@@ -36,6 +36,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -176,19 +177,19 @@ var errorCases = map[string]errorCase{
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"an object with an invalid annotation": {
-		err:       &release.AnnotationError{},
+		err:       &object.AnnotationError{},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"an unknown kind": {
-		err:       &release.UnknownKindError{Objects: []object.Key{{Name: "x"}}},
+		err:       &cluster.UnknownKindError{Objects: []object.Key{{Name: "x"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"an object that the API server would refuse": {
-		err:       &release.DryRunError{Objects: []*cluster.ObjectError{{}}},
+		err:       &cluster.DryRunError{Objects: []*cluster.ObjectError{{}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"an object of another release": {
-		err:       &release.ConflictError{Conflicts: []cluster.Conflict{{Reason: "belongs to release a/b"}}},
+		err:       &cluster.ConflictError{Conflicts: []cluster.Conflict{{Reason: "belongs to release a/b"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"a release of another program": {
@@ -196,7 +197,7 @@ var errorCases = map[string]errorCase{
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"records that no program makes": {
-		err:       &release.ExcessError{Message: "too many"},
+		err:       &storage.ExcessError{Message: "too many"},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"a revision that is not known to be the resource's": {

@@ -11,8 +11,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // rollbackChecker checks whether a provider may return to an earlier revision of its release. The same is checked of
@@ -43,7 +43,7 @@ func refusesRollback(err error) bool {
 	return errors.As(err, new(*preflight.Error)) ||
 		errors.As(err, new(*crds.IncompatibleError)) ||
 		errors.As(err, new(*crds.OwnershipError)) ||
-		errors.As(err, new(*release.CorruptError)) ||
+		errors.As(err, new(*storage.CorruptError)) ||
 		errors.As(err, new(*uncheckedError))
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 func TestRefusesRollback(t *testing.T) {
@@ -23,10 +23,10 @@ func TestRefusesRollback(t *testing.T) {
 		"a contract":                     {&preflight.Error{}, true},
 		"CRDs that are too new":          {&crds.IncompatibleError{Report: &safety.Report{}}, true},
 		"a CRD of another provider":      {&crds.OwnershipError{}, true},
-		"a record that cannot be read":   {&release.CorruptError{}, true},
+		"a record that cannot be read":   {&storage.CorruptError{}, true},
 		"CRDs that cannot be compared":   {&uncheckedError{}, true},
 		"a store that does not answer":   {&plan.StoreError{Err: errors.New("timeout")}, false},
-		"a release that another changes": {release.ErrChanged, false},
+		"a release that another changes": {storage.ErrChanged, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.err

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -95,7 +96,7 @@ spec:
 		Expect(err).NotTo(HaveOccurred())
 
 		_, err = apply(ctx, engine, specOf(namespace, "1.1.0", balanced("two")))
-		expectError[*release.DryRunError](err)
+		expectError[*cluster.DryRunError](err)
 		Expect(err).To(MatchError("the API server would refuse Service " + namespace +
 			"/balanced, so nothing was changed: spec.loadBalancerClass: " +
 			"may not change once set; this change requires that the object is recreated, but it is not deleted because " +

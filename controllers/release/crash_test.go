@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -78,7 +79,7 @@ var _ = Describe("A process that is killed", func() {
 	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, first(namespace)) }
 	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, second(namespace)) }
 	uninstall := func(ctx SpecContext, e *release.Engine, namespace string) {
-		_, _ = e.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
+		_, _ = e.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
 	}
 
 	recoverFirst := func(ctx SpecContext, e *release.Engine, namespace string) {
@@ -200,7 +201,7 @@ func expectRecovery(ctx SpecContext, e *release.Engine, spec release.Spec) {
 func expectUninstall(ctx SpecContext, e *release.Engine, namespace string) {
 	GinkgoHelper()
 
-	_, err := e.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
+	_, err := e.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(history(ctx, namespace)).To(BeEmpty())
 	Expect(configMaps(ctx, namespace)).To(BeEmpty())

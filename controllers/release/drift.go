@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Compare compares objects of a release, as Read returns them, with those in the cluster. It
@@ -43,9 +44,9 @@ func (e *Engine) listedBy(ctx context.Context, client *cluster.Client) drift.Lis
 // differences with an obstacle. revision is the one that was compared. Result.Applied has the
 // objects that were corrected, even if others could not be.
 //
-// The error is a *LockedError while another action on the release is running, and wraps ErrChanged
+// The error is a *LockedError while another action on the release is running, and wraps storage.ErrChanged
 // if the revision is no longer the newest one; nothing was done then. Otherwise it is a
-// *RejectedError, *UnavailableError or *ConflictError as from Prepared.Apply.
+// *cluster.RejectedError, *cluster.UnavailableError or *cluster.ConflictError as from Prepared.Apply.
 func (e *Engine) Correct(
 	ctx context.Context,
 	release types.NamespacedName,
@@ -84,7 +85,7 @@ func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, 
 	case observed.State == state.Locked:
 		return &LockedError{Message: observed.Message, Until: observed.Until}
 	case observed.Revision.Number != revision || observed.State == state.Interrupted:
-		return fmt.Errorf("release %s: %w", release, ErrChanged)
+		return fmt.Errorf("release %s: %w", release, storage.ErrChanged)
 	}
 
 	return nil

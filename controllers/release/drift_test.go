@@ -14,7 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/drift"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 var _ = Describe("Drift", func() {
@@ -209,7 +211,7 @@ spec: {policyName: `+policy+`}
 		differences := compare(ctx, newRefusedEngine("configmaps"), namespace).Differences
 		result, err := newRefusedEngine("configmaps").Correct(ctx, releaseIn(namespace), 1, differences[:1])
 		Expect(differences).To(HaveLen(2))
-		expectError[*release.RejectedError](err)
+		expectError[*cluster.RejectedError](err)
 		Expect(err).To(MatchError(ContainSubstring("ConfigMap " + namespace + "/config")))
 		Expect(result.Applied).To(BeEmpty())
 	})
@@ -218,7 +220,7 @@ spec: {policyName: `+policy+`}
 		patch(ctx, "deployment", "manager", `{"spec":{"replicas":0}}`)
 		differences := compare(ctx, engine, namespace).Differences
 		_, err := engine.Correct(ctx, releaseIn(namespace), 7, differences)
-		Expect(err).To(MatchError(release.ErrChanged))
+		Expect(err).To(MatchError(storage.ErrChanged))
 
 		// as another program that works on the release
 		label := func(status string) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -91,7 +92,7 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 
 		before, revisions := objects(ctx, namespace), history(ctx, namespace)
 		result, err := action()
-		expectError[*release.DryRunError](err)
+		expectError[*cluster.DryRunError](err)
 		Expect(err).To(MatchError(HavePrefix(message)))
 		Expect(result.Revision).To(BeZero())
 		Expect(objects(ctx, namespace)).To(Equal(before))
@@ -175,7 +176,7 @@ webhooks:
 			Succeed(), "the API server calls the webhook")
 
 		result, err := apply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "second")))
-		expectError[*release.UnavailableError](err)
+		expectError[*cluster.UnavailableError](err)
 		Expect(result.Revision).To(Equal(2), "the upgrade was tried, and is retried")
 	})
 

@@ -205,12 +205,12 @@ type RollbackOptions struct {
 	Reason string
 	// Owner, Own and HistoryLimit are the same as in Spec.
 	Owner        state.Owner
-	Own          OwnKinds
+	Own          cluster.OwnKinds
 	HistoryLimit int
 	// Request that the rollback results from; zero if it was not requested.
 	Request state.Request
 	// SkipUnknownKinds leaves out the objects whose kinds the API server does not serve, instead of
-	// failing with an *UnknownKindError.
+	// failing with a *cluster.UnknownKindError.
 	SkipUnknownKinds bool
 }
 
@@ -243,14 +243,14 @@ func (e *Engine) run(
 // Uninstall deletes the release: its objects, including those of failed revisions, and its history.
 // It keeps CRDs, Namespaces and objects with the annotation "helm.sh/resource-policy: keep". It can
 // be called at any time, whatever state an earlier attempt or another program has left, and does
-// nothing if the release does not exist. A *CorruptError means that no revision can be decoded:
+// nothing if the release does not exist. A *storage.CorruptError means that no revision can be decoded:
 // Prepared.Apply creates one that can.
 //
 // Objects are deleted in the order of their annotations, and those of the release's own kinds first: only the
 // release's manager can process their finalizers. While one still exists that others wait for, the error is a
-// *RemainingError and these are not deleted.
+// *cluster.RemainingError and these are not deleted.
 func (e *Engine) Uninstall(
-	ctx context.Context, release types.NamespacedName, options RemoveOptions,
+	ctx context.Context, release types.NamespacedName, options cluster.RemoveOptions,
 ) (Result, error) {
 	defer e.Forget(release)
 

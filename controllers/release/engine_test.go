@@ -11,7 +11,9 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // replacer is a post-renderer that replaces a text.
@@ -34,7 +36,7 @@ var _ = Describe("The engine", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx) })
 
 	It("needs a holder", func() {
-		_, err := release.NewEngine(cluster.Config(), release.Options{})
+		_, err := release.NewEngine(apiServer.Config(), release.Options{})
 		Expect(err).To(MatchError(ContainSubstring("the holder is empty")))
 	})
 
@@ -88,7 +90,7 @@ var _ = Describe("The engine", func() {
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.Locked))
 		_, err := applyObserved(ctx, engine, spec, seen)
 		expectError[*release.LockedError](err)
-		_, err = engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
+		_, err = engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
 		expectError[*release.LockedError](err)
 
 		close(proceed)
@@ -105,7 +107,7 @@ var _ = Describe("The engine", func() {
 
 		_, err := applyObserved(cancelled, engine, spec, seen)
 		Expect(err).To(MatchError(context.Canceled))
-		_, err = engine.Uninstall(cancelled, releaseIn(namespace), release.RemoveOptions{})
+		_, err = engine.Uninstall(cancelled, releaseIn(namespace), cluster.RemoveOptions{})
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(history(ctx, namespace)).To(BeEmpty())
 	})
@@ -143,7 +145,7 @@ var _ = Describe("The engine", func() {
 		mustApply(ctx, newEngine("one"), newSpec(namespace, c, nil))
 
 		_, err := apply(ctx, newEngine("one"), newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise)}))
-		expectError[*release.StorageError](err)
+		expectError[*storage.Error](err)
 		Expect(err).To(MatchError(ContainSubstring(namespace + "/" + secretOf(2))))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
@@ -151,7 +153,7 @@ var _ = Describe("The engine", func() {
 
 	It("names the Secret that it could not write", func(ctx SpecContext) {
 		_, err := apply(ctx, newEngine("one"), specOf("absent-"+namespace, "1.0.0"))
-		expectError[*release.StorageError](err)
+		expectError[*storage.Error](err)
 		Expect(err).To(MatchError(And(ContainSubstring(secretOf(1)),
 			ContainSubstring(`namespaces "absent-`+namespace+`" not found`))))
 	})

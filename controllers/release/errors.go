@@ -7,46 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/storage"
-)
-
-// ErrChanged is returned if a release has changed since it was observed. Nothing was done; observe
-// it again.
-var ErrChanged = storage.ErrChanged
-
-// Errors of the cluster and of Helm's storage.
-type (
-	// UnknownKindError means that the API server does not know kinds of the manifest.
-	UnknownKindError = cluster.UnknownKindError
-	// ConflictError means that objects belong to other releases.
-	ConflictError = cluster.ConflictError
-	// DryRunError means that the API server would refuse objects.
-	DryRunError = cluster.DryRunError
-	// RejectedError means that the API server refused objects.
-	RejectedError = cluster.RejectedError
-	// UnavailableError means that requests failed for a reason that may go away by itself.
-	UnavailableError = cluster.UnavailableError
-	// RemoveError means that objects could not be deleted.
-	RemoveError = cluster.RemoveError
-	// RemainingError means that objects which have to be gone first still exist.
-	RemainingError = cluster.RemainingError
-	// AnnotationError means that annotations of a release's objects are invalid.
-	AnnotationError = object.AnnotationError
-	// Remaining is an object that was deleted, but still exists.
-	Remaining = cluster.Remaining
-	// SearchError means that kinds could not be searched for objects of a release.
-	SearchError = cluster.SearchError
-	// ObjectError is what went wrong with one object.
-	ObjectError = cluster.ObjectError
-	// StorageError means that a revision could not be written.
-	StorageError = storage.Error
-	// ExcessError means that a release has records which no program makes.
-	ExcessError = storage.ExcessError
-	// CorruptError means that a revision cannot be decoded.
-	CorruptError = storage.CorruptError
 )
 
 // LockedError means that another action on the release is running. Nothing was done.
@@ -117,7 +79,7 @@ func (s *session) explain(err error, spec Spec) error {
 
 // failure returns the kind of failure of the action so far.
 func (s *session) failure() state.Failure {
-	var unavailable *UnavailableError
+	var unavailable *cluster.UnavailableError
 
 	switch {
 	case errors.As(s.client.Err(), &unavailable):

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/test/bed"
 )
 
@@ -25,7 +26,7 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 
 	BeforeEach(func(ctx SpecContext) {
 		user = "counted-" + newNamespace(ctx)
-		config, err := cluster.ConfigFor(user)
+		config, err := apiServer.ConfigFor(user)
 		Expect(err).NotTo(HaveOccurred())
 
 		engine, err = release.NewEngine(config, release.Options{Holder: "one", ListObjects: true})
@@ -79,7 +80,7 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 		}
 
 		Eventually(func() (map[string]int, error) {
-			requests, err := cluster.Requests(isCounted)
+			requests, err := apiServer.Requests(isCounted)
 			return bed.Count(requests, func(r bed.Request) string { return r.Verb + " " + r.Resource }), err
 		}).Should(Equal(map[string]int{
 			"list configmaps": 1, "create configmaps": 2 * releases,
@@ -94,7 +95,7 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 
 		since = time.Now()
 		_, err := prepare(ctx, specOf(namespace, "1.0.0", configMap("a", ""), configMap("b", "")))
-		Expect(expectError[*release.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
+		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
 		Expect(history(ctx, namespace)).To(BeEmpty())
 
 		Expect(client.CoreV1().ConfigMaps(namespace).Delete(ctx, "b", metav1.DeleteOptions{})).To(Succeed())
@@ -112,7 +113,7 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 		foreign(ctx, namespace, "b")
 
 		_, err = prepared.Apply()
-		Expect(expectError[*release.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
+		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
 
 		left, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "b", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())

@@ -13,7 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // outage makes requests fail that have a method and a part of the path, before or after they take effect.
@@ -92,14 +94,14 @@ var _ = Describe("During an outage of the API server", func() {
 		revision := observe(ctx, engine, second()).Revision
 		Expect(revision.Unpruned).To(BeTrue())
 		err := engine.Prune(ctx, releaseIn(namespace), revision)
-		Expect(expectError[*release.RemoveError](err).Passing).To(BeTrue())
+		Expect(expectError[*cluster.RemoveError](err).Passing).To(BeTrue())
 		Expect(err).To(MatchError(ContainSubstring("ConfigMap " + namespace + "/dropped could not be deleted")))
 
 		o.over()
 		Expect(engine.Prune(ctx, releaseIn(namespace), revision)).To(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
 		Expect(observe(ctx, engine, second()).Revision.Unpruned).To(BeFalse())
-		Expect(engine.Prune(ctx, releaseIn(namespace), revision)).To(MatchError(release.ErrChanged))
+		Expect(engine.Prune(ctx, releaseIn(namespace), revision)).To(MatchError(storage.ErrChanged))
 	})
 
 	It("nothing is changed while it is unknown if a change would be accepted", func(ctx SpecContext) {
@@ -108,7 +110,7 @@ var _ = Describe("During an outage of the API server", func() {
 		o := &outage{method: http.MethodPatch, path: "/configmaps/kept", dryRun: true}
 		engine := during(o, lasting)
 		result, err := apply(ctx, engine, second())
-		expectError[*release.UnavailableError](err)
+		expectError[*cluster.UnavailableError](err)
 		Expect(result.Revision).To(BeZero())
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "dropped"))
@@ -138,7 +140,7 @@ var _ = Describe("During an outage of the API server", func() {
 
 		for range 3 {
 			_, err := apply(ctx, engine, second())
-			expectError[*release.UnavailableError](err)
+			expectError[*cluster.UnavailableError](err)
 			Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed", "2 failed"}))
 
 			revision := observe(ctx, engine, second()).Revision
@@ -156,13 +158,13 @@ var _ = Describe("During an outage of the API server", func() {
 
 	It("the first install is resumed", func(ctx SpecContext) {
 		mustApply(ctx, newEngine("one"), specOf(namespace, "0.9.0", configMap("other", "")))
-		_, err := newEngine("one").Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
+		_, err := newEngine("one").Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 
 		o := &outage{method: http.MethodPost, path: "/configmaps"}
 		engine := during(o, lasting)
 		_, err = apply(ctx, engine, first())
-		expectError[*release.UnavailableError](err)
+		expectError[*cluster.UnavailableError](err)
 
 		o.over()
 		mustApply(ctx, engine, first())
@@ -176,7 +178,7 @@ var _ = Describe("During an outage of the API server", func() {
 		o := &outage{method: http.MethodPatch, path: "/configmaps/kept"}
 		engine := during(o, lasting)
 		_, err := apply(ctx, engine, second())
-		expectError[*release.UnavailableError](err)
+		expectError[*cluster.UnavailableError](err)
 
 		o.over()
 
@@ -192,7 +194,7 @@ var _ = Describe("During an outage of the API server", func() {
 
 		broken := specOf(namespace, "1.1.0", configMap("kept", "2"), rejected)
 		_, err := apply(ctx, newEngine("one"), broken)
-		expectError[*release.RejectedError](err)
+		expectError[*cluster.RejectedError](err)
 
 		o := &outage{method: http.MethodPatch, path: "/configmaps/kept"}
 		engine := during(o, lasting)
@@ -203,7 +205,7 @@ var _ = Describe("During an outage of the API server", func() {
 			return err
 		}
 
-		expectError[*release.UnavailableError](rollBack())
+		expectError[*cluster.UnavailableError](rollBack())
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed", "2 failed", "3 failed"}))
 
 		record, err := engine.Read(ctx, releaseIn(namespace), observe(ctx, engine, broken).Revision)
@@ -267,7 +269,7 @@ var _ = Describe("A record that another process has written", func() {
 
 		spec := specOf(namespace, "1.1.0", configMap("config", "2"))
 		_, err := apply(ctx, engine, spec)
-		Expect(err).To(MatchError(release.ErrChanged))
+		Expect(err).To(MatchError(storage.ErrChanged))
 
 		record, err := client.CoreV1().Secrets(namespace).Get(ctx, secretOf(2), metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())

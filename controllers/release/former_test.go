@@ -43,10 +43,10 @@ var _ = Describe("An engine that starts compares what former ones have installed
 		}
 
 		user := "counted-" + specs[0].Release.Namespace
-		config, err := cluster.ConfigFor(user)
+		config, err := apiServer.ConfigFor(user)
 		Expect(err).NotTo(HaveOccurred())
 
-		cache := &cachedRecords{metadata: metadata.NewForConfigOrDie(cluster.Config())}
+		cache := &cachedRecords{metadata: metadata.NewForConfigOrDie(apiServer.Config())}
 		cache.catchUp(ctx, metav1.NamespaceAll)
 
 		engine, err = release.NewEngine(config, release.Options{Holder: "new", Records: cache.list, ListObjects: true})
@@ -56,7 +56,7 @@ var _ = Describe("An engine that starts compares what former ones have installed
 		requests = func() map[string]int {
 			GinkgoHelper()
 
-			found, err := cluster.Requests(func(r bed.Request) bool { return r.User == user && r.Resource == "configmaps" })
+			found, err := apiServer.Requests(func(r bed.Request) bool { return r.User == user && r.Resource == "configmaps" })
 			Expect(err).NotTo(HaveOccurred())
 
 			return bed.Count(found, func(r bed.Request) string { return r.Verb })

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/test/faults"
 )
 
@@ -182,13 +183,13 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 		seen := observe(ctx, engine, spec)
 		run(ctx, "helm", "install", name, write(spec.Chart), "-n", namespace)
 		result, err := applyObserved(ctx, engine, spec, seen)
-		Expect(err).To(MatchError(release.ErrChanged))
+		Expect(err).To(MatchError(storage.ErrChanged))
 		Expect(result).To(Equal(release.Result{}))
 
 		seen = observe(ctx, engine, spec)
 		run(ctx, "helm", "uninstall", name, "--keep-history", "-n", namespace)
 		_, err = applyObserved(ctx, engine, spec, seen)
-		Expect(err).To(MatchError(release.ErrChanged))
+		Expect(err).To(MatchError(storage.ErrChanged))
 	})
 })
 

@@ -16,7 +16,7 @@ import (
 )
 
 // MarkHealthy records that all objects of an observed revision were healthy, so that it can be
-// rolled back to. It returns the new resource version of the revision, or ErrChanged if the revision has
+// rolled back to. It returns the new resource version of the revision, or storage.ErrChanged if the revision has
 // changed since it was observed.
 func (e *Engine) MarkHealthy(
 	ctx context.Context, release types.NamespacedName, revision state.Revision,
@@ -42,7 +42,7 @@ func (e *Engine) MarkFinished(
 }
 
 // label changes labels of an observed revision by one patch. They are a map from names to strings, or to nil
-// for labels to be removed. It returns ErrChanged if the revision has been changed, replaced or deleted
+// for labels to be removed. It returns storage.ErrChanged if the revision has been changed, replaced or deleted
 // since.
 func (e *Engine) label(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, labels any,
@@ -66,7 +66,7 @@ func (e *Engine) label(
 
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return "", fmt.Errorf("revision %d of release %s: %w", revision.Number, release, ErrChanged)
+		return "", fmt.Errorf("revision %d of release %s: %w", revision.Number, release, storage.ErrChanged)
 	case err != nil:
 		return "", storage.NewError(release.Namespace+"/"+secret, err)
 	}
@@ -78,7 +78,7 @@ func (e *Engine) label(
 }
 
 // MarkFailed records that an observed revision, which is deployed, has failed after all. Helm shows
-// the reason in its history. It applies nothing. It returns ErrChanged if the revision has changed
+// the reason in its history. It applies nothing. It returns storage.ErrChanged if the revision has changed
 // since it was observed.
 func (e *Engine) MarkFailed(
 	ctx context.Context,

@@ -25,7 +25,7 @@ var _ = Describe("Hooks", func() {
 	)
 
 	DescribeTable("are waited for within a limit, and that is announced", func(ctx SpecContext, hook, what string) {
-		engine, err := release.NewEngine(cluster.Config(), release.Options{Holder: "one", HookTimeout: timeout})
+		engine, err := release.NewEngine(apiServer.Config(), release.Options{Holder: "one", HookTimeout: timeout})
 		Expect(err).NotTo(HaveOccurred())
 
 		namespace := newNamespace(ctx)
@@ -52,7 +52,7 @@ var _ = Describe("Hooks", func() {
 	)
 
 	It("are kept if they are CRDs or namespaces, whatever their deletion policy is", func(ctx SpecContext) {
-		engine, err := release.NewEngine(cluster.Config(), release.Options{Holder: "one", HookTimeout: timeout})
+		engine, err := release.NewEngine(apiServer.Config(), release.Options{Holder: "one", HookTimeout: timeout})
 		Expect(err).NotTo(HaveOccurred())
 
 		namespace := newNamespace(ctx)

@@ -15,34 +15,23 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-type (
-	// Search describes where to search for the objects of a release.
-	Search = cluster.Search
-	// Leftover is an object of a release that was found in the cluster.
-	Leftover = cluster.Leftover
-	// OwnKinds are the kinds that the CRDs of a release define.
-	OwnKinds = cluster.OwnKinds
-	// RemoveOptions are the options of removing a release.
-	RemoveOptions = cluster.RemoveOptions
-)
-
 // Metadata returns a client for the metadata of objects, with the engine's permissions.
 func (e *Engine) Metadata() metadata.Interface { return e.connection.Metadata() }
 
 // FindLeftovers searches for the objects of a release whose history is lost or cannot be decoded. The
 // history is lost, for example, with the namespace of the release, while its objects outside of that
 // namespace remain. It returns the objects that have the release's annotations and that Uninstall would
-// delete. The error is a *SearchError if some kinds could not be searched.
+// delete. The error is a *cluster.SearchError if some kinds could not be searched.
 func (e *Engine) FindLeftovers(
-	ctx context.Context, release types.NamespacedName, search Search,
-) ([]Leftover, error) {
+	ctx context.Context, release types.NamespacedName, search cluster.Search,
+) ([]cluster.Leftover, error) {
 	return e.newClient(ctx, release).FindLeftovers(ctx, search)
 }
 
-// DeleteLeftovers deletes what FindLeftovers has found, in the same order as Uninstall. The error is a *RemoveError if
-// objects could not be deleted; the others are.
+// DeleteLeftovers deletes what FindLeftovers has found, in the same order as Uninstall. The error is a
+// *cluster.RemoveError if objects could not be deleted; the others are.
 func (e *Engine) DeleteLeftovers(
-	ctx context.Context, release types.NamespacedName, options RemoveOptions, found []Leftover,
+	ctx context.Context, release types.NamespacedName, options cluster.RemoveOptions, found []cluster.Leftover,
 ) error {
 	defer e.records.forget(release)
 
@@ -71,8 +60,8 @@ func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName
 }
 
 // Dissolve deletes a release without its objects: they lose the label and annotations of Helm, and the history is
-// deleted. It can be repeated, and does nothing if the release does not exist. A *CorruptError means that no revision
-// can be decoded.
+// deleted. It can be repeated, and does nothing if the release does not exist. A *storage.CorruptError means that no
+// revision can be decoded.
 func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName) error {
 	_, err := e.run(ctx, release, state.Observed{}, func(s *session) error {
 		if _, err := s.load(ctx); err != nil {
@@ -85,7 +74,7 @@ func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName) err
 		case newest == 0:
 			return nil
 		case len(s.store.Readable()) == 0:
-			return &CorruptError{
+			return &storage.CorruptError{
 				Secret: release.Namespace + "/" + storage.SecretName(release.Name, newest),
 				Reason: "nor can an older one, so the objects are unknown",
 			}
@@ -101,13 +90,13 @@ func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName) err
 }
 
 // Prune deletes the objects that an observed revision, which is deployed, has left: it does not have them,
-// and they could not be deleted for a passing reason when it was applied. The error is a *RemoveError if
+// and they could not be deleted for a passing reason when it was applied. The error is a *cluster.RemoveError if
 // they still cannot be deleted.
 func (e *Engine) Prune(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
 	_, err := e.amend(ctx, release, revision, func(s *session) error {
 		rel := s.store.Find(revision.Number)
 		if rel == nil {
-			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, ErrChanged)
+			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)
 		}
 
 		if err := s.client.Prune(rel.Manifest); err != nil {
@@ -123,7 +112,7 @@ func (e *Engine) Prune(ctx context.Context, release types.NamespacedName, revisi
 }
 
 // KeysOf returns the keys of leftovers.
-func KeysOf(found []Leftover) []object.Key {
+func KeysOf(found []cluster.Leftover) []object.Key {
 	keys := make([]object.Key, 0, len(found))
 	for _, leftover := range found {
 		keys = append(keys, leftover.Object)

@@ -13,13 +13,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 var _ = Describe("The objects of a release without records", func() {
 	var (
 		namespace string
 		engine    *release.Engine
-		search    release.Search
+		search    cluster.Search
 	)
 
 	configMapKind := schema.GroupKind{Kind: "ConfigMap"}
@@ -28,7 +29,7 @@ var _ = Describe("The objects of a release without records", func() {
 	BeforeEach(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
 		engine = newEngine("one")
-		search = release.Search{
+		search = cluster.Search{
 			Selector: labels.Everything(),
 			Reader:   engine.Metadata(),
 			Kinds:    []schema.GroupKind{configMapKind, clusterRoleKind},
@@ -69,10 +70,10 @@ var _ = Describe("The objects of a release without records", func() {
 
 		found, err := engine.FindLeftovers(ctx, releaseIn(namespace), search)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), release.RemoveOptions{}, found)).To(Succeed())
+		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), cluster.RemoveOptions{}, found)).To(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "moved", "other"))
 		Expect(find(ctx)).To(BeEmpty())
-		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), release.RemoveOptions{}, found)).To(
+		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), cluster.RemoveOptions{}, found)).To(
 			Succeed(), "it can be repeated")
 	})
 
@@ -117,7 +118,7 @@ var _ = Describe("The objects of a release without records", func() {
 			found, err := find(ctx)
 			Expect(found).To(HaveExactElements(role(), config()))
 
-			problem := expectError[*release.SearchError](err)
+			problem := expectError[*cluster.SearchError](err)
 			Expect(problem).To(MatchError(And(
 				HavePrefix("it is unknown whether release "+namespace+"/"+name+" still has objects of the kind "+
 					"Kindunreadables.release.test: conversion webhook for release.test/v1"),
@@ -152,14 +153,14 @@ spec:
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found).To(HaveLen(2))
 
-		err = engine.DeleteLeftovers(ctx, releaseIn(namespace), release.RemoveOptions{}, found)
-		Expect(expectError[*release.RemoveError](err).Objects).To(HaveLen(2))
+		err = engine.DeleteLeftovers(ctx, releaseIn(namespace), cluster.RemoveOptions{}, found)
+		Expect(expectError[*cluster.RemoveError](err).Objects).To(HaveLen(2))
 		Expect(err).To(MatchError(ContainSubstring(`User "stranger" cannot delete resource "clusterroles"`)))
 		Expect(configMaps(ctx, namespace)).To(ContainElement("config"))
 
 		search.Reader = engine.Metadata()
 		_, err = find(ctx)
-		Expect(expectError[*release.SearchError](err).Kinds).To(HaveLen(2))
+		Expect(expectError[*cluster.SearchError](err).Kinds).To(HaveLen(2))
 		Expect(err).To(MatchError(And(ContainSubstring("ClusterRole"), ContainSubstring("(and 1 more kinds)"))))
 	})
 })

@@ -47,12 +47,12 @@ var _ = Describe("A release", func() {
 	})
 
 	It("needs few requests to install, and one when in sync", func(ctx SpecContext) {
-		config, err := cluster.ConfigFor("counted-" + namespace)
+		config, err := apiServer.ConfigFor("counted-" + namespace)
 		Expect(err).NotTo(HaveOccurred())
 
 		engine := newEngine("one", func(c *rest.Config) { *c = *config })
 		requests := func() []bed.Request {
-			all, err := cluster.Requests(func(r bed.Request) bool { return r.User == "counted-"+namespace })
+			all, err := apiServer.Requests(func(r bed.Request) bool { return r.User == "counted-"+namespace })
 			Expect(err).NotTo(HaveOccurred())
 
 			return all

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-project/capstan/controllers/crds/paging"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 const (

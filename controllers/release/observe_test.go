@@ -11,7 +11,9 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/test/bed"
 )
 
@@ -57,9 +59,9 @@ var _ = Describe("The history of a release comes from the cache", func() {
 
 	BeforeEach(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
-		cache = &cachedRecords{metadata: metadata.NewForConfigOrDie(cluster.Config())}
+		cache = &cachedRecords{metadata: metadata.NewForConfigOrDie(apiServer.Config())}
 		user := "counted-" + namespace
-		config, err := cluster.ConfigFor(user)
+		config, err := apiServer.ConfigFor(user)
 		Expect(err).NotTo(HaveOccurred())
 
 		newCounted = func() *release.Engine {
@@ -72,7 +74,7 @@ var _ = Describe("The history of a release comes from the cache", func() {
 
 		spec = specOf(namespace, "1.0.0", configMap("a", ""))
 		lists = func() int {
-			requests, err := cluster.Requests(func(r bed.Request) bool {
+			requests, err := apiServer.Requests(func(r bed.Request) bool {
 				return r.User == user && r.Verb == "list" && r.Resource == "secrets"
 			})
 			Expect(err).NotTo(HaveOccurred())
@@ -128,7 +130,7 @@ var _ = Describe("The history of a release comes from the cache", func() {
 		Eventually(lists).Should(Equal(3))
 		Consistently(lists, "200ms").Should(Equal(3))
 
-		_, err := engine.Uninstall(ctx, spec.Release, release.RemoveOptions{})
+		_, err := engine.Uninstall(ctx, spec.Release, cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.Absent), "the cache still has the revision")
 	})
@@ -160,7 +162,7 @@ var _ = Describe("The history of a release comes from the cache", func() {
 
 		next := specOf(namespace, "1.1.0", configMap("b", ""))
 		_, err := applyObserved(ctx, engine, next, observe(ctx, engine, next))
-		Expect(err).To(MatchError(release.ErrChanged))
+		Expect(err).To(MatchError(storage.ErrChanged))
 
 		Expect(observe(ctx, engine, next).Revision.Number).To(Equal(2), "after that, the history is read again")
 		Expect(mustApply(ctx, engine, next).Revision).To(Equal(3))

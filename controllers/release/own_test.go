@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -36,7 +37,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	var (
 		namespace string
 		engine    *release.Engine
-		own       = release.OwnKinds{schema.ParseGroupResource(plural + ".release.test")}
+		own       = cluster.OwnKinds{schema.ParseGroupResource(plural + ".release.test")}
 	)
 
 	BeforeEach(func(ctx SpecContext) {
@@ -108,12 +109,12 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	It("are gone before anything else that a revision no longer has is deleted", func(ctx SpecContext) {
 		Expect(advance(ctx, staged(ctx, installed()))).To(Succeed())
 		Expect(advance(ctx, staged(ctx, specOf(namespace, "1.1.0", configMap("new", ""))))).To(
-			BeAssignableToTypeOf(&release.RemainingError{}))
+			BeAssignableToTypeOf(&cluster.RemainingError{}))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "new"))
 
 		// Another revision in the meantime forgets nothing.
 		third := staged(ctx, specOf(namespace, "1.2.0", configMap("newer", "")))
-		Expect(advance(ctx, third)).To(BeAssignableToTypeOf(&release.RemainingError{}))
+		Expect(advance(ctx, third)).To(BeAssignableToTypeOf(&cluster.RemainingError{}))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "new", "newer"))
 
 		dropFinalizers(ctx)
@@ -125,7 +126,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	It("that the API server refuses fail the revision", func(ctx SpecContext) {
 		revision := staged(ctx, specOf(namespace, "1.0.0", configMap("config", ""),
 			strings.Replace(custom(plural, "x"), "name: x", "name: Not-A-Name", 1)))
-		_ = expectError[*release.RejectedError](advance(ctx, revision))
+		_ = expectError[*cluster.RejectedError](advance(ctx, revision))
 		Expect(newest(ctx, engine, namespace)).To(And(
 			HaveField("Status", state.StatusFailed), HaveField("Failure", state.FailureRejected)))
 	})
@@ -141,15 +142,15 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		mustApply(ctx, engine, installed())
 
 		for range 2 {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{Own: own})
-			remaining := expectError[*release.RemainingError](err)
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{Own: own})
+			remaining := expectError[*cluster.RemainingError](err)
 			Expect(remaining.Objects).To(ConsistOf(And(
 				HaveField("Object.Name", "held"), HaveField("Finalizers", []string{"release.test/manager"}))))
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("config"), "nothing else is deleted")
 		}
 
 		dropFinalizers(ctx)
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{Own: own})).Error().NotTo(HaveOccurred())
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{Own: own})).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 
@@ -158,15 +159,15 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		run(ctx, "kubectl", "label", "configmap", "config", "-n", namespace, "held=true")
 		run(ctx, "kubectl", "delete", "secret", "--all", "-n", namespace)
 
-		search := release.Search{
+		search := cluster.Search{
 			Selector: labels.SelectorFromSet(labels.Set{"held": "true"}), Reader: engine.Metadata(),
 		}
 		found, err := engine.FindLeftovers(ctx, releaseIn(namespace), search)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found).To(HaveLen(2))
 
-		options := release.RemoveOptions{Own: own}
-		remaining := expectError[*release.RemainingError](
+		options := cluster.RemoveOptions{Own: own}
+		remaining := expectError[*cluster.RemainingError](
 			engine.DeleteLeftovers(ctx, releaseIn(namespace), options, found))
 		Expect(remaining).To(MatchError(
 			ContainSubstring("held is being deleted, but its finalizers hold it: release.test/manager")))

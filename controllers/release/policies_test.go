@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // annotated returns an object with an annotation of Capstan's.
@@ -72,7 +74,7 @@ var _ = Describe("The policy of an object", func() {
 	It("must be known", func(ctx SpecContext) {
 		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap("good", ""),
 			annotated(configMap("config", ""), "update-policy", "Sometimes")))
-		Expect(expectError[*release.AnnotationError](err)).To(MatchError(ContainSubstring(
+		Expect(expectError[*object.AnnotationError](err)).To(MatchError(ContainSubstring(
 			"the annotation capstan.dev/update-policy of ConfigMap config must be one of Always, Once")))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
@@ -81,7 +83,7 @@ var _ = Describe("The policy of an object", func() {
 		kubectlApply(ctx, namespace, configMap("config", "old"))
 		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap("good", ""),
 			annotated(configMap("config", "new"), "adoption-policy", "Never")))
-		Expect(expectError[*release.ConflictError](err)).To(MatchError(ContainSubstring(
+		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring(
 			"config exists and does not belong to the release, and its annotation capstan.dev/adoption-policy is Never")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 		Expect(value(ctx, "config")).To(Equal("old"))
@@ -119,7 +121,7 @@ var _ = Describe("The policy of an object", func() {
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", ""),
 			annotated(configMap("last", ""), "delete-policy", "Orphan")))
 		Expect(result.Left).To(ConsistOf(HaveField("Name", "dropped")))
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})).Error().NotTo(HaveOccurred())
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "last"))
 
 		for _, orphan := range []string{"dropped", "last"} {
@@ -157,10 +159,10 @@ var _ = Describe("The policy of an object", func() {
 		By("refusing it by default, before and after something is installed")
 
 		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", refused))
-		Expect(expectError[*release.RejectedError](err)).To(MatchError("the API server refused " + message))
+		Expect(expectError[*cluster.RejectedError](err)).To(MatchError("the API server refused " + message))
 		mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "")))
 		_, err = apply(ctx, engine, specOf(namespace, "1.2.0", configMap("config", ""), refused))
-		Expect(expectError[*release.DryRunError](err)).To(
+		Expect(expectError[*cluster.DryRunError](err)).To(
 			MatchError("the API server would refuse " + strings.Replace(message, ": ", ", so nothing was changed: ", 1)))
 		Expect(exists(elsewhere)).To(BeFalse())
 
@@ -194,7 +196,7 @@ var _ = Describe("The policy of an object", func() {
 
 		By("keeping it when the release is gone")
 
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})).Error().NotTo(HaveOccurred())
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, elsewhere)).To(BeEmpty())
 		Expect(exists(elsewhere)).To(BeTrue())
 	})
@@ -214,7 +216,7 @@ var _ = Describe("The policy of an object", func() {
 		Expect(result.Replaced).To(ConsistOf(HaveField("Kind", "Service")))
 
 		_, err := apply(ctx, engine, specOf(namespace, "1.2.0", immutable("Never", "2")))
-		Expect(expectError[*release.DryRunError](err)).To(MatchError(
+		Expect(expectError[*cluster.DryRunError](err)).To(MatchError(
 			ContainSubstring("its annotation capstan.dev/recreate-policy is Never")))
 		Expect(value(ctx, "config")).To(Equal("1"))
 	})
@@ -239,7 +241,7 @@ var _ = Describe("The policy of an object", func() {
 		before := uid()
 
 		_, err := apply(ctx, engine, spec("1.1.0", "Cluster"))
-		Expect(expectError[*release.DryRunError](err)).To(MatchError(And(
+		Expect(expectError[*cluster.DryRunError](err)).To(MatchError(And(
 			HavePrefix("the API server would refuse CustomResourceDefinition protected.release.test, so nothing was changed: "+
 				"spec.scope: "), ContainSubstring("it is not deleted because objects of users would be deleted with "+
 				"it, which no policy allows; delete it yourself if that is acceptable"))))

@@ -46,8 +46,9 @@ type PrepareOptions struct {
 // the objects. If any of them exists, it asks the API server, by dry runs, whether it would accept what
 // changes.
 //
-// The error is, or wraps, one of these: ErrChanged, *LockedError, *RenderError, *AnnotationError, *UnknownKindError,
-// *ConflictError, *DryRunError, or *UnavailableError if the API server could not be asked.
+// The error is, or wraps, one of these: storage.ErrChanged, *LockedError, *RenderError, *object.AnnotationError,
+// *cluster.UnknownKindError, *cluster.ConflictError, *cluster.DryRunError, or *cluster.UnavailableError if the API
+// server could not be asked.
 func (e *Engine) Prepare(
 	ctx context.Context, spec Spec, observed state.Observed, options PrepareOptions,
 ) (*Prepared, error) {
@@ -154,10 +155,10 @@ func (p *Prepared) SetAdoptedVersion(version string) { p.session.store.SetAdopte
 // its requests is limited instead. It must be called only once.
 //
 // The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
-//   - ErrChanged, *LockedError, *UnknownKindError, *ConflictError: nothing was done
-//   - *RejectedError, *UnavailableError, *RemoveError: there is a new revision, which failed; after an
-//     *UnavailableError, the next Apply of the same writes that revision again
-//   - *StorageError: the Secret of a revision could not be written
+//   - storage.ErrChanged, *LockedError, *cluster.UnknownKindError, *cluster.ConflictError: nothing was done
+//   - *cluster.RejectedError, *cluster.UnavailableError, *cluster.RemoveError: there is a new revision, which
+//     failed; after a *cluster.UnavailableError, the next Apply of the same writes that revision again
+//   - *storage.Error: the Secret of a revision could not be written
 func (p *Prepared) Apply() (Result, error) {
 	return p.session.run(func(s *session) error { return s.explain(p.apply(), p.spec) })
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 var _ = Describe("A release with problems", func() {
@@ -30,7 +32,7 @@ var _ = Describe("A release with problems", func() {
 
 		broken := specOf(namespace, "1.1.0", configMap("brought", ""), deployment("manager", "2"), rejected)
 		result, err := apply(ctx, engine, broken)
-		expectError[*release.RejectedError](err)
+		expectError[*cluster.RejectedError](err)
 		Expect(err).To(MatchError(And(ContainSubstring("the API server refused Ingress "+namespace+"/refused: "),
 			ContainSubstring("no Ingress is allowed here"))))
 		Expect(result.Revision).To(Equal(2))
@@ -97,7 +99,7 @@ var _ = Describe("A release with problems", func() {
 		}
 
 		_, err = apply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), custom("nowhere", "x")))
-		expectError[*release.UnknownKindError](err)
+		expectError[*cluster.UnknownKindError](err)
 		Expect(err).To(MatchError(ContainSubstring("Kindnowhere")))
 
 		Expect(history(ctx, namespace)).To(BeEmpty())
@@ -146,7 +148,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 			"-shared\nrules: []\n"
 		mustApply(ctx, engine, specOf(other, "1.0.0", role))
 		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", role, configMap("config", "")))
-		expectError[*release.ConflictError](err)
+		expectError[*cluster.ConflictError](err)
 		Expect(err).To(MatchError(ContainSubstring("ClusterRole " + other + "-shared belongs to release " + other + "/" +
 			name + ", so release " + namespace + "/" + name + " does not adopt it")))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
@@ -194,7 +196,7 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 
 		spec := specOf(namespace, "1.1.0", configMap("kept", ""))
 		_, err := apply(ctx, engine, spec)
-		expectError[*release.RemoveError](err)
+		expectError[*cluster.RemoveError](err)
 		Expect(err).To(MatchError(And(ContainSubstring("ConfigMap "+namespace+"/guarded could not be deleted"),
 			ContainSubstring("it is guarded"))))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed", "2 failed"}))
@@ -211,7 +213,7 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		spoil(ctx, namespace, 2)
 
 		_, err := engine.Read(ctx, releaseIn(namespace), observe(ctx, engine, spec).Revision)
-		expectError[*release.CorruptError](err)
+		expectError[*storage.CorruptError](err)
 		Expect(err).To(MatchError(ContainSubstring(namespace + "/" + secretOf(2))))
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.Corrupt))
 
@@ -227,12 +229,12 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
 		mustApply(ctx, engine, spec)
 		spoil(ctx, namespace, 1)
-		_, err := engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
-		expectError[*release.CorruptError](err)
+		_, err := engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
+		expectError[*storage.CorruptError](err)
 
 		spec = specOf(namespace, "1.1.0", configMap("config", "2"))
 		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(2))
-		_, err = engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
+		_, err = engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 		Expect(history(ctx, namespace)).To(BeEmpty())
@@ -244,7 +246,7 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		Expect(client.CoreV1().ConfigMaps(namespace).Delete(ctx, "held", metav1.DeleteOptions{})).To(Succeed())
 		spec := specOf(namespace, "1.0.0", configMap("held", ""))
 		_, err := apply(ctx, engine, spec)
-		expectError[*release.UnavailableError](err)
+		expectError[*cluster.UnavailableError](err)
 		Expect(err).To(MatchError(ContainSubstring("release.test/hold")))
 		run(ctx, "kubectl", "patch", "configmap", "held", "-n", namespace, "--type=merge", "-p",
 			`{"metadata":{"finalizers":null}}`)

@@ -129,8 +129,8 @@ func recordClients(
 }
 
 // Read decodes an observed revision. The last record of each release is kept in memory until its
-// Secret changes, so that reading it again makes no request. The error is a *CorruptError if the
-// revision cannot be decoded, and ErrChanged if it does not exist any more.
+// Secret changes, so that reading it again makes no request. The error is a *storage.CorruptError if the
+// revision cannot be decoded, and storage.ErrChanged if it does not exist any more.
 func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revision state.Revision) (*Record, error) {
 	if record := e.records.get(release, revision); record != nil {
 		return record, nil
@@ -140,7 +140,7 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 
 	secret, err := e.secrets.Secrets(release.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("revision %d of release %s does not exist: %w", revision.Number, release, ErrChanged)
+		return nil, fmt.Errorf("revision %d of release %s does not exist: %w", revision.Number, release, storage.ErrChanged)
 	}
 
 	if err != nil {
@@ -152,7 +152,7 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 	rel, err := storage.Decode(secret, release.Name, revision.Number)
 	if err != nil {
 		e.records.put(release, cached)
-		return nil, &CorruptError{Secret: release.Namespace + "/" + name, Reason: err.Error()}
+		return nil, &storage.CorruptError{Secret: release.Namespace + "/" + name, Reason: err.Error()}
 	}
 
 	objects, err := e.decode(rel, rel.Manifest)

@@ -8,7 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // rejected is an object that the API server refuses, although it accepts a dry run of it, in a namespace for
@@ -84,7 +86,7 @@ var _ = Describe("A rollback", func() {
 			before := objects(ctx, namespace)
 			second := specOf(namespace, "2.0.0", append(changes[change].after, configMap("config", "second"), rejected)...)
 			_, err := apply(ctx, engine, second)
-			expectError[*release.RejectedError](err)
+			expectError[*cluster.RejectedError](err)
 			Expect(observe(ctx, engine, second).Revision).To(HaveField("Failure", state.FailureRejected))
 
 			_, err = rollBack(ctx, second, 1)
@@ -185,7 +187,7 @@ var _ = Describe("A revision", func() {
 			Expect(run(ctx, helm, "history", name, "-n", namespace)).To(MatchRegexp(`1 .*failed.*not healthy within 5m`))
 		}
 
-		Expect(markFailed("again")).To(MatchError(release.ErrChanged))
+		Expect(markFailed("again")).To(MatchError(storage.ErrChanged))
 		mustApply(ctx, engine, spec)
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
 	})
@@ -196,7 +198,7 @@ var _ = Describe("A revision", func() {
 		mustApply(ctx, engine, spec)
 		seen := observe(ctx, engine, spec).Revision
 		run(ctx, "helm", "uninstall", name, "-n", namespace)
-		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), seen)).Error().To(MatchError(release.ErrChanged))
+		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), seen)).Error().To(MatchError(storage.ErrChanged))
 	})
 
 	It("leaves out kinds that are no longer served, if asked to", func(ctx SpecContext) {

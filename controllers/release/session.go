@@ -87,7 +87,7 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) (*a
 	if newest != revision.Number || status != revision.Status {
 		s.remember() // what was observed is older than this
 
-		return nil, fmt.Errorf("release %s: %w", s.release, ErrChanged)
+		return nil, fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
 	}
 
 	return config, nil
@@ -176,7 +176,7 @@ func (s *session) setRollbackTarget(content string, options RollbackOptions) err
 }
 
 // uninstall deletes the release.
-func (s *session) uninstall(ctx context.Context, options RemoveOptions) error {
+func (s *session) uninstall(ctx context.Context, options cluster.RemoveOptions) error {
 	config, err := s.load(ctx)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func (s *session) uninstall(ctx context.Context, options RemoveOptions) error {
 	}
 
 	if len(s.store.Readable()) == 0 {
-		return &CorruptError{
+		return &storage.CorruptError{
 			Secret: s.release.Namespace + "/" + storage.SecretName(s.release.Name, newest),
 			Reason: "nor can an older one, so the objects to delete are unknown",
 		}

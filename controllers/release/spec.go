@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -37,7 +38,7 @@ type Spec struct {
 	Paused bool
 	// Own are the kinds that the chart's CRDs define. Objects of these kinds wait for all others; see
 	// Engine.Advance.
-	Own OwnKinds
+	Own cluster.OwnKinds
 	// HistoryLimit is how many revisions are kept; 0 means DefaultHistoryLimit. Failed attempts and
 	// rollbacks count too, so it should be at least 2 × retries + 3 to keep the last healthy
 	// revision.

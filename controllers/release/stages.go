@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/release/waves"
@@ -19,17 +20,17 @@ import (
 // applies the next wave. The last one deletes what the revision no longer has, one wave after the other. What has
 // been done is seen in the cluster and in the revision, so it can stop at any time.
 //
-// After a *RejectedError or *ConflictError the revision is marked failed. Other errors are those of Prepared.Apply,
-// and *RemainingError while objects that were deleted still exist; the revision stays as it is.
+// After a *cluster.RejectedError or *cluster.ConflictError the revision is marked failed. Other errors are those of
+// Prepared.Apply, and *cluster.RemainingError while objects that were deleted still exist; the revision stays as it is.
 func (e *Engine) Advance(
-	ctx context.Context, release types.NamespacedName, revision state.Revision, own OwnKinds,
+	ctx context.Context, release types.NamespacedName, revision state.Revision, own cluster.OwnKinds,
 ) (Result, error) {
 	return e.amend(ctx, release, revision, func(s *session) error {
 		s.client.SetOwnKinds(own)
 		manifests := s.store.CurrentManifests()
 		wave, complete, err := s.client.Advance(manifests[0], manifests[1:], waves.Place(revision.Wave))
 
-		if errors.As(err, new(*RejectedError)) || errors.As(err, new(*ConflictError)) {
+		if errors.As(err, new(*cluster.RejectedError)) || errors.As(err, new(*cluster.ConflictError)) {
 			return errors.Join(err, s.store.FailNewest(state.FailureRejected, err.Error()))
 		}
 
@@ -63,13 +64,13 @@ func (s *session) recordStages() error {
 }
 
 // Waiting returns the objects of a staged revision's record that wait for earlier waves, the next ones first.
-func (e *Engine) Waiting(record *Record, revision state.Revision, own OwnKinds) []waves.Held {
+func (e *Engine) Waiting(record *Record, revision state.Revision, own cluster.OwnKinds) []waves.Held {
 	isOwn := func(o *unstructured.Unstructured) bool { return e.isOwn(o, own) }
 
 	return waves.Hold(record.Objects, isOwn, waves.Place(revision.Wave))
 }
 
-func (e *Engine) isOwn(o *unstructured.Unstructured, own OwnKinds) bool {
+func (e *Engine) isOwn(o *unstructured.Unstructured, own cluster.OwnKinds) bool {
 	mapping, err := e.connection.Mapping(o.GroupVersionKind())
 	return err == nil && slices.Contains(own, mapping.Resource.GroupResource())
 }

@@ -30,8 +30,8 @@ import (
 const name = "infrastructure-sample" // of the releases
 
 var (
-	cluster *bed.Bed
-	client  kubernetes.Interface
+	apiServer *bed.Bed
+	client    kubernetes.Interface
 )
 
 func TestRelease(t *testing.T) {
@@ -41,8 +41,8 @@ func TestRelease(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(SpecContext) {
-	cluster = bedtest.StartAPIServer(GinkgoT())
-	client = kubernetes.NewForConfigOrDie(cluster.Config())
+	apiServer = bedtest.StartAPIServer(GinkgoT())
+	client = kubernetes.NewForConfigOrDie(apiServer.Config())
 }, NodeTimeout(15*time.Minute))
 
 // newNamespace creates a namespace for one test.
@@ -60,7 +60,7 @@ func newNamespace(ctx context.Context) string {
 func newEngine(holder string, changes ...func(*rest.Config)) *release.Engine {
 	GinkgoHelper()
 
-	config := cluster.Config()
+	config := apiServer.Config()
 	for _, change := range changes {
 		change(config)
 	}
@@ -76,7 +76,7 @@ func newImpatientEngine(holder string) *release.Engine {
 	GinkgoHelper()
 
 	options := release.Options{Holder: holder, LockTimeout: time.Millisecond}
-	engine, err := release.NewEngine(cluster.Config(), options)
+	engine, err := release.NewEngine(apiServer.Config(), options)
 	Expect(err).NotTo(HaveOccurred())
 
 	return engine
@@ -188,7 +188,7 @@ func run(ctx context.Context, program string, args ...string) string {
 }
 
 func command(ctx context.Context, program string, args ...string) *exec.Cmd {
-	return cluster.Command(ctx, program, args...)
+	return apiServer.Command(ctx, program, args...)
 }
 
 // kubectlApply applies YAML.

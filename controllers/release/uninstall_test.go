@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 var _ = Describe("An uninstall", func() {
@@ -52,7 +53,7 @@ var _ = Describe("An uninstall", func() {
 		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "moved", "-n", namespace,
 			"meta.helm.sh/release-name=another")
 
-		result, err := engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
+		result, err := engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "moved"))
 		Expect(result.Pruned).To(ConsistOf(HaveField("Name", "config")))
@@ -91,7 +92,7 @@ webhooks:
 		}).ShouldNot(Succeed())
 
 		Eventually(func() error {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
 			return err
 		}).WithTimeout(10 * time.Second).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())

@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -104,7 +106,7 @@ var _ = Describe("Waves", func() {
 
 		expectHeld := func(ctx context.Context, err error) {
 			GinkgoHelper()
-			Expect(expectError[*release.RemainingError](err).Objects).To(ConsistOf(HaveField("Object.Name", "c")))
+			Expect(expectError[*cluster.RemainingError](err).Objects).To(ConsistOf(HaveField("Object.Name", "c")))
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("a", "b", "c"))
 		}
 		expectOthersGone := func(ctx context.Context) {
@@ -115,23 +117,23 @@ var _ = Describe("Waves", func() {
 		}
 
 		It("or at once, with the release", func(ctx SpecContext) {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
 			expectHeld(ctx, err)
 
-			Expect(engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{AtOnce: true})).Error().NotTo(
+			Expect(engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{AtOnce: true})).Error().NotTo(
 				HaveOccurred())
 			expectOthersGone(ctx)
 		})
 
 		It("or at once, without records", func(ctx SpecContext) {
 			run(ctx, "kubectl", "delete", "secrets", "--all", "-n", namespace)
-			found, err := engine.FindLeftovers(ctx, releaseIn(namespace), release.Search{
+			found, err := engine.FindLeftovers(ctx, releaseIn(namespace), cluster.Search{
 				Selector: labels.SelectorFromSet(labels.Set{"leftover": "true"}), Reader: engine.Metadata(),
 			})
 			Expect(err).NotTo(HaveOccurred())
-			expectHeld(ctx, engine.DeleteLeftovers(ctx, releaseIn(namespace), release.RemoveOptions{}, found))
+			expectHeld(ctx, engine.DeleteLeftovers(ctx, releaseIn(namespace), cluster.RemoveOptions{}, found))
 
-			options := release.RemoveOptions{AtOnce: true}
+			options := cluster.RemoveOptions{AtOnce: true}
 			Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), options, found)).To(Succeed())
 			expectOthersGone(ctx)
 		})
@@ -140,7 +142,7 @@ var _ = Describe("Waves", func() {
 	It("are refused without changes if an order is invalid", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
 		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", ordered(32768, configMap("a", "")), configMap("b", "")))
-		Expect(expectError[*release.AnnotationError](err)).To(MatchError(
+		Expect(expectError[*object.AnnotationError](err)).To(MatchError(
 			ContainSubstring("the annotation capstan.dev/apply-order of ConfigMap a must be an integer")))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 		Expect(engine.Observe(ctx, releaseIn(namespace))).To(HaveField("Revisions", BeEmpty()))

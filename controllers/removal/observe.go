@@ -17,7 +17,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // maxSearch limits a search for objects that probably do not exist.
@@ -72,7 +74,7 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 
 	record, err := r.Target.Releases.Read(ctx, r.release, newest)
 
-	corrupt := errors.As(err, new(*release.CorruptError))
+	corrupt := errors.As(err, new(*storage.CorruptError))
 	if err != nil && !corrupt {
 		return err
 	}
@@ -197,8 +199,8 @@ func (r *Removal) findLeftovers(ctx context.Context) error {
 }
 
 // NewSearch returns how to search for the objects of a provider's release without its records.
-func NewSearch(provider v1alpha2.Provider, target *clusters.Target) release.Search {
-	search := release.Search{
+func NewSearch(provider v1alpha2.Provider, target *clusters.Target) cluster.Search {
+	search := cluster.Search{
 		Selector: labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(provider)}),
 		Reader:   target.Metadata,
 	}

@@ -18,8 +18,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
@@ -60,7 +61,7 @@ type Removal struct {
 	// foreign is set if the release belongs to something else, and stays.
 	foreign   bool
 	own       []object.Key
-	leftovers []release.Leftover
+	leftovers []cluster.Leftover
 	// terminating is set if the namespace and all that is in it is being deleted.
 	terminating bool
 }
@@ -95,7 +96,7 @@ func (r *Removal) Run(ctx context.Context) error {
 // explain adds the way out to the error of an account that lacks permissions, and to that of objects which
 // do not go away.
 func (r *Removal) explain(err error) error {
-	if remaining := new(release.RemainingError); errors.As(err, &remaining) {
+	if remaining := new(cluster.RemainingError); errors.As(err, &remaining) {
 		return &BlockedError{Waiting: true, Message: fmt.Sprintf(
 			"%s; the provider's manager removes them, so the rest of the release stays until then; if it cannot, "+
 				"remove the finalizers, or set the annotation %s: \"true\" to leave such objects behind",
@@ -195,14 +196,14 @@ func (r *Removal) uninstall(ctx context.Context) error {
 // options returns how the release is removed. Objects of its own kinds have to be gone before the manager, which
 // processes their finalizers, is deleted. Nothing waits if a user does not want that, or if the manager is deleted
 // with the namespace anyway.
-func (r *Removal) options(ctx context.Context) (release.RemoveOptions, error) {
+func (r *Removal) options(ctx context.Context) (cluster.RemoveOptions, error) {
 	if r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation) {
-		return release.RemoveOptions{AtOnce: true}, nil
+		return cluster.RemoveOptions{AtOnce: true}, nil
 	}
 
 	own, err := r.Target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.Provider))
 
-	return release.RemoveOptions{Own: own}, err
+	return cluster.RemoveOptions{Own: own}, err
 }
 
 // uninstallRecorded uninstalls a release by Helm's records. If they cannot be read, or went with the
@@ -214,7 +215,7 @@ func (r *Removal) uninstallRecorded(ctx context.Context) error {
 	}
 
 	result, err := r.Target.Releases.Uninstall(ctx, r.release, options)
-	corrupt := errors.As(err, new(*release.CorruptError))
+	corrupt := errors.As(err, new(*storage.CorruptError))
 
 	switch {
 	case corrupt:

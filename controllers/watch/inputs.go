@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/components"
+	"github.com/capstan-project/capstan/controllers/export"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
@@ -62,7 +62,7 @@ func (k Kind) ConfigMaps() handler.EventHandler {
 func usesConfigMap(p v1alpha2.Provider, changed client.Object) bool {
 	source := isSource(p, changed) || isLabeled(p, changed)
 
-	return source && !components.IsWritten(changed) || isAdditional(p, changed)
+	return source && !export.IsWritten(changed) || isAdditional(p, changed)
 }
 
 // Secrets enqueues the resources that use a Secret, for variables, for credentials, as a source or for

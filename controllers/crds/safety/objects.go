@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/capstan-project/capstan/controllers/crds/paging"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 // pageSize limits the objects in memory.

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/platform"
 	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
@@ -52,9 +51,9 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	of := platform.Cluster{Config: cluster.Config, Client: cluster.Client, Namespace: o.planner.OperatorNamespace()}
+	of := &platform{Config: cluster.Config, Client: cluster.Client, Namespace: o.planner.OperatorNamespace()}
 
-	components, err := of.Read(ctx, o.own)
+	components, err := of.read(ctx, o.own)
 	if err != nil {
 		o.Warnf("%s", err)
 	}
@@ -69,8 +68,8 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 
 // upgradePlans is the output of the command.
 type upgradePlans struct {
-	Platform []platform.Component `json:"platform"`
-	Plans    []upgradeplan.Plan   `json:"plans"`
+	Platform []component        `json:"platform"`
+	Plans    []upgradeplan.Plan `json:"plans"`
 }
 
 func printPlans(printer *cli.Printer, plans upgradePlans) error {
@@ -97,7 +96,7 @@ func printPlans(printer *cli.Printer, plans upgradePlans) error {
 	})
 }
 
-func printPlatform(printer *cli.Printer, components []platform.Component) error {
+func printPlatform(printer *cli.Printer, components []component) error {
 	if len(components) == 0 {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/platform"
 	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
@@ -33,7 +32,7 @@ func TestPrintPlans(t *testing.T) {
 	printed := func(t *testing.T, printer cli.Printer, providers ...upgradeplan.Provider) string {
 		t.Helper()
 
-		components := []platform.Component{
+		components := []component{
 			{Name: "kubernetes", Installed: "v1.36.1"},
 			{Name: "cert-manager", Installed: "v1.20.0", To: "v1.21.2", Upgrade: "with its own chart"},
 			{Name: "capstan"},

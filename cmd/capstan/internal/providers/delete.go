@@ -1,5 +1,4 @@
-// Package deletion has the command that removes providers.
-package deletion
+package providers
 
 import (
 	"context"
@@ -16,8 +15,8 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 )
 
-// options are the flags of `delete`.
-type options struct {
+// deleteOptions are the flags of `delete`.
+type deleteOptions struct {
 	*cli.Options
 
 	cluster   *cli.ClusterFlags
@@ -30,9 +29,9 @@ type options struct {
 	dryRun           bool
 }
 
-// NewCommand returns `capstan delete`.
-func NewCommand(o *cli.Options) *cobra.Command {
-	opts := &options{Options: o}
+// NewDeleteCommand returns `capstan delete`.
+func NewDeleteCommand(o *cli.Options) *cobra.Command {
+	opts := &deleteOptions{Options: o}
 	cmd := &cobra.Command{
 		Use:   "delete {PROVIDER... | --all}",
 		Short: "Remove providers from the cluster",
@@ -84,7 +83,7 @@ func singular(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-func (o *options) run(ctx context.Context, args []string) error {
+func (o *deleteOptions) run(ctx context.Context, args []string) error {
 	cluster, found, err := o.selection.Find(ctx, o.Options, o.cluster, args)
 	if err != nil || len(found) == 0 {
 		return err
@@ -109,8 +108,8 @@ func (o *options) run(ctx context.Context, args []string) error {
 }
 
 // check finds out what would be removed, and prints it for a dry run. The error lists what prevents it.
-func (o *options) check(ctx context.Context, cluster *cli.Cluster, found []v1alpha2.Provider) error {
-	c, err := newChecker(ctx, o, cluster, found)
+func (o *deleteOptions) check(ctx context.Context, cluster *cli.Cluster, found []v1alpha2.Provider) error {
+	c, err := newDeleteChecker(ctx, o, cluster, found)
 	if err != nil {
 		return err
 	}
@@ -142,7 +141,7 @@ func (o *options) check(ctx context.Context, cluster *cli.Cluster, found []v1alp
 }
 
 // delete deletes a provider's resource. The operator reads from annotations what to delete with it.
-func (o *options) delete(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) error {
+func (o *deleteOptions) delete(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) error {
 	annotations := map[string]any{}
 	if o.includeCRDs {
 		annotations[v1alpha2.DeleteCRDsAnnotation] = "true"

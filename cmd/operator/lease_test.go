@@ -1,4 +1,4 @@
-package leader
+package main
 
 import (
 	"context"
@@ -29,23 +29,23 @@ func TestTheEndOfALease(t *testing.T) {
 
 	// Times are relative to the first renewal.
 	for name, tt := range map[string]struct {
-		do   func(ctx context.Context, l *Lease, below *lock) error
+		do   func(ctx context.Context, l *lease, below *lock) error
 		at   time.Duration
 		lost bool
 	}{
 		"never held": {
-			func(context.Context, *Lease, *lock) error { return nil }, time.Hour, false,
+			func(context.Context, *lease, *lock) error { return nil }, time.Hour, false,
 		},
 		"held": {
-			func(ctx context.Context, l *Lease, _ *lock) error { return l.Create(ctx, record("me")) },
+			func(ctx context.Context, l *lease, _ *lock) error { return l.Create(ctx, record("me")) },
 			14 * time.Second, false,
 		},
 		"expired": {
-			func(ctx context.Context, l *Lease, _ *lock) error { return l.Create(ctx, record("me")) },
+			func(ctx context.Context, l *lease, _ *lock) error { return l.Create(ctx, record("me")) },
 			16 * time.Second, true,
 		},
 		"renewed in vain": {
-			func(ctx context.Context, l *Lease, below *lock) error {
+			func(ctx context.Context, l *lease, below *lock) error {
 				err := l.Update(ctx, record("me"))
 				l.until = l.until.Add(-time.Minute)
 				below.err = errors.New("conflict")
@@ -55,7 +55,7 @@ func TestTheEndOfALease(t *testing.T) {
 			0, true,
 		},
 		"renewed after it had expired": {
-			func(ctx context.Context, l *Lease, _ *lock) error {
+			func(ctx context.Context, l *lease, _ *lock) error {
 				err := l.Update(ctx, record("me"))
 				l.until = l.until.Add(-time.Minute)
 
@@ -64,7 +64,7 @@ func TestTheEndOfALease(t *testing.T) {
 			0, false,
 		},
 		"released": {
-			func(ctx context.Context, l *Lease, _ *lock) error {
+			func(ctx context.Context, l *lease, _ *lock) error {
 				return errors.Join(l.Update(ctx, record("me")), l.Update(ctx, record("")))
 			},
 			time.Hour, false,
@@ -74,12 +74,12 @@ func TestTheEndOfALease(t *testing.T) {
 			g := NewWithT(t)
 			calls := 0
 			below := &lock{}
-			l := &Lease{Interface: below, Lost: func() { calls++ }}
+			l := &lease{Interface: below, lost: func() { calls++ }}
 			g.Expect(tt.do(t.Context(), l, below)).To(Succeed())
 
 			err := l.check(time.Now().Add(tt.at))
 			if tt.lost {
-				g.Expect(err).To(MatchError(ErrLost))
+				g.Expect(err).To(MatchError(errLost))
 				g.Expect(calls).To(Equal(1))
 			} else {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -119,8 +119,8 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 		received <- string(content)
 	}()
 
-	l := &Lease{Interface: &lock{}, Lost: func() {}}
-	opened, err := l.Dial(t.Context(), "tcp", listener.Addr().String())
+	l := &lease{Interface: &lock{}, lost: func() {}}
+	opened, err := l.dial(t.Context(), "tcp", listener.Addr().String())
 	g.Expect(err).NotTo(HaveOccurred())
 
 	_, err = opened.Write([]byte("before"))
@@ -128,7 +128,7 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 
 	l.held, l.until = true, time.Now().Add(-time.Second)
 	_, err = opened.Write([]byte("after"))
-	g.Expect(err).To(MatchError(ErrLost))
+	g.Expect(err).To(MatchError(errLost))
 
 	g.Expect(opened.Close()).To(Succeed())
 	g.Eventually(received).Should(Receive(Equal("before")))

@@ -1,4 +1,4 @@
-package deletion
+package providers
 
 import (
 	"context"
@@ -16,15 +16,15 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/removal"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
-// checker finds out in advance what the operator would remove, with the permissions of the user. The operator checks
-// again, also what it is not known here.
-type checker struct {
-	*options
+// deleteChecker finds out in advance what the operator would remove, with the permissions of the user. The operator
+// checks again, also what it is not known here.
+type deleteChecker struct {
+	*deleteOptions
 
 	cluster *cli.Cluster
 	usage   *usage.Finder
@@ -33,9 +33,9 @@ type checker struct {
 	selected, all []v1alpha2.Provider
 }
 
-func newChecker(
-	ctx context.Context, o *options, cluster *cli.Cluster, selected []v1alpha2.Provider,
-) (*checker, error) {
+func newDeleteChecker(
+	ctx context.Context, o *deleteOptions, cluster *cli.Cluster, selected []v1alpha2.Provider,
+) (*deleteChecker, error) {
 	all, err := cluster.ProvidersIn(ctx, "")
 	if err != nil {
 		return nil, err
@@ -48,11 +48,11 @@ func newChecker(
 
 	finder := &usage.Finder{Client: cluster.Client, Metadata: objects}
 
-	return &checker{options: o, cluster: cluster, usage: finder, selected: selected, all: all}, nil
+	return &deleteChecker{deleteOptions: o, cluster: cluster, usage: finder, selected: selected, all: all}, nil
 }
 
 // check finds out what would be removed with a provider, and what prevents it.
-func (c *checker) check(ctx context.Context, p v1alpha2.Provider) (*effect, error) {
+func (c *deleteChecker) check(ctx context.Context, p v1alpha2.Provider) (*effect, error) {
 	e := &effect{provider: p}
 
 	switch {
@@ -69,7 +69,7 @@ func (c *checker) check(ctx context.Context, p v1alpha2.Provider) (*effect, erro
 
 	for _, step := range []func(context.Context, *effect) error{c.checkRelease, c.checkCRDs, c.checkNamespace} {
 		err := step(ctx, e)
-		if apierrors.IsForbidden(err) || errors.As(err, new(*release.CorruptError)) {
+		if apierrors.IsForbidden(err) || errors.As(err, new(*storage.CorruptError)) {
 			c.Warnf("not everything could be checked of %s, the operator does it: %s", v1alpha2.FullName(p), err)
 			continue
 		}
@@ -83,7 +83,7 @@ func (c *checker) check(ctx context.Context, p v1alpha2.Provider) (*effect, erro
 }
 
 // checkRelease finds the provider's release, and whether it is in use.
-func (c *checker) checkRelease(ctx context.Context, e *effect) error {
+func (c *deleteChecker) checkRelease(ctx context.Context, e *effect) error {
 	record, history, err := c.cluster.Installed(ctx, e.provider)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (c *checker) checkRelease(ctx context.Context, e *effect) error {
 }
 
 // needCore returns the labels of the installed providers that are not selected, if the provider is core.
-func (c *checker) needCore(core v1alpha2.Provider) []string {
+func (c *deleteChecker) needCore(core v1alpha2.Provider) []string {
 	if core.ProviderType() != v1alpha2.CoreProviderType {
 		return nil
 	}
@@ -138,12 +138,12 @@ func (c *checker) needCore(core v1alpha2.Provider) []string {
 	return others
 }
 
-func (c *checker) isSelected(p v1alpha2.Provider) bool {
+func (c *deleteChecker) isSelected(p v1alpha2.Provider) bool {
 	return slices.ContainsFunc(c.selected, func(s v1alpha2.Provider) bool { return s.GetUID() == p.GetUID() })
 }
 
 // checkCRDs finds the CRDs that are deleted with the provider.
-func (c *checker) checkCRDs(ctx context.Context, e *effect) error {
+func (c *deleteChecker) checkCRDs(ctx context.Context, e *effect) error {
 	if !c.includeCRDs || e.provider.GetStatus().Release == nil {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (c *checker) checkCRDs(ctx context.Context, e *effect) error {
 }
 
 // checkNamespace finds out whether the provider's namespace can be deleted.
-func (c *checker) checkNamespace(ctx context.Context, e *effect) error {
+func (c *deleteChecker) checkNamespace(ctx context.Context, e *effect) error {
 	if !c.includeNamespace {
 		return nil
 	}

@@ -1,6 +1,4 @@
-// Package platform finds out the versions of what providers need besides Cluster API: of Kubernetes, cert-manager
-// and the operator.
-package platform
+package providers
 
 import (
 	"context"
@@ -19,8 +17,8 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
 )
 
-// Component is a part of the platform.
-type Component struct {
+// component is a part of the platform, which is what providers need besides Cluster API.
+type component struct {
 	Name string `json:"name"`
 	// Installed version; empty if it is unknown.
 	Installed string `json:"installed,omitempty"`
@@ -30,8 +28,8 @@ type Component struct {
 	Upgrade string `json:"upgrade,omitempty"`
 }
 
-// Cluster is where components are looked for.
-type Cluster struct {
+// platform is where components are looked for.
+type platform struct {
 	Config *rest.Config
 	Client client.Reader
 	// Namespace of the operator; empty to search all.
@@ -41,20 +39,20 @@ type Cluster struct {
 // errNotInstalled means that the cluster does not have a component.
 var errNotInstalled = errors.New("not installed")
 
-// Read returns Kubernetes, and cert-manager and the operator if they are installed. Own is the version of this
+// read returns Kubernetes, and cert-manager and the operator if they are installed. Own is the version of this
 // program. The error says what could not be found out, and leaves the rest usable.
-func (c *Cluster) Read(ctx context.Context, own string) ([]Component, error) {
+func (p *platform) read(ctx context.Context, own string) ([]component, error) {
 	var (
-		components []Component
+		components []component
 		errs       []error
 	)
 
-	for _, read := range []func(context.Context, string) (Component, error){c.kubernetes, c.certManager, c.operator} {
-		component, err := read(ctx, own)
+	for _, read := range []func(context.Context, string) (component, error){p.kubernetes, p.certManager, p.operator} {
+		part, err := read(ctx, own)
 
 		switch {
 		case err == nil:
-			components = append(components, component)
+			components = append(components, part)
 		case !errors.Is(err, errNotInstalled):
 			errs = append(errs, err)
 		}
@@ -63,18 +61,18 @@ func (c *Cluster) Read(ctx context.Context, own string) ([]Component, error) {
 	return components, errors.Join(errs...)
 }
 
-func (c *Cluster) kubernetes(context.Context, string) (Component, error) {
-	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
+func (p *platform) kubernetes(context.Context, string) (component, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(p.Config)
 	if err != nil {
-		return Component{}, err
+		return component{}, err
 	}
 
 	version, err := d.ServerVersion()
 	if err != nil {
-		return Component{}, fmt.Errorf("read the version of Kubernetes: %w", err)
+		return component{}, fmt.Errorf("read the version of Kubernetes: %w", err)
 	}
 
-	return Component{Name: "kubernetes", Installed: version.GitVersion}, nil
+	return component{Name: "kubernetes", Installed: version.GitVersion}, nil
 }
 
 // The CRD and its label that tell the version of cert-manager, however that was installed.
@@ -83,48 +81,48 @@ const (
 	versionLabel = "app.kubernetes.io/version"
 )
 
-func (c *Cluster) certManager(ctx context.Context, _ string) (Component, error) {
+func (p *platform) certManager(ctx context.Context, _ string) (component, error) {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 
-	err := c.Client.Get(ctx, client.ObjectKey{Name: certificates}, crd)
+	err := p.Client.Get(ctx, client.ObjectKey{Name: certificates}, crd)
 	if apierrors.IsNotFound(err) {
-		return Component{}, errNotInstalled
+		return component{}, errNotInstalled
 	}
 
 	if err != nil {
-		return Component{}, fmt.Errorf("find cert-manager: %w", err)
+		return component{}, fmt.Errorf("find cert-manager: %w", err)
 	}
 
 	return newComponent("cert-manager", crd.Labels[versionLabel], certmanager.Version,
 		"with its own chart or manifest, as it was installed"), nil
 }
 
-func (c *Cluster) operator(ctx context.Context, own string) (Component, error) {
-	deployment, err := operatorconfig.Find(ctx, c.Client, c.Namespace)
+func (p *platform) operator(ctx context.Context, own string) (component, error) {
+	deployment, err := operatorconfig.Find(ctx, p.Client, p.Namespace)
 	if errors.As(err, new(*operatorconfig.NotFoundError)) {
-		return Component{}, errNotInstalled
+		return component{}, errNotInstalled
 	}
 
 	if err != nil {
-		return Component{}, fmt.Errorf("find the operator: %w", err)
+		return component{}, fmt.Errorf("find the operator: %w", err)
 	}
 
 	return newComponent("capstan", operatorconfig.Version(deployment), own, "helm upgrade of its chart"), nil
 }
 
 // newComponent returns a component that this program would install in a version.
-func newComponent(name, installed, offered, how string) Component {
-	component := Component{Name: name, Installed: installed}
+func newComponent(name, installed, offered, how string) component {
+	part := component{Name: name, Installed: installed}
 
 	before, err := semver.NewVersion(installed)
 	if err != nil {
-		return component
+		return part
 	}
 
 	if after, err := semver.NewVersion(offered); err == nil && after.GreaterThan(before) {
-		component.To, component.Upgrade = offered, how
+		part.To, part.Upgrade = offered, how
 	}
 
-	return component
+	return part
 }

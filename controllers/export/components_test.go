@@ -1,4 +1,4 @@
-package components
+package export
 
 import (
 	"context"
@@ -18,14 +18,14 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// requests counts the requests of a Writer by verb.
+// requests counts the requests of a ComponentsWriter by verb.
 type requests map[string]int
 
-// newWriter returns a Writer for a cluster with these objects.
-func newWriter(sent requests, objects ...client.Object) *Writer {
+// newWriter returns a ComponentsWriter for a cluster with these objects.
+func newWriter(sent requests, objects ...client.Object) *ComponentsWriter {
 	cluster := fake.NewClientBuilder().WithObjects(objects...).Build()
 
-	return &Writer{Client: interceptor.NewClient(cluster, interceptor.Funcs{
+	return &ComponentsWriter{Client: interceptor.NewClient(cluster, interceptor.Funcs{
 		Get: func(
 			ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
 		) error {
@@ -47,7 +47,7 @@ func newWriter(sent requests, objects ...client.Object) *Writer {
 	})}
 }
 
-// written returns the ConfigMap of a version as a Writer has written it, with a change.
+// written returns the ConfigMap of a version as a ComponentsWriter has written it, with a change.
 func written(version, components string, change func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	cm, err := newConfigMap(newProvider(v1alpha2.InfrastructureProviderType, "aws"), newBundle(version, components))
 	if err != nil {
@@ -182,7 +182,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := &Writer{Client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			w := &ComponentsWriter{Client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return c.err },
 			}).Build()}
 

@@ -1,6 +1,4 @@
-// Package claims lets one resource at a time do what only one may do, such as to install a provider that several
-// resources of a cluster define.
-package claims
+package preflight
 
 import (
 	"maps"
@@ -12,7 +10,8 @@ import (
 )
 
 // Holders has the resources that hold something which only one resource can hold at a time, by a key for what they
-// hold. It is safe for concurrent use, and its zero value is ready to use.
+// hold: what they have started is not in their status yet. It is safe for concurrent use, and its zero value is
+// ready to use.
 type Holders[K comparable] struct {
 	mu      sync.Mutex
 	holders map[K]types.UID
@@ -44,9 +43,9 @@ func (h *Holders[K]) Release(resource types.UID) {
 	maps.DeleteFunc(h.holders, func(_ K, holder types.UID) bool { return holder == resource })
 }
 
-// Set contains the providers that are being installed for the first time, each with the resource that installs it.
-// The zero value is an empty set.
-type Set struct{ Holders[claim] }
+// Claims are the providers that are being installed for the first time, each with the resource that installs it.
+// The zero value has none.
+type Claims struct{ Holders[claim] }
 
 // claim is a provider of a cluster.
 type claim struct {
@@ -57,6 +56,6 @@ type claim struct {
 
 // Take reports whether the resource may install its provider into a cluster, which no other can do until
 // Release.
-func (s *Set) Take(cluster string, p v1alpha2.Provider) bool {
-	return s.Holders.Take(claim{cluster: cluster, kind: p.ProviderType(), name: p.GetName()}, p.GetUID())
+func (c *Claims) Take(cluster string, p v1alpha2.Provider) bool {
+	return c.Holders.Take(claim{cluster: cluster, kind: p.ProviderType(), name: p.GetName()}, p.GetUID())
 }

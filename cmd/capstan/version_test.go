@@ -1,4 +1,4 @@
-package version
+package main
 
 import (
 	"os"
@@ -18,25 +18,25 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
 )
 
-func command(o *cli.Options) *cobra.Command { return NewCommand(o, "v1.2.3") }
+func versionCommand(o *cli.Options) *cobra.Command { return newVersionCommand(o, "v1.2.3") }
 
-func TestWithoutCluster(t *testing.T) {
+func TestVersionWithoutCluster(t *testing.T) {
 	g := NewWithT(t)
 	clitest.WithoutConfiguration(t)
 
-	out, warnings, err := clitest.Run(t.Context(), command)
+	out, warnings, err := clitest.Run(t.Context(), versionCommand)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(warnings).To(BeEmpty())
 	g.Expect(out).To(Equal("PROGRAM   VERSION   CHART FORMAT   DEPLOYMENT\ncapstan   v1.2.3    " +
 		chartgen.Version + "\n"))
 
-	out, warnings, err = clitest.Run(t.Context(), command, "-o", "json")
+	out, warnings, err = clitest.Run(t.Context(), versionCommand, "-o", "json")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(warnings).To(BeEmpty())
 	g.Expect(out).To(MatchJSON(`{"client": {"version": "v1.2.3", "chartFormat": "` + chartgen.Version + `"}}`))
 }
 
-func TestUnreachableCluster(t *testing.T) {
+func TestVersionOfUnreachableCluster(t *testing.T) {
 	g := NewWithT(t)
 	clitest.WithoutConfiguration(t)
 
@@ -45,18 +45,18 @@ func TestUnreachableCluster(t *testing.T) {
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`
 	g.Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
 
-	out, warnings, err := clitest.Run(t.Context(), command, "--kubeconfig", file, "-o", "yaml")
+	out, warnings, err := clitest.Run(t.Context(), versionCommand, "--kubeconfig", file, "-o", "yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(warnings).To(And(
 		HavePrefix("Warning: the operator's version is unknown: "), ContainSubstring("connection refused")))
 	g.Expect(out).To(HavePrefix("client:\n"))
 
-	_, warnings, err = clitest.Run(t.Context(), command, "--kubeconfig", file, "--client")
+	_, warnings, err = clitest.Run(t.Context(), versionCommand, "--kubeconfig", file, "--client")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(warnings).To(BeEmpty())
 }
 
-func TestOperator(t *testing.T) {
+func TestVersionOfOperator(t *testing.T) {
 	const repository = "localhost:5000/capstan/capstan"
 
 	for name, c := range map[string]struct {
@@ -83,7 +83,7 @@ func TestOperator(t *testing.T) {
 	NewWithT(t).Expect(newOperator(&appsv1.Deployment{}).component).To(Equal(component{}))
 }
 
-func TestCompare(t *testing.T) {
+func TestCompareVersions(t *testing.T) {
 	own := component{"v1.2.3", "7"}
 
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestTable(t *testing.T) {
+func TestVersionTable(t *testing.T) {
 	v := versions{
 		Client:   component{"v1.2.3", "7"},
 		Operator: &operator{component{"v1.1.0", ""}, "capstan-system", "capstan", ""},

@@ -1,4 +1,4 @@
-package inventory
+package export
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/watch"
 )
 
 // keeper reconciles items. It is not safe for concurrent use.
@@ -25,16 +24,16 @@ type keeper struct {
 	providers, items client.Reader
 	// client writes items.
 	client client.Client
-	// scope selects the resources whose providers have an item.
-	scope  watch.Scope
-	events events.EventRecorder
+	// includes reports whether the provider of a resource has an item.
+	includes func(client.Object) bool
+	events   events.EventRecorder
 
 	// written is what this process has written last, by item.
-	written map[types.NamespacedName]written
+	written map[types.NamespacedName]writtenItem
 }
 
-// written identifies an item as it was written.
-type written struct {
+// writtenItem identifies an item as it was written.
+type writtenItem struct {
 	uid     types.UID
 	version string // of the provider
 }
@@ -44,16 +43,16 @@ func newKeeper(i *Inventory, items client.Reader) *keeper {
 		providers: i.Providers,
 		items:     items,
 		client:    i.client,
-		scope:     i.Scope,
+		includes:  i.Includes,
 		events:    i.Events,
-		written:   map[types.NamespacedName]written{},
+		written:   map[types.NamespacedName]writtenItem{},
 	}
 }
 
 // Reconcile brings one item up to date.
 func (k *keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	provider, err := k.provider(ctx, req.NamespacedName)
-	if err != nil || provider != nil && !k.scope.Includes(provider) {
+	if err != nil || provider != nil && !k.includes(provider) {
 		return reconcile.Result{}, err
 	}
 
@@ -158,7 +157,7 @@ func (k *keeper) update(ctx context.Context, p v1alpha2.Provider, current, wante
 }
 
 func (k *keeper) remember(item *clusterctlv1.Provider) {
-	k.written[client.ObjectKeyFromObject(item)] = written{uid: item.UID, version: item.Version}
+	k.written[client.ObjectKeyFromObject(item)] = writtenItem{uid: item.UID, version: item.Version}
 }
 
 // announce emits an event that the item of a provider was changed by another program.

@@ -1,6 +1,6 @@
-// Package components writes what providers publish into ConfigMaps, as cluster-api-operator does, for programs that
-// read them there. Capstan itself never reads them: see IsWritten.
-package components
+// Package export writes what other programs read: ConfigMaps with components, as cluster-api-operator writes them, and
+// clusterctl's inventory.
+package export
 
 import (
 	"context"
@@ -19,15 +19,16 @@ import (
 	"github.com/capstan-project/capstan/controllers/predecessor"
 )
 
-// Writer writes the ConfigMaps <type>-<name>-<version> of provider resources.
-type Writer struct {
+// ComponentsWriter writes the ConfigMaps <type>-<name>-<version> of provider resources. Capstan itself never reads
+// them: see IsWritten.
+type ComponentsWriter struct {
 	// Client must read from the API server, not from a cache, which need not hold the content of ConfigMaps.
 	Client client.Client
 }
 
-// IsWritten reports whether a ConfigMap is one that a Writer has written for a resource. It must not be the source of
-// a provider: what the operator has fetched would then decide what it fetches next, and would be gone with the
-// resource. A copy without the owner is a user's own, and may be a source.
+// IsWritten reports whether a ConfigMap is one that a ComponentsWriter has written for a resource. It must not be the
+// source of a provider: what the operator has fetched would then decide what it fetches next, and would be gone with
+// the resource. A copy without the owner is a user's own, and may be a source.
 func IsWritten(o metav1.Object) bool {
 	return o.GetLabels()[v1alpha2.ManagedByLabel] == v1alpha2.FieldOwner && predecessor.Owns(o)
 }
@@ -35,7 +36,7 @@ func IsWritten(o metav1.Object) bool {
 // Write writes the ConfigMap of a version that was fetched for a resource, and deletes those of versions that are
 // neither installed nor in the release's history. A ConfigMap that something else has created stays as it is. The error
 // is a *RefusedError if it makes no sense to try again.
-func (w *Writer) Write(ctx context.Context, provider v1alpha2.Provider, b *bundle.Bundle) error {
+func (w *ComponentsWriter) Write(ctx context.Context, provider v1alpha2.Provider, b *bundle.Bundle) error {
 	cm, err := newConfigMap(provider, b)
 	if err != nil {
 		return err
@@ -53,8 +54,8 @@ func (w *Writer) Write(ctx context.Context, provider v1alpha2.Provider, b *bundl
 	return w.prune(ctx, provider, b.Version)
 }
 
-// put creates a ConfigMap, or replaces the one that a Writer has written before if that has another content.
-func (w *Writer) put(ctx context.Context, cm *corev1.ConfigMap) error {
+// put creates a ConfigMap, or replaces the one that a ComponentsWriter has written before if that has another content.
+func (w *ComponentsWriter) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	key := client.ObjectKeyFromObject(cm)
 	existing := &corev1.ConfigMap{}
 
@@ -114,7 +115,7 @@ func hasAll(existing, wanted map[string]string) bool {
 }
 
 // prune deletes the ConfigMaps of a resource whose versions are no longer needed, as the store does with charts.
-func (w *Writer) prune(ctx context.Context, provider v1alpha2.Provider, version string) error {
+func (w *ComponentsWriter) prune(ctx context.Context, provider v1alpha2.Provider, version string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 
@@ -158,7 +159,7 @@ func neededVersions(status *v1alpha2.ProviderStatus) sets.Set[string] {
 }
 
 // delete deletes a ConfigMap, unless another one has taken its name.
-func (w *Writer) delete(ctx context.Context, o metav1.Object) error {
+func (w *ComponentsWriter) delete(ctx context.Context, o metav1.Object) error {
 	uid := o.GetUID()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
 

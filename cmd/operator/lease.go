@@ -1,7 +1,4 @@
-// Package leader keeps a process that has lost its lease from writing. Leader election alone does not: a
-// process that was frozen, with its machine or by itself, continues where it stopped, and notices only
-// later that another one leads.
-package leader
+package main
 
 import (
 	"context"
@@ -13,17 +10,19 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// ErrLost is the error of requests of a process whose lease has expired.
-var ErrLost = errors.New("the lease of the leader has expired; another process may be the leader")
+// errLost is the error of requests of a process whose lease has expired.
+var errLost = errors.New("the lease of the leader has expired; another process may be the leader")
 
-// Lease is the lock of a leader election, which knows until when the lease is this process's own. Before
-// another process may take it over, nothing more is sent over the connections that the lease has dialed.
-type Lease struct {
+// lease is the lock of a leader election, which knows until when the lease is this process's own. Before
+// another process may take it over, nothing more is sent over the connections that the lease has dialed. Leader
+// election alone does not ensure that: a process that was frozen, with its machine or by itself, continues where it
+// stopped, and notices only later that another one leads.
+type lease struct {
 	resourcelock.Interface
 
-	// Lost is called instead of sending something too late. It should end the process, and may be called
+	// lost is called instead of sending something too late. It should end the process, and may be called
 	// several times.
-	Lost func()
+	lost func()
 
 	mu    sync.Mutex
 	held  bool
@@ -31,14 +30,14 @@ type Lease struct {
 }
 
 // Create creates the lease.
-func (l *Lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	sent := time.Now()
 
 	return l.note(sent, record, l.Interface.Create(ctx, record))
 }
 
 // Update acquires, renews or releases the lease.
-func (l *Lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	sent := time.Now()
 
 	return l.note(sent, record, l.Interface.Update(ctx, record))
@@ -46,7 +45,7 @@ func (l *Lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 
 // note notes what the lease was set to, unless that failed. Others count from when they see the change, so
 // the time at which it was sent is early enough.
-func (l *Lease) note(sent time.Time, record resourcelock.LeaderElectionRecord, err error) error {
+func (l *lease) note(sent time.Time, record resourcelock.LeaderElectionRecord, err error) error {
 	if err != nil {
 		return err
 	}
@@ -60,8 +59,8 @@ func (l *Lease) note(sent time.Time, record resourcelock.LeaderElectionRecord, e
 	return nil
 }
 
-// check returns ErrLost if the lease was this process's own and has expired.
-func (l *Lease) check(now time.Time) error {
+// check returns errLost if the lease was this process's own and has expired.
+func (l *lease) check(now time.Time) error {
 	l.mu.Lock()
 	lost := l.held && passed(now, l.until)
 	l.mu.Unlock()
@@ -70,9 +69,9 @@ func (l *Lease) check(now time.Time) error {
 		return nil
 	}
 
-	l.Lost()
+	l.lost()
 
-	return ErrLost
+	return errLost
 }
 
 // passed reports whether a time has passed, by the wall clock or by the monotonic clock. The latter stands
@@ -81,9 +80,9 @@ func passed(now, until time.Time) bool {
 	return now.After(until) || now.Round(0).After(until.Round(0))
 }
 
-// Dial connects to a server. Nothing is sent over the connection after the lease has expired, unless it was
+// dial connects to a server. Nothing is sent over the connection after the lease has expired, unless it was
 // never this process's own.
-func (l *Lease) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (l *lease) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	const timeout = 30 * time.Second // the same as that of client-go, as is the other
 
 	dialer := net.Dialer{Timeout: timeout, KeepAlive: timeout}
@@ -99,7 +98,7 @@ func (l *Lease) Dial(ctx context.Context, network, address string) (net.Conn, er
 // connection sends only while the lease has not expired.
 type connection struct {
 	net.Conn
-	lease *Lease
+	lease *lease
 }
 
 // Write sends data.

@@ -1,4 +1,4 @@
-package claims_test
+package preflight_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/claims"
+	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
 func TestClaims(t *testing.T) {
@@ -20,7 +20,7 @@ func TestClaims(t *testing.T) {
 		return p
 	}
 	g := NewWithT(t)
-	set := &claims.Set{}
+	set := &preflight.Claims{}
 	first, second := resource("a", "a", "aws"), resource("b", "b", "aws")
 
 	g.Expect(set.Take("berlin", first)).To(BeTrue())

@@ -1,4 +1,4 @@
-package inventory
+package export
 
 import (
 	"testing"
@@ -19,7 +19,6 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/watch"
 )
 
 var itemKey = types.NamespacedName{Namespace: "capd-system", Name: "infrastructure-docker"}
@@ -36,7 +35,8 @@ func newTestKeeper(t *testing.T, objects ...client.Object) (*keeper, chan string
 	recorder := events.NewFakeRecorder(10)
 
 	return &keeper{
-		providers: c, items: c, client: c, events: recorder, written: map[types.NamespacedName]written{},
+		providers: c, items: c, client: c, events: recorder, written: map[types.NamespacedName]writtenItem{},
+		includes: func(client.Object) bool { return true },
 	}, recorder.Events
 }
 
@@ -220,17 +220,14 @@ func TestOutdatedCacheIsNoChangeByOthers(t *testing.T) {
 	item := k.reconcile(t)
 
 	// An upgrade was rolled back before the cache of the items had its version.
-	k.written[itemKey] = written{uid: item.UID, version: "v1.1.0"}
+	k.written[itemKey] = writtenItem{uid: item.UID, version: "v1.1.0"}
 
 	k.reconcile(t)
 	g.Expect(announced).To(BeEmpty())
 }
 
 func TestScope(t *testing.T) {
-	scope, err := watch.NewScope(nil, "team=a")
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-
 	k, _ := newTestKeeper(t, docker([2]string{"deployed", "v1.0.0"}))
-	k.scope = scope
+	k.includes = func(o client.Object) bool { return o.GetLabels()["team"] == "a" }
 	NewWithT(t).Expect(k.reconcile(t)).To(BeNil(), "another operator manages it")
 }

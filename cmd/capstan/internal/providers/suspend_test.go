@@ -1,4 +1,4 @@
-package pausing
+package providers
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 )
 
-func TestArguments(t *testing.T) {
+func TestSuspendArguments(t *testing.T) {
 	clitest.WithoutConfiguration(t)
 
 	for name, command := range map[string]clitest.Command{
@@ -29,11 +29,11 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-func TestChanges(t *testing.T) {
+func TestSuspensions(t *testing.T) {
 	type fields = map[string]any
 
 	for _, c := range []struct {
-		change          change
+		change          suspension
 		suspend, paused bool
 		want            fields
 		message         string
@@ -54,11 +54,11 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusedSuspensions(t *testing.T) {
 	g := NewWithT(t)
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}}
 
-	for _, c := range []change{suspend, pause, resume} {
+	for _, c := range []suspension{suspend, pause, resume} {
 		g.Expect(c.refuse(p)).To(Succeed())
 	}
 
@@ -75,7 +75,7 @@ func TestRefusals(t *testing.T) {
 	g.Expect(pause.refuse(p)).To(MatchError(HavePrefix("InfrastructureProvider capa-system/aws is being deleted: ")))
 }
 
-func TestConditions(t *testing.T) {
+func TestSuspendConditions(t *testing.T) {
 	g := NewWithT(t)
 	p := &v1alpha2.InfrastructureProvider{}
 	p.Generation = 2

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/capstan-project/capstan/controllers/crds/paging"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 // server answers requests by their token.

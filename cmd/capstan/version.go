@@ -1,5 +1,4 @@
-// Package version has the command that compares the versions of the program and of the operator.
-package version
+package main
 
 import (
 	"cmp"
@@ -17,8 +16,8 @@ import (
 // soon.
 const searchTimeout = 5 * time.Second
 
-// options are the flags of `version`.
-type options struct {
+// versionOptions are the flags of `version`.
+type versionOptions struct {
 	*cli.Options
 
 	cluster *cli.ClusterFlags
@@ -29,9 +28,9 @@ type options struct {
 	client            bool
 }
 
-// NewCommand returns `capstan version` for a program of this version.
-func NewCommand(o *cli.Options, own string) *cobra.Command {
-	opts := &options{Options: o, own: own}
+// newVersionCommand returns `capstan version` for a program of this version.
+func newVersionCommand(o *cli.Options, own string) *cobra.Command {
+	opts := &versionOptions{Options: o, own: own}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of this program and of the operator",
@@ -53,7 +52,7 @@ own versions are shown.`,
 	return cmd
 }
 
-func (o *options) run(ctx context.Context, _ []string) error {
+func (o *versionOptions) run(ctx context.Context, _ []string) error {
 	printer, err := o.output.Printer(o.Out)
 	if err != nil {
 		return err
@@ -77,7 +76,7 @@ func (o *options) run(ctx context.Context, _ []string) error {
 }
 
 // findOperator finds the operator, if there is a management cluster.
-func (o *options) findOperator(ctx context.Context, v *versions) error {
+func (o *versionOptions) findOperator(ctx context.Context, v *versions) error {
 	cluster, err := o.cluster.Connect()
 	if err != nil {
 		if o.cluster.Named() {

@@ -1,4 +1,4 @@
-package platform
+package providers
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
 )
 
-func TestComponents(t *testing.T) {
+func TestPlatform(t *testing.T) {
 	g := NewWithT(t)
 
 	crd := func(version string) client.Object {
@@ -31,8 +31,8 @@ func TestComponents(t *testing.T) {
 	g.Expect(appsv1.AddToScheme(scheme)).To(Succeed())
 	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
 
-	in := func(objects ...client.Object) *Cluster {
-		return &Cluster{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
+	in := func(objects ...client.Object) *platform {
+		return &platform{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
 	}
 
 	older, err := in(crd("v1.13.2")).certManager(t.Context(), "")
@@ -42,7 +42,7 @@ func TestComponents(t *testing.T) {
 	for _, version := range []string{certmanager.Version, "v99.0.0", ""} {
 		current, err := in(crd(version)).certManager(t.Context(), "")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(current).To(Equal(Component{Name: "cert-manager", Installed: version}))
+		g.Expect(current).To(Equal(component{Name: "cert-manager", Installed: version}))
 	}
 
 	_, err = in().certManager(t.Context(), "")
@@ -54,7 +54,7 @@ func TestComponents(t *testing.T) {
 
 	development, err := in(operator).operator(t.Context(), "dev")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(development).To(Equal(Component{Name: "capstan", Installed: "v0.9.0"}))
+	g.Expect(development).To(Equal(component{Name: "capstan", Installed: "v0.9.0"}))
 
 	_, err = in().operator(t.Context(), "v1.0.0")
 	g.Expect(err).To(MatchError(errNotInstalled))

@@ -1,4 +1,4 @@
-package deletion
+package providers
 
 import (
 	"testing"
@@ -12,17 +12,17 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 )
 
-func TestArguments(t *testing.T) {
+func TestDeleteArguments(t *testing.T) {
 	g := NewWithT(t)
 	clitest.WithoutConfiguration(t)
 
 	for _, args := range [][]string{nil, {"aws", "--all"}} {
-		_, _, err := clitest.Run(t.Context(), NewCommand, args...)
+		_, _, err := clitest.Run(t.Context(), NewDeleteCommand, args...)
 		g.Expect(err).To(MatchError(
 			"expected either providers or --all; usage: delete {PROVIDER... | --all} [flags]"))
 	}
 
-	cmd := NewCommand(&cli.Options{})
+	cmd := NewDeleteCommand(&cli.Options{})
 	g.Expect(cmd.ParseFlags([]string{"--include-crds", "--include-namespaces"})).To(Succeed())
 
 	for _, name := range []string{"include-crd", "include-namespace"} {
@@ -30,7 +30,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-func TestEffect(t *testing.T) {
+func TestDeleteEffect(t *testing.T) {
 	g := NewWithT(t)
 	meta := metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}
 	removable := &effect{provider: &v1alpha2.InfrastructureProvider{ObjectMeta: meta}}
@@ -74,7 +74,7 @@ func TestCoreIsNeeded(t *testing.T) {
 	absent := provider(&v1alpha2.InfrastructureProvider{}, "absent")
 	absent.GetStatus().Release = nil
 
-	c := &checker{
+	c := &deleteChecker{
 		all:      []v1alpha2.Provider{core, selected, staying, remote, absent},
 		selected: []v1alpha2.Provider{core, selected},
 	}

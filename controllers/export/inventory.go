@@ -1,7 +1,4 @@
-// Package inventory keeps clusterctl's inventory: one object for each provider that is installed in the
-// operator's cluster, so that clusterctl knows what is installed, in which version. It is derived from the status
-// of the provider resources, and read from watches: an operator that has nothing to change sends no requests.
-package inventory
+package export
 
 import (
 	"context"
@@ -26,29 +23,35 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/watch"
 )
 
-// Inventory keeps the items up to date while it runs. Create it with New.
+// Inventory keeps clusterctl's inventory while it runs: one object for each provider that is installed in the
+// operator's cluster, so that clusterctl knows what is installed, in which version. It is derived from the status
+// of the provider resources, and read from watches: an operator that has nothing to change sends no requests.
+// Create it with NewInventory.
 type Inventory struct {
-	Options
+	InventoryOptions
 
 	scheme *runtime.Scheme
 	client client.Client
 }
 
-// Options are what an Inventory shares with the rest of the operator.
-type Options struct {
+// InventoryOptions are what an Inventory shares with the rest of the operator.
+type InventoryOptions struct {
 	Config                 *rest.Config
 	HTTPClient             *http.Client
 	Mapper                 meta.RESTMapper
 	Providers, Definitions cache.Cache
-	Scope                  watch.Scope
 	Events                 events.EventRecorder
+
+	// Namespaces are those of the provider resources; nil for all.
+	Namespaces map[string]cache.Config
+	// Includes reports whether the provider of a resource has an item.
+	Includes func(client.Object) bool
 }
 
-// New creates an Inventory. It sends no requests until it is started.
-func New(options Options) (*Inventory, error) {
+// NewInventory creates an Inventory. It sends no requests until it is started.
+func NewInventory(options InventoryOptions) (*Inventory, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterctlv1.AddToScheme, authorizationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -63,7 +66,7 @@ func New(options Options) (*Inventory, error) {
 		return nil, err
 	}
 
-	return &Inventory{Options: options, scheme: scheme, client: writer}, nil
+	return &Inventory{InventoryOptions: options, scheme: scheme, client: writer}, nil
 }
 
 // Start keeps the inventory while its CRD is served, until the context ends. A problem is logged, and no reason to
@@ -136,7 +139,7 @@ func (i *Inventory) keep(ctx context.Context, log logr.Logger) error {
 
 	items, err := cache.New(i.Config, cache.Options{
 		Scheme: i.scheme, Mapper: i.Mapper, HTTPClient: i.HTTPClient,
-		DefaultNamespaces: i.Scope.CacheNamespaces(),
+		DefaultNamespaces: i.Namespaces,
 	})
 	if err != nil {
 		return err

@@ -1,5 +1,4 @@
-// Package pausing has the commands that stop and resume providers, or their reconciliation.
-package pausing
+package providers
 
 import (
 	"context"
@@ -15,8 +14,9 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 )
 
-// options are the flags of a command, and what makes it differ from the others.
-type options struct {
+// suspendOptions are the flags of a command that suspends, pauses or resumes providers, and what makes it differ from
+// the others.
+type suspendOptions struct {
 	*cli.Options
 
 	cluster   *cli.ClusterFlags
@@ -24,7 +24,7 @@ type options struct {
 	selection *cli.SelectionFlags
 
 	// change is what the command sets in the spec of a provider.
-	change change
+	change suspension
 	// until is met when the operator has acted on the change.
 	until cli.Condition
 }
@@ -40,7 +40,7 @@ spec.suspend of their resources.`,
 		Example: `  capstan suspend infrastructure-aws`,
 	}
 
-	return newCommand(o, cmd, suspend, cli.Observed, "the operator has stopped reconciling the providers")
+	return newSuspensionCommand(o, cmd, suspend, cli.Observed, "the operator has stopped reconciling the providers")
 }
 
 // NewPauseCommand returns `capstan pause`.
@@ -57,7 +57,7 @@ To keep providers running, and only stop the operator from changing them, use ca
   capstan pause --all`,
 	}
 
-	return newCommand(o, cmd, pause, paused, "the providers are scaled to zero")
+	return newSuspensionCommand(o, cmd, pause, paused, "the providers are scaled to zero")
 }
 
 // NewResumeCommand returns `capstan resume`.
@@ -71,11 +71,13 @@ reconciles them again. This unsets spec.paused and spec.suspend of their resourc
   capstan resume --all`,
 	}
 
-	return newCommand(o, cmd, resume, resumed, "the providers are ready")
+	return newSuspensionCommand(o, cmd, resume, resumed, "the providers are ready")
 }
 
-func newCommand(o *cli.Options, cmd *cobra.Command, c change, until cli.Condition, untilText string) *cobra.Command {
-	opts := &options{Options: o, change: c, until: until}
+func newSuspensionCommand(
+	o *cli.Options, cmd *cobra.Command, c suspension, until cli.Condition, untilText string,
+) *cobra.Command {
+	opts := &suspendOptions{Options: o, change: c, until: until}
 	opts.cluster = cli.AddClusterFlags(cmd.Flags())
 	opts.wait = cli.AddWaitFlags(cmd.Flags(), untilText)
 	opts.selection = cli.AddSelectionFlags(cmd)
@@ -85,7 +87,7 @@ func newCommand(o *cli.Options, cmd *cobra.Command, c change, until cli.Conditio
 	return cmd
 }
 
-func (o *options) run(ctx context.Context, args []string) error {
+func (o *suspendOptions) run(ctx context.Context, args []string) error {
 	cluster, found, err := o.selection.Find(ctx, o.Options, o.cluster, args)
 	if err != nil {
 		return err
@@ -112,17 +114,17 @@ func (o *options) run(ctx context.Context, args []string) error {
 	return cluster.WaitAll(ctx, found, o.wait, o.until, o.PrintLine)
 }
 
-// change is what a command does to providers.
-type change string
+// suspension is what a command does to providers.
+type suspension string
 
 const (
-	suspend change = "suspend"
-	pause   change = "pause"
-	resume  change = "resume"
+	suspend suspension = "suspend"
+	pause   suspension = "pause"
+	resume  suspension = "resume"
 )
 
 // refuse returns an error if the operator would not act on the change.
-func (c change) refuse(p v1alpha2.Provider) error {
+func (c suspension) refuse(p v1alpha2.Provider) error {
 	switch {
 	case c == pause && !p.GetDeletionTimestamp().IsZero():
 		return fmt.Errorf("%s is being deleted: %s", v1alpha2.FullName(p), cli.Readiness(p))
@@ -135,7 +137,7 @@ func (c change) refuse(p v1alpha2.Provider) error {
 }
 
 // apply returns the fields of the spec to set, which are none if nothing changes, and what to tell the user.
-func (c change) apply(spec *v1alpha2.ProviderSpec) (map[string]any, string) {
+func (c suspension) apply(spec *v1alpha2.ProviderSpec) (map[string]any, string) {
 	switch {
 	case c == suspend && spec.Suspend:
 		return nil, "already suspended"
