@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 const (
@@ -126,10 +127,21 @@ func (p *polls) keep(key pollKey, list *poll) {
 // read lists the objects of a kind, in pages. A kind that the API server does not serve has none.
 func (p *polls) read(ctx context.Context, key pollKey) (map[client.ObjectKey]client.Object, error) {
 	objects := map[client.ObjectKey]client.Object{}
+	add := func(item runtime.Object) error {
+		if definition, ok := item.(*apiextensionsv1.CustomResourceDefinition); ok {
+			if _, err := crds.StripSchemas(definition); err != nil {
+				return err
+			}
+		}
 
-	page, options := key.newList()
-	for {
-		err := p.reader.List(ctx, page, options...)
+		o := item.(client.Object) //nolint:forcetypeassert // all objects of these lists are
+		o.GetObjectKind().SetGroupVersionKind(key.kind)
+		objects[client.ObjectKeyFromObject(o)] = o
+
+		return nil
+	}
+
+	for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: key.limit()}, p.page(key)) {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return objects, nil
 		}
@@ -138,59 +150,68 @@ func (p *polls) read(ctx context.Context, key pollKey) (map[client.ObjectKey]cli
 			return nil, err
 		}
 
-		err = meta.EachListItem(page, func(item runtime.Object) error {
-			if definition, ok := item.(*apiextensionsv1.CustomResourceDefinition); ok {
-				if _, err := crds.StripSchemas(definition); err != nil {
-					return err
-				}
-			}
-
-			o := item.(client.Object) //nolint:forcetypeassert // all objects of these lists are
-			o.GetObjectKind().SetGroupVersionKind(key.kind)
-			objects[client.ObjectKeyFromObject(o)] = o
-
-			return nil
-		})
-		if err != nil {
+		if err := meta.EachListItem(page, add); err != nil {
 			return nil, err
 		}
 
-		more := page.GetContinue()
-		if more == "" {
-			return objects, nil
-		}
-
-		if len(objects) >= maxPolled {
+		if len(objects) >= maxPolled && page.GetContinue() != "" {
 			return nil, errTooMany
 		}
+	}
 
-		page, options = key.newList()
-		options = append(options, client.Continue(more))
+	return objects, nil
+}
+
+// page returns what reads one page of a list.
+func (p *polls) page(key pollKey) paging.ListFunc[client.ObjectList] {
+	return func(ctx context.Context, options metav1.ListOptions) (client.ObjectList, error) {
+		page := key.newList()
+
+		return page, p.reader.List(ctx, page, &client.ListOptions{
+			LabelSelector: key.selector(), Limit: options.Limit, Continue: options.Continue,
+		})
 	}
 }
 
-// newList returns a list of the kind, and what is selected.
-func (k pollKey) newList() (client.ObjectList, []client.ListOption) {
+// selector selects what is listed; nil for everything. Labels cannot select the CRDs of a provider, because some may have
+// been applied before by something else.
+func (k pollKey) selector() labels.Selector {
+	if k.kind == definitionKind {
+		return nil
+	}
+
+	return providerObjects()
+}
+
+// limit is how many objects a page has.
+func (k pollKey) limit() int64 {
+	if k.kind == definitionKind {
+		return definitionsPolled
+	}
+
+	return pollPage
+}
+
+// newList returns an empty list.
+func (k pollKey) newList() client.ObjectList {
+	if k.kind == definitionKind {
+		return &apiextensionsv1.CustomResourceDefinitionList{}
+	}
+
 	listKind := k.kind
 	listKind.Kind += "List"
 
-	ofProviders := []client.ListOption{client.MatchingLabelsSelector{Selector: providerObjects()}, client.Limit(pollPage)}
-
-	switch {
-	case k.kind == definitionKind:
-		// Labels cannot select the CRDs of a provider, because some may have been applied before by something else.
-		return &apiextensionsv1.CustomResourceDefinitionList{}, []client.ListOption{client.Limit(definitionsPolled)}
-	case k.metadata:
+	if k.metadata {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(listKind)
 
-		return list, ofProviders
-	default:
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(listKind)
-
-		return list, ofProviders
+		return list
 	}
+
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(listKind)
+
+	return list
 }
 
 var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")

@@ -70,7 +70,9 @@ func configMap() *unstructured.Unstructured {
 func TestPollsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		there := newCounted(t, labeled("a"), labeled("b"))
+		others := labeled("others")
+		others.Labels = nil
+		there := newCounted(t, labeled("a"), labeled("b"), others)
 		polls := newPolls(there.in)
 		reader := &polledReader{polls: polls, account: there.in}
 		read := func(name string) error {
@@ -80,6 +82,7 @@ func TestPollsAreShared(t *testing.T) {
 		g.Expect(read("a")).To(Succeed())
 		g.Expect(read("b")).To(Succeed())
 		g.Expect(apierrors.IsNotFound(read("c"))).To(BeTrue())
+		g.Expect(apierrors.IsNotFound(read("others"))).To(BeTrue(), "it belongs to no provider")
 		g.Expect(there.lists).To(Equal(1))
 
 		g.Expect(there.in.Create(t.Context(), labeled("c"))).To(Succeed())
