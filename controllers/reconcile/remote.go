@@ -44,7 +44,7 @@ func (r *run) poll(result Result, back ctrl.Result, now time.Time) ctrl.Result {
 		after = min(after, pollAfter(now.Sub(ready.LastTransitionTime.Time), r.RemoteInterval))
 	}
 
-	if after >= slowPoll {
+	if after >= slowPoll && result.Outcome != Retrying {
 		writeAsOf(r.provider, now)
 	}
 
