@@ -38,13 +38,15 @@ func (r *run) poll(result Result, back ctrl.Result, now time.Time) ctrl.Result {
 	}
 
 	after := r.target.NextPoll(now, r.RemoteInterval)
+	lasts := result.Outcome != Retrying
 
 	ready := conditions.Get(r.provider, v1alpha2.ReadyCondition)
 	if result.Outcome == Waiting && ready != nil {
-		after = min(after, pollAfter(now.Sub(ready.LastTransitionTime.Time), r.RemoteInterval))
+		soon := pollAfter(now.Sub(ready.LastTransitionTime.Time), r.RemoteInterval)
+		after, lasts = min(after, soon), soon >= slowPoll
 	}
 
-	if after >= slowPoll && result.Outcome != Retrying {
+	if lasts {
 		writeAsOf(r.provider, now)
 	}
 
