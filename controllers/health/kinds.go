@@ -23,8 +23,6 @@ const (
 	// The intervals of reads of objects that may not be watched.
 	pollTime          = time.Minute
 	pollUnhealthyTime = 5 * time.Second
-	// pollAge is how old an object that was read may be: a reconcile needs it several times.
-	pollAge = 2 * time.Second
 )
 
 // kind is how the objects of a kind are read.
@@ -213,7 +211,6 @@ func (t *Tracker) setKinds(owner string, wanted map[schema.GroupVersionKind]bool
 		forgetKind(t.results, gvk)
 		forgetKind(t.records, gvk)
 		forgetKind(t.unhealthySince, gvk)
-		forgetKind(t.polled, gvk)
 	}
 }
 

@@ -34,7 +34,6 @@ func (t *Tracker) mark(versions []object.Snapshot, drifted bool) {
 
 	for _, v := range versions {
 		t.records[v.Object] = record{version: v, drifted: drifted}
-		delete(t.polled, v.Object)
 	}
 }
 

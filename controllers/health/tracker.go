@@ -73,12 +73,6 @@ type Tracker struct {
 	records map[object.Key]record
 	// unhealthySince is when workloads were first seen unhealthy.
 	unhealthySince map[object.Key]time.Time
-	polled         map[object.Key]*polledObject
-}
-
-// polledObject is an object that is not watched, as it was read just before.
-type polledObject struct {
-	object client.Object // nil if it does not exist
 }
 
 // NewTracker returns a tracker.
@@ -94,7 +88,6 @@ func NewTracker(options Options) *Tracker {
 		results:        map[object.Key]Result{},
 		records:        map[object.Key]record{},
 		unhealthySince: map[object.Key]time.Time{},
-		polled:         map[object.Key]*polledObject{},
 	}
 }
 
@@ -163,7 +156,7 @@ func (t *Tracker) checkObject(ctx context.Context, owner Owner, o object.Key) (R
 // that may not be watched are read from the API server and never stale.
 func (t *Tracker) read(ctx context.Context, owner Owner, o object.Key) (found client.Object, stale bool, err error) {
 	if t.polls(o.GroupVersionKind) {
-		found, err = t.poll(ctx, owner, o)
+		found, err = get(ctx, owner.Reader, o)
 		return found, false, err
 	}
 
@@ -196,39 +189,6 @@ func (t *Tracker) readOnce(
 	stale, err = t.isStale(ctx, o, found)
 
 	return found, stale, err
-}
-
-// poll reads an object from the API server, unless it was read just before.
-func (t *Tracker) poll(ctx context.Context, owner Owner, o object.Key) (client.Object, error) {
-	t.mu.Lock()
-	last := t.polled[o]
-	t.mu.Unlock()
-
-	if last != nil {
-		return last.object, nil
-	}
-
-	found, err := get(ctx, owner.Reader, o)
-	if err != nil {
-		return nil, err
-	}
-
-	t.mu.Lock()
-	defer t.mu.Unlock()
-
-	polled := &polledObject{object: found}
-	t.polled[o] = polled
-
-	time.AfterFunc(pollAge, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-
-		if t.polled[o] == polled {
-			delete(t.polled, o)
-		}
-	})
-
-	return found, nil
 }
 
 // get reads an object; nil if it does not exist.

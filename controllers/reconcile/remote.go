@@ -14,7 +14,7 @@ import (
 const (
 	// quickPoll is how soon a resource in a remote cluster is looked at again while something is in progress there, and
 	// quickTime how long that may take before it is looked at less and less often.
-	quickPoll = 2 * time.Second
+	quickPoll = time.Second
 	quickTime = 2 * time.Minute
 	// slowPoll is the time between looks from which on Ready says when the last one was.
 	slowPoll = 10 * time.Second
@@ -46,8 +46,12 @@ func (r *run) poll(result Result, back ctrl.Result, now time.Time) ctrl.Result {
 		after, lasts = min(after, soon), soon >= slowPoll
 	}
 
-	if lasts {
-		writeAsOf(r.provider, now)
+	if lasts && r.status != nil {
+		r.status.asOf = now
+	}
+
+	if after <= quickPoll {
+		r.target.Expire()
 	}
 
 	if back.RequeueAfter > 0 {

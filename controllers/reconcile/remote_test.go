@@ -14,8 +14,8 @@ func TestPollAfter(t *testing.T) {
 	for name, tt := range map[string]struct {
 		age, interval, want time.Duration
 	}{
-		"just begun":                   {0, 5 * time.Minute, 2 * time.Second},
-		"for a minute":                 {time.Minute, 5 * time.Minute, 2 * time.Second},
+		"just begun":                   {0, 5 * time.Minute, time.Second},
+		"for a minute":                 {time.Minute, 5 * time.Minute, time.Second},
 		"for ten minutes":              {10 * time.Minute, 5 * time.Minute, time.Minute},
 		"for hours":                    {5 * time.Hour, 5 * time.Minute, 5 * time.Minute},
 		"with an interval of a second": {0, time.Second, time.Second},

@@ -28,6 +28,8 @@ type statusWriter struct {
 	// due is when the next step has to be in the status.
 	due    time.Time
 	notice *notice
+	// asOf is when a remote cluster was looked at, which is written with the status; zero for the local one.
+	asOf time.Time
 }
 
 // notice is a status that is written when its time has come.
@@ -126,6 +128,10 @@ func (w *statusWriter) pause(ctx context.Context, provider v1alpha2.Provider) {
 // save writes the status of provider if it has changed, in one request.
 func (w *statusWriter) save(ctx context.Context, provider v1alpha2.Provider) error {
 	w.stop(ctx)
+
+	if !w.asOf.IsZero() {
+		writeAsOf(provider, w.asOf)
+	}
 
 	if equality.Semantic.DeepEqual(w.saved.GetStatus(), provider.GetStatus()) {
 		return nil
