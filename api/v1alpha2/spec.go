@@ -149,7 +149,8 @@ type ProviderSpec struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// kubeConfig selects another cluster to install the provider into. Default: the cluster of this
-	// resource. It cannot change while the provider is installed.
+	// resource. It cannot change while the provider is installed. The operator looks at what is installed in
+	// another cluster at an interval, and the message of Ready says as of when.
 	// +optional
 	KubeConfig *KubeConfig `json:"kubeConfig,omitempty"`
 }
