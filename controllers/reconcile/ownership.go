@@ -137,11 +137,6 @@ func (r *run) existed() time.Time {
 // checkInstalledByOthers makes sure that no other program has installed the provider in another namespace: both
 // would share CRDs, webhooks and cluster-wide permissions. In its own namespace it is adopted.
 func (r *run) checkInstalledByOthers(ctx context.Context) error {
-	uid, now := r.provider.GetUID(), time.Now()
-	if r.searches.IsRecent(uid, now) {
-		return nil
-	}
-
 	finder := foreign.Finder{
 		Metadata:    r.target.Metadata,
 		Definitions: r.target.CRDs.Client,
@@ -152,13 +147,8 @@ func (r *run) checkInstalledByOthers(ctx context.Context) error {
 	label := v1alpha2.Label(r.provider)
 
 	found, err := finder.Elsewhere(ctx, label, plan.ReleaseKey(r.provider))
-	if err != nil {
+	if err != nil || found == nil {
 		return err
-	}
-
-	if found == nil {
-		r.searches.Add(uid, now)
-		return nil
 	}
 
 	return &preflight.Error{

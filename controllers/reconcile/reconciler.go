@@ -38,7 +38,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/claims"
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/longwait"
@@ -102,7 +101,6 @@ type Dependencies struct {
 	corrections drift.Backoff
 	permitted   permitted
 	claims      claims.Set
-	searches    foreign.Searches
 	arrivals    arrivalTimes
 }
 
