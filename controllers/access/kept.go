@@ -14,8 +14,9 @@ import (
 const maxKept = 4 << 20
 
 // Kept reads like the reader that it wraps, but reads a Secret again only if a watch of metadata shows that it may have
-// changed: a provider reads its variables in each reconcile. It must wrap a reader with the operator's own permissions,
-// because those of an account may have changed. It is safe for concurrent use.
+// changed: a provider reads its variables in each reconcile, so the correction of one object would take 19 requests
+// instead of 14. It must wrap a reader with the operator's own permissions, because those of an account may have
+// changed. It is safe for concurrent use.
 type Kept struct {
 	client.Reader
 

@@ -8,6 +8,9 @@ import (
 // Lists reports whether a cache shows a list of objects at least as this process has seen it. Lists are identified by
 // keys; of each it knows the versions of its objects, by name. The zero value knows nothing. It is safe for concurrent
 // use.
+//
+// If each observation of a release listed its Secrets instead, an installation of five providers would take a fifth
+// more requests, and an upgrade of all five a tenth more.
 type Lists[K comparable] struct {
 	mu sync.Mutex
 	// known has nil for lists that were forgotten.

@@ -5,8 +5,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
 )
 
 func TestChartsShareMemory(t *testing.T) {
@@ -31,4 +34,26 @@ func TestChartsShareMemory(t *testing.T) {
 	}
 	g.Eventually(kept).Should(BeZero())
 	g.Expect(charts.share("sha256:1", made())).NotTo(BeNil())
+}
+
+func TestInstalledChartsAreReadOnce(t *testing.T) {
+	g := NewWithT(t)
+	_, p := publish(t)
+	c := writableClient()
+	install(t, c, p)
+
+	found, planner, err := find(t, c, p, false)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(planner.Charts.Store.Delete(t.Context(), p.Namespace, v1alpha2.Label(p))).To(Succeed())
+
+	installed, err := planner.Charts.Installed(t.Context(), p, "v1.0.0", found.Digest)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(installed.Chart).To(BeIdenticalTo(found.Installable))
+
+	_, err = planner.Charts.Installed(t.Context(), p, "v1.0.0", "sha256:other")
+	g.Expect(err).To(MatchError(store.ErrNotFound))
+
+	p.Spec.Values = &k8sruntime.RawExtension{Raw: []byte(`{"a":"b"}`)}
+	_, err = planner.Charts.Installed(t.Context(), p, "v1.0.0", found.Digest)
+	g.Expect(err).To(MatchError(store.ErrNotFound), "other values may add other subcharts")
 }

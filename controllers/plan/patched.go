@@ -9,7 +9,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/patches"
 )
 
-// patchedCRDs are the CRDs of a chart with the patches of a resource.
+// patchedCRDs are the CRDs of a chart with the patches of a resource. They are kept because each reconcile needs them:
+// to patch all CRDs of infrastructure-aws takes 0.17 s of CPU time.
 type patchedCRDs struct {
 	*patches.CRDs
 

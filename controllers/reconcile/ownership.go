@@ -104,22 +104,13 @@ func (r *run) claim(ctx context.Context) Result {
 				"delete one of the two", r.provider.ProviderType(), r.provider.GetName()), time.Now().Add(minRetry))
 	}
 
-	current := &preflight.Checker{Client: r.currentResources(), Cluster: r.Clusters.Identity}
+	// The cache may not show yet what another resource has installed.
+	current := &preflight.Checker{Client: r.APIReader, Cluster: r.Clusters.Identity}
 	if err := current.Identity(ctx, r.provider, r.recorded(ctx)); err != nil {
 		return failed(err, applying)
 	}
 
 	return failed(r.checkInstalledByOthers(ctx), applying)
-}
-
-// currentResources returns a reader of provider resources that misses nothing that was written before. If the operator
-// reconciles only some of them, others may have operators of their own, so all are read from the API server.
-func (r *run) currentResources() client.Reader {
-	if r.Scope.Selector != nil && !r.Scope.Selector.Empty() || len(r.Scope.Namespaces) > 0 {
-		return r.APIReader
-	}
-
-	return r.Client.Current()
 }
 
 // existed returns a time at which the resource existed already. An installation finds everything that existed then: a
@@ -138,11 +129,6 @@ func (r *run) existed() time.Time {
 // checkInstalledByOthers makes sure that no other program has installed the provider in another namespace: both
 // would share CRDs, webhooks and cluster-wide permissions. In its own namespace it is adopted.
 func (r *run) checkInstalledByOthers(ctx context.Context) error {
-	uid, now := r.provider.GetUID(), time.Now()
-	if r.searches.IsRecent(uid, now) {
-		return nil
-	}
-
 	finder := foreign.Finder{
 		Metadata:    r.target.Metadata,
 		Definitions: r.target.CRDs.Client,
@@ -153,13 +139,8 @@ func (r *run) checkInstalledByOthers(ctx context.Context) error {
 	label := v1alpha2.Label(r.provider)
 
 	found, err := finder.Elsewhere(ctx, label, plan.ReleaseKey(r.provider))
-	if err != nil {
+	if err != nil || found == nil {
 		return err
-	}
-
-	if found == nil {
-		r.searches.Add(uid, now)
-		return nil
 	}
 
 	return &preflight.Error{

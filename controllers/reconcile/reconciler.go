@@ -37,7 +37,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/longwait"
@@ -103,7 +102,6 @@ type Dependencies struct {
 	corrections drift.Backoff
 	permitted   permitted
 	claims      preflight.Claims
-	searches    foreign.Searches
 	arrivals    arrivalTimes
 }
 

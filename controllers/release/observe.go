@@ -50,8 +50,9 @@ const (
 )
 
 // Learn finds out by one list what former processes have written to all releases, so that Observe need not ask for each
-// of them. It must be called when no other process writes any more, and does nothing the next time, or without
-// Options.ListObjects. If not all releases may be listed, Observe asks.
+// of them: the restart with a hundred providers would take 431 requests instead of 331. It must be called when no other
+// process writes any more, and does nothing the next time, or without Options.ListObjects. If not all releases may be
+// listed, Observe asks.
 func (e *Engine) Learn(ctx context.Context) error {
 	if e.options.Records == nil || !e.options.ListObjects {
 		return nil

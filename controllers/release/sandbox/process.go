@@ -24,7 +24,8 @@ const (
 	maxIdle = 2
 )
 
-// pool has children that wait for requests. Others are started when they are needed.
+// pool has children that wait for requests. Others are started when they are needed. With a new child for each chart,
+// the installation of a small provider would take 0.07 s of CPU time instead of 0.05 s.
 type pool struct {
 	mu   sync.Mutex
 	idle []*process

@@ -7,7 +7,6 @@ package sandbox
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -69,8 +68,7 @@ type ChartError struct{ Message string }
 func (e *ChartError) Error() string { return e.Message }
 
 // Render renders a chart. Only as much memory is used for the tenant, and for all tenants, as the
-// package limit allows; until then it waits. The same request has the same result for a minute. The error
-// is a *ChartError unless there is no child or the context ended.
+// package limit allows; until then it waits. The error is a *ChartError unless there is no child or the context ended.
 func Render(ctx context.Context, tenant string, request Request) (*Result, error) {
 	if name := invalidText(request.Values); name != "" {
 		return nil, &ChartError{fmt.Sprintf("the value of %s is not valid UTF-8; encode it in base64", name)}
@@ -79,11 +77,6 @@ func Render(ctx context.Context, tenant string, request Request) (*Result, error
 	input, err := json.Marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("render a chart: %w", err)
-	}
-
-	id := requestID(sha256.Sum256(input))
-	if output := known.get(id); output != nil {
-		return decode(output)
 	}
 
 	release, err := limit.Content.Acquire(ctx, tenant, limit.RenderMemory)
@@ -97,19 +90,11 @@ func Render(ctx context.Context, tenant string, request Request) (*Result, error
 		return nil, err
 	}
 
-	result, err := decode(output)
-	if err == nil {
-		known.add(id, output)
-	}
-
-	return result, err
+	return decode(output)
 }
 
-// known are the results of this process, and processes are its children.
-var (
-	known     results
-	processes pool
-)
+// processes are the children of this process.
+var processes pool
 
 // decode returns the result that the child answered, or its error.
 func decode(output []byte) (*Result, error) {
