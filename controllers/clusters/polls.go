@@ -173,8 +173,8 @@ func (p *polls) page(key pollKey) paging.ListFunc[client.ObjectList] {
 	}
 }
 
-// selector selects what is listed; nil for everything. Labels cannot select the CRDs of a provider, because some may have
-// been applied before by something else.
+// selector selects what is listed; nil for everything. Labels cannot select the CRDs of a provider, because some may
+// have been applied before by something else.
 func (k pollKey) selector() labels.Selector {
 	if k.kind == definitionKind {
 		return nil

@@ -50,8 +50,8 @@ func (r *remote) connected() *Cluster {
 	return r.cluster
 }
 
-// known returns the cluster if it has answered just now, or the error if it has not and is not asked again yet. Both are
-// nil if it has to be asked.
+// known returns the cluster if it has answered just now, or the error if it has not and is not asked again yet. Both
+// are nil if it has to be asked.
 func (r *remote) known(now time.Time) (*Cluster, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,8 +66,8 @@ func (r *remote) known(now time.Time) (*Cluster, error) {
 	}
 }
 
-// reach returns the cluster once it has said which one it is, and connects to it the first time. All who ask at the same
-// time wait for one answer. The error is an *UnreachableError, or a *KubeConfigError.
+// reach returns the cluster once it has said which one it is, and connects to it the first time. All who ask at the
+// same time wait for one answer. The error is an *UnreachableError, or a *KubeConfigError.
 func (r *remote) reach(ctx context.Context, p *Pool, config *rest.Config, namespace string) (*Cluster, error) {
 	if cluster, err := r.known(time.Now()); cluster != nil || err != nil {
 		return cluster, err

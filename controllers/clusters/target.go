@@ -184,8 +184,8 @@ func (c Connection) impersonate(account string) (*rest.Config, *http.Client, err
 // Expire makes the next reconcile in a remote cluster read everything again.
 func (t *Target) Expire() { t.cluster.polls.expire() }
 
-// NextPoll returns how long after a time the resources in a remote cluster are looked at again: all at the same time, so
-// that they share what is read.
+// NextPoll returns how long after a time the resources in a remote cluster are looked at again: all at the same time,
+// so that they share what is read.
 func (t *Target) NextPoll(now time.Time, interval time.Duration) time.Duration {
 	return interval - now.Sub(t.cluster.began)%interval
 }
