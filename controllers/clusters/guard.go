@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/object"
 )
@@ -65,7 +64,7 @@ type guard struct {
 	limits  Limits
 	// namespace is that of the kubeconfig, to which the memory counts.
 	namespace string
-	memory    *limit.Memory
+	memory    *responseMemory
 	// running ends when the connection is closed, and with it every request.
 	running context.Context
 	// failed is called when the server has not answered, and written when it may have changed something.
@@ -144,17 +143,8 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // read returns a response with its whole body.
 func (g *guard) read(ctx context.Context, request *http.Request, response *http.Response) (*http.Response, error) {
-	reconcile, shared := ctx.Value(readingKey{}).(*reading)
-	end := func() {}
-
-	if !shared {
-		reconcile = newReading()
-		end = reconcile.end
-	}
-
-	body, err := reconcile.readBody(ctx, g.memory, g.namespace, response.Body)
+	body, end, err := g.memory.readBody(ctx, g.namespace, response.Body)
 	if err != nil {
-		end()
 		return nil, g.failure(ctx, request, err)
 	}
 
@@ -167,12 +157,12 @@ func (g *guard) read(ctx context.Context, request *http.Request, response *http.
 
 	response.ContentLength = int64(len(body))
 	response.Header.Del("Content-Length")
-	response.Body = &readBody{Reader: bytes.NewReader(body), end: end}
+	response.Body = &readBody{Reader: bytes.NewReader(body), end: sync.OnceFunc(end)}
 
 	return response, nil
 }
 
-// readBody is the body of a response that was read. Closing it gives back the memory that no reconcile has.
+// readBody is the body of a response that was read. Closing it gives its memory back.
 type readBody struct {
 	*bytes.Reader
 	end func()

@@ -165,50 +165,89 @@ func TestGuardLimitsHeaders(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("server response headers exceeded")))
 }
 
-// Servers of one tenant share its memory: those of another do not wait for them.
-func TestMemoryIsDividedAmongNamespaces(t *testing.T) {
+func TestReconcilesAreDividedAmongNamespaces(t *testing.T) {
 	g := NewWithT(t)
-	large := `{"a":"` + strings.Repeat("x", largeBody/2) + `"}`
-	_, guarded, address := guardedClient(t, answers(http.StatusOK, large))
+	pool := &Pool{}
+	enter := func(namespace string) (leave func(), err error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+
+		_, leave, err = pool.Enter(ctx, namespace, &Target{Remote: true})
+
+		return leave, err
+	}
+
+	leave := func() {}
+
+	for range 4 {
+		var err error
+
+		leave, err = enter("tenant")
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+
+	_, err := enter("tenant")
+	g.Expect(err).To(MatchError(errNoMemory), "its kubeconfigs have their part")
+
+	leaveOther, err := enter("other")
+	g.Expect(err).NotTo(HaveOccurred(), "those of another namespace do not wait")
+	leaveOther()
+
+	leave()
+
+	_, err = enter("tenant")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	_, _, err = pool.Enter(t.Context(), "tenant", &Target{})
+	g.Expect(err).NotTo(HaveOccurred(), "the local cluster needs none")
+}
+
+// Servers of one tenant share its memory: those of another do not wait for them.
+func TestLargeResponsesAreDividedAmongNamespaces(t *testing.T) {
+	g := NewWithT(t)
+	large := `{"a":"` + strings.Repeat("x", largeBody/2)
+	ended := make(chan struct{})
+	_, guarded, address := guardedClient(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, large)
+		w.(http.Flusher).Flush()
+
+		if r.URL.Path == "/held" {
+			<-ended
+		}
+
+		_, _ = io.WriteString(w, `"}`)
+	})
 	guarded.limits.Timeout = time.Minute
 
-	// read reads a response in a reconcile, and returns what ends that.
-	read := func(namespace string, patience time.Duration) (end func(), err error) {
-		ctx, end := WithReading(t.Context())
-
-		ctx, cancel := context.WithTimeout(ctx, patience)
+	read := func(namespace, path string, patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 
 		of := *guarded
 		of.namespace = namespace
 		client := &http.Client{Transport: of.wrap(&http.Transport{})}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, http.NoBody)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		response, err := client.Do(request)
 		if err != nil {
-			end()
-			return nil, err
+			return err
 		}
 
-		return end, response.Body.Close()
+		return response.Body.Close()
 	}
 
-	end, err := read("tenant", time.Minute)
-	g.Expect(err).NotTo(HaveOccurred())
+	held := make(chan error)
 
-	_, err = read("tenant", 200*time.Millisecond)
-	g.Expect(err).To(HaveOccurred(), "the reconcile still has what it has read")
+	go func() { held <- read("tenant", "/held", time.Minute) }()
 
-	endOther, err := read("other", time.Minute)
-	g.Expect(err).NotTo(HaveOccurred())
-	endOther()
+	g.Eventually(func() error { return read("tenant", "/", 200*time.Millisecond) }).ShouldNot(Succeed(), "it has its part")
+	g.Expect(read("other", "/", time.Minute)).To(Succeed())
 
-	end()
-
-	end, err = read("tenant", time.Minute)
-	g.Expect(err).NotTo(HaveOccurred())
-	end()
+	close(ended)
+	g.Eventually(held).Should(Receive(BeNil()))
+	g.Expect(read("tenant", "/", time.Minute)).To(Succeed())
 }
 
 func TestGuardLimitsWhatAReconcileReads(t *testing.T) {
@@ -217,8 +256,7 @@ func TestGuardLimitsWhatAReconcileReads(t *testing.T) {
 	guarded.limits.Timeout = time.Minute
 	client.Transport = guarded.wrap(&http.Transport{})
 
-	ctx, end := WithReading(t.Context())
-	defer end()
+	ctx := context.WithValue(t.Context(), readingKey{}, newReading())
 
 	var failure error
 

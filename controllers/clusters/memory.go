@@ -7,102 +7,92 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
-// What the responses of remote API servers may take, in bytes. Most are small and need no memory of the budget.
+// What a reconcile in a remote cluster, and the responses of remote API servers, may take, in bytes.
 const (
-	// smallBody and smallMemory are for a response that is not counted.
-	smallBody, smallMemory = 16 << 10, 128 << 10
-	// mediumBody and mediumMemory are for most lists.
-	mediumBody, mediumMemory = 2 << 20, 16 << 20
+	// reconcileMemory is what a reconcile has until it ends: it suffices for one response after the other of at most
+	// reconcileBody.
+	reconcileBody, reconcileMemory = 2 << 20, 16 << 20
 	// largeBody and largeMemory are for the largest response that is accepted.
 	largeBody, largeMemory = 12 << 20, 48 << 20
+	// smallBody and smallMemory are for a response outside of reconciles that is not counted.
+	smallBody, smallMemory = 16 << 10, 128 << 10
 	// maxRead is what one reconcile may read in all.
 	maxRead = 96 << 20
 	// maxStream and maxStreamMemory are for all events of a watch. Only hooks are watched, one object at a time.
 	maxStream, maxStreamMemory = 1 << 20, 8 << 20
-
-	// allMemory is the part of limit.Content that all remote servers together may take, of which those whose kubeconfigs
-	// are in the same namespace may take limit.RemoteMemory.
-	allMemory = 2 * limit.RemoteMemory
 )
 
-// newResponseMemory returns the memory that is divided among the namespaces with kubeconfigs.
-func newResponseMemory() *limit.Memory { return limit.NewMemory(allMemory, limit.RemoteMemory) }
-
-var errNoMemory = errors.New("other responses take all memory for those of remote API servers; it is asked again later")
-
-// reading is what one reconcile holds of the responses of remote API servers. It has memory of the budget from its
-// first response that is not small until its end, because what was read is used until then.
-type reading struct {
-	// turn is held while a response that is not small is read, so that the reconcile needs memory for one at a time.
-	turn *semaphore.Weighted
-
-	mu      sync.Mutex
-	total   int64
-	memory  int64
-	release func()
+// responseMemory is the part of limit.Content that remote clusters may take.
+type responseMemory struct {
+	// reconciles is for reconciles. Who has it may wait for anything but more of it.
+	reconciles *limit.Memory
+	// responses is for large responses. Who has it waits for nothing but the server, and gives it back soon.
+	responses *limit.Memory
 }
 
-func newReading() *reading { return &reading{turn: semaphore.NewWeighted(1), release: func() {}} }
-
-type readingKey struct{}
-
-// WithReading returns a context for a reconcile in a remote cluster, and what ends the reconcile.
-func WithReading(ctx context.Context) (reading context.Context, end func()) {
-	r := newReading()
-
-	return context.WithValue(ctx, readingKey{}, r), r.end
-}
-
-// end gives the memory back.
-func (r *reading) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	r.release()
-	r.release, r.memory = func() {}, 0
-}
-
-// reserve makes sure that the reconcile has an amount of memory.
-func (r *reading) reserve(ctx context.Context, memory *limit.Memory, namespace string, size int64) error {
-	r.mu.Lock()
-	has := r.memory
-	r.mu.Unlock()
-
-	if has >= size {
-		return nil
+func newResponseMemory() *responseMemory {
+	return &responseMemory{
+		reconciles: limit.NewMemory(2*limit.RemoteMemory, limit.RemoteMemory),
+		responses:  limit.NewMemory(2*largeMemory, largeMemory),
 	}
+}
 
-	// To wait with a part of it would keep others from finishing.
-	r.end()
-
-	release, err := memory.Acquire(ctx, namespace, size)
+// acquire waits for memory of a part for the kubeconfigs of a namespace, and returns what gives it back.
+func acquire(ctx context.Context, part *limit.Memory, namespace string, size int64) (release func(), err error) {
+	releasePart, err := part.Acquire(ctx, namespace, size)
 	if err != nil {
-		return errNoMemory
+		return nil, errNoMemory
 	}
 
 	releaseContent, err := limit.Content.Acquire(ctx, namespace, size)
 	if err != nil {
-		release()
-		return errNoMemory
+		releasePart()
+		return nil, errNoMemory
 	}
 
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	r.memory = size
-	r.release = func() {
+	return func() {
 		releaseContent()
-		release()
+		releasePart()
+	}, nil
+}
+
+var errNoMemory = errors.New("other responses take all memory for those of remote API servers; it is asked again later")
+
+// reading is what one reconcile reads from remote API servers.
+type reading struct {
+	// turn is held while a response that is not small is read: the reconcile has memory for one at a time.
+	turn *semaphore.Weighted
+
+	mu    sync.Mutex
+	total int64
+}
+
+type readingKey struct{}
+
+// Enter waits until a reconcile in the target's cluster may begin: there is memory for some of each namespace at a time.
+// It returns the context for the reconcile, and what ends it. It is called before the reconcile has anything that others
+// wait for.
+func (p *Pool) Enter(ctx context.Context, namespace string, target *Target) (context.Context, func(), error) {
+	if !target.Remote {
+		return ctx, func() {}, nil
 	}
 
-	return nil
+	release, err := acquire(ctx, p.responseMemory().reconciles, namespace, reconcileMemory)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return context.WithValue(ctx, readingKey{}, newReading()), release, nil
 }
+
+func newReading() *reading { return &reading{turn: semaphore.NewWeighted(1)} }
 
 // count counts what was read.
 func (r *reading) count(size int) error {
@@ -116,53 +106,73 @@ func (r *reading) count(size int) error {
 	return nil
 }
 
-// readBody reads a response of a server whose kubeconfig is in a namespace. Before it reads more than a small one, it
-// waits for memory.
-func (r *reading) readBody(
-	ctx context.Context, memory *limit.Memory, namespace string, body io.Reader,
-) ([]byte, error) {
-	var content bytes.Buffer
+// readBody reads a response of a server whose kubeconfig is in a namespace. Before it reads more than the reconcile of
+// the context has memory for, it waits for memory, which release gives back.
+func (m *responseMemory) readBody(
+	ctx context.Context, namespace string, body io.Reader,
+) (content []byte, release func(), err error) {
+	reconcile, inReconcile := ctx.Value(readingKey{}).(*reading)
 
-	hasTurn := false
+	size, memory := int64(smallBody), int64(smallMemory)
+	if inReconcile {
+		size, memory = reconcileBody, reconcileMemory
 
-	defer func() {
-		if hasTurn {
-			r.turn.Release(1)
+		if err := reconcile.turn.Acquire(ctx, 1); err != nil {
+			return nil, nil, errNoMemory
 		}
-	}()
-
-	for _, class := range []struct{ body, memory int64 }{
-		{smallBody, smallMemory}, {mediumBody, mediumMemory}, {largeBody, largeMemory},
-	} {
-		if class.body > smallBody && !hasTurn {
-			if err := r.turn.Acquire(ctx, 1); err != nil {
-				return nil, errNoMemory
-			}
-
-			hasTurn = true
-		}
-
-		if class.body > smallBody {
-			if err := r.reserve(ctx, memory, namespace, class.memory); err != nil {
-				return nil, err
-			}
-		}
-
-		read, err := io.CopyN(&content, body, class.body+1-int64(content.Len()))
-		if countErr := r.count(int(read)); countErr != nil {
-			return nil, countErr
-		}
-
-		switch {
-		case err == nil: // there is more
-		case err != io.EOF: //nolint:errorlint // io.CopyN does not wrap it
-			return nil, err
-		case decodedSize(content.Bytes()) <= class.memory:
-			return content.Bytes(), nil
-		}
+		defer reconcile.turn.Release(1)
+	} else {
+		reconcile = newReading()
 	}
 
-	return nil, fmt.Errorf("a response takes more than %d MiB, or %d MiB of memory", largeBody>>20, largeMemory>>20)
+	var read bytes.Buffer
+
+	fits, err := reconcile.read(&read, body, size, memory)
+	if fits || err != nil {
+		return read.Bytes(), func() {}, err
+	}
+
+	free, err := acquire(ctx, m.responses, namespace, largeMemory)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	fits, err = reconcile.read(&read, body, largeBody, largeMemory)
+	if err == nil && !fits {
+		err = fmt.Errorf("a response takes more than %d MiB, or %d MiB of memory", largeBody>>20, largeMemory>>20)
+	}
+
+	if err != nil {
+		free()
+		return nil, nil, err
+	}
+
+	// It is decoded after it was read.
+	later := decodeTime * time.Duration(1+read.Len()>>20)
+
+	return read.Bytes(), func() { time.AfterFunc(later, free) }, nil
+}
+
+// decodeTime is how long it takes at most to decode a MiB.
+const decodeTime = 100 * time.Millisecond
+
+// read continues to read a response, and reports whether that and what it is decoded to do not take more than a size
+// and an amount of memory.
+func (r *reading) read(into *bytes.Buffer, from io.Reader, size, memory int64) (fits bool, err error) {
+	count, err := io.CopyN(into, from, size+1-int64(into.Len()))
+	if countErr := r.count(int(count)); countErr != nil {
+		return false, countErr
+	}
+
+	if err == nil {
+		return false, nil // there is more
+	}
+
+	if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+
+	return decodedSize(into.Bytes()) <= memory, nil
 }
 
 // What an object or list, and any other value, takes in memory at least after it was decoded, in bytes. In the response

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/access"
 )
@@ -37,7 +36,7 @@ type Pool struct {
 	mu      sync.Mutex
 	remotes map[string]*remote // by kubeConfig.key
 	uses    map[resource]use
-	memory  *limit.Memory // for responses
+	memory  *responseMemory
 }
 
 // resource identifies a provider resource by its label and namespace, which are known even when it no
@@ -199,7 +198,7 @@ func (p *Pool) forgetObjects(user resource, before use) {
 }
 
 // responseMemory returns the memory for the responses of all remote clusters.
-func (p *Pool) responseMemory() *limit.Memory {
+func (p *Pool) responseMemory() *responseMemory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 

@@ -175,11 +175,14 @@ func (r *Reconciler) perform(
 		return run.end(failed(err, fetching))
 	}
 
-	if target.Remote {
-		var end, cancel func()
+	ctx, leave, err := r.Clusters.Enter(ctx, provider.GetNamespace(), target)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	defer leave()
 
-		ctx, end = clusters.WithReading(ctx)
-		defer end()
+	if target.Remote {
+		var cancel context.CancelFunc
 
 		ctx, cancel = context.WithTimeout(ctx, remoteTimeout)
 		defer cancel()
