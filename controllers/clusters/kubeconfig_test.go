@@ -106,7 +106,8 @@ func TestSanitize(t *testing.T) {
 	g := NewWithT(t)
 	everything := fluxclient.KubeConfigOptions{InsecureTLS: true, InsecureExecProvider: true}
 
-	config, err := parseKubeConfig([]byte(kubeConfigWith(server+", insecure-skip-tls-verify: true", exec)), everything, nil)
+	insecure := kubeConfigWith(server+", insecure-skip-tls-verify: true", exec)
+	config, err := parseKubeConfig([]byte(insecure), everything, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	strict := sanitize(config, fluxclient.KubeConfigOptions{})

@@ -76,9 +76,9 @@ type reading struct {
 
 type readingKey struct{}
 
-// Enter waits until a reconcile in the target's cluster may begin: there is memory for some of each namespace at a time.
-// It returns the context for the reconcile, and what ends it. It is called before the reconcile has anything that others
-// wait for.
+// Enter waits until a reconcile in the target's cluster may begin: there is memory for some of each namespace at a
+// time. It returns the context for the reconcile, and what ends it. It is called before the reconcile has anything that
+// others wait for.
 func (p *Pool) Enter(ctx context.Context, namespace string, target *Target) (context.Context, func(), error) {
 	if !target.Remote {
 		return ctx, func() {}, nil
