@@ -67,7 +67,7 @@ var errNoMemory = errors.New("other responses take all memory for those of remot
 
 // reading is what one reconcile reads from remote API servers.
 type reading struct {
-	// turn is held while a response that is not small is read: the reconcile has memory for one at a time.
+	// turn is held while a response is read: the reconcile has memory for one at a time.
 	turn *semaphore.Weighted
 
 	mu    sync.Mutex
@@ -168,7 +168,7 @@ func (r *reading) read(into *bytes.Buffer, from io.Reader, size, memory int64) (
 		return false, nil // there is more
 	}
 
-	if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if !errors.Is(err, io.EOF) {
 		return false, err
 	}
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -29,9 +29,9 @@ type remote struct {
 	cluster *Cluster // nil until the server has answered
 	// answered is when the server was last known to answer; zero if that has to be found out.
 	answered time.Time
-	// down is why the server cannot be reached, after it was tried this many times.
-	down     *UnreachableError
-	failures int
+	// down is why the server cannot be reached, and backoff when it is asked again after the next failure.
+	down    *UnreachableError
+	backoff wait.Backoff
 }
 
 // newRemote returns a remote cluster that is not connected yet. The connection outlives the reconcile
@@ -39,7 +39,9 @@ type remote struct {
 func newRemote(address string) *remote {
 	running, stop := context.WithCancel(context.Background())
 
-	return &remote{address: address, running: running, stop: stop, turn: semaphore.NewWeighted(1)}
+	return &remote{
+		address: address, running: running, stop: stop, turn: semaphore.NewWeighted(1), backoff: newBackoff(),
+	}
 }
 
 // connected returns the cluster; nil if it is not connected.
@@ -93,7 +95,7 @@ func (r *remote) reach(ctx context.Context, p *Pool, config *rest.Config, namesp
 	defer r.mu.Unlock()
 
 	if err == nil {
-		r.cluster, r.answered, r.down, r.failures = cluster, time.Now(), nil, 0
+		r.cluster, r.answered, r.down, r.backoff = cluster, time.Now(), nil, newBackoff()
 		return cluster, nil
 	}
 
@@ -101,9 +103,8 @@ func (r *remote) reach(ctx context.Context, p *Pool, config *rest.Config, namesp
 		return nil, refused
 	}
 
-	r.failures++
 	r.down = &UnreachableError{
-		Address: r.address, Reason: reachReason(err, timeout), Until: time.Now().Add(retryAfter(r.failures)),
+		Address: r.address, Reason: reachReason(err, timeout), Until: time.Now().Add(r.backoff.Step()),
 	}
 
 	return nil, r.down
@@ -226,5 +227,3 @@ func (c *endingConn) Close() error {
 
 	return c.Conn.Close()
 }
-
-var _ http.RoundTripper = &guard{}

@@ -3,8 +3,11 @@ package clusters
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/capstan-project/capstan/controllers/object"
 )
@@ -43,18 +46,10 @@ func reasonOf(err error) string {
 	return object.OneLine(err.Error(), maxReason)
 }
 
-// The shortest and the longest time between two attempts to reach an API server.
-const (
-	minRetry = time.Second
-	maxRetry = 30 * time.Second
-)
+// minRetry is the shortest time between two attempts to reach an API server.
+const minRetry = time.Second
 
-// retryAfter returns how long an API server that did not answer several times is not asked again.
-func retryAfter(failures int) time.Duration {
-	wait := minRetry
-	for range failures - 1 {
-		wait = min(2*wait, maxRetry)
-	}
-
-	return wait
+// newBackoff returns the times between two attempts to reach an API server that does not answer.
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: minRetry, Factor: 2, Steps: math.MaxInt, Cap: 30 * time.Second}
 }
