@@ -6,6 +6,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -71,6 +72,14 @@ func examine(history state.History, asked state.Request) past {
 func isGivenUp(r, newest state.Revision) bool {
 	return r.Request.Automatic != "" && r.Status == state.StatusFailed && r.Failure != state.FailureInterrupted &&
 		newest.Number != r.Number && newest.Status == state.StatusDeployed
+}
+
+// Last returns the last automatic upgrade of a resource with this status; nil if there was none.
+func Last(status *v1alpha2.ProviderStatus, installed Installed) *v1alpha2.AutomaticUpgrade {
+	shown := ptr.Deref(status.AutomaticUpgrade, v1alpha2.AutomaticUpgradeStatus{})
+	before := ptr.Deref(shown.Last, v1alpha2.AutomaticUpgrade{})
+
+	return lastUpgrade(installed.History, before, installed.Description)
 }
 
 // lastUpgrade returns the newest automatic upgrade in the history, nil if there is none. Before is what the status has

@@ -20,6 +20,8 @@ type Selection struct {
 	From string
 	// Until is the end of the window; zero if there is none.
 	Until time.Time
+	// Pending is the upgrade that follows, and what it waits for; nil for none.
+	Pending *v1alpha2.PendingUpgrade
 }
 
 // Starts reports whether an automatic upgrade starts now.
@@ -47,11 +49,9 @@ func (s Selection) Check(version, contract, installed string) error {
 		s.Version, installed, version, contract)}
 }
 
-// Started returns the change of the status when an upgrade starts, after a revision.
-func (s Selection) Started(after int, now time.Time) func(*v1alpha2.ProviderStatus) {
-	return func(status *v1alpha2.ProviderStatus) {
-		status.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{Last: &v1alpha2.AutomaticUpgrade{
-			Version: s.Version, Revision: int64(after) + 1, Time: metav1.NewTime(now), Result: v1alpha2.UpgradeProgressing,
-		}}
+// Started returns the upgrade that starts now, after a revision.
+func (s Selection) Started(after int, now time.Time) v1alpha2.AutomaticUpgrade {
+	return v1alpha2.AutomaticUpgrade{
+		Version: s.Version, Revision: int64(after) + 1, Time: metav1.NewTime(now), Result: v1alpha2.UpgradeProgressing,
 	}
 }

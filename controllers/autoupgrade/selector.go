@@ -2,11 +2,9 @@ package autoupgrade
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -58,8 +56,7 @@ type Installed struct {
 	Obstacle string
 }
 
-// Select selects the version of a resource, writes what it waits for into the status of provider, and wakes the
-// resource when that may have changed. If the selection starts an upgrade, no other starts in the cluster until
+// Select selects the version of a resource, and wakes the resource when that may have changed. If the selection starts an upgrade, no other starts in the cluster until
 // Release. The error is a *preflight.Error if the policy cannot be used.
 func (s *Selector) Select(ctx context.Context, provider v1alpha2.Provider, installed Installed) (Selection, error) {
 	policy, err := Parse(provider.GetSpec())
@@ -69,7 +66,6 @@ func (s *Selector) Select(ctx context.Context, provider v1alpha2.Provider, insta
 
 	if policy == nil {
 		s.delays.endAll(provider.GetUID())
-		setPending(provider, nil)
 
 		return Selection{}, nil
 	}
@@ -89,7 +85,6 @@ func (s *Selector) Select(ctx context.Context, provider v1alpha2.Provider, insta
 
 	if best == "" {
 		s.delays.endAll(provider.GetUID())
-		setPending(provider, nil)
 
 		return past.selection(), nil
 	}
@@ -100,12 +95,13 @@ func (s *Selector) Select(ctx context.Context, provider v1alpha2.Provider, insta
 	}
 
 	if found != nil {
-		setPending(provider, found.pending(best))
-		return past.selection(), nil
+		selection := past.selection()
+		selection.Pending = found.pending(best)
+
+		return selection, nil
 	}
 
 	s.delays.endAll(provider.GetUID())
-	setPending(provider, nil)
 
 	starting := Selection{Version: best, Automatic: v1alpha2.LabelValue(best), From: past.version}
 	if policy.Window != nil {
@@ -162,34 +158,11 @@ func (s *Selector) Block(
 ) Selection {
 	s.Release(provider.GetUID())
 	s.wake(provider, blockedInterval)
-	setPending(provider, &v1alpha2.PendingUpgrade{
-		Version: selection.Version, Message: bounded(message), Blocked: true,
-	})
 
-	return examine(history, plan.Asked(provider)).selection()
-}
+	stays := examine(history, plan.Asked(provider)).selection()
+	stays.Pending = &v1alpha2.PendingUpgrade{Version: selection.Version, Message: bounded(message), Blocked: true}
 
-// Report writes the last automatic upgrade into the status of provider. It returns a message about each
-// upgrade that was given up since the status was written before.
-func Report(provider v1alpha2.Provider, installed Installed) (messages []string) {
-	status := provider.GetStatus()
-	shown := ptr.Deref(status.AutomaticUpgrade, v1alpha2.AutomaticUpgradeStatus{})
-	before := ptr.Deref(shown.Last, v1alpha2.AutomaticUpgrade{})
-
-	shown.Last = lastUpgrade(installed.History, before, installed.Description)
-	status.AutomaticUpgrade = nil
-
-	if shown != (v1alpha2.AutomaticUpgradeStatus{}) {
-		status.AutomaticUpgrade = &shown
-	}
-
-	last := shown.Last
-	if last == nil || last.Message == "" || last.Revision == before.Revision && before.Message != "" {
-		return nil
-	}
-
-	return []string{fmt.Sprintf("%s: %s; it is not tried again until a newer version exists, or this resource or its "+
-		"annotation %s changes", last.Version, last.Message, v1alpha2.ReconcileRequestAnnotation)}
+	return stays
 }
 
 // Forget drops what is known of a resource that is gone.
@@ -224,18 +197,6 @@ func (s *Selector) look(provider v1alpha2.Provider, opening Opening, now time.Ti
 
 func (s *Selector) wake(provider v1alpha2.Provider, after time.Duration) {
 	s.Wake(v1alpha2.Label(provider), provider.GetNamespace(), after)
-}
-
-// setPending writes the upgrade that follows into the status of a provider.
-func setPending(provider v1alpha2.Provider, pending *v1alpha2.PendingUpgrade) {
-	status := provider.GetStatus()
-
-	switch {
-	case status.AutomaticUpgrade != nil:
-		status.AutomaticUpgrade.Pending = pending
-	case pending != nil:
-		status.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{Pending: pending}
-	}
 }
 
 // opening returns when upgrades may start: now, or the next time. Without a window that is always.

@@ -62,17 +62,6 @@ func IsGivenBack(resource v1alpha2.Provider) bool {
 		!controllerutil.ContainsFinalizer(resource, v1alpha2.Finalizer)
 }
 
-// RestoreStatus removes from a status what cluster-api-operator does not have. It reads the installed version from
-// it: without that, it would install the provider again.
-func RestoreStatus(status *v1alpha2.ProviderStatus) {
-	*status = v1alpha2.ProviderStatus{
-		ObservedGeneration: status.ObservedGeneration,
-		Conditions:         status.Conditions,
-		Contract:           status.Contract,
-		InstalledVersion:   status.InstalledVersion,
-	}
-}
-
 func annotate(resource client.Object, name, value string) {
 	annotations := resource.GetAnnotations()
 	if annotations == nil {

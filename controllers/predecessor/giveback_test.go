@@ -69,18 +69,3 @@ func TestIsAskedBack(t *testing.T) {
 	g.Expect(IsAskedBack(p)).To(BeFalse(), "Capstan has installed it")
 	g.Expect(IsGivenBack(p)).To(BeFalse())
 }
-
-// TestRestoreStatus checks that the version that is installed stays known.
-func TestRestoreStatus(t *testing.T) {
-	g := NewWithT(t)
-	version, contract := "v1.0.0", "v1beta2"
-	status := v1alpha2.ProviderStatus{
-		InstalledVersion: &version, Contract: &contract, ObservedGeneration: 3, DesiredVersion: version,
-		Release: &v1alpha2.ReleaseStatus{}, History: []v1alpha2.ReleaseRevision{{}}, Chart: &v1alpha2.ChartStatus{},
-	}
-
-	RestoreStatus(&status)
-	g.Expect(status).To(Equal(v1alpha2.ProviderStatus{
-		InstalledVersion: &version, Contract: &contract, ObservedGeneration: 3,
-	}))
-}

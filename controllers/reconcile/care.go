@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -22,17 +23,17 @@ import (
 
 // observeInstalled observes the release, unless nothing is installed for certain: hundreds of providers
 // that wait for core then cost no request.
-func (r *run) observeInstalled(ctx context.Context) Result {
+func (r *run) observeInstalled(ctx context.Context) report.Result {
 	known := r.provider.GetStatus().Release != nil
 	if known || r.target.MayHaveRelease(ctx, plan.ReleaseKey(r.provider)) {
 		return r.observe(ctx)
 	}
 
-	return Result{}
+	return report.Result{}
 }
 
 // observe reads the release's history, and the record of its newest revision.
-func (r *run) observe(ctx context.Context) Result {
+func (r *run) observe(ctx context.Context) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()
 
 	if err := r.target.Releases.Learn(ctx); err != nil {
@@ -45,7 +46,7 @@ func (r *run) observe(ctx context.Context) Result {
 	if apierrors.IsForbidden(err) && r.target.Account != "" {
 		// The change reports all permissions that the account lacks, and applies nothing.
 		r.unobserved = err
-		return Result{}
+		return report.Result{}
 	}
 
 	if err != nil {
@@ -61,7 +62,7 @@ func (r *run) observe(ctx context.Context) Result {
 
 	newest, exists := history.Newest()
 	if !exists {
-		return Result{}
+		return report.Result{}
 	}
 
 	r.installed.revision = newest
@@ -75,7 +76,7 @@ func (r *run) observe(ctx context.Context) Result {
 
 	if r.foreign = r.checkOwner(record); r.foreign != nil {
 		r.installed = installed{}
-		return Result{}
+		return report.Result{}
 	}
 
 	if corrupt {
@@ -83,46 +84,46 @@ func (r *run) observe(ctx context.Context) Result {
 		history.Revisions[0].Unreadable = true
 		r.installed.revision.Unreadable = true
 
-		return Result{}
+		return report.Result{}
 	}
 
 	if !newest.Confirmed {
 		r.unconfirmed = &unconfirmedError{release: key, revision: newest.Number}
 		r.installed = installed{history: history}
 
-		return Result{}
+		return report.Result{}
 	}
 
 	r.installed.record = record
 
-	return Result{}
+	return report.Result{}
 }
 
 // checkHealth reads the health of the revision's objects from the watches, which wake the provider
 // when it changes.
-func (r *run) checkHealth(ctx context.Context) Result {
+func (r *run) checkHealth(ctx context.Context) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepHealth)()
 
 	if err := r.findWaiting(ctx); err != nil {
 		return failed(err, applying)
 	}
 
-	report, err := r.target.Health.Check(ctx, r.owner(), r.installed.record.Needed(r.installed.revision))
+	found, err := r.target.Health.Check(ctx, r.owner(), r.installed.record.Needed(r.installed.revision))
 	if err != nil {
 		return failed(err, applying)
 	}
 
-	report.Objects = withWaiting(report.Objects, r.installed.waiting)
-	r.installed.health = &report
+	found.Objects = withWaiting(found.Objects, r.installed.waiting)
+	r.installed.health = &found
 
-	return Result{}
+	return report.Result{}
 }
 
 // checkNewHealth reads the health of a revision that another program has made since the last one was
 // checked.
-func (r *run) checkNewHealth(ctx context.Context) Result {
+func (r *run) checkNewHealth(ctx context.Context) report.Result {
 	if r.installed.record == nil || r.installed.health != nil {
-		return Result{}
+		return report.Result{}
 	}
 
 	return r.checkHealth(ctx)
@@ -138,10 +139,10 @@ func (r *run) owner() health.Owner {
 }
 
 // markFinished records in the history which Jobs have completed, so that they are not run again.
-func (r *run) markFinished(ctx context.Context) Result {
+func (r *run) markFinished(ctx context.Context) report.Result {
 	finished := r.installed.health.Finished()
 	if len(finished) == 0 {
-		return Result{}
+		return report.Result{}
 	}
 
 	key := plan.ReleaseKey(r.provider)
@@ -151,10 +152,10 @@ func (r *run) markFinished(ctx context.Context) Result {
 
 // markHealthy records in the history that the revision was healthy, so that a later one can be rolled
 // back to it.
-func (r *run) markHealthy(ctx context.Context) Result {
+func (r *run) markHealthy(ctx context.Context) report.Result {
 	revision := r.installed.revision
 	if !r.awaitsHealth() || !r.installed.healthy() {
-		return Result{}
+		return report.Result{}
 	}
 
 	history := r.installed.history
@@ -171,10 +172,10 @@ func (r *run) awaitsHealth() bool {
 // markFailed marks the revision failed if it has not become healthy in time, or cannot. A changed spec
 // comes first: it may be the fix. A revision that was rolled back to was healthy before, and there is
 // nothing better to roll back to.
-func (r *run) markFailed(ctx context.Context) Result {
+func (r *run) markFailed(ctx context.Context) report.Result {
 	revision := r.installed.revision
 	if !r.awaitsHealth() || r.installed.healthy() || isAutomaticRollback(revision) || r.mayTakeLonger() {
-		return Result{}
+		return report.Result{}
 	}
 
 	final := r.installed.health.Verdict() == health.Stop
@@ -184,12 +185,12 @@ func (r *run) markFailed(ctx context.Context) Result {
 	if !final && !r.policy.Now.After(deadline) {
 		// Times of the API server are in whole seconds.
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), deadline.Sub(r.policy.Now)+time.Second)
-		return Result{}
+		return report.Result{}
 	}
 
 	if r.policy.SpecChanged {
 		r.deferred = true
-		return Result{}
+		return report.Result{}
 	}
 
 	history := r.installed.history
@@ -215,7 +216,7 @@ func (r *run) markFailed(ctx context.Context) Result {
 // rollBack rolls a failed revision back to the last healthy one that the provider may return to, if the
 // policy says so, or finishes a rollback that was interrupted. A changed spec and a requested retry come
 // first.
-func (r *run) rollBack(ctx context.Context) Result {
+func (r *run) rollBack(ctx context.Context) report.Result {
 	history := r.installed.history
 	digest := attemptedDigest(history)
 	observed := r.target.Releases.Determine(history, digest)
@@ -227,12 +228,12 @@ func (r *run) rollBack(ctx context.Context) Result {
 
 	if decision.Action != state.Rollback {
 		r.deferred = r.deferred || r.defersRollback(observed)
-		return Result{}
+		return report.Result{}
 	}
 
 	if r.policy.SpecChanged {
 		r.deferred = true
-		return Result{}
+		return report.Result{}
 	}
 
 	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Release.Name)
@@ -260,6 +261,29 @@ func (r *run) rollBack(ctx context.Context) Result {
 	}
 
 	return inOrder(ctx, r.correctDrift, r.checkHealth, r.advance, r.markHealthy)
+}
+
+// failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not
+// be completed, which tells another reason.
+func (r *run) failureReason(ctx context.Context, digest string) string {
+	if r.failure != nil {
+		return r.failure.Error()
+	}
+
+	history := r.installed.history
+
+	attempts := history.Attempts(digest)
+	if len(attempts) == 0 || attempts[0].Number == r.installed.revision.Number {
+		return r.installed.record.Description
+	}
+
+	record, err := r.target.Releases.Read(ctx, history.Release, attempts[0])
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read why the release is rolled back", "release", history.Release.Name)
+		return r.installed.record.Description
+	}
+
+	return record.Description
 }
 
 // defersRollback reports whether only a user's request for a retry prevents a rollback.

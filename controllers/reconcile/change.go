@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -33,7 +34,7 @@ type goal struct {
 }
 
 // makePlan plans what the resource asks for, and stores a chart that is new.
-func (r *run) makePlan(ctx context.Context) Result {
+func (r *run) makePlan(ctx context.Context) report.Result {
 	// Fetching may take many requests, each with a timeout of its own.
 	planning, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
@@ -54,10 +55,9 @@ func (r *run) makePlan(ctx context.Context) Result {
 	r.plan = planned
 
 	r.status.pause(ctx, r.provider)
-	status := r.provider.GetStatus()
 
 	if planned.Version != "" {
-		status.DesiredVersion = planned.Version
+		r.note(report.Resolved(planned.Version))
 	}
 
 	if planned.Chart != nil {
@@ -67,7 +67,7 @@ func (r *run) makePlan(ctx context.Context) Result {
 	}
 
 	if untrusted := new(source.UntrustedError); errors.As(err, &untrusted) {
-		status.StoredCharts = plan.Distrust(status, planned.Version)
+		r.note(report.Stored(plan.Distrust(r.provider.GetStatus(), planned.Version)))
 	}
 
 	if err != nil {
@@ -79,10 +79,10 @@ func (r *run) makePlan(ctx context.Context) Result {
 		r.inputsProblem = &problem
 	}
 
-	status.MissingVariables = planned.MissingVariables
+	r.note(report.Lacks(planned.MissingVariables))
 
 	if r.policy.SpecChanged {
-		r.warn(r.provider, ignoredReason, "Reconcile", planned.Warnings...)
+		r.emit(r.provider, report.Ignored(planned.Warnings))
 	}
 
 	r.plan.Release.Owner = r.self
@@ -92,7 +92,7 @@ func (r *run) makePlan(ctx context.Context) Result {
 }
 
 // setGoal sets the goal that the plan describes.
-func (r *run) setGoal() Result {
+func (r *run) setGoal() report.Result {
 	digest, err := r.target.Releases.Digest(r.plan.Release)
 	if err != nil {
 		return failed(err, applying)
@@ -110,22 +110,13 @@ func (r *run) setGoal() Result {
 		apply:   r.applyPlan,
 	}
 
-	return Result{}
+	return report.Result{}
 }
 
-const (
-	// ignoredReason is the reason of the event about a part of the spec that has no effect.
-	ignoredReason = "Ignored"
-	// nonconformingReason is the reason of the event about components that break a contract.
-	nonconformingReason = "Nonconforming"
-)
-
 // saveChart stores the chart of the plan.
-func (r *run) saveChart(ctx context.Context) Result {
+func (r *run) saveChart(ctx context.Context) report.Result {
 	if r.plan.Chart.NewWithUnlistedTemplates() {
-		r.warn(r.provider, fetching, "Fetch", fmt.Sprintf("The cluster templates of %s could not be listed, so its chart "+
-			"has only the default one; all are fetched with the next change of the resource, or with one of its annotation %s",
-			r.plan.Version, v1alpha2.ReconcileRequestAnnotation))
+		r.emit(r.provider, report.TemplatesNotListed(r.plan.Version))
 	}
 
 	findings := r.plan.Chart.Findings()
@@ -136,25 +127,22 @@ func (r *run) saveChart(ctx context.Context) Result {
 	}
 
 	if missed.Push != nil {
-		r.warn(r.provider, v1alpha2.ChartStoreErrorReason, "Push", fmt.Sprintf(
-			"The chart is stored in the cluster but could not be pushed to the chart repository: %s", missed.Push))
+		r.emit(r.provider, report.NotPushed(missed.Push.Error()))
 	}
 
 	if missed.Components != nil {
-		r.warn(r.provider, v1alpha2.ComponentsNotWrittenReason, "Store", missed.Components.Error())
+		r.emit(r.provider, report.ComponentsNotWritten(missed.Components.Error()))
 	}
 
 	if outdated := r.plan.Chart.Outdated; outdated != nil {
-		r.warn(r.provider, fetching, "Fetch", fmt.Sprintf(
-			"The source is not available, so the stored chart %s remains in use: %s", r.plan.Chart.Digest, outdated))
+		r.emit(r.provider, report.SourceUnavailable(r.plan.Chart.Digest, outdated.Error()))
 	}
 
 	if findings != "" {
-		r.warn(r.provider, nonconformingReason, "Lint", findings)
+		r.emit(r.provider, report.Nonconforming(findings))
 	}
 
-	status := r.provider.GetStatus()
-	status.StoredCharts = r.plan.Chart.Records(status)
+	r.note(report.Stored(r.plan.Chart.Records(r.provider.GetStatus())))
 
 	return failed(r.pinVersion(ctx, r.provider, r.plan.Version), fetching)
 }
@@ -227,7 +215,7 @@ func (r *run) rollbackOptions(revision int, reason string) release.RollbackOptio
 
 // decide decides what to do about the release. It ends the change where another program works on the
 // release, or has uninstalled it and that is respected.
-func (r *run) decide(ctx context.Context) Result {
+func (r *run) decide(ctx context.Context) report.Result {
 	if !r.observed && r.unobserved == nil {
 		if result := r.observe(ctx); result.Ends() {
 			return result
@@ -239,14 +227,14 @@ func (r *run) decide(ctx context.Context) Result {
 		return failed(r.foreign, applying)
 	case r.unobserved != nil:
 		r.decision.Action = state.Apply
-		return Result{}
+		return report.Result{}
 	}
 
 	r.installed.history.Lost = r.recordsLost(ctx)
 	r.assess()
 
-	if status := r.provider.GetStatus(); r.plan.Chart != nil && !r.keeps() {
-		status.Chart = r.plan.Chart.Status(status.Chart)
+	if r.plan.Chart != nil && !r.keeps() {
+		r.note(report.Uses(r.plan.Chart.Status(r.provider.GetStatus().Chart)))
 	}
 
 	if result := r.markHandled(ctx); result.Ends() {
@@ -257,12 +245,12 @@ func (r *run) decide(ctx context.Context) Result {
 	case r.goal.apply == nil && r.applies():
 		return *r.inputsProblem
 	case r.state.State == state.Locked:
-		return waiting(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
-	case r.isUninstalledByOthers():
-		return r.uninstalledByOthers()
+		return report.Wait(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
+	case r.decision.HoldsUninstalled(r.installed.history):
+		return report.UninstalledByOthers(r.installed.history)
 	}
 
-	return Result{}
+	return report.Result{}
 }
 
 // announceInstallation records in the status that the first revision is about to be created: a record whose resource
@@ -272,16 +260,16 @@ func (r *run) announceInstallation(ctx context.Context) error {
 		return nil
 	}
 
-	r.provider.GetStatus().Installing = true
+	r.note(report.Installs())
 
-	return r.status.record(ctx, func(status *v1alpha2.ProviderStatus) { status.Installing = true })
+	return r.status.record(ctx, report.Installs())
 }
 
 // apply takes the action that reaches the goal. Whether the action succeeded is read from the history
 // afterwards.
-func (r *run) apply(ctx context.Context) Result {
+func (r *run) apply(ctx context.Context) report.Result {
 	if !r.applies() {
-		return Result{}
+		return report.Result{}
 	}
 
 	if r.unobserved != nil {
@@ -296,7 +284,8 @@ func (r *run) apply(ctx context.Context) Result {
 	action := r.goal.action
 	if r.state.State == state.Absent {
 		action = metrics.ActionInstall
-		r.provider.GetStatus().Release = nil // what was known of an earlier release is obsolete
+
+		r.note(report.InstallsAgain())
 	}
 
 	if err := r.announceInstallation(ctx); err != nil {
@@ -306,7 +295,7 @@ func (r *run) apply(ctx context.Context) Result {
 	result, err := r.goal.apply(ctx, r.state)
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 	r.target.Health.MarkVerified(result.Applied)
-	r.reportAdopted(result.Adopted)
+	r.emit(r.provider, report.Adopted(result.Adopted))
 
 	if result.Revision != 0 {
 		log.Info("Applied the release", "revision", result.Revision, "status", result.Status)
@@ -316,16 +305,16 @@ func (r *run) apply(ctx context.Context) Result {
 
 	// Only if the record could not be written, it is not known whether it exists.
 	if !r.applied && !errors.As(err, new(*storage.Error)) {
-		r.provider.GetStatus().Installing = false
+		r.note(report.NotInstalled())
 	}
 
 	if leavesRevision(result, err) {
 		r.failure = err
-		return Result{}
+		return report.Result{}
 	}
 
 	if unknown := new(cluster.UnknownKindError); errors.As(err, &unknown) {
-		return firstOf(r.waitForCRDs(ctx), failed(err, applying))
+		return report.First(r.waitForCRDs(ctx), failed(err, applying))
 	}
 
 	return failed(err, applying)

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/drift"
@@ -23,7 +24,7 @@ import (
 
 // careForCRDs applies the CRDs of the installed chart that are missing or were changed, when the change
 // ended before it got to them.
-func (r *run) careForCRDs(ctx context.Context) Result {
+func (r *run) careForCRDs(ctx context.Context) report.Result {
 	installed, result := r.installedChart(ctx)
 	if installed == nil {
 		return result
@@ -33,7 +34,7 @@ func (r *run) careForCRDs(ctx context.Context) Result {
 }
 
 // compareCRDs reports which CRDs of the installed chart another program has changed, and changes nothing.
-func (r *run) compareCRDs(ctx context.Context) Result {
+func (r *run) compareCRDs(ctx context.Context) report.Result {
 	installed, result := r.installedChart(ctx)
 	if installed == nil {
 		return result
@@ -46,42 +47,42 @@ func (r *run) compareCRDs(ctx context.Context) Result {
 
 	r.crdDeviations = deviationsOf(planned)
 
-	return Result{}
+	return report.Result{}
 }
 
 // installedChart returns the chart of the newest revision, with its CRDs as they were applied for it; nil if it
 // is not deployed or cannot be read, is no longer stored, or if its CRDs have other patches now.
-func (r *run) installedChart(ctx context.Context) (*chart.Chart, Result) {
+func (r *run) installedChart(ctx context.Context) (*chart.Chart, report.Result) {
 	revision, record := r.installed.revision, r.installed.record
 	if record == nil || revision.ChartDigest == "" || revision.Status != state.StatusDeployed {
-		return nil, Result{}
+		return nil, report.Result{}
 	}
 
 	applied, err := r.Planner.Charts.InstalledCRDs(ctx, r.provider, revision.Version, revision.ChartDigest,
 		record.PatchedCRDs)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, Result{}
+		return nil, report.Result{}
 	}
 
 	if err != nil {
 		return nil, failed(err, fetching)
 	}
 
-	return applied, Result{}
+	return applied, report.Result{}
 }
 
 // correctCRDs corrects the CRDs of a version that another program has changed, as spec.release.drift says.
 // A correction that would break objects waits for a user, and keeps nothing else from being applied.
-func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version string) Result {
+func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version string) report.Result {
 	policy := driftPolicy(r.provider.GetSpec())
 	if policy == v1alpha2.DriftOff {
-		return Result{}
+		return report.Result{}
 	}
 
 	r.crdDeviations = deviationsOf(planned)
 
 	if policy != v1alpha2.DriftCorrect {
-		return Result{}
+		return report.Result{}
 	}
 
 	now := time.Now()
@@ -94,7 +95,7 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version strin
 		}
 
 		result := r.applyChanges(ctx, planned.Correction(d.Name), version)
-		if result.Outcome == Waiting {
+		if result.Outcome == report.Waiting {
 			return result // objects are being rewritten first
 		}
 
@@ -108,7 +109,7 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version strin
 
 	r.announceCorrections(ctx, r.crdDeviations)
 
-	return Result{}
+	return report.Result{}
 }
 
 // deviationsOf returns the CRDs of a plan that another program has changed.
@@ -174,9 +175,9 @@ func (r *run) findWaiting(ctx context.Context) error {
 // advance takes the next step with a staged revision once the objects that others wait for are healthy.
 // What is not possible yet, because a webhook does not answer or a finalizer is left, is tried again: it is
 // no failure of the revision before its deadline.
-func (r *run) advance(ctx context.Context) Result {
+func (r *run) advance(ctx context.Context) report.Result {
 	if !r.installed.isStaged() || r.lacksManager() || !r.installed.othersHealthy() {
-		return Result{}
+		return report.Result{}
 	}
 
 	own, err := r.ownKinds(ctx)
@@ -194,7 +195,7 @@ func (r *run) advance(ctx context.Context) Result {
 		r.installed.removing = errors.As(err, new(*cluster.RemainingError))
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), advanceAfter(time.Since(revision.Created)))
 
-		return Result{}
+		return report.Result{}
 	}
 
 	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*cluster.ConflictError)) {
@@ -202,19 +203,19 @@ func (r *run) advance(ctx context.Context) Result {
 	}
 
 	r.failure = err
-	r.reportAdopted(result.Adopted)
+	r.emit(r.provider, report.Adopted(result.Adopted))
 
 	return inOrder(ctx, r.observe, r.correctDrift, r.checkHealth, r.comeBack)
 }
 
 // comeBack brings the provider back at once if the next step with the revision can be taken already: no watch shows
 // when objects without a status become healthy.
-func (r *run) comeBack(context.Context) Result {
+func (r *run) comeBack(context.Context) report.Result {
 	if r.installed.isStaged() && r.installed.othersHealthy() {
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), 0)
 	}
 
-	return Result{}
+	return report.Result{}
 }
 
 // lacksManager reports whether the next step with a staged revision needs the manager of a provider that is paused:

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // Objects that cannot be rewritten are tried again after migrationRetry, and so is what the watch on CRDs
@@ -39,7 +40,7 @@ func (e *unsafeError) Error() string {
 }
 
 // changeCRDs applies the CRDs of the plan that have changed, once that is safe.
-func (r *run) changeCRDs(ctx context.Context) Result {
+func (r *run) changeCRDs(ctx context.Context) report.Result {
 	result := r.applyCRDs(ctx, r.plan.Applied, r.prepareBefore, r.awaitTurnBefore)
 	r.crdsChanged = !result.Ends()
 
@@ -47,11 +48,11 @@ func (r *run) changeCRDs(ctx context.Context) Result {
 }
 
 // beforeCRDs is called with the plan of CRDs once it is safe to apply it, and may prevent that.
-type beforeCRDs func(context.Context, *crds.Plan) Result
+type beforeCRDs func(context.Context, *crds.Plan) report.Result
 
 // applyCRDs applies the CRDs of a chart that have changed, once that is safe and the given functions have
 // passed, and corrects those that another program has changed.
-func (r *run) applyCRDs(ctx context.Context, c *chart.Chart, before ...beforeCRDs) Result {
+func (r *run) applyCRDs(ctx context.Context, c *chart.Chart, before ...beforeCRDs) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
 
 	planned, result := r.planCRDs(ctx, c)
@@ -73,7 +74,9 @@ func (r *run) applyCRDs(ctx context.Context, c *chart.Chart, before ...beforeCRD
 }
 
 // applyChanges applies the changes of a plan for a version of the provider, once the given functions have passed.
-func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string, before ...beforeCRDs) Result {
+func (r *run) applyChanges(
+	ctx context.Context, planned *crds.Plan, version string, before ...beforeCRDs,
+) report.Result {
 	if result := r.migrateBefore(ctx, planned); result.Ends() {
 		return result
 	}
@@ -95,17 +98,17 @@ func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version stri
 
 	ctrl.LoggerFrom(ctx).Info("Applied CustomResourceDefinitions", "count", len(sent), "version", version)
 
-	return Result{}
+	return report.Result{}
 }
 
 // planCRDs plans the changes of CRDs, and announces CRDs that are being deleted.
-func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, Result) {
+func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, report.Result) {
 	planned, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, c)
 	if err != nil {
 		return nil, failed(err, applying)
 	}
 
-	r.provider.GetStatus().OrphanedCRDs = planned.Orphaned
+	r.note(report.Orphans(planned.Orphaned))
 
 	var deleting []string
 
@@ -113,18 +116,17 @@ func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, Result)
 		if r.target.CRDs.ObserveDeletion(d) {
 			r.Metrics.CountCRDDeletion(r.provider)
 
-			deleting = append(deleting, fmt.Sprintf("CustomResourceDefinition %s "+
-				"is being deleted, and with it all objects of its kind; it will be recreated once it is gone", d.Name))
+			deleting = append(deleting, d.Name)
 		}
 	}
 
-	r.warn(r.provider, v1alpha2.CRDDeletingReason, "Reconcile", deleting...)
+	r.emit(r.provider, report.DeletingCRDs(deleting))
 
-	return planned, Result{}
+	return planned, report.Result{}
 }
 
 // migrateBefore rewrites objects that are stored in versions about to be removed, some at a time.
-func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
+func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) report.Result {
 	progress, err := r.target.CRDs.MigrateBeforeApply(ctx, planned)
 
 	migrationError := new(crds.MigrationError)
@@ -134,25 +136,26 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
 			ctrl.LoggerFrom(ctx).Error(err,
 				"The CustomResourceDefinitions keep their old versions, and the objects are rewritten once the new manager runs")
 
-			return Result{}
+			return report.Result{}
 		}
 
-		return waiting(v1alpha2.CRDMigrationFailedReason, migrationError.Error(), time.Now().Add(migrationRetry))
+		return report.Wait(v1alpha2.CRDMigrationFailedReason, migrationError.Error(), time.Now().Add(migrationRetry))
 	case err != nil:
 		return failed(err, applying)
 	case progress != nil:
 		r.migrating(progress)
 
-		return waiting(v1alpha2.MigratingCRDsReason, "objects are being rewritten because the new CustomResourceDefinitions "+
-			"lack versions that they may be stored in; see the condition "+v1alpha2.CRDsMigratedCondition, time.Now())
+		return report.Wait(v1alpha2.MigratingCRDsReason, "objects are being rewritten because the new "+
+			"CustomResourceDefinitions lack versions that they may be stored in; see the condition "+
+			v1alpha2.CRDsMigratedCondition, time.Now())
 	}
 
-	return Result{}
+	return report.Result{}
 }
 
 // checkCRDs makes sure that the changes to the CRDs of a version break nothing.
-func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string) Result {
-	report, err := r.target.CRDs.CheckChanges(ctx, planned, crds.CheckOptions{
+func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string) report.Result {
+	checked, err := r.target.CRDs.CheckChanges(ctx, planned, crds.CheckOptions{
 		Allow: safety.AllowedCRDs(r.provider.GetAnnotations(), version),
 		Again: r.policy.SpecChanged || r.policy.Requested,
 	})
@@ -160,49 +163,42 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 		return failed(err, applying)
 	}
 
-	if report == nil {
-		return Result{}
+	if checked == nil {
+		return report.Result{}
 	}
 
-	if report.HasErrors() {
-		return failed(&unsafeError{report, version}, applying)
+	if checked.HasErrors() {
+		return failed(&unsafeError{checked, version}, applying)
 	}
 
-	r.warn(r.provider, v1alpha2.UnsafeCRDsAllowedReason, "Reconcile", report.Allowed()...)
+	r.emit(r.provider, report.UnsafeCRDsAllowed(checked.Allowed()))
+	r.crdsChecked = checked.Message()
 
-	r.crdReport = report
-
-	return Result{}
+	return report.Result{}
 }
 
 // waitForCRDs waits for the API server to serve the CRDs; the watch on them wakes the provider when it
 // does. That takes the API server a while, one CRD after the other. The release does not wait for it:
 // usually none of its objects is of such a kind, and its pods take longer to start.
-func (r *run) waitForCRDs(ctx context.Context) Result {
+func (r *run) waitForCRDs(ctx context.Context) report.Result {
 	pending, err := r.target.CRDs.NotServed(ctx, r.plan.Applied.CRDs)
 	if err != nil {
 		return failed(err, applying)
 	}
 
 	if len(pending) == 0 {
-		return Result{}
+		return report.Result{}
 	}
 
 	// The message does not count them: each of dozens would otherwise cause a write of the status.
-	return waiting(v1alpha2.CRDsNotReadyReason,
-		"waiting for the API server to serve the provider's CustomResourceDefinitions", noDeadline)
-}
-
-// migration is what the condition CRDsMigrated shows.
-type migration struct {
-	done            bool
-	reason, message string
+	return report.Wait(v1alpha2.CRDsNotReadyReason,
+		"waiting for the API server to serve the provider's CustomResourceDefinitions", time.Time{})
 }
 
 // migrateCRDs rewrites the objects that are not stored in the storage version, some at a time, while
 // the provider is ready. Cluster API's managers do that themselves, so they get time for it first. It
 // returns the given result, with the time to continue if there is more to do.
-func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
+func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Result {
 	if r.plan.Applied == nil {
 		return ready // a rollback, which leaves the CRDs as they are, or a problem with inputs or patches
 	}
@@ -215,12 +211,12 @@ func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
 	unmigrated, tried := planned.PendingMigrations()
 	if len(unmigrated) == 0 {
 		if conditions.Has(r.provider, v1alpha2.CRDsMigratedCondition) {
-			r.migration = &migration{
-				done: true, reason: v1alpha2.CRDsMigratedReason, message: "All objects are stored in the storage version",
+			r.migration = report.Migration{
+				Done: true, Reason: v1alpha2.CRDsMigratedReason, Message: "All objects are stored in the storage version",
 			}
 		}
 
-		return firstOf(failed(r.target.CRDs.CleanUpMigrations(ctx, planned), fetching), ready)
+		return report.First(failed(r.target.CRDs.CleanUpMigrations(ctx, planned), fetching), ready)
 	}
 
 	if remaining := r.managersTurn(); remaining > 0 && len(tried) < len(unmigrated) {
@@ -237,7 +233,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
 	migrationError := new(crds.MigrationError)
 	switch {
 	case errors.As(err, &migrationError):
-		ready.At = time.Now().Add(min(max(r.migrationFailed(migrationError), migrationRetry), maxRetry))
+		ready.At = time.Now().Add(min(max(r.migrationFailed(migrationError), migrationRetry), report.MaxRetry))
 
 		return ready
 	case err != nil:
@@ -265,7 +261,7 @@ func continueMigration(progress *crds.Progress, now time.Time) time.Time {
 func (r *run) managersTurn() time.Duration {
 	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
 	if condition == nil || condition.Status == "True" {
-		r.migration = &migration{reason: v1alpha2.WaitingForManagerReason, message: fmt.Sprintf(
+		r.migration = report.Migration{Reason: v1alpha2.WaitingForManagerReason, Message: fmt.Sprintf(
 			"The storage version has changed; the provider's manager has %s to rewrite the objects itself", r.MigrationDelay)}
 
 		return r.MigrationDelay
@@ -286,11 +282,11 @@ func (r *run) migrationFailed(err *crds.MigrationError) time.Duration {
 		return time.Since(condition.LastTransitionTime.Time)
 	}
 
-	r.migration = &migration{reason: v1alpha2.CRDMigrationFailedReason, message: err.Error()}
+	r.migration = report.Migration{Reason: v1alpha2.CRDMigrationFailedReason, Message: err.Error()}
 
 	return 0
 }
 
 func (r *run) migrating(progress *crds.Progress) {
-	r.migration = &migration{reason: v1alpha2.MigratingCRDsReason, message: progress.String()}
+	r.migration = report.Migration{Reason: v1alpha2.MigratingCRDsReason, Message: progress.String()}
 }

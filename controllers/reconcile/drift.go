@@ -5,16 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -38,10 +37,10 @@ func (d *deviation) String() string {
 }
 
 // prune deletes what the revision has left because it could not be deleted for a passing reason.
-func (r *run) prune(ctx context.Context) Result {
+func (r *run) prune(ctx context.Context) report.Result {
 	revision := r.installed.revision
 	if !revision.Unpruned || revision.Status != state.StatusDeployed {
-		return Result{}
+		return report.Result{}
 	}
 
 	if err := r.target.Releases.Prune(ctx, r.installed.history.Release, revision); err != nil {
@@ -54,18 +53,18 @@ func (r *run) prune(ctx context.Context) Result {
 // correctDrift corrects the objects that differ from the newest revision, no matter which program
 // made that. Only objects that have changed since they last matched it are compared, so it makes no
 // request while nothing happens.
-func (r *run) correctDrift(ctx context.Context) Result {
+func (r *run) correctDrift(ctx context.Context) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepDrift)()
 
 	policy := driftPolicy(r.provider.GetSpec())
 	if policy == v1alpha2.DriftOff {
 		r.deviations = &[]deviation{}
-		return Result{}
+		return report.Result{}
 	}
 
 	// Before a revision is deployed it is not settled what the objects should be.
 	if r.installed.revision.Status != state.StatusDeployed {
-		return Result{}
+		return report.Result{}
 	}
 
 	if err := r.findWaiting(ctx); err != nil {
@@ -232,7 +231,8 @@ func (r *run) announceCorrections(ctx context.Context, found []deviation) {
 		if d.corrected {
 			r.Metrics.CountDriftDetected(r.provider, 1)
 			r.Metrics.CountDriftCorrected(r.provider, 1)
-			r.announceCorrection(ctx, d)
+			ctrl.LoggerFrom(ctx).Info("Corrected drift", "found", d.String())
+			r.emit(r.provider, report.Corrected(d.Object, d.Missing, d.String()))
 		}
 	}
 }
@@ -248,42 +248,6 @@ func leftDeviations(all []deviation) []string {
 	}
 
 	return left
-}
-
-// announceCorrection emits an event for each object: events with the same reason, action and objects
-// are counted, and only the first shows its message.
-func (r *run) announceCorrection(ctx context.Context, d deviation) {
-	ctrl.LoggerFrom(ctx).Info("Corrected drift", "found", d.String())
-
-	action := "Patch"
-	if d.Missing {
-		action = "Create"
-	}
-
-	apiVersion, kind := d.Object.ToAPIVersionAndKind()
-	object := &corev1.ObjectReference{
-		APIVersion: apiVersion, Kind: kind, Namespace: d.Object.Namespace, Name: d.Object.Name,
-	}
-	r.Events.Eventf(r.provider, object, corev1.EventTypeNormal, v1alpha2.DriftCorrectedReason, action,
-		"%s", note("Corrected drift: "+d.String()))
-}
-
-// driftReason returns the reason for drift that is left.
-func driftReason(policy v1alpha2.DriftPolicy) string {
-	if policy == v1alpha2.DriftCorrect {
-		return v1alpha2.DriftNotCorrectedReason
-	}
-
-	return v1alpha2.DriftDetectedReason
-}
-
-// summarizeDrift names the first of the deviations.
-func summarizeDrift(left []string) string {
-	const most = 5
-
-	shown := left[:min(len(left), most)]
-
-	return strings.Join(shown, "; ") + object.AndMore(len(left)-len(shown))
 }
 
 // lostMeanwhile reports whether an object is missing that still existed when drift was looked for.

@@ -65,9 +65,3 @@ func TestLostMeanwhile(t *testing.T) {
 		})
 	}
 }
-
-func TestSummarizeDrift(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(summarizeDrift([]string{"a", "b"})).To(Equal("a; b"))
-	g.Expect(summarizeDrift([]string{"a", "b", "c", "d", "e", "f", "g"})).To(Equal("a; b; c; d; e (and 2 more)"))
-}

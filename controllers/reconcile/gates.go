@@ -7,14 +7,13 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -24,11 +23,11 @@ import (
 // checkGates makes sure that the plan may be applied: its contract fits the other providers', its
 // variables have values, and the APIs that it needs are served. Core's health is awaited only after
 // the CRDs, because these take a while to be served.
-func (r *run) checkGates(ctx context.Context) Result {
+func (r *run) checkGates(ctx context.Context) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepPreflight)()
 
 	if !r.applies() {
-		return Result{}
+		return report.Result{}
 	}
 
 	err := r.Preflight.Installation(ctx, preflight.Input{
@@ -47,13 +46,13 @@ func (r *run) checkGates(ctx context.Context) Result {
 	}
 
 	if !r.needsCore() {
-		return Result{}
+		return report.Result{}
 	}
 
 	err = r.Preflight.CoreReady(ctx, r.provider)
 	if core := new(preflight.Error); errors.As(err, &core) && core.AllowCRDs {
 		r.coreProblem = core
-		return Result{}
+		return report.Result{}
 	}
 
 	return failed(err, applying)
@@ -77,9 +76,13 @@ func (r *run) needsCore() bool {
 }
 
 // selectVersion selects the version that the range of the resource resolves to, if the operator may do so.
-func (r *run) selectVersion(ctx context.Context) Result {
+func (r *run) selectVersion(ctx context.Context) report.Result {
 	selection, err := r.Automatic.Select(ctx, r.provider, r.forUpgrade())
 	r.selection = selection
+
+	if err == nil {
+		r.note(report.WillUpgrade(selection.Pending))
+	}
 
 	return failed(err, fetching)
 }
@@ -105,9 +108,9 @@ func (r *run) forUpgrade() autoupgrade.Installed {
 }
 
 // checkUpgrade makes sure that the plan of an automatic upgrade is what was selected.
-func (r *run) checkUpgrade(context.Context) Result {
+func (r *run) checkUpgrade(context.Context) report.Result {
 	if !r.selection.Starts() || r.inputsProblem != nil {
-		return Result{}
+		return report.Result{}
 	}
 
 	return failed(r.selection.Check(r.plan.Version, r.plan.Chart.Contract(), r.installed.record.Contract), fetching)
@@ -115,8 +118,8 @@ func (r *run) checkUpgrade(context.Context) Result {
 
 // takeBack returns to the version that is installed if a check prevents an automatic upgrade that was about to start,
 // and nothing was changed: that the operator cannot upgrade it makes the provider no less ready.
-func (r *run) takeBack(result Result) bool {
-	stopped := result.Outcome == Stalled || r.inputsProblem != nil && result.Outcome != Repeated
+func (r *run) takeBack(result report.Result) bool {
+	stopped := result.Outcome == report.Stalled || r.inputsProblem != nil && result.Outcome != report.Repeated
 	if !r.selection.Starts() || !stopped || r.applied || r.crdsChanged {
 		return false
 	}
@@ -126,23 +129,25 @@ func (r *run) takeBack(result Result) bool {
 	}
 
 	r.selection = r.Automatic.Block(r.provider, r.selection, result.Message, r.installed.history)
-	r.provider.GetStatus().DesiredVersion = r.selection.Version
-	r.prepared, r.inputsProblem, r.coreProblem, r.crdReport = nil, nil, nil, nil
+	r.note(report.WillUpgrade(r.selection.Pending))
+	r.note(report.Resolved(r.selection.Version))
+	r.prepared, r.inputsProblem, r.coreProblem, r.crdsChecked = nil, nil, nil, ""
 
 	return true
 }
 
 // announceUpgrade makes an automatic upgrade known before it starts: the status is what other providers' upgrades
 // wait for, also if the operator stops before the end of this run.
-func (r *run) announceUpgrade(ctx context.Context) Result {
+func (r *run) announceUpgrade(ctx context.Context) report.Result {
 	if !r.selection.Starts() || !r.applies() {
-		return Result{}
+		return report.Result{}
 	}
 
-	err := r.status.record(ctx, r.selection.Started(r.installed.revision.Number, r.Clock.Now()))
+	started := r.selection.Started(r.installed.revision.Number, r.Clock.Now())
+
+	err := r.status.record(ctx, report.Upgrades(started))
 	if err == nil {
-		r.Events.Eventf(r.provider, nil, corev1.EventTypeNormal, v1alpha2.AutomaticUpgradeReason, "Upgrade", "%s",
-			note(r.selection.String()))
+		r.emit(r.provider, report.UpgradeStarted(r.selection.String()))
 	}
 
 	return failed(err, applying)
@@ -152,13 +157,13 @@ func (r *run) announceUpgrade(ctx context.Context) Result {
 // if a patch matches nothing, an object belongs to another release, or the API server would refuse one.
 //
 // New CRDs touch nothing. If the installation has to wait for core, it is prepared only when it need not.
-func (r *run) prepareBefore(ctx context.Context, planned *crds.Plan) Result {
+func (r *run) prepareBefore(ctx context.Context, planned *crds.Plan) report.Result {
 	if !r.applies() || r.unobserved != nil {
-		return Result{}
+		return report.Result{}
 	}
 
 	if _, updated := planned.Changes(); r.coreProblem != nil && len(updated) == 0 {
-		return Result{}
+		return report.Result{}
 	}
 
 	var err error
@@ -183,10 +188,10 @@ func (r *run) preparePlan(
 // awaitTurn ends the change while another provider has to change its version first. It is called before checks that
 // cost requests, which would be repeated, and as the last check, because resources that are changed together arrive one
 // after the other.
-func (r *run) awaitTurn(ctx context.Context) Result {
+func (r *run) awaitTurn(ctx context.Context) report.Result {
 	installed := r.installed.record
 	if !r.applies() || installed != nil && installed.AppVersion == r.plan.Chart.Version() {
-		return Result{}
+		return report.Result{}
 	}
 
 	if result := r.settle(); installed != nil && result.Ends() {
@@ -201,48 +206,50 @@ func (r *run) awaitTurn(ctx context.Context) Result {
 const settleTime = 500 * time.Millisecond
 
 // settle ends a run in which core would not have changed yet if it were changed together with the provider.
-func (r *run) settle() Result {
+func (r *run) settle() report.Result {
 	if r.Type == v1alpha2.CoreProviderType || !r.policy.SpecChanged {
-		return Result{}
+		return report.Result{}
 	}
 
 	until := r.arrivals.of(r.provider, r.began).Add(settleTime)
 	if !time.Now().Before(until) {
-		return Result{}
+		return report.Result{}
 	}
 
-	return Result{Outcome: Repeated, At: until}
+	return report.Result{Outcome: report.Repeated, At: until}
 }
 
 // awaitTurnBefore is awaitTurn before CRDs are applied.
-func (r *run) awaitTurnBefore(ctx context.Context, _ *crds.Plan) Result { return r.awaitTurn(ctx) }
+func (r *run) awaitTurnBefore(ctx context.Context, _ *crds.Plan) report.Result {
+	return r.awaitTurn(ctx)
+}
 
 // waitForCore ends the change while core is not healthy and the plan needs it to be. What it lets pass
 // has passed all gates.
-func (r *run) waitForCore(context.Context) Result {
+func (r *run) waitForCore(context.Context) report.Result {
 	if r.coreProblem != nil {
 		return failed(r.coreProblem, applying)
 	}
 
 	if !r.applies() && r.state.State != state.InSync {
-		return Result{}
+		return report.Result{}
 	}
 
 	r.passed = true
 
-	return Result{}
+	return report.Result{}
 }
 
 // checkRollback makes sure that the provider may return to the revision that spec.release.rollbackTo
 // names. Whether it exists, and can be read, is Helm's to say.
-func (r *run) checkRollback(ctx context.Context) Result {
+func (r *run) checkRollback(ctx context.Context) report.Result {
 	if !r.applies() {
-		return Result{}
+		return report.Result{}
 	}
 
 	to, exists := r.installed.history.Find(int(*plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo))
 	if !exists {
-		return Result{}
+		return report.Result{}
 	}
 
 	if !to.Confirmed {
@@ -251,7 +258,7 @@ func (r *run) checkRollback(ctx context.Context) Result {
 
 	err := r.checkTarget(ctx, to)
 	if errors.As(err, new(*storage.CorruptError)) {
-		return Result{}
+		return report.Result{}
 	}
 
 	return failed(err, applying)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,10 +13,10 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/foreign"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/removal"
@@ -49,14 +48,13 @@ func (r *Reconciler) own(ctx context.Context, provider v1alpha2.Provider) (taken
 		return false, predecessor.Refused(err)
 	}
 
-	r.Events.Eventf(provider, nil, corev1.EventTypeNormal, v1alpha2.TakenOverReason, "Reconcile",
-		"Taken over from cluster-api-operator, which has stopped")
+	r.emit(provider, report.TakenOver())
 
 	return true, nil
 }
 
 // checkIdentity stops the change of a resource that may not exist, such as a second one of a provider.
-func (r *run) checkIdentity(ctx context.Context) Result {
+func (r *run) checkIdentity(ctx context.Context) report.Result {
 	err := r.Preflight.Identity(ctx, r.provider, r.recorded(ctx))
 	if err == nil && r.provider.GetStatus().Release == nil {
 		err = r.checkInstalledElsewhere(ctx)
@@ -93,15 +91,15 @@ func (r *run) recorded(ctx context.Context) func(v1alpha2.Provider) bool {
 
 // claim makes sure that no other resource installs the provider at the same time. The claim lasts until
 // the status says that the provider is installed.
-func (r *run) claim(ctx context.Context) Result {
+func (r *run) claim(ctx context.Context) report.Result {
 	if !r.applies() || r.provider.GetStatus().Release != nil {
-		return Result{}
+		return report.Result{}
 	}
 
 	if !r.claims.Take(r.Clusters.Identity(r.provider), r.provider) {
-		return waiting(v1alpha2.MoreThanOneProviderInstanceExistsReason, fmt.Sprintf(
+		return report.Wait(v1alpha2.MoreThanOneProviderInstanceExistsReason, fmt.Sprintf(
 			"another resource installs %s %s into the same cluster, which can have each provider only once; "+
-				"delete one of the two", r.provider.ProviderType(), r.provider.GetName()), time.Now().Add(minRetry))
+				"delete one of the two", r.provider.ProviderType(), r.provider.GetName()), time.Now().Add(report.MinRetry))
 	}
 
 	// The cache may not show yet what another resource has installed.
@@ -154,20 +152,13 @@ func (r *run) checkInstalledByOthers(ctx context.Context) error {
 // leaveFormerCluster removes from the status what the provider has installed in another cluster than the one
 // of the UID: the Secret has another kubeconfig, or the cluster was created again.
 func (r *Reconciler) leaveFormerCluster(provider v1alpha2.Provider, now types.UID) {
-	status := provider.GetStatus()
-	former := status.Release
-
+	former := provider.GetStatus().Release
 	if former == nil || former.ClusterUID == "" || now == "" || former.ClusterUID == string(now) {
 		return
 	}
 
-	r.warn(provider, v1alpha2.ReleaseKeptReason, "Reconcile", fmt.Sprintf(
-		"The provider is installed into another cluster than before; release %s/%s is kept in the former one, whose "+
-			"namespace kube-system has the UID %s", former.Namespace, former.Name, former.ClusterUID))
-
-	status.Release = nil
-	status.History = nil
-	status.InstalledVersion = nil
+	r.emit(provider, report.LeftRelease(*former))
+	*provider.GetStatus() = report.LeftCluster()(*provider.GetStatus())
 }
 
 // ownedError reports that the provider's release belongs to a resource in another cluster.
@@ -261,24 +252,6 @@ func describeChart(record *release.Record) string {
 	}
 
 	return fmt.Sprintf("chart %s %s", record.ChartName, record.ChartVersion)
-}
-
-// reportAdopted emits an event about objects that existed before they became part of the release.
-func (r *run) reportAdopted(adopted []object.Key) {
-	if len(adopted) == 0 {
-		return
-	}
-
-	const maxNamed = 5
-
-	names := make([]string, 0, len(adopted))
-	for _, key := range adopted {
-		names = append(names, key.String())
-	}
-
-	slices.Sort(names)
-	r.Events.Eventf(r.provider, nil, corev1.EventTypeNormal, v1alpha2.AdoptedReason, "Adopt", "%s",
-		note(fmt.Sprintf("Adopted %d objects that existed: %s", len(names), object.List(names, maxNamed))))
 }
 
 // recordAdopted records with the revision which version another program has installed before.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/permissions"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -52,15 +53,15 @@ func (p *permitted) forget(uid types.UID) {
 
 // checkPermissions makes sure that the account that the provider is installed with has all permissions
 // for the release, before anything is done. What was permitted for the same release is not asked again.
-func (r *run) checkPermissions(ctx context.Context) Result {
+func (r *run) checkPermissions(ctx context.Context) report.Result {
 	account := r.target.Account
 	if !r.applies() || account == "" {
-		return Result{}
+		return report.Result{}
 	}
 
 	uid := r.provider.GetUID()
 	if r.permitted.has(uid, r.goal.digest) && !r.policy.Requested {
-		return Result{}
+		return report.Result{}
 	}
 
 	record, err := r.target.Releases.Render(ctx, r.plan.Release)
@@ -91,7 +92,7 @@ func (r *run) checkPermissions(ctx context.Context) Result {
 
 	r.permitted.add(uid, r.goal.digest)
 
-	return Result{}
+	return report.Result{}
 }
 
 // accountAbsent reports whether the provider's ServiceAccount is known not to exist. Permissions can be

@@ -11,27 +11,20 @@
 //     A gate stops the change and never the care.
 //
 // The steps of both are methods of run, in the order in which run.go lists them. A step records what it
-// found out in the run and returns a Result: continue, or why the part ends here. A run ends with one
-// Result. Only result.go and conditions.go write conditions: of how the run ended, and of what it found
-// out. What a run does while it takes long is written by package progress.
+// found out in the run and returns a report.Result: continue, or why the part ends here. What the run has found
+// out and how it ended is the input of package report, which alone writes the status, conditions and events.
 package reconcile
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
@@ -41,10 +34,10 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/longwait"
 	"github.com/capstan-project/capstan/controllers/metrics"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
@@ -133,21 +126,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 
 	status := newStatusWriter(r.Client, provider)
 
-	removeAsOf(provider)
-
-	before := conditions.Get(provider, v1alpha2.ReadyCondition)
 	ctx = longwait.With(ctx, func(what string) { status.waiting(ctx, what) })
 
 	defer func() {
-		makePrintable(provider)
-		r.announce(provider, before)
 		err = errors.Join(err, status.save(ctx, provider))
 		r.claims.Release(provider.GetUID())
 		r.Automatic.Release(provider.GetUID())
 	}()
 
 	if owned != nil {
-		return newRun(r, provider, nil).end(failed(owned, fetching))
+		return newRun(r, provider, nil).ended(failed(owned, fetching))
 	}
 
 	if takenOver {
@@ -169,10 +157,10 @@ func (r *Reconciler) perform(
 	if err != nil {
 		run := newRun(r, provider, nil)
 		if !provider.GetDeletionTimestamp().IsZero() && !provider.GetSpec().Suspend {
-			return run.end(run.removeUnreached(ctx, err))
+			return run.ended(run.removeUnreached(ctx, err))
 		}
 
-		return run.end(failed(err, fetching))
+		return run.ended(failed(err, fetching))
 	}
 
 	ctx, leave, err := r.Clusters.Enter(ctx, provider.GetNamespace(), target)
@@ -194,26 +182,26 @@ func (r *Reconciler) perform(
 
 	switch {
 	case provider.GetSpec().Suspend:
-		return run.end(run.suspended(ctx))
+		return run.ended(run.suspended(ctx))
 	case !provider.GetDeletionTimestamp().IsZero():
-		return run.end(run.remove(ctx))
+		return run.ended(run.remove(ctx))
 	case predecessor.IsAskedBack(provider):
-		return run.end(run.giveBack(ctx))
+		return run.ended(run.giveBack(ctx))
 	}
 
 	r.Metrics.InitCounters(provider)
 
-	result := run.reconcile(ctx)
-	if result.Outcome == Repeated {
+	ended := run.reconcile(ctx)
+	if ended.Outcome == report.Repeated {
 		status.discard(provider)
-		return ctrl.Result{RequeueAfter: until(result.At)}, nil
+		return ctrl.Result{RequeueAfter: max(time.Until(ended.At), time.Millisecond)}, nil
 	}
 
-	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
+	run.note(report.Handled(provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]))
 
-	ended, err := run.end(result)
+	result, err := run.end(ended)
 
-	return ended, errors.Join(err, run.markApplied(ctx))
+	return result, errors.Join(err, run.markApplied(ctx))
 }
 
 // setFinalizer adds or removes the finalizer at once. A patch replaces all finalizers, so it is a
@@ -235,49 +223,10 @@ func (r *Reconciler) setFinalizer(
 	return client.IgnoreNotFound(err)
 }
 
-// makePrintable removes control characters from the messages of the conditions.
-func makePrintable(provider v1alpha2.Provider) {
-	for i := range provider.GetConditions() {
-		condition := &provider.GetConditions()[i]
-		condition.Message = object.Printable(condition.Message)
-	}
-}
-
-// announce emits an event for a change of Ready.
-func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Condition) {
-	now := conditions.Get(provider, v1alpha2.ReadyCondition)
-	if now == nil || !isNews(before, now) {
-		return
-	}
-
-	kind := corev1.EventTypeNormal
-	if conditions.Has(provider, v1alpha2.StalledCondition) {
-		kind = corev1.EventTypeWarning
-	}
-
-	r.Events.Eventf(provider, nil, kind, now.Reason, "Reconcile", "%s", note(now.Message))
-}
-
-// warn emits a warning event with all messages, if there are any. Of several events with the same reason about the same
-// revision of an object, only the first one would be stored.
-func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action string, messages ...string) {
-	if len(messages) > 0 {
-		r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", note(strings.Join(messages, "; ")))
-	}
-}
-
-// note returns the text of an event. The API server rejects events with a longer one.
-func note(message string) string {
-	const maxLength = 1024 - len(" …")
-	return object.OneLine(object.Printable(message), maxLength)
-}
-
 // suspended reports the state of a suspended provider, and changes nothing.
-func (r *run) suspended(ctx context.Context) Result {
-	const unchanged = "nothing is changed while spec.suspend is true"
-
+func (r *run) suspended(ctx context.Context) report.Result {
 	if !r.provider.GetDeletionTimestamp().IsZero() {
-		return waiting(v1alpha2.SuspendedReason, "the deletion waits: "+unchanged, noDeadline)
+		return report.DeletionSuspended()
 	}
 
 	if result := r.observe(ctx); result.Ends() {
@@ -286,24 +235,11 @@ func (r *run) suspended(ctx context.Context) Result {
 
 	_ = r.checkIdentity(ctx) // it decides only what the status may say
 
-	switch {
-	case r.unconfirmed != nil:
-		return Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason, Message: r.unconfirmed.Error() + "; " + unchanged}
-	case r.installed.record == nil:
-		return Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason, Message: "Not installed, and " + unchanged}
+	if r.installed.record != nil {
+		if result := inOrder(ctx, r.checkHealth, r.correctDrift, r.compareCRDs); result.Ends() {
+			return result
+		}
 	}
 
-	if result := inOrder(ctx, r.checkHealth, r.correctDrift, r.compareCRDs); result.Ends() {
-		return result
-	}
-
-	name := fmt.Sprintf("%s %s", v1alpha2.Label(r.provider), r.installed.record.AppVersion)
-	if !r.installed.healthy() {
-		message := fmt.Sprintf("%s is not healthy: %s; %s", name, r.installed.health.Message(), unchanged)
-		return Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason, Message: message}
-	}
-
-	return Result{
-		Outcome: Ready, Reason: v1alpha2.SuspendedReason, Message: fmt.Sprintf("%s is healthy; %s", name, unchanged),
-	}
+	return report.Suspended(r.input())
 }

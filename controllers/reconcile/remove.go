@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/removal"
 )
 
@@ -31,10 +30,12 @@ import (
 const maxBlockedRetry = 30 * time.Second
 
 // removing is the result of a removal whose remaining work is not Capstan's.
-var removing = Result{Outcome: Idle, Reason: v1alpha2.DeletingReason, Message: "The provider is being removed"}
+var removing = report.Result{
+	Outcome: report.Idle, Reason: v1alpha2.DeletingReason, Message: "The provider is being removed",
+}
 
 // remove removes the provider of a deleted resource, and then the finalizer.
-func (r *run) remove(ctx context.Context) Result {
+func (r *run) remove(ctx context.Context) report.Result {
 	if !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer) {
 		return r.removedByOthers(ctx)
 	}
@@ -52,9 +53,9 @@ func (r *run) remove(ctx context.Context) Result {
 	}
 
 	if err == nil && attempt.Unconfirmed != 0 {
-		r.warn(r.provider, v1alpha2.ReleaseKeptReason, "Delete", fmt.Sprintf(
+		r.emit(r.provider, report.ReleaseKept(fmt.Sprintf(
 			"Release %s is kept: its revision %d is not known to be this resource's; to remove it, run helm uninstall %s -n %s",
-			plan.ReleaseKey(r.provider), attempt.Unconfirmed, v1alpha2.ReleaseName(r.provider), r.provider.GetNamespace()))
+			plan.ReleaseKey(r.provider), attempt.Unconfirmed, v1alpha2.ReleaseName(r.provider), r.provider.GetNamespace())))
 	}
 
 	if err == nil {
@@ -74,18 +75,18 @@ func (r *run) remove(ctx context.Context) Result {
 	}
 
 	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
-	next := time.Now().Add(min(max(age, minRetry), maxBlockedRetry))
+	next := time.Now().Add(min(max(age, report.MinRetry), maxBlockedRetry))
 
-	outcome := Stalled
+	outcome := report.Stalled
 	if blocked.Waiting {
-		outcome = Waiting
+		outcome = report.Waiting
 	}
 
-	return Result{Outcome: outcome, Reason: v1alpha2.DeletionBlockedReason, Message: blocked.Message, At: next}
+	return report.Result{Outcome: outcome, Reason: v1alpha2.DeletionBlockedReason, Message: blocked.Message, At: next}
 }
 
 // removedByOthers returns the result of a resource that only finalizers of others hold.
-func (r *run) removedByOthers(ctx context.Context) Result {
+func (r *run) removedByOthers(ctx context.Context) report.Result {
 	if !predecessor.Manages(r.provider) {
 		return removing
 	}
@@ -102,11 +103,13 @@ func (r *run) removedByOthers(ctx context.Context) Result {
 		return failed(err, fetching)
 	}
 
-	return Result{Outcome: Stalled, Reason: v1alpha2.DeletionBlockedReason, Message: predecessor.Hold(r.provider)}
+	return report.Result{
+		Outcome: report.Stalled, Reason: v1alpha2.DeletionBlockedReason, Message: predecessor.Hold(r.provider),
+	}
 }
 
 // dropFinalizer lets the resource go. cluster-api-operator removes its finalizer itself if it runs.
-func (r *run) dropFinalizer(ctx context.Context) Result {
+func (r *run) dropFinalizer(ctx context.Context) report.Result {
 	remove := controllerutil.RemoveFinalizer
 
 	if predecessor.Manages(r.provider) && predecessor.CheckStopped(ctx, r.APIReader, r.provider.GetNamespace()) == nil {
@@ -126,7 +129,7 @@ func (r *run) dropFinalizer(ctx context.Context) Result {
 
 	r.forget(r.provider)
 
-	return firstOf(failed(err, fetching), removing)
+	return report.First(failed(err, fetching), removing)
 }
 
 // forget drops what the operator remembers of a provider.
@@ -174,7 +177,7 @@ const unreachedGrace = time.Minute
 // removeUnreached removes the resource of a provider whose cluster cannot be used because of the given
 // error. It waits for the cluster if something is installed there, unless the namespace of the resource
 // is being deleted and the kubeconfig is deleted with it.
-func (r *run) removeUnreached(ctx context.Context, cause error) Result {
+func (r *run) removeUnreached(ctx context.Context, cause error) report.Result {
 	if !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer) {
 		return removing
 	}
@@ -217,7 +220,7 @@ func (r *run) removal() removal.Removal {
 }
 
 // abandon lets the resource go without its cluster.
-func (r *run) abandon(ctx context.Context) Result {
+func (r *run) abandon(ctx context.Context) report.Result {
 	if err := r.Planner.Charts.Delete(ctx, r.provider); err != nil {
 		return failed(err, fetching)
 	}
@@ -232,32 +235,6 @@ func (r *run) givenUp() bool {
 	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
 
 	return !foreign.MayHaveInstalled(r.provider) && !uninstalled && age > unreachedGrace
-}
-
-// releaseKinds returns the kinds of the newest revision, and those that the status has already: objects
-// of a kind may remain when a revision that drops it fails. It is empty if there are too many.
-func (r *run) releaseKinds() []string {
-	kinds := map[string]bool{}
-
-	if before := r.provider.GetStatus().Release; before != nil {
-		if len(before.Kinds) == 0 && !r.deployed() {
-			return nil // those of earlier revisions are unknown
-		}
-
-		for _, kind := range before.Kinds {
-			kinds[kind] = true
-		}
-	}
-
-	for _, o := range r.installed.record.Objects {
-		kinds[o.GroupVersionKind().GroupKind().String()] = true
-	}
-
-	if len(kinds) > v1alpha2.MaxReleaseKinds {
-		return nil
-	}
-
-	return slices.Sorted(maps.Keys(kinds))
 }
 
 // kubeConfigGone reports whether the Secret of spec.kubeConfig does not exist.
@@ -294,7 +271,7 @@ func (r *run) reportLeft(ctx context.Context, cause error) {
 	ctrl.LoggerFrom(ctx).Info("Kept a release in a cluster that cannot be reached", "problem", message)
 
 	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: r.provider.GetNamespace()}
-	r.Events.Eventf(namespace, nil, corev1.EventTypeWarning, v1alpha2.ReleaseKeptReason, "Delete", "%s", note(message))
+	r.emit(namespace, report.ReleaseKept(message))
 }
 
 // unreachedHint completes the message about a removal that failed in a remote cluster.

@@ -14,11 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -96,21 +95,21 @@ func (r *run) applies() bool { return r.decision.Action == state.Apply }
 // markHandled records with the newest revision that the resource asks for nothing else. What changes
 // later although the resource does not is then known not to be a request. A request by annotation is not
 // handled while inputs are missing: it takes effect once they can be used.
-func (r *run) markHandled(ctx context.Context) Result {
+func (r *run) markHandled(ctx context.Context) report.Result {
 	revision, asked := r.installed.revision, r.asked()
 
 	handled := r.decision.Action == state.None || r.decision.Action == state.Hold
 	missing := r.inputsProblem != nil && revision.Request.SameSpec(asked)
 
 	if !handled || missing || revision.Number == 0 || revision.Request == asked {
-		return Result{}
+		return report.Result{}
 	}
 
 	return r.marked(r.target.Releases.MarkRequest(ctx, r.installed.history.Release, revision, asked))
 }
 
 // marked notes the resource version of the newest revision after its labels were changed.
-func (r *run) marked(resourceVersion string, err error) Result {
+func (r *run) marked(resourceVersion string, err error) report.Result {
 	if err == nil {
 		r.installed.revision.ResourceVersion = resourceVersion
 		r.Automatic.Recheck(r.provider)
@@ -122,7 +121,7 @@ func (r *run) marked(resourceVersion string, err error) Result {
 // planFailed ends the change with the problem that prevented the plan, unless what the resource asks for
 // was installed before: the problem is then reported, but what is installed is as desired, and nothing
 // is tried unless it fails.
-func (r *run) planFailed(problem Result) Result {
+func (r *run) planFailed(problem report.Result) report.Result {
 	pin, pinned := r.installed.history.Pin(r.asked(), "", state.Basis{}, r.watched)
 	if !pinned {
 		return problem
@@ -131,23 +130,7 @@ func (r *run) planFailed(problem Result) Result {
 	r.inputsProblem = &problem
 	r.goal = goal{version: pin.Version}
 
-	return Result{}
-}
-
-// retryInputs makes a resource that is ready come back while inputs cannot be used: not every input is
-// watched.
-func (r *run) retryInputs(result Result) Result {
-	if result.Outcome != Ready || r.inputsProblem == nil {
-		return result
-	}
-
-	retry := retryAfter(*r.inputsProblem, conditions.Get(r.provider, v1alpha2.InputsUnavailableCondition))
-
-	if at := time.Now().Add(retry); result.At.IsZero() || at.Before(result.At) {
-		result.At = at
-	}
-
-	return result
+	return report.Result{}
 }
 
 // keeps reports whether the newest revision stays although another one would be created now.
@@ -208,7 +191,7 @@ func appliedHash(spec *v1alpha2.ProviderSpec, digest string) (string, error) {
 }
 
 // giveBack gives the provider, with its resource, back to cluster-api-operator.
-func (r *run) giveBack(ctx context.Context) Result {
+func (r *run) giveBack(ctx context.Context) report.Result {
 	attempt := r.removal()
 	if err := attempt.GiveBack(ctx); err != nil {
 		return failed(err, applying)
@@ -219,17 +202,17 @@ func (r *run) giveBack(ctx context.Context) Result {
 		return true
 	})
 	if apierrors.IsConflict(err) {
-		return waiting(v1alpha2.ProgressingReason, "giving the provider back", time.Now().Add(conflictRetry))
+		return report.Wait(v1alpha2.ProgressingReason, "giving the provider back", time.Now().Add(conflictRetry))
 	}
 
 	if err != nil {
 		return failed(predecessor.Refused(err), applying)
 	}
 
-	predecessor.RestoreStatus(r.provider.GetStatus())
+	r.note(report.GivenBack())
 	r.forget(r.provider)
 
-	return Result{Outcome: Idle, Reason: v1alpha2.GivenBackReason, Message: fmt.Sprintf(
+	return report.Result{Outcome: report.Idle, Reason: v1alpha2.GivenBackReason, Message: fmt.Sprintf(
 		"Given back to cluster-api-operator, which installs nothing again when it is started; to let Capstan take it over "+
 			"again, remove the annotation %s", v1alpha2.GiveBackAnnotation)}
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
-	"github.com/capstan-project/capstan/controllers/upgrades"
 )
 
 // defaultRetries is the default of spec.release.retries that the API documents.
@@ -65,7 +64,7 @@ type run struct {
 	planned       bool
 	plan          plan.Plan
 	basis         state.Basis
-	inputsProblem *Result
+	inputsProblem *report.Result
 	goal          goal
 	pin           state.Pin
 	pinned        bool
@@ -77,24 +76,21 @@ type run struct {
 	prepared *release.Prepared
 
 	// How far the change got: core's problem is reported only after the CRDs were applied; passed is
-	// set if all gates were. failure is why an action left a failed revision, and upgradeFailed the
-	// message for the condition ProviderUpgraded.
-	coreProblem   *preflight.Error
-	passed        bool
-	crdsChanged   bool
-	crdReport     *safety.Report
-	applied       bool
-	failure       error
-	upgradeFailed string
+	// set if all gates were. crdsChecked describes changes of CRDs that were checked, and failure is why
+	// an action left a failed revision.
+	coreProblem *preflight.Error
+	passed      bool
+	crdsChanged bool
+	crdsChecked string
+	applied     bool
+	failure     error
 
 	// refusal is why a failed revision was not rolled back although it should have been.
 	refusal string
 
-	// moved is the move of the tag of the chart in use, if movedChecked; nil for none.
-	moved        *upgrades.Move
-	movedChecked bool
-
-	migration   *migration
+	// source is what is known of the provider's source, and migration how far objects are rewritten.
+	source      report.Source
+	migration   report.Migration
 	uninstalled bool
 }
 
@@ -141,37 +137,37 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 }
 
 // step is a step of a run.
-type step func(context.Context) Result
+type step func(context.Context) report.Result
 
 // inOrder runs steps until one of them ends the part.
-func inOrder(ctx context.Context, steps ...step) Result {
+func inOrder(ctx context.Context, steps ...step) report.Result {
 	for _, step := range steps {
 		if result := step(ctx); result.Ends() {
 			return result
 		}
 	}
 
-	return Result{}
+	return report.Result{}
 }
 
 // reconcile is the whole reconcile of a resource that is neither suspended nor deleted.
-func (r *run) reconcile(ctx context.Context) Result {
+func (r *run) reconcile(ctx context.Context) report.Summary {
 	if result := r.observeInstalled(ctx); result.Ends() {
-		return result
+		return report.Summary{Result: result}
 	}
 
 	care := r.care(ctx)
 	change := r.change(ctx)
 
-	if change.Outcome == Repeated {
-		return change
+	if change.Outcome == report.Repeated {
+		return report.Summary{Result: change}
 	}
 
 	// The change leaves another newest revision behind, or did not come to replace the one that
 	// care was deferred for.
 	if r.applied || r.deferred {
 		if result := r.observe(ctx); result.Ends() {
-			return result
+			return report.Summary{Result: result}
 		}
 
 		r.policy.SpecChanged = false
@@ -185,24 +181,23 @@ func (r *run) reconcile(ctx context.Context) Result {
 	}
 
 	if !r.crdsChanged {
-		care = firstOf(care, r.careForCRDs(ctx))
+		care = report.First(care, r.careForCRDs(ctx))
 	}
 
-	r.writeInstalledVersion()
-	r.reportUpgrades(ctx)
+	r.lookUpgrades(ctx)
 
-	result := r.summarize(care, change)
-	if result.Outcome == Ready {
-		return r.migrateCRDs(ctx, result)
+	ended := report.Summarize(r.input(), care, change)
+	if ended.Outcome == report.Ready {
+		ended.Result = r.migrateCRDs(ctx, ended.Result)
 	}
 
-	return result
+	return ended
 }
 
 // care keeps what is installed in the state that its newest revision describes.
-func (r *run) care(ctx context.Context) Result {
+func (r *run) care(ctx context.Context) report.Result {
 	if r.installed.record == nil {
-		return Result{}
+		return report.Result{}
 	}
 
 	left := r.prune(ctx)
@@ -214,9 +209,9 @@ func (r *run) care(ctx context.Context) Result {
 	drift := r.correctDrift(ctx)
 
 	// Nor is an object that was deleted after drift was looked for.
-	correctLost := func(ctx context.Context) Result {
+	correctLost := func(ctx context.Context) report.Result {
 		if !r.lostMeanwhile() {
-			return Result{}
+			return report.Result{}
 		}
 
 		drift = r.correctDrift(ctx)
@@ -235,12 +230,12 @@ func (r *run) care(ctx context.Context) Result {
 		r.checkNewHealth,
 	)
 
-	return firstOf(drift, health, left)
+	return report.First(drift, health, left)
 }
 
 // change brings the release to what the spec asks for. The gates are checked only when there is
 // something to apply.
-func (r *run) change(ctx context.Context) Result {
+func (r *run) change(ctx context.Context) report.Result {
 	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
 		r.goal = r.rollbackGoal(int(*revision))
 
@@ -265,7 +260,7 @@ func (r *run) change(ctx context.Context) Result {
 }
 
 // changeToSelected brings the release to what the spec asks for in the selected version.
-func (r *run) changeToSelected(ctx context.Context) Result {
+func (r *run) changeToSelected(ctx context.Context) report.Result {
 	result := inOrder(ctx, r.makePlan, r.checkUpgrade, r.decide)
 	if result.Ends() || r.keeps() {
 		return result
@@ -283,15 +278,4 @@ func (r *run) changeToSelected(ctx context.Context) Result {
 		r.apply,
 		r.waitForCRDs,
 	)
-}
-
-// firstOf returns the first result that ends a part.
-func firstOf(results ...Result) Result {
-	for _, result := range results {
-		if result.Ends() {
-			return result
-		}
-	}
-
-	return Result{}
 }

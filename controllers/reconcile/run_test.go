@@ -1,15 +1,153 @@
 package reconcile
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
+
+const (
+	wanted = "digest of what is wanted"
+	former = "digest of what was wanted before"
+)
+
+// newTestRun returns a run of a provider whose release has the given revisions, newest first. The
+// newest holds v1.0.0 and is healthy.
+func newTestRun(revisions ...state.Revision) *run {
+	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}}
+	r := newRun(&Reconciler{}, p, nil)
+	r.observed = true
+	r.goal = goal{version: "v1.1.0", digest: wanted}
+	r.desired = wanted
+	r.installed.history = state.History{
+		Release: plan.ReleaseKey(p), Revisions: revisions,
+	}
+
+	if len(revisions) > 0 {
+		r.installed.revision = revisions[0]
+		r.installed.record = &release.Record{AppVersion: "v1.0.0", Description: "Upgrade complete"}
+		r.installed.health = &health.Report{}
+	}
+
+	return r
+}
+
+// revision returns a revision that Capstan made.
+func revision(number int, status state.Status, digest string) state.Revision {
+	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, Confirmed: true}
+}
+
+func TestRefusalNamesTheNewestTarget(t *testing.T) {
+	g := NewWithT(t)
+	r := newTestRun(revision(3, state.StatusFailed, wanted))
+	r.refuse(state.Revision{Number: 2, Version: "v1.0.1"}, errors.New("too old"))
+	r.refuse(state.Revision{Number: 1, Version: "v1.0.0"}, errors.New("much too old"))
+
+	g.Expect(r.refusal).To(HaveSuffix("v1.0.1 of revision 2: too old"))
+	g.Expect(r.policy.Refused).To(Equal(map[int]bool{1: true, 2: true}))
+}
+
+func TestAttemptedDigest(t *testing.T) {
+	automatic := revision(3, state.StatusDeployed, former)
+	automatic.RollbackTo = 1
+
+	requested := revision(3, state.StatusDeployed, rollbackDigestPrefix+"1")
+	requested.RollbackTo = 1
+
+	prebuilt := state.Revision{Number: 3, Origin: 1, Status: state.StatusDeployed}
+
+	for name, test := range map[string]struct {
+		newest   state.Revision
+		expected string
+	}{
+		"an upgrade":                      {revision(3, state.StatusDeployed, wanted), wanted},
+		"an automatic rollback":           {automatic, wanted},
+		"a rollback that was asked for":   {requested, rollbackDigestPrefix + "1"},
+		"a revision of another program's": {prebuilt, wanted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			history := state.History{Revisions: []state.Revision{
+				test.newest, revision(2, state.StatusFailed, wanted), revision(1, state.StatusSuperseded, former),
+			}}
+			NewWithT(t).Expect(attemptedDigest(history)).To(Equal(test.expected))
+		})
+	}
+}
+
+func TestNeedsCore(t *testing.T) {
+	with := func(contract string) *plan.Chart {
+		metadata := chart.Metadata{Annotations: map[string]string{chartgen.AnnotationContract: contract}}
+		return &plan.Chart{Stored: &store.Stored{Chart: &chart.Chart{Metadata: metadata}}}
+	}
+
+	for name, test := range map[string]struct {
+		run       *run
+		installed string
+		contract  string
+		expected  bool
+	}{
+		"a first install":       {newTestRun(), "", "v1beta1", true},
+		"a planted record":      {newTestRun(state.Revision{Number: 1, Origin: 1}), "v1beta1", "v1beta1", true},
+		"the same contract":     {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "v1beta1", false},
+		"another contract":      {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "v1beta2", true},
+		"an unknown contract":   {newTestRun(revision(1, state.StatusDeployed, former)), "", "v1beta1", false},
+		"a plain chart instead": {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.run.installed.record != nil {
+				test.run.installed.record.Contract = test.installed
+			}
+
+			test.run.plan.Chart = with(test.contract)
+			NewWithT(t).Expect(test.run.needsCore()).To(Equal(test.expected))
+		})
+	}
+}
+
+// TestInput checks what a run reports.
+func TestInput(t *testing.T) {
+	g := NewWithT(t)
+	r := newTestRun(revision(1, state.StatusDeployed, wanted))
+	deployment := &unstructured.Unstructured{}
+	deployment.SetAPIVersion("apps/v1")
+	deployment.SetKind("Deployment")
+	deployment.SetAnnotations(map[string]string{v1alpha2.PausedReplicasAnnotation: "1"})
+	r.installed.record.Objects = []*unstructured.Unstructured{deployment, deployment}
+	r.installed.health = &health.Report{Objects: []health.ObjectHealth{{
+		Object: object.Key{Name: "manager"}, Result: health.Result{Message: "is missing"},
+	}}}
+	r.unconfirmed = &unconfirmedError{revision: 1}
+	r.failure = errors.New("refused")
+	r.inputsProblem = new(failed(errors.New("no Secret"), fetching))
+	r.deviations = &[]deviation{{why: "it is changed back"}, {corrected: true}}
+
+	in := r.input()
+	g.Expect(in.Installed.Record.Kinds).To(Equal([]string{"Deployment.apps"}))
+	g.Expect(in.Installed.Record.Paused).To(BeTrue())
+	g.Expect(in.Installed.Health.Healthy).To(BeFalse())
+	g.Expect(in.Installed.Health.Message).To(ContainSubstring("is missing"))
+	g.Expect(in.Installed.Unconfirmed).To(HavePrefix("revision 1 of Helm release"))
+	g.Expect(in.Installed.Drift.Compared).To(BeTrue())
+	g.Expect(in.Installed.Drift.Left).To(ConsistOf(ContainSubstring("it is changed back")))
+	g.Expect(in.Change.Failure).To(Equal("refused"))
+	g.Expect(in.Change.InputsProblem.Message).To(Equal("no Secret"))
+	g.Expect(in.Provider.Timeout).To(Equal(plan.Timeout(&v1alpha2.ProviderSpec{})))
+	g.Expect(in.Remote).To(BeZero(), "the operator's own cluster")
+}
 
 func TestPolicyOfRelease(t *testing.T) {
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }

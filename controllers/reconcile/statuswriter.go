@@ -5,14 +5,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // noticeDelay is how long something takes before the status says that it is being done.
@@ -28,8 +25,6 @@ type statusWriter struct {
 	// due is when the next step has to be in the status.
 	due    time.Time
 	notice *notice
-	// asOf is when a remote cluster was looked at, which is written with the status; zero for the local one.
-	asOf time.Time
 }
 
 // notice is a status that is written when its time has come.
@@ -57,11 +52,7 @@ func (w *statusWriter) doing(ctx context.Context, message string) {
 	w.stop(ctx)
 
 	n := &notice{done: make(chan struct{}), sent: cloneProvider(w.saved)}
-	conditions.MarkReconciling(n.sent, v1alpha2.ProgressingReason, "%s", message)
-
-	if !conditions.Has(n.sent, v1alpha2.ReadyCondition) {
-		markNotReady(n.sent, message)
-	}
+	note(n.sent, report.Doing(message, true, n.sent.GetGeneration(), time.Now()))
 
 	saved := w.saved
 	n.timer = time.AfterFunc(time.Until(w.due), func() {
@@ -78,10 +69,8 @@ func (w *statusWriter) doing(ctx context.Context, message string) {
 func (w *statusWriter) waiting(ctx context.Context, what string) {
 	w.stop(ctx)
 
-	message := object.Printable("waiting for " + what)
 	sent := cloneProvider(w.saved)
-	conditions.MarkReconciling(sent, v1alpha2.ProgressingReason, "%s", message)
-	markNotReady(sent, message)
+	note(sent, report.Doing("waiting for "+what, false, sent.GetGeneration(), time.Now()))
 
 	// A copy takes the answer: the status that the reconcile ends with is compared with this one.
 	if err := w.patch(ctx, w.saved, cloneProvider(sent)); err != nil {
@@ -93,11 +82,11 @@ func (w *statusWriter) waiting(ctx context.Context, what string) {
 }
 
 // record makes a change of the status at once, before something is done that others must know of.
-func (w *statusWriter) record(ctx context.Context, change func(*v1alpha2.ProviderStatus)) error {
+func (w *statusWriter) record(ctx context.Context, change report.Change) error {
 	w.stop(ctx)
 
 	sent := cloneProvider(w.saved)
-	change(sent.GetStatus())
+	note(sent, change)
 
 	// A copy takes the answer, as in waiting.
 	if err := w.patch(ctx, w.saved, cloneProvider(sent)); err != nil {
@@ -128,10 +117,6 @@ func (w *statusWriter) pause(ctx context.Context, provider v1alpha2.Provider) {
 // save writes the status of provider if it has changed, in one request.
 func (w *statusWriter) save(ctx context.Context, provider v1alpha2.Provider) error {
 	w.stop(ctx)
-
-	if !w.asOf.IsZero() {
-		writeAsOf(provider, w.asOf)
-	}
 
 	if equality.Semantic.DeepEqual(w.saved.GetStatus(), provider.GetStatus()) {
 		return nil
@@ -178,25 +163,11 @@ func (w *statusWriter) patch(ctx context.Context, before, after v1alpha2.Provide
 	return client.IgnoreNotFound(err)
 }
 
-func markNotReady(provider v1alpha2.Provider, message string) {
-	conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.ProgressingReason, "%s", message)
+// note changes the status of a resource in memory.
+func note(provider v1alpha2.Provider, change report.Change) {
+	*provider.GetStatus() = change(*provider.GetStatus())
 }
 
 func cloneProvider(provider v1alpha2.Provider) v1alpha2.Provider {
 	return provider.DeepCopyObject().(v1alpha2.Provider)
-}
-
-// isNews reports whether a change of the condition Ready is worth an event. That a resource which was not ready begins
-// to progress is none: it usually is ready a moment later, and otherwise the message changes.
-func isNews(before, now *metav1.Condition) bool {
-	progresses := now.Reason == v1alpha2.ProgressingReason
-	if before == nil {
-		return !progresses
-	}
-
-	if before.Reason == now.Reason {
-		return before.Message != now.Message
-	}
-
-	return !progresses || before.Status == metav1.ConditionTrue
 }

@@ -70,6 +70,12 @@ type Decision struct {
 	Attempts int
 }
 
+// HoldsUninstalled reports whether another program has uninstalled the release, which is respected.
+func (d Decision) HoldsUninstalled(history History) bool {
+	newest, exists := history.Newest()
+	return d.Action == Hold && (!exists || newest.Status == StatusUninstalled)
+}
+
 // String returns the decision for logs.
 func (d Decision) String() string {
 	if d.Action == Rollback {

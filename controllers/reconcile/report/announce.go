@@ -1,0 +1,132 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// Change is a change of the status that becomes known before the end of a reconcile, and that the rest of it depends
+// on. It leaves the status that it is given as it is.
+type Change func(v1alpha2.ProviderStatus) v1alpha2.ProviderStatus
+
+// change returns a change of a copy.
+func change(apply func(*v1alpha2.ProviderStatus)) Change {
+	return func(status v1alpha2.ProviderStatus) v1alpha2.ProviderStatus {
+		changed := *status.DeepCopy()
+		apply(&changed)
+
+		return changed
+	}
+}
+
+// Resolved is the version that spec.version was resolved to.
+func Resolved(version string) Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.DesiredVersion = version })
+}
+
+// Stored is which charts the operator has stored for the resource.
+func Stored(charts []v1alpha2.StoredChart) Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.StoredCharts = charts })
+}
+
+// Uses is the chart of the desired version.
+func Uses(chart *v1alpha2.ChartStatus) Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.Chart = chart })
+}
+
+// Lacks is which variables have no value.
+func Lacks(variables []string) Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.MissingVariables = variables })
+}
+
+// Orphans is which CRDs the desired version no longer includes.
+func Orphans(crds []string) Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.OrphanedCRDs = crds })
+}
+
+// Handled is the value of the annotation that requests a reconcile.
+func Handled(request string) Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.LastHandledReconcileAt = request })
+}
+
+// Installs announces that the first revision of the release is about to be created: a record whose resource does not
+// know of it proves nothing.
+func Installs() Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.Installing = true })
+}
+
+// NotInstalled is that no revision was created after all.
+func NotInstalled() Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.Installing = false })
+}
+
+// InstallsAgain is that what was known of an earlier release is obsolete.
+func InstallsAgain() Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.Release = nil })
+}
+
+// Upgrades announces an automatic upgrade.
+func Upgrades(last v1alpha2.AutomaticUpgrade) Change {
+	return change(func(s *v1alpha2.ProviderStatus) {
+		s.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{Last: &last}
+	})
+}
+
+// WillUpgrade is the automatic upgrade that follows; nil for none.
+func WillUpgrade(pending *v1alpha2.PendingUpgrade) Change {
+	return change(func(s *v1alpha2.ProviderStatus) {
+		switch {
+		case s.AutomaticUpgrade != nil:
+			s.AutomaticUpgrade.Pending = pending
+		case pending != nil:
+			s.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{Pending: pending}
+		}
+	})
+}
+
+// LeftCluster is that the provider is installed into another cluster than before.
+func LeftCluster() Change {
+	return change(func(s *v1alpha2.ProviderStatus) {
+		s.Release = nil
+		s.History = nil
+		s.InstalledVersion = nil
+	})
+}
+
+// LeftRelease returns the event about a release in a cluster that was left.
+func LeftRelease(former v1alpha2.ReleaseStatus) []Event {
+	return warn(v1alpha2.ReleaseKeptReason, "Reconcile", fmt.Sprintf(
+		"The provider is installed into another cluster than before; release %s/%s is kept in the former one, whose "+
+			"namespace kube-system has the UID %s", former.Namespace, former.Name, former.ClusterUID))
+}
+
+// GivenBack is that cluster-api-operator manages the resource again. Only what that has in a status is left: it reads
+// the installed version from it, and would install the provider again without that.
+func GivenBack() Change {
+	return change(func(s *v1alpha2.ProviderStatus) {
+		*s = v1alpha2.ProviderStatus{
+			ObservedGeneration: s.ObservedGeneration,
+			Conditions:         s.Conditions,
+			Contract:           s.Contract,
+			InstalledVersion:   s.InstalledVersion,
+		}
+	})
+}
+
+// Doing is what a reconcile is doing, or waits for. Ready stays as it is unless there was none, or the provider is
+// not ready until this ends.
+func Doing(message string, ready bool, generation int64, now time.Time) Change {
+	return change(func(s *v1alpha2.ProviderStatus) {
+		written := &conditions{list: s.Conditions, generation: generation, now: now}
+		written.remove(v1alpha2.StalledCondition)
+		written.markTrue(v1alpha2.ReconcilingCondition, v1alpha2.ProgressingReason, "%s", message)
+
+		if !ready || written.get(v1alpha2.ReadyCondition).Type == "" {
+			written.markFalse(v1alpha2.ReadyCondition, v1alpha2.ProgressingReason, "%s", message)
+		}
+
+		s.Conditions = written.list
+	})
+}

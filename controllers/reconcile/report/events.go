@@ -1,0 +1,173 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+// Event is a Kubernetes event about a resource.
+type Event struct {
+	// Type is Normal or Warning.
+	Type           string
+	Reason, Action string
+	Note           string
+	// Related is the other object that the event is about; zero for none.
+	Related object.Key
+}
+
+// Reasons of events that no condition has.
+const (
+	// ignoredReason is about a part of the spec that has no effect.
+	ignoredReason = "Ignored"
+	// nonconformingReason is about components that break a contract.
+	nonconformingReason = "Nonconforming"
+)
+
+// warn returns a warning with all messages; none if there are none. Of several events with the same reason about the
+// same revision of an object, only the first one would be stored.
+func warn(reason, action string, messages ...string) []Event {
+	if len(messages) == 0 {
+		return nil
+	}
+
+	return []Event{{
+		Type: corev1.EventTypeWarning, Reason: reason, Action: action, Note: note(strings.Join(messages, "; ")),
+	}}
+}
+
+func news(reason, action, message string) []Event {
+	return []Event{{Type: corev1.EventTypeNormal, Reason: reason, Action: action, Note: note(message)}}
+}
+
+// note returns the text of an event. The API server rejects events with a longer one.
+func note(message string) string {
+	const maxLength = 1024 - len(" …")
+	return object.OneLine(object.Printable(message), maxLength)
+}
+
+// readyEvent returns the event about a change of Ready.
+func readyEvent(before, now metav1.Condition, stalled bool) []Event {
+	if !isNews(before, now) {
+		return nil
+	}
+
+	if stalled {
+		return warn(now.Reason, "Reconcile", now.Message)
+	}
+
+	return news(now.Reason, "Reconcile", now.Message)
+}
+
+// isNews reports whether a change of the condition Ready is worth an event. That a resource which was not ready begins
+// to progress is none: it usually is ready a moment later, and otherwise the message changes.
+func isNews(before, now metav1.Condition) bool {
+	progresses := now.Reason == v1alpha2.ProgressingReason
+
+	switch {
+	case before.Type == "":
+		return !progresses
+	case before.Reason == now.Reason:
+		return before.Message != now.Message
+	}
+
+	return !progresses || before.Status == metav1.ConditionTrue
+}
+
+// TakenOver returns the event about a resource that cluster-api-operator has managed before.
+func TakenOver() []Event {
+	return news(v1alpha2.TakenOverReason, "Reconcile", "Taken over from cluster-api-operator, which has stopped")
+}
+
+// UpgradeStarted returns the event about an automatic upgrade.
+func UpgradeStarted(description string) []Event {
+	return news(v1alpha2.AutomaticUpgradeReason, "Upgrade", description)
+}
+
+// Adopted returns the event about objects that existed before they became part of the release.
+func Adopted(adopted []object.Key) []Event {
+	if len(adopted) == 0 {
+		return nil
+	}
+
+	const maxNamed = 5
+
+	names := make([]string, 0, len(adopted))
+	for _, key := range adopted {
+		names = append(names, key.String())
+	}
+
+	slices.Sort(names)
+
+	return news(v1alpha2.AdoptedReason, "Adopt",
+		fmt.Sprintf("Adopted %d objects that existed: %s", len(names), object.List(names, maxNamed)))
+}
+
+// Corrected returns the event about an object that differed from the release, or was missing. There is one for each
+// object: events with the same reason, action and objects are counted, and only the first shows its message.
+func Corrected(o object.Key, missing bool, description string) []Event {
+	action := "Patch"
+	if missing {
+		action = "Create"
+	}
+
+	corrected := news(v1alpha2.DriftCorrectedReason, action, "Corrected drift: "+description)
+	corrected[0].Related = o
+
+	return corrected
+}
+
+// DeletingCRDs returns the event about CRDs that are being deleted.
+func DeletingCRDs(names []string) []Event {
+	messages := make([]string, 0, len(names))
+	for _, name := range names {
+		messages = append(messages, fmt.Sprintf("CustomResourceDefinition %s "+
+			"is being deleted, and with it all objects of its kind; it will be recreated once it is gone", name))
+	}
+
+	return warn(v1alpha2.CRDDeletingReason, "Reconcile", messages...)
+}
+
+// ReleaseKept returns the event about a release that stays although its resource is deleted.
+func ReleaseKept(message string) []Event { return warn(v1alpha2.ReleaseKeptReason, "Delete", message) }
+
+// Ignored returns the event about parts of the spec that have no effect.
+func Ignored(warnings []string) []Event { return warn(ignoredReason, "Reconcile", warnings...) }
+
+// Nonconforming returns the event about components that break a contract.
+func Nonconforming(findings string) []Event { return warn(nonconformingReason, "Lint", findings) }
+
+// TemplatesNotListed returns the event about a chart that lacks cluster templates.
+func TemplatesNotListed(version string) []Event {
+	return warn(v1alpha2.ComponentsFetchErrorReason, "Fetch", fmt.Sprintf(
+		"The cluster templates of %s could not be listed, so its chart has only the default one; all are fetched with the "+
+			"next change of the resource, or with one of its annotation %s", version, v1alpha2.ReconcileRequestAnnotation))
+}
+
+// NotPushed returns the event about a chart that the chart repository lacks.
+func NotPushed(problem string) []Event {
+	return warn(v1alpha2.ChartStoreErrorReason, "Push",
+		"The chart is stored in the cluster but could not be pushed to the chart repository: "+problem)
+}
+
+// ComponentsNotWritten returns the event about components that were not written for other programs.
+func ComponentsNotWritten(problem string) []Event {
+	return warn(v1alpha2.ComponentsNotWrittenReason, "Store", problem)
+}
+
+// SourceUnavailable returns the event about a stored chart that is used in place of its source.
+func SourceUnavailable(digest, problem string) []Event {
+	return warn(v1alpha2.ComponentsFetchErrorReason, "Fetch", fmt.Sprintf(
+		"The source is not available, so the stored chart %s remains in use: %s", digest, problem))
+}
+
+// UnsafeCRDsAllowed returns the event about unsafe changes of CRDs that a user allows.
+func UnsafeCRDsAllowed(changes []string) []Event {
+	return warn(v1alpha2.UnsafeCRDsAllowedReason, "Reconcile", changes...)
+}

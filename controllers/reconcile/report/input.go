@@ -1,0 +1,183 @@
+package report
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// Input is what one reconcile has found out and done.
+type Input struct {
+	Provider  Provider
+	Installed Installed
+	Change    Progress
+	Automatic Automatic
+	Source    Source
+	Migration Migration
+	// Remote is how the cluster is looked at in which the provider is installed. It is zero for the operator's own.
+	Remote Remote
+	// Uninstalled is set once the provider of a deleted resource is uninstalled.
+	Uninstalled bool
+	// Now is the time of the operator's clock.
+	Now time.Time
+}
+
+// Provider is the resource.
+type Provider struct {
+	// Label is the value of the label cluster.x-k8s.io/provider, such as infrastructure-aws.
+	Label string
+	// ReleaseName is the name of its Helm release.
+	ReleaseName string
+	Generation  int64
+	// Status as it was before, with what has become known before the end of the reconcile.
+	Status v1alpha2.ProviderStatus
+	// Timeout is spec.release.timeout, or its default.
+	Timeout time.Duration
+	// Drift is what follows drift.
+	Drift v1alpha2.DriftPolicy
+}
+
+// Installed is what was seen of the release. It is zero if the release was not looked at.
+type Installed struct {
+	// Observed is set if the history was read.
+	Observed bool
+	History  state.History
+	// Revision is the newest one, and Record its content.
+	Revision state.Revision
+	Record   Record
+	Health   Health
+	// Drift is what differs from the revision.
+	Drift Drift
+	// ClusterUID is the UID of the cluster.
+	ClusterUID string
+	// Identified is set if no other resource has installed the provider.
+	Identified bool
+	// Unconfirmed is why the newest revision is not known to be the resource's; empty if it is.
+	Unconfirmed string
+}
+
+// Record is the content of a revision.
+type Record struct {
+	// Readable is set if there is one and it could be read. The other fields are empty otherwise.
+	Readable bool
+	// AppVersion is the version of the provider, Contract its contract with Cluster API, and Description what
+	// `helm history` shows.
+	AppVersion, Contract, Description string
+	// Paused is set if the Deployments have no replicas.
+	Paused bool
+	// Kinds of the objects, as Kind.group, sorted.
+	Kinds []string
+}
+
+// Health is the health of the objects of the newest revision.
+type Health struct {
+	// Checked is set if it was read.
+	Checked bool
+	// Healthy is set if all objects are healthy.
+	Healthy bool
+	// Failed is set if one will probably not become healthy by itself, and Final if one cannot.
+	Failed, Final bool
+	// Message names objects that are not healthy.
+	Message string
+}
+
+// Drift is what differs from the newest revision.
+type Drift struct {
+	// Compared is set if objects were compared.
+	Compared bool
+	// Left describes the objects that still differ.
+	Left []string
+}
+
+// Progress is how far the change got to what the resource asks for.
+type Progress struct {
+	// Planned is set once the plan was begun.
+	Planned bool
+	// InputsProblem is why inputs could not be used that are not needed for what is installed; zero for none.
+	InputsProblem Result
+	// Goal is the version, or the revision, that the release should have, and Digest identifies that.
+	Goal, Digest string
+	State        state.Observed
+	Decision     state.Decision
+	// Pinned is set if a revision stays although another one would be created now. Pending describes why, and
+	// PendingInputs is set if that is what the resource refers to, and not the operator's environment.
+	Pinned        bool
+	Pending       string
+	PendingInputs bool
+	// Passed is set if all checks passed.
+	Passed bool
+	// CRDsChecked describes the changes of CRDs that were checked; empty if there were none.
+	CRDsChecked string
+	// Failure is why an action has left a failed revision; empty for none.
+	Failure string
+	// Refusal is why a failed revision was not rolled back although it should have been.
+	Refusal string
+}
+
+// Automatic is what is known of automatic upgrades.
+type Automatic struct {
+	// Last is the last one; nil for none.
+	Last *v1alpha2.AutomaticUpgrade
+}
+
+// Source is what is known of the provider's source.
+type Source struct {
+	// Answered is set if it has listed its versions, of which Upgrades are those to upgrade to.
+	Answered bool
+	Upgrades []v1alpha2.AvailableUpgrade
+	// Checked is set if the tag of the chart in use was looked up, and Moved describes its move; empty for none.
+	Checked bool
+	Moved   string
+}
+
+// Migration is how far objects are rewritten in the storage version. It is zero if nothing is known.
+type Migration struct {
+	Done            bool
+	Reason, Message string
+}
+
+// Remote is how a remote cluster is looked at.
+type Remote struct {
+	// Next is the time until the next look, and Interval that between two looks while nothing is in progress.
+	Next, Interval time.Duration
+}
+
+// isRemote reports whether the provider is installed in another cluster.
+func (i Input) isRemote() bool { return i.Remote.Interval != 0 }
+
+// deployed reports whether the newest revision is deployed.
+func (i Installed) deployed() bool {
+	return i.Record.Readable && i.Revision.Status == state.StatusDeployed
+}
+
+// Healthy reports whether the objects of the newest revision are known to be healthy, and complete.
+func (i Installed) Healthy() bool {
+	staged := i.Revision.Staged && i.Revision.Status == state.StatusDeployed
+	return i.Health.Checked && i.Health.Healthy && !staged
+}
+
+// paused reports whether the newest revision runs no managers.
+func (i Installed) paused() bool { return i.Revision.Paused || i.Record.Paused }
+
+// hasInstalled reports whether a revision is deployed, as far as is known.
+func (i Input) hasInstalled() bool {
+	if !i.Installed.Observed {
+		return find(i.Provider.Status.Conditions, v1alpha2.ProviderInstalledCondition).Status == metav1.ConditionTrue
+	}
+
+	return i.Installed.deployed()
+}
+
+// held reports whether what another program did to the release stays.
+func (c Progress) held() bool { return c.Decision.Action == state.Hold }
+
+// keeps reports whether the newest revision stays although another one would be created now.
+func (c Progress) keeps() bool { return c.Pinned && c.Decision.Action != state.Apply }
+
+// isUninstalledByOthers reports whether another program uninstalled the release, which is respected.
+func (i Input) isUninstalledByOthers() bool {
+	return i.Change.Decision.HoldsUninstalled(i.Installed.History)
+}

@@ -1,0 +1,306 @@
+// Package report turns what a reconcile has found out and done into what people and programs read: the status of
+// the resource with its conditions, events, and when to look again. It is the only author of these.
+//
+// Its functions are pure: they read values and return values, and know the time only from them.
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// Report is what is known after a reconcile.
+type Report struct {
+	Status v1alpha2.ProviderStatus
+	Events []Event
+	// Retry is the problem of a reconcile that is tried again with back-off; empty if it is not.
+	Retry string
+	// After is when to come back; zero if an event, or Retry, brings the resource back.
+	After time.Duration
+	// Soon is set if what is read of a remote cluster then must not be older.
+	Soon bool
+	// Drifted is how many objects are newly known to differ from the release.
+	Drifted int
+}
+
+// Of returns the report of a reconcile.
+func Of(in Input, ended Summary) Report {
+	result := ended.Result
+	status := *in.Provider.Status.DeepCopy()
+	written := &conditions{list: withoutAsOf(status.Conditions), generation: in.Provider.Generation, now: in.Now}
+	before := written.get(v1alpha2.ReadyCondition)
+	report := Report{}
+
+	status.ObservedGeneration = in.Provider.Generation
+	report.Events = writeStatus(in, &status, written)
+	report.Events = append(report.Events, writeConditions(in, ended, status, written)...)
+
+	drift, events := writeDrifted(in, written)
+	report.Drifted = drift
+	report.Events = append(report.Events, events...)
+
+	// A change of CRDs that was refused is no longer asked for.
+	if result.Outcome == Ready && written.get(v1alpha2.CRDsSafeCondition).Status == metav1.ConditionFalse {
+		written.remove(v1alpha2.CRDsSafeCondition)
+	}
+
+	// A problem of the change says nothing about what is installed.
+	if result.Condition == v1alpha2.ProviderInstalledCondition && in.hasInstalled() {
+		result.Condition = ""
+	}
+
+	result = retryInputs(in, result, written)
+	overdue := finish(in, &result, written)
+	report.Retry = retry(result)
+	report.After, report.Soon = comeBack(in, result, written)
+
+	ready := written.get(v1alpha2.ReadyCondition)
+	report.Events = append(report.Events, readyEvent(before, ready, overdue || result.Outcome == Stalled)...)
+
+	if lasts(in, result, ready) {
+		addAsOf(written.list, in.Now)
+	}
+
+	status.Conditions = written.list
+	report.Status = status
+
+	return report
+}
+
+func retry(result Result) string {
+	if result.Outcome != Retrying {
+		return ""
+	}
+
+	return object.Printable(result.Message)
+}
+
+// finish writes how the reconcile ended. A wait that takes longer than an installation may is overdue: it
+// continues, but a user must know.
+func finish(in Input, result *Result, written *conditions) (overdue bool) {
+	if !result.Limited {
+		written.end(*result, false)
+		return false
+	}
+
+	since := written.waitingSince(result.Reason)
+	end := since.Add(in.Provider.Timeout)
+	overdue = in.Now.After(end)
+
+	switch {
+	case overdue:
+		result.Message += fmt.Sprintf("; this has taken longer than spec.release.timeout, which is %s", in.Provider.Timeout)
+	case result.Outcome == Waiting && (result.At.IsZero() || result.At.After(end)):
+		result.At = end.Add(time.Second) // conditions have times in whole seconds
+	}
+
+	written.end(*result, overdue)
+	written.keepWaitingSince(since)
+
+	return overdue
+}
+
+// comeBack returns when the resource comes back, and whether what is read of a remote cluster then must not be older.
+func comeBack(in Input, result Result, written *conditions) (after time.Duration, soon bool) {
+	ready := written.get(v1alpha2.ReadyCondition)
+
+	switch result.Outcome {
+	case Retrying:
+	case Stalled:
+		after = retryAfter(result, ready, in.Now)
+	default:
+		after = until(result.At, in.Now)
+	}
+
+	if !in.isRemote() {
+		return after, false
+	}
+
+	next := nextLook(in, result, ready)
+	if after > 0 {
+		return min(after, next), next <= quickPoll
+	}
+
+	return next, next <= quickPoll
+}
+
+// until returns the time until at, at least a millisecond; zero for the zero time.
+func until(at, now time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+
+	return max(at.Sub(now), time.Millisecond)
+}
+
+// retryAfter returns the time until a stalled resource is looked at again: until the known time, or as
+// long as the condition has existed, within bounds.
+func retryAfter(result Result, condition metav1.Condition, now time.Time) time.Duration {
+	if !result.At.IsZero() {
+		return max(result.At.Sub(now), time.Second)
+	}
+
+	return min(max(now.Sub(condition.LastTransitionTime.Time), MinRetry), MaxRetry)
+}
+
+// retryInputs makes a resource that is ready come back while inputs cannot be used: not every input is
+// watched.
+func retryInputs(in Input, result Result, written *conditions) Result {
+	problem := in.Change.InputsProblem
+	if result.Outcome != Ready || !problem.Ends() {
+		return result
+	}
+
+	at := in.Now.Add(retryAfter(problem, written.get(v1alpha2.InputsUnavailableCondition), in.Now))
+	if result.At.IsZero() || at.Before(result.At) {
+		result.At = at
+	}
+
+	return result
+}
+
+// writeStatus writes what was found out about the release and the source.
+func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions) []Event {
+	if in.Installed.Healthy() {
+		status.InstalledVersion = new(in.Installed.Record.AppVersion)
+	}
+
+	if in.Source.Answered {
+		status.AvailableUpgrades = in.Source.Upgrades
+	}
+
+	if in.Uninstalled {
+		status.Contract = nil
+		status.Release = nil
+		status.Installing = false
+		status.History = nil
+		status.Chart = nil
+
+		return nil
+	}
+
+	if in.isUninstalledByOthers() {
+		forgetInstalled(in, status, written)
+		return nil
+	}
+
+	installed := in.Installed
+	if len(installed.History.Revisions) == 0 || !installed.Record.Readable {
+		return nil
+	}
+
+	// The status of a second resource must not say that it has installed the provider, whatever Secrets
+	// are in its namespace.
+	if status.Release == nil && !installed.Identified {
+		return nil
+	}
+
+	status.Installing = false
+	status.Release = &v1alpha2.ReleaseStatus{
+		Name:       installed.History.Release.Name,
+		Namespace:  installed.History.Release.Namespace,
+		ClusterUID: installed.ClusterUID,
+		Revision:   int64(installed.Revision.Number),
+		Status:     string(installed.Revision.Status),
+		Kinds:      releaseKinds(installed, status.Release),
+	}
+	status.History = history(installed.History)
+	status.Contract = nil
+
+	if installed.Record.Contract != "" {
+		status.Contract = new(installed.Record.Contract)
+	}
+
+	return writeAutomatic(in.Automatic, status)
+}
+
+// writeAutomatic writes the last automatic upgrade.
+func writeAutomatic(automatic Automatic, status *v1alpha2.ProviderStatus) []Event {
+	shown, before := v1alpha2.AutomaticUpgradeStatus{}, v1alpha2.AutomaticUpgrade{}
+	if status.AutomaticUpgrade != nil {
+		shown = *status.AutomaticUpgrade
+	}
+
+	if shown.Last != nil {
+		before = *shown.Last
+	}
+
+	last := automatic.Last
+	shown.Last = last
+	status.AutomaticUpgrade = nil
+
+	if shown != (v1alpha2.AutomaticUpgradeStatus{}) {
+		status.AutomaticUpgrade = &shown
+	}
+
+	if last == nil || last.Message == "" || last.Revision == before.Revision && before.Message != "" {
+		return nil
+	}
+
+	return warn(v1alpha2.AutomaticUpgradeFailedReason, "Upgrade", fmt.Sprintf(
+		"%s: %s; it is not tried again until a newer version exists, or this resource or its annotation %s changes",
+		last.Version, last.Message, v1alpha2.ReconcileRequestAnnotation))
+}
+
+// forgetInstalled removes what was true while the release was installed. That it existed remains known.
+func forgetInstalled(in Input, status *v1alpha2.ProviderStatus, written *conditions) {
+	status.InstalledVersion = nil
+	status.Contract = nil
+	status.History = history(in.Installed.History)
+
+	if status.Release != nil {
+		status.Release.Status = string(state.StatusUninstalled)
+	}
+
+	written.remove(v1alpha2.ProviderUpgradedCondition, v1alpha2.PausedCondition, v1alpha2.DriftedCondition,
+		v1alpha2.SourceChangedCondition)
+}
+
+// history returns what `helm history` shows, newest first.
+func history(history state.History) []v1alpha2.ReleaseRevision {
+	revisions := history.Revisions[:min(len(history.Revisions), v1alpha2.HistoryMaxItems)]
+	entries := make([]v1alpha2.ReleaseRevision, 0, len(revisions))
+
+	for _, revision := range revisions {
+		entries = append(entries, v1alpha2.ReleaseRevision{
+			Revision:    int64(revision.Number),
+			Version:     revision.Version,
+			ChartDigest: revision.ChartDigest,
+			Adopted:     int64(revision.Adopted),
+			Status:      string(revision.Status),
+			Time:        metav1.NewTime(revision.Created),
+		})
+	}
+
+	return entries
+}
+
+// releaseKinds returns the kinds of the newest revision, and those that the status has already: objects
+// of a kind may remain when a revision that drops it fails. It is empty if there are too many.
+func releaseKinds(installed Installed, before *v1alpha2.ReleaseStatus) []string {
+	kinds := slices.Clone(installed.Record.Kinds)
+
+	if before != nil {
+		if len(before.Kinds) == 0 && !installed.deployed() {
+			return nil // those of earlier revisions are unknown
+		}
+
+		kinds = append(kinds, before.Kinds...)
+	}
+
+	slices.Sort(kinds)
+	kinds = slices.Compact(kinds)
+
+	if len(kinds) > v1alpha2.MaxReleaseKinds {
+		return nil
+	}
+
+	return kinds
+}

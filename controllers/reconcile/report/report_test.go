@@ -1,0 +1,471 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// of returns the report of a reconcile that ended with a result.
+func of(in Input, result Result) Report { return Of(in, Summary{Result: result}) }
+
+// condition returns a condition of a report; zero if it does not have it.
+func (r Report) condition(name string) metav1.Condition { return find(r.Status.Conditions, name) }
+
+// with returns the input with a condition that the resource has had for some time.
+func with(in Input, name, reason, message string, status metav1.ConditionStatus, since time.Duration) Input {
+	in.Provider.Status.Conditions = append(in.Provider.Status.Conditions, metav1.Condition{
+		Type: name, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-since)),
+	})
+
+	return in
+}
+
+func TestOutcomesAreShown(t *testing.T) {
+	for name, test := range map[string]struct {
+		result      Result
+		ready       metav1.ConditionStatus
+		reconciling bool
+		stalled     bool
+		after       time.Duration
+		retry       string
+	}{
+		"ready": {result: Result{Outcome: Ready}, ready: metav1.ConditionTrue},
+		"ready, with work to follow": {
+			result: Result{Outcome: Ready, At: now.Add(time.Hour)}, ready: metav1.ConditionTrue, after: time.Hour,
+		},
+		"ready, with work that is due": {
+			result: Result{Outcome: Ready, At: now.Add(-time.Hour)}, ready: metav1.ConditionTrue, after: time.Millisecond,
+		},
+		"waiting for an event": {result: Result{Outcome: Waiting}, ready: metav1.ConditionFalse, reconciling: true},
+		"waiting for a time": {
+			result: Result{Outcome: Waiting, At: now.Add(time.Hour)},
+			ready:  metav1.ConditionFalse, reconciling: true, after: time.Hour,
+		},
+		"stalled": {
+			result: Result{Outcome: Stalled}, ready: metav1.ConditionFalse, stalled: true, after: MinRetry,
+		},
+		"retrying": {
+			result: Result{Outcome: Retrying, Message: "connection\nreset"},
+			ready:  metav1.ConditionFalse, reconciling: true, retry: "connection reset",
+		},
+		"idle": {result: Result{Outcome: Idle}, ready: metav1.ConditionFalse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			test.result.Reason = "Some"
+
+			report := of(newInput(), test.result)
+			g.Expect(report.After).To(Equal(test.after))
+			g.Expect(report.Retry).To(Equal(test.retry))
+			g.Expect(report.condition(v1alpha2.ReadyCondition)).To(And(
+				HaveField("Status", test.ready), HaveField("Reason", "Some"), HaveField("ObservedGeneration", int64(2))))
+			g.Expect(report.condition(v1alpha2.ReconcilingCondition).Status == metav1.ConditionTrue).To(
+				Equal(test.reconciling))
+			g.Expect(report.condition(v1alpha2.StalledCondition).Status == metav1.ConditionTrue).To(Equal(test.stalled))
+			g.Expect(report.Status.ObservedGeneration).To(BeEquivalentTo(2))
+		})
+	}
+}
+
+func TestConditionIsAsOldAsWhatItSays(t *testing.T) {
+	g := NewWithT(t)
+	in := with(newInput(), v1alpha2.ReadyCondition, "Some", "two lines", metav1.ConditionFalse, time.Hour)
+
+	same := of(in, Result{Outcome: Idle, Reason: "Some", Message: "two\nlines"})
+	g.Expect(same.condition(v1alpha2.ReadyCondition).LastTransitionTime.Time).To(Equal(now.Add(-time.Hour)))
+
+	changed := of(in, Result{Outcome: Idle, Reason: "Some", Message: "other lines"})
+	g.Expect(changed.condition(v1alpha2.ReadyCondition).LastTransitionTime.Time).To(Equal(now))
+	g.Expect(in.Provider.Status.Conditions).To(HaveLen(1), "the input stays as it is")
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	g := NewWithT(t)
+
+	long := of(newInput(), Result{Outcome: Idle, Reason: "Some", Message: strings.Repeat("€", 32768)})
+	message := long.condition(v1alpha2.ReadyCondition).Message
+	g.Expect(message).To(HaveSuffix("€..."))
+	g.Expect(len(message)).To(And(BeNumerically("<=", 32768), BeNumerically(">", 32760)))
+	g.Expect(long.Events).To(ConsistOf(HaveField("Note", And(HaveSuffix("€ …"), HaveLen(1024)))))
+}
+
+func TestStalledResourceComesBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		at      time.Time
+		existed time.Duration
+		after   time.Duration
+	}{
+		"just now":        {existed: 0, after: MinRetry},
+		"for a minute":    {existed: time.Minute, after: time.Minute},
+		"for a day":       {existed: 24 * time.Hour, after: MaxRetry},
+		"at a known time": {at: now.Add(time.Hour), existed: time.Minute, after: time.Hour},
+		"at a past time":  {at: now.Add(-time.Hour), after: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := with(newInput(), v1alpha2.ReadyCondition, "Some", "wrong", metav1.ConditionFalse, test.existed)
+			result := Result{Outcome: Stalled, Reason: "Some", Message: "wrong", At: test.at}
+			NewWithT(t).Expect(of(in, result).After).To(Equal(test.after))
+		})
+	}
+}
+
+func TestWaitsThatAreLimited(t *testing.T) {
+	limited := Result{Outcome: Waiting, Reason: "Some", Message: "waiting", Limited: true}
+	unlimited := limited
+	unlimited.Limited = false
+	retrying := limited
+	retrying.Outcome = Retrying
+
+	waits := func(reason string, since time.Duration) Input {
+		return with(newInput(), v1alpha2.ReconcilingCondition, reason, "waited", metav1.ConditionTrue, since)
+	}
+
+	for name, test := range map[string]struct {
+		result  Result
+		in      Input
+		overdue bool
+		after   time.Duration
+	}{
+		"first":                          {limited, newInput(), false, 5*time.Minute + time.Second},
+		"for a while":                    {limited, waits("Some", time.Minute), false, 4*time.Minute + time.Second},
+		"too long":                       {limited, waits("Some", time.Hour), true, 0},
+		"for another reason":             {limited, waits("Other", time.Hour), false, 5*time.Minute + time.Second},
+		"retrying too long":              {retrying, waits("Some", time.Hour), true, 0},
+		"for the pods of a new revision": {unlimited, waits("Some", time.Hour), false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			report := of(test.in, test.result)
+			g.Expect(report.After).To(Equal(test.after))
+			g.Expect(report.condition(v1alpha2.StalledCondition).Type != "").To(Equal(test.overdue))
+			g.Expect(report.condition(v1alpha2.ReconcilingCondition).Type != "").To(Equal(!test.overdue))
+
+			if !test.overdue {
+				return
+			}
+
+			g.Expect(report.condition(v1alpha2.ReadyCondition).Message).To(Equal(
+				"waiting; this has taken longer than spec.release.timeout, which is 5m0s"))
+			g.Expect(report.condition(v1alpha2.StalledCondition).LastTransitionTime.Time).To(Equal(now.Add(-time.Hour)),
+				"since the wait began")
+			g.Expect(report.Events).To(ConsistOf(HaveField("Type", "Warning")))
+
+			test.in.Provider.Status = report.Status
+			again := of(test.in, test.result)
+			g.Expect(again.Status).To(Equal(report.Status), "it stays overdue")
+			g.Expect(again.Events).To(BeEmpty())
+		})
+	}
+}
+
+func TestStoppedChangeKeepsProviderInstalled(t *testing.T) {
+	g := NewWithT(t)
+	result := refused
+	result.Condition = v1alpha2.ProviderInstalledCondition
+
+	installed := of(newInput(revision(3, state.StatusDeployed, former)), result)
+	g.Expect(installed.condition(v1alpha2.ProviderInstalledCondition).Status).To(Equal(metav1.ConditionTrue))
+	g.Expect(installed.condition(v1alpha2.ReadyCondition).Status).To(Equal(metav1.ConditionFalse))
+
+	absent := of(newInput(), result)
+	g.Expect(absent.condition(v1alpha2.ProviderInstalledCondition).Reason).To(Equal(v1alpha2.VersionNotFoundReason))
+
+	unread := with(newInput(), v1alpha2.ProviderInstalledCondition, "Some", "it is", metav1.ConditionTrue, time.Hour)
+	unread.Installed.Observed = false
+	g.Expect(of(unread, result).condition(v1alpha2.ProviderInstalledCondition).Message).To(Equal("it is"),
+		"as far as is known")
+}
+
+// TestRefusedChangeOfCRDsIsWithdrawn: the condition about it lasts as long as the change is asked for.
+func TestRefusedChangeOfCRDsIsWithdrawn(t *testing.T) {
+	refused := func(status metav1.ConditionStatus) Input {
+		in := newInput(revision(1, state.StatusDeployed, wanted))
+		return with(in, v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, "refused", status, 0)
+	}
+
+	for outcome, kept := range map[Outcome]bool{Waiting: true, Stalled: true, Ready: false} {
+		report := of(refused(metav1.ConditionFalse), Result{Outcome: outcome, Reason: v1alpha2.HealthyReason})
+		NewWithT(t).Expect(report.condition(v1alpha2.CRDsSafeCondition).Type != "").To(Equal(kept), "outcome %d", outcome)
+	}
+
+	report := of(refused(metav1.ConditionTrue), Result{Outcome: Ready, Reason: v1alpha2.HealthyReason})
+	NewWithT(t).Expect(report.condition(v1alpha2.CRDsSafeCondition).Status).To(Equal(metav1.ConditionTrue))
+}
+
+func TestPausedIsWhatTheNewestRevisionSays(t *testing.T) {
+	const deployed, failed = state.StatusDeployed, state.StatusFailed
+
+	for name, test := range map[string]struct {
+		status         state.Status
+		marked, paused bool // the revision's label, and its objects
+		before         bool
+		want           bool
+	}{
+		"a paused revision":              {deployed, true, true, false, true},
+		"... without Deployments":        {deployed, true, false, false, true},
+		"... of another program":         {deployed, false, true, false, true},
+		"... that failed":                {failed, true, true, false, false},
+		"... that failed, paused before": {failed, true, true, true, true},
+		"a revision that runs":           {deployed, false, false, true, false},
+		"... and failed":                 {failed, false, false, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput(state.Revision{Number: 2, Origin: 2, Status: test.status, Paused: test.marked})
+			in.Installed.Record.Paused = test.paused
+
+			if test.before {
+				in = with(in, v1alpha2.PausedCondition, v1alpha2.PausedReason, "before", metav1.ConditionTrue, 0)
+			}
+
+			paused := of(in, Result{Outcome: Ready}).condition(v1alpha2.PausedCondition)
+			NewWithT(t).Expect(paused.Status == metav1.ConditionTrue).To(Equal(test.want))
+		})
+	}
+}
+
+func TestContractIsThatOfTheNewestRevision(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(2, state.StatusDeployed, former))
+	in.Provider.Status.Contract = new("v1beta2")
+	in.Installed.Identified = true
+	in.Installed.Record.Contract = "v1beta1"
+	g.Expect(of(in, refused).Status.Contract).To(HaveValue(Equal("v1beta1")))
+
+	in.Installed.Record.Contract = ""
+	g.Expect(of(in, refused).Status.Contract).To(BeNil(), "a plain chart")
+
+	lost := newInput()
+	lost.Provider.Status.Contract = new("v1beta2")
+	g.Expect(of(lost, refused).Status.Contract).To(HaveValue(Equal("v1beta2")), "the records may be lost")
+
+	lost.Uninstalled = true
+	g.Expect(of(lost, refused).Status.Contract).To(BeNil(), "uninstalled")
+}
+
+func TestSecondResourceDoesNotClaimTheRelease(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(1, state.StatusDeployed, wanted))
+	g.Expect(of(in, refused).Status.Release).To(BeNil())
+
+	in.Installed.Identified = true
+	g.Expect(of(in, refused).Status.Release).To(HaveField("Revision", int64(1)))
+}
+
+func TestKindsOfEarlierRevisionsAreKept(t *testing.T) {
+	const deployed, failed = state.StatusDeployed, state.StatusFailed
+
+	own := []string{"Deployment.apps", "Service"}
+	many := make([]string, 0, v1alpha2.MaxReleaseKinds)
+
+	for i := range v1alpha2.MaxReleaseKinds {
+		many = append(many, fmt.Sprintf("Kind%d.example.com", i))
+	}
+
+	for name, test := range map[string]struct {
+		before *v1alpha2.ReleaseStatus
+		status state.Status
+		want   []string
+	}{
+		"the first revision": {nil, deployed, own},
+		"another kind before": {
+			&v1alpha2.ReleaseStatus{Kinds: []string{"Job.batch", "Service"}}, failed,
+			[]string{"Deployment.apps", "Job.batch", "Service"},
+		},
+		"unknown kinds before":                {&v1alpha2.ReleaseStatus{}, failed, nil},
+		"unknown kinds before a good upgrade": {&v1alpha2.ReleaseStatus{}, deployed, own},
+		"too many":                            {&v1alpha2.ReleaseStatus{Kinds: many}, deployed, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			installed := newInput(revision(1, test.status, wanted)).Installed
+			installed.Record.Kinds = own
+			NewWithT(t).Expect(releaseKinds(installed, test.before)).To(Equal(test.want))
+		})
+	}
+}
+
+func TestUninstalledByOthersIsRemembered(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(1, state.StatusUninstalled, wanted))
+	in.Change.Decision.Action = state.Hold
+	in.Provider.Status.Release = &v1alpha2.ReleaseStatus{Name: "infrastructure-aws", Status: "deployed"}
+	in.Provider.Status.InstalledVersion = new("v1.0.0")
+	in = with(in, v1alpha2.DriftedCondition, "Some", "differs", metav1.ConditionTrue, 0)
+
+	report := of(in, UninstalledByOthers(in.Installed.History))
+	g.Expect(report.Status.InstalledVersion).To(BeNil())
+	g.Expect(report.Status.Release).To(HaveField("Status", "uninstalled"))
+	g.Expect(report.condition(v1alpha2.DriftedCondition).Type).To(BeEmpty())
+	g.Expect(report.condition(v1alpha2.ReadyCondition).Message).To(ContainSubstring("was uninstalled by another program"))
+}
+
+func TestDriftIsNewsOnce(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in.Provider.Drift = v1alpha2.DriftCorrect
+	in.Installed.Drift = Drift{Compared: true, Left: []string{"a", "b", "c", "d", "e", "f", "g"}}
+
+	first := of(in, Result{Outcome: Ready})
+	g.Expect(first.Drifted).To(Equal(7))
+	g.Expect(first.Events).To(ContainElement(HaveField("Note", "a; b; c; d; e (and 2 more)")))
+	g.Expect(first.condition(v1alpha2.DriftedCondition).Reason).To(Equal(v1alpha2.DriftNotCorrectedReason))
+
+	in.Provider.Status = first.Status
+	again := of(in, Result{Outcome: Ready})
+	g.Expect(again.Drifted).To(BeZero())
+	g.Expect(again.Events).To(BeEmpty())
+
+	in.Provider.Drift = v1alpha2.DriftWarn
+	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.DriftedCondition).Reason).To(
+		Equal(v1alpha2.DriftDetectedReason))
+
+	in.Installed.Drift.Left = nil
+	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.DriftedCondition).Type).To(BeEmpty())
+
+	in.Installed.Drift = Drift{}
+	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.DriftedCondition).Type).NotTo(BeEmpty(), "not compared")
+}
+
+func TestInputsThatCannotBeUsed(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in.Change.InputsProblem = Result{Outcome: Stalled, Reason: v1alpha2.SecretNotFoundReason, Message: "no Secret"}
+
+	report := of(in, Result{Outcome: Ready, At: now.Add(time.Hour)})
+	g.Expect(report.condition(v1alpha2.InputsUnavailableCondition).Message).To(Equal(
+		"no Secret; what is installed stays as it is"))
+	g.Expect(report.After).To(Equal(MinRetry), "the Secret may not be watched")
+
+	in.Provider.Status = report.Status
+	in.Change = Progress{Planned: true}
+	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.InputsUnavailableCondition).Type).To(BeEmpty())
+}
+
+func TestTagThatHasMovedIsNewsOnce(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in.Source = Source{Checked: true, Moved: "v1.0.0 is another chart now"}
+
+	first := of(in, Result{Outcome: Idle})
+	g.Expect(first.Events).To(ContainElement(HaveField("Reason", v1alpha2.TagMovedReason)))
+
+	in.Provider.Status = first.Status
+	g.Expect(of(in, Result{Outcome: Idle}).Events).To(BeEmpty())
+
+	in.Source.Moved = ""
+	g.Expect(of(in, Result{Outcome: Idle}).condition(v1alpha2.SourceChangedCondition).Type).To(BeEmpty())
+}
+
+func TestAutomaticUpgradeThatWasGivenUpIsNewsOnce(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(3, state.StatusDeployed, former))
+	in.Installed.Identified = true
+	in.Automatic.Last = &v1alpha2.AutomaticUpgrade{Version: "v1.0.1", Revision: 2, Result: v1alpha2.UpgradeFailed}
+	g.Expect(of(in, Result{Outcome: Idle}).Events).NotTo(ContainElement(HaveField("Action", "Upgrade")),
+		"it is not rolled back yet")
+
+	in.Automatic.Last.Message = "not healthy"
+	first := of(in, Result{Outcome: Idle})
+	g.Expect(first.Events).To(ContainElement(HaveField("Note", HavePrefix(
+		"v1.0.1: not healthy; it is not tried again until a newer version exists"))))
+
+	in.Provider.Status = first.Status
+	g.Expect(of(in, Result{Outcome: Idle}).Events).To(BeEmpty())
+
+	in.Automatic.Last = &v1alpha2.AutomaticUpgrade{Version: "v1.0.2", Revision: 4, Message: "not healthy"}
+	g.Expect(of(in, Result{Outcome: Idle}).Events).To(ContainElement(HaveField("Note", HavePrefix("v1.0.2: "))))
+
+	in.Automatic.Last = nil
+	g.Expect(of(in, Result{Outcome: Idle}).Status.AutomaticUpgrade).To(BeNil())
+}
+
+func TestReadyIsNews(t *testing.T) {
+	const progressing = v1alpha2.ProgressingReason
+
+	type ready struct {
+		status          metav1.ConditionStatus
+		reason, message string
+	}
+
+	for name, c := range map[string]struct {
+		before ready
+		result Result
+		want   string // type, reason and note of the event; empty for none
+	}{
+		"becomes ready": {
+			ready{"False", progressing, "waiting"}, Result{Outcome: Ready, Reason: "Succeeded", Message: "installed"},
+			"Normal Succeeded installed",
+		},
+		"stays ready": {
+			ready{"True", "Succeeded", "ok"}, Result{Outcome: Ready, Reason: "Succeeded", Message: "ok"}, "",
+		},
+		"begins to progress": {ready{}, Result{Outcome: Waiting, Reason: progressing, Message: "waiting"}, ""},
+		"progresses after a wait": {
+			ready{"False", "Waiting", "for core"}, Result{Outcome: Waiting, Reason: progressing, Message: "waiting"}, "",
+		},
+		"says more while it progresses": {
+			ready{"False", progressing, "waiting"},
+			Result{Outcome: Waiting, Reason: progressing, Message: "ImagePullBackOff"}, "Normal Progressing ImagePullBackOff",
+		},
+		"is no longer ready": {
+			ready{"True", "Succeeded", "ok"}, Result{Outcome: Waiting, Reason: progressing, Message: "a pod crashes"},
+			"Normal Progressing a pod crashes",
+		},
+		"waits for core": {
+			ready{}, Result{Outcome: Waiting, Reason: "Waiting", Message: "for core"}, "Normal Waiting for core",
+		},
+		"is stalled": {ready{}, Result{Outcome: Stalled, Reason: "Wrong", Message: "no such"}, "Warning Wrong no such"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			in := newInput()
+
+			if c.before.reason != "" {
+				in = with(in, v1alpha2.ReadyCondition, c.before.reason, c.before.message, c.before.status, time.Hour)
+			}
+
+			report := of(in, c.result)
+			if c.want == "" {
+				g.Expect(report.Events).To(BeEmpty())
+				return
+			}
+
+			g.Expect(report.Events).To(HaveLen(1))
+			e := report.Events[0]
+			g.Expect(strings.Join([]string{e.Type, e.Reason, e.Note}, " ")).To(Equal(c.want))
+		})
+	}
+}
+
+func TestWarningsShareAnEvent(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Ignored(nil)).To(BeEmpty())
+	g.Expect(Ignored([]string{"one is ignored", "two is ignored"})).To(ConsistOf(
+		And(HaveField("Note", "one is ignored; two is ignored"), HaveField("Type", "Warning"))))
+}
+
+func TestAdoptedObjectsAreNamed(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Adopted(nil)).To(BeEmpty())
+
+	keys := []object.Key{{Name: "b"}, {Name: "a"}}
+	keys[0].Kind, keys[1].Kind = "Role", "Role"
+	g.Expect(Adopted(keys)).To(ConsistOf(HaveField("Note", "Adopted 2 objects that existed: Role a, Role b")))
+}
+
+func TestCorrectionNamesItsObject(t *testing.T) {
+	g := NewWithT(t)
+	role := object.Key{Name: "a"}
+	g.Expect(Corrected(role, true, "Role a is missing")).To(ConsistOf(And(
+		HaveField("Action", "Create"), HaveField("Related", role), HaveField("Note", "Corrected drift: Role a is missing"))))
+	g.Expect(Corrected(role, false, "Role a differs")).To(ConsistOf(HaveField("Action", "Patch")))
+}

@@ -1,0 +1,69 @@
+package report
+
+import (
+	"time"
+
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// Outcome is how a step or a reconcile ended, and with it what brings the resource back.
+type Outcome int
+
+const (
+	// Continue is the outcome of a step after which the next one follows.
+	Continue Outcome = iota
+	// Ready means that the provider is what the resource asks for. It comes back by events, and at
+	// Result.At for work in the background.
+	Ready
+	// Waiting means that an event, or Result.At, brings the resource back.
+	Waiting
+	// Stalled means that a user must change something. The resource still comes back, each time
+	// later, because not every input is watched.
+	Stalled
+	// Retrying means that the same may succeed when it is tried again, with back-off.
+	Retrying
+	// Idle means that nothing is done, although the provider is not ready: it is suspended.
+	Idle
+	// Repeated means that the reconcile was too early. It is repeated at Result.At, and nothing is reported.
+	Repeated
+)
+
+// Result is how a step or a reconcile ended. The zero Result continues with the next step.
+type Result struct {
+	Outcome Outcome
+	// Condition that is False besides Ready; empty for none.
+	Condition string
+	// Reason and Message of Ready.
+	Reason, Message string
+	// At is when to come back, if that is known.
+	At time.Time
+	// Limited is set if a user must look when this takes longer than spec.release.timeout: Waiting for
+	// others, or Retrying.
+	Limited bool
+}
+
+// Ends reports whether no step follows.
+func (r Result) Ends() bool { return r.Outcome != Continue }
+
+// Wait returns the result of a step that waits for an event, or for a time if that is not zero.
+func Wait(reason, message string, at time.Time) Result {
+	return Result{Outcome: Waiting, Reason: reason, Message: message, At: at}
+}
+
+// First returns the first result that ends a part.
+func First(results ...Result) Result {
+	for _, result := range results {
+		if result.Ends() {
+			return result
+		}
+	}
+
+	return Result{}
+}
+
+// Between these bounds a problem that a user must solve is looked at again, each time after as long as
+// it has existed.
+const (
+	MinRetry = state.MinBackoff
+	MaxRetry = state.MaxBackoff
+)

@@ -1,0 +1,351 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+const (
+	wanted = "digest of what is wanted"
+	former = "digest of what was wanted before"
+)
+
+var now = time.Date(2026, 11, 24, 8, 0, 0, 0, time.UTC)
+
+// newInput returns what is known of a provider that asks for v1.1.0 and whose release has the given revisions, newest
+// first. The newest holds v1.0.0 and is healthy.
+func newInput(revisions ...state.Revision) Input {
+	in := Input{
+		Provider: Provider{
+			Label: "infrastructure-aws", ReleaseName: "infrastructure-aws", Generation: 2, Timeout: 5 * time.Minute,
+		},
+		Change: Progress{Goal: "v1.1.0", Digest: wanted},
+		Now:    now,
+	}
+	in.Installed.Observed = true
+	in.Installed.History = state.History{
+		Release:   types.NamespacedName{Namespace: "capa-system", Name: "infrastructure-aws"},
+		Revisions: revisions,
+	}
+
+	if len(revisions) > 0 {
+		in.Installed.Revision = revisions[0]
+		in.Installed.Record = Record{Readable: true, AppVersion: "v1.0.0", Description: "Upgrade complete"}
+		in.Installed.Health = Health{Checked: true, Healthy: true}
+	}
+
+	return in
+}
+
+// revision returns a revision that Capstan made.
+func revision(number int, status state.Status, digest string) state.Revision {
+	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, Confirmed: true}
+}
+
+var (
+	refused  = Result{Outcome: Stalled, Reason: v1alpha2.VersionNotFoundReason, Message: "there is no v9.9.9"}
+	retrying = Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason, Message: "connection refused"}
+	missing  = Health{Checked: true, Message: "manager: is missing"}
+)
+
+func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
+	unhealthy := newInput(revision(3, state.StatusDeployed, former))
+	unhealthy.Installed.Health = missing
+
+	kept := newInput(revision(3, state.StatusFailed, former))
+	kept.Change.Refusal = "it stays, because its managers are too old"
+
+	unconfirmed := newInput()
+	unconfirmed.Installed.Unconfirmed = "revision 3 is not known to be this resource's"
+
+	for name, test := range map[string]struct {
+		in      Input
+		care    Result
+		message string
+	}{
+		"nothing installed": {
+			in:      newInput(),
+			message: "there is no v9.9.9",
+		},
+		"healthy": {
+			in:      newInput(revision(3, state.StatusDeployed, former)),
+			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, and is healthy",
+		},
+		"not healthy": {
+			in: unhealthy,
+			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, and is not healthy: " +
+				"manager: is missing",
+		},
+		"failed": {
+			in:      newInput(revision(3, state.StatusFailed, former)),
+			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, which is failed: Upgrade complete",
+		},
+		"failed, and not rolled back": {
+			in: kept,
+			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, which is failed: Upgrade complete; " +
+				"it stays, because its managers are too old",
+		},
+		"with a problem of its own": {
+			in:   newInput(revision(3, state.StatusDeployed, former)),
+			care: retrying,
+			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, and is healthy; " +
+				"connection refused",
+		},
+		"of an unknown program": {
+			in:      unconfirmed,
+			message: "there is no v9.9.9; revision 3 is not known to be this resource's",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			result := Summarize(test.in, test.care, refused)
+			g.Expect(result.Outcome).To(Equal(Stalled))
+			g.Expect(result.Reason).To(Equal(v1alpha2.VersionNotFoundReason))
+			g.Expect(result.Message).To(Equal(test.message))
+			g.Expect(result.UpgradeFailed).To(BeEmpty())
+		})
+	}
+}
+
+func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*Input)
+		outcome Outcome
+		reason  string
+	}{
+		"healthy":         {func(*Input) {}, Ready, v1alpha2.HealthyReason},
+		"paused":          {func(in *Input) { in.Installed.Revision.Paused = true }, Ready, v1alpha2.PausedReason},
+		"not yet healthy": {func(in *Input) { in.Installed.Health = missing }, Waiting, v1alpha2.ProgressingReason},
+		"no longer healthy": {func(in *Input) {
+			in.Installed.Health = missing
+			in.Installed.Revision.Healthy = true
+		}, Waiting, v1alpha2.UnhealthyReason},
+		"never healthy": {func(in *Input) {
+			in.Installed.Health = Health{Checked: true, Final: true, Message: "manager: cannot be scheduled"}
+		}, Stalled, v1alpha2.UnhealthyReason},
+		"made by another program": {func(in *Input) {
+			in.Change.State.State = state.Unmanaged
+			in.Change.Decision.Action = state.Hold
+		}, Ready, v1alpha2.ExternalChangeReason},
+		"made by another program, and not healthy": {func(in *Input) {
+			in.Change.Decision.Action = state.Hold
+			in.Installed.Health = missing
+		}, Waiting, v1alpha2.UnhealthyReason},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			in := newInput(revision(1, state.StatusDeployed, wanted))
+			in.Change.State.State = state.InSync
+			test.prepare(&in)
+
+			result := Summarize(in, Result{}, Result{})
+			g.Expect(result.Outcome).To(Equal(test.outcome))
+			g.Expect(result.Reason).To(Equal(test.reason))
+		})
+	}
+}
+
+func TestUnknownHealthIsTheResultOfCare(t *testing.T) {
+	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in.Change.State.State = state.InSync
+	in.Installed.Health = Health{}
+
+	NewWithT(t).Expect(Summarize(in, retrying, Result{}).Message).To(Equal("connection refused"))
+}
+
+func TestHeldRevisionTellsHowToAcceptIt(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(1, state.StatusDeployed, wanted))
+
+	in.Provider.Status.DesiredVersion = "v1.1.0"
+	g.Expect(heldMessage(in)).To(HaveSuffix("; to accept it, set spec.version to v1.0.0"))
+
+	in.Provider.Status.DesiredVersion = "v1.0.0"
+	g.Expect(heldMessage(in)).To(HaveSuffix("; to keep it, leave this resource as it is"))
+}
+
+func TestReleaseThatIsNotAsWanted(t *testing.T) {
+	locked := newInput(revision(1, state.StatusPendingUpgrade, wanted))
+	locked.Change.State = state.Observed{State: state.Locked, Message: "helm is running", Until: now.Add(time.Minute)}
+
+	unconfirmed := newInput()
+	unconfirmed.Installed.Unconfirmed = "revision 3 is not known to be this resource's"
+
+	for name, test := range map[string]struct {
+		in      Input
+		outcome Outcome
+		message string
+	}{
+		"another program works on it": {locked, Waiting, "helm is running"},
+		"an unknown program made it":  {unconfirmed, Stalled, "revision 3 is not known to be this resource's"},
+		"its records are gone": {newInput(), Retrying,
+			"release capa-system/infrastructure-aws was deleted just after it was applied; it will be installed again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			result := Summarize(test.in, Result{}, Result{})
+			g.Expect(result.Outcome).To(Equal(test.outcome))
+			g.Expect(result.Message).To(Equal(test.message))
+			g.Expect(result.At).To(Equal(test.in.Change.State.Until))
+		})
+	}
+}
+
+func TestFailedAttempt(t *testing.T) {
+	next := now.Add(time.Minute)
+	rollback := revision(3, state.StatusDeployed, former)
+	rollback.RollbackTo = 1
+
+	timedOut := revision(2, state.StatusFailed, wanted)
+	timedOut.Failure = state.FailureUnhealthy
+
+	hopeless := timedOut
+	hopeless.Failure = state.FailureFinal
+
+	returned := newInput(rollback, timedOut, revision(1, state.StatusSuperseded, former))
+	returned.Installed.Record.Description = "Rollback to 1: not healthy"
+
+	sick := returned
+	sick.Installed.Health = missing
+
+	kept := newInput(revision(2, state.StatusFailed, wanted))
+	kept.Change.Refusal = "it stays, because the provider cannot return to v1.0.0 of revision 1: too old"
+
+	applied := newInput(revision(2, state.StatusFailed, wanted))
+	applied.Change.Failure = "the API server refused Deployment manager"
+
+	for name, test := range map[string]struct {
+		in        Input
+		decision  state.Decision
+		outcome   Outcome
+		reason    string
+		condition string
+		message   string
+	}{
+		"rolled back, with a retry to come": {
+			in:       returned,
+			decision: state.Decision{Action: state.Wait, Until: next},
+			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
+			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3",
+		},
+		"rolled back, to what is not healthy": {
+			in:       sick,
+			decision: state.Decision{Action: state.Wait, Until: next},
+			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
+			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3; what runs is not healthy: " +
+				"manager: is missing",
+		},
+		"given up": {
+			in:       returned,
+			decision: state.Decision{Action: state.Stop, Attempts: 2},
+			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
+			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3; given up after 2 attempts: change the " +
+				"resource, or its annotation reconcile.fluxcd.io/requestedAt, to try again",
+		},
+		"given up after one": {
+			in:       newInput(hopeless),
+			decision: state.Decision{Action: state.Stop, Attempts: 1},
+			outcome:  Stalled, reason: v1alpha2.UnhealthyReason, condition: v1alpha2.ProviderInstalledCondition,
+			message: "v1.1.0 failed: Upgrade complete; given up after 1 attempt: change the resource, or its annotation " +
+				"reconcile.fluxcd.io/requestedAt, to try again",
+		},
+		"not rolled back": {
+			in:       newInput(revision(2, state.StatusFailed, wanted)),
+			decision: state.Decision{Action: state.Wait, Until: next},
+			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
+			condition: v1alpha2.ProviderInstalledCondition,
+			message:   "v1.1.0 failed: Upgrade complete",
+		},
+		"not rolled back, because that is refused": {
+			in:       kept,
+			decision: state.Decision{Action: state.Wait, Until: next},
+			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
+			condition: v1alpha2.ProviderInstalledCondition,
+			message: "v1.1.0 failed: Upgrade complete; it stays, because the provider cannot return to v1.0.0 of " +
+				"revision 1: too old",
+		},
+		"failed just now": {
+			in:       applied,
+			decision: state.Decision{Action: state.Wait, Until: next},
+			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
+			condition: v1alpha2.ProviderInstalledCondition,
+			message:   "v1.1.0 failed: the API server refused Deployment manager",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			test.in.Change.Decision = test.decision
+
+			result := Summarize(test.in, Result{}, Result{})
+			g.Expect(result.Outcome).To(Equal(test.outcome))
+			g.Expect(result.Reason).To(Equal(test.reason))
+			g.Expect(result.Condition).To(Equal(test.condition))
+			g.Expect(result.Message).To(Equal(test.message))
+			g.Expect(result.At).To(Equal(test.decision.Until))
+			g.Expect(test.message).To(HavePrefix(result.UpgradeFailed))
+		})
+	}
+}
+
+func TestAttemptThatCanBeMadeAtOnceIsNotStalled(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(2, state.StatusFailed, wanted))
+	in.Change.Decision.Action = state.Apply
+
+	result := Summarize(in, Result{}, Result{})
+	g.Expect(result.Outcome).To(Equal(Waiting))
+	g.Expect(result.At).To(Equal(now))
+}
+
+func TestFailedAttemptWithAProblemOfCare(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(2, state.StatusFailed, wanted), revision(1, state.StatusSuperseded, former))
+	in.Change.Decision.Action = state.Rollback
+
+	result := Summarize(in, retrying, Result{})
+	g.Expect(result.Outcome).To(Equal(Retrying))
+	g.Expect(result.Message).To(HaveSuffix("; connection refused"))
+	g.Expect(result.UpgradeFailed).NotTo(ContainSubstring("connection refused"))
+}
+
+func TestSuspended(t *testing.T) {
+	unhealthy := newInput(revision(1, state.StatusDeployed, wanted))
+	unhealthy.Installed.Health = missing
+
+	unconfirmed := newInput()
+	unconfirmed.Installed.Unconfirmed = "revision 3 is not known to be this resource's"
+
+	const unchanged = "nothing is changed while spec.suspend is true"
+
+	for name, test := range map[string]struct {
+		in      Input
+		outcome Outcome
+		message string
+	}{
+		"nothing installed": {newInput(), Idle, "Not installed, and " + unchanged},
+		"healthy": {
+			newInput(revision(1, state.StatusDeployed, wanted)), Ready, "infrastructure-aws v1.0.0 is healthy; " + unchanged,
+		},
+		"not healthy": {
+			unhealthy, Idle, "infrastructure-aws v1.0.0 is not healthy: manager: is missing; " + unchanged,
+		},
+		"of an unknown program": {unconfirmed, Idle, "revision 3 is not known to be this resource's; " + unchanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			result := Suspended(test.in)
+			g.Expect(result.Outcome).To(Equal(test.outcome))
+			g.Expect(result.Reason).To(Equal(v1alpha2.SuspendedReason))
+			g.Expect(result.Message).To(Equal(test.message))
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/autoupgrade"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+)
+
+// input returns what the run has found out and done so far.
+func (r *run) input() report.Input {
+	in := report.Input{
+		Provider: report.Provider{
+			Label:       v1alpha2.Label(r.provider),
+			ReleaseName: v1alpha2.ReleaseName(r.provider),
+			Generation:  r.provider.GetGeneration(),
+			Status:      *r.provider.GetStatus(),
+			Timeout:     r.policy.Timeout,
+			Drift:       driftPolicy(r.provider.GetSpec()),
+		},
+		Installed: report.Installed{
+			Observed:   r.observed,
+			History:    r.installed.history,
+			Revision:   r.installed.revision,
+			Drift:      r.drift(),
+			ClusterUID: string(r.self.Cluster),
+			Identified: r.identified,
+		},
+		Change:      r.progress(),
+		Migration:   r.migration,
+		Source:      r.source,
+		Uninstalled: r.uninstalled,
+		Now:         time.Now(),
+	}
+
+	if r.unconfirmed != nil {
+		in.Installed.Unconfirmed = r.unconfirmed.Error()
+	}
+
+	if record := r.installed.record; record != nil {
+		in.Installed.Record = report.Record{
+			Readable:    true,
+			AppVersion:  record.AppVersion,
+			Contract:    record.Contract,
+			Description: record.Description,
+			Paused:      record.Paused(),
+			Kinds:       r.kinds(),
+		}
+		in.Automatic.Last = autoupgrade.Last(r.provider.GetStatus(), r.forUpgrade())
+	}
+
+	if found := r.installed.health; found != nil {
+		in.Installed.Health = report.Health{
+			Checked: true,
+			Healthy: found.Healthy(),
+			Failed:  found.Failed(),
+			Final:   found.Verdict() == health.Stop,
+			Message: found.Message(),
+		}
+	}
+
+	if r.target != nil && r.target.Remote {
+		in.Remote = report.Remote{Next: r.target.NextPoll(in.Now, r.RemoteInterval), Interval: r.RemoteInterval}
+	}
+
+	return in
+}
+
+// progress returns how far the change got.
+func (r *run) progress() report.Progress {
+	made := report.Progress{
+		Planned:     r.planned,
+		Goal:        r.goal.version,
+		Digest:      r.desired,
+		State:       r.state,
+		Decision:    r.decision,
+		Pinned:      r.pinned,
+		Passed:      r.passed,
+		CRDsChecked: r.crdsChecked,
+		Refusal:     r.refusal,
+	}
+
+	if r.inputsProblem != nil {
+		made.InputsProblem = *r.inputsProblem
+	}
+
+	if r.failure != nil {
+		made.Failure = r.failure.Error()
+	}
+
+	if len(r.pin.Differences) > 0 {
+		made.Pending = r.pendingMessage()
+		made.PendingInputs = r.pin.Differences[0].IsInput()
+	}
+
+	return made
+}
+
+// drift returns what differs from the newest revision.
+func (r *run) drift() report.Drift {
+	if r.deviations == nil {
+		return report.Drift{}
+	}
+
+	return report.Drift{Compared: true, Left: leftDeviations(slices.Concat(*r.deviations, r.crdDeviations))}
+}
+
+// kinds returns the kinds of the objects of the newest revision, sorted.
+func (r *run) kinds() []string {
+	kinds := map[string]bool{}
+	for _, o := range r.installed.record.Objects {
+		kinds[o.GroupVersionKind().GroupKind().String()] = true
+	}
+
+	return slices.Sorted(maps.Keys(kinds))
+}
+
+// lookUpgrades finds out which upgrades the source offers.
+func (r *run) lookUpgrades(ctx context.Context) {
+	known := r.Upgrades.Look(r.provider, time.Time{})
+	r.source = report.Source{Answered: known.Answered(), Checked: known.Checked}
+
+	installed := r.provider.GetStatus().InstalledVersion
+	if r.installed.healthy() {
+		installed = &r.installed.record.AppVersion
+	}
+
+	if known.Answered() {
+		r.source.Upgrades = known.Available(installed, func(contract string) bool {
+			return r.Preflight.Contract(ctx, r.provider, contract) == nil
+		})
+	}
+
+	if known.Move != nil {
+		r.source.Moved = known.Move.String()
+	}
+}
+
+// note changes the status that the rest of the run goes by.
+func (r *run) note(change report.Change) { note(r.provider, change) }
+
+// ended reports how a run ended.
+func (r *run) ended(result report.Result) (ctrl.Result, error) {
+	return r.end(report.Summary{Result: result})
+}
+
+// end reports how a run ended, and returns when the resource comes back.
+func (r *run) end(ended report.Summary) (ctrl.Result, error) {
+	made := report.Of(r.input(), ended)
+	*r.provider.GetStatus() = made.Status
+	r.emit(r.provider, made.Events)
+
+	if made.Drifted > 0 {
+		r.Metrics.CountDriftDetected(r.provider, made.Drifted)
+	}
+
+	if made.Soon {
+		r.target.Expire()
+	}
+
+	if made.Retry != "" {
+		return ctrl.Result{}, errors.New(made.Retry)
+	}
+
+	return ctrl.Result{RequeueAfter: made.After}, nil
+}
+
+// emit emits events about an object.
+func (r *Reconciler) emit(regarding runtime.Object, all []report.Event) {
+	for _, e := range all {
+		var related runtime.Object
+
+		if e.Related != (object.Key{}) {
+			apiVersion, kind := e.Related.ToAPIVersionAndKind()
+			related = &corev1.ObjectReference{
+				APIVersion: apiVersion, Kind: kind, Namespace: e.Related.Namespace, Name: e.Related.Name,
+			}
+		}
+
+		r.Events.Eventf(regarding, related, e.Type, e.Reason, e.Action, "%s", e.Note)
+	}
+}
