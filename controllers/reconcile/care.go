@@ -3,9 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -119,16 +117,6 @@ func (r *run) checkHealth(ctx context.Context) report.Result {
 	return report.Result{}
 }
 
-// checkNewHealth reads the health of a revision that another program has made since the last one was
-// checked.
-func (r *run) checkNewHealth(ctx context.Context) report.Result {
-	if r.installed.record == nil || r.installed.health != nil {
-		return report.Result{}
-	}
-
-	return r.checkHealth(ctx)
-}
-
 // owner returns the release whose objects are checked.
 func (r *run) owner() health.Owner {
 	return health.Owner{
@@ -140,106 +128,57 @@ func (r *run) owner() health.Owner {
 
 // markFinished records in the history which Jobs have completed, so that they are not run again.
 func (r *run) markFinished(ctx context.Context) report.Result {
-	finished := r.installed.health.Finished()
-	if len(finished) == 0 {
-		return report.Result{}
-	}
-
-	key := plan.ReleaseKey(r.provider)
-
+	key, finished := plan.ReleaseKey(r.provider), r.installed.health.Finished()
 	return r.marked(r.target.Releases.MarkFinished(ctx, key, r.installed.revision, finished))
 }
 
 // markHealthy records in the history that the revision was healthy, so that a later one can be rolled
 // back to it.
 func (r *run) markHealthy(ctx context.Context) report.Result {
-	revision := r.installed.revision
-	if !r.awaitsHealth() || !r.installed.healthy() {
-		return report.Result{}
-	}
-
-	history := r.installed.history
-
-	return r.marked(r.target.Releases.MarkHealthy(ctx, history.Release, revision))
+	return r.marked(r.target.Releases.MarkHealthy(ctx, r.installed.history.Release, r.installed.revision))
 }
 
-// awaitsHealth reports whether the revision was applied by Capstan and was never seen healthy.
-func (r *run) awaitsHealth() bool {
-	revision := r.installed.revision
-	return revision.Ours() && revision.Status == state.StatusDeployed && !revision.Healthy
-}
-
-// markFailed marks the revision failed if it has not become healthy in time, or cannot. A changed spec
-// comes first: it may be the fix. A revision that was rolled back to was healthy before, and there is
-// nothing better to roll back to.
-func (r *run) markFailed(ctx context.Context) report.Result {
-	revision := r.installed.revision
-	if !r.awaitsHealth() || r.installed.healthy() || isAutomaticRollback(revision) || r.mayTakeLonger() {
-		return report.Result{}
-	}
-
-	final := r.installed.health.Verdict() == health.Stop
-
-	// An attempt that was resumed was created long before it was applied.
-	deadline := revision.Changed.Add(r.policy.Timeout)
-	if !final && !r.policy.Now.After(deadline) {
-		// Times of the API server are in whole seconds.
-		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), deadline.Sub(r.policy.Now)+time.Second)
-		return report.Result{}
-	}
-
-	if r.policy.SpecChanged {
-		r.deferred = true
-		return report.Result{}
-	}
-
-	history := r.installed.history
-	reason := fmt.Sprintf("not healthy within %s: %s", r.policy.Timeout, r.installed.health.Message())
-	failure := state.FailureUnhealthy
-
-	if final {
-		reason = "it cannot become healthy: " + r.installed.health.Message()
-		failure = state.FailureFinal
-	}
+// markFailed marks the revision failed.
+func (r *run) markFailed(ctx context.Context, step decide.Step) report.Result {
+	history, revision := r.installed.history, r.installed.revision
 
 	ctrl.LoggerFrom(ctx).Info("The revision failed",
-		"release", history.Release.Name, "revision", revision.Number, "reason", reason)
+		"release", history.Release.Name, "revision", revision.Number, "reason", step.Reason)
 
-	err := r.target.Releases.MarkFailed(ctx, history.Release, revision, failure, reason)
+	err := r.target.Releases.MarkFailed(ctx, history.Release, revision, step.Failure, step.Reason)
 	if err != nil {
 		return failed(err, applying)
 	}
 
-	return r.observe(ctx)
+	return r.lookAgain(ctx)
 }
 
-// rollBack rolls a failed revision back to the last healthy one that the provider may return to, if the
-// policy says so, or finishes a rollback that was interrupted. A changed spec and a requested retry come
-// first.
-func (r *run) rollBack(ctx context.Context) report.Result {
+// checkReturn finds out whether the provider may return to a revision.
+func (r *run) checkReturn(ctx context.Context, target state.Revision) report.Result {
+	err := r.checkTarget(ctx, target)
+
+	switch {
+	case err == nil:
+		r.allowed = target.Number
+		return report.Result{}
+	case refusesRollback(err):
+		r.refuse(target, err)
+		return report.Result{}
+	}
+
+	return failed(err, applying)
+}
+
+// rollBack rolls a failed revision back.
+func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result {
 	history := r.installed.history
-	digest := attemptedDigest(history)
+	digest := decide.AttemptedDigest(history)
 	observed := r.target.Releases.Determine(history, digest)
 
-	decision, err := r.decideRollback(ctx, digest, observed)
-	if err != nil {
-		return failed(err, applying)
-	}
-
-	if decision.Action != state.Rollback {
-		r.deferred = r.deferred || r.defersRollback(observed)
-		return report.Result{}
-	}
-
-	if r.policy.SpecChanged {
-		r.deferred = true
-		return report.Result{}
-	}
-
 	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Release.Name)
-	log.Info("Rolling back", "state", observed.State, "found", observed.Message, "to", decision.Revision.Number)
+	log.Info("Rolling back", "state", observed.State, "found", observed.Message, "to", target.Number)
 
-	options := r.rollbackOptions(decision.Revision.Number, r.failureReason(ctx, digest))
+	options := r.rollbackOptions(target.Number, r.failureReason(ctx, digest))
 	// What an API that is away would serve is missing in any case, and corrected once it is back.
 	options.SkipUnknownKinds = true
 
@@ -248,19 +187,17 @@ func (r *run) rollBack(ctx context.Context) report.Result {
 	r.target.Health.MarkVerified(result.Applied)
 
 	if errors.As(err, new(*cluster.DryRunError)) {
-		r.refuse(decision.Revision, err)
-		return r.rollBack(ctx)
+		r.refuse(target, err)
+		r.repeat(decide.Rollback)
+
+		return report.Result{}
 	}
 
 	if err != nil && !leavesRevision(result, err) {
 		return failed(err, applying)
 	}
 
-	if result := r.observe(ctx); result.Ends() || r.installed.record == nil {
-		return result
-	}
-
-	return inOrder(ctx, r.correctDrift, r.checkHealth, r.advance, r.markHealthy)
+	return r.lookAgain(ctx)
 }
 
 // failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not
@@ -284,47 +221,4 @@ func (r *run) failureReason(ctx context.Context, digest string) string {
 	}
 
 	return record.Description
-}
-
-// defersRollback reports whether only a user's request for a retry prevents a rollback.
-func (r *run) defersRollback(observed state.Observed) bool {
-	if !r.policy.Requested {
-		return false
-	}
-
-	policy := r.policy
-	policy.Requested = false
-	history := r.installed.history
-
-	return state.Next(history, attemptedDigest(history), observed, policy).Action == state.Rollback
-}
-
-// carePolicy returns the policy for care. A failed revision that has become healthy after all is not
-// rolled back.
-func (r *run) carePolicy() state.Policy {
-	policy := r.policy
-	policy.Requested = policy.Requested || r.recovered()
-
-	return policy
-}
-
-// attemptedDigest returns the digest of what Capstan last tried to install. A revision that it rolled
-// back to automatically carries the digest of an earlier attempt.
-func attemptedDigest(history state.History) string {
-	for _, revision := range history.Revisions {
-		if !revision.Ours() {
-			continue
-		}
-
-		if !isAutomaticRollback(revision) {
-			return revision.Digest
-		}
-	}
-
-	return ""
-}
-
-// isAutomaticRollback reports whether Capstan rolled back to an earlier revision without being asked.
-func isAutomaticRollback(revision state.Revision) bool {
-	return revision.RollbackTo != 0 && !strings.HasPrefix(revision.Digest, rollbackDigestPrefix)
 }

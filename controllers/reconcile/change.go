@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -173,18 +174,12 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 	return r.prepared.Apply()
 }
 
-// rollbackDigestPrefix begins the digest of a revision that spec.release.rollbackTo asked for.
-const rollbackDigestPrefix = "rollback-"
-
 // rollbackGoal returns the goal that spec.release.rollbackTo describes.
 func (r *run) rollbackGoal(revision int) goal {
 	to := r.rollbackOptions(revision, "spec.release.rollbackTo")
 	to.Request = r.asked()
 
-	to.Digest = fmt.Sprintf("%s%d", rollbackDigestPrefix, revision)
-	if to.Paused {
-		to.Digest += "-paused"
-	}
+	to.Digest = decide.RollbackDigest(revision, to.Paused)
 
 	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
 		return r.returnTo(ctx, to, observed)

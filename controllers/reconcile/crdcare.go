@@ -176,10 +176,6 @@ func (r *run) findWaiting(ctx context.Context) error {
 // What is not possible yet, because a webhook does not answer or a finalizer is left, is tried again: it is
 // no failure of the revision before its deadline.
 func (r *run) advance(ctx context.Context) report.Result {
-	if !r.installed.isStaged() || r.lacksManager() || !r.installed.othersHealthy() {
-		return report.Result{}
-	}
-
 	own, err := r.ownKinds(ctx)
 	if err != nil {
 		return failed(err, applying)
@@ -205,30 +201,23 @@ func (r *run) advance(ctx context.Context) report.Result {
 	r.failure = err
 	r.emit(r.provider, report.Adopted(result.Adopted))
 
-	return inOrder(ctx, r.observe, r.correctDrift, r.checkHealth, r.comeBack)
+	r.advanced = true
+
+	return r.lookAgain(ctx)
 }
 
 // comeBack brings the provider back at once if the next step with the revision can be taken already: no watch shows
 // when objects without a status become healthy.
-func (r *run) comeBack(context.Context) report.Result {
-	if r.installed.isStaged() && r.installed.othersHealthy() {
+func (r *run) comeBack() {
+	if r.advanced && r.installed.isStaged() && r.installed.othersHealthy() {
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), 0)
 	}
-
-	return report.Result{}
 }
 
 // lacksManager reports whether the next step with a staged revision needs the manager of a provider that is paused:
 // to admit objects of its own kinds, or to process the finalizers of those that are deleted.
 func (r *run) lacksManager() bool {
 	return r.provider.GetSpec().Paused && (len(r.installed.waiting) == 0 || r.installed.waiting[0].Own)
-}
-
-// mayTakeLonger reports whether the revision works, but cannot be completed yet: the provider is paused, so
-// that its manager does not run, or objects are being deleted with what they represent.
-func (r *run) mayTakeLonger() bool {
-	paused := r.lacksManager() && r.installed.othersHealthy()
-	return r.installed.isStaged() && (paused || r.installed.removing)
 }
 
 // othersHealthy reports whether all objects but those that wait for them are healthy.

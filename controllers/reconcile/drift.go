@@ -16,7 +16,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/drift"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -38,16 +37,11 @@ func (d *deviation) String() string {
 
 // prune deletes what the revision has left because it could not be deleted for a passing reason.
 func (r *run) prune(ctx context.Context) report.Result {
-	revision := r.installed.revision
-	if !revision.Unpruned || revision.Status != state.StatusDeployed {
-		return report.Result{}
-	}
-
-	if err := r.target.Releases.Prune(ctx, r.installed.history.Release, revision); err != nil {
+	if err := r.target.Releases.Prune(ctx, r.installed.history.Release, r.installed.revision); err != nil {
 		return failed(err, applying)
 	}
 
-	return r.observe(ctx)
+	return r.lookAgain(ctx)
 }
 
 // correctDrift corrects the objects that differ from the newest revision, no matter which program
@@ -57,15 +51,6 @@ func (r *run) correctDrift(ctx context.Context) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepDrift)()
 
 	policy := driftPolicy(r.provider.GetSpec())
-	if policy == v1alpha2.DriftOff {
-		r.deviations = &[]deviation{}
-		return report.Result{}
-	}
-
-	// Before a revision is deployed it is not settled what the objects should be.
-	if r.installed.revision.Status != state.StatusDeployed {
-		return report.Result{}
-	}
 
 	if err := r.findWaiting(ctx); err != nil {
 		return failed(err, applying)
@@ -100,6 +85,15 @@ func (r *run) correctDrift(ctx context.Context) report.Result {
 	}
 
 	return failed(compareErr, applying)
+}
+
+// compareObjects looks for drift if that is asked for.
+func (r *run) compareObjects(ctx context.Context) report.Result {
+	if !r.looksForDrift() {
+		return report.Result{}
+	}
+
+	return r.correctDrift(ctx)
 }
 
 // compare compares objects with the release. With an error, it returns those that could be compared.

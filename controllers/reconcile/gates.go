@@ -271,24 +271,6 @@ func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
 	return checker.check(ctx, r.provider, r.target, revision)
 }
 
-// decideRollback decides what to do about a failed revision. It rules out the targets of a rollback that
-// the provider must not return to, and keeps the reason of the newest.
-func (r *run) decideRollback(ctx context.Context, digest string, observed state.Observed) (state.Decision, error) {
-	for {
-		decision := state.Next(r.installed.history, digest, observed, r.carePolicy())
-		if decision.Action != state.Rollback || r.policy.SpecChanged {
-			return decision, nil
-		}
-
-		err := r.checkTarget(ctx, decision.Revision)
-		if !refusesRollback(err) {
-			return decision, err
-		}
-
-		r.refuse(decision.Revision, err)
-	}
-}
-
 // refuse rules out a target of a rollback.
 func (r *run) refuse(target state.Revision, reason error) {
 	if r.policy.Refused == nil {

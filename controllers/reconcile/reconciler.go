@@ -236,7 +236,7 @@ func (r *run) suspended(ctx context.Context) report.Result {
 	_ = r.checkIdentity(ctx) // it decides only what the status may say
 
 	if r.installed.record != nil {
-		if result := inOrder(ctx, r.checkHealth, r.correctDrift, r.compareCRDs); result.Ends() {
+		if result := inOrder(ctx, r.checkHealth, r.compareObjects, r.compareCRDs); result.Ends() {
 			return result
 		}
 	}

@@ -109,7 +109,12 @@ func (r *run) progress() report.Progress {
 
 // drift returns what differs from the newest revision.
 func (r *run) drift() report.Drift {
-	if r.deviations == nil {
+	off := driftPolicy(r.provider.GetSpec()) == v1alpha2.DriftOff
+
+	switch {
+	case off && r.installed.record != nil:
+		return report.Drift{Compared: true}
+	case r.deviations == nil:
 		return report.Drift{}
 	}
 

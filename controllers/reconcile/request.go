@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -34,78 +35,48 @@ func (r *run) asked() state.Request {
 	return asked
 }
 
-// asksAgain reports whether the resource asks for something since the newest revision that records a
-// request. As long as there is none, the status tells.
-func (r *run) asksAgain() bool {
-	history := r.installed.history
-
-	last, recorded := history.LastRequest()
-	if !recorded {
-		return r.policy.Requested || r.policy.SpecChanged && len(history.Revisions) > 0
-	}
-
-	return last.Request != r.asked()
-}
-
-// changePolicy returns the policy for the change. A failed revision that has become healthy after all is
-// applied once more, which changes nothing and records the success.
-func (r *run) changePolicy() state.Policy {
-	policy := r.policy
-	policy.Requested = r.asksAgain() || r.recovered()
-
-	return policy
-}
-
-// recovered reports whether a failed revision has become healthy after all.
-func (r *run) recovered() bool {
-	revision := r.installed.revision
-
-	unhealthy := revision.Failure == state.FailureUnhealthy || revision.Failure == state.FailureFinal
-
-	return revision.Ours() && revision.Status == state.StatusFailed && unhealthy && r.installed.healthy()
-}
-
 // assess compares the release with the goal, or with the revision that stays although the goal differs.
 func (r *run) assess() {
-	history := r.installed.history
-	r.desired = r.goal.digest
-
-	r.pin, r.pinned = history.Pin(r.asked(), r.goal.digest, r.basis, r.watched)
-	if r.pinned {
-		r.desired = r.pin.Digest
+	wanted := decide.Wanted{
+		History:        r.installed.history,
+		Healthy:        r.installed.healthy(),
+		Policy:         r.policy,
+		Asked:          r.asked(),
+		Digest:         r.goal.digest,
+		Basis:          r.basis,
+		Rules:          r.target.Releases.Rules(),
+		OwnedElsewhere: r.ownedElsewhere(),
+		Incomplete:     r.inputsProblem != nil,
 	}
 
-	r.state = r.target.Releases.Determine(history, r.desired)
-	r.decision = state.Next(history, r.desired, r.state, r.changePolicy())
-
-	// A new revision records the new owner.
-	if r.ownedElsewhere() {
-		r.decision.Action = state.Apply
+	for _, input := range []state.Difference{
+		state.DifferentVariables, state.DifferentManifests, state.DifferentSource,
+	} {
+		if r.watched(input) {
+			wanted.Watched = append(wanted.Watched, input)
+		}
 	}
 
-	// Only the time of a lock is already that of this process's clock.
-	if r.state.State != state.Locked {
-		r.decision.Until = r.target.Releases.Clock().Local(r.decision.Until)
-	}
+	found := decide.Change(wanted)
+	r.pin, r.pinned, r.desired, r.handled = found.Pin, found.Pinned, found.Digest, found.Handled
+	r.state, r.decision = found.State, found.Decision
+
+	clock := r.target.Releases.Clock()
+	r.state.Until, r.decision.Until = clock.Local(r.state.Until), clock.Local(r.decision.Until)
 }
 
 // applies reports whether the change has something to apply now.
 func (r *run) applies() bool { return r.decision.Action == state.Apply }
 
-// markHandled records with the newest revision that the resource asks for nothing else. What changes
-// later although the resource does not is then known not to be a request. A request by annotation is not
-// handled while inputs are missing: it takes effect once they can be used.
+// markHandled records with the newest revision that the resource asks for nothing else.
 func (r *run) markHandled(ctx context.Context) report.Result {
-	revision, asked := r.installed.revision, r.asked()
-
-	handled := r.decision.Action == state.None || r.decision.Action == state.Hold
-	missing := r.inputsProblem != nil && revision.Request.SameSpec(asked)
-
-	if !handled || missing || revision.Number == 0 || revision.Request == asked {
+	if !r.handled {
 		return report.Result{}
 	}
 
-	return r.marked(r.target.Releases.MarkRequest(ctx, r.installed.history.Release, revision, asked))
+	release, revision := r.installed.history.Release, r.installed.revision
+
+	return r.marked(r.target.Releases.MarkRequest(ctx, release, revision, r.asked()))
 }
 
 // marked notes the resource version of the newest revision after its labels were changed.

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -43,6 +45,12 @@ type run struct {
 	foreign     error
 	unconfirmed *unconfirmedError
 
+	// What care has done with the newest revision; allowed is the number of a revision that the provider may return
+	// to, and advanced is set after a step with a staged revision.
+	done     []decide.Action
+	allowed  int
+	advanced bool
+
 	// What care finds out: the newest revision, and its deviations, which are nil until they were
 	// compared. deferred is set if care left the revision to the change, which may replace it.
 	installed  installed
@@ -71,6 +79,7 @@ type run struct {
 	desired       string
 	state         state.Observed
 	decision      state.Decision
+	handled       bool
 
 	// prepared is the installation or upgrade, once nothing but to apply it is left to do.
 	prepared *release.Prepared
@@ -194,43 +203,124 @@ func (r *run) reconcile(ctx context.Context) report.Summary {
 	return ended
 }
 
-// care keeps what is installed in the state that its newest revision describes.
+// care keeps what is installed in the state that its newest revision describes. Problems with drift and with what
+// could not be deleted do not keep the other steps from being taken.
 func (r *run) care(ctx context.Context) report.Result {
-	if r.installed.record == nil {
+	r.done, r.allowed, r.advanced = nil, 0, false
+
+	var drift, left, ended report.Result
+
+	for r.installed.record != nil && !ended.Ends() {
+		step := decide.Care(r.seen())
+		r.done = append(r.done, step.Action)
+
+		switch step.Action {
+		case decide.Nothing:
+			r.wakeAt(step.Until)
+			r.comeBack()
+
+			return report.First(drift, left)
+		case decide.Prune:
+			left = r.prune(ctx)
+		case decide.Compare:
+			drift = r.correctDrift(ctx)
+		case decide.CompareLost:
+			drift = r.correctDrift(ctx)
+			r.repeat(decide.CheckHealth)
+		default:
+			ended = r.take(ctx, step)
+		}
+	}
+
+	return report.First(drift, ended, left)
+}
+
+// take takes a step of care.
+func (r *run) take(ctx context.Context, step decide.Step) report.Result {
+	switch step.Action {
+	case decide.CheckHealth:
+		return r.checkHealth(ctx)
+	case decide.MarkFinished:
+		return r.markFinished(ctx)
+	case decide.Advance:
+		return r.advance(ctx)
+	case decide.MarkHealthy:
+		return r.markHealthy(ctx)
+	case decide.MarkFailed:
+		return r.markFailed(ctx, step)
+	case decide.CheckTarget:
+		return r.checkReturn(ctx, step.Target)
+	case decide.Rollback:
+		return r.rollBack(ctx, step.Target)
+	default:
+		r.deferred = true
 		return report.Result{}
 	}
+}
 
-	left := r.prune(ctx)
-	if r.installed.record == nil {
-		return left
+// seen returns what care goes by.
+func (r *run) seen() decide.Installed {
+	installed := &r.installed
+	history := installed.history
+
+	seen := decide.Installed{
+		History:  history,
+		Observed: r.target.Releases.Determine(history, decide.AttemptedDigest(history)),
+		Policy:   r.policy,
+		Drift:    r.looksForDrift(),
+		Lost:     r.lostMeanwhile(),
+		Done:     r.done,
+		Allowed:  r.allowed,
+		Waiting: decide.Waiting{
+			Staged: installed.isStaged(), ForManager: r.lacksManager(), ForDeletions: installed.removing,
+		},
 	}
 
-	// Drift comes first: what is corrected in the same moment is no failure of health.
-	drift := r.correctDrift(ctx)
-
-	// Nor is an object that was deleted after drift was looked for.
-	correctLost := func(ctx context.Context) report.Result {
-		if !r.lostMeanwhile() {
-			return report.Result{}
+	if installed.health != nil {
+		seen.Health = decide.Health{
+			Healthy:  installed.healthy(),
+			Others:   installed.othersHealthy(),
+			Final:    installed.health.Verdict() == health.Stop,
+			Finished: len(installed.health.Finished()) > 0,
+			Message:  installed.health.Message(),
 		}
-
-		drift = r.correctDrift(ctx)
-
-		return r.checkHealth(ctx)
 	}
 
-	health := inOrder(ctx,
-		r.checkHealth,
-		correctLost,
-		r.markFinished,
-		r.advance,
-		r.markHealthy,
-		r.markFailed,
-		r.rollBack,
-		r.checkNewHealth,
-	)
+	return seen
+}
 
-	return report.First(drift, health, left)
+// looksForDrift reports whether objects are compared with the newest revision. Before a revision is deployed it is
+// not settled what they should be.
+func (r *run) looksForDrift() bool {
+	deployed := r.installed.revision.Status == state.StatusDeployed
+	return deployed && driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff
+}
+
+// lookAgain observes the release after a step has changed it. What was done with the revision is not done again, and
+// of rollbacks there is one in a reconcile.
+func (r *run) lookAgain(ctx context.Context) report.Result {
+	before := r.installed.revision.Number
+	result := r.observe(ctx)
+
+	if r.installed.revision.Number != before {
+		r.done = slices.DeleteFunc(r.done, func(action decide.Action) bool { return action != decide.Rollback })
+	}
+
+	r.repeat(decide.Compare, decide.CheckHealth)
+
+	return result
+}
+
+// repeat lets care take actions again.
+func (r *run) repeat(actions ...decide.Action) {
+	r.done = slices.DeleteFunc(r.done, func(action decide.Action) bool { return slices.Contains(actions, action) })
+}
+
+// wakeAt brings the provider back at a time of the API server; not if that is zero.
+func (r *run) wakeAt(at time.Time) {
+	if !at.IsZero() {
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), at.Sub(r.policy.Now))
+	}
 }
 
 // change brings the release to what the spec asks for. The gates are checked only when there is

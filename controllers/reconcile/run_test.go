@@ -61,33 +61,6 @@ func TestRefusalNamesTheNewestTarget(t *testing.T) {
 	g.Expect(r.policy.Refused).To(Equal(map[int]bool{1: true, 2: true}))
 }
 
-func TestAttemptedDigest(t *testing.T) {
-	automatic := revision(3, state.StatusDeployed, former)
-	automatic.RollbackTo = 1
-
-	requested := revision(3, state.StatusDeployed, rollbackDigestPrefix+"1")
-	requested.RollbackTo = 1
-
-	prebuilt := state.Revision{Number: 3, Origin: 1, Status: state.StatusDeployed}
-
-	for name, test := range map[string]struct {
-		newest   state.Revision
-		expected string
-	}{
-		"an upgrade":                      {revision(3, state.StatusDeployed, wanted), wanted},
-		"an automatic rollback":           {automatic, wanted},
-		"a rollback that was asked for":   {requested, rollbackDigestPrefix + "1"},
-		"a revision of another program's": {prebuilt, wanted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			history := state.History{Revisions: []state.Revision{
-				test.newest, revision(2, state.StatusFailed, wanted), revision(1, state.StatusSuperseded, former),
-			}}
-			NewWithT(t).Expect(attemptedDigest(history)).To(Equal(test.expected))
-		})
-	}
-}
-
 func TestNeedsCore(t *testing.T) {
 	with := func(contract string) *plan.Chart {
 		metadata := chart.Metadata{Annotations: map[string]string{chartgen.AnnotationContract: contract}}

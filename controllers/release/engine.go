@@ -166,14 +166,19 @@ func (e *Engine) Basis(spec Spec) (state.Basis, error) {
 // Determine returns the state of a release, where digest identifies its desired state. Its times are those
 // of this process's clock.
 func (e *Engine) Determine(history state.History, digest string) state.Observed {
-	observed := state.Determine(history, digest, state.Rules{
-		Holder:      v1alpha2.LabelValue(e.options.Holder),
-		LockTimeout: e.options.LockTimeout,
-		Now:         e.clock.Now(),
-	})
+	observed := state.Determine(history, digest, e.Rules())
 	observed.Until = e.clock.Local(observed.Until)
 
 	return observed
+}
+
+// Rules returns what the states of releases are determined by. The time is the API server's.
+func (e *Engine) Rules() state.Rules {
+	return state.Rules{
+		Holder:      v1alpha2.LabelValue(e.options.Holder),
+		LockTimeout: e.options.LockTimeout,
+		Now:         e.clock.Now(),
+	}
 }
 
 // Clock returns the clock of the API server, which has written the times of the revisions.

@@ -4,20 +4,15 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // change brings the release to what the resource asks for. The status is written in any case.
 func (r *reconcile) change() (plan, last []request) {
 	goal := digest(r.content)
-	desired := goal
-
-	if pin, pinned := r.history.Pin(r.asked(), goal, r.basis(), notWatched); pinned && r.defect != AppliesEdits {
-		desired = pin.Digest
-	}
-
-	observed := r.determine(desired)
-	decision := state.Next(r.history, desired, observed, r.changePolicy())
+	found := decide.Change(r.wanted(goal))
+	decision := found.Decision
 
 	if !decision.Until.IsZero() {
 		r.wakeAt(decision.Until)
@@ -28,14 +23,32 @@ func (r *reconcile) change() (plan, last []request) {
 
 	if decision.Action == state.Apply && !r.process.stalled {
 		plan = append(plan, request{send: func() bool { r.applyCRD(r.content.Version); return true }})
-		plan = append(plan, r.act(action{content: r.content, digest: goal, observed: observed})...)
+		plan = append(plan, r.act(action{content: r.content, digest: goal, observed: found.State})...)
 	}
 
-	return append(r.markHandled(decision), plan...), r.writeStatus()
+	if found.Handled {
+		plan = append([]request{r.markHandled()}, plan...)
+	}
+
+	return plan, r.writeStatus()
 }
 
-// notWatched is what inputs are without the operator's flags to watch them.
-func notWatched(state.Difference) bool { return false }
+// wanted returns what the change goes by.
+func (r *reconcile) wanted(goal string) decide.Wanted {
+	wanted := decide.Wanted{
+		History: r.history, Healthy: r.healthy, Policy: r.policy, Asked: r.asked(), Digest: goal, Basis: r.basis(),
+		Rules: r.rules(),
+	}
+
+	attempted := decide.AttemptedDigest(r.history)
+	edited := len(r.records) > 0 && attempted != goal
+
+	if edited && (r.defect == AppliesEdits || r.defect == HoldsByDigest) {
+		wanted.Asked.RequestedAt += " and an edit"
+	}
+
+	return wanted
+}
 
 // basis returns what a revision would be created from besides the resource.
 func (r *reconcile) basis() state.Basis {
@@ -45,18 +58,13 @@ func (r *reconcile) basis() state.Basis {
 }
 
 // markHandled records with the newest revision that the resource asks for nothing else.
-func (r *reconcile) markHandled(decision state.Decision) []request {
-	newest, exists := r.history.Newest()
+func (r *reconcile) markHandled() request {
+	newest, _ := r.history.Newest()
 
-	handled := decision.Action == state.None || decision.Action == state.Hold
-	if !handled || !exists || newest.Request == r.asked() {
-		return nil
-	}
-
-	return []request{{send: func() bool {
+	return request{send: func() bool {
 		r.update(newest.Number, func(stored *Record) { stored.Request = r.asked() })
 		return true
-	}}}
+	}}
 }
 
 // writeStatus writes the status, if it has changed.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -110,6 +111,9 @@ type reconcile struct {
 	policy   state.Policy
 	healthy  bool
 	deferred bool
+	// done are the steps of care that were taken, and allowed is the revision that may be returned to.
+	done    []decide.Action
+	allowed int
 }
 
 // decide plans the requests of the next action: care comes before change.
@@ -123,6 +127,7 @@ func (p *process) decide(w *World) {
 			SpecChanged: w.resource.generation != w.resource.observed,
 			Requested:   w.resource.request != w.resource.handled,
 			Now:         w.now,
+			Refused:     map[int]bool{},
 		},
 	}
 

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 )
 
 const (
@@ -32,11 +34,12 @@ var impure = []string{
 // clocks are functions that tell the time or wait.
 var clocks = regexp.MustCompile(`\b(time\.(Now|Since|Until|After(Func)?|Sleep|(New)?Tick(er)?|NewTimer)|metav1\.Now)\b`)
 
-// TestReportIsPure checks the sources of this package and of all packages of the project that it imports. The API is
-// the exception: its kinds are objects of a client.
-func TestReportIsPure(t *testing.T) {
+// TestDecisionsAndReportsArePure checks the sources of this package, of the one that decides, and of all packages of
+// the project that these import. The API is the exception: its kinds are objects of a client.
+func TestDecisionsAndReportsArePure(t *testing.T) {
 	checked := map[string]bool{api: true}
 	checkPure(t, module+"controllers/reconcile/report", checked)
+	checkPure(t, module+"controllers/reconcile/decide", checked)
 	NewWithT(t).Expect(len(checked)).To(BeNumerically(">", 2), "packages that are imported are checked as well")
 }
 
@@ -85,7 +88,9 @@ func sources(t *testing.T, folder string) []string {
 
 // TestInputsAreValues checks that nothing that can change or do anything reaches a report.
 func TestInputsAreValues(t *testing.T) {
-	for _, value := range []any{Input{}, Summary{}, Report{}} {
+	for _, value := range []any{
+		Input{}, Summary{}, Report{}, decide.Installed{}, decide.Step{}, decide.Wanted{}, decide.Release{},
+	} {
 		checkValue(t, reflect.TypeOf(value), reflect.TypeOf(value).Name(), map[reflect.Type]bool{})
 	}
 }

@@ -1,0 +1,122 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// rollbackDigest begins the digest of a revision that spec.release.rollbackTo asked for.
+const rollbackDigest = "rollback-"
+
+// RollbackDigest identifies the rollback to a revision that spec.release.rollbackTo asks for.
+func RollbackDigest(revision int, paused bool) string {
+	digest := fmt.Sprintf("%s%d", rollbackDigest, revision)
+	if paused {
+		digest += "-paused"
+	}
+
+	return digest
+}
+
+// IsAutomaticRollback reports whether Capstan rolled back to an earlier revision without being asked.
+func IsAutomaticRollback(revision state.Revision) bool {
+	return revision.RollbackTo != 0 && !strings.HasPrefix(revision.Digest, rollbackDigest)
+}
+
+// AttemptedDigest returns the digest of what Capstan last tried to install. A revision that it rolled back to
+// automatically carries the digest of an earlier attempt.
+func AttemptedDigest(history state.History) string {
+	for _, revision := range history.Revisions {
+		if revision.Ours() && !IsAutomaticRollback(revision) {
+			return revision.Digest
+		}
+	}
+
+	return ""
+}
+
+// Recovered reports whether a failed revision has become healthy after all.
+func Recovered(revision state.Revision, healthy bool) bool {
+	unhealthy := revision.Failure == state.FailureUnhealthy || revision.Failure == state.FailureFinal
+	return revision.Ours() && revision.Status == state.StatusFailed && unhealthy && healthy
+}
+
+// Wanted is what the change goes by.
+type Wanted struct {
+	History state.History
+	// Healthy is set if the newest revision is known to be healthy.
+	Healthy bool
+	Policy  state.Policy
+	// Asked is what the resource asks for.
+	Asked state.Request
+	// Digest identifies what would be installed for it, and Basis is what that is created from. Digest is empty if it
+	// is not known.
+	Digest string
+	Basis  state.Basis
+	// Watched has the inputs whose changes take effect at once.
+	Watched []state.Difference
+	// Rules for the state of the release.
+	Rules state.Rules
+	// OwnedElsewhere is set if a resource in another cluster owns the release, and this one takes it over.
+	OwnedElsewhere bool
+	// Incomplete is set if inputs could not be used that are not needed for what is installed.
+	Incomplete bool
+}
+
+// Release is what follows for the release.
+type Release struct {
+	// Pin is the revision that stays although another one would be created now, if Pinned.
+	Pin    state.Pin
+	Pinned bool
+	// Digest is the one that the release should have.
+	Digest   string
+	State    state.Observed
+	Decision state.Decision
+	// Handled is set if the newest revision fulfills the request, and does not record it yet. What changes later
+	// although the resource does not is then known not to be a request.
+	Handled bool
+}
+
+// Change compares the release with what is asked for, or with the revision that stays although that differs.
+func Change(w Wanted) Release {
+	watched := func(input state.Difference) bool { return slices.Contains(w.Watched, input) }
+	found := Release{Digest: w.Digest}
+
+	found.Pin, found.Pinned = w.History.Pin(w.Asked, w.Digest, w.Basis, watched)
+	if found.Pinned {
+		found.Digest = found.Pin.Digest
+	}
+
+	newest, exists := w.History.Newest()
+	policy := w.Policy
+	policy.Requested = w.asksAgain() || Recovered(newest, w.Healthy)
+
+	found.State = state.Determine(w.History, found.Digest, w.Rules)
+	found.Decision = state.Next(w.History, found.Digest, found.State, policy)
+
+	// A new revision records the new owner.
+	if w.OwnedElsewhere {
+		found.Decision.Action = state.Apply
+	}
+
+	// A request by annotation is not handled while inputs are missing: it takes effect once they can be used.
+	handled := found.Decision.Action == state.None || found.Decision.Action == state.Hold
+	missing := w.Incomplete && newest.Request.SameSpec(w.Asked)
+	found.Handled = exists && handled && !missing && newest.Request != w.Asked
+
+	return found
+}
+
+// asksAgain reports whether the resource asks for something since the newest revision that records a request. As long
+// as there is none, the status tells.
+func (w Wanted) asksAgain() bool {
+	last, recorded := w.History.LastRequest()
+	if !recorded {
+		return w.Policy.Requested || w.Policy.SpecChanged && len(w.History.Revisions) > 0
+	}
+
+	return last.Request != w.Asked
+}
