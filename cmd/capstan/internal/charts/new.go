@@ -34,9 +34,8 @@ func newNewCommand(options *cli.Options) *cobra.Command {
 such as infrastructure-example/v0.1.0: its components with the kinds that the contract of Cluster API requires, the
 permissions and the Deployment of its manager, and its metadata. They conform to the contract, and can be built and
 installed as they are; the manager's program is yours to write.`,
-		Example: `  capstan chart new infrastructure-example --image registry.example.com/example-controller:v0.1.0
-  capstan chart lint infrastructure-example
-  capstan chart build --from infrastructure-example`,
+		Example: `  capstan chart new infrastructure-example
+  capstan chart new infrastructure-example --version v0.2.0 --image registry.example.com/example-controller:v0.2.0`,
 		Args: cli.Arguments(1, 1, "the label of a provider, such as infrastructure-example"),
 		RunE: cli.Run(o.run),
 	}
