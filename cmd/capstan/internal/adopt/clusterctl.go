@@ -60,7 +60,7 @@ func listed(items []unstructured.Unstructured) ([]Installation, error) {
 	var installations []Installation
 
 	for _, item := range items {
-		if item.GetLabels()[v1alpha2.ManagedByLabel] == v1alpha2.FieldOwner {
+		if isKept(&item) {
 			continue
 		}
 
