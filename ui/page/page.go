@@ -52,7 +52,7 @@ type Frame struct {
 	Stale string
 	// Previews means that there are pages with what upgrades would change.
 	Previews bool
-	// Current is the page among those that all pages link to: overview, plan or map; empty for another one.
+	// Current is the page among those that all pages link to: overview, plan or dependencies; empty for another one.
 	Current string
 	// Viewer is who sees the page; nil if everyone sees the same.
 	Viewer *Viewer
