@@ -13,6 +13,15 @@ import (
 	"github.com/capstan-project/capstan/ui/page"
 )
 
+// offers are versions of core for two contracts.
+func offers() map[string]page.Offer {
+	core := providers()[0]
+
+	return map[string]page.Offer{page.ID(core.Kind, core.Namespace, core.Name): {Asked: now, Versions: []upgradeplan.Version{
+		{Version: "v2.0.0", Contract: "v1beta3"}, {Version: "v1.2.0", Contract: "v1beta2"},
+	}}}
+}
+
 // TestPlan checks the plans from the status of resources, from sources, and from old answers of them.
 func TestPlan(t *testing.T) {
 	g := NewWithT(t)
@@ -33,10 +42,10 @@ func TestPlan(t *testing.T) {
 		"Contract v1beta2 capstan upgrade apply --dry-run --contract v1beta2 Copy",
 		"cluster-api v1.0.0 → to v1.2.0 , contract v1beta2 " +
 			"capstan diff --version v1.2.0 cluster-api -n cluster-api-system",
-		"infrastructure-aws v1.0.0 stays, contract v1beta2",
+		"infrastructure-aws v1.0.0 stays, contract v1beta2 the resource asks for v1.1.0 the API server refused Service aws",
 		"infrastructure-aws awsclusters.example.com: /spec/region is removed",
-		"cluster-api from the status of the resource, which has those for the contracts in use capstan versions cluster-api",
-		"addon-b left out: it is not installed yet",
+		"cluster-api, infrastructure-aws from the status of the resource, which has those for the contracts in use addon-b",
+		"addon-b left out until it is installed",
 	} {
 		g.Expect(fromStatus).To(ContainSubstring(want))
 	}
