@@ -172,6 +172,13 @@ func TestFolders(t *testing.T) {
 	_, _, err := run(t, "build", "out", "--name", "docker")
 	g.Expect(err).To(MatchError("out: the name of the folder is no version; set --version"))
 
+	one, _, err := run(t, "build", "out", "--name", "docker", "--version", "1.0.0")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	other, _, err := run(t, "build", "infrastructure-docker")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(other).To(Equal(one), "the chart of the same version")
+
 	t.Chdir("example/v1.0.0")
 
 	out, _, err := run(t, "build", ".", "--name", "docker")

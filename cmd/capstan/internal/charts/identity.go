@@ -112,7 +112,7 @@ func (i *Identity) versionOf(path string) (string, error) {
 		return "", fmt.Errorf("%s: the name of the folder is no version; set --version", path)
 	}
 
-	return cmp.Or(i.version, newestSeries(path)), nil
+	return "v" + strings.TrimPrefix(cmp.Or(i.version, newestSeries(path)), "v"), nil
 }
 
 // newestSeries returns the first version of the newest series of the metadata in a folder.

@@ -3,6 +3,7 @@ package charts
 import (
 	"context"
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -27,7 +28,7 @@ type lintInput struct {
 // lint checks a folder, an archive, or a published version by its address.
 func (i *lintInput) lint(ctx context.Context, address string) ([]lint.Finding, error) {
 	switch {
-	case strings.HasPrefix(address, "oci://"):
+	case strings.HasPrefix(address, "oci://"), isTagged(address):
 		return i.lintArtifact(ctx, address)
 	case strings.HasPrefix(address, "https://"), strings.HasPrefix(address, "http://"):
 		return i.lintWebsite(ctx, address)
@@ -36,6 +37,12 @@ func (i *lintInput) lint(ctx context.Context, address string) ([]lint.Finding, e
 	}
 
 	return lintFolder(ctx, address, i.identity)
+}
+
+// isTagged reports whether an address with http:// is that of an artifact in a registry rather than a web server's.
+func isTagged(address string) bool {
+	return strings.HasPrefix(address, "http://") && strings.Contains(path.Base(address), ":") &&
+		strings.Count(address, "/") > 2
 }
 
 // lintArchive checks the archive of a chart.
