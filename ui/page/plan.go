@@ -124,7 +124,7 @@ func newOffered(frame Frame, v facts.Provider, offers map[string]Offer) (Offered
 	}
 
 	if !offer.Asked.IsZero() {
-		offered.Text = "from its source, " + frame.age(offer.Asked) + " ago"
+		offered.Text = "from the source, " + frame.age(offer.Asked) + " ago"
 		if offer.Problem != "" {
 			offered.Level = levelBad
 		}
@@ -139,7 +139,7 @@ func newOffered(frame Frame, v facts.Provider, offers map[string]Offer) (Offered
 		offered.Level = levelBad
 	case offers != nil:
 		offered.Level = levelBusy
-		offered.Text += "; its source is being asked"
+		offered.Text += "; the source is being asked"
 	}
 
 	versions := make([]upgradeplan.Version, 0, len(v.Upgrades))

@@ -53,7 +53,7 @@ func TestPlan(t *testing.T) {
 	g.Expect(fromStatus).NotTo(ContainSubstring("being asked"))
 
 	id := page.ID(string(v1alpha2.CoreProviderType), core.Namespace, core.Name)
-	g.Expect(main(map[string]page.Offer{id: {}})).To(ContainSubstring("its source is being asked"))
+	g.Expect(main(map[string]page.Offer{id: {}})).To(ContainSubstring("the source is being asked"))
 
 	answered := main(map[string]page.Offer{id: {
 		Versions: []upgradeplan.Version{{Version: "v2.0.0", Contract: "v1beta3"}}, Asked: now.Add(-2 * time.Hour),
@@ -61,7 +61,7 @@ func TestPlan(t *testing.T) {
 	}})
 	g.Expect(answered).To(And(
 		ContainSubstring("Contract v1beta3 Not possible: no version of infrastructure-aws works"),
-		ContainSubstring("cluster-api from its source, 120m ago The source cannot be read: no such host"),
+		ContainSubstring("cluster-api from the source, 120m ago The source cannot be read: no such host"),
 	))
 
 	g.Expect(main(map[string]page.Offer{id: {Problem: "no such host"}})).To(And(
