@@ -15,9 +15,9 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-// TestExamples runs the first example in the help of each command that needs a cluster, in an order in which users would.
-// The others are run by a test of the program itself. The operator is a local process, so its configuration is not found
-// in the cluster, but given to the commands that need it.
+// TestExamples runs the first example in the help of each command that needs a cluster, in an order in which users
+// would. The others are run by a test of the program itself. The operator is a local process, so its configuration is
+// not found in the cluster, but given to the commands that need it.
 func TestExamples(t *testing.T) {
 	g := NewWithT(t)
 	b, err := bed.Start(t.Context(), bed.Options{})
@@ -43,8 +43,8 @@ func TestExamples(t *testing.T) {
 		example := firstExample(t, strings.Fields(command)...)
 		g.Expect(example).To(HavePrefix("capstan "+command), "help begins with an example of the command")
 
-		if slices.Contains(help(t.Context(), t, program(t, "capstan"), strings.Fields(command)...).flags, "--operator-namespace") &&
-			command != "version" {
+		flags := help(t.Context(), t, program(t, "capstan"), strings.Fields(command)...).flags
+		if slices.Contains(flags, "--operator-namespace") && slices.Contains(flags, "--config") {
 			example = strings.Replace(example, command, command+" --config "+w.config, 1)
 		}
 
@@ -167,7 +167,6 @@ func writeSample(t *testing.T, folder string) {
 	text := strings.NewReplacer("major: 1", "major: "+number[0], "minor: 0", "minor: "+number[1]).Replace(string(metadata))
 	template := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${CLUSTER_NAME}', namespace: '${NAMESPACE}'}\n"
 
-	//nolint:gosec // the paths are in a temporary folder
 	g.Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(folder, "cluster-template.yaml"), []byte(template), 0o600)).To(Succeed())
 }

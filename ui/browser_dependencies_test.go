@@ -9,7 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestBrowserDependencies checks that the list follows the cluster and what is in use, and is reached with the keyboard.
+// TestBrowserDependencies checks that the list follows the cluster and what is in use, and is reached with the
+// keyboard.
 func TestBrowserDependencies(t *testing.T) {
 	g := NewWithT(t)
 	s := newSite(t, withUsages("a"))

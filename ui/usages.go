@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// currentTime is how long it is shown on the page of a provider what exists of its objects, and listTime on that of the dependencies,
-	// which has all providers.
+	// currentTime is how long it is shown on the page of a provider what exists of its objects, and listTime on that of
+	// the dependencies, which has all providers.
 	currentTime = 30 * time.Second
 	listTime    = 10 * time.Minute
 	// maxSearches is how many providers' objects are looked up at the same time, and searchTimeout limits each search.

@@ -188,7 +188,7 @@ func (w *exampleFolder) release(t *testing.T, label, version, folder string) {
 	number := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	metadata = []byte(strings.NewReplacer("major: 1", "major: "+number[0], "minor: 0", "minor: "+number[1]).
 		Replace(string(metadata)))
-	g.Expect(os.WriteFile(file, metadata, 0o600)).To(Succeed()) //nolint:gosec // the path is in a temporary folder
+	g.Expect(os.WriteFile(file, metadata, 0o600)).To(Succeed())
 
 	if strings.HasPrefix(label, "infrastructure-") {
 		template := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${CLUSTER_NAME}', namespace: '${NAMESPACE}'}\n"
@@ -210,14 +210,14 @@ func (w *exampleFolder) programs(t *testing.T) {
 		"helm":    "cat values.yaml",
 		"kubectl": "cat > /dev/null",
 	} {
-		//nolint:gosec // programs must be executable
 		g.Expect(os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700)).To(Succeed())
 	}
 
 	configured := t.TempDir()
 	g.Expect(os.Mkdir(filepath.Join(configured, "cluster-api"), 0o700)).To(Succeed())
-	g.Expect(os.Symlink(filepath.Join(w.path, "clusterctl.yaml"), filepath.Join(configured, "cluster-api/clusterctl.yaml"))).
-		To(Succeed())
+	g.Expect(os.Symlink(
+		filepath.Join(w.path, "clusterctl.yaml"), filepath.Join(configured, "cluster-api/clusterctl.yaml"),
+	)).To(Succeed())
 
 	w.environ = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_CONFIG_HOME="+configured)
 }

@@ -107,7 +107,8 @@ func expect(g *WithT, body string, has, not []string) {
 	}
 }
 
-// TestDependenciesOfCaller checks that the page neither has providers that a caller may not list, nor shows whether they exist.
+// TestDependenciesOfCaller checks that the page neither has providers that a caller may not list, nor shows
+// whether they exist.
 func TestDependenciesOfCaller(t *testing.T) {
 	g := NewWithT(t)
 	cluster := newCluster(t)

@@ -93,8 +93,8 @@ type Use struct {
 	Problem string
 }
 
-// NewMap returns the page with the providers, which are in clusterctl's order of installation. Uses are the objects of
-// their kinds by ID.
+// NewDependencies returns the page with the providers, which are in clusterctl's order of installation. Uses are the
+// objects of their kinds by ID.
 func NewDependencies(frame Frame, providers []facts.Provider, uses map[string]Use) *Dependencies {
 	frame.Current = "dependencies"
 	d := &Dependencies{

@@ -17,9 +17,13 @@ import (
 func offers() map[string]page.Offer {
 	core := providers()[0]
 
-	return map[string]page.Offer{page.ID(core.Kind, core.Namespace, core.Name): {Asked: now, Versions: []upgradeplan.Version{
+	versions := []upgradeplan.Version{
 		{Version: "v2.0.0", Contract: "v1beta3"}, {Version: "v1.2.0", Contract: "v1beta2"},
-	}}}
+	}
+
+	return map[string]page.Offer{
+		page.ID(core.Kind, core.Namespace, core.Name): {Asked: now, Versions: versions},
+	}
 }
 
 // TestPlan checks the plans from the status of resources, from sources, and from old answers of them.

@@ -160,6 +160,7 @@ func (o *options) giveBack(ctx context.Context, cluster *cli.Cluster, p v1alpha2
 	name, label, namespace := v1alpha2.FullName(p), v1alpha2.Label(p), p.GetNamespace()
 
 	item := newItem(p, version)
+
 	annotations := map[string]any{v1alpha2.KeepInstalledAnnotation: "true"}
 	if err := cluster.Patch(ctx, p, map[string]any{"metadata": map[string]any{"annotations": annotations}}); err != nil {
 		return err

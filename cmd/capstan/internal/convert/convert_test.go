@@ -114,15 +114,15 @@ volumes: [{name: ca, secret: {secretName: ca}}]`,
 			want: `
 providers: []
 replicas: 1
-flags: {enable-leader-election: false, leader-election-lease-duration: 30s, metrics-bind-address: ":8444", health-probe-bind-address: ":9441",
-  metrics-secure: false, watch-configsecret: true, watch-configmap: true}
+flags: {enable-leader-election: false, leader-election-lease-duration: 30s, metrics-bind-address: ":8444",
+  health-probe-bind-address: ":9441",  metrics-secure: false, watch-configsecret: true, watch-configmap: true}
 env: [{name: HTTPS_PROXY, value: "http://proxy.example.com"}]
 resources: {limits: {memory: 300Mi}}
 tolerations: [{key: dedicated, operator: Exists}]
 volumeMounts: [{name: ca, mountPath: /ca}]
 volumes: [{name: ca, secret: {secretName: ca}}]`,
-			warnings: "Warning: image.manager is that of cluster-api-operator, and is left out; set image.repository to that of " +
-				"Capstan's image, if it does not come from its usual place\n" +
+			warnings: "Warning: image.manager is that of cluster-api-operator, and is left out; set image.repository to that " +
+				"of Capstan's image, if it does not come from its usual place\n" +
 				"Warning: leaderElection.other has no counterpart, and is left out\n" +
 				"Warning: nameOverride has no counterpart, and is left out\n",
 		},

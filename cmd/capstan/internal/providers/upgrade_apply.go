@@ -55,7 +55,12 @@ until all are ready. The operator upgrades them in the right order.`,
 		"",
 		"Upgrade providers to their newest versions that work with this contract of core, such as v1beta2.",
 	)
-	flags.StringVar(&o.version, "version", "", "Upgrade providers to this version, or to their newest in this range, such as ~1.13.")
+	flags.StringVar(
+		&o.version,
+		"version",
+		"",
+		"Upgrade providers to this version, or to their newest in this range, such as ~1.13.",
+	)
 	flags.StringSliceVar(&o.only, "only", nil, "Providers to upgrade, with --contract or --version. Default: all.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be upgraded.")
 
