@@ -62,7 +62,8 @@ var _ = Describe("The dependencies on the status page", Ordered, func() {
 		Expect(w.client.Create(ctx, kept)).To(Succeed())
 
 		proxy = &signIn{page: &url.URL{Scheme: "https", Host: address}, token: w.tokenOf(ctx, "dependencies-proxy")}
-		w.grant(ctx, "dependencies-sign-in", "", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "dependencies-proxy"},
+		w.grant(ctx, "dependencies-sign-in", "",
+			rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "dependencies-proxy"},
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}})
 
 		providers := rbacv1.PolicyRule{
