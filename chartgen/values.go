@@ -206,19 +206,23 @@ func comment(out *strings.Builder, text string) {
 	fmt.Fprintf(out, "  # %s\n", oneLine(text))
 }
 
-// oneLine replaces all characters that end a line in YAML, and with it a comment, and byte order marks, which the
-// YAML library mistakes in comments, too.
+// oneLine replaces all characters that end a line in YAML, and with it a comment, and escapes those that YAML does not
+// allow even in comments, and byte order marks, which the YAML library mistakes there.
 func oneLine(text string) string {
-	line := strings.Map(func(r rune) rune {
-		switch r {
-		case '\n', '\r', '\u0085', '\u2028', '\u2029':
-			return ' '
+	var out strings.Builder
+
+	for _, r := range text {
+		switch {
+		case r == '\n', r == '\r', r == '\u0085', r == '\u2028', r == '\u2029':
+			out.WriteByte(' ')
+		case r != '\t' && r < ' ', r >= 0x7f && r < 0xa0, r == '\ufeff', r == '\ufffe', r == '\uffff':
+			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		default:
+			out.WriteRune(r)
 		}
+	}
 
-		return r
-	}, text)
-
-	return strings.ReplaceAll(line, "\ufeff", `\ufeff`)
+	return out.String()
 }
 
 // imageName returns the last path element of an image reference, without tag and digest.

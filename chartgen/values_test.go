@@ -193,9 +193,10 @@ func TestInvalidValues(t *testing.T) {
 	})
 }
 
-// TestCommentsStayComments: no text of the components ends the comment in values.yaml that it is in.
+// TestCommentsStayComments: no text of the components ends the comment in values.yaml that it is in, or has characters
+// that YAML does not allow even there.
 func TestCommentsStayComments(t *testing.T) {
-	for _, lineBreak := range []string{`\n`, `\r`, `\r\n`, `\x85`, `\L`, `\P`} {
+	for _, lineBreak := range []string{`\n`, `\r`, `\r\n`, `\x85`, `\L`, `\P`, `\e`, `\v`, `\x7f`, `\x9f`} {
 		injected := `x` + lineBreak + `injected: yes` + lineBreak + `#`
 		components := strings.ReplaceAll(workloads, "registry.k8s.io/cluster-api/manager:v1.0.0",
 			`"${ODD_IMAGE:=`+injected+`}"`) + `---

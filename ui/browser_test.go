@@ -213,7 +213,7 @@ func TestBrowserPages(t *testing.T) {
 
 	for name, path := range map[string]string{
 		"overview": "", "filtered": "?search=nothing", "provider": awsPage, "compare": awsPage + "/compare?from=6&to=7",
-		"plan": "plan", "map": "map", "upgrade": upgradePage + "v2.1.0",
+		"plan": "plan", "dependencies": "dependencies", "upgrade": upgradePage + "v2.1.0",
 	} {
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{360, 1280} {

@@ -34,7 +34,7 @@ func NewHandler(options Options) http.Handler {
 	pages.Handle("GET /providers/{kind}/{namespace}/{name}/compare", h.page(h.compare))
 	pages.Handle("GET /providers/{kind}/{namespace}/{name}/upgrade", h.page(h.preview))
 	pages.Handle("GET /plan", h.page(h.plan))
-	pages.Handle("GET /map", h.page(h.providerMap))
+	pages.Handle("GET /dependencies", h.page(h.dependencies))
 	pages.HandleFunc("GET /events", h.events)
 	pages.Handle("GET /static/", static())
 

@@ -49,7 +49,7 @@ func TestOffers(t *testing.T) {
 
 	_, body := get(t, s.url+"plan", nil)
 	g.Expect(body).To(And(
-		ContainSubstring("its source is being asked"), ContainSubstring("v2.1.0"), Not(ContainSubstring("v3.0.0"))))
+		ContainSubstring("the source is being asked"), ContainSubstring("v2.1.0"), Not(ContainSubstring("v3.0.0"))))
 
 	answer <- errors.New("connection refused")
 
@@ -62,7 +62,7 @@ func TestOffers(t *testing.T) {
 		_, body = get(t, s.url+"plan", nil)
 		return body
 	}).Should(And(
-		Not(ContainSubstring("is being asked")), ContainSubstring("v3.0.0"), ContainSubstring("from its source, 0s ago"),
+		Not(ContainSubstring("is being asked")), ContainSubstring("v3.0.0"), ContainSubstring("from the source, 0s ago"),
 		ContainSubstring("The source cannot be read: connection refused"), ContainSubstring("v2.1.0"),
 	))
 	g.Expect(asked.Load()).To(BeEquivalentTo(many))

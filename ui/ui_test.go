@@ -199,7 +199,7 @@ func TestPages(t *testing.T) {
 		"providers/InfrastructureProvider/capa-system/aws/compare":             "capstan diff --live infrastructure-aws",
 		"providers/InfrastructureProvider/capa-system/aws/compare?from=6&to=7": "--from=revision 6",
 		"plan":             "capstan upgrade plan",
-		"map":              "capstan delete --all --dry-run",
+		"dependencies":     "capstan delete --all --dry-run",
 		"static/style.css": "prefers-color-scheme: dark",
 		"static/live.js":   "EventSource",
 		"static/icon.svg":  "<svg",

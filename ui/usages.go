@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// currentTime is how long it is shown on the page of a provider what exists of its objects, and mapTime on the map,
-	// which has all providers.
+	// currentTime is how long it is shown on the page of a provider what exists of its objects, and listTime on that of
+	// the dependencies, which has all providers.
 	currentTime = 30 * time.Second
-	mapTime     = 10 * time.Minute
+	listTime    = 10 * time.Minute
 	// maxSearches is how many providers' objects are looked up at the same time, and searchTimeout limits each search.
 	maxSearches   = 4
 	searchTimeout = time.Minute

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	calculate "sigs.k8s.io/cluster-api/util/contract"
-
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
@@ -146,7 +144,7 @@ func checkCRDName(p *parsedBundle, report reporter) {
 			continue
 		}
 
-		if want := calculate.CalculateCRDName(c.Group, c.Kind); c.Name != want {
+		if want := resourceName(c.Kind) + "." + c.Group; c.Name != want {
 			report(p.atCRD(c, c.Resource.Definition, "name: "+c.Name), "must be named %s", want)
 		}
 	}

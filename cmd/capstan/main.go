@@ -28,16 +28,17 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/statuspage"
 )
 
-const programName = "capstan"
-
 // version is set by the linker.
 var version = "dev"
 
 func main() {
-	options := &cli.Options{IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}}
+	options := &cli.Options{
+		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Program:   displayName(os.Args[0]),
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newRootCommand(options, displayName(os.Args[0])).ExecuteContext(ctx)
+	err := newRootCommand(options).ExecuteContext(ctx)
 
 	stop()
 
@@ -47,7 +48,7 @@ func main() {
 	}
 
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
+		fmt.Fprintln(os.Stderr, "Error:", options.Named(err.Error()))
 		os.Exit(1)
 	}
 }
@@ -59,14 +60,16 @@ func displayName(program string) string {
 		return "kubectl " + plugin
 	}
 
-	return programName
+	return cli.ProgramName
 }
 
-func newRootCommand(options *cli.Options, name string) *cobra.Command {
+func newRootCommand(options *cli.Options) *cobra.Command {
 	root := &cobra.Command{
-		Use:           programName,
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
-		Short:         "Cluster API providers as Helm charts",
+		Use:         cli.ProgramName,
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: options.Program},
+		Short:       "Cluster API providers as Helm charts",
+		Example: `  capstan init --infrastructure aws
+  capstan status`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -96,15 +99,41 @@ func newRootCommand(options *cli.Options, name string) *cobra.Command {
 		newVersionCommand(options, version),
 	)
 
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.SetHelpTemplate(helpTemplate)
+	root.SetUsageTemplate(usageTemplate)
 	completion.AddToFlags(root)
-	nameExamples(root, name)
+	nameExamples(root, options.Program)
 
 	return root
 }
 
+// helpTemplate shows the examples first.
+const helpTemplate = `{{.Short}}.
+{{if .HasExample}}
+{{.Example}}
+{{end}}{{with .Long}}
+{{. | trimTrailingWhitespaces}}
+{{end}}
+{{.UsageString}}`
+
+// usageTemplate is that of cobra without aliases, examples and groups of commands.
+const usageTemplate = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND
+
+Available Commands:{{range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+Use "{{.CommandPath}} COMMAND --help" for more information about a command.{{end}}
+`
+
 // nameExamples changes the program's name in the examples of a command and of all its subcommands.
 func nameExamples(cmd *cobra.Command, name string) {
-	cmd.Example = strings.ReplaceAll(cmd.Example, "  "+programName+" ", "  "+name+" ")
+	cmd.Example = strings.ReplaceAll(cmd.Example, "  "+cli.ProgramName+" ", "  "+name+" ")
 
 	for _, sub := range cmd.Commands() {
 		nameExamples(sub, name)

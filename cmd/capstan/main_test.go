@@ -86,7 +86,7 @@ func TestLintExitCodes(t *testing.T) {
 		},
 		{"an unknown format", []string{sound, "-o", "xml"}, 1, "", "unknown --output \"xml\""},
 		{"an unknown level", []string{sound, "--fail-on", "info"}, 1, "", "unknown --fail-on \"info\""},
-		{"no folder", nil, 1, "", "expected a folder, the archive of a chart, or an address; usage: capstan chart lint DIR"},
+		{"no folder", nil, 1, "", "expected folders, archives of charts, or addresses; usage: capstan chart lint {"},
 		{"a missing version", []string{sound + "/v9.0.0"}, 1, "", "version v9.0.0 is not on offer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestCRDsCheckExitCodes(t *testing.T) {
 		{"an allowed error", []string{stop, "--baseline", old, "--allow", "samples.example.com"}, 0, "allowed", ""},
 		{"a warning", []string{warning, "--baseline", old}, 0, "0 errors, 1 warning, 0 notes", ""},
 		{"yaml", []string{warning, "--baseline", old, "-o", "yaml"}, 0, "rule: maxLength", ""},
-		{"no argument", nil, 1, "", "expected a file of components"},
+		{"no argument", nil, 1, "", "expected a provider's folder, a chart or a file of components"},
 		{"a missing file", []string{filepath.Join(dir, "none.yaml")}, 1, "", "none.yaml"},
 		{
 			"an old CRD",
@@ -160,13 +160,29 @@ func TestCompletion(t *testing.T) {
 	}{
 		{[]string{"status", "--output", ""}, "table\njson\nyaml\n:4\n"},
 		{[]string{"chart", "lint", "--fail-on", ""}, "error\nwarning\n:4\n"},
-		{[]string{"adopt", "--from", ""}, "clusterctl\ncluster-api-operator\n:4\n"},
+		{[]string{"adopt", "--installer", ""}, "clusterctl\ncluster-api-operator\n:4\n"},
 		{[]string{"versions", ""}, "\ninfrastructure-aws\thttps://"},
 		{[]string{"delete", ""}, ":4\n"}, // there is no cluster
 	} {
 		exitCode, stdout, _ := runMain(t, append([]string{"__complete"}, c.args...)...)
 		NewWithT(t).Expect(exitCode).To(BeZero())
 		NewWithT(t).Expect(stdout).To(ContainSubstring(c.want), "%v", c.args)
+	}
+}
+
+// TestRenamedFlags: the error for a flag that has another name now contains that name.
+func TestRenamedFlags(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"chart build --from x", "--from; give the folder as an argument: capstan chart build DIR[/VERSION]... [flags]"},
+		{"chart images x --images y", "--images; use --config: capstan chart images "},
+		{"adopt --from clusterctl", "--from; use --installer: capstan adopt "},
+		{"diff aws --from=3", "--from; use --baseline: capstan diff "},
+		{"mirror aws --repository x", "--repository; use --source: capstan mirror "},
+		{"upgrade apply --to ~1.13", "--to; use --version: capstan upgrade apply "},
+	} {
+		exitCode, _, stderr := runMain(t, strings.Fields(c.args)...)
+		NewWithT(t).Expect(exitCode).To(Equal(1))
+		NewWithT(t).Expect(stderr).To(HavePrefix("Error: unknown flag: "+c.want), c.args)
 	}
 }
 
@@ -185,11 +201,21 @@ func TestNameInHelp(t *testing.T) {
 			_, help, _ := runMain(t, "upgrade", "apply", "--help")
 			g.Expect(help).To(And(
 				ContainSubstring("\nUsage:\n  "+name+" upgrade apply {PROVIDER:VERSION"),
-				ContainSubstring("\nExamples:\n  "+name+" upgrade apply --contract v1beta2\n  "+name+" upgrade apply cluster"),
+				HavePrefix("Upgrade providers.\n\n  "+name+" upgrade apply --contract v1beta2\n  "+name+" upgrade apply cluster"),
 			))
 
 			_, _, failure := runMain(t, "history")
 			g.Expect(failure).To(ContainSubstring("usage: " + name + " history PROVIDER"))
+
+			_, _, failure = runMain(t, "chart", "build", sampleProviders, "--source", "none")
+			g.Expect(failure).To(HaveSuffix("; `" + name + " chart build --help` lists the flags\n"))
+
+			_, _, failure = runMain(t, "versions", "none")
+			g.Expect(failure).To(ContainSubstring("`" + name + " providers` lists the known ones"))
+
+			broken := clitest.BrokenProvider(t, sampleProviders, "warning")
+			_, _, warning := runMain(t, "chart", "build", broken, "--destination", t.TempDir())
+			g.Expect(warning).To(HaveSuffix("`" + name + " chart lint " + broken + "` shows the details.\n"))
 		})
 	}
 }

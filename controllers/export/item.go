@@ -45,6 +45,12 @@ func wantedItem(p v1alpha2.Provider, current *clusterctlv1.Provider) *clusterctl
 	item.Labels[clusterctlv1.ClusterctlCoreLabel] = clusterctlv1.ClusterctlCoreLabelInventoryValue
 	item.Labels[v1alpha2.ManagedByLabel] = v1alpha2.FieldOwner
 
+	if v1alpha2.Asks(p, v1alpha2.KeepInstalledAnnotation) {
+		metav1.SetMetaDataAnnotation(&item.ObjectMeta, v1alpha2.KeepInstalledAnnotation, "true")
+	} else {
+		delete(item.Annotations, v1alpha2.KeepInstalledAnnotation)
+	}
+
 	item.ProviderName = p.GetName()
 	item.Type = string(p.ProviderType())
 	item.WatchedNamespace = watchedNamespace(p.GetSpec()) //nolint:staticcheck // deprecated, but part of the inventory

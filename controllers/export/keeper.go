@@ -108,12 +108,23 @@ func (k *keeper) provider(ctx context.Context, item types.NamespacedName) (v1alp
 	return provider, err
 }
 
-// remove deletes an item that Capstan keeps. Those of providers that clusterctl has installed stay.
+// remove deletes an item that Capstan keeps. Those of providers that clusterctl has installed stay, and so do those of
+// providers that stay installed without their resource: they are clusterctl's from then on.
 func (k *keeper) remove(ctx context.Context, name types.NamespacedName, current *clusterctlv1.Provider) error {
 	delete(k.written, name)
 
 	if current == nil || !isOwn(current) {
 		return nil
+	}
+
+	if current.Annotations[v1alpha2.KeepInstalledAnnotation] == "true" {
+		released := current.DeepCopy()
+		delete(released.Labels, v1alpha2.ManagedByLabel)
+		delete(released.Annotations, v1alpha2.KeepInstalledAnnotation)
+
+		patch := client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{})
+
+		return client.IgnoreNotFound(k.client.Patch(ctx, released, patch, client.FieldOwner(v1alpha2.FieldOwner)))
 	}
 
 	return client.IgnoreNotFound(k.client.Delete(ctx, current, client.Preconditions{UID: &current.UID}))

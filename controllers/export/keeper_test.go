@@ -170,6 +170,37 @@ func TestItemFollowsItsProvider(t *testing.T) {
 	g.Expect(announced).To(BeEmpty())
 }
 
+// TestItemOfAProviderThatStays: the annotation is in the item before the resource is gone, because nothing tells later
+// that the provider is still installed.
+func TestItemOfAProviderThatStays(t *testing.T) {
+	g := NewWithT(t)
+	p := docker([2]string{"deployed", "v1.0.0"})
+	k, announced := newTestKeeper(t, p)
+	k.reconcile(t)
+
+	p.Annotations = map[string]string{v1alpha2.KeepInstalledAnnotation: "true"}
+	g.Expect(k.client.Update(t.Context(), p)).To(Succeed())
+	g.Expect(isOwn(k.reconcile(t))).To(BeTrue(), "the resource exists")
+
+	p.Annotations = nil
+	g.Expect(k.client.Update(t.Context(), p)).To(Succeed())
+	g.Expect(k.reconcile(t).Annotations).To(BeEmpty(), "the annotation was withdrawn")
+
+	p.Annotations = map[string]string{v1alpha2.KeepInstalledAnnotation: "true"}
+	g.Expect(k.client.Update(t.Context(), p)).To(Succeed())
+	k.reconcile(t)
+
+	g.Expect(k.client.Delete(t.Context(), p)).To(Succeed())
+
+	item := k.reconcile(t)
+	g.Expect(item).NotTo(BeNil())
+	g.Expect(isOwn(item)).To(BeFalse())
+	g.Expect(item.Annotations).To(BeEmpty())
+	g.Expect(item.Version).To(Equal("v1.0.0"))
+	g.Expect(k.reconcile(t)).To(Equal(item), "it is clusterctl's")
+	g.Expect(announced).To(BeEmpty())
+}
+
 func TestItemsOfClusterctl(t *testing.T) {
 	g := NewWithT(t)
 	item := &clusterctlv1.Provider{

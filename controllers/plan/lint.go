@@ -73,6 +73,6 @@ func describe(b *bundle.Bundle, findings []lint.Finding) string {
 		return ""
 	}
 
-	return fmt.Sprintf("%s %s does not conform to the contracts of Cluster API: %s (capstan chart lint has details): %s",
+	return fmt.Sprintf("%s %s does not conform to the contracts of Cluster API: %s (`capstan chart lint` has details): %s",
 		b.Provider.Label, b.Version, lint.Summary(all), strings.Join(texts, "; "))
 }

@@ -27,7 +27,7 @@ func TestFindings(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(first.Findings()).To(SatisfyAll(
 		HavePrefix("infrastructure-docker v1.0.0 does not conform to the contracts of Cluster API: 1 error"),
-		ContainSubstring("(capstan chart lint has details): components/watch-namespace: Deployment "),
+		ContainSubstring("(`capstan chart lint` has details): components/watch-namespace: Deployment "),
 	))
 
 	_, err = planner.Charts.Save(t.Context(), p, first)

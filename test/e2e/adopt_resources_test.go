@@ -80,7 +80,7 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 	})
 
 	It("stops that operator, and keeps objects and pods", func(ctx SpecContext) {
-		Expect(cli.succeed(ctx, "adopt", "--from", "cluster-api-operator")).To(And(
+		Expect(cli.succeed(ctx, "adopt", "--installer", "cluster-api-operator")).To(And(
 			ContainSubstring("\nScale Deployment capi-operator-system/capi-operator-cluster-api-operator to 0\n"),
 			ContainSubstring("\nInfrastructureProvider theirs/theirs: Release infrastructure-theirs, revision 1, "+
 				"holds v1.0.0; it adopted 2 existing objects\n")))
@@ -97,7 +97,7 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 	})
 
 	It("finds nothing once more", func(ctx SpecContext) {
-		cli.fail(ctx, "adopt", "--from", "cluster-api-operator").To(ContainSubstring("no providers of"))
+		cli.fail(ctx, "adopt", "--installer", "cluster-api-operator").To(ContainSubstring("no providers of"))
 	})
 
 	It("gives them back", rowGiveBack, func(ctx SpecContext) {
@@ -130,7 +130,7 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 				HaveField("Finalizers", ConsistOf(predecessor.Finalizer)), HaveField("Status", Equal(*resource.GetStatus()))))
 		}).WithTimeout(3 * time.Second).Should(Succeed())
 
-		Expect(cli.succeed(ctx, "adopt", "--from", "cluster-api-operator")).To(
+		Expect(cli.succeed(ctx, "adopt", "--installer", "cluster-api-operator")).To(
 			ContainSubstring("revision 1, holds v1.0.0; it adopted 2 existing objects\n"))
 		Expect(w.read(ctx, p)(Default)).To(And(beReady("v1.0.0"), HaveField("Finalizers", ConsistOf(v1alpha2.Finalizer))))
 		expectUnchanged(ctx)

@@ -276,6 +276,24 @@ spec:
 		Expect(w.identities(ctx)).To(Equal(before))
 	})
 
+	It("gives a provider back though the command is interrupted", func(ctx SpecContext) {
+		cli.fail(ctx, "adopt", "--undo", "docker", "--timeout", "1ms").To(
+			HaveSuffix("; run the command again to see whether infrastructure-docker is given back\n"))
+
+		Eventually(func() map[string]string {
+			return w.itemOf(ctx, "capd-system", "infrastructure-docker").GetLabels()
+		}).ShouldNot(HaveKey(v1alpha2.ManagedByLabel))
+		Expect(cli.succeed(ctx, "adopt", "--undo", "docker")).To(Equal(
+			"InfrastructureProvider capd-system/docker: was given back already; clusterctl's inventory has it\n"))
+
+		item := w.itemOf(ctx, "capd-system", "infrastructure-docker")
+		Expect(item.Object).To(HaveKeyWithValue("version", "v1.0.0"))
+		Expect(item.GetAnnotations()).To(BeEmpty())
+		Expect(w.identities(ctx)).To(Equal(before))
+
+		cli.succeed(ctx, "adopt", "docker", "--config", config)
+	})
+
 	It("does not give back what was upgraded", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(
 			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))

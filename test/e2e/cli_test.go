@@ -315,11 +315,11 @@ var _ = Describe("The command line", Ordered, func() {
 		cli.fail(ctx, "upgrade", "apply", "docker").To(ContainSubstring("contains no exact version"))
 		cli.fail(ctx, "upgrade", "apply", "--contract", "v1alpha4").
 			To(ContainSubstring("no version of core has the contract v1alpha4"))
-		cli.fail(ctx, "upgrade", "apply", "docker:v1.1.0", "--to", "v1.1.0").
+		cli.fail(ctx, "upgrade", "apply", "docker:v1.1.0", "--version", "v1.1.0").
 			To(ContainSubstring("either providers with versions"))
-		Expect(cli.succeed(ctx, "upgrade", "apply", "--to", "~1.1", "--dry-run")).To(Equal(
+		Expect(cli.succeed(ctx, "upgrade", "apply", "--version", "~1.1", "--dry-run")).To(Equal(
 			"InfrastructureProvider infrastructure-docker-system/docker: would be upgraded to v1.1.0\n"))
-		Expect(cli.succeed(ctx, "upgrade", "apply", "--to", "~1.1", "--only", "aws", "--dry-run")).To(
+		Expect(cli.succeed(ctx, "upgrade", "apply", "--version", "~1.1", "--only", "aws", "--dry-run")).To(
 			ContainSubstring("There is nothing to upgrade"))
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(And(
 			ContainSubstring("InfrastructureProvider infrastructure-docker-system/docker: upgrading to v1.1.0"),

@@ -280,7 +280,7 @@ func (p *peer) handOver(ctx context.Context, providers []v1alpha2.Provider) {
 func (p *peer) adopt(ctx context.Context, providers []v1alpha2.Provider) {
 	GinkgoHelper()
 
-	cmd := newCommandLine(ctx, p.w).command(ctx, "adopt", "--from=cluster-api-operator")
+	cmd := newCommandLine(ctx, p.w).command(ctx, "adopt", "--installer=cluster-api-operator")
 	output := gbytes.NewBuffer()
 	cmd.Stdout, cmd.Stderr = output, output
 	Expect(cmd.Start()).To(Succeed())

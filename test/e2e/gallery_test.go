@@ -163,10 +163,6 @@ var _ = Describe("The status page with real providers", Ordered, func() {
 			ContainSubstring("Deployment cluster-api-system/capi-controller-manager would be changed")))
 		t.picture("ui-upgrade")
 
-		t.show(page.url+"map", "light", 800)
-		Eventually(t.text).WithArguments("main").Should(ContainSubstring("addon-helm"))
-		t.picture("ui-map")
-
 		t.expectClean()
 	})
 })

@@ -237,7 +237,7 @@ var _ = Describe("Behind an air gap, capstan init", func() {
 		chart := "oci://" + r.Address + "/jetstack/charts/cert-manager:" + certmanager.Version
 		labels := []string{"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-docker"}
 		_, failure, code := cli.run(ctx, append(append([]string{"mirror"}, labels...), append(access,
-			"--repository", repository, "--cert-manager", chart, "--charts-only", "--to", archive)...)...)
+			"--source", repository, "--cert-manager", chart, "--charts-only", "--to", archive)...)...)
 		Expect(code).To(BeZero(), failure)
 
 		By("starting in a network that reaches only the registry and the API server")

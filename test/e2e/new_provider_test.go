@@ -27,7 +27,7 @@ var _ = Describe("A new provider", func() {
 			"Error: example: expected the type and a name"))
 		Expect(cli.succeed(ctx, "chart", "lint", provider)).To(Equal("no findings\n"))
 
-		cli.succeed(ctx, "chart", "build", "--from", provider, "--destination", folder)
+		cli.succeed(ctx, "chart", "build", provider, "--destination", folder)
 		Expect(w.run(ctx, "helm", "template", label, filepath.Join(folder, label+"-0.1.0.tgz"))).To(And(
 			ContainSubstring("image: registry.example.com/infrastructure-example-controller:v0.1.0\n"),
 			ContainSubstring("- --v=0\n")))

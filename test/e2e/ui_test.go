@@ -153,7 +153,7 @@ var _ = Describe("The status page", Ordered, func() {
 		Eventually(page.read).WithArguments(ctx, providerPath(docker)+"/compare").Should(
 			ContainSubstring("There are no differences."))
 		Expect(cli.succeed(ctx, "diff", "docker", "--live", "--exit-code")).To(Equal("infrastructure-docker: no changes\n"))
-		Expect(cli.succeed(ctx, "diff", "docker", "--from", "1")).To(
+		Expect(cli.succeed(ctx, "diff", "docker", "--baseline", "1")).To(
 			ContainSubstring("capd-load-balancer would be deleted:"))
 
 		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v9.9.9" })

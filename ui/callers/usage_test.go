@@ -29,14 +29,14 @@ func inUse(context.Context, v1alpha2.Provider) (facts.Usage, error) {
 }
 
 // TestVisibleUsage checks what a caller sees of the objects that keep a provider from being removed, on its page and on
-// the map, and that what is left out is counted whether there is something or not.
+// the page of dependencies, and that what is left out is counted whether there is something or not.
 func TestVisibleUsage(t *testing.T) {
 	const list = "jane list infrastructureproviders "
 
 	for name, c := range map[string]struct {
-		rules        []string
-		has, not     []string
-		onMap, noMap []string
+		rules             []string
+		has, not          []string
+		onPage, notOnPage []string
 	}{
 		"all": {
 			[]string{"jane"},
@@ -90,9 +90,9 @@ func TestVisibleUsage(t *testing.T) {
 
 			provider := page("/providers/InfrastructureProvider/capa-system/aws")
 			g.Eventually(provider).ShouldNot(ContainSubstring("being looked up"))
-			g.Eventually(page("/map")).ShouldNot(ContainSubstring("being looked up"))
+			g.Eventually(page("/dependencies")).ShouldNot(ContainSubstring("being looked up"))
 			expect(g, provider(), c.has, c.not)
-			expect(g, page("/map")(), c.onMap, c.noMap)
+			expect(g, page("/dependencies")(), c.onPage, c.notOnPage)
 		})
 	}
 }
@@ -107,13 +107,14 @@ func expect(g *WithT, body string, has, not []string) {
 	}
 }
 
-// TestMapOfCaller checks that the map neither has providers that a caller may not list, nor shows whether they exist.
-func TestMapOfCaller(t *testing.T) {
+// TestDependenciesOfCaller checks that the page neither has providers that a caller may not list, nor shows
+// whether they exist.
+func TestDependenciesOfCaller(t *testing.T) {
 	g := NewWithT(t)
 	cluster := newCluster(t)
 	cluster.may("jane list infrastructureproviders capa-system")
 
-	code, body := cluster.serve(t, cluster.access(t)).get(t, "/map", header("jane-token"))
+	code, body := cluster.serve(t, cluster.access(t)).get(t, "/dependencies", header("jane-token"))
 	g.Expect(code).To(Equal(http.StatusOK))
 	g.Expect(body).To(And(ContainSubstring("infrastructure-aws"), Not(ContainSubstring("azure"))))
 	g.Expect(body).To(ContainSubstring(`<span class="bad">cluster-api</span> (not found)`), "which it may not list")

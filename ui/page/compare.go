@@ -69,7 +69,7 @@ func diffArguments(sides facts.Sides) []string {
 	if sides.From == 0 {
 		arguments = append(arguments, "--live")
 	} else {
-		arguments = append(arguments, "--from", strconv.Itoa(sides.From))
+		arguments = append(arguments, "--baseline", strconv.Itoa(sides.From))
 	}
 
 	if sides.To != 0 {

@@ -31,7 +31,7 @@ func TestCompare(t *testing.T) {
 
 	main := texts(document, "main")[0]
 	for _, want := range []string{
-		"Providers / infrastructure-aws / Compare", "capstan diff --from 1 --revision 2 infrastructure-aws -n aws-system",
+		"Providers / infrastructure-aws / Compare", "capstan diff --baseline 1 --revision 2 infrastructure-aws -n aws-system",
 		"0 to create, 1 to change, 1 to delete", "Not shown ConfigMap aws-system/x: forbidden",
 		"Deployment aws-system/aws would be changed @@ -7 +7 @@ spec: - replicas: 0 + replicas: 1",
 		"Service aws-system/aws would be deleted",
@@ -73,6 +73,6 @@ func TestCompareIsBounded(t *testing.T) {
 	g.Expect(len(out)).To(BeNumerically("<", 2<<20))
 	g.Expect(texts(document, "h2")).To(HaveLen(200))
 	g.Expect(texts(document, "main")[0]).To(ContainSubstring(
-		"Only 1000 of 20000 lines are shown. To see all of them, run: capstan diff --from 1 infrastructure-aws"))
+		"Only 1000 of 20000 lines are shown. To see all of them, run: capstan diff --baseline 1 infrastructure-aws"))
 	g.Expect(texts(document, "main")[0]).To(ContainSubstring("1000 to create"))
 }

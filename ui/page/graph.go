@@ -25,23 +25,7 @@ type node struct {
 	missing []string
 	// neededBy are the providers that name this one in spec.dependsOn.
 	neededBy []*node
-	// layer is 0 for core and what needs nothing, and for others one more than that of what they need. In a cycle, the
-	// dependency that closes it does not count.
-	layer int
-	state visit
-	// box is the key of its box in a drawing, with that much sharing.
-	box   string
-	share sharing
 }
-
-// visit is how far the layer of a node is computed.
-type visit int
-
-const (
-	unvisited visit = iota
-	visiting
-	visited
-)
 
 // newGraphs returns a graph for each cluster, that of the page first, then the others by their first provider.
 func newGraphs(providers []facts.Provider) []*graph {
@@ -97,10 +81,6 @@ func (g *graph) connect() {
 			needed.neededBy = append(needed.neededBy, n)
 		}
 	}
-
-	for _, n := range g.nodes {
-		n.visit(g.core)
-	}
 }
 
 // preferred reports whether, of two resources for the same provider, the first one counts: the one that has installed
@@ -111,34 +91,6 @@ func preferred(a, b facts.Provider) bool {
 	}
 
 	return a.Created.Before(&b.Created)
-}
-
-// visit computes the layer of a provider.
-func (n *node) visit(core *node) {
-	if n.state != unvisited {
-		return
-	}
-
-	n.state = visiting
-
-	needs := n.needs
-	if n.needsCore() && core != nil {
-		needs = append(slices.Clip(needs), core)
-	}
-
-	if n.needsCore() && core == nil || len(n.missing) > 0 {
-		n.layer = 1 // what is missing is in the first layer
-	}
-
-	for _, needed := range needs {
-		needed.visit(core)
-
-		if needed.state == visited {
-			n.layer = max(n.layer, needed.layer+1)
-		}
-	}
-
-	n.state = visited
 }
 
 // needsCore reports whether a provider needs core, without naming it.

@@ -122,7 +122,7 @@ func pages(text string) []any {
 		page.NewPlan(shown, []facts.Provider{v}, map[string]page.Offer{v.Kind + "/" + text + "/" + text: {
 			Versions: []upgradeplan.Version{{Version: text, Contract: text}}, Problem: text,
 		}}),
-		page.NewMap(shown, []facts.Provider{v, needed}, map[string]page.Use{v.Kind + "/" + text + "/" + text: use}),
+		page.NewDependencies(shown, []facts.Provider{v, needed}, map[string]page.Use{v.Kind + "/" + text + "/" + text: use}),
 		page.NewCompare(shown, v, facts.Sides{From: 2}, []facts.Revision{revision}, comparison),
 		upgrade,
 		failed,

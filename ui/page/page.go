@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"io/fs"
 	"reflect"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -24,8 +25,10 @@ var templateFiles embed.FS
 //go:embed static
 var staticFiles embed.FS
 
-// templates are the pages, which have the names of their files.
-var templates = template.Must(template.ParseFS(templateFiles, "templates/*.html"))
+// templates returns the pages, which have the names of their files. The command line starts without parsing them.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.ParseFS(templateFiles, "templates/*.html"))
+})
 
 // Static returns the style sheet and the script.
 func Static() fs.FS {
@@ -49,7 +52,7 @@ type Frame struct {
 	Stale string
 	// Previews means that there are pages with what upgrades would change.
 	Previews bool
-	// Current is the page among those that all pages link to: overview, plan or map; empty for another one.
+	// Current is the page among those that all pages link to: overview, plan or dependencies; empty for another one.
 	Current string
 	// Viewer is who sees the page; nil if everyone sees the same.
 	Viewer *Viewer
@@ -95,7 +98,7 @@ func Render(page any) ([]byte, error) {
 	clean(value)
 
 	var out bytes.Buffer
-	if err := templates.ExecuteTemplate(&out, value.Type().Name()+".html", page); err != nil {
+	if err := templates().ExecuteTemplate(&out, value.Type().Name()+".html", page); err != nil {
 		return nil, fmt.Errorf("render the page: %w", err)
 	}
 

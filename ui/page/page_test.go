@@ -234,7 +234,7 @@ func TestProvider(t *testing.T) {
 		"Resource InfrastructureProvider aws-system/aws", "Version v1.0.0 wants v1.1.0", "Contract v1beta2",
 		"automatic upgrade to v1.2.0 is blocked: a variable is missing automatic upgrade to v1.1.0: Failed",
 		"Drift objects differ from the release", "Not known CRDs: forbidden",
-		"Ready=False InstallFailed for 60m The message is the one above.",
+		"Ready=False InstallFailed for 60m Drifted=True",
 		"v1.2.0 contract v1beta2 capstan diff --version v1.2.0 infrastructure-aws -n aws-system",
 		"Release history capstan history infrastructure-aws -n aws-system",
 		"Revision 3 v1.0.0 deployed by helm Rollback to 1",
@@ -280,17 +280,18 @@ func TestCommandsAreQuoted(t *testing.T) {
 // TestStructure checks what assistive technologies and the content policy need in all pages.
 func TestStructure(t *testing.T) {
 	for name, content := range map[string]any{
-		"overview": page.NewOverview(frame(), page.Filter{}, providers()),
-		"provider": page.NewProvider(frame(), detailed(), history(), "note"),
-		"compare":  page.NewCompare(frame(), detailed(), facts.Sides{From: 1, To: 2}, history(), comparison()),
-		"plan":     page.NewPlan(frame(), providers(), nil),
-		"map":      page.NewMap(frame(), mapped(), uses()),
-		"problem":  &page.Problem{Frame: frame(), Title: "Not found", Message: "There is no provider x."},
+		"overview":     page.NewOverview(frame(), page.Filter{}, providers()),
+		"provider":     page.NewProvider(frame(), detailed(), history(), "note"),
+		"compare":      page.NewCompare(frame(), detailed(), facts.Sides{From: 1, To: 2}, history(), comparison()),
+		"plan":         page.NewPlan(frame(), providers(), nil),
+		"two plans":    page.NewPlan(frame(), providers(), offers()),
+		"dependencies": page.NewDependencies(frame(), mapped(), uses()),
+		"problem":      &page.Problem{Frame: frame(), Title: "Not found", Message: "There is no provider x."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			_, document := render(t, content)
-			ids := map[string]bool{}
+			ids, commands := map[string]bool{}, map[string]bool{}
 
 			for n := range document.Descendants() {
 				if n.Type != html.ElementNode {
@@ -303,6 +304,11 @@ func TestStructure(t *testing.T) {
 					if a.Key == "id" {
 						g.Expect(ids).NotTo(HaveKey(a.Val))
 						ids[a.Val] = true
+					}
+
+					if a.Key == "data-copy" {
+						g.Expect(commands).NotTo(HaveKey(a.Val), "a page has each command once")
+						commands[a.Val] = true
 					}
 
 					if a.Key == "href" || a.Key == "src" || a.Key == "action" {

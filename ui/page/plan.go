@@ -34,17 +34,21 @@ type Contract struct {
 	Command  string
 }
 
-// Step is the upgrade of a provider. To is empty if there is none.
+// Step is the upgrade of a provider. To is empty if there is none. Wanted is the version that its resource asks for,
+// unless that is installed, and Waits why it is not.
 type Step struct {
 	Label, Path, From, To, Contract string
+	Wanted, Waits                   string
 	// Command prints what the upgrade would change, and PreviewPath is that of the page with that; empty for none.
 	Command, PreviewPath string
 }
 
-// Offered is where the versions of a provider come from. Its level is "good", "busy" while that is asked, or "bad".
+// Offered is where the versions of some providers come from. Its level is "good", "busy" while that is asked, or "bad".
 type Offered struct {
-	Level, Label, Text, Problem string
-	Command                     string
+	Level, Text, Problem string
+	Labels               []string
+	// Command prints the versions of a single provider.
+	Command string
 }
 
 // Finding is a condition of a provider's CRDs.
@@ -75,22 +79,40 @@ func NewPlan(frame Frame, providers []facts.Provider, offers map[string]Offer) *
 		p.addFindings(v)
 
 		if v.Version == "" || v.Contract == "" {
-			p.Offers = append(p.Offers, Offered{Level: levelBusy, Label: v.Label, Text: "left out: it is not installed yet"})
+			p.addOffer(v, Offered{Level: levelBusy, Text: "left out until it is installed"})
 			continue
 		}
 
 		offered, versions := newOffered(frame, v, offers)
-		p.Offers = append(p.Offers, offered)
+		p.addOffer(v, offered)
 		installed = append(installed, upgradeplan.Provider{
 			Label: v.Label, Version: v.Version, Contract: v.Contract, Available: versions,
 		})
 	}
 
+	printed := map[string]bool{}
 	for _, plan := range upgradeplan.New(installed) {
-		p.Contracts = append(p.Contracts, newContract(frame, plan, known))
+		p.Contracts = append(p.Contracts, newContract(frame, plan, known, printed))
 	}
 
 	return p
+}
+
+// addOffer adds where the versions of a provider come from, to those of others of which the same can be said.
+func (p *Plan) addOffer(v facts.Provider, offered Offered) {
+	same := func(o Offered) bool {
+		return o.Level == offered.Level && o.Text == offered.Text && o.Problem == offered.Problem
+	}
+
+	if at := slices.IndexFunc(p.Offers, same); at >= 0 {
+		p.Offers[at].Labels = append(p.Offers[at].Labels, v.Label)
+		p.Offers[at].Command = ""
+
+		return
+	}
+
+	offered.Labels = []string{v.Label}
+	p.Offers = append(p.Offers, offered)
 }
 
 // newOffered returns where the versions of a provider come from, and the versions: those of its source, or until that
@@ -98,11 +120,11 @@ func NewPlan(frame Frame, providers []facts.Provider, offers map[string]Offer) *
 func newOffered(frame Frame, v facts.Provider, offers map[string]Offer) (Offered, []upgradeplan.Version) {
 	offer := offers[ID(v.Kind, v.Namespace, v.Name)]
 	offered := Offered{
-		Level: levelGood, Label: v.Label, Problem: offer.Problem, Command: "capstan versions " + quote(v.Label),
+		Level: levelGood, Problem: offer.Problem, Command: "capstan versions " + quote(v.Label),
 	}
 
 	if !offer.Asked.IsZero() {
-		offered.Text = "from its source, " + frame.age(offer.Asked) + " ago"
+		offered.Text = "from the source, " + frame.age(offer.Asked) + " ago"
 		if offer.Problem != "" {
 			offered.Level = levelBad
 		}
@@ -117,7 +139,7 @@ func newOffered(frame Frame, v facts.Provider, offers map[string]Offer) (Offered
 		offered.Level = levelBad
 	case offers != nil:
 		offered.Level = levelBusy
-		offered.Text += "; its source is being asked"
+		offered.Text += "; the source is being asked"
 	}
 
 	versions := make([]upgradeplan.Version, 0, len(v.Upgrades))
@@ -130,7 +152,10 @@ func newOffered(frame Frame, v facts.Provider, offers map[string]Offer) (Offered
 	return offered, versions
 }
 
-func newContract(frame Frame, plan upgradeplan.Plan, known map[string]facts.Provider) Contract {
+// newContract returns the plan of a contract. What another plan has printed is left out.
+func newContract(
+	frame Frame, plan upgradeplan.Plan, known map[string]facts.Provider, printed map[string]bool,
+) Contract {
 	c := Contract{
 		Name:     plan.Contract,
 		Blocked:  plan.Blocked,
@@ -142,11 +167,19 @@ func newContract(frame Frame, plan upgradeplan.Plan, known map[string]facts.Prov
 		v := known[step.Provider]
 		item := Step{
 			Label: v.Label, Path: frame.Base + providerPath(v), From: step.From, To: step.To, Contract: step.Contract,
+			Wanted: v.Asks(),
+		}
+
+		if waits := shorten(waitsFor(v)); item.Wanted != "" && !printed[waits] {
+			item.Waits, printed[waits] = waits, true
 		}
 
 		if step.To != "" {
-			item.Command = command(v, "diff", "--version", step.To)
 			item.PreviewPath = frame.previewPath(v, step.To)
+
+			if c := command(v, "diff", "--version", step.To); !printed[c] {
+				item.Command, printed[c] = c, true
+			}
 		}
 
 		c.Steps = append(c.Steps, item)

@@ -13,6 +13,19 @@ import (
 	"github.com/capstan-project/capstan/ui/page"
 )
 
+// offers are versions of core for two contracts.
+func offers() map[string]page.Offer {
+	core := providers()[0]
+
+	versions := []upgradeplan.Version{
+		{Version: "v2.0.0", Contract: "v1beta3"}, {Version: "v1.2.0", Contract: "v1beta2"},
+	}
+
+	return map[string]page.Offer{
+		page.ID(core.Kind, core.Namespace, core.Name): {Asked: now, Versions: versions},
+	}
+}
+
 // TestPlan checks the plans from the status of resources, from sources, and from old answers of them.
 func TestPlan(t *testing.T) {
 	g := NewWithT(t)
@@ -33,10 +46,10 @@ func TestPlan(t *testing.T) {
 		"Contract v1beta2 capstan upgrade apply --dry-run --contract v1beta2 Copy",
 		"cluster-api v1.0.0 → to v1.2.0 , contract v1beta2 " +
 			"capstan diff --version v1.2.0 cluster-api -n cluster-api-system",
-		"infrastructure-aws v1.0.0 stays, contract v1beta2",
+		"infrastructure-aws v1.0.0 stays, contract v1beta2 the resource asks for v1.1.0 the API server refused Service aws",
 		"infrastructure-aws awsclusters.example.com: /spec/region is removed",
-		"cluster-api from the status of the resource, which has those for the contracts in use capstan versions cluster-api",
-		"addon-b left out: it is not installed yet",
+		"cluster-api, infrastructure-aws from the status of the resource, which has those for the contracts in use addon-b",
+		"addon-b left out until it is installed",
 	} {
 		g.Expect(fromStatus).To(ContainSubstring(want))
 	}
@@ -44,7 +57,7 @@ func TestPlan(t *testing.T) {
 	g.Expect(fromStatus).NotTo(ContainSubstring("being asked"))
 
 	id := page.ID(string(v1alpha2.CoreProviderType), core.Namespace, core.Name)
-	g.Expect(main(map[string]page.Offer{id: {}})).To(ContainSubstring("its source is being asked"))
+	g.Expect(main(map[string]page.Offer{id: {}})).To(ContainSubstring("the source is being asked"))
 
 	answered := main(map[string]page.Offer{id: {
 		Versions: []upgradeplan.Version{{Version: "v2.0.0", Contract: "v1beta3"}}, Asked: now.Add(-2 * time.Hour),
@@ -52,7 +65,7 @@ func TestPlan(t *testing.T) {
 	}})
 	g.Expect(answered).To(And(
 		ContainSubstring("Contract v1beta3 Not possible: no version of infrastructure-aws works"),
-		ContainSubstring("cluster-api from its source, 120m ago The source cannot be read: no such host"),
+		ContainSubstring("cluster-api from the source, 120m ago The source cannot be read: no such host"),
 	))
 
 	g.Expect(main(map[string]page.Offer{id: {Problem: "no such host"}})).To(And(

@@ -38,7 +38,7 @@ type Provider struct {
 	// Unknown are the facts that could not be read, with the reasons.
 	Unknown []string
 	// StatusCommand and HistoryCommand print the same.
-	StatusCommand, HistoryCommand, UpgradeCommand string
+	StatusCommand, HistoryCommand string
 }
 
 // Condition is a condition of the resource. Its level is "good" or "bad".
@@ -127,7 +127,7 @@ func NewProvider(frame Frame, v facts.Provider, history []facts.Revision, note s
 	for _, c := range v.Conditions {
 		condition := newCondition(frame, c)
 		if ready := p.Card.Message; ready != "" && condition.Message == strings.TrimSpace(ready) {
-			condition.Message = "The message is the one above."
+			condition.Message = "" // it is shown above
 		}
 
 		p.Conditions = append(p.Conditions, condition)

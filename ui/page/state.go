@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -68,20 +67,4 @@ func waitsFor(v facts.Provider) string {
 	}
 
 	return ""
-}
-
-// waitsForCore and waitsForOthers report whether a provider waits for core, or for one that it names.
-func waitsForCore(v facts.Provider) bool {
-	return waitsAs(v, v1alpha2.WaitingForCoreProviderReadyReason)
-}
-
-func waitsForOthers(v facts.Provider) bool {
-	return waitsAs(v, v1alpha2.WaitingForDependenciesReason) || waitsAs(v, v1alpha2.DependencyCycleReason)
-}
-
-func waitsAs(v facts.Provider, reason string) bool {
-	return slices.ContainsFunc([]string{v1alpha2.PreflightCheckCondition, v1alpha2.ReadyCondition}, func(t string) bool {
-		c := v.Condition(t)
-		return c != nil && c.Reason == reason && !facts.IsGood(*c)
-	})
 }

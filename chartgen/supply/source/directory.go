@@ -37,7 +37,12 @@ func NewDirectory(path string) (*Directory, error) {
 		return nil, err
 	}
 
-	return &Directory{path: path, provider: Provider(v1alpha2.ParseLabel(filepath.Base(abs)))}, nil
+	return NewFolder(path, Provider(v1alpha2.ParseLabel(filepath.Base(abs)))), nil
+}
+
+// NewFolder returns the source of a folder with versions of a provider, whatever its name is.
+func NewFolder(path string, provider bundle.Provider) *Directory {
+	return &Directory{path: path, provider: provider}
 }
 
 // NewComponentsFile returns the source of a provider by the path of the components of one of its versions,

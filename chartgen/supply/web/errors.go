@@ -128,7 +128,7 @@ func (e *UnreachableError) Error() string {
 		)
 	}
 
-	return fmt.Sprintf("%s: %v; check that the server runs and that the operator can reach it", e.URL, e.err)
+	return fmt.Sprintf("%s: %v; check that the server runs and is reachable", e.URL, e.err)
 }
 
 // Unwrap returns the error of the transport.

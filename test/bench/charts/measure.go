@@ -44,7 +44,7 @@ func newMeasures(ctx context.Context, dir string) ([]measure, error) {
 	return []measure{
 		func(ctx context.Context, r *release) (time.Duration, error) {
 			from := filepath.Join(r.folder, r.content.Version)
-			return command(ctx, capstan, "chart", "build", "--from", from, "--destination", dir+"/")
+			return command(ctx, capstan, "chart", "build", from, "--destination", dir+"/")
 		},
 		library,
 		func(ctx context.Context, r *release) (time.Duration, error) {

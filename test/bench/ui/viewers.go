@@ -61,7 +61,7 @@ func (m *measurement) open(ctx context.Context, viewers int, during func(context
 	_ = pages.Wait() // canceled
 
 	// The map comes last, because the operator then looks up what is in use.
-	m.firstPaint(ctx, token, "/map", ".nodes > li")
+	m.firstPaint(ctx, token, "/dependencies", ".nodes > li")
 
 	return err
 }

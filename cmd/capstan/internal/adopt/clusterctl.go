@@ -23,7 +23,7 @@ type clusterctl struct{}
 
 var _ Source = clusterctl{}
 
-// Name returns the value of --from.
+// Name returns the value of --installer.
 func (clusterctl) Name() string { return "clusterctl" }
 
 // Find reads the inventory. Only if the cluster has none are providers found by the labels of their Deployments.
@@ -60,7 +60,7 @@ func listed(items []unstructured.Unstructured) ([]Installation, error) {
 	var installations []Installation
 
 	for _, item := range items {
-		if item.GetLabels()[v1alpha2.ManagedByLabel] == v1alpha2.FieldOwner {
+		if isKept(&item) {
 			continue
 		}
 

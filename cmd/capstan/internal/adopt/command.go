@@ -28,7 +28,7 @@ type options struct {
 	output     *cli.OutputFlags
 	clusterctl *cli.CatalogFlags
 
-	from           string
+	installer      string
 	dryRun, undoes bool
 	contextLines   int
 }
@@ -79,15 +79,17 @@ afterwards. All others are deleted, and clusterctl's inventory has their provide
 		}),
 	}
 
+	cli.Renamed(cmd, "from", "use --installer")
+
 	flags := cmd.Flags()
 	opts.cluster = cli.AddClusterFlags(flags)
 	opts.planner = cli.AddPlannerFlags(flags)
 	opts.wait = cli.AddWaitFlags(flags, "the providers are ready")
 	opts.output = cli.AddOutputFlags(flags)
 	opts.clusterctl = cli.AddCatalogFlag(flags, "clusterctl-config")
-	flags.StringVar(&opts.from, "from", "",
+	flags.StringVar(&opts.installer, "installer", "",
 		"Program that has installed the providers: "+strings.Join(names(), ", ")+". Default: the one that is found.")
-	cli.SetValues(flags, "from", names()...)
+	cli.SetValues(flags, "installer", names()...)
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only show what would be done.")
 	flags.BoolVar(&opts.undoes, "undo", false, "Give providers back that were adopted and not upgraded since.")
 	flags.IntVarP(&opts.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")
@@ -101,7 +103,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	source, found, err := find(ctx, cluster, o.from)
+	source, found, err := find(ctx, cluster, o.installer)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -38,21 +39,43 @@ func newItem(p v1alpha2.Provider, version string) *unstructured.Unstructured {
 }
 
 const (
-	// itemTimeout is how long the operator may take to delete its item of a provider that is gone.
+	// itemTimeout is how long the operator may take to change its item of a provider.
 	itemTimeout  = 10 * time.Second
 	itemInterval = 200 * time.Millisecond
 )
 
-// restoreItem makes sure that the inventory has an item that is clusterctl's. The operator deletes its own when the
-// resource is gone; until then, a new one would be mistaken for it.
-func restoreItem(ctx context.Context, cluster *cli.Cluster, item *unstructured.Unstructured) error {
+// awaitHandover waits until the operator's item of a provider says that the provider stays installed. The operator
+// leaves such an item to clusterctl when the resource is gone, also if this program is interrupted. It is no error if
+// the operator does not write that: it may keep no inventory.
+func awaitHandover(ctx context.Context, cluster *cli.Cluster, item *unstructured.Unstructured) error {
 	existing := item.DeepCopy()
-	own := func() bool { return existing.GetLabels()[v1alpha2.ManagedByLabel] == v1alpha2.FieldOwner }
 
 	err := wait.PollUntilContextTimeout(ctx, itemInterval, itemTimeout, true, func(ctx context.Context) (bool, error) {
 		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(item), existing)
 
-		return err != nil || !own(), err
+		return err != nil || !isKept(existing) || existing.GetAnnotations()[v1alpha2.KeepInstalledAnnotation] == "true", err
+	})
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || ctx.Err() == nil && wait.Interrupted(err) {
+		return nil
+	}
+
+	return err
+}
+
+// isKept reports whether the operator keeps an item.
+func isKept(item *unstructured.Unstructured) bool {
+	return item.GetLabels()[v1alpha2.ManagedByLabel] == v1alpha2.FieldOwner
+}
+
+// restoreItem makes sure that the inventory has an item that is clusterctl's. The operator releases its own when the
+// resource is gone; until then, a new one would be mistaken for it.
+func restoreItem(ctx context.Context, cluster *cli.Cluster, item *unstructured.Unstructured) error {
+	existing := item.DeepCopy()
+
+	err := wait.PollUntilContextTimeout(ctx, itemInterval, itemTimeout, true, func(ctx context.Context) (bool, error) {
+		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(item), existing)
+
+		return err != nil || !isKept(existing), err
 	})
 
 	switch {
@@ -63,7 +86,7 @@ func restoreItem(ctx context.Context, cluster *cli.Cluster, item *unstructured.U
 	case err == nil:
 		return nil // the operator keeps no inventory
 	case wait.Interrupted(err):
-		return fmt.Errorf("the operator has not deleted its item %s/%s; correct the item's labels", item.GetNamespace(),
+		return fmt.Errorf("the operator has not released its item %s/%s; correct the item's labels", item.GetNamespace(),
 			item.GetName())
 	}
 

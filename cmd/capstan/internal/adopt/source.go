@@ -13,7 +13,7 @@ import (
 
 // Source is a program whose providers Capstan can take over.
 type Source interface {
-	// Name of the program, the value of --from.
+	// Name of the program, the value of --installer.
 	Name() string
 	// Find finds what the program has installed in a cluster. It changes nothing.
 	Find(ctx context.Context, cluster *cli.Cluster) (*Found, error)
@@ -51,7 +51,7 @@ type Step struct {
 // sources are the programs, in the order in which they are looked for.
 func sources() []Source { return []Source{clusterctl{}, capiOperator{}} }
 
-// names returns the values of --from.
+// names returns the values of --installer.
 func names() []string {
 	all := make([]string, 0, len(sources()))
 	for _, s := range sources() {
@@ -65,7 +65,7 @@ func names() []string {
 // installed anything. There are none if Capstan manages all of them already.
 func find(ctx context.Context, cluster *cli.Cluster, name string) (Source, *Found, error) {
 	if name != "" && !slices.Contains(names(), name) {
-		return nil, nil, fmt.Errorf("unknown --from %q; use %s", name, strings.Join(names(), " or "))
+		return nil, nil, fmt.Errorf("unknown --installer %q; use %s", name, strings.Join(names(), " or "))
 	}
 
 	var (
@@ -88,7 +88,7 @@ func find(ctx context.Context, cluster *cli.Cluster, name string) (Source, *Foun
 		}
 
 		if source != nil && len(found.Installations) > 0 {
-			return nil, nil, fmt.Errorf("both %s and %s have installed providers; select one with --from",
+			return nil, nil, fmt.Errorf("both %s and %s have installed providers; select one with --installer",
 				source.Name(), s.Name())
 		}
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -23,7 +24,7 @@ func (o *options) undo(ctx context.Context, args []string) error {
 		return err
 	}
 
-	providers, err := cluster.FindAll(ctx, args)
+	providers, err := o.toGiveBack(ctx, cluster, args)
 	if err != nil {
 		return err
 	}
@@ -31,6 +32,11 @@ func (o *options) undo(ctx context.Context, args []string) error {
 	versions := map[v1alpha2.Provider]string{}
 
 	for _, p := range providers {
+		if !p.GetDeletionTimestamp().IsZero() && v1alpha2.Asks(p, v1alpha2.KeepInstalledAnnotation) {
+			versions[p] = ptr.Deref(p.GetStatus().InstalledVersion, "") // an earlier run has begun to give it back
+			continue
+		}
+
 		history, err := cluster.Releases.Observe(ctx, plan.ReleaseKey(p))
 		if err != nil {
 			return err
@@ -61,6 +67,34 @@ func (o *options) undo(ctx context.Context, args []string) error {
 	}
 
 	return nil
+}
+
+// toGiveBack returns the providers that the arguments name. It leaves out those that were given back already, by an
+// earlier run that was interrupted: clusterctl's inventory has them, and Capstan has no resource of them.
+func (o *options) toGiveBack(ctx context.Context, cluster *cli.Cluster, args []string) ([]v1alpha2.Provider, error) {
+	remaining := make([]string, 0, len(args))
+
+	for _, argument := range args {
+		_, missing := cluster.FindAll(ctx, []string{argument})
+		if missing == nil {
+			remaining = append(remaining, argument)
+			continue
+		}
+
+		installed, err := clusterctl{}.Find(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+
+		given, err := choose(installed.Installations, []string{argument})
+		if err != nil {
+			return nil, missing
+		}
+
+		o.Printf("%s: was given back already; clusterctl's inventory has it", v1alpha2.FullName(given[0].Provider))
+	}
+
+	return cluster.FindAll(ctx, remaining)
 }
 
 // adopted returns the version that a release has adopted. It is an error if the release has not adopted anything, or
@@ -132,13 +166,17 @@ func (o *options) giveBack(ctx context.Context, cluster *cli.Cluster, p v1alpha2
 		return err
 	}
 
+	if err := awaitHandover(ctx, cluster, item); err != nil {
+		return err
+	}
+
 	if err := cluster.Client.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s: %w", name, err)
 	}
 
 	printLine := func(line string) { o.Printf("%s", line) }
 	if err := cluster.Wait(ctx, p, o.wait.Timeout, cli.Gone, printLine); err != nil {
-		return err
+		return fmt.Errorf("%w; run the command again to see whether %s is given back", err, label)
 	}
 
 	if err := restoreItem(ctx, cluster, item); err != nil {

@@ -27,7 +27,7 @@ const (
 type buildOptions struct {
 	*cli.Options
 
-	from        string
+	identity    *Identity
 	destination string
 	crds        string
 	namespace   string
@@ -36,24 +36,29 @@ type buildOptions struct {
 func newBuildCommand(options *cli.Options) *cobra.Command {
 	o := &buildOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "build --from DIR[/VERSION]",
-		Short: "Build a chart from a provider's components",
+		Use:   "build DIR[/VERSION]...",
+		Short: "Build charts from the components of providers",
 		Long: `Build a Helm chart from a provider's published components, and print its file and digest.
 
-DIR is a provider's folder in clusterctl's local-repository layout, named after the provider's
-label: infrastructure-aws/v2.11.1/{infrastructure-components.yaml,metadata.yaml}. Without VERSION
-the newest one is used.
+DIR is a provider's folder in clusterctl's local-repository layout, named after the provider's label:
+infrastructure-aws/v2.11.1/{infrastructure-components.yaml,metadata.yaml}. Without VERSION the newest
+one is used. For folders whose names do not tell the provider or the version, such as the output of a
+release, set --type, --name and --version. All commands that read a provider's folder accept the same.
 
 With --crds separate, the CRDs are written to a file <chart>-<version>-crds.yaml next to the chart,
 for kubectl apply --server-side, and not to the chart. Providers need that if their CRDs make a
 release too large for Helm, and in namespaces other than their default.`,
-		Example: `  capstan chart build --from providers/infrastructure-aws/v2.11.1 --destination charts/
-  capstan chart build --from providers/infrastructure-azure --crds separate --namespace azure`,
-		Args: cli.Arguments(0, 0, "no arguments"),
+		Example: `  capstan chart build providers/infrastructure-aws/v2.11.1 --destination charts/
+  capstan chart build providers/* --destination charts/
+  capstan chart build out --type infrastructure --name aws --version v2.11.1
+  capstan chart build providers/infrastructure-azure --crds separate --namespace azure`,
+		Args: cli.Arguments(1, -1, "folders of providers"),
 		RunE: cli.Run(o.run),
 	}
+	cli.Renamed(cmd, "from", "give the folder as an argument")
+
 	flags := cmd.Flags()
-	flags.StringVar(&o.from, "from", "", "Folder of the provider, or of one of its versions (required).")
+	o.identity = AddIdentityFlags(flags)
 	addDestinationFlag(flags, &o.destination)
 	flags.StringVar(
 		&o.crds,
@@ -69,20 +74,35 @@ release too large for Helm, and in namespaces other than their default.`,
 		"Namespace of the provider, for the conversion webhooks of separate CRDs. Default: the provider's own.",
 	)
 
-	_ = cmd.MarkFlagRequired("from")
-
 	return cmd
 }
 
-func (o *buildOptions) run(ctx context.Context, _ []string) error {
+func (o *buildOptions) run(ctx context.Context, args []string) error {
 	switch {
 	case o.crds != crdsInChart && o.crds != crdsSeparate:
 		return fmt.Errorf("unknown --crds %q; use %s or %s", o.crds, crdsInChart, crdsSeparate)
 	case o.crds == crdsInChart && o.namespace != "":
 		return errors.New("--namespace only applies to separate CRDs; add --crds separate")
+	case len(args) > 1 && !isFolder(o.destination):
+		return fmt.Errorf("--destination %s is the file of a single chart; give a folder, with a slash at the end, "+
+			"for several", o.destination)
 	}
 
-	folder, err := openFolder(ctx, o.from)
+	if err := o.identity.checkArguments(args); err != nil {
+		return err
+	}
+
+	var failed []error
+	for _, folder := range args {
+		failed = append(failed, o.build(ctx, folder))
+	}
+
+	return errors.Join(failed...)
+}
+
+// build builds the chart of a folder.
+func (o *buildOptions) build(ctx context.Context, path string) error {
+	folder, err := openFolder(ctx, path, o.identity)
 	if err != nil {
 		return err
 	}
@@ -115,7 +135,7 @@ func (o *buildOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	if err := errors.Join(o.warnOfSize(built, len(archive)), o.warnOfFindings(parsed)); err != nil {
+	if err := errors.Join(o.warnOfSize(built, len(archive)), o.warnOfFindings(path, parsed)); err != nil {
 		return err
 	}
 
@@ -170,7 +190,7 @@ func (o *buildOptions) warnOfSize(c *chart.Chart, archive int) error {
 }
 
 // warnOfFindings warns if the components break the provider contracts.
-func (o *buildOptions) warnOfFindings(p *parsedFolder) error {
+func (o *buildOptions) warnOfFindings(path string, p *parsedFolder) error {
 	findings, err := p.lint(p.bundle, p.components)
 	if err != nil {
 		return err
@@ -178,9 +198,10 @@ func (o *buildOptions) warnOfFindings(p *parsedFolder) error {
 
 	if lint.Count(findings, lint.Error)+lint.Count(findings, lint.Warning) > 0 {
 		o.Warnf(
-			"the components do not conform to the provider contracts: %s. `capstan chart lint %s` shows the details.",
+			"%s does not conform to the provider contracts: %s. `capstan chart lint %s` shows the details.",
+			p.path,
 			lint.Summary(findings),
-			o.from,
+			strings.Join(append([]string{path}, o.identity.arguments()...), " "),
 		)
 	}
 

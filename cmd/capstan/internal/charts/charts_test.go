@@ -30,7 +30,6 @@ func TestBuildSeparateCRDs(t *testing.T) {
 	out, log, err := run(
 		t,
 		"build",
-		"--from",
 		oddFolder(t, "converted"),
 		"--destination",
 		dir,
@@ -72,19 +71,19 @@ func TestBuildTooLargeForHelm(t *testing.T) {
 	_, _ = random.Read(noise)
 	folder := oddFolder(t, fmt.Sprintf("%x", noise))
 
-	_, log, err := run(t, "build", "--from", folder, "--destination", t.TempDir())
+	_, log, err := run(t, "build", folder, "--destination", t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(log).
 		To(MatchRegexp(`^Warning: the helm command cannot install infrastructure-odd-1\.0\.0\.tgz: its release would ` +
 			`have 1\d\d\d KiB, and Kubernetes stores at most 1024 KiB; build it with --crds separate\.`))
-	_, log, err = run(t, "build", "--from", folder, "--destination", t.TempDir(), "--crds", "separate")
+	_, log, err = run(t, "build", folder, "--destination", t.TempDir(), "--crds", "separate")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(log).NotTo(ContainSubstring("the helm command"))
 }
 
 func TestImages(t *testing.T) {
 	dir := t.TempDir()
-	_, _, err := run(t, "build", "--from", sampleProviders+"/infrastructure-aws/v1.0.0", "--destination", dir)
+	_, _, err := run(t, "build", sampleProviders+"/infrastructure-aws/v1.0.0", "--destination", dir)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	archive := filepath.Join(dir, "infrastructure-aws-1.0.0.tgz")
@@ -113,8 +112,8 @@ providers: []
 			[]string{archive, "--image-registry", "mirror:5000"},
 			"mirror:5000/capi/cluster-api-aws-controller:v1.0.0\n",
 		},
-		"with overrides":      {[]string{archive, "--images", overrides}, "all.example.com/mine:v2\n"},
-		"both, registry last": {[]string{archive, "--images", overrides, "--image-registry", "mirror"}, "mirror/mine:v2\n"},
+		"with overrides":      {[]string{archive, "--config", overrides}, "all.example.com/mine:v2\n"},
+		"both, registry last": {[]string{archive, "--config", overrides, "--image-registry", "mirror"}, "mirror/mine:v2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -123,6 +122,90 @@ providers: []
 			g.Expect(out).To(Equal(c.want))
 		})
 	}
+}
+
+// TestFolders: every command that reads a provider's folder finds the version in it, with and without "v", and
+// accepts flags for what the names of folders do not tell.
+func TestFolders(t *testing.T) {
+	dir := t.TempDir()
+	release := os.DirFS(filepath.Join(sampleProviders, "infrastructure-docker", "v1.0.0"))
+
+	for _, folder := range []string{"infrastructure-docker/1.0.0", "example/v1.0.0", "out"} {
+		NewWithT(t).Expect(os.CopyFS(filepath.Join(dir, folder), release)).To(Succeed())
+	}
+
+	t.Chdir(dir)
+
+	for _, command := range [][]string{{"build"}, {"lint"}, {"show"}, {"images"}} {
+		t.Run(command[0], func(t *testing.T) {
+			g := NewWithT(t)
+			succeed := func(args ...string) {
+				t.Helper()
+
+				_, _, err := run(t, append(command, args...)...)
+				g.Expect(err).NotTo(HaveOccurred(), "%v", args)
+			}
+			fail := func(message string, args ...string) {
+				t.Helper()
+
+				_, _, err := run(t, append(command, args...)...)
+				g.Expect(err).To(MatchError(ContainSubstring(message)), "%v", args)
+			}
+
+			succeed("infrastructure-docker")
+			succeed("infrastructure-docker/1.0.0")
+			succeed("infrastructure-docker/v1.0.0")
+			succeed("infrastructure-docker", "--version", "v1.0.0")
+			succeed("example", "--name", "docker")
+			succeed("example/v1.0.0", "--name", "docker", "--type", "infrastructure")
+			succeed("out", "--name", "docker", "--version", "v1.0.0")
+
+			fail("version v1.0.1 is not on offer", "infrastructure-docker", "--version", "v1.0.1")
+			fail("it is not known which provider this is; set --type and --name", "example")
+			fail("it is not known which provider this is; set --type and --name", "example/v1.0.0")
+			fail("it is not known which provider this is", "out", "--version", "v1.0.0")
+			fail("this is the folder of infrastructure-docker", "infrastructure-docker", "--name", "other")
+		})
+	}
+
+	g := NewWithT(t)
+	_, _, err := run(t, "build", "out", "--name", "docker")
+	g.Expect(err).To(MatchError("out: the name of the folder is no version; set --version"))
+
+	one, _, err := run(t, "build", "out", "--name", "docker", "--version", "1.0.0")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	other, _, err := run(t, "build", "infrastructure-docker")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(other).To(Equal(one), "the chart of the same version")
+
+	t.Chdir("example/v1.0.0")
+
+	out, _, err := run(t, "build", ".", "--name", "docker")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(HavePrefix("infrastructure-docker-1.0.0.tgz\n"))
+}
+
+// TestSeveralFolders: what is wrong with one of several folders does not keep the others from being built or checked.
+func TestSeveralFolders(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir() + "/charts/"
+	docker, aws := sampleProviders+"/infrastructure-docker", sampleProviders+"/infrastructure-aws/v1.0.0"
+
+	out, _, err := run(t, "build", docker, filepath.Join(dir, "none"), aws, "--destination", dir)
+	g.Expect(err).To(MatchError(ContainSubstring("none does not exist")))
+	g.Expect(out).To(MatchRegexp(
+		`^\S+/infrastructure-docker-1\.1\.0\.tgz\nsha256:\w+\n\S+/infrastructure-aws-1\.0\.0\.tgz\nsha256:\w+\n$`))
+
+	_, _, err = run(t, "build", docker, aws, "--destination", filepath.Join(dir, "one.tgz"))
+	g.Expect(err).To(MatchError(ContainSubstring("is the file of a single chart")))
+
+	out, _, err = run(t, "lint", docker, filepath.Join(dir, "none"), aws, "--fail-on", "warning")
+	g.Expect(err).To(MatchError(And(
+		ContainSubstring("none does not exist"),
+		ContainSubstring("at least one of the 3 does not conform to the contracts: "),
+	)))
+	g.Expect(out).To(And(ContainSubstring("infrastructure-docker/v1.1.0"), ContainSubstring("infrastructure-aws/v1.0.0")))
 }
 
 func TestInvalidArguments(t *testing.T) {
@@ -138,11 +221,11 @@ func TestInvalidArguments(t *testing.T) {
 		message string
 	}{
 		"a namespace without separate CRDs": {
-			[]string{"build", "--from", sampleProviders + "/cluster-api", "--namespace", "x"},
+			[]string{"build", sampleProviders + "/cluster-api", "--namespace", "x"},
 			"add --crds separate",
 		},
 		"an unknown place for CRDs": {
-			[]string{"build", "--from", sampleProviders + "/cluster-api", "--crds", "none"},
+			[]string{"build", sampleProviders + "/cluster-api", "--crds", "none"},
 			`unknown --crds "none"; use chart or separate`,
 		},
 		"an unknown format": {
@@ -152,7 +235,7 @@ func TestInvalidArguments(t *testing.T) {
 		"a missing folder":           {[]string{"images", filepath.Join(dir, "none")}, "does not exist; correct its path"},
 		"a file that is not a chart": {[]string{"images", noChart}, noChart + ": chart archive: not gzip"},
 		"a typo in overrides": {
-			[]string{"images", sampleProviders + "/cluster-api", "--images", wrong},
+			[]string{"images", sampleProviders + "/cluster-api", "--config", wrong},
 			`key "images": not YAML of the expected form: each key needs a map of repository, name and tag`,
 		},
 	} {

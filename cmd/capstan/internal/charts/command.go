@@ -9,7 +9,14 @@ import (
 
 // NewCommand returns `capstan chart`.
 func NewCommand(options *cli.Options) *cobra.Command {
-	cmd := &cobra.Command{Use: "chart", Short: "Build, check and publish provider charts"}
+	cmd := &cobra.Command{
+		Use:   "chart",
+		Short: "Build, check and publish provider charts",
+		Example: `  capstan chart new infrastructure-example
+  capstan chart lint infrastructure-example
+  capstan chart build infrastructure-example
+  capstan chart push infrastructure-example-0.1.0.tgz oci://registry.example.com/capi`,
+	}
 	cmd.AddCommand(
 		newBuildCommand(options),
 		newImagesCommand(options),

@@ -18,27 +18,31 @@ import (
 type imagesOptions struct {
 	*cli.Options
 
-	output    *cli.OutputFlags
-	registry  string
-	overrides string
+	output   *cli.OutputFlags
+	identity *Identity
+	registry string
+	config   string
 }
 
 func newImagesCommand(options *cli.Options) *cobra.Command {
 	o := &imagesOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "images {CHART.tgz | DIR[/VERSION]}",
+		Use:   "images {DIR[/VERSION] | CHART.tgz}",
 		Short: "List the images that a provider runs",
 		Long: `List the images of all containers and init containers of a provider, one per line and sorted. A
 mirror needs these images.
 
 The flags show the images that result from the chart's value imageRegistry, and from clusterctl's
-image overrides: a file with a key "images", as in clusterctl's configuration.`,
-		Example: `  capstan chart images infrastructure-aws-2.11.1.tgz
-  capstan chart images providers/infrastructure-aws --image-registry mirror.example.com`,
-		Args: cli.Arguments(1, 1, "a chart or a provider's folder"),
+image overrides, the key "images" of clusterctl's configuration.`,
+		Example: `  capstan chart images providers/infrastructure-aws
+  capstan chart images infrastructure-aws-2.11.1.tgz --image-registry mirror.example.com`,
+		Args: cli.Arguments(1, 1, "a provider's folder or a chart"),
 		RunE: cli.Run(o.run),
 	}
+	cli.Renamed(cmd, "images", "use --config")
+
 	flags := cmd.Flags()
+	o.identity = AddIdentityFlags(flags)
 	o.output = cli.AddOutputFlags(flags)
 	flags.StringVar(
 		&o.registry,
@@ -46,7 +50,7 @@ image overrides: a file with a key "images", as in clusterctl's configuration.`,
 		"",
 		"Registry, as host[:port][/path], that replaces that of every image.",
 	)
-	flags.StringVar(&o.overrides, "images", "", "File with clusterctl's image overrides.")
+	flags.StringVar(&o.config, "config", "", "Configuration file in clusterctl's format, for its image overrides.")
 
 	return cmd
 }
@@ -57,12 +61,12 @@ func (o *imagesOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	c, err := Open(ctx, args[0])
+	c, err := Open(ctx, args[0], o.identity)
 	if err != nil {
 		return err
 	}
 
-	overrides, err := imageOverrides(o.overrides, c.Metadata.Name)
+	overrides, err := imageOverrides(o.config, c.Metadata.Name)
 	if err != nil {
 		return err
 	}

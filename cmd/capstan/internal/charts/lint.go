@@ -26,18 +26,15 @@ type lintOptions struct {
 func newLintCommand(options *cli.Options) *cobra.Command {
 	o := &lintOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "lint DIR|FILE.tgz|URL",
+		Use:   "lint {DIR[/VERSION] | CHART.tgz | URL}...",
 		Short: "Check what a provider publishes against the contracts of Cluster API",
 		Long: `Check what a provider publishes against the contracts of Cluster API: that of clusterctl, and those of
 infrastructure, machine pools, bootstrap configurations, control planes and IP address management.
 
-The argument is one of these:
+Each argument is one of these:
 
-  * a provider's folder in clusterctl's local-repository layout, such as infrastructure-aws, or the folder of
-    a version in it. Without a version the newest one is used.
-  * a folder with the files of one version, such as the output of a release: set --name, and --type unless the
-    components have the usual name.
-  * the archive of a chart, FILE.tgz.
+  * a folder; see "capstan chart build --help".
+  * the archive of a chart, CHART.tgz.
   * an address: https://github.com/OWNER/PROJECT/releases/tag/VERSION, or that of another web server, or
     oci://REGISTRY/PATH for a chart or an artifact. Set --type and --name for providers that clusterctl
     does not know.
@@ -45,15 +42,16 @@ The argument is one of these:
 The output formats sarif and github are for code scanning and for annotations of GitHub Actions. The exit
 code is 1 if there is a finding of the --fail-on level or a worse one.`,
 		Example: `  capstan chart lint providers/infrastructure-aws/v2.11.1
+  capstan chart lint providers/*
   capstan chart lint out --name example --version v1.2.3 --output github --fail-on warning
   capstan chart lint https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/tag/v2.11.1
   capstan chart lint oci://registry.example.com/capi/infrastructure-aws:2.11.1`,
-		Args: cli.Arguments(1, 1, "a folder, the archive of a chart, or an address"),
+		Args: cli.Arguments(1, -1, "folders, archives of charts, or addresses"),
 		RunE: cli.Run(o.run),
 	}
 	o.findings = cli.AddFindingsFlags(cmd.Flags())
 	o.input = &lintInput{
-		identity: addIdentityFlags(cmd.Flags()),
+		identity: addIdentityFlags(cmd.Flags(), true),
 		access:   registries.AddAccessFlags(cmd.Flags()),
 		catalog:  cli.AddCatalogFlags(cmd.Flags()),
 		options:  options,
@@ -68,46 +66,30 @@ func (o *lintOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	findings, err := o.input.lint(ctx, args[0])
-	if err != nil {
+	if err := o.input.identity.checkArguments(args); err != nil {
 		return err
 	}
 
-	return report.Print(args[0], findings)
-}
+	var (
+		findings []lint.Finding
+		failed   []error
+		subject  = args[0]
+	)
 
-// lintFolder checks a provider's folder, or a version folder in it. The files of the findings are
-// paths that begin with path.
-func lintFolder(ctx context.Context, path string) ([]lint.Finding, error) {
-	folder, err := openFolder(ctx, path)
-	if err != nil {
-		return nil, err
+	if len(args) > 1 {
+		subject = fmt.Sprintf("at least one of the %d", len(args))
 	}
 
-	b, err := folder.directory.Fetch(ctx, folder.release)
-	// A missing file is a finding. Fetch returns the other files then.
-	if err != nil && !errors.As(err, new(*bundle.InvalidError)) {
-		return nil, err
+	for _, address := range args {
+		found, err := o.input.lint(ctx, address)
+		findings, failed = append(findings, found...), append(failed, err)
 	}
 
-	return folder.lint(b, nil)
-}
-
-// lint checks the content of the folder. If the components are nil, errors in them are findings.
-func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([]lint.Finding, error) {
-	names, err := fileNames(f.path)
-	if err != nil {
-		return nil, err
+	if err := errors.Join(failed...); err != nil && len(args) == 1 {
+		return err
 	}
 
-	file, err := f.directory.Components(names)
-	if err != nil {
-		return nil, fmt.Errorf("%s %w", f.path, err)
-	}
-
-	findings := append(lint.Names(b.Provider, names), lint.Bundle(b, components)...)
-
-	return withPaths(findings, f.path, file), nil
+	return errors.Join(append(failed, report.Print(subject, findings))...)
 }
 
 func fileNames(folder string) ([]string, error) {

@@ -2,11 +2,10 @@ package charts
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -14,143 +13,35 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/chartgen/render"
-	"github.com/capstan-project/capstan/chartgen/supply/ranges"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// isFlat reports whether a path is a folder with the files of one version that is not in the layout of a
-// local repository, such as the output folder of a release.
-func isFlat(path string) (bool, error) {
-	if ranges.IsExact(filepath.Base(filepath.Clean(path))) {
-		_, known := labelOf(filepath.Dir(filepath.Clean(path)))
-		return !known, nil
-	}
-
-	names, err := fileNames(path)
-	if err != nil {
-		return false, err
-	}
-
-	for _, name := range names {
-		if name == bundle.MetadataFile || strings.HasSuffix(name, bundle.ComponentsFile) {
-			return true, nil
-		}
-	}
-
-	return false, nil
-}
-
-// labelOf returns the provider whose label is the name of a folder, and whether it can be one.
-func labelOf(folder string) (bundle.Provider, bool) {
-	abs, err := filepath.Abs(folder)
-	if err != nil {
-		return bundle.Provider{}, false
-	}
-
-	t, name := v1alpha2.ParseLabel(filepath.Base(abs))
-
-	return source.Provider(t, name), t != v1alpha2.CoreProviderType || name == "cluster-api"
-}
-
-// lintFlat checks a folder with the files of one version.
-func (i *lintInput) lintFlat(path string, err error) ([]lint.Finding, error) {
+// lintFolder checks a provider's folder, the folder of a version, or one with the files of a version. The files of the
+// findings are paths that begin with path.
+func lintFolder(ctx context.Context, path string, identity *Identity) ([]lint.Finding, error) {
+	folder, err := openFolder(ctx, path, identity)
 	if err != nil {
 		return nil, err
 	}
 
-	names, err := fileNames(path)
-	if err != nil {
+	b, err := folder.directory.Fetch(ctx, folder.release)
+	// A missing file is a finding. Fetch returns the other files then.
+	if err != nil && !errors.As(err, new(*bundle.InvalidError)) {
 		return nil, err
 	}
 
-	files := map[string][]byte{}
-
-	for _, name := range names {
-		if !strings.HasSuffix(name, ".yaml") {
-			continue
-		}
-
-		if files[name], err = os.ReadFile(filepath.Join(path, name)); err != nil {
-			return nil, err
-		}
-	}
-
-	if v := filepath.Base(filepath.Clean(path)); ranges.IsExact(v) {
-		i.identity.version = cmp.Or(i.identity.version, v)
-	}
-
-	release, err := releaseOf(files, i.identity)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-
-	findings := append(lint.Names(release.bundle.Provider, names), lint.Bundle(release.bundle, nil)...)
-
-	return withPaths(findings, path, release.components), nil
+	return folder.lint(b, nil)
 }
 
-// releaseFiles are the files of one version.
-type releaseFiles struct {
-	bundle *bundle.Bundle
-	// components is the name of the file with the components; empty if there is none.
-	components string
-}
-
-// releaseOf returns the files of one version as a bundle. The name of the components tells the type of the
-// provider. Without a version, it is the newest series of metadata.yaml.
-func releaseOf(files map[string][]byte, identity *identityFlags) (*releaseFiles, error) {
-	var guess bundle.Provider
-
-	for _, t := range v1alpha2.ProviderTypes() {
-		if files[t.ComponentsFile()] != nil && guess.Type == "" {
-			guess.Type = string(t)
-		}
-	}
-
-	provider, err := identity.provider(guess)
+// lint checks the content of the folder. If the components are nil, errors in them are findings.
+func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([]lint.Finding, error) {
+	file, err := f.directory.Components(f.names)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s %w", f.path, err)
 	}
 
-	b := &bundle.Bundle{Provider: provider, Version: identity.version, Metadata: files[bundle.MetadataFile]}
-	if b.Version == "" {
-		b.Version = newestSeries(b.Metadata)
-	}
+	findings := append(lint.Names(b.Provider, f.names), lint.Bundle(b, components)...)
 
-	var names []string
-
-	for name, data := range files {
-		names = append(names, name)
-
-		if bundle.IsTemplate(name) {
-			b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})
-		}
-	}
-
-	slices.SortFunc(b.Templates, func(a, b bundle.File) int { return cmp.Compare(a.Name, b.Name) })
-
-	components, err := source.ChooseComponents(provider, names)
-	if err != nil {
-		return nil, err
-	}
-
-	b.Components = files[components]
-
-	return &releaseFiles{bundle: b, components: components}, nil
-}
-
-// newestSeries returns the first version of the newest series of metadata.yaml.
-func newestSeries(metadata []byte) string {
-	m, err := bundle.ParseMetadata(metadata)
-	if err != nil {
-		return "v0.0.0"
-	}
-
-	newest := slices.MaxFunc(m.ReleaseSeries, func(a, b bundle.ReleaseSeries) int {
-		return cmp.Or(cmp.Compare(a.Major, b.Major), cmp.Compare(a.Minor, b.Minor))
-	})
-
-	return fmt.Sprintf("v%d.%d.0", newest.Major, newest.Minor)
+	return withPaths(findings, f.path, file), nil
 }
 
 // lintChart checks the objects that a chart renders, its CRDs, and its cluster templates. Lines are not

@@ -1,16 +1,12 @@
 package charts
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/pflag"
-
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
@@ -21,68 +17,9 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 )
 
-// identityFlags say which provider a folder or an address belongs to, if its name does not.
-type identityFlags struct{ typ, name, version string }
-
-func addIdentityFlags(flags *pflag.FlagSet) *identityFlags {
-	f := &identityFlags{}
-	types := strings.Join(typeNames(), ", ")
-	flags.StringVar(&f.typ, "type", "", "Type of the provider, if the source does not tell: "+types+".")
-	cli.SetValues(flags, "type", typeNames()...)
-	flags.StringVar(&f.name, "name", "", "Name of the provider, if the source does not tell.")
-	flags.StringVar(&f.version, "version", "", "Version of the provider. Default: that of the source, or its newest.")
-
-	return f
-}
-
-// typeNames returns the names of the types of providers, as in the names of their components files.
-func typeNames() []string {
-	names := make([]string, 0, len(v1alpha2.ProviderTypes()))
-	for _, t := range v1alpha2.ProviderTypes() {
-		names = append(names, typeName(t))
-	}
-
-	return names
-}
-
-func typeName(t v1alpha2.ProviderType) string {
-	return strings.TrimSuffix(t.ComponentsFile(), "-"+bundle.ComponentsFile)
-}
-
-// provider returns the provider that the flags name. What they leave out is that of a guess, which may be
-// empty.
-func (f *identityFlags) provider(guess bundle.Provider) (bundle.Provider, error) {
-	t := v1alpha2.ProviderType(guess.Type)
-
-	if f.typ != "" {
-		t = ""
-
-		for _, known := range v1alpha2.ProviderTypes() {
-			if typeName(known) == f.typ {
-				t = known
-			}
-		}
-
-		if t == "" {
-			return bundle.Provider{}, fmt.Errorf("unknown --type %q; use one of %s", f.typ, strings.Join(typeNames(), ", "))
-		}
-	}
-
-	name := cmp.Or(f.name, guess.Name)
-	if t == v1alpha2.CoreProviderType {
-		name = cmp.Or(name, "cluster-api")
-	}
-
-	if t == "" || name == "" {
-		return bundle.Provider{}, errors.New("it is not known which provider this is; set --type and --name")
-	}
-
-	return source.Provider(t, name), nil
-}
-
 // lintInput reads what `chart lint` checks.
 type lintInput struct {
-	identity *identityFlags
+	identity *Identity
 	access   *registries.AccessFlags
 	catalog  *cli.CatalogFlags
 	options  *cli.Options
@@ -91,7 +28,7 @@ type lintInput struct {
 // lint checks a folder, an archive, or a published version by its address.
 func (i *lintInput) lint(ctx context.Context, address string) ([]lint.Finding, error) {
 	switch {
-	case strings.HasPrefix(address, "oci://"):
+	case strings.HasPrefix(address, "oci://"), isTagged(address):
 		return i.lintArtifact(ctx, address)
 	case strings.HasPrefix(address, "https://"), strings.HasPrefix(address, "http://"):
 		return i.lintWebsite(ctx, address)
@@ -99,21 +36,13 @@ func (i *lintInput) lint(ctx context.Context, address string) ([]lint.Finding, e
 		return i.lintArchive(address)
 	}
 
-	if flat, err := isFlat(address); err != nil || flat {
-		return i.lintFlat(address, err)
-	}
-
-	return i.lintVersionFolder(ctx, address)
+	return lintFolder(ctx, address, i.identity)
 }
 
-// lintVersionFolder checks a version in the layout of a local repository.
-func (i *lintInput) lintVersionFolder(ctx context.Context, path string) ([]lint.Finding, error) {
-	if *i.identity != (identityFlags{}) {
-		return nil, fmt.Errorf("%s is the folder of a provider, whose name and versions are those of its folders; "+
-			"leave out --type, --name and --version", path)
-	}
-
-	return lintFolder(ctx, path)
+// isTagged reports whether an address with http:// is that of an artifact in a registry rather than a web server's.
+func isTagged(address string) bool {
+	return strings.HasPrefix(address, "http://") && strings.Contains(path.Base(address), ":") &&
+		strings.Count(address, "/") > 2
 }
 
 // lintArchive checks the archive of a chart.
@@ -138,7 +67,7 @@ func (i *lintInput) lintArtifact(ctx context.Context, address string) ([]lint.Fi
 		return nil, err
 	}
 
-	guess, _ := labelOf(filepath.Base(ref.Repository))
+	guess := labelOf(filepath.Base(ref.Repository))
 
 	provider, err := i.identity.provider(guess)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestLintFiles(t *testing.T) {
 	g.Expect(os.Rename(filepath.Join(release, "core-components.yaml"), filepath.Join(release, "my-components.yaml"))).
 		To(Succeed())
 
-	findings, err := lintFolder(t.Context(), folder)
+	findings, err := lintFolder(t.Context(), folder, &Identity{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	rules := map[string]string{}
@@ -62,7 +62,7 @@ func TestLintInputs(t *testing.T) {
 	g.Expect(os.CopyFS(renamed, os.DirFS(release))).To(Succeed())
 
 	archive := filepath.Join(dir, "docker.tgz")
-	_, _, err := run(t, "build", "--from", release, "--destination", archive)
+	_, _, err := run(t, "build", release, "--destination", archive)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	server := &fakesource.Server{}
@@ -92,8 +92,10 @@ func TestLintInputs(t *testing.T) {
 		`unknown --type "infra"; use one of core, bootstrap, control-plane, infrastructure, `: {
 			flat, "--name", "docker", "--type", "infra",
 		},
-		"leave out --type, --name and --version": {release, "--name", "other"},
-		"docker.tgz: chart archive":              {emptyFile(t, "docker.tgz")},
+		"leave out --type and --name":        {release, "--name", "other"},
+		"leave out --version, or correct it": {release, "--version", "v1.0.1"},
+		"are for a single provider":          {release, flat, "--name", "docker"},
+		"docker.tgz: chart archive":          {emptyFile(t, "docker.tgz")},
 	} {
 		_, _, err := run(t, append([]string{"lint"}, args...)...)
 		g.Expect(err).To(MatchError(ContainSubstring(message)))

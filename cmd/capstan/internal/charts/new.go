@@ -33,10 +33,12 @@ func newNewCommand(options *cli.Options) *cobra.Command {
 		Long: `Write the files of the first version of a new provider to a folder in clusterctl's local-repository layout,
 such as infrastructure-example/v0.1.0: its components with the kinds that the contract of Cluster API requires, the
 permissions and the Deployment of its manager, and its metadata. They conform to the contract, and can be built and
-installed as they are; the manager's program is yours to write.`,
-		Example: `  capstan chart new infrastructure-example --image registry.example.com/example-controller:v0.1.0
-  capstan chart lint infrastructure-example
-  capstan chart build --from infrastructure-example`,
+installed as they are; the manager's program is yours to write.
+
+Outside of the GitHub organization kubernetes-sigs, begin the name with that of your organization, such as
+infrastructure-acme-example. clusterctl requires that of the providers in its list, so that names are unique.`,
+		Example: `  capstan chart new infrastructure-example
+  capstan chart new infrastructure-example --version v0.2.0 --image registry.example.com/example-controller:v0.2.0`,
 		Args: cli.Arguments(1, 1, "the label of a provider, such as infrastructure-example"),
 		RunE: cli.Run(o.run),
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/chartgen"
@@ -15,9 +16,9 @@ import (
 )
 
 // Open reads a chart archive, or builds the chart of a provider's folder.
-func Open(ctx context.Context, path string) (*chart.Chart, error) {
+func Open(ctx context.Context, path string, identity *Identity) (*chart.Chart, error) {
 	if !strings.HasSuffix(path, ".tgz") {
-		return Build(ctx, path)
+		return build(ctx, path, identity)
 	}
 
 	return openArchive(path)
@@ -39,9 +40,9 @@ func openArchive(path string) (*chart.Chart, error) {
 	return c, nil
 }
 
-// Build builds the chart of a provider's folder, or of a version folder in it.
-func Build(ctx context.Context, path string) (*chart.Chart, error) {
-	f, err := openFolder(ctx, path)
+// build builds the chart of a provider's folder.
+func build(ctx context.Context, path string, identity *Identity) (*chart.Chart, error) {
+	f, err := openFolder(ctx, path, identity)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +60,8 @@ type versionFolder struct {
 	path      string
 	directory *source.Directory
 	release   source.Version
+	// names are those of its files.
+	names []string
 }
 
 // parsedFolder is the content of a version folder.
@@ -93,47 +96,109 @@ func (p *parsedFolder) build() (*chart.Chart, error) {
 	return built, nil
 }
 
-// openFolder opens a version folder, or that of the newest version in a provider's folder.
-func openFolder(ctx context.Context, path string) (*versionFolder, error) {
-	path = filepath.Clean(path)
-	version := ""
-
-	if base := filepath.Base(path); ranges.IsExact(base) {
-		path = filepath.Dir(path)
-		version = base
-	}
-
-	directory, err := source.NewDirectory(path)
+// openFolder opens the folder of a version, that of the newest version in a provider's folder, or any folder with the
+// files of one version, such as the output of a release.
+func openFolder(ctx context.Context, path string, identity *Identity) (*versionFolder, error) {
+	path, err := named(path)
 	if err != nil {
 		return nil, err
 	}
 
-	releases, err := directory.Versions(ctx)
+	var (
+		parent  = filepath.Dir(path)
+		release = source.Version{ID: filepath.Base(path)}
+		label   bundle.Provider
+	)
+
+	if isRelease(path) && !ranges.IsExact(release.ID) {
+		release.Name, err = identity.versionOf(path)
+	} else if parent, release, err = pickVersion(ctx, path, identity.version); err == nil {
+		label = labelOf(parent)
+	}
+
 	if err != nil {
 		return nil, err
 	}
 
-	release, err := source.Pick(releases, version, "")
+	f := &versionFolder{path: filepath.Join(parent, release.ID), release: release}
+	if f.names, err = fileNames(f.path); err != nil {
+		return nil, err
+	}
+
+	provider, err := identity.ofFolder(label, f.names)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 
-	return &versionFolder{
-		path:      filepath.Join(path, release.Name),
-		directory: directory,
-		release:   release,
-	}, nil
+	f.directory = source.NewFolder(parent, provider)
+
+	return f, nil
 }
+
+// named returns the path of a folder with its name, also for the working directory.
+func named(path string) (string, error) {
+	path = filepath.Clean(path)
+	if base := filepath.Base(path); base == "." || base == ".." {
+		return filepath.Abs(path)
+	}
+
+	return path, nil
+}
+
+// isRelease reports whether a folder itself has files that each version has.
+func isRelease(path string) bool {
+	names, err := fileNames(path)
+
+	return err == nil && slices.ContainsFunc(names, func(name string) bool {
+		return name == bundle.MetadataFile || strings.HasSuffix(name, bundle.ComponentsFile)
+	})
+}
+
+// pickVersion selects a version in a provider's folder, and returns the folder with it: the version that the path ends
+// with, the wanted one, or the newest.
+func pickVersion(ctx context.Context, path, wanted string) (string, source.Version, error) {
+	if base := filepath.Base(path); ranges.IsExact(base) {
+		if wanted != "" && !sameVersion(wanted, base) {
+			return "", source.Version{}, fmt.Errorf("%s is not version %s; leave out --version, or correct it", path, wanted)
+		}
+
+		path, wanted = filepath.Dir(path), base
+	}
+
+	directory, err := source.NewDirectory(path)
+	if err != nil {
+		return "", source.Version{}, err
+	}
+
+	versions, err := directory.Versions(ctx)
+	if err != nil {
+		return "", source.Version{}, err
+	}
+
+	picked, err := source.Pick(versions, wanted, "")
+	if err != nil {
+		return "", source.Version{}, fmt.Errorf("%s: %w", path, err)
+	}
+
+	return path, picked, nil
+}
+
+// sameVersion reports whether two names are the same version, with or without "v".
+func sameVersion(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
 
 // destination returns the file to write a chart to: destination itself, or a file with the chart's
 // usual name if it is a folder, which is created.
 func destination(c *chart.Chart, destination string) (string, error) {
-	info, err := os.Stat(destination)
-	isFolder := err == nil && info.IsDir() || strings.HasSuffix(destination, "/")
-
-	if !isFolder {
+	if !isFolder(destination) {
 		return destination, nil
 	}
 
 	return filepath.Join(destination, c.Filename()), os.MkdirAll(destination, 0o755)
+}
+
+// isFolder reports whether a destination is a folder, or is to become one.
+func isFolder(destination string) bool {
+	info, err := os.Stat(destination)
+
+	return err == nil && info.IsDir() || strings.HasSuffix(destination, "/")
 }

@@ -14,13 +14,14 @@ import (
 type pushOptions struct {
 	*cli.Options
 
-	access *registries.AccessFlags
+	identity *Identity
+	access   *registries.AccessFlags
 }
 
 func newPushCommand(options *cli.Options) *cobra.Command {
 	o := &pushOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "push {CHART.tgz | DIR[/VERSION]} oci://REGISTRY/PATH",
+		Use:   "push {DIR[/VERSION] | CHART.tgz} oci://REGISTRY/PATH",
 		Short: "Push a chart to a registry",
 		Long: `Push a chart, or the chart of a provider's folder, to oci://REGISTRY/PATH/<chart>:<version>, and
 print its reference with the digest. With http:// instead of oci://, the registry is accessed
@@ -29,10 +30,12 @@ without TLS.
 helm, Flux and Argo CD can install the chart from there, and so can the operator with
 --chart-repository oci://REGISTRY/PATH. Pushing the same chart again changes nothing; a tag with
 other content is never overwritten.`,
-		Example: `  capstan chart push infrastructure-aws-2.11.1.tgz oci://registry.example.com/capi`,
-		Args:    cli.Arguments(2, 2, "a chart or a provider's folder, and a repository"),
-		RunE:    cli.Run(o.run),
+		Example: `  capstan chart push infrastructure-aws-2.11.1.tgz oci://registry.example.com/capi
+  capstan chart push providers/infrastructure-aws oci://registry.example.com/capi`,
+		Args: cli.Arguments(2, 2, "a provider's folder or a chart, and a repository"),
+		RunE: cli.Run(o.run),
 	}
+	o.identity = AddIdentityFlags(cmd.Flags())
 	o.access = registries.AddAccessFlags(cmd.Flags())
 
 	return cmd
@@ -44,7 +47,7 @@ func (o *pushOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	c, err := Open(ctx, args[0])
+	c, err := Open(ctx, args[0], o.identity)
 	if err != nil {
 		return err
 	}

@@ -18,22 +18,25 @@ import (
 type showOptions struct {
 	*cli.Options
 
-	access *registries.AccessFlags
-	output *cli.OutputFlags
+	identity *Identity
+	access   *registries.AccessFlags
+	output   *cli.OutputFlags
 }
 
 func newShowCommand(options *cli.Options) *cobra.Command {
 	o := &showOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "show {CHART.tgz | DIR[/VERSION] | oci://REGISTRY/PATH/CHART:VERSION}",
+		Use:   "show {DIR[/VERSION] | CHART.tgz | oci://REGISTRY/PATH/CHART:VERSION}",
 		Short: "Show the content and the origin of a chart",
 		Long: `Show what a chart contains: the provider, its contract and source, its variables, images and
-CustomResourceDefinitions. The chart can be a file, a provider's folder or in a registry.`,
-		Example: `  capstan chart show oci://registry.example.com/capi/infrastructure-aws:2.11.1
-  capstan chart show infrastructure-aws-2.11.1.tgz -o yaml`,
-		Args: cli.Arguments(1, 1, "a chart, a provider's folder or a reference"),
+CustomResourceDefinitions. The chart can be a file, in a registry, or
+built from a provider's folder.`,
+		Example: `  capstan chart show infrastructure-aws-2.11.1.tgz
+  capstan chart show oci://registry.example.com/capi/infrastructure-aws:2.11.1 -o yaml`,
+		Args: cli.Arguments(1, 1, "a provider's folder, a chart or a reference"),
 		RunE: cli.Run(o.run),
 	}
+	o.identity = AddIdentityFlags(cmd.Flags())
 	o.access = registries.AddAccessFlags(cmd.Flags())
 	o.output = cli.AddOutputFlags(cmd.Flags())
 
@@ -90,7 +93,7 @@ func (o *showOptions) open(ctx context.Context, argument string) (*description, 
 		return d, nil
 	}
 
-	c, err := Open(ctx, argument)
+	c, err := Open(ctx, argument, o.identity)
 	if err != nil {
 		return nil, err
 	}

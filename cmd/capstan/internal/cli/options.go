@@ -3,23 +3,41 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
+// ProgramName is the name of the program, which examples and hints begin with.
+const ProgramName = "capstan"
+
 // Options are passed to all commands.
 type Options struct {
 	genericiooptions.IOStreams
+
+	// Program is what users type to run the program, if that is not its name: "kubectl capstan".
+	Program string
+}
+
+// Named returns a message in which the commands in backquotes begin with what users type to run the program.
+func (o *Options) Named(message string) string {
+	return strings.ReplaceAll(message, "`"+ProgramName+" ", "`"+cmp.Or(o.Program, ProgramName)+" ")
 }
 
 // Warnf writes a warning to the error stream.
 func (o *Options) Warnf(format string, args ...any) {
-	fmt.Fprintf(o.ErrOut, "Warning: "+format+"\n", args...)
+	fmt.Fprintln(o.ErrOut, "Warning: "+o.Named(fmt.Sprintf(format, args...)))
+}
+
+// Hintf writes a line with commands to the output.
+func (o *Options) Hintf(format string, args ...any) {
+	fmt.Fprintln(o.Out, o.Named(fmt.Sprintf(format, args...)))
 }
 
 // Printf writes a line to the output.
@@ -50,6 +68,30 @@ func Arguments(least, most int, expected string) cobra.PositionalArgs {
 
 		return nil
 	}
+}
+
+// renamedAnnotation begins the names of annotations of a command with what replaces a flag that it had.
+const renamedAnnotation = "renamed-"
+
+// Renamed tells what replaces a flag that a command had, such as "use --version".
+func Renamed(cmd *cobra.Command, flag, advice string) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+
+	cmd.Annotations[renamedAnnotation+flag] = advice
+}
+
+// FlagError returns the error of a command for a flag. For one that was renamed, it says what replaces it.
+func FlagError(cmd *cobra.Command, err error) error {
+	unknown := new(pflag.NotExistError)
+	if errors.As(err, &unknown) {
+		if advice, renamed := cmd.Annotations[renamedAnnotation+unknown.GetSpecifiedName()]; renamed {
+			return fmt.Errorf("%w; %s: %s", err, advice, cmd.UseLine())
+		}
+	}
+
+	return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 }
 
 // ValuesAnnotation is the annotation of a flag with the values that it can have, for completion in shells.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
@@ -19,6 +20,7 @@ type checkOptions struct {
 
 	cluster  *cli.ClusterFlags
 	output   *cli.OutputFlags
+	identity *charts.Identity
 	baseline string
 	allow    []string
 }
@@ -26,31 +28,32 @@ type checkOptions struct {
 func newCRDsCheckCommand(options *cli.Options) *cobra.Command {
 	o := &checkOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "check {FILE.yaml | FILE.tgz | DIR[/VERSION]}",
+		Use:   "check {DIR[/VERSION] | CHART.tgz | FILE.yaml}",
 		Short: "Show what a provider's CRDs would break in the cluster",
 		Long: `Compare the CRDs that a provider publishes with those in the cluster, and validate the existing
 objects against them, as the operator does before it applies CRDs, with the patches of the provider's
 resource. Nothing is changed.
 
-The CRDs come from a file of components, a chart, or a provider's folder in clusterctl's
-local-repository layout. With --baseline they are compared with those of another one, and no cluster
+The CRDs come from a provider's folder in clusterctl's local-repository layout, a chart, or a file of
+components. With --baseline they are compared with those of another one, and no cluster
 is accessed; changes that depend on objects are then judged by rules alone.
 
 The exit code is 1 if there is an error: a change that breaks an object, or could break one and
 cannot be checked.`,
 		Example: `  capstan crds check providers/infrastructure-aws/v2.11.1
   capstan crds check infrastructure-aws-2.11.1.tgz --baseline infrastructure-aws-2.10.3.tgz --output yaml`,
-		Args: cli.Arguments(1, 1, "a file of components, a chart or a provider's folder"),
+		Args: cli.Arguments(1, 1, "a provider's folder, a chart or a file of components"),
 		RunE: cli.Run(o.run),
 	}
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
 	o.output = cli.AddOutputFlags(flags)
+	o.identity = charts.AddIdentityFlags(flags)
 	flags.StringVar(
 		&o.baseline,
 		"baseline",
 		"",
-		"File, chart or folder with the CRDs to compare with, instead of those in the cluster.",
+		"Folder, chart or file with the CRDs to compare with, instead of those in the cluster.",
 	)
 	flags.StringSliceVar(&o.allow, "allow", nil, "Names of CRDs whose errors are only warnings.")
 
@@ -63,14 +66,14 @@ func (o *checkOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	desired, err := readCRDs(ctx, args[0])
+	desired, err := readCRDs(ctx, args[0], o.identity)
 	if err != nil {
 		return err
 	}
 
 	in := safety.Input{Allow: o.allow}
 	if o.baseline != "" {
-		in.Changes, err = changesBetween(ctx, o.baseline, desired)
+		in.Changes, err = o.changes(ctx, desired)
 	} else {
 		err = o.addCluster(ctx, &in, desired)
 	}

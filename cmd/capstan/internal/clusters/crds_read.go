@@ -13,8 +13,10 @@ import (
 )
 
 // readCRDs reads the CRDs of a file of components, a chart or a provider's folder.
-func readCRDs(ctx context.Context, path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	text, err := readDocuments(ctx, path)
+func readCRDs(
+	ctx context.Context, path string, identity *charts.Identity,
+) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	text, err := readDocuments(ctx, path, identity)
 	if err != nil {
 		return nil, err
 	}
@@ -28,12 +30,12 @@ func readCRDs(ctx context.Context, path string) ([]*apiextensionsv1.CustomResour
 }
 
 // readDocuments returns the YAML documents that contain the CRDs.
-func readDocuments(ctx context.Context, path string) ([]byte, error) {
+func readDocuments(ctx context.Context, path string, identity *charts.Identity) ([]byte, error) {
 	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
 		return os.ReadFile(path)
 	}
 
-	c, err := charts.Open(ctx, path)
+	c, err := charts.Open(ctx, path, identity)
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +50,12 @@ func readDocuments(ctx context.Context, path string) ([]byte, error) {
 	return text, nil
 }
 
-// changesBetween returns the changes from the CRDs at a path to the desired ones.
-func changesBetween(
+// changes returns the changes from the CRDs of --baseline to the desired ones.
+func (o *checkOptions) changes(
 	ctx context.Context,
-	baseline string,
 	desired []*apiextensionsv1.CustomResourceDefinition,
 ) ([]safety.Change, error) {
-	old, err := readCRDs(ctx, baseline)
+	old, err := readCRDs(ctx, o.baseline, o.identity)
 	if err != nil {
 		return nil, err
 	}

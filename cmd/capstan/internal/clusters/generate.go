@@ -35,7 +35,11 @@ type generateOptions struct {
 
 // NewGenerateCommand returns `capstan generate`.
 func NewGenerateCommand(options *cli.Options) *cobra.Command {
-	cmd := &cobra.Command{Use: "generate", Short: "Generate manifests from templates of providers"}
+	cmd := &cobra.Command{
+		Use:     "generate",
+		Short:   "Generate manifests from templates of providers",
+		Example: `  capstan generate cluster dev --kubernetes-version v1.34.0 | kubectl apply -f -`,
+	}
 	cmd.AddCommand(newGenerateClusterCommand(options))
 
 	return cmd
@@ -60,7 +64,7 @@ The variables of a template come from flags, from the environment and from the c
 is not in the management cluster. With a chart or a folder, the management cluster is only accessed
 if a flag such as --kubeconfig or --context selects it.`,
 		Example: `  capstan generate cluster dev --kubernetes-version v1.34.0 | kubectl apply -f -
-  capstan generate cluster dev --infrastructure aws:v2.11.1 --flavor eks --source providers/
+  capstan generate cluster dev --infrastructure aws:v2.11.1 --kubernetes-version v1.34.0 --source providers/
   capstan generate cluster dev --source infrastructure-aws-2.11.1.tgz --list-variables`,
 		Args: cli.Arguments(1, 1, "the name of one cluster"),
 	}

@@ -23,8 +23,9 @@ func NewCommand(o *cli.Options) *cobra.Command {
 		Short: "Convert values of cluster-api-operator's chart",
 		Long: `Convert a file with values of cluster-api-operator's chart into values of Capstan's chart, and print them: the
 same provider resources in the same namespaces, and the settings of the operator that have a counterpart. Warnings
-name what has none. "-" reads standard input.`,
-		Example: `  helm get values capi-operator -n capi-operator-system -o yaml | capstan convert - > cluster.yaml
+name what has none, unless it is a default of that chart. "-" reads standard input.`,
+		Example: `  capstan convert values.yaml
+  helm get values capi-operator -n capi-operator-system -o yaml | capstan convert - > cluster.yaml
   helm install capstan oci://ghcr.io/capstan-project/charts/capstan -n capstan-system --create-namespace \
     -f cluster.yaml`,
 		Args: cli.Arguments(1, 1, "a file with values"),

@@ -89,13 +89,14 @@ providers:
 - {kind: ControlPlaneProvider, name: kubeadm, namespace: kubeadm-control-plane-system}
 - {kind: InfrastructureProvider, name: aws, namespace: aws-infrastructure-system, spec: {version: v2.11.1,
    fetchConfig: {url: "https://example.com/aws"}, additionalDeployments: {aso: {replicas: 2}}}}`,
-			warnings: "Warning: createNamespace is false for some providers only; the chart creates the namespaces of all " +
+			warnings: "Warning: fetchConfig.kubeadm has no effect in cluster-api-operator's chart, and is left out\n" +
+				"Warning: createNamespace is false for some providers only; the chart creates the namespaces of all " +
 				"or of none, so all are created\n",
 		},
 		"settings of the operator": {
 			old: `
 replicaCount: 1
-leaderElection: {enabled: false}
+leaderElection: {enabled: false, leaseDuration: 30s, other: 1}
 image: {manager: {repository: example.com/operator}}
 env: {manager: [{name: HTTPS_PROXY, value: "http://proxy.example.com"}]}
 diagnosticsAddress: ":8444"
@@ -113,14 +114,63 @@ volumes: [{name: ca, secret: {secretName: ca}}]`,
 			want: `
 providers: []
 replicas: 1
-flags: {enable-leader-election: false, metrics-bind-address: ":8444", health-probe-bind-address: ":9441",
-  metrics-secure: false, watch-configsecret: true, watch-configmap: true}
+flags: {enable-leader-election: false, leader-election-lease-duration: 30s, metrics-bind-address: ":8444",
+  health-probe-bind-address: ":9441",  metrics-secure: false, watch-configsecret: true, watch-configmap: true}
 env: [{name: HTTPS_PROXY, value: "http://proxy.example.com"}]
 resources: {limits: {memory: 300Mi}}
 tolerations: [{key: dedicated, operator: Exists}]
 volumeMounts: [{name: ca, mountPath: /ca}]
 volumes: [{name: ca, secret: {secretName: ca}}]`,
-			warnings: "Warning: nameOverride has no counterpart, and is left out\n",
+			warnings: "Warning: image.manager is that of cluster-api-operator, and is left out; set image.repository to that " +
+				"of Capstan's image, if it does not come from its usual place\n" +
+				"Warning: leaderElection.other has no counterpart, and is left out\n" +
+				"Warning: nameOverride has no counterpart, and is left out\n",
+		},
+		"settings without a counterpart": {
+			old: `
+logLevel: 5
+profilerAddress: ":7070"
+contentionProfiling: true
+enableHelmHook: false
+containerSecurityContext: {manager: {runAsUser: 1}}
+securityContext: {runAsNonRoot: true}
+strategy: {type: Recreate}
+imagePullSecrets: {name: mirror}
+resources: {kubeRBACProxy: {limits: {memory: 1Gi}}}`,
+			want: "providers: []",
+			warnings: "Warning: containerSecurityContext has no counterpart, and is left out\n" +
+				"Warning: contentionProfiling has no counterpart, and is left out\n" +
+				"Warning: enableHelmHook has no counterpart, and is left out\n" +
+				"Warning: imagePullSecrets has no counterpart, and is left out\n" +
+				"Warning: logLevel has no counterpart, and is left out\n" +
+				"Warning: profilerAddress has no counterpart, and is left out\n" +
+				"Warning: resources.kubeRBACProxy has no counterpart, and is left out\n" +
+				"Warning: securityContext has no counterpart, and is left out\n" +
+				"Warning: strategy has no counterpart, and is left out\n",
+		},
+		"defaults, as of helm get values --all": {
+			old: `
+core: {}
+fetchConfig: {}
+configSecret: {}
+logLevel: 2
+image: {manager: {repository: registry.k8s.io/capi-operator/cluster-api-operator, tag: v0.29.0, pullPolicy: Always}}
+env: {manager: []}
+profilerAddress: ":6060"
+contentionProfiling: false
+imagePullSecrets: {}
+containerSecurityContext: {}
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions:
+        - {key: kubernetes.io/arch, operator: In, values: [amd64, arm64, ppc64le]}
+        - {key: kubernetes.io/os, operator: In, values: [linux]}
+volumes: [{name: cert, secret: {defaultMode: 420, secretName: capi-operator-webhook-service-cert}}]
+volumeMounts: {manager: [{mountPath: /tmp/k8s-webhook-server/serving-certs, name: cert, readOnly: true}]}
+enableHelmHook: true`,
+			want: "providers: []",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +198,7 @@ func TestConvertErrors(t *testing.T) {
 	for old, want := range map[string]string{
 		"- list":                      "- is no file with values: ",
 		"infrastructure: docker":      "-: infrastructure: expected a map",
-		"infrastructure: {docker: 1}": "-: infrastructure.docker: docker: expected a map",
+		"infrastructure: {docker: 1}": "-: infrastructure.docker: expected a map",
 		"core: {cluster-api: {additionalManifests: x}}": "-: core.cluster-api: additionalManifests: expected a map",
 		"# " + strings.Repeat("x", maxFile):             "- is larger than 4.0 MiB, which no file with values is",
 	} {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,7 +76,25 @@ func (c *converter) providers() ([]any, error) {
 		}
 	}
 
-	return all, nil
+	return all, c.checkSources()
+}
+
+// checkSources warns of sources of providers that are not infrastructures, which cluster-api-operator's chart ignores.
+func (c *converter) checkSources() error {
+	sources, err := mapOf(c.old, "fetchConfig")
+	if err != nil {
+		return err
+	}
+
+	infrastructures, err := mapOf(c.old, "infrastructure")
+
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		if _, exists := infrastructures[name]; !exists {
+			c.warn("fetchConfig.%s has no effect in cluster-api-operator's chart, and is left out", name)
+		}
+	}
+
+	return err
 }
 
 // implied returns the provider that is added because its section is empty, if there is one.
@@ -101,9 +120,9 @@ func (c *converter) implied(s section) []any {
 
 // provider converts the values of a provider.
 func (c *converter) provider(s section, name string, all map[string]any) (map[string]any, error) {
-	given, err := mapOf(all, name)
-	if err != nil {
-		return nil, err
+	given, isMap := all[name].(map[string]any)
+	if !isMap && all[name] != nil {
+		return nil, errors.New("expected a map")
 	}
 
 	namespace, _ := given["namespace"].(string)

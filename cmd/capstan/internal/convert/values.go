@@ -3,13 +3,16 @@ package convert
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // same are the values with the same meaning in both charts.
-var same = []string{"affinity", "tolerations", "nodeSelector", "podAnnotations", "podLabels", "volumes"}
+var same = []string{
+	"affinity", "tolerations", "nodeSelector", "podAnnotations", "podLabels", "topologySpreadConstraints", "volumes",
+}
 
 // renamed are the values with another name or place in the operator's chart.
 var renamed = map[string][]string{
@@ -23,11 +26,45 @@ var renamed = map[string][]string{
 // ofManager are the values that hold a list or map for the container "manager".
 var ofManager = map[string]string{"env": "env", "resources": "resources", "volumeMounts": "volumeMounts"}
 
-// needless are values without a counterpart that are not missed, about the pod of that operator, and those that are
-// converted with the providers.
-var needless = []string{
-	"image", "enableHelmHook", "contentionProfiling", "profilerAddress", "containerSecurityContext", "securityContext",
-	"logLevel", "strategy", "fetchConfig", "configSecret", "additionalDeployments",
+// ofElection are the values of leaderElection with the flags of the operator.
+var ofElection = map[string]string{
+	"enabled":       "enable-leader-election",
+	"leaseDuration": "leader-election-lease-duration",
+	"renewDeadline": "leader-election-renew-deadline",
+	"retryPeriod":   "leader-election-retry-period",
+}
+
+// ofProviders are the values that are converted with the providers.
+var ofProviders = []string{"fetchConfig", "configSecret", "additionalDeployments"}
+
+// defaults are those of cluster-api-operator's chart for values that are not converted as they are. What has its
+// default is left out: it says nothing about what the user wants.
+var defaults = map[string]any{
+	"affinity": map[string]any{"nodeAffinity": map[string]any{
+		"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{
+			map[string]any{"matchExpressions": []any{
+				map[string]any{
+					"key": "kubernetes.io/arch", "operator": "In", "values": []any{"amd64", "arm64", "ppc64le"},
+				},
+				map[string]any{"key": "kubernetes.io/os", "operator": "In", "values": []any{"linux"}},
+			}},
+		}},
+	}},
+	"contentionProfiling": false,
+	"enableHelmHook":      true,
+	"logLevel":            2.0,
+	"profilerAddress":     ":6060",
+	"volumeMounts": map[string]any{"manager": []any{map[string]any{
+		"mountPath": "/tmp/k8s-webhook-server/serving-certs", "name": "cert", "readOnly": true,
+	}}},
+	"volumes": []any{map[string]any{"name": "cert", "secret": map[string]any{
+		"defaultMode": 420.0, "secretName": "capi-operator-webhook-service-cert",
+	}}},
+}
+
+// repositories are those of cluster-api-operator's image that its charts have as defaults.
+var repositories = []any{
+	nil, "registry.k8s.io/capi-operator/cluster-api-operator", "gcr.io/k8s-staging-capi-operator/cluster-api-operator",
 }
 
 // convert returns values of the operator's chart. Warnings name those without a counterpart.
@@ -65,36 +102,97 @@ func (c *converter) setting(values map[string]any, key string, value any) error 
 	inManager, hasManager := ofManager[key]
 
 	switch {
-	case isSection, value == nil, slices.Contains(needless, key):
+	case isSection, value == nil, slices.Contains(ofProviders, key), reflect.DeepEqual(value, defaults[key]):
 	case slices.Contains(same, key):
 		values[key] = value
 	case renamed[key] != nil:
 		return unstructured.SetNestedField(values, value, renamed[key]...)
 	case hasManager:
-		containers, err := mapOf(c.old, key)
-		if err == nil && !isEmpty(containers["manager"]) {
-			values[inManager] = containers["manager"]
-		}
-
-		return err
+		return c.containers(values, key, inManager)
 	case key == "insecureDiagnostics":
 		return unstructured.SetNestedField(values, value != true, "flags", "metrics-secure")
 	case key == "leaderElection":
-		election, err := mapOf(c.old, key)
-		if enabled, isSet := election["enabled"].(bool); isSet {
-			return unstructured.SetNestedField(values, enabled, "flags", "enable-leader-election")
-		}
-
-		return err
-	case key == "imagePullSecrets":
-		if list, isList := value.([]any); isList {
-			values[key] = list
-		}
+		return c.election(values)
+	case key == "image":
+		return c.image()
+	case key == "imagePullSecrets" && isList(value):
+		values[key] = value
+	case isEmpty(value) && defaults[key] == nil:
 	default:
-		c.warn("%s has no counterpart, and is left out", key)
+		c.leaveOut(key)
 	}
 
 	return nil
+}
+
+// leaveOut warns that a value has no counterpart.
+func (c *converter) leaveOut(key string) { c.warn("%s has no counterpart, and is left out", key) }
+
+// containers converts a value that has a list or map for each container.
+func (c *converter) containers(values map[string]any, key, inManager string) error {
+	containers, err := mapOf(c.old, key)
+
+	for _, name := range slices.Sorted(maps.Keys(containers)) {
+		switch {
+		case isEmpty(containers[name]):
+		case name == "manager":
+			values[inManager] = containers[name]
+		default:
+			c.leaveOut(key + "." + name)
+		}
+	}
+
+	return err
+}
+
+// election converts the settings of the leader election.
+func (c *converter) election(values map[string]any) error {
+	election, err := mapOf(c.old, "leaderElection")
+	if err != nil {
+		return err
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(election)) {
+		flag, known := ofElection[name]
+
+		switch {
+		case election[name] == nil:
+		case !known:
+			c.leaveOut("leaderElection." + name)
+		default:
+			if err := unstructured.SetNestedField(values, election[name], "flags", flag); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// image warns if the image comes from another place than usual, such as a mirror.
+func (c *converter) image() error {
+	images, err := mapOf(c.old, "image")
+	if err != nil {
+		return err
+	}
+
+	manager, err := mapOf(images, "manager")
+	if err != nil {
+		return err
+	}
+
+	if manager["registry"] != nil || !slices.Contains(repositories, manager["repository"]) {
+		c.warn("image.manager is that of cluster-api-operator, and is left out; set image.repository to that of Capstan's " +
+			"image, if it does not come from its usual place")
+	}
+
+	return nil
+}
+
+func isList(value any) bool {
+	_, is := value.([]any)
+
+	return is
 }
 
 // mapOf returns a value that is a map; an empty one if it is not set.

@@ -22,10 +22,10 @@ type diffOptions struct {
 	resource *cli.ResourceFlags
 	output   *cli.OutputFlags
 
-	revision, from int
-	live           bool
-	contextLines   int
-	exitCode       bool
+	revision, baseline int
+	live               bool
+	contextLines       int
+	exitCode           bool
 }
 
 // NewDiffCommand returns `capstan diff`.
@@ -36,7 +36,7 @@ func NewDiffCommand(options *cli.Options) *cobra.Command {
 		Short: "Show what would change if a provider's resource were applied now",
 		Long: `Show what would change in the objects of a provider's release if its resource were applied now: the
 resource in the cluster, the same in another --version, or the one in a file. With --revision, show
-what a rollback would change, and with --from as well, how two revisions differ. With --live, show how
+what a rollback would change, and with --baseline as well, how two revisions differ. With --live, show how
 the objects in the cluster differ from a revision, apart from what it does not set. Nothing is
 changed.
 
@@ -47,23 +47,25 @@ are changes; it is 1 for errors.`,
 		Example: `  capstan diff infrastructure-aws
   capstan diff infrastructure-aws --version v2.11.1
   capstan diff infrastructure-aws --revision 3
-  capstan diff infrastructure-aws --from 2 --revision 3
+  capstan diff infrastructure-aws --baseline 2 --revision 3
   capstan diff infrastructure-aws --live
   capstan diff -f aws.yaml --exit-code`,
 		ValidArgsFunction: completion.Provider,
 		RunE:              cli.Run(o.run),
 	}
+	cli.Renamed(cmd, "from", "use --baseline")
+
 	flags := cmd.Flags()
 	o.resource = cli.AddResourceFlags(cmd)
 	o.output = cli.AddOutputFlags(flags)
 	flags.IntVar(&o.revision, "revision", 0, "Revision of the release to compare.")
-	flags.IntVar(&o.from, "from", 0, "Revision to compare with --revision, or with the current one.")
+	flags.IntVar(&o.baseline, "baseline", 0, "Revision to compare with --revision, or with the current one.")
 	flags.BoolVar(&o.live, "live", false, "Compare the objects in the cluster with --revision, or with the current one.")
 	flags.IntVarP(&o.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")
 	flags.BoolVar(&o.exitCode, "exit-code", false, "Exit with code 2 if there are changes.")
-	cmd.MarkFlagsMutuallyExclusive("from", "live")
+	cmd.MarkFlagsMutuallyExclusive("baseline", "live")
 
-	for _, installed := range []string{"revision", "from", "live"} {
+	for _, installed := range []string{"revision", "baseline", "live"} {
 		cmd.MarkFlagsMutuallyExclusive(installed, "version")
 		cmd.MarkFlagsMutuallyExclusive(installed, "filename")
 	}
@@ -102,11 +104,11 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 func (o *diffOptions) difference(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
 ) (*difference, error) {
-	if !o.live && o.from == 0 {
+	if !o.live && o.baseline == 0 {
 		return o.compare(ctx, cluster, p)
 	}
 
-	sides := facts.Sides{From: o.from, To: o.revision, ContextLines: o.contextLines}
+	sides := facts.Sides{From: o.baseline, To: o.revision, ContextLines: o.contextLines}
 
 	c, err := cluster.Facts().Compare(ctx, p, sides)
 	if err != nil {

@@ -31,6 +31,8 @@ func NewHistoryCommand(options *cli.Options) *cobra.Command {
 		Long: `Show the revisions of a provider's release, oldest first, like helm history. It adds what Helm does
 not know: which program created a revision and why, whether its objects became healthy, and the
 digest of its chart.`,
+		Example: `  capstan history infrastructure-aws
+  capstan history infrastructure-aws -o yaml`,
 		Args:              cli.Arguments(1, 1, "one provider"),
 		ValidArgsFunction: completion.Provider,
 		RunE:              cli.Run(o.run),

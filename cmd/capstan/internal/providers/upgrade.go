@@ -12,7 +12,12 @@ import (
 
 // NewUpgradeCommand returns `capstan upgrade` for a program of this version.
 func NewUpgradeCommand(options *cli.Options, own string) *cobra.Command {
-	cmd := &cobra.Command{Use: "upgrade", Short: "Plan and apply upgrades of providers"}
+	cmd := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Plan and apply upgrades of providers",
+		Example: `  capstan upgrade plan
+  capstan upgrade apply --contract v1beta2`,
+	}
 	cmd.AddCommand(newUpgradePlanCommand(options, own), newUpgradeApplyCommand(options))
 
 	return cmd

@@ -19,30 +19,32 @@ import (
 type upgradeApplyOptions struct {
 	*cli.Options
 
-	cluster      *cli.ClusterFlags
-	planner      *cli.PlannerFlags
-	wait         *cli.WaitFlags
-	contract, to string
-	only         []string
-	dryRun       bool
+	cluster           *cli.ClusterFlags
+	planner           *cli.PlannerFlags
+	wait              *cli.WaitFlags
+	contract, version string
+	only              []string
+	dryRun            bool
 }
 
 func newUpgradeApplyCommand(options *cli.Options) *cobra.Command {
 	o := &upgradeApplyOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "apply {PROVIDER:VERSION... | --contract CONTRACT | --to VERSION}",
+		Use:   "apply {PROVIDER:VERSION... | --contract CONTRACT | --version VERSION}",
 		Short: "Upgrade providers",
 		Long: `Upgrade providers: to the given versions, to the newest versions that work with the contract of
---contract, as shown by upgrade plan, or to the version or range of --to, as far as they have a newer
+--contract, as shown by upgrade plan, or to the version or range of --version, as far as they have a newer
 version in it. This sets spec.version of all their resources at once, shows the progress, and waits
 until all are ready. The operator upgrades them in the right order.`,
 		Example: `  capstan upgrade apply --contract v1beta2
   capstan upgrade apply cluster-api:v1.13.5 infrastructure-aws:v2.11.1
-  capstan upgrade apply --to '~1.13' --only cluster-api,bootstrap-kubeadm,control-plane-kubeadm --dry-run`,
+  capstan upgrade apply --version '~1.13' --only cluster-api,bootstrap-kubeadm,control-plane-kubeadm --dry-run`,
 		Args:              o.checkArguments,
 		ValidArgsFunction: completion.ProviderVersions,
 		RunE:              cli.Run(o.run),
 	}
+	cli.Renamed(cmd, "to", "use --version")
+
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
 	o.planner = cli.AddPlannerFlags(flags)
@@ -53,8 +55,13 @@ until all are ready. The operator upgrades them in the right order.`,
 		"",
 		"Upgrade providers to their newest versions that work with this contract of core, such as v1beta2.",
 	)
-	flags.StringVar(&o.to, "to", "", "Upgrade providers to this version, or to their newest in this range, such as ~1.13.")
-	flags.StringSliceVar(&o.only, "only", nil, "Providers to upgrade, with --contract or --to. Default: all.")
+	flags.StringVar(
+		&o.version,
+		"version",
+		"",
+		"Upgrade providers to this version, or to their newest in this range, such as ~1.13.",
+	)
+	flags.StringSliceVar(&o.only, "only", nil, "Providers to upgrade, with --contract or --version. Default: all.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be upgraded.")
 
 	return cmd
@@ -64,7 +71,7 @@ until all are ready. The operator upgrades them in the right order.`,
 func (o *upgradeApplyOptions) checkArguments(cmd *cobra.Command, args []string) error {
 	ways := 0
 
-	for _, given := range []bool{len(args) > 0, o.contract != "", o.to != ""} {
+	for _, given := range []bool{len(args) > 0, o.contract != "", o.version != ""} {
 		if given {
 			ways++
 		}
@@ -72,9 +79,9 @@ func (o *upgradeApplyOptions) checkArguments(cmd *cobra.Command, args []string) 
 
 	switch {
 	case ways != 1:
-		return cli.UsageError(cmd, "either providers with versions, or --contract, or --to")
+		return cli.UsageError(cmd, "either providers with versions, or --contract, or --version")
 	case len(args) > 0 && len(o.only) > 0:
-		return cli.UsageError(cmd, "providers with versions, or --only with --contract or --to")
+		return cli.UsageError(cmd, "providers with versions, or --only with --contract or --version")
 	}
 
 	return nil
@@ -148,7 +155,7 @@ func (o *upgradeApplyOptions) versions(
 	}
 
 	if len(versions) == 0 {
-		o.Printf("There is nothing to upgrade; `capstan upgrade plan` shows the available upgrades.")
+		o.Hintf("There is nothing to upgrade; `capstan upgrade plan` shows the available upgrades.")
 	}
 
 	return versions, nil
@@ -190,8 +197,8 @@ func (o *upgradeApplyOptions) plan(ctx context.Context, cluster *cli.Cluster) (u
 		return upgradeplan.Plan{}, err
 	}
 
-	if o.to != "" {
-		return upgradeplan.ForVersion(installed, o.to)
+	if o.version != "" {
+		return upgradeplan.ForVersion(installed, o.version)
 	}
 
 	plans := upgradeplan.New(installed)

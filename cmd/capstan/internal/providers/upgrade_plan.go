@@ -34,6 +34,8 @@ they support; before the operator changes anything, it asks the API server wheth
 
 The sources depend on the operator's configuration, which is read from its Deployment; flags
 override it.`,
+		Example: `  capstan upgrade plan
+  capstan upgrade plan -o json`,
 		Args: cli.Arguments(0, 0, "no arguments"),
 		RunE: cli.Run(o.run),
 	}
@@ -63,7 +65,7 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	return printPlans(printer, upgradePlans{Platform: components, Plans: upgradeplan.New(installed)})
+	return printPlans(o.Options, printer, upgradePlans{Platform: components, Plans: upgradeplan.New(installed)})
 }
 
 // upgradePlans is the output of the command.
@@ -72,7 +74,7 @@ type upgradePlans struct {
 	Plans    []upgradeplan.Plan `json:"plans"`
 }
 
-func printPlans(printer *cli.Printer, plans upgradePlans) error {
+func printPlans(o *cli.Options, printer *cli.Printer, plans upgradePlans) error {
 	return printer.Print(plans, func() error {
 		if err := printPlatform(printer, plans.Platform); err != nil {
 			return err
@@ -87,7 +89,7 @@ func printPlans(printer *cli.Printer, plans upgradePlans) error {
 				printer.Printf("")
 			}
 
-			if err := printPlan(printer, plan); err != nil {
+			if err := printPlan(o, printer, plan); err != nil {
 				return err
 			}
 		}
@@ -119,7 +121,7 @@ func printPlatform(printer *cli.Printer, components []component) error {
 	return err
 }
 
-func printPlan(printer *cli.Printer, plan upgradeplan.Plan) error {
+func printPlan(o *cli.Options, printer *cli.Printer, plan upgradeplan.Plan) error {
 	rows := make([]cli.Row, 0, len(plan.Steps))
 
 	for _, step := range plan.Steps {
@@ -143,7 +145,7 @@ func printPlan(printer *cli.Printer, plan upgradeplan.Plan) error {
 	case !plan.Upgrades():
 		printer.Printf("All providers have their newest version for this contract.")
 	default:
-		printer.Printf("To upgrade the providers, run: capstan upgrade apply --contract %s", plan.Contract)
+		printer.Printf("%s", o.Named("To upgrade the providers, run `capstan upgrade apply --contract "+plan.Contract+"`."))
 	}
 
 	return nil

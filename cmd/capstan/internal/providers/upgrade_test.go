@@ -39,7 +39,7 @@ func TestPrintPlans(t *testing.T) {
 		}
 
 		return clitest.Printed(t, printer, func(p *cli.Printer) error {
-			return printPlans(p, upgradePlans{Platform: components, Plans: upgradeplan.New(providers)})
+			return printPlans(&cli.Options{}, p, upgradePlans{Platform: components, Plans: upgradeplan.New(providers)})
 		})
 	}
 

@@ -29,9 +29,9 @@ type chartFlags struct {
 	cluster *cli.ClusterFlags
 	catalog *cli.CatalogFlags
 
-	filename   string
-	repository string
-	installed  bool
+	filename  string
+	folder    string
+	installed bool
 	// warn reports what the charts lack.
 	warn func(format string, args ...any)
 }
@@ -40,8 +40,8 @@ func addChartFlags(flags *pflag.FlagSet, warn func(format string, args ...any)) 
 	f := &chartFlags{cluster: cli.AddClusterFlags(flags), catalog: cli.AddCatalogFlags(flags), warn: warn}
 	flags.StringVarP(&f.filename, "filename", "f", "", "File with provider resources, whose names and versions are used.")
 	flags.StringVar(
-		&f.repository,
-		"repository",
+		&f.folder,
+		"source",
 		"",
 		"Folder with releases in clusterctl's local-repository layout. Default: where the providers are published.",
 	)
@@ -126,8 +126,8 @@ func (f *chartFlags) build(
 
 // source returns the source of a provider.
 func (f *chartFlags) source(client *oci.Client, name string) (source.Source, error) {
-	if f.repository != "" {
-		return source.NewDirectory(filepath.Join(f.repository, name))
+	if f.folder != "" {
+		return source.NewDirectory(filepath.Join(f.folder, name))
 	}
 
 	known, err := f.catalog.Load()

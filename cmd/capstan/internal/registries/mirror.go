@@ -56,6 +56,8 @@ the end the command prints the flags that make the operator use the mirror.`,
   capstan mirror --filename providers.yaml --to oci://registry.example.com/capi --dry-run`,
 		RunE: cli.Run(o.run),
 	}
+	cli.Renamed(cmd, "repository", "use --source")
+
 	flags := cmd.Flags()
 	o.access = AddAccessFlags(flags)
 	o.charts = addChartFlags(flags, o.Warnf)
@@ -230,8 +232,8 @@ func (o *mirrorOptions) copyToArchive(ctx context.Context, items []*mirror.Item)
 		return err
 	}
 
-	o.Printf("%s contains %s. To copy it to a registry, run:", o.to, summary(items))
-	o.Printf("  capstan mirror --archive %s --to oci://REGISTRY/PATH", o.to)
+	o.Hintf("%s contains %s. To copy it to a registry, run `capstan mirror --archive %s --to oci://REGISTRY/PATH`.",
+		o.to, summary(items), o.to)
 
 	return nil
 }

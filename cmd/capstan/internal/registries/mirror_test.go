@@ -117,7 +117,7 @@ func TestMirrorProviders(t *testing.T) {
 		"metadata: {name: docker}\nspec: {version: v1.0.0}\n"), 0o600)).
 		To(Succeed())
 
-	out, _ := run("--repository", folder, "--filename", resources, "--dry-run")
+	out, _ := run("--source", folder, "--filename", resources, "--dry-run")
 	g.Expect(out).
 		To(And(
 			MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`),
@@ -125,7 +125,7 @@ func TestMirrorProviders(t *testing.T) {
 			ContainSubstring("in total"),
 		))
 
-	out, log := run("infrastructure-docker:v1.0.0", "--repository", folder, "--to", archive)
+	out, log := run("infrastructure-docker:v1.0.0", "--source", folder, "--to", archive)
 	g.Expect(out).To(And(ContainSubstring("1 chart and 1 image"), ContainSubstring("capstan mirror --archive "+archive)))
 	g.Expect(log).To(And(MatchRegexp(`copied \s+1\.0 MiB  `+regexp.QuoteMeta(image)), Not(ContainSubstring("\x1b"))))
 
@@ -173,7 +173,7 @@ func TestMirrorErrors(t *testing.T) {
 		"nothing":        {[]string{"--to", filepath.Join(dir, "a.tar")}, "there is nothing to copy"},
 		"a target's tag": {[]string{"infrastructure-aws", "--to", "oci://example.com/a:v1"}, "give the repository alone"},
 		"an unknown folder": {
-			[]string{"infrastructure-none", "--repository", samples, "--to", filepath.Join(dir, "a.tar")},
+			[]string{"infrastructure-none", "--source", samples, "--to", filepath.Join(dir, "a.tar")},
 			"infrastructure-none",
 		},
 		"an unknown name": {
@@ -181,7 +181,7 @@ func TestMirrorErrors(t *testing.T) {
 			"infrastructure-none",
 		},
 		"another version": {
-			[]string{"infrastructure-aws:v9.9.9", "--repository", samples, "--to", filepath.Join(dir, "a.tar")},
+			[]string{"infrastructure-aws:v9.9.9", "--source", samples, "--to", filepath.Join(dir, "a.tar")},
 			"version v9.9.9 is not on offer",
 		},
 		"no resources": {
@@ -218,7 +218,7 @@ func TestMirrorInstalled(t *testing.T) {
 	_, _, err = run(t, args...)
 	g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider default/docker has no chart yet")))
 
-	made, err := (&chartFlags{repository: samples}).build(t.Context(), nil, "infrastructure-docker", "v1.0.0")
+	made, err := (&chartFlags{folder: samples}).build(t.Context(), nil, "infrastructure-docker", "v1.0.0")
 	g.Expect(err).NotTo(HaveOccurred())
 	stored, err := (&store.Cluster{Client: c}).Put(
 		t.Context(),

@@ -10,18 +10,18 @@ import (
 	"github.com/capstan-project/capstan/ui/page"
 )
 
-func (h *handler) providerMap(ctx context.Context, _ *http.Request, view View) (any, error) {
+func (h *handler) dependencies(ctx context.Context, _ *http.Request, view View) (any, error) {
 	found, err := view.Providers(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	uses, err := h.uses(ctx, view, found, mapTime)
+	uses, err := h.uses(ctx, view, found, listTime)
 	if err != nil {
 		return nil, err
 	}
 
-	return page.NewMap(h.frame(), factsOf(found), uses), nil
+	return page.NewDependencies(h.frame(), factsOf(found), uses), nil
 }
 
 // factsOf returns the facts that need no requests.

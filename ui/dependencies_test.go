@@ -83,7 +83,7 @@ func TestUsages(t *testing.T) {
 	s := newSite(t, func(o *ui.Options) { o.Usages = ui.NewUsages(t.Context(), read, o.Feed) })
 	events := s.follow(t)
 
-	_, body := get(t, s.url+"map", nil)
+	_, body := get(t, s.url+"dependencies", nil)
 	g.Expect(body).To(ContainSubstring("The objects of 1 provider are being looked up."))
 
 	_, body = get(t, s.url+awsPage, nil)
@@ -94,7 +94,7 @@ func TestUsages(t *testing.T) {
 	g.Eventually(events, 5*time.Second).Should(Receive(Equal("changed: InfrastructureProvider/capa-system/aws")))
 
 	for path, want := range map[string]string{
-		"map": "In use: 7 objects of its kinds", awsPage: "<td>awsclusters.example.com</td><td>7</td>",
+		"dependencies": "In use: 7 objects of its kinds", awsPage: "<td>awsclusters.example.com</td><td>7</td>",
 	} {
 		_, body = get(t, s.url+path, nil)
 		g.Expect(body).To(ContainSubstring(want))
@@ -105,16 +105,16 @@ func TestUsages(t *testing.T) {
 	// Providers in other clusters are not searched.
 	s.cluster.set(mapped("")[5])
 
-	_, body = get(t, s.url+"map", nil)
+	_, body = get(t, s.url+"dependencies", nil)
 	g.Expect(body).To(And(
 		ContainSubstring("Cluster of the kubeconfig in Secret capa-system/edge/value"), ContainSubstring("None are known.")))
 
 	// A search that fails is reported.
 	problem.Store(true)
 	s.cluster.set(aws("other"))
-	get(t, s.url+"map", nil)
+	get(t, s.url+"dependencies", nil)
 	g.Eventually(func() string {
-		_, body := get(t, s.url+"map", nil)
+		_, body := get(t, s.url+"dependencies", nil)
 		return body
 	}, 5*time.Second).Should(ContainSubstring("it is not known whether it is in use: no answer"))
 }
@@ -144,7 +144,7 @@ func TestManySearches(t *testing.T) {
 	s.cluster.set(manyProviders(500)...)
 	events := s.follow(t)
 
-	get(t, s.url+"map", nil)
+	get(t, s.url+"dependencies", nil)
 	g.Eventually(searches.Load, 10*time.Second).Should(BeEquivalentTo(500))
 	g.Expect(most.Load()).To(BeNumerically("<=", 4))
 
@@ -161,8 +161,8 @@ func manyProviders(n int) []v1alpha2.Provider {
 	return many
 }
 
-// TestFirstMap checks that the map of 500 providers is rendered fast, and waits for no search.
-func TestFirstMap(t *testing.T) {
+// TestFirstDependencies checks that the list of 500 providers is rendered fast, and waits for no search.
+func TestFirstDependencies(t *testing.T) {
 	g := NewWithT(t)
 	read := func(ctx context.Context, _ v1alpha2.Provider) (facts.Usage, error) {
 		<-ctx.Done()
@@ -170,13 +170,13 @@ func TestFirstMap(t *testing.T) {
 	}
 	s := newSite(t, func(o *ui.Options) { o.Usages = ui.NewUsages(t.Context(), read, o.Feed) })
 	s.cluster.set(manyProviders(500)...)
-	s.cluster.err = errors.New("the map needs nothing but the resources")
+	s.cluster.err = errors.New("the page needs nothing but the resources")
 
 	fastest := time.Hour
 
 	for range 5 { // the machine may be busy
 		start := time.Now()
-		response, body := get(t, s.url+"map", nil)
+		response, body := get(t, s.url+"dependencies", nil)
 		fastest = min(fastest, time.Since(start))
 
 		g.Expect(response.code).To(Equal(http.StatusOK))

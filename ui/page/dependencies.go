@@ -12,19 +12,17 @@ import (
 )
 
 const (
-	// maxDrawings is how many clusters have a drawing; the others only have the list.
-	maxDrawings = 8
-	// maxLinks is how many providers an item of the map names in a row.
+	// maxLinks is how many providers an item of the page names in a row.
 	maxLinks = 12
-	// maxHolders is how many Clusters the map names.
+	// maxHolders is how many Clusters the page names.
 	maxHolders = 50
 )
 
-// Map is the page with what providers need and wait for, by the cluster that they are installed in.
-type Map struct {
+// Dependencies is the page with what providers need and wait for, by the cluster that they are installed in.
+type Dependencies struct {
 	Frame
 
-	Clusters []MapCluster
+	Clusters []DependencyCluster
 	// Holders are the Clusters whose objects keep providers from being removed, and MoreHolders how many there are
 	// besides.
 	Holders     []Holder
@@ -35,24 +33,22 @@ type Map struct {
 	Command, RemovalCommand string
 }
 
-// MapCluster are the providers of a cluster.
-type MapCluster struct {
+// DependencyCluster are the providers of a cluster.
+type DependencyCluster struct {
 	ID, Title string
 	// Text counts the providers.
-	Text string
-	// Drawing illustrates the list; nil if there are too many clusters.
-	Drawing *Drawing
-	Groups  []MapGroup
+	Text   string
+	Groups []DependencyGroup
 }
 
-// MapGroup are providers with a heading.
-type MapGroup struct {
+// DependencyGroup are providers with a heading.
+type DependencyGroup struct {
 	ID, Title string
-	Items     []MapItem
+	Items     []DependencyItem
 }
 
-// MapItem is a provider on the map.
-type MapItem struct {
+// DependencyItem is a provider with what it needs.
+type DependencyItem struct {
 	ID, Path         string
 	Label, Namespace string
 	State, StateText string
@@ -62,29 +58,29 @@ type MapItem struct {
 	// Waits is what the provider waits for, or why it fails; empty if neither.
 	Waits string
 	// Needs are the providers that have to be ready first, and NeededBy those that need this one.
-	Needs, NeededBy MapLinks
+	Needs, NeededBy DependencyLinks
 	// Uses are what keeps the provider from being removed, in words; empty if nothing is known to.
 	Uses string
 	// RemovalCommand is set if Uses is.
 	Command, RemovalCommand string
 }
 
-// MapLinks are links to providers.
-type MapLinks struct {
-	Items []MapLink
+// DependencyLinks are links to providers.
+type DependencyLinks struct {
+	Items []DependencyLink
 	// More is how many there are besides.
 	More int
 	// All is set instead of links if those are all other providers of the cluster.
 	All string
 }
 
-// MapLink is a link to a provider, without a path if there is none. The note says so, or that it is not ready.
-type MapLink struct{ Label, Path, Note string }
+// DependencyLink is a link to a provider, without a path if there is none. The note says so, or that it is not ready.
+type DependencyLink struct{ Label, Path, Note string }
 
 // Holder is a Cluster whose objects keep providers from being removed.
 type Holder struct {
 	Name      string
-	Providers MapLinks
+	Providers DependencyLinks
 }
 
 // Use is what is known of the objects of a provider's kinds.
@@ -97,40 +93,35 @@ type Use struct {
 	Problem string
 }
 
-// NewMap returns the page with the providers, which are in clusterctl's order of installation. Uses are the objects of
-// their kinds by ID.
-func NewMap(frame Frame, providers []facts.Provider, uses map[string]Use) *Map {
-	frame.Current = "map"
-	m := &Map{
+// NewDependencies returns the page with the providers, which are in clusterctl's order of installation. Uses are the
+// objects of their kinds by ID.
+func NewDependencies(frame Frame, providers []facts.Provider, uses map[string]Use) *Dependencies {
+	frame.Current = "dependencies"
+	d := &Dependencies{
 		Frame: frame, Command: "capstan status", RemovalCommand: "capstan delete --all --dry-run",
 	}
 
-	for i, g := range newGraphs(providers) {
-		c := m.newCluster(g, uses)
-		if i < maxDrawings {
-			c.Drawing = newDrawing(fmt.Sprintf("drawing-%d", i), c.Title, g, uses)
-		}
-
-		m.Clusters = append(m.Clusters, c)
+	for _, g := range newGraphs(providers) {
+		d.Clusters = append(d.Clusters, d.newCluster(g, uses))
 	}
 
-	m.addHolders(providers, uses)
+	d.addHolders(providers, uses)
 
-	return m
+	return d
 }
 
 // newCluster returns the providers of a cluster: first those that wait or fail, then the others by type.
-func (m *Map) newCluster(g *graph, uses map[string]Use) MapCluster {
-	c := MapCluster{ID: "cluster-" + g.cluster, Title: "This cluster", Text: plural(len(g.nodes), "provider")}
+func (d *Dependencies) newCluster(g *graph, uses map[string]Use) DependencyCluster {
+	c := DependencyCluster{ID: "cluster-" + g.cluster, Title: "This cluster", Text: plural(len(g.nodes), "provider")}
 	if g.cluster != "" {
 		c.Title = "Cluster of the kubeconfig in Secret " + g.cluster
 	}
 
-	waiting := MapGroup{Title: "Waiting or failing"}
-	groups := map[string]*MapGroup{}
+	waiting := DependencyGroup{Title: "Waiting or failing"}
+	groups := map[string]*DependencyGroup{}
 
 	for _, n := range g.nodes {
-		item := m.newItem(g, n, uses)
+		item := d.newItem(g, n, uses)
 
 		if item.Waits != "" {
 			waiting.Items = append(waiting.Items, item)
@@ -138,7 +129,7 @@ func (m *Map) newCluster(g *graph, uses map[string]Use) MapCluster {
 		}
 
 		if groups[n.Kind] == nil {
-			groups[n.Kind] = &MapGroup{Title: typeNames[v1alpha2.ProviderType(n.Kind)]}
+			groups[n.Kind] = &DependencyGroup{Title: typeNames[v1alpha2.ProviderType(n.Kind)]}
 		}
 
 		groups[n.Kind].Items = append(groups[n.Kind].Items, item)
@@ -158,7 +149,7 @@ func (m *Map) newCluster(g *graph, uses map[string]Use) MapCluster {
 	for i := range c.Groups {
 		group := &c.Groups[i]
 		group.ID = fmt.Sprintf("%s-%d", c.ID, i)
-		slices.SortStableFunc(group.Items, func(a, b MapItem) int {
+		slices.SortStableFunc(group.Items, func(a, b DependencyItem) int {
 			return cmp.Or(strings.Compare(a.Label, b.Label), strings.Compare(a.Namespace, b.Namespace))
 		})
 	}
@@ -166,11 +157,11 @@ func (m *Map) newCluster(g *graph, uses map[string]Use) MapCluster {
 	return c
 }
 
-func (m *Map) newItem(g *graph, n *node, uses map[string]Use) MapItem {
+func (d *Dependencies) newItem(g *graph, n *node, uses map[string]Use) DependencyItem {
 	id := ID(n.Kind, n.Namespace, n.Name)
-	item := MapItem{
+	item := DependencyItem{
 		ID:        id,
-		Path:      m.Base + providerPath(n.Provider),
+		Path:      d.Base + providerPath(n.Provider),
 		Label:     n.Label,
 		Namespace: n.Namespace,
 		State:     stateOf(n.Provider),
@@ -178,14 +169,14 @@ func (m *Map) newItem(g *graph, n *node, uses map[string]Use) MapItem {
 		Version:   n.Version,
 		Contract:  contractText(g, n),
 		Waits:     shorten(waitsFor(n.Provider)),
-		Needs:     m.needs(g, n),
+		Needs:     d.needs(g, n),
 		Command:   command(n.Provider, "status"),
 	}
 
 	if n == g.core && len(g.nodes) > 1 {
 		item.NeededBy.All = "all other providers of the cluster"
 	} else {
-		item.NeededBy = m.links(n.neededBy)
+		item.NeededBy = d.links(n.neededBy)
 	}
 
 	if item.Uses = usesText(uses[id]); item.Uses != "" {
@@ -205,8 +196,8 @@ func contractText(g *graph, n *node) string {
 }
 
 // needs returns links to what a provider needs: core, and what it names.
-func (m *Map) needs(g *graph, n *node) MapLinks {
-	links := MapLinks{}
+func (d *Dependencies) needs(g *graph, n *node) DependencyLinks {
+	links := DependencyLinks{}
 
 	if n.needsCore() && g.core == nil {
 		links.add(missingLink(v1alpha2.CoreProviderName))
@@ -218,7 +209,7 @@ func (m *Map) needs(g *graph, n *node) MapLinks {
 	}
 
 	for _, needed := range needs {
-		links.add(m.link(needed))
+		links.add(d.link(needed))
 	}
 
 	for _, label := range n.missing {
@@ -228,16 +219,16 @@ func (m *Map) needs(g *graph, n *node) MapLinks {
 	return links
 }
 
-func (m *Map) links(nodes []*node) MapLinks {
-	links := MapLinks{}
+func (d *Dependencies) links(nodes []*node) DependencyLinks {
+	links := DependencyLinks{}
 	for _, n := range nodes {
-		links.add(MapLink{Label: n.Label, Path: m.Base + providerPath(n.Provider)})
+		links.add(DependencyLink{Label: n.Label, Path: d.Base + providerPath(n.Provider)})
 	}
 
 	return links
 }
 
-func (l *MapLinks) add(link MapLink) {
+func (l *DependencyLinks) add(link DependencyLink) {
 	if len(l.Items) < maxLinks {
 		l.Items = append(l.Items, link)
 	} else {
@@ -245,8 +236,8 @@ func (l *MapLinks) add(link MapLink) {
 	}
 }
 
-func (m *Map) link(n *node) MapLink {
-	link := MapLink{Label: n.Label, Path: m.Base + providerPath(n.Provider)}
+func (d *Dependencies) link(n *node) DependencyLink {
+	link := DependencyLink{Label: n.Label, Path: d.Base + providerPath(n.Provider)}
 	if n.Ready != "Ready" {
 		link.Note = "not ready"
 	}
@@ -254,12 +245,12 @@ func (m *Map) link(n *node) MapLink {
 	return link
 }
 
-func missingLink(label string) MapLink {
-	return MapLink{Label: label, Note: "not found"}
+func missingLink(label string) DependencyLink {
+	return DependencyLink{Label: label, Note: "not found"}
 }
 
 // addHolders adds the Clusters whose objects keep providers from being removed, those of the most providers first.
-func (m *Map) addHolders(providers []facts.Provider, uses map[string]Use) {
+func (d *Dependencies) addHolders(providers []facts.Provider, uses map[string]Use) {
 	held := map[string]*Holder{}
 	searching := 0
 
@@ -272,29 +263,29 @@ func (m *Map) addHolders(providers []facts.Provider, uses map[string]Use) {
 		for _, name := range clustersOf(use) {
 			if held[name] == nil {
 				held[name] = &Holder{Name: name}
-				m.Holders = append(m.Holders, Holder{Name: name})
+				d.Holders = append(d.Holders, Holder{Name: name})
 			}
 
-			held[name].Providers.add(MapLink{Label: v.Label, Path: m.Base + providerPath(v)})
+			held[name].Providers.add(DependencyLink{Label: v.Label, Path: d.Base + providerPath(v)})
 		}
 	}
 
 	if searching > 0 {
-		m.Searching = plural(searching, "provider")
+		d.Searching = plural(searching, "provider")
 	}
 
-	for i := range m.Holders {
-		m.Holders[i] = *held[m.Holders[i].Name]
+	for i := range d.Holders {
+		d.Holders[i] = *held[d.Holders[i].Name]
 	}
 
 	count := func(h Holder) int { return len(h.Providers.Items) + h.Providers.More }
 
-	slices.SortFunc(m.Holders, func(a, b Holder) int {
+	slices.SortFunc(d.Holders, func(a, b Holder) int {
 		return cmp.Or(count(b)-count(a), strings.Compare(a.Name, b.Name))
 	})
 
-	if len(m.Holders) > maxHolders {
-		m.MoreHolders = len(m.Holders) - maxHolders
-		m.Holders = m.Holders[:maxHolders]
+	if len(d.Holders) > maxHolders {
+		d.MoreHolders = len(d.Holders) - maxHolders
+		d.Holders = d.Holders[:maxHolders]
 	}
 }
