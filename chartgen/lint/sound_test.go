@@ -193,6 +193,23 @@ kind: RoleBinding`),
 `),
 	},
 	{
+		"references that a patch of the ClusterClass replaces",
+		infrastructureProvider,
+		replaceTemplate("clusterclass-quick.yaml", withPatch("/spec/template/spec/files")...),
+	},
+	{
+		"references whose names patches of the ClusterClass replace",
+		infrastructureProvider,
+		replaceTemplate("clusterclass-quick.yaml", append(withPatch("/spec/template/spec/files/0/contentFrom/secret/name"),
+			"            name: second\n", "")...),
+	},
+	{
+		"the target namespace",
+		infrastructureProvider,
+		replaceTemplate("cluster-template.yaml", "apiVersion: v1\nkind: ConfigMap", "apiVersion: v1\nkind: Namespace",
+			"name: cni", "name: ${NAMESPACE}"),
+	},
+	{
 		"a class by a variable",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "name: quick", "name: ${CLUSTER_CLASS_NAME}"),
