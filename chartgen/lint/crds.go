@@ -8,6 +8,7 @@ import (
 
 	calculate "sigs.k8s.io/cluster-api/util/contract"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
@@ -81,19 +82,19 @@ var crdRules = []Rule{
 	},
 	{
 		Name:        "crd/contract-label-versions",
-		Level:       Warning,
+		Level:       Info,
 		Contract:    overview,
 		Requirement: "The contract labels of a CRD list only versions that exist in the CRD.",
-		Why:         "Cluster API's core of that contract fails for this kind, or will fail when newer versions are removed.",
+		Why:         "Nothing fails, because Cluster API's core uses another version, but the label promises more than there is.",
 		Remedy:      "Remove the version from the label, or the whole label.",
 		check:       checkContractLabelVersions,
 	},
 	{
 		Name:        "crd/template-spec",
-		Level:       Error,
+		Level:       Warning,
 		Contract:    overview,
 		Requirement: "The objects of a template kind have the spec of the objects to create in spec.template.spec.",
-		Why:         "Cluster API's core copies spec.template of the template, so it cannot create objects from it.",
+		Why:         "Cluster API's core copies spec.template of the template, so the objects that it creates have no spec.",
 		Remedy:      "Add the field to the Go type of the API, and regenerate the CRD.",
 		check:       referenced(checkTemplateSpec),
 	},
@@ -247,7 +248,12 @@ func checkTemplateSpec(p *parsedBundle, c crd, report reporter) {
 	}
 }
 
+// checkMoveHierarchy does not check Cluster API's core, whose cluster-scoped objects belong to the management cluster.
 func checkMoveHierarchy(p *parsedBundle, report reporter) {
+	if p.providerType() == v1alpha2.CoreProviderType {
+		return
+	}
+
 	for _, c := range p.crds {
 		_, move := c.Labels[labelMove]
 		_, moveHierarchy := c.Labels[labelMoveHierarchy]

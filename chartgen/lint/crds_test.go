@@ -1,5 +1,13 @@
 package lint_test
 
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen/lint"
+)
+
 // brokenCRDs break the rules about CRDs.
 var brokenCRDs = []brokenCase{
 	{
@@ -151,3 +159,14 @@ var ownGroup = replace(
 	"group: controlplane.cluster.x-k8s.io", "group: controlplane.example.com",
 	"s.controlplane.cluster.x-k8s.io", "s.controlplane.example.com",
 )
+
+// TestMoveHierarchyOfCore: the cluster-scoped objects of core, as ExtensionConfigs, belong to a management cluster.
+func TestMoveHierarchyOfCore(t *testing.T) {
+	g := NewWithT(t)
+	b := controlPlaneProvider()
+	replace("    clusterctl.cluster.x-k8s.io/move-hierarchy: \"\"\n", "")(t, b)
+	g.Expect(findingsOf("crd/move-hierarchy", lint.Bundle(b, nil))).To(HaveLen(1))
+
+	b.Provider.Type = "CoreProvider"
+	g.Expect(findingsOf("crd/move-hierarchy", lint.Bundle(b, nil))).To(BeEmpty())
+}

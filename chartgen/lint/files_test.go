@@ -93,7 +93,7 @@ var brokenFiles = []brokenCase{
 		`apiVersion ""`,
 	},
 	{
-		"metadata/valid",
+		"metadata/series",
 		"a contract that cannot be",
 		controlPlaneProvider,
 		replaceMetadata("v1beta2", "v1-beta2"),
@@ -110,11 +110,19 @@ var brokenFiles = []brokenCase{
 		"does not list the series 1.2 of version v1.2.3",
 	},
 	{
-		"metadata/series",
+		"metadata/series-entries",
 		"a series twice",
 		controlPlaneProvider,
 		replaceMetadata("releaseSeries:\n", "releaseSeries:\n- {major: 1, minor: 2, contract: v1beta1}\n"),
 		"",
 		"1.2 twice",
+	},
+	{
+		"metadata/series-entries",
+		"a contract of another series that cannot be",
+		controlPlaneProvider,
+		replaceMetadata("releaseSeries:\n", "releaseSeries:\n- {major: 1, minor: 1, contract: beta}\n"),
+		"",
+		`maps the series 1.1 to the contract "beta"`,
 	},
 }

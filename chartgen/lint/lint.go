@@ -16,8 +16,8 @@ type Level string
 
 // The levels, most severe first.
 const (
-	// Error is for what a contract requires: without it clusterctl, Cluster API's core, or the
-	// provider itself fails.
+	// Error is for what a contract requires and without which something fails: clusterctl, the API
+	// server, or Cluster API's core.
 	Error Level = "error"
 	// Warning is for what works today but is likely to cause trouble.
 	Warning Level = "warning"

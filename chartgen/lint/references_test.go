@@ -24,10 +24,10 @@ var brokenReferences = []brokenCase{
 		controlPlaneProvider,
 		replace("{name: example-webhook, namespace: example-system}", "{name: other, namespace: example-system}"),
 		"{name: other",
-		"calls the conversion Service other, which is missing",
+		"calls the Service other, which is missing",
 	},
 	{
-		"references/conversion-service",
+		"references/unneeded-webhook",
 		"of one version",
 		controlPlaneProvider,
 		replace(
@@ -36,7 +36,28 @@ var brokenReferences = []brokenCase{
 			"  scope: Cluster\n  conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: other}}}}\n",
 		),
 		"conversion: {strategy",
-		"has only one version, so its conversion Service other, which is missing,",
+		"names the Service other, which is missing, although no request fails without it",
+	},
+	{
+		"references/unneeded-webhook",
+		"with the failurePolicy Ignore",
+		controlPlaneProvider,
+		replace(
+			"name: one.example.com\n  clientConfig:\n    service: {name: example-webhook",
+			"name: one.example.com\n  failurePolicy: Ignore\n  clientConfig:\n    service: {name: other",
+		),
+		"{name: other",
+		"ValidatingWebhookConfiguration example-validation names the Service other",
+	},
+	{
+		"references/unneeded-webhook",
+		"the CA of one version",
+		controlPlaneProvider,
+		replace("    clusterctl.cluster.x-k8s.io/move-hierarchy: \"\"\n",
+			"    clusterctl.cluster.x-k8s.io/move-hierarchy: \"\"\n"+
+				"  annotations: {cert-manager.io/inject-ca-from: $(NAMESPACE)/$(NAME)}\n"),
+		"inject-ca-from: $(NAMESPACE)",
+		"injects the CA of Certificate $(NAMESPACE)/$(NAME), which is missing, although no request fails without it",
 	},
 	{
 		"references/certificate",

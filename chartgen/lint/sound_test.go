@@ -60,6 +60,11 @@ var soundCases = []struct {
 		),
 	},
 	{
+		"a Service of a webhook of a CRD that is called by nothing",
+		controlPlaneProvider,
+		replace("strategy: Webhook", "strategy: None", "{name: example-webhook, namespace: example-system}", "{name: other}"),
+	},
+	{
 		"a second Deployment without manager",
 		controlPlaneProvider,
 		replace("kind: Issuer\n", "kind: Issuer\n", "spec: {selfSigned: {}}\n---\n", `spec: {selfSigned: {}}
