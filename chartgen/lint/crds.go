@@ -1,11 +1,13 @@
 package lint
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"k8s.io/client-go/util/cert"
 	calculate "sigs.k8s.io/cluster-api/util/contract"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -99,6 +101,16 @@ var crdRules = []Rule{
 		check:       referenced(checkTemplateSpec),
 	},
 	coreAccessRule,
+	{
+		Name:        "crd/ca-bundle",
+		Level:       Error,
+		Contract:    clusterctlContract + "#components-yaml",
+		Requirement: "The caBundle of a CRD's conversion webhook is a certificate, or is left out.",
+		Why: "cert-manager replaces the placeholder by a certificate. Since version 1.31, the API server refuses to change " +
+			"that back, so clusterctl cannot upgrade the provider to another version with a placeholder.",
+		Remedy: "Remove the field caBundle. cert-manager adds it.",
+		check:  checkCABundle,
+	},
 	{
 		Name:     "crd/move-hierarchy",
 		Level:    Info,
@@ -245,6 +257,24 @@ func checkTemplateSpec(p *parsedBundle, c crd, report reporter) {
 
 	if problem := version.Problem(field{Path: "spec.template.spec", Type: "object"}); problem != "" {
 		report(p.atCRD(c, c.Resource.Template.Section, "name: "+name), "version %s lacks %s", name, problem)
+	}
+}
+
+func checkCABundle(p *parsedBundle, report reporter) {
+	for _, c := range p.crds {
+		ca := bundle.NestedString(c.Spec, "conversion", "webhook", "clientConfig", "caBundle")
+		if ca == "" || isUnresolved(ca) {
+			continue
+		}
+
+		pem, err := base64.StdEncoding.DecodeString(ca)
+		if err == nil {
+			_, err = cert.ParseCertsPEM(pem)
+		}
+
+		if err != nil {
+			report(p.componentsFile.at(c.doc, "caBundle:"), "has a caBundle that is not a certificate")
+		}
 	}
 }
 

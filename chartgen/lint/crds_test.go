@@ -145,6 +145,17 @@ var brokenCRDs = []brokenCase{
 		"has no label cluster.x-k8s.io/v1beta2",
 	},
 	{
+		"crd/ca-bundle",
+		"the placeholder of kubebuilder",
+		controlPlaneProvider,
+		replace(
+			"        service: {name: example-webhook, namespace: example-system}\n  versions",
+			"        service: {name: example-webhook, namespace: example-system}\n        caBundle: Cg==\n  versions",
+		),
+		"caBundle: Cg==",
+		"CustomResourceDefinition examplecontrolplanes.controlplane.cluster.x-k8s.io has a caBundle that is not a certificate",
+	},
+	{
 		"crd/move-hierarchy",
 		"no label",
 		controlPlaneProvider,

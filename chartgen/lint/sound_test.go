@@ -1,7 +1,11 @@
 package lint_test
 
 import (
+	"encoding/base64"
 	"strings"
+	"testing"
+
+	"k8s.io/client-go/util/cert"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
@@ -58,6 +62,22 @@ var soundCases = []struct {
 			"  scope: Cluster\n",
 			"  scope: Cluster\n  conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: example-webhook}}}}\n",
 		),
+	},
+	{
+		"a certificate authority of the conversion webhook",
+		controlPlaneProvider,
+		func(t *testing.T, b *bundle.Bundle) {
+			ca, _, err := cert.GenerateSelfSignedCertKey("example", nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			replace(
+				"        service: {name: example-webhook, namespace: example-system}\n  versions",
+				"        service: {name: example-webhook, namespace: example-system}\n        caBundle: "+
+					base64.StdEncoding.EncodeToString(ca)+"\n  versions",
+			)(t, b)
+		},
 	},
 	{
 		"a Service of a webhook of a CRD that is called by nothing",
