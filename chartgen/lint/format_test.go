@@ -77,7 +77,7 @@ func TestJSON(t *testing.T) {
 
 	var out bytes.Buffer
 	g.Expect(lint.Write(&out, "json", lint.Rules(), nil)).To(Succeed())
-	g.Expect(out.String()).To(MatchJSON(`{"errors": 0, "warnings": 0, "infos": 0, "findings": []}`))
+	g.Expect(out.String()).To(MatchJSON(`{"errors": 0, "warnings": 0, "infos": 0, "accepted": 0, "findings": []}`))
 }
 
 func TestSARIF(t *testing.T) {

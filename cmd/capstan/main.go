@@ -41,14 +41,15 @@ func main() {
 
 	stop()
 
-	exit := new(cli.ExitError)
-	if errors.As(err, &exit) {
-		os.Exit(exit.Code)
+	exit := &cli.ExitError{Code: 1, Err: err}
+	errors.As(err, &exit)
+
+	if exit.Err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", exit.Err)
 	}
 
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
+		os.Exit(exit.Code)
 	}
 }
 

@@ -84,9 +84,7 @@ func (i *lintInput) lintFlat(path string, err error) ([]lint.Finding, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 
-	findings := append(lint.Names(release.bundle.Provider, names), lint.Bundle(release.bundle, nil)...)
-
-	return withPaths(findings, path, release.components), nil
+	return lint.Folder{Path: path, Names: names, Components: release.components}.Lint(release.bundle, nil), nil
 }
 
 // releaseFiles are the files of one version.
@@ -183,13 +181,15 @@ func (i *lintInput) lintChart(path string, c *chart.Chart) ([]lint.Finding, erro
 	}
 
 	findings := lint.Bundle(b, nil)
-	for n := range findings {
-		if findings[n].File == bundle.ComponentsFile {
-			findings[n].File, findings[n].Line = "", 0
+	for n, f := range findings {
+		if f.File == bundle.ComponentsFile {
+			f.File, findings[n].Line = "", 0
 		}
+
+		findings[n].File = filepath.Join(path, f.File)
 	}
 
-	return withPaths(findings, path, ""), nil
+	return findings, nil
 }
 
 // componentsOf returns the components that a chart was built from, as far as it has them: the rendered
