@@ -99,7 +99,7 @@ func acceptedBy(m *bundle.Metadata) ([]Acceptance, error) {
 
 	var acceptances []Acceptance
 	if err := yaml.UnmarshalStrict([]byte(text), &acceptances); err != nil {
-		return nil, fmt.Errorf("is not a list of findings with the fields rule, file, kind, object, message and reason: %w", err)
+		return nil, fmt.Errorf("is not a list with the fields rule, file, kind, object, message and reason: %w", err)
 	}
 
 	if len(acceptances) > maxAccepted {
@@ -124,8 +124,8 @@ func ParseFailOn(level string) (Level, error) {
 	return "", fmt.Errorf("unknown --fail-on %q; use %s or %s", level, Error, Warning)
 }
 
-// acceptedRule is about what metadata.yaml accepts. Entries that select nothing are reported by Folder.Lint, because all
-// files are known there.
+// acceptedRule is about what metadata.yaml accepts. Folder.Lint reports entries that select nothing, because all files are
+// known there.
 var acceptedRule = Rule{
 	Name:        "metadata/accepted-findings",
 	Level:       Warning,

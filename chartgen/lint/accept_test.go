@@ -23,25 +23,25 @@ var accountMissing = replace("serviceAccountName: example-manager", "serviceAcco
 
 // TestAccepted: a finding that metadata.yaml accepts is marked with the reason and does not count.
 func TestAccepted(t *testing.T) {
+	const account, reason = "references/service-account", "reason: Users create it."
+
 	for name, c := range map[string]struct {
-		list     string
+		entry    string
 		accepted bool
 	}{
-		"by rule":      {"      - {rule: references/service-account, reason: Users create it.}\n", true},
-		"by object":    {"      - {rule: references/service-account, object: example-controller, reason: Users create it.}\n", true},
-		"another rule": {"      - {rule: references/role, reason: Users create it.}\n", false},
-		"another kind": {"      - {rule: references/service-account, kind: Job, reason: Users create it.}\n", false},
-		"by file": {
-			"      - {rule: references/service-account, file: control-plane-components.yaml, reason: Users create it.}\n", true,
-		},
-		"another file":   {"      - {rule: references/service-account, file: metadata.yaml, reason: Users create it.}\n", false},
-		"without reason": {"      - {rule: references/service-account}\n", false},
-		"no list":        {"      rule: references/service-account\n", false},
+		"by rule":        {"{rule: " + account + ", " + reason + "}", true},
+		"by object":      {"{rule: " + account + ", object: example-controller, " + reason + "}", true},
+		"by file":        {"{rule: " + account + ", file: control-plane-components.yaml, " + reason + "}", true},
+		"another rule":   {"{rule: references/role, " + reason + "}", false},
+		"another kind":   {"{rule: " + account + ", kind: Job, " + reason + "}", false},
+		"another file":   {"{rule: " + account + ", file: metadata.yaml, " + reason + "}", false},
+		"without reason": {"{rule: " + account + "}", false},
+		"no rule":        {account, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			b := controlPlaneProvider()
-			with(accountMissing, accepting(c.list))(t, b)
+			with(accountMissing, accepting("      - "+c.entry+"\n"))(t, b)
 
 			all := lint.Bundle(b, nil)
 			found := findingsOf("references/service-account", all)

@@ -87,7 +87,7 @@ var crdRules = []Rule{
 		Level:       Info,
 		Contract:    overview,
 		Requirement: "The contract labels of a CRD list only versions that exist in the CRD.",
-		Why:         "Nothing fails, because Cluster API's core uses another version, but the label promises more than there is.",
+		Why:         "Nothing fails, because core uses another version, but the label promises more than there is.",
 		Remedy:      "Remove the version from the label, or the whole label.",
 		check:       checkContractLabelVersions,
 	},

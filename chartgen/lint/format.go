@@ -66,10 +66,11 @@ func countAccepted(findings []Finding) int {
 // levels are all levels, most severe first.
 var levels = []Level{Error, Warning, Info}
 
-// byRule groups the findings that are not accepted by rule. It returns the broken ones of the rules, sorted by severity and
-// otherwise in their order.
+// byRule groups the findings that are not accepted by rule. It returns the broken ones of the rules, sorted by severity
+// and otherwise in their order.
 func byRule(rules []Rule, findings []Finding) (broken []Rule, found map[string][]Finding) {
 	found = map[string][]Finding{}
+
 	for _, f := range findings {
 		if f.Accepted == "" {
 			found[f.Rule] = append(found[f.Rule], f)
@@ -85,8 +86,8 @@ func byRule(rules []Rule, findings []Finding) (broken []Rule, found map[string][
 // severity returns a number that is lower for more severe levels.
 func severity(level Level) int { return slices.Index(levels, level) }
 
-// writeText writes each broken rule once, followed by its findings and its explanation. What is accepted follows with its
-// reason, but for the findings of a baseline, which may be many.
+// writeText writes each broken rule once, followed by its findings and its explanation. What is accepted follows with
+// its reason, but for the findings of a baseline, which may be many.
 func writeText(w io.Writer, rules []Rule, findings []Finding) error {
 	var b strings.Builder
 

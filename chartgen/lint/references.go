@@ -33,8 +33,8 @@ var referenceRules = []Rule{
 		Name:     "references/unneeded-webhook",
 		Level:    Warning,
 		Contract: clusterctlContract + "#components-yaml",
-		Requirement: "The components contain the Services and Certificates even of webhooks without which no request fails: " +
-			"conversions of CRDs with a single version, and webhooks with the failurePolicy Ignore.",
+		Requirement: "The components contain the Services and Certificates even of webhooks without which no request " +
+			"fails: conversions of CRDs with a single version, and webhooks with the failurePolicy Ignore.",
 		Why: "When the CRD gets a second version, its objects become unreadable. What a webhook with the failurePolicy " +
 			"Ignore does is left out.",
 		Remedy: "Remove the webhook, or correct the name of the object.",

@@ -224,7 +224,8 @@ var brokenTemplates = []brokenCase{
 // withPatch are the replacements by which the ClusterClass replaces a path of its template, which refers to two Secrets.
 func withPatch(path string) []string {
 	return []string{
-		"    - jsonPatches:\n", "    - selector: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: ExampleClusterTemplate}\n" +
+		"    - jsonPatches:\n", "    - selector:\n        kind: ExampleClusterTemplate\n" +
+			"        apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\n" +
 			"      jsonPatches:\n      - {op: replace, path: " + path + ", valueFrom: {variable: any}}\n",
 		"metadata:\n  name: quick-cluster\n", `metadata:
   name: quick-cluster
