@@ -63,7 +63,8 @@ func parse(args []string) (conformance.Options, *flags, error) {
 	set.StringVar(&f.failOn, "fail-on", string(lint.Error), "Least level of findings that are a failure: error, warning.")
 	set.StringVar(&f.baseline, "baseline", "",
 		"File with the findings of an earlier run, from --output json, which do not count again.")
-	set.StringVar(&o.Identity.Type, "type", "", "Type of the provider, if the folder does not tell, such as infrastructure.")
+	set.StringVar(&o.Identity.Type, "type", "",
+		"Type of the provider, such as infrastructure, if the folder does not tell.")
 	set.StringVar(&o.Identity.Name, "name", "", "Name of the provider, if the folder does not tell.")
 	set.StringVar(&o.Identity.Version, "version", "", "Version of the provider, if the folder does not tell.")
 	set.StringVar(&o.Previous, "previous", "", "Folder of an earlier version to upgrade from.")
