@@ -1,5 +1,13 @@
 package lint_test
 
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen/lint"
+)
+
 // brokenReferences break the rules about references.
 var brokenReferences = []brokenCase{
 	{
@@ -133,4 +141,17 @@ var brokenReferences = []brokenCase{
 		"ClusterRole example-role aggregates the ClusterRoles with the labels example.com/aggregate=true, of which there " +
 			"are none",
 	},
+}
+
+// TestUnneededWebhooks: what no request needs is no error.
+func TestUnneededWebhooks(t *testing.T) {
+	for _, c := range brokenReferences {
+		if c.rule != "references/unneeded-webhook" {
+			continue
+		}
+
+		b := c.provider()
+		c.edit(t, b)
+		NewWithT(t).Expect(lint.Fail(lint.Bundle(b, nil), lint.Error)).To(BeFalse(), c.name)
+	}
 }
