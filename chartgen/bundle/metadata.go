@@ -33,6 +33,8 @@ type Metadata struct {
 	APIVersion    string          `json:"apiVersion"`
 	Kind          string          `json:"kind"`
 	ReleaseSeries []ReleaseSeries `json:"releaseSeries"`
+	// Annotations are those of the object, which clusterctl ignores.
+	Annotations map[string]string `json:"-"`
 }
 
 // ReleaseSeries maps all patch releases of one minor version to a Cluster API contract.
@@ -65,7 +67,7 @@ func ParseMetadata(data []byte) (*Metadata, error) {
 		}
 	}
 
-	m := &Metadata{APIVersion: decoded.APIVersion, Kind: decoded.Kind}
+	m := &Metadata{APIVersion: decoded.APIVersion, Kind: decoded.Kind, Annotations: decoded.Annotations}
 
 	for _, s := range decoded.ReleaseSeries {
 		if s.Major >= 0 && s.Minor >= 0 { // no version has others

@@ -29,10 +29,10 @@ var componentRules = []Rule{
 	},
 	{
 		Name:        "components/duplicate-object",
-		Level:       Error,
+		Level:       Warning,
 		Contract:    clusterctlContract + "#components-yaml",
 		Requirement: "The components contain each object only once, also when all have the same namespace.",
-		Why:         "clusterctl applies the last one without a warning, and Helm rejects the release.",
+		Why:         "The last one replaces the others without a warning.",
 		Remedy:      "Remove the duplicate.",
 		check:       checkDuplicates,
 	},
@@ -51,7 +51,7 @@ var componentRules = []Rule{
 	},
 	{
 		Name:        "components/target-namespace",
-		Level:       Error,
+		Level:       Warning,
 		Contract:    clusterctlContract + "#target-namespace",
 		Requirement: "All objects belong to the provider's own namespace.",
 		Why:         "Installers move every object to the target namespace, so this object will not be where it is needed.",
@@ -60,7 +60,7 @@ var componentRules = []Rule{
 	},
 	{
 		Name:        "components/manager",
-		Level:       Error,
+		Level:       Warning,
 		Contract:    clusterctlContract + "#controllers--watching-namespace",
 		Requirement: "The controllers run in a Deployment, in a container named manager.",
 		Why:         "Tools that change the manager's image, arguments, or resources find it by this name.",
@@ -69,7 +69,7 @@ var componentRules = []Rule{
 	},
 	{
 		Name:        "components/watch-namespace",
-		Level:       Error,
+		Level:       Warning,
 		Contract:    clusterctlContract + "#controllers--watching-namespace",
 		Requirement: "The manager watches all namespaces.",
 		Why:         "Clusters in other namespaces are never reconciled.",

@@ -36,26 +36,28 @@ var controlPlane = &resource{
 			},
 		},
 		{
-			Name:    "ready",
-			Section: "controlplane-initialization-completed",
-			Text:    "A control plane has status.ready in v1beta1.",
-			Why:     "Clusters never report that their control plane is ready.",
-			Fields:  map[string][]field{"v1beta1": {{Path: "status.ready", Type: "boolean"}}},
+			Name:     "ready",
+			Section:  "controlplane-initialization-completed",
+			Strength: should,
+			Text:     "A control plane has status.ready in v1beta1.",
+			Why:      "In versions of Cluster API with that contract, Clusters never report that their control plane is ready.",
+			Fields:   map[string][]field{"v1beta1": {{Path: "status.ready", Type: "boolean"}}},
 		},
 		{
 			Name:    "replicas",
 			Section: "controlplane-replicas",
 			Text:    "A control plane with replicas has spec.replicas, an integer.",
-			Why:     "Cluster API cannot scale the control plane, and cannot detect that it is being scaled.",
+			Why:     "A Cluster's topology cannot set the number of replicas: the API server rejects the control plane.",
 			Fields:  bothContracts(field{Path: "spec.replicas", Type: "integer"}),
-			applies: (*crdVersion).HasReplicas,
+			applies: both((*crdVersion).HasTemplate, (*crdVersion).HasReplicas),
 		},
 		{
-			Name:    "replica-counters",
-			Section: "controlplane-replicas",
+			Name:     "replica-counters",
+			Section:  "controlplane-replicas",
+			Strength: should,
 			Text: "A control plane with replicas counts them in status.replicas and status.readyReplicas, in v1beta1 " +
 				"also in updatedReplicas and unavailableReplicas, and in v1beta2 in upToDateReplicas and availableReplicas.",
-			Why: "Cluster API assumes that the control plane is being scaled, and waits.",
+			Why: "The status of a Cluster does not show the numbers of control plane replicas.",
 			Fields: map[string][]field{
 				"v1beta1": fieldsOf("integer", "status.", "replicas", "readyReplicas", "updatedReplicas", "unavailableReplicas"),
 				"v1beta2": fieldsOf("integer", "status.", "replicas", "readyReplicas", "upToDateReplicas", "availableReplicas"),
@@ -63,18 +65,19 @@ var controlPlane = &resource{
 			applies: (*crdVersion).HasReplicas,
 		},
 		{
-			Name:    "selector",
-			Section: "controlplane-replicas",
-			Text:    "A control plane with replicas has status.selector, a string.",
-			Why:     "The scale subresource, and tools that use it, cannot find the Machines.",
-			Fields:  bothContracts(field{Path: "status.selector", Type: "string"}),
-			applies: (*crdVersion).HasReplicas,
+			Name:     "selector",
+			Section:  "controlplane-replicas",
+			Strength: should,
+			Text:     "A control plane with replicas has status.selector, a string.",
+			Why:      "The scale subresource, and tools that use it, cannot find the Machines.",
+			Fields:   bothContracts(field{Path: "status.selector", Type: "string"}),
+			applies:  (*crdVersion).HasReplicas,
 		},
 		{
 			Name:    "version",
 			Section: "controlplane-version",
 			Text:    "The field spec.version of a control plane is a string.",
-			Why:     "Cluster API cannot set the Kubernetes version.",
+			Why:     "Cluster API can neither read nor set the Kubernetes version.",
 			Fields:  bothContracts(field{Path: "spec.version", Type: "string", Optional: true}),
 		},
 		{
@@ -82,21 +85,21 @@ var controlPlane = &resource{
 			Section: "controlplane-machines",
 			Text: "A control plane with Machines refers to their infrastructure, with " +
 				"spec.machineTemplate.infrastructureRef in v1beta1, and spec.machineTemplate.spec.infrastructureRef in v1beta2.",
-			Why: "A ClusterClass sets a field that does not exist, so the Machines have no infrastructure.",
+			Why: "A ClusterClass sets the field, so the API server rejects the control plane.",
 			Fields: map[string][]field{
 				"v1beta1": fieldsOf("string", "spec.machineTemplate.infrastructureRef.", "apiVersion", "kind", "name"),
 				"v1beta2": fieldsOf("string", "spec.machineTemplate.spec.infrastructureRef.", "apiGroup", "kind", "name"),
 			},
-			applies: (*crdVersion).HasMachines,
+			applies: both((*crdVersion).HasTemplate, (*crdVersion).HasMachines),
 		},
 		{
 			Name:    "machine-metadata",
 			Section: "controlplane-machines",
 			Text: "A control plane with Machines has their labels and annotations, maps of strings, in " +
 				"spec.machineTemplate.metadata.",
-			Why:     "The labels and annotations of a Cluster's topology are lost.",
+			Why:     "A ClusterClass sets labels there, so the API server rejects the control plane, or drops them.",
 			Fields:  bothContracts(fieldsOf(mapOfStrings, "spec.machineTemplate.metadata.", "labels", "annotations")...),
-			applies: (*crdVersion).HasMachines,
+			applies: both((*crdVersion).HasTemplate, (*crdVersion).HasMachines),
 		},
 		{
 			Name:     "machine-timeouts",
@@ -104,23 +107,30 @@ var controlPlane = &resource{
 			Strength: should,
 			Text: "A control plane with Machines has the timeouts for deleting them, as durations in " +
 				"spec.machineTemplate in v1beta1, and as seconds in spec.machineTemplate.spec.deletion in v1beta2.",
-			Why: "The timeouts of a Cluster's topology have no effect.",
+			Why: "If a Cluster's topology or its ClusterClass has a timeout, the API server rejects the control plane.",
 			Fields: map[string][]field{
 				"v1beta1": fieldsOf("string", "spec.machineTemplate.",
 					"nodeDrainTimeout", "nodeVolumeDetachTimeout", "nodeDeletionTimeout"),
 				"v1beta2": fieldsOf("integer", "spec.machineTemplate.spec.deletion.",
 					"nodeDrainTimeoutSeconds", "nodeVolumeDetachTimeoutSeconds", "nodeDeletionTimeoutSeconds"),
 			},
-			applies: (*crdVersion).HasMachines,
+			applies: both((*crdVersion).HasTemplate, (*crdVersion).HasMachines),
 		},
 		optionalFields(
 			endpointFields,
 			fieldsOf("object", "spec.", "machineTemplate"),
-			fieldsOf("boolean", "status.", "externalManagedControlPlane"),
 			fieldsOf("array", "status.", "versions"),
 		),
 	},
 }
+
+// both returns a condition that combines two others.
+func both(a, b func(*crdVersion) bool) func(*crdVersion) bool {
+	return func(v *crdVersion) bool { return a(v) && b(v) }
+}
+
+// HasTemplate reports whether ClusterClasses can use the kind, because it has a template.
+func (v *crdVersion) HasTemplate() bool { return v.hasTemplate }
 
 // HasReplicas reports whether a control plane has replicas.
 func (v *crdVersion) HasReplicas() bool {

@@ -36,6 +36,8 @@ type contractCRD struct {
 	// NameOnly reports whether nothing but its name suggests that a kind is the resource. Then the
 	// requirements for its fields do not apply.
 	NameOnly bool
+	// HasTemplate reports whether the components have a template of the kind.
+	HasTemplate bool
 }
 
 // newContractCRD returns a CRD without its resource, which assignResources sets.
@@ -148,7 +150,8 @@ type crdVersion struct {
 	Name   string
 	Served bool
 
-	definition map[string]any
+	hasTemplate bool
+	definition  map[string]any
 }
 
 // Version returns an API version, or nil if it does not exist.
@@ -160,7 +163,9 @@ func (c *contractCRD) Version(name string) *crdVersion {
 		return nil
 	}
 
-	return &crdVersion{Name: name, Served: versions[i]["served"] != false, definition: versions[i]}
+	return &crdVersion{
+		Name: name, Served: versions[i]["served"] != false, hasTemplate: c.HasTemplate, definition: versions[i],
+	}
 }
 
 // Subresource returns the definition of a subresource, or nil if there is none.

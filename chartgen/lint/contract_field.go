@@ -94,13 +94,14 @@ func optional(fields ...[]field) []field {
 // failureFields are the fields for errors that cannot be recovered from, in all resources.
 var failureFields = fieldsOf("string", "status.", "failureReason", "failureMessage")
 
-// optionalFields returns the requirement for the types of optional fields, the same in all contracts.
+// optionalFields returns the requirement for the types of optional fields, the same in all contracts. Those that
+// Cluster API's core does not read, or ignores if they have another type, are not among them.
 func optionalFields(fields ...[]field) requiredFields {
-	all := append(optional(fields...), optional(failureFields, fieldsOf("array", "status.", "conditions"))...)
+	all := append(optional(fields...), optional(failureFields)...)
 
 	return requiredFields{
 		Name: "optional-fields",
-		Text: "Optional fields of the contract have the types of the contract.",
+		Text: "Optional fields of the contract that Cluster API's core reads have the types of the contract.",
 		Why:  "Cluster API cannot read the object.",
 		Fields: map[string][]field{
 			"v1beta1": all,

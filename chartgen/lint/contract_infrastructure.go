@@ -109,16 +109,14 @@ var infraMachinePool = &resource{
 			},
 		},
 		{
-			Name:    "replicas",
-			Section: "inframachinepool-replicas",
-			Text:    "An InfraMachinePool has status.replicas, an integer.",
-			Why:     "MachinePools never report how many replicas they have.",
-			Fields:  bothContracts(field{Path: "status.replicas", Type: "integer"}),
+			Name:     "replicas",
+			Section:  "inframachinepool-replicas",
+			Strength: should,
+			Text:     "An InfraMachinePool has status.replicas, an integer.",
+			Why:      "MachinePools never report how many replicas they have.",
+			Fields:   bothContracts(field{Path: "status.replicas", Type: "integer"}),
 		},
-		optionalFields(
-			fieldsOf("string", "", "spec.providerID", "status.infrastructureMachineKind"),
-			fieldsOf("array", "status.", "instances"),
-		),
+		optionalFields(fieldsOf("string", "status.", "infrastructureMachineKind")),
 	},
 }
 

@@ -47,7 +47,8 @@ type resource struct {
 type strength int
 
 const (
-	// must is for requirements without which Cluster API's core fails.
+	// must is for requirements without which Cluster API's core fails. That is less than what the contracts
+	// call MUST.
 	must strength = iota
 	// should is for requirements without which a feature does not work.
 	should
@@ -164,7 +165,8 @@ func assume(r *resource, crds []*contractCRD) {
 // assign sets the resource of a CRD by its name and group, and by the other kinds of its group.
 func (c *contractCRD) assign(provider v1alpha2.ProviderType, exists func(kind string) bool) {
 	base := c.baseKind()
-	hasTemplate := exists(base) && exists(base+"Template")
+	c.HasTemplate = exists(base + "Template")
+	hasTemplate := exists(base) && c.HasTemplate
 
 	if !definesKinds(provider) {
 		return

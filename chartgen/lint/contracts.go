@@ -79,9 +79,12 @@ func fieldRule(r *resource, requirement requiredFields) Rule {
 				}
 			}
 
-			if problems != nil {
-				report(v.location(), "version %s, which implements contract %s, lacks %s",
-					v.Name, v.contract, strings.Join(problems, ", "))
+			switch missing := strings.Join(problems, ", "); {
+			case problems == nil:
+			case r.External: // so its labels claim no contract
+				report(v.location(), "version %s lacks %s", v.Name, missing)
+			default:
+				report(v.location(), "version %s, which implements contract %s, lacks %s", v.Name, v.contract, missing)
 			}
 		}),
 	}
@@ -120,10 +123,10 @@ func each(r *resource, check func(implementation, reporter)) func(*parsedBundle,
 var controlPlaneRules = []Rule{
 	{
 		Name:        "control-plane/status-subresource",
-		Level:       Error,
+		Level:       Warning,
 		Contract:    controlPlane.URL("controlplane-replicas"),
 		Requirement: "The CRD of a control plane has the status subresource.",
-		Why:         "Permission to write the spec includes the status, and controllers that update the status fail.",
+		Why:         "Permission to write the spec includes the status, and controllers that use the subresource fail.",
 		Remedy:      "Add the marker +kubebuilder:subresource:status.",
 		check: each(controlPlane, func(v implementation, report reporter) {
 			if v.Subresource("status") == nil {
@@ -133,7 +136,7 @@ var controlPlaneRules = []Rule{
 	},
 	{
 		Name:        "control-plane/scale",
-		Level:       Error,
+		Level:       Warning,
 		Contract:    controlPlane.URL("controlplane-replicas"),
 		Requirement: "A control plane with replicas has the scale subresource with the paths of the contract.",
 		Why:         "`kubectl scale` and autoscalers fail, or change a field that Cluster API does not read.",
@@ -146,9 +149,10 @@ var controlPlaneRules = []Rule{
 		Level:       Error,
 		Contract:    controlPlane.URL("controlplane-version"),
 		Requirement: "A control plane with spec.version has status.version, or status.versions in v1beta2.",
-		Why:         "Cluster API cannot detect that an upgrade is complete, and workers of a ClusterClass wait for it.",
-		Remedy:      "Add the field to the status and set it.",
-		check:       each(controlPlane, checkStatusVersion),
+		Why: "Cluster API takes the control plane for one that is being created: MachineSets create no Machines, and the " +
+			"workers of a ClusterClass are not upgraded.",
+		Remedy: "Add the field to the status and set it.",
+		check:  each(controlPlane, checkStatusVersion),
 	},
 	{
 		Name:        "control-plane/cni",

@@ -141,11 +141,11 @@ var brokenContracts = []brokenCase{
 	},
 	{
 		"infra-machinepool/optional-fields",
-		"an object of instances",
+		"a list of kinds",
 		infrastructureProvider,
-		with(v1beta1, replace("instances: {type: array}", "instances: {type: object}")),
+		with(v1beta1, replace("instances: {type: array}", "infrastructureMachineKind: {type: array}")),
 		"- name: v1beta1",
-		`lacks status.instances of type array (it has type "object")`,
+		`lacks status.infrastructureMachineKind of type string (it has type "array")`,
 	},
 	{
 		"bootstrap-config/template",
@@ -195,7 +195,7 @@ var brokenContracts = []brokenCase{
 		ipamProvider,
 		replace("status: {properties: {conditions: {type: array}}}", "status: {properties: {free: {type: integer}}}"),
 		"- name: v1alpha1",
-		"exampleippools.ipam.cluster.x-k8s.io version v1alpha1, which implements contract v1beta2, lacks status.conditions",
+		"exampleippools.ipam.cluster.x-k8s.io version v1alpha1 lacks status.conditions",
 	},
 	{
 		"crd/name",

@@ -1,5 +1,13 @@
 package lint_test
 
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen/lint"
+)
+
 // brokenControlPlanes break the rules about control planes.
 var brokenControlPlanes = []brokenCase{
 	{
@@ -248,9 +256,9 @@ var brokenControlPlanes = []brokenCase{
 		"control-plane/optional-fields",
 		"v1beta2",
 		controlPlaneProvider,
-		replace("externalManagedControlPlane: {type: boolean}", "externalManagedControlPlane: {type: string}"),
+		replace("versions: {type: array}", "versions: {type: string}\n              version: {type: string}"),
 		"- name: v1beta2",
-		"lacks status.externalManagedControlPlane of type boolean",
+		"lacks status.versions of type array",
 	},
 	{
 		"control-plane/optional-fields",
@@ -260,4 +268,20 @@ var brokenControlPlanes = []brokenCase{
 		"- name: v1beta1",
 		"lacks status.failureReason of type string",
 	},
+}
+
+// TestWithoutTemplate: only ClusterClasses set the fields of Machines, and they cannot use a control plane without a
+// template.
+func TestWithoutTemplate(t *testing.T) {
+	g := NewWithT(t)
+	b := controlPlaneProvider()
+	replace(
+		"kind: ExampleControlPlaneTemplate", "kind: ExampleForm",
+		"                  spec:\n                    properties:\n                      infrastructureRef:",
+		"                  other:\n                    properties:\n                      infrastructureRef:",
+	)(t, b)
+
+	found := lint.Bundle(b, nil)
+	g.Expect(found).To(HaveLen(1))
+	g.Expect(found[0].Rule).To(Equal("control-plane/template"))
 }

@@ -1,11 +1,15 @@
 package lint
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"k8s.io/client-go/util/cert"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
@@ -79,23 +83,33 @@ var crdRules = []Rule{
 	},
 	{
 		Name:        "crd/contract-label-versions",
-		Level:       Warning,
+		Level:       Info,
 		Contract:    overview,
 		Requirement: "The contract labels of a CRD list only versions that exist in the CRD.",
-		Why:         "Cluster API's core of that contract fails for this kind, or will fail when newer versions are removed.",
+		Why:         "Nothing fails, because core uses another version, but the label promises more than there is.",
 		Remedy:      "Remove the version from the label, or the whole label.",
 		check:       checkContractLabelVersions,
 	},
 	{
 		Name:        "crd/template-spec",
-		Level:       Error,
+		Level:       Warning,
 		Contract:    overview,
 		Requirement: "The objects of a template kind have the spec of the objects to create in spec.template.spec.",
-		Why:         "Cluster API's core copies spec.template of the template, so it cannot create objects from it.",
+		Why:         "Cluster API's core copies spec.template of the template, so the objects that it creates have no spec.",
 		Remedy:      "Add the field to the Go type of the API, and regenerate the CRD.",
 		check:       referenced(checkTemplateSpec),
 	},
 	coreAccessRule,
+	{
+		Name:        "crd/ca-bundle",
+		Level:       Error,
+		Contract:    clusterctlContract + "#components-yaml",
+		Requirement: "The caBundle of a CRD's conversion webhook is a certificate, or is left out.",
+		Why: "cert-manager replaces the placeholder by a certificate. Since version 1.31, the API server refuses to change " +
+			"that back, so clusterctl cannot upgrade the provider to another version with a placeholder.",
+		Remedy: "Remove the field caBundle. cert-manager adds it.",
+		check:  checkCABundle,
+	},
 	{
 		Name:     "crd/move-hierarchy",
 		Level:    Info,
@@ -245,7 +259,30 @@ func checkTemplateSpec(p *parsedBundle, c crd, report reporter) {
 	}
 }
 
+func checkCABundle(p *parsedBundle, report reporter) {
+	for _, c := range p.crds {
+		ca := bundle.NestedString(c.Spec, "conversion", "webhook", "clientConfig", "caBundle")
+		if ca == "" || isUnresolved(ca) {
+			continue
+		}
+
+		pem, err := base64.StdEncoding.DecodeString(ca)
+		if err == nil {
+			_, err = cert.ParseCertsPEM(pem)
+		}
+
+		if err != nil {
+			report(p.componentsFile.at(c.doc, "caBundle:"), "has a caBundle that is not a certificate")
+		}
+	}
+}
+
+// checkMoveHierarchy does not check Cluster API's core, whose cluster-scoped objects belong to the management cluster.
 func checkMoveHierarchy(p *parsedBundle, report reporter) {
+	if p.providerType() == v1alpha2.CoreProviderType {
+		return
+	}
+
 	for _, c := range p.crds {
 		_, move := c.Labels[labelMove]
 		_, moveHierarchy := c.Labels[labelMoveHierarchy]

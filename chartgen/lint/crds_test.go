@@ -1,5 +1,13 @@
 package lint_test
 
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen/lint"
+)
+
 // brokenCRDs break the rules about CRDs.
 var brokenCRDs = []brokenCase{
 	{
@@ -137,6 +145,17 @@ var brokenCRDs = []brokenCase{
 		"has no label cluster.x-k8s.io/v1beta2",
 	},
 	{
+		"crd/ca-bundle",
+		"the placeholder of kubebuilder",
+		controlPlaneProvider,
+		replace(
+			"        service: {name: example-webhook, namespace: example-system}\n  versions",
+			"        service: {name: example-webhook, namespace: example-system}\n        caBundle: Cg==\n  versions",
+		),
+		"caBundle: Cg==",
+		"CustomResourceDefinition examplecontrolplanes.controlplane.cluster.x-k8s.io has a caBundle that is not a certificate",
+	},
+	{
 		"crd/move-hierarchy",
 		"no label",
 		controlPlaneProvider,
@@ -151,3 +170,14 @@ var ownGroup = replace(
 	"group: controlplane.cluster.x-k8s.io", "group: controlplane.example.com",
 	"s.controlplane.cluster.x-k8s.io", "s.controlplane.example.com",
 )
+
+// TestMoveHierarchyOfCore: the cluster-scoped objects of core, as ExtensionConfigs, belong to a management cluster.
+func TestMoveHierarchyOfCore(t *testing.T) {
+	g := NewWithT(t)
+	b := controlPlaneProvider()
+	replace("    clusterctl.cluster.x-k8s.io/move-hierarchy: \"\"\n", "")(t, b)
+	g.Expect(findingsOf("crd/move-hierarchy", lint.Bundle(b, nil))).To(HaveLen(1))
+
+	b.Provider.Type = "CoreProvider"
+	g.Expect(findingsOf("crd/move-hierarchy", lint.Bundle(b, nil))).To(BeEmpty())
+}

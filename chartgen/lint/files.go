@@ -88,6 +88,17 @@ var fileRules = []Rule{
 		Remedy:      "Add the series and its contract to releaseSeries.",
 		check:       checkSeries,
 	},
+	{
+		Name:        "metadata/series-entries",
+		Level:       Warning,
+		Contract:    clusterctlContract + "#metadata-yaml",
+		Requirement: "metadata.yaml lists each release series once, with a contract such as v1beta2.",
+		Why: "clusterctl uses the first entry of a series, and cannot install versions of one whose contract it does not " +
+			"know.",
+		Remedy: "Correct or remove the entry.",
+		check:  checkSeriesEntries,
+	},
+	acceptedRule,
 }
 
 // namesRule is checked in two places: the names of a bundle's templates together with all other
@@ -182,42 +193,65 @@ func checkMetadata(p *parsedBundle, report reporter) {
 
 	if p.metadataErr != nil {
 		reportInvalid(report, bundle.MetadataFile, p.metadataErr)
+	}
+}
 
+// series is a minor version of a provider.
+type series struct{ major, minor uint64 }
+
+// ownSeries returns the series of the bundle's version; false if the version is not a semantic one.
+func (p *parsedBundle) ownSeries() (series, bool) {
+	v, err := semver.NewVersion(p.Version)
+	if err != nil {
+		return series{}, false
+	}
+
+	return series{v.Major(), v.Minor()}, true
+}
+
+func checkSeries(p *parsedBundle, report reporter) {
+	own, valid := p.ownSeries()
+	if p.metadataErr != nil || !valid {
 		return
 	}
 
 	at := location{file: bundle.MetadataFile}
 
 	for _, s := range p.parsedMetadata.ReleaseSeries {
+		if (series{s.Major, s.Minor}) != own {
+			continue
+		}
+
 		if !isContractVersion(s.Contract) {
 			report(at, "maps the series %d.%d to the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)
 		}
+
+		return // clusterctl uses the first entry
 	}
+
+	report(at, "does not list the series %d.%d of version %s", own.major, own.minor, p.Version)
 }
 
-func checkSeries(p *parsedBundle, report reporter) {
+// checkSeriesEntries checks the entries that the version of the bundle does not use.
+func checkSeriesEntries(p *parsedBundle, report reporter) {
 	if p.metadataErr != nil {
 		return
 	}
 
-	type series struct{ major, minor uint64 }
-
 	at := location{file: bundle.MetadataFile}
-
-	var seen []series
+	own, _ := p.ownSeries()
+	seen := map[series]bool{}
 
 	for _, s := range p.parsedMetadata.ReleaseSeries {
 		current := series{s.Major, s.Minor}
-		if slices.Contains(seen, current) {
+
+		switch {
+		case seen[current]:
 			report(at, "lists the series %d.%d twice", s.Major, s.Minor)
-			continue
+		case current != own && !isContractVersion(s.Contract):
+			report(at, "maps the series %d.%d to the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)
 		}
 
-		seen = append(seen, current)
-	}
-
-	v, err := semver.NewVersion(p.Version)
-	if err == nil && !slices.Contains(seen, series{v.Major(), v.Minor()}) {
-		report(at, "does not list the series %d.%d of version %s", v.Major(), v.Minor(), p.Version)
+		seen[current] = true
 	}
 }

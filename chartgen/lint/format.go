@@ -30,7 +30,7 @@ func Write(w io.Writer, format string, rules []Rule, findings []Finding) error {
 	return fmt.Errorf("unknown format %q; choose one of %s", format, strings.Join(Formats, ", "))
 }
 
-// Summary returns the number of findings by level, for example "2 errors, 1 warning".
+// Summary returns the number of findings by level, for example "2 errors, 1 warning, 3 accepted".
 func Summary(findings []Finding) string {
 	if len(findings) == 0 {
 		return "no findings"
@@ -44,18 +44,37 @@ func Summary(findings []Finding) string {
 		}
 	}
 
+	if n := countAccepted(findings); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d accepted", n))
+	}
+
 	return strings.Join(parts, ", ")
+}
+
+func countAccepted(findings []Finding) int {
+	n := 0
+
+	for _, f := range findings {
+		if f.Accepted != "" {
+			n++
+		}
+	}
+
+	return n
 }
 
 // levels are all levels, most severe first.
 var levels = []Level{Error, Warning, Info}
 
-// byRule groups findings by rule. It returns the broken ones of the rules, sorted by severity and
-// otherwise in their order.
+// byRule groups the findings that are not accepted by rule. It returns the broken ones of the rules, sorted by severity
+// and otherwise in their order.
 func byRule(rules []Rule, findings []Finding) (broken []Rule, found map[string][]Finding) {
 	found = map[string][]Finding{}
+
 	for _, f := range findings {
-		found[f.Rule] = append(found[f.Rule], f)
+		if f.Accepted == "" {
+			found[f.Rule] = append(found[f.Rule], f)
+		}
 	}
 
 	broken = slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool { return found[rule.Name] == nil })
@@ -67,7 +86,8 @@ func byRule(rules []Rule, findings []Finding) (broken []Rule, found map[string][
 // severity returns a number that is lower for more severe levels.
 func severity(level Level) int { return slices.Index(levels, level) }
 
-// writeText writes each broken rule once, followed by its findings and its explanation.
+// writeText writes each broken rule once, followed by its findings and its explanation. What is accepted follows with
+// its reason, but for the findings of a baseline, which may be many.
 func writeText(w io.Writer, rules []Rule, findings []Finding) error {
 	var b strings.Builder
 
@@ -90,10 +110,26 @@ func writeText(w io.Writer, rules []Rule, findings []Finding) error {
 			rule.Why, rule.Remedy, strings.Join(contractsOf(found[rule.Name]), "\n           "))
 	}
 
+	writeAccepted(&b, findings)
 	fmt.Fprintln(&b, Summary(findings))
 	_, err := io.WriteString(w, b.String())
 
 	return err
+}
+
+func writeAccepted(b *strings.Builder, findings []Finding) {
+	title := "accepted:\n"
+
+	for _, f := range findings {
+		if f.Accepted == "" || f.Accepted == inBaseline {
+			continue
+		}
+
+		columns := slices.DeleteFunc([]string{f.position(), f.subject(), f.Rule + " " + f.Message}, isEmpty)
+		fmt.Fprintf(b, "%s  %s\n  Reason:  %s\n\n", title, strings.Join(columns, "  "), f.Accepted)
+
+		title = ""
+	}
 }
 
 // contractsOf returns the sections of the contracts that findings of one rule refer to, sorted.
@@ -148,11 +184,13 @@ func writeJSON(w io.Writer, findings []Finding) error {
 		Errors   int       `json:"errors"`
 		Warnings int       `json:"warnings"`
 		Infos    int       `json:"infos"`
+		Accepted int       `json:"accepted"`
 		Findings []Finding `json:"findings"`
 	}{
 		Errors:   Count(findings, Error),
 		Warnings: Count(findings, Warning),
 		Infos:    Count(findings, Info),
+		Accepted: countAccepted(findings),
 		Findings: findings,
 	})
 }
@@ -174,6 +212,10 @@ var (
 
 func writeGitHub(w io.Writer, findings []Finding) error {
 	for _, f := range findings {
+		if f.Accepted != "" {
+			continue
+		}
+
 		var properties string
 		if f.File != "" {
 			properties = "file=" + githubProperty.Replace(f.File) + ","

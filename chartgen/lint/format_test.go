@@ -13,7 +13,7 @@ import (
 // written returns two errors, a warning, and an info in a format.
 func written(t *testing.T, format string) string {
 	b := controlPlaneProvider()
-	replaceMetadata("releaseSeries:\n", "releaseSeries:\n- {major: 1, minor: 2, contract: v1beta1}\n")(t, b)
+	replaceMetadata("minor: 2", "minor: 1")(t, b)
 	replace(
 		"controller:v1.2.3", "controller",
 		"serviceAccountName: example-manager", "serviceAccountName: other",
@@ -77,7 +77,7 @@ func TestJSON(t *testing.T) {
 
 	var out bytes.Buffer
 	g.Expect(lint.Write(&out, "json", lint.Rules(), nil)).To(Succeed())
-	g.Expect(out.String()).To(MatchJSON(`{"errors": 0, "warnings": 0, "infos": 0, "findings": []}`))
+	g.Expect(out.String()).To(MatchJSON(`{"errors": 0, "warnings": 0, "infos": 0, "accepted": 0, "findings": []}`))
 }
 
 func TestSARIF(t *testing.T) {
@@ -142,7 +142,7 @@ func TestGitHubAnnotations(t *testing.T) {
 	g.Expect(text).To(MatchRegexp(`(?m)^::error file=components\.yaml,line=\d+,title=references/service-account::` +
 		`Deployment example-controller runs as ServiceAccount other, which is missing\. Kubernetes`))
 	g.Expect(text).
-		To(MatchRegexp(`(?m)^::error file=metadata\.yaml,title=metadata/series::metadata\.yaml lists the series`))
+		To(MatchRegexp(`(?m)^::error file=metadata\.yaml,title=metadata/series::metadata\.yaml does not list the series`))
 	g.Expect(text).To(MatchRegexp(`(?m)^::warning file=`))
 	g.Expect(text).To(MatchRegexp(`(?m)^::notice file=`))
 

@@ -3,7 +3,10 @@ package lint
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
@@ -17,7 +20,7 @@ var templateLinkRules = []Rule{
 		Contract:    clusterctlContract + "#links-to-external-objects",
 		Requirement: "A cluster template contains the objects to which it refers by a name of its own.",
 		Why:         "The Cluster waits for the object until it is created in another way.",
-		Remedy:      "Add the object, use a variable for its name, or document where it comes from.",
+		Remedy:      "Add the object, use a variable for its name, or document where it comes from and accept the finding.",
 		check:       checkTemplateReferences,
 	},
 	{
@@ -63,13 +66,20 @@ func checkTemplateReferences(p *parsedBundle, report reporter) {
 			exists[link{f.documents[j].Object.GetKind(), f.documents[j].Object.GetName()}] = true
 		}
 
+		patched := f.patchedPaths()
+
 		for j := range f.documents {
 			doc := &f.documents[j]
 			if !p.refersByContract(doc) {
 				continue
 			}
 
-			for _, l := range linksIn(doc.Object.Object["spec"]) {
+			unpatched := doc.Object.DeepCopy().Object
+			for _, path := range patched[doc.Object.GroupVersionKind().GroupKind()] {
+				removePath(unpatched, path)
+			}
+
+			for _, l := range linksIn(unpatched["spec"]) {
 				if !exists[l] && p.isOwnName(l) {
 					exists[l] = true // so that it is reported once a file
 
@@ -77,6 +87,54 @@ func checkTemplateReferences(p *parsedBundle, report reporter) {
 					report(at, "refers to %s %s, which the file does not contain", l.kind, name)
 				}
 			}
+		}
+	}
+}
+
+// patchedPaths returns the paths that the ClusterClasses of a file replace in the objects that they create from
+// templates, by the kind of the template. What a template has there is a placeholder.
+func (f *file) patchedPaths() map[schema.GroupKind][][]string {
+	paths := map[schema.GroupKind][][]string{}
+
+	for _, class := range f.coreObjects("ClusterClass") {
+		for _, patch := range bundle.NestedMaps(class.Object.Object, "spec", "patches") {
+			for _, definition := range bundle.NestedMaps(patch, "definitions") {
+				kind := schema.FromAPIVersionAndKind(
+					bundle.NestedString(definition, "selector", "apiVersion"), bundle.NestedString(definition, "selector", "kind"),
+				).GroupKind()
+
+				for _, change := range bundle.NestedMaps(definition, "jsonPatches") {
+					path := strings.TrimPrefix(bundle.NestedString(change, "path"), "/")
+					paths[kind] = append(paths[kind], strings.Split(path, "/"))
+				}
+			}
+		}
+	}
+
+	return paths
+}
+
+// removePath removes the value at the path of a JSON patch, if there is one. An item of a list becomes nil, so that the
+// others keep their positions.
+func removePath(value any, path []string) {
+	key, rest := path[0], path[1:]
+
+	switch v := value.(type) {
+	case map[string]any:
+		if len(rest) == 0 {
+			delete(v, key)
+		} else {
+			removePath(v[key], rest)
+		}
+	case []any:
+		n, err := strconv.Atoi(key)
+
+		switch {
+		case err != nil || n < 0 || n >= len(v): // "-" adds an item
+		case len(rest) == 0:
+			v[n] = nil
+		default:
+			removePath(v[n], rest)
 		}
 	}
 }

@@ -16,8 +16,8 @@ type Level string
 
 // The levels, most severe first.
 const (
-	// Error is for what a contract requires: without it clusterctl, Cluster API's core, or the
-	// provider itself fails.
+	// Error is for what a contract requires and without which something fails: clusterctl, the API
+	// server, or Cluster API's core.
 	Error Level = "error"
 	// Warning is for what works today but is likely to cause trouble.
 	Warning Level = "warning"
@@ -59,6 +59,8 @@ type Finding struct {
 	Contract string `json:"contract"`
 	Why      string `json:"why"`
 	Remedy   string `json:"remedy"`
+	// Accepted is the reason why the finding does not count; empty if it counts.
+	Accepted string `json:"accepted,omitempty"`
 }
 
 // location is where a rule is broken.
@@ -79,7 +81,8 @@ func Rules() []Rule {
 		contractRules(), templateRules, templateLinkRules)
 }
 
-// Bundle checks a bundle against all rules. The findings are sorted by file, line, and rule.
+// Bundle checks a bundle against all rules. The findings are sorted by file, line, and rule. Those that metadata.yaml
+// accepts are marked.
 //
 // The components are those of the bundle, as returned by bundle.ParseComponents. If they were
 // parsed without the schemas of CRDs, the rules about fields of control planes do not apply. If
@@ -94,6 +97,8 @@ func Bundle(b *bundle.Bundle, components *bundle.Components) []Finding {
 			findings = append(findings, rule.finding(at, fmt.Sprintf(format, args...)))
 		})
 	}
+
+	Accept(findings, AcceptedBy(b.Metadata))
 
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
@@ -127,15 +132,23 @@ func (rule Rule) Finding(message string) Finding {
 	}
 }
 
-// Count returns the number of findings of a level.
+// Counts reports whether a finding has a level and is not accepted.
+func (f Finding) Counts(level Level) bool { return f.Level == level && f.Accepted == "" }
+
+// Count returns the number of findings of a level that are not accepted.
 func Count(findings []Finding, level Level) int {
 	n := 0
 
 	for _, f := range findings {
-		if f.Level == level {
+		if f.Counts(level) {
 			n++
 		}
 	}
 
 	return n
+}
+
+// Fail reports whether there is a finding of a level, or of a worse one, that is not accepted.
+func Fail(findings []Finding, level Level) bool {
+	return slices.ContainsFunc(levels[:severity(level)+1], func(l Level) bool { return Count(findings, l) > 0 })
 }

@@ -25,27 +25,31 @@ var referenceRules = []Rule{
 		Level:       Error,
 		Contract:    clusterctlContract + "#components-yaml",
 		Requirement: "The components contain the Services of their webhooks and CRD conversions.",
-		Why:         "The API server rejects every request for which it calls such a webhook.",
+		Why:         "The API server refuses each request for which it calls such a webhook.",
 		Remedy:      "Add the Service, or correct its name in clientConfig.",
 		check:       checkWebhookServices,
 	},
 	{
-		Name:        "references/conversion-service",
-		Level:       Warning,
-		Contract:    clusterctlContract + "#components-yaml",
-		Requirement: "The components contain the conversion Services even of CRDs with a single version.",
-		Why:         "When the CRD gets a second version, all of its objects become unreadable.",
-		Remedy:      "Remove the conversion, or correct the name of the Service.",
-		check:       checkUnusedConversions,
+		Name:     "references/unneeded-webhook",
+		Level:    Warning,
+		Contract: clusterctlContract + "#components-yaml",
+		Requirement: "The components contain the Services and Certificates even of webhooks without which no request " +
+			"fails: conversions of CRDs with a single version, and webhooks with the failurePolicy Ignore.",
+		Why: "When the CRD gets a second version, its objects become unreadable. What a webhook with the failurePolicy " +
+			"Ignore does is left out.",
+		Remedy: "Remove the webhook, or correct the name of the object.",
+		check:  checkUnneededWebhooks,
 	},
 	{
-		Name:        "references/certificate",
-		Level:       Error,
-		Contract:    clusterctlContract + "#components-yaml",
-		Requirement: "The components contain the Certificates from which a CA is injected, and the Issuers of Certificates.",
-		Why:         "No CA is injected or no certificate is issued, so webhooks are not trusted.",
-		Remedy:      "Add the object, or correct its name.",
-		check:       checkCertificates,
+		Name:     "references/certificate",
+		Level:    Error,
+		Contract: clusterctlContract + "#components-yaml",
+		Requirement: "The components contain the Certificates from which a CA is injected into webhooks, and the Issuers of " +
+			"Certificates.",
+		Why: "No CA is injected, so the API server does not trust the webhook and refuses each request for which it calls " +
+			"it; or no certificate is issued, so Pods that need it do not start.",
+		Remedy: "Add the object, or correct its name.",
+		check:  checkCertificates,
 	},
 	{
 		Name:        "references/role",
@@ -101,55 +105,69 @@ func checkServiceAccounts(p *parsedBundle, report reporter) {
 	}
 }
 
-func checkWebhookServices(p *parsedBundle, report reporter) {
+// webhook is a webhook of an object of the components.
+type webhook struct {
+	doc *bundle.Document
+	// service is the name of the Service that responds; empty if it is called by its address.
+	service string
+	// needed reports whether requests fail if the webhook does not respond.
+	needed bool
+}
+
+// webhooks returns the webhooks of the components, also those that convert objects of CRDs.
+func (p *parsedBundle) webhooks() []webhook {
+	var found []webhook
+
 	for _, doc := range p.objects("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
-		var seen []string // report each missing Service once, even if many webhooks call it
-
-		for _, webhook := range bundle.NestedMaps(doc.Object.Object, "webhooks") {
-			name := bundle.NestedString(webhook, "clientConfig", "service", "name")
-			if name == "" || slices.Contains(seen, name) || !p.lacks("Service", name) {
-				continue
-			}
-
-			seen = append(seen, name)
-			report(p.componentsFile.at(doc, "clientConfig", "name: "+name), "calls the Service %s, which is missing", name)
+		for _, w := range bundle.NestedMaps(doc.Object.Object, "webhooks") {
+			service := bundle.NestedString(w, "clientConfig", "service", "name")
+			found = append(found, webhook{doc, service, bundle.NestedString(w, "failurePolicy") != "Ignore"})
 		}
 	}
 
 	for _, c := range p.crds {
-		name := c.ConversionService()
-		if c.Converts() && name != "" && p.lacks("Service", name) {
-			report(p.componentsFile.at(c.doc, "conversion", "name: "+name),
-				"calls the conversion Service %s, which is missing", name)
+		if bundle.NestedString(c.Spec, "conversion", "strategy") == "Webhook" {
+			found = append(found, webhook{c.doc, c.ConversionService(), c.Converts()})
 		}
 	}
+
+	return found
 }
 
-func checkUnusedConversions(p *parsedBundle, report reporter) {
-	for _, c := range p.crds {
-		name := c.ConversionService()
-		if !c.Converts() && name != "" && p.lacks("Service", name) {
-			report(p.componentsFile.at(c.doc, "conversion", "name: "+name),
-				"has only one version, so its conversion Service %s, which is missing, is not called yet", name)
-		}
+func checkWebhookServices(p *parsedBundle, report reporter) {
+	p.reportMissingServices(report, true, "calls the Service %s, which is missing")
+}
+
+// reportMissingServices reports the missing Services of webhooks that are needed, or of those that are not, once for an
+// object.
+func (p *parsedBundle) reportMissingServices(report reporter, needed bool, format string) {
+	type call struct {
+		doc     *bundle.Document
+		service string
 	}
-}
 
-func checkCertificates(p *parsedBundle, report reporter) {
-	for i := range p.componentsFile.documents {
-		doc := &p.componentsFile.documents[i]
+	seen := map[call]bool{}
 
-		from := doc.Object.GetAnnotations()[v1alpha2.InjectCAAnnotation]
-		if from == "" || isUnresolved(from) {
+	for _, w := range p.webhooks() {
+		current := call{w.doc, w.service}
+		if w.needed != needed || w.service == "" || seen[current] || !p.lacks("Service", w.service) {
 			continue
 		}
 
-		_, name, _ := strings.Cut(from, "/")
-		if !p.has("Certificate", name) {
-			report(p.componentsFile.at(doc, v1alpha2.InjectCAAnnotation),
-				"injects the CA of Certificate %s, which is missing", from)
-		}
+		seen[current] = true
+
+		report(p.componentsFile.at(w.doc, "clientConfig", "name: "+w.service), format, w.service)
 	}
+}
+
+func checkUnneededWebhooks(p *parsedBundle, report reporter) {
+	p.reportMissingServices(report, false, "names the Service %s, which is missing, although no request fails without it")
+	p.reportMissingCertificates(report, false,
+		"injects the CA of Certificate %s, which is missing, although no request fails without it")
+}
+
+func checkCertificates(p *parsedBundle, report reporter) {
+	p.reportMissingCertificates(report, true, "injects the CA of Certificate %s, which is missing")
 
 	for _, doc := range p.objects("Certificate") {
 		kind := bundle.NestedString(doc.Object.Object, "spec", "issuerRef", "kind")
@@ -157,6 +175,32 @@ func checkCertificates(p *parsedBundle, report reporter) {
 
 		if (kind == "" || kind == "Issuer") && p.lacks("Issuer", name) {
 			report(p.componentsFile.at(doc, "issuerRef"), "is issued by Issuer %s, which is missing", name)
+		}
+	}
+}
+
+// reportMissingCertificates reports the missing Certificates whose CA is injected into objects with webhooks that are
+// needed, or into the others.
+func (p *parsedBundle) reportMissingCertificates(report reporter, needed bool, format string) {
+	inNeed := map[*bundle.Document]bool{}
+	for _, w := range p.webhooks() {
+		inNeed[w.doc] = inNeed[w.doc] || w.needed
+	}
+
+	for _, doc := range p.objects("APIService") {
+		inNeed[doc] = true
+	}
+
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
+
+		from := doc.Object.GetAnnotations()[v1alpha2.InjectCAAnnotation]
+		if from == "" || isUnresolved(from) || inNeed[doc] != needed {
+			continue
+		}
+
+		if _, name, _ := strings.Cut(from, "/"); !p.has("Certificate", name) {
+			report(p.componentsFile.at(doc, v1alpha2.InjectCAAnnotation), format, from)
 		}
 	}
 }

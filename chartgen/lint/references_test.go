@@ -1,5 +1,13 @@
 package lint_test
 
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen/lint"
+)
+
 // brokenReferences break the rules about references.
 var brokenReferences = []brokenCase{
 	{
@@ -24,10 +32,10 @@ var brokenReferences = []brokenCase{
 		controlPlaneProvider,
 		replace("{name: example-webhook, namespace: example-system}", "{name: other, namespace: example-system}"),
 		"{name: other",
-		"calls the conversion Service other, which is missing",
+		"calls the Service other, which is missing",
 	},
 	{
-		"references/conversion-service",
+		"references/unneeded-webhook",
 		"of one version",
 		controlPlaneProvider,
 		replace(
@@ -36,7 +44,28 @@ var brokenReferences = []brokenCase{
 			"  scope: Cluster\n  conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: other}}}}\n",
 		),
 		"conversion: {strategy",
-		"has only one version, so its conversion Service other, which is missing,",
+		"names the Service other, which is missing, although no request fails without it",
+	},
+	{
+		"references/unneeded-webhook",
+		"with the failurePolicy Ignore",
+		controlPlaneProvider,
+		replace(
+			"name: one.example.com\n  clientConfig:\n    service: {name: example-webhook",
+			"name: one.example.com\n  failurePolicy: Ignore\n  clientConfig:\n    service: {name: other",
+		),
+		"{name: other",
+		"ValidatingWebhookConfiguration example-validation names the Service other",
+	},
+	{
+		"references/unneeded-webhook",
+		"the CA of one version",
+		controlPlaneProvider,
+		replace("    clusterctl.cluster.x-k8s.io/move-hierarchy: \"\"\n",
+			"    clusterctl.cluster.x-k8s.io/move-hierarchy: \"\"\n"+
+				"  annotations: {cert-manager.io/inject-ca-from: $(NAMESPACE)/$(NAME)}\n"),
+		"inject-ca-from: $(NAMESPACE)",
+		"injects the CA of Certificate $(NAMESPACE)/$(NAME), which is missing, although no request fails without it",
 	},
 	{
 		"references/certificate",
@@ -112,4 +141,17 @@ var brokenReferences = []brokenCase{
 		"ClusterRole example-role aggregates the ClusterRoles with the labels example.com/aggregate=true, of which there " +
 			"are none",
 	},
+}
+
+// TestUnneededWebhooks: what no request needs is no error.
+func TestUnneededWebhooks(t *testing.T) {
+	for _, c := range brokenReferences {
+		if c.rule != "references/unneeded-webhook" {
+			continue
+		}
+
+		b := c.provider()
+		c.edit(t, b)
+		NewWithT(t).Expect(lint.Fail(lint.Bundle(b, nil), lint.Error)).To(BeFalse(), c.name)
+	}
 }

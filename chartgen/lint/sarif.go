@@ -44,6 +44,12 @@ type (
 		Level     string          `json:"level"`
 		Message   sarifText       `json:"message"`
 		Locations []sarifLocation `json:"locations"`
+		// Suppressions say why a result does not count.
+		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Justification string `json:"justification"`
 	}
 	sarifLocation struct {
 		PhysicalLocation *sarifPhysicalLocation `json:"physicalLocation,omitempty"`
@@ -83,13 +89,18 @@ func writeSARIF(w io.Writer, rules []Rule, findings []Finding) error {
 	}
 
 	for _, f := range findings {
-		run.Results = append(run.Results, sarifResult{
+		result := sarifResult{
 			RuleID:    f.Rule,
 			RuleIndex: slices.IndexFunc(rules, func(rule Rule) bool { return rule.Name == f.Rule }),
 			Level:     sarifLevels[f.Level],
 			Message:   sarifText{f.sentence()},
 			Locations: []sarifLocation{f.sarifLocation()},
-		})
+		}
+		if f.Accepted != "" {
+			result.Suppressions = []sarifSuppression{{"external", f.Accepted}}
+		}
+
+		run.Results = append(run.Results, result)
 	}
 
 	return writeIndented(w, sarifLog{

@@ -1,7 +1,11 @@
 package lint_test
 
 import (
+	"encoding/base64"
 	"strings"
+	"testing"
+
+	"k8s.io/client-go/util/cert"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
@@ -58,6 +62,27 @@ var soundCases = []struct {
 			"  scope: Cluster\n",
 			"  scope: Cluster\n  conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: example-webhook}}}}\n",
 		),
+	},
+	{
+		"a certificate authority of the conversion webhook",
+		controlPlaneProvider,
+		func(t *testing.T, b *bundle.Bundle) {
+			ca, _, err := cert.GenerateSelfSignedCertKey("example", nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			replace(
+				"        service: {name: example-webhook, namespace: example-system}\n  versions",
+				"        service: {name: example-webhook, namespace: example-system}\n        caBundle: "+
+					base64.StdEncoding.EncodeToString(ca)+"\n  versions",
+			)(t, b)
+		},
+	},
+	{
+		"a Service of a webhook of a CRD that is called by nothing",
+		controlPlaneProvider,
+		replace("strategy: Webhook", "strategy: None", "{name: example-webhook, namespace: example-system}", "{name: other}"),
 	},
 	{
 		"a second Deployment without manager",
@@ -191,6 +216,23 @@ kind: RoleBinding`),
   - contentFrom: {secret: {name: "${CLUSTER_NAME}-cloud-config", key: a}}
   - contentFrom: {configMap: {name: cni, key: a}}
 `),
+	},
+	{
+		"references that a patch of the ClusterClass replaces",
+		infrastructureProvider,
+		replaceTemplate("clusterclass-quick.yaml", withPatch("/spec/template/spec/files")...),
+	},
+	{
+		"references whose names patches of the ClusterClass replace",
+		infrastructureProvider,
+		replaceTemplate("clusterclass-quick.yaml", append(withPatch("/spec/template/spec/files/0/contentFrom/secret/name"),
+			"            name: second\n", "")...),
+	},
+	{
+		"the target namespace",
+		infrastructureProvider,
+		replaceTemplate("cluster-template.yaml", "apiVersion: v1\nkind: ConfigMap", "apiVersion: v1\nkind: Namespace",
+			"name: cni", "name: ${NAMESPACE}"),
 	},
 	{
 		"a class by a variable",

@@ -25,12 +25,13 @@ var templateRules = []Rule{
 	},
 	{
 		Name:        "templates/namespace",
-		Level:       Error,
+		Level:       Warning,
 		Contract:    clusterctlContract + "#target-namespace-1",
 		Requirement: "All objects of a cluster template are in one namespace, which exists already.",
-		Why:         "clusterctl moves every object to one namespace, so references between namespaces break.",
-		Remedy:      "Remove the namespaces from the template.",
-		check:       checkTemplateNamespace,
+		Why: "clusterctl moves every object to the target namespace, and gives a Namespace that name, so nothing is in the " +
+			"namespace of the template.",
+		Remedy: "Remove the namespaces from the template.",
+		check:  checkTemplateNamespace,
 	},
 	{
 		Name:     "templates/common-variables",
@@ -143,10 +144,16 @@ func checkTemplateNamespace(p *parsedBundle, report reporter) {
 		for i := range f.documents {
 			doc := &f.documents[i]
 
+			if doc.IsNamespace() {
+				if name := doc.Object.GetName(); name != sampleNamespace && !isUnresolved(name) {
+					report(f.at(doc), "is not the target namespace, ${NAMESPACE}")
+				}
+
+				continue
+			}
+
 			namespace := doc.Object.GetNamespace()
 			switch {
-			case doc.IsNamespace():
-				report(f.at(doc), "creates a namespace")
 			case namespace == "", namespace == sampleNamespace, isUnresolved(namespace):
 			case first == "":
 				first = namespace

@@ -115,6 +115,14 @@ var brokenTemplates = []brokenCase{
 		"ClusterClass quick refers to ExampleClusterTemplate slow-cluster",
 	},
 	{
+		"templates/references",
+		"next to what a patch of the ClusterClass replaces",
+		infrastructureProvider,
+		replaceTemplate("clusterclass-quick.yaml", withPatch("/spec/template/spec/files/0/contentFrom")...),
+		"name: second",
+		"ExampleClusterTemplate quick-cluster refers to Secret second, which the file does not contain",
+	},
+	{
 		"templates/served-versions",
 		"not there",
 		infrastructureProvider,
@@ -141,7 +149,7 @@ var brokenTemplates = []brokenCase{
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "kind: ConfigMap", "kind: Namespace"),
 		"apiVersion: v1",
-		"creates a namespace",
+		"Namespace cni is not the target namespace",
 	},
 	{
 		"templates/common-variables",
@@ -211,4 +219,25 @@ var brokenTemplates = []brokenCase{
 		"name: quick-${SIZE",
 		"uses the variable SIZE",
 	},
+}
+
+// withPatch are the replacements by which the ClusterClass replaces a path of its template, which refers to two Secrets.
+func withPatch(path string) []string {
+	return []string{
+		"    - jsonPatches:\n", "    - selector:\n        kind: ExampleClusterTemplate\n" +
+			"        apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\n" +
+			"      jsonPatches:\n      - {op: replace, path: " + path + ", valueFrom: {variable: any}}\n",
+		"metadata:\n  name: quick-cluster\n", `metadata:
+  name: quick-cluster
+spec:
+  template:
+    spec:
+      files:
+      - contentFrom: {secret: {name: first, key: a}}
+      - contentFrom:
+          secret:
+            name: second
+            key: a
+`,
+	}
 }

@@ -42,14 +42,15 @@ func main() {
 
 	stop()
 
-	exit := new(cli.ExitError)
-	if errors.As(err, &exit) {
-		os.Exit(exit.Code)
+	exit := &cli.ExitError{Code: 1, Err: err}
+	errors.As(err, &exit)
+
+	if exit.Err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", options.Named(exit.Err.Error()))
 	}
 
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", options.Named(err.Error()))
-		os.Exit(1)
+		os.Exit(exit.Code)
 	}
 }
 

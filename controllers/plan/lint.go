@@ -62,7 +62,7 @@ func describe(b *bundle.Bundle, findings []lint.Finding) string {
 
 	for _, level := range []lint.Level{lint.Error, lint.Warning} {
 		for _, f := range findings {
-			if f.Level == level {
+			if f.Counts(level) {
 				all = append(all, f)
 				texts = append(texts, fmt.Sprintf("%s: %s", f.Rule, strings.TrimSpace(f.Kind+" "+f.Object+" "+f.Message)))
 			}

@@ -27,7 +27,7 @@ func TestFindings(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(first.Findings()).To(SatisfyAll(
 		HavePrefix("infrastructure-docker v1.0.0 does not conform to the contracts of Cluster API: 1 error"),
-		ContainSubstring("(`capstan chart lint` has details): components/watch-namespace: Deployment "),
+		ContainSubstring("(`capstan chart lint` has details): references/service-account: Deployment "),
 	))
 
 	_, err = planner.Charts.Save(t.Context(), p, first)
@@ -45,7 +45,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// nonconforming publishes a provider whose manager watches only one namespace.
+// nonconforming publishes a provider without the ServiceAccount of its manager.
 func nonconforming(t *testing.T) *v1alpha2.InfrastructureProvider {
 	t.Helper()
 	g := NewWithT(t)
@@ -58,9 +58,9 @@ func nonconforming(t *testing.T) *v1alpha2.InfrastructureProvider {
 	components, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	watching := strings.Replace(string(components), "- --leader-elect", "- --leader-elect\n        - --namespace=one", 1)
-	g.Expect(watching).NotTo(Equal(string(components)))
-	g.Expect(os.WriteFile(file, []byte(watching), 0o600)).To(Succeed())
+	broken := strings.Replace(string(components), "serviceAccountName: capd-manager", "serviceAccountName: gone", 1)
+	g.Expect(broken).NotTo(Equal(string(components)))
+	g.Expect(os.WriteFile(file, []byte(broken), 0o600)).To(Succeed())
 	g.Expect(server.PublishFolder("owner/docker", "v1.0.0", folder)).To(Succeed())
 
 	return p
@@ -78,7 +78,9 @@ func TestNoFindings(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	g.Expect(linted(t, b)).To(BeEmpty())
-	g.Expect(describe(b, []lint.Finding{{Rule: "a/b", Level: lint.Info}})).To(BeEmpty())
+	g.Expect(describe(b, []lint.Finding{
+		{Rule: "a/b", Level: lint.Info}, {Rule: "c/d", Level: lint.Warning, Accepted: "Users create it."},
+	})).To(BeEmpty())
 }
 
 // linted parses the components of a bundle and lints them.

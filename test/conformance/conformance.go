@@ -5,9 +5,9 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/controllers/usage"
-	"github.com/capstan-project/capstan/test/harness"
 )
 
 // DefaultTimeout is how long each step may take, unless the options set another.
@@ -26,10 +25,12 @@ const DefaultTimeout = 2 * time.Minute
 
 // Options are what to check.
 type Options struct {
-	// Release is the folder of the version, <label>/<version>, with the published files.
-	Release string
-	// Previous is an earlier version of the same provider, from which to upgrade. It is optional, and must be
-	// next to the release.
+	// Release is the folder with the published files of a version. If it is not named <label>/<version>, Identity is
+	// needed.
+	Release  string
+	Identity Identity
+	// Previous is the folder of an earlier version of the same provider, from which to upgrade. It is optional, and its
+	// name must be that version.
 	Previous string
 	// Variables are the values of the provider's variables.
 	Variables map[string]string
@@ -39,9 +40,13 @@ type Options struct {
 	Manager *Manager
 	// Timeout is how long each step may take; zero means DefaultTimeout.
 	Timeout time.Duration
+	// Baseline are findings that do not count, in addition to those that the release accepts.
+	Baseline []lint.Acceptance
+	// FailOn is the least level of the findings for which Run fails; empty means lint.Error.
+	FailOn lint.Level
 }
 
-// Run starts a bed, checks a release on it, and fails the test for each finding that is not of the level info.
+// Run starts a bed, checks a release on it, and fails the test for each finding of the level FailOn or a worse one.
 func Run(t *testing.T, o Options) {
 	t.Helper()
 
@@ -62,10 +67,10 @@ func Run(t *testing.T, o Options) {
 	}
 
 	for _, f := range findings {
-		if f.Level == lint.Info {
-			t.Logf("%s: %s %s %s", f.Rule, f.Kind, f.Object, f.Message)
-		} else {
+		if lint.Fail([]lint.Finding{f}, cmp.Or(o.FailOn, lint.Error)) {
 			t.Errorf("%s: %s %s %s. %s %s", f.Rule, f.Kind, f.Object, f.Message, f.Why, f.Remedy)
+		} else {
+			t.Logf("%s: %s %s %s %s", f.Rule, f.Kind, f.Object, f.Message, f.Accepted)
 		}
 	}
 }
@@ -75,7 +80,7 @@ type check struct {
 	*Environment
 
 	options           Options
-	release, previous *harness.Release
+	release, previous *release
 	timeout           time.Duration
 	findings          []lint.Finding
 
@@ -92,43 +97,27 @@ func (e *Environment) Check(ctx context.Context, o Options) ([]lint.Finding, err
 	}
 
 	var err error
-	if c.release, err = load(ctx, o.Release, o.Variables); err != nil {
+	if c.release, err = load(ctx, o.Release, o.Identity, o.Variables); err != nil {
 		return nil, err
 	}
 
 	if o.Previous != "" {
-		if c.previous, err = load(ctx, o.Previous, o.Variables); err != nil {
+		same := Identity{Type: o.Identity.Type, Name: o.Identity.Name}
+		if c.previous, err = load(ctx, o.Previous, same, o.Variables); err != nil {
 			return nil, err
 		}
 	}
 
-	c.findings = lint.Bundle(c.release.Bundle, nil)
+	c.findings = c.release.files.Lint(c.release.Bundle, nil)
 
 	// Without a chart there is nothing to install.
 	if c.buildChart() {
 		err = c.run(ctx)
 	}
 
+	lint.Accept(c.findings, append(lint.AcceptedBy(c.release.Bundle.Metadata), o.Baseline...))
+
 	return c.findings, err
-}
-
-// load reads the release in a folder.
-func load(ctx context.Context, folder string, variables map[string]string) (*harness.Release, error) {
-	folder, err := filepath.Abs(folder)
-	if err != nil {
-		return nil, err
-	}
-
-	provider, version := filepath.Split(folder)
-
-	release, err := harness.Load(ctx, filepath.Dir(filepath.Clean(provider)), harness.Wanted{
-		Label: filepath.Base(provider), Version: version, Variables: variables,
-	})
-	if err == nil && release.Bundle.Version != version {
-		err = fmt.Errorf("%s contains no release", folder)
-	}
-
-	return release, err
 }
 
 // report adds a finding about the provider.

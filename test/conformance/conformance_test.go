@@ -42,8 +42,12 @@ func TestConformance(t *testing.T) {
 		g.Expect(rules(t, e, conformance.Options{
 			Release: filepath.Join(sample, "v1.1.0"), Previous: filepath.Join(sample, "v1.0.0"),
 		})).To(BeEmpty())
-		g.Expect(rules(t, e, conformance.Options{Release: filepath.Join(sample, "v1.0.0")})).
-			To(BeEmpty(), "nothing of v1.1.0 remains")
+
+		out := filepath.Join(t.TempDir(), "out")
+		g.Expect(os.CopyFS(out, os.DirFS(filepath.Join(sample, "v1.0.0")))).To(Succeed())
+		g.Expect(rules(t, e, conformance.Options{
+			Release: out, Identity: conformance.Identity{Name: "example", Version: "v1.0.0"},
+		})).To(BeEmpty(), "nothing of v1.1.0 remains")
 	})
 
 	checkManagers(t, e)
@@ -52,6 +56,8 @@ func TestConformance(t *testing.T) {
 		// oldnew are replacements in a file of v1.1.0.
 		file   string
 		oldnew []string
+		// extra is the name of another file.
+		extra string
 		// upgrade means that v1.0.0, which conforms, is upgraded.
 		upgrade bool
 		timeout time.Duration
@@ -71,6 +77,17 @@ func TestConformance(t *testing.T) {
 			file:   "infrastructure-components.yaml",
 			oldnew: []string{"replicas: 1", "replicas: -1"},
 			want:   []string{"conformance/install"},
+		},
+		"misnamed": {
+			file:  "metadata.yaml",
+			extra: "cluster-class.yaml",
+			want:  []string{"files/names"},
+		},
+		"accepted": {
+			file: "metadata.yaml",
+			oldnew: []string{"kind: Metadata\n", "kind: Metadata\nmetadata:\n  annotations:\n" +
+				"    capstan.dev/accepted-findings: '[{rule: files/names, reason: It is for tests.}]'\n"},
+			extra: "cluster-class.yaml",
 		},
 		"noseries": {
 			file:   "metadata.yaml",
@@ -101,6 +118,10 @@ func TestConformance(t *testing.T) {
 				o.Previous = broken(t, sample, name, "v1.0.0", c.file)
 			}
 
+			if c.extra != "" {
+				NewWithT(t).Expect(os.WriteFile(filepath.Join(o.Release, c.extra), nil, 0o600)).To(Succeed())
+			}
+
 			NewWithT(t).Expect(rules(t, e, o)).To(ConsistOf(c.want))
 		})
 	}
@@ -110,6 +131,26 @@ func TestMissingRelease(t *testing.T) {
 	for _, folder := range []string{filepath.Join(sample, "v9.9.9"), "testdata/infrastructure-missing/v1.0.0"} {
 		_, err := (&conformance.Environment{}).Check(t.Context(), conformance.Options{Release: folder})
 		NewWithT(t).Expect(err).To(HaveOccurred())
+	}
+}
+
+// TestUnknownRelease: if neither the folder nor the options tell what a release is, nothing is assumed.
+func TestUnknownRelease(t *testing.T) {
+	for _, c := range []struct {
+		folder   string
+		identity conformance.Identity
+		want     string
+	}{
+		{"example/v1.0.0", conformance.Identity{}, "it is not known which provider this is; set --type and --name"},
+		{"example/v1.0.0", conformance.Identity{Type: "infra", Name: "example"}, "set --type and --name"},
+		{"infrastructure-example/out", conformance.Identity{}, "it is not known which version this is"},
+	} {
+		folder := filepath.Join(t.TempDir(), c.folder)
+		NewWithT(t).Expect(os.CopyFS(folder, os.DirFS(filepath.Join(sample, "v1.0.0")))).To(Succeed())
+
+		_, err := (&conformance.Environment{}).Check(t.Context(),
+			conformance.Options{Release: folder, Identity: c.identity})
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(c.want)))
 	}
 }
 
@@ -123,7 +164,11 @@ func rules(t *testing.T, e *conformance.Environment, o conformance.Options) []st
 	var names []string
 
 	for _, f := range findings {
-		if f.Level != lint.Info {
+		if f.Line > 0 {
+			NewWithT(t).Expect(f.File).To(BeAnExistingFile(), f.Message)
+		}
+
+		if f.Accepted == "" && f.Level != lint.Info {
 			t.Logf("%s: %s %s %s", f.Rule, f.Kind, f.Object, f.Message)
 
 			names = append(names, f.Rule)

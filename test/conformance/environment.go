@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -28,14 +29,20 @@ type Environment struct {
 
 // Start starts an environment. The folders are releases of other providers, which are not checked: core is installed
 // instead of a sample with the kinds Cluster and Machine, and of others the CRDs are created. The current folder must
-// be in a checkout of Capstan. The caller must call Stop.
+// be in a checkout of Capstan, in which the programs of the control plane are downloaded or compiled the first time. The
+// caller must call Stop.
 func Start(ctx context.Context, others ...string) (*Environment, error) {
 	root, err := checkout(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	b, err := bed.Start(ctx, bed.Options{})
+	programs, err := tools.Find()
+	if err != nil {
+		return nil, err
+	}
+
+	b, err := bed.Start(ctx, bed.Options{Programs: programs.OfControlPlane().WithReleases()})
 	if err != nil {
 		return nil, err
 	}

@@ -9,19 +9,18 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // prepareOthers installs core, which all providers need, and creates the CRDs of the other releases.
 func (e *Environment) prepareOthers(ctx context.Context, root string, folders []string) error {
-	core, err := load(ctx, filepath.Join(root, testproviders.Samples, "cluster-api", "v1.0.0"), nil)
+	core, err := load(ctx, filepath.Join(root, testproviders.Samples, "cluster-api", "v1.0.0"), Identity{}, nil)
 	if err != nil {
 		return err
 	}
 
 	for _, folder := range folders {
-		release, err := load(ctx, folder, nil)
+		release, err := load(ctx, folder, Identity{}, nil)
 		if err != nil {
 			return err
 		}
@@ -40,7 +39,7 @@ func (e *Environment) prepareOthers(ctx context.Context, root string, folders []
 }
 
 // createCRDs creates the CRDs of a release.
-func (e *Environment) createCRDs(ctx context.Context, release *harness.Release) error {
+func (e *Environment) createCRDs(ctx context.Context, release *release) error {
 	components, err := bundle.ParseComponents(release.Bundle.Components)
 	if err != nil {
 		return err
@@ -62,7 +61,7 @@ func (e *Environment) createCRDs(ctx context.Context, release *harness.Release) 
 }
 
 // installCore installs a release of core, and waits until it is ready.
-func (e *Environment) installCore(ctx context.Context, release *harness.Release) error {
+func (e *Environment) installCore(ctx context.Context, release *release) error {
 	var err error
 	if release.Bundle.Components, err = withoutWebhooks(release.Bundle.Components); err != nil {
 		return err

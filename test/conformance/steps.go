@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/harness"
 )
 
 const pollInterval = 250 * time.Millisecond
@@ -62,7 +61,7 @@ func (c *check) waitReady(ctx context.Context, p v1alpha2.Provider, version stri
 }
 
 // install creates the resource of a release, so that the operator gives up within the time of a step.
-func (c *check) install(ctx context.Context, release *harness.Release) (v1alpha2.Provider, error) {
+func (c *check) install(ctx context.Context, release *release) (v1alpha2.Provider, error) {
 	if err := release.Prepare(ctx, c.client); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -30,7 +31,7 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 		sample sampleObjects
 	)
 
-	// report runs the audit and returns rule, kind and name of each finding. The exit code is 1 if one of them
+	// report runs the audit and returns rule, kind and name of each finding. The exit code is 2 if one of them
 	// is an error.
 	report := func(ctx SpecContext, args ...string) []string {
 		GinkgoHelper()
@@ -44,7 +45,7 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 			Findings []lint.Finding
 		}
 		Expect(json.Unmarshal([]byte(out), &result)).To(Succeed(), "%s\n%s", out, failure)
-		Expect(code).To(Equal(min(result.Errors, 1)), failure)
+		Expect(code).To(Equal(2*min(result.Errors, 1)), failure)
 
 		found := make([]string, 0, len(result.Findings))
 		for _, f := range result.Findings {
@@ -97,6 +98,20 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 		Expect(report(ctx, "--namespace", "kube-system")).To(BeEmpty())
 		sample.restore(ctx, fault, saved)
 		cli.fail(ctx, "audit", "missing").To(ContainSubstring("provider missing not found"))
+	})
+
+	It("does not count the findings of a baseline", func(ctx SpecContext) {
+		i := slices.IndexFunc(audittest.Faults(), func(f audittest.Fault) bool { return f.Kind == "LegacyMachine" })
+		fault := audittest.Faults()[i]
+		saved := sample.plant(ctx, fault)
+
+		out, failure, _ := cli.run(ctx, "audit", "-o", "yaml")
+		baseline := filepath.Join(GinkgoT().TempDir(), "baseline.yaml")
+		Expect(os.WriteFile(baseline, []byte(out), 0o600)).To(Succeed(), failure)
+		Expect(cli.succeed(ctx, "audit", "--fail-on", "warning", "--baseline", baseline)).To(Equal("1 accepted\n"))
+
+		sample.restore(ctx, fault, saved)
+		Expect(cli.succeed(ctx, "audit", "--baseline", baseline)).To(Equal("no findings\n"))
 	})
 
 	It("shows the types that a provider manages besides its own", func(ctx SpecContext) {

@@ -69,8 +69,8 @@ type artifact struct {
 	release   release  // where the program's project publishes it
 }
 
-// bedArtifacts are what a bed runs, and kubectl and Helm to look at it.
-var bedArtifacts = []artifact{
+// controlPlaneArtifacts are what a bed runs.
+var controlPlaneArtifacts = []artifact{
 	{
 		name: Etcd, pins: "kubernetes", pkg: "go.etcd.io/etcd/server/v3",
 		release: release{
@@ -83,7 +83,6 @@ var bedArtifacts = []artifact{
 	kubernetes(APIServer),
 	kubernetes(ControllerManager),
 	kubernetes(Scheduler),
-	kubernetes(Kubectl),
 	{name: Kwok, pins: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
 	{
 		name:   KwokStages,
@@ -99,6 +98,11 @@ var bedArtifacts = []artifact{
 		name: CertManagerCRDs, pins: "cert-manager", module: "github.com/cert-manager/cert-manager",
 		files: []string{"deploy/crds/*.yaml"},
 	},
+}
+
+// clientArtifacts are for looking at a bed.
+var clientArtifacts = []artifact{
+	kubernetes(Kubectl),
 	{
 		name: Helm3, pins: "helm3", pkg: "helm.sh/helm/v3/cmd/helm",
 		variables: []string{
@@ -228,7 +232,7 @@ func Find() (*Set, error) {
 		}
 
 		if moduleLine.Match(mod) {
-			return &Set{root: dir, artifacts: slices.Concat(bedArtifacts, testArtifacts)}, nil
+			return &Set{root: dir, artifacts: slices.Concat(controlPlaneArtifacts, clientArtifacts, testArtifacts)}, nil
 		}
 
 		parent := filepath.Dir(dir)
@@ -241,7 +245,12 @@ func Find() (*Set, error) {
 }
 
 // OfBed returns a set with only what a bed runs, kubectl and Helm.
-func (s *Set) OfBed() *Set { return &Set{root: s.root, artifacts: bedArtifacts} }
+func (s *Set) OfBed() *Set {
+	return &Set{root: s.root, artifacts: slices.Concat(controlPlaneArtifacts, clientArtifacts)}
+}
+
+// OfControlPlane returns a set with only what a bed runs.
+func (s *Set) OfControlPlane() *Set { return &Set{root: s.root, artifacts: controlPlaneArtifacts} }
 
 // WithNode returns a set with the programs of a real node added, which a bed does not need.
 func (s *Set) WithNode() *Set { return s.with(nodeArtifacts) }

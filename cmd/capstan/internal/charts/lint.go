@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
@@ -39,8 +37,9 @@ Each argument is one of these:
     oci://REGISTRY/PATH for a chart or an artifact. Set --type and --name for providers that clusterctl
     does not know.
 
-The output formats sarif and github are for code scanning and for annotations of GitHub Actions. The exit
-code is 1 if there is a finding of the --fail-on level or a worse one.`,
+The output formats sarif and github are for code scanning and for annotations of GitHub Actions. Findings
+of a --baseline, and those that metadata.yaml accepts, do not count. The exit code is 2 if there is another
+finding of the --fail-on level or a worse one, and 1 if the check is not possible.`,
 		Example: `  capstan chart lint providers/infrastructure-aws/v2.11.1
   capstan chart lint providers/*
   capstan chart lint out --name example --version v1.2.3 --output github --fail-on warning
@@ -104,18 +103,4 @@ func fileNames(folder string) ([]string, error) {
 	}
 
 	return names, nil
-}
-
-// withPaths replaces the files of findings with their paths in a folder. A bundle has one name for
-// the file of components; in the folder it has another, which is empty if it does not exist.
-func withPaths(findings []lint.Finding, folder, components string) []lint.Finding {
-	for i, f := range findings {
-		if f.File == bundle.ComponentsFile && components != "" {
-			f.File = components
-		}
-
-		findings[i].File = filepath.Join(folder, f.File)
-	}
-
-	return findings
 }

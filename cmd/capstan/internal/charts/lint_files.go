@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -39,9 +40,7 @@ func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([
 		return nil, fmt.Errorf("%s %w", f.path, err)
 	}
 
-	findings := append(lint.Names(b.Provider, f.names), lint.Bundle(b, components)...)
-
-	return withPaths(findings, f.path, file), nil
+	return lint.Folder{Path: f.path, Names: f.names, Components: file}.Lint(b, components), nil
 }
 
 // lintChart checks the objects that a chart renders, its CRDs, and its cluster templates. Lines are not
@@ -74,13 +73,15 @@ func (i *lintInput) lintChart(path string, c *chart.Chart) ([]lint.Finding, erro
 	}
 
 	findings := lint.Bundle(b, nil)
-	for n := range findings {
-		if findings[n].File == bundle.ComponentsFile {
-			findings[n].File, findings[n].Line = "", 0
+	for n, f := range findings {
+		if f.File == bundle.ComponentsFile {
+			f.File, findings[n].Line = "", 0
 		}
+
+		findings[n].File = filepath.Join(path, f.File)
 	}
 
-	return withPaths(findings, path, ""), nil
+	return findings, nil
 }
 
 // componentsOf returns the components that a chart was built from, as far as it has them: the rendered

@@ -13,11 +13,12 @@ import (
 
 // FindingsFlags are the flags of commands that check something against rules.
 type FindingsFlags struct {
-	output *OutputFlags
-	failOn string
+	output   *OutputFlags
+	failOn   string
+	baseline string
 }
 
-// AddFindingsFlags adds --output, --color and --fail-on to a command.
+// AddFindingsFlags adds --output, --color, --fail-on and --baseline to a command.
 func AddFindingsFlags(flags *pflag.FlagSet) *FindingsFlags {
 	f := &FindingsFlags{output: AddOutputFlags(flags, "sarif", "github")}
 	flags.StringVar(
@@ -27,15 +28,22 @@ func AddFindingsFlags(flags *pflag.FlagSet) *FindingsFlags {
 		"Least level of findings that are a failure: error, warning.",
 	)
 	SetValues(flags, "fail-on", string(lint.Error), string(lint.Warning))
+	flags.StringVar(
+		&f.baseline,
+		"baseline",
+		"",
+		"File with the findings of an earlier run, from --output json or yaml, which do not count again.",
+	)
 
 	return f
 }
 
 // Report prints the findings of a command.
 type Report struct {
-	printer *Printer
-	rules   []lint.Rule
-	failOn  []lint.Level
+	printer  *Printer
+	rules    []lint.Rule
+	failOn   lint.Level
+	baseline []lint.Acceptance
 }
 
 // Report returns the report of a command that checks all of the rules. It is an error if the flags
@@ -43,33 +51,35 @@ type Report struct {
 func (f *FindingsFlags) Report(out io.Writer, rules []lint.Rule) (*Report, error) {
 	r := &Report{rules: rules}
 
-	switch f.failOn {
-	case string(lint.Error):
-		r.failOn = []lint.Level{lint.Error}
-	case string(lint.Warning):
-		r.failOn = []lint.Level{lint.Error, lint.Warning}
-	default:
-		return nil, fmt.Errorf("unknown --fail-on %q; use error or warning", f.failOn)
+	var err error
+	if r.failOn, err = lint.ParseFailOn(f.failOn); err != nil {
+		return nil, err
 	}
 
-	var err error
+	if f.baseline != "" {
+		if r.baseline, err = lint.ReadBaseline(f.baseline); err != nil {
+			return nil, err
+		}
+	}
 
 	r.printer, err = f.output.Printer(out)
 
 	return r, err
 }
 
-// Print prints the findings about a subject, such as a folder. It returns an error if there is one of
-// the level of --fail-on, or of a worse one.
+// Print prints the findings about a subject, such as a folder. It returns an error with the exit code 2 if there is one
+// of the level of --fail-on, or of a worse one, that is not accepted.
 func (r *Report) Print(subject string, findings []lint.Finding) error {
+	lint.Accept(findings, r.baseline)
+
 	if err := r.write(findings); err != nil {
 		return err
 	}
 
-	for _, level := range r.failOn {
-		if lint.Count(findings, level) > 0 {
-			return fmt.Errorf("%s does not conform to the contracts: %s", subject, lint.Summary(findings))
-		}
+	if lint.Fail(findings, r.failOn) {
+		err := fmt.Errorf("%s does not conform to the contracts: %s", subject, lint.Summary(findings))
+
+		return &ExitError{Code: ExitFindings, Err: err}
 	}
 
 	return nil

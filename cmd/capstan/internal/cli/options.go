@@ -48,10 +48,23 @@ func (o *Options) Printf(format string, args ...any) {
 // PrintLine writes a line to the output.
 func (o *Options) PrintLine(line string) { o.Printf("%s", line) }
 
-// ExitError makes the program exit with a code of its own, without an error message.
-type ExitError struct{ Code int }
+// ExitFindings is the exit code of a command that has done its work and found something. That of a command which could
+// not do its work is 1.
+const ExitFindings = 2
 
-func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
+// ExitError makes the program exit with a code of its own, and without a message unless it has an error.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string {
+	if e.Err != nil {
+		return e.Err.Error()
+	}
+
+	return fmt.Sprintf("exit code %d", e.Code)
+}
 
 // Run adapts a command's run function to cobra.
 func Run(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {

@@ -94,7 +94,7 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 	}
 
 	if o.exitCode && !d.isEmpty() {
-		return &cli.ExitError{Code: 2}
+		return &cli.ExitError{Code: cli.ExitFindings}
 	}
 
 	return nil
