@@ -118,7 +118,7 @@ func runJob(t *testing.T, j job, more string) error {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	write := func(file, text string) {
-		g.Expect(os.WriteFile(file, []byte(text), 0o755)).To(Succeed()) //nolint:gosec // scripts must be executable
+		g.Expect(os.WriteFile(file, []byte(text), 0o755)).To(Succeed())
 	}
 
 	release := "\tmkdir -p out/infrastructure-example\n\tcp -r " +

@@ -124,8 +124,8 @@ func ParseFailOn(level string) (Level, error) {
 	return "", fmt.Errorf("unknown --fail-on %q; use %s or %s", level, Error, Warning)
 }
 
-// acceptedRule is about what metadata.yaml accepts. Folder.Lint reports entries that select nothing, because all files are
-// known there.
+// acceptedRule is about what metadata.yaml accepts. Folder.Lint reports entries that select nothing, because all files
+// are known there.
 var acceptedRule = Rule{
 	Name:        "metadata/accepted-findings",
 	Level:       Warning,

@@ -125,8 +125,8 @@ func TestBaseline(t *testing.T) {
 	g.Expect(lint.Summary(found)).To(Equal("1 warning, 1 accepted"))
 }
 
-// TestBaselineKeepsReasons: what a release had accepted with a reason is not part of a baseline, so that it counts when the
-// release does not accept it any more.
+// TestBaselineKeepsReasons: what a release had accepted with a reason is not part of a baseline, so that it counts when
+// the release does not accept it any more.
 func TestBaselineKeepsReasons(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "baseline.yaml")

@@ -153,7 +153,7 @@ var brokenCRDs = []brokenCase{
 			"        service: {name: example-webhook, namespace: example-system}\n        caBundle: Cg==\n  versions",
 		),
 		"caBundle: Cg==",
-		"CustomResourceDefinition examplecontrolplanes.controlplane.cluster.x-k8s.io has a caBundle that is not a certificate",
+		"examplecontrolplanes.controlplane.cluster.x-k8s.io has a caBundle that is not a certificate",
 	},
 	{
 		"crd/move-hierarchy",

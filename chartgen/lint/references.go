@@ -44,8 +44,8 @@ var referenceRules = []Rule{
 		Name:     "references/certificate",
 		Level:    Error,
 		Contract: clusterctlContract + "#components-yaml",
-		Requirement: "The components contain the Certificates from which a CA is injected into webhooks, and the Issuers of " +
-			"Certificates.",
+		Requirement: "The components contain the Certificates from which a CA is injected into webhooks, and the Issuers " +
+			"of Certificates.",
 		Why: "No CA is injected, so the API server does not trust the webhook and refuses each request for which it calls " +
 			"it; or no certificate is issued, so Pods that need it do not start.",
 		Remedy: "Add the object, or correct its name.",

@@ -221,7 +221,7 @@ var brokenTemplates = []brokenCase{
 	},
 }
 
-// withPatch are the replacements by which the ClusterClass replaces a path of its template, which refers to two Secrets.
+// withPatch are the replacements by which the ClusterClass replaces a path of its template. That refers to two Secrets.
 func withPatch(path string) []string {
 	return []string{
 		"    - jsonPatches:\n", "    - selector:\n        kind: ExampleClusterTemplate\n" +

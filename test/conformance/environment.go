@@ -29,8 +29,8 @@ type Environment struct {
 
 // Start starts an environment. The folders are releases of other providers, which are not checked: core is installed
 // instead of a sample with the kinds Cluster and Machine, and of others the CRDs are created. The current folder must
-// be in a checkout of Capstan, in which the programs of the control plane are downloaded or compiled the first time. The
-// caller must call Stop.
+// be in a checkout of Capstan, in which the programs of the control plane are downloaded or compiled the first time.
+// The caller must call Stop.
 func Start(ctx context.Context, others ...string) (*Environment, error) {
 	root, err := checkout(ctx)
 	if err != nil {

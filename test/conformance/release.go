@@ -53,7 +53,7 @@ func load(ctx context.Context, folder string, identity Identity, variables map[s
 
 	version := cmp.Or(identity.Version, filepath.Base(abs))
 	if !ranges.IsExact(version) {
-		return nil, fmt.Errorf("%s: it is not known which version this is; name the folder after it, or set --version", folder)
+		return nil, fmt.Errorf("%s: it is not known which version this is; rename the folder, or set --version", folder)
 	}
 
 	b, err := source.NewComponentsFile(abs+string(filepath.Separator)+file, provider).Fetch(ctx, source.Version{

@@ -120,7 +120,7 @@ func (r *release) admit(
 	return rejected
 }
 
-// createTemplate creates the object of the provider in the ClusterClass file, and returns why the API server rejects it.
+// createTemplate creates the object of the provider in the ClusterClass file, and returns why that is rejected.
 func createTemplate(t *testing.T, r *release) string {
 	r.install(t)
 

@@ -256,7 +256,8 @@ var proofs = []proof{
 	},
 	{
 		"clusterclass/name",
-		template("clusterclass-quick.yaml", "ClusterClass\nmetadata:\n  name: quick", "ClusterClass\nmetadata:\n  name: slow"),
+		template("clusterclass-quick.yaml",
+			"ClusterClass\nmetadata:\n  name: quick", "ClusterClass\nmetadata:\n  name: slow"),
 		generate,
 		"ClusterClass quick is missing",
 	},

@@ -33,7 +33,7 @@ func (r *release) controlPlane(t *testing.T) clusterv1.ContractVersionedObjectRe
 		initialized("controlPlaneInitialized", map[string]any{"version": kubernetesVersion}))
 }
 
-// provisionCluster creates a Cluster with infrastructure and a control plane, and returns what core does not see of them.
+// provisionCluster creates a Cluster with infrastructure and a control plane, and returns what core does not see of it.
 func provisionCluster(t *testing.T, r *release) string {
 	r.install(t)
 

@@ -71,7 +71,8 @@ func newWorld(t *testing.T) *world {
 	w.client, err = client.New(w.bed.Config(), client.Options{Scheme: scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api").Output()
+	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api")
+	module, err := list.Output()
 	g.Expect(err).NotTo(HaveOccurred())
 
 	w.module = strings.TrimSpace(string(module))
@@ -89,8 +90,9 @@ func (w *world) installCore(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(files).NotTo(BeEmpty())
 
-	files = append(files,
-		filepath.Join(w.module, "core/config/rbac/role.yaml"), filepath.Join(w.module, "core/config/rbac/aggregated_role.yaml"))
+	for _, role := range []string{"role.yaml", "aggregated_role.yaml"} {
+		files = append(files, filepath.Join(w.module, "core/config/rbac", role))
+	}
 
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -220,7 +222,9 @@ func (w *world) newRelease(t *testing.T, name string) *release {
 
 // renamer replaces the name of the sample.
 func renamer(name string) *strings.Replacer {
-	return strings.NewReplacer("example.com", "example.com", "Example", strings.ToUpper(name[:1])+name[1:], "example", name)
+	kind := strings.ToUpper(name[:1]) + name[1:]
+
+	return strings.NewReplacer("example.com", "example.com", "Example", kind, "example", name)
 }
 
 func read(t *testing.T, file string) string {
@@ -282,6 +286,7 @@ func (r *release) create(
 ) clusterv1.ContractVersionedObjectReference {
 	g := NewWithT(t)
 	o := r.newObject(t, suffix, spec)
+
 	g.Eventually(func() error { return r.client.Create(t.Context(), o) }).WithTimeout(timeout).Should(Succeed())
 
 	if status != nil {
