@@ -49,7 +49,7 @@ func TestExamples(t *testing.T) {
 		}
 
 		if command == "audit" {
-			example += " || [ $? = 1 ]" // a CRD lacks the certificate authority, which cert-manager would inject
+			example += " || [ $? = 2 ]" // a CRD lacks the certificate authority, which cert-manager would inject
 		}
 
 		w.run(t, example)

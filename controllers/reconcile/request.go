@@ -52,7 +52,8 @@ func (r *run) assess() {
 	for _, input := range []state.Difference{
 		state.DifferentVariables, state.DifferentManifests, state.DifferentSource,
 	} {
-		if r.watched(input) {
+		// A rollback has no plan.
+		if r.plan.Chart != nil && r.watched(input) {
 			wanted.Watched = append(wanted.Watched, input)
 		}
 	}
