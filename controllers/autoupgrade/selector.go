@@ -56,8 +56,9 @@ type Installed struct {
 	Obstacle string
 }
 
-// Select selects the version of a resource, and wakes the resource when that may have changed. If the selection starts an upgrade, no other starts in the cluster until
-// Release. The error is a *preflight.Error if the policy cannot be used.
+// Select selects the version of a resource, and wakes the resource when that may have changed. If the selection
+// starts an upgrade, no other starts in the cluster until Release. The error is a *preflight.Error if the policy cannot
+// be used.
 func (s *Selector) Select(ctx context.Context, provider v1alpha2.Provider, installed Installed) (Selection, error) {
 	policy, err := Parse(provider.GetSpec())
 	if err != nil {

@@ -68,7 +68,8 @@ func TestCare(t *testing.T) {
 	}{
 		"nothing is left to do": {installed(healthy), func(*Installed) {}, Step{}},
 		"what was left is deleted first": {
-			installed(unpruned), func(in *Installed) { in.Done = nil }, Step{Row: "what could not be deleted is deleted", Action: Prune},
+			installed(unpruned), func(in *Installed) { in.Done = nil },
+			Step{Row: "what could not be deleted is deleted", Action: Prune},
 		},
 		"what cannot be deleted holds nothing up": {
 			installed(unpruned), func(in *Installed) { in.Done = []Action{Prune} },
