@@ -52,7 +52,9 @@ func killed(ctx context.Context, namespace, name string) {
 
 	before := restarts()
 
-	Expect(node.Kill(name)).To(Succeed())
+	processes, err := node.Processes(name)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(node.Kill(processes)).To(Succeed())
 	Eventually(restarts).Should(BeNumerically(">", before))
 	Eventually(func(g Gomega) { available(ctx, g, namespace) }).Should(Succeed())
 }

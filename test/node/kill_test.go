@@ -16,6 +16,10 @@ import (
 // the pod's object first, so that the pod is not started again.
 func kill(ctx context.Context, pod string) {
 	GinkgoHelper()
+
+	// Once the object is deleted, kubelet ends them as well.
+	processes, err := node.Processes(pod)
+	Expect(err).NotTo(HaveOccurred())
 	Expect(
 		admin.Delete(
 			ctx,
@@ -23,5 +27,5 @@ func kill(ctx context.Context, pod string) {
 			client.GracePeriodSeconds(0),
 		),
 	).To(Succeed())
-	Expect(node.Kill(pod)).To(Succeed())
+	Expect(node.Kill(processes)).To(Succeed())
 }

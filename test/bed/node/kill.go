@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// Kill kills the processes of a pod's containers, as a power failure would, without a graceful shutdown. kubelet starts
-// them again, unless the pod has been deleted. The program must be Isolated.
-func Kill(pod string) error {
+// Processes returns the processes of a pod's containers. The program must be Isolated.
+func Processes(pod string) ([]*os.Process, error) {
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	found := false
+	var found []*os.Process
 
 	for _, file := range environments {
 		environment, _ := os.ReadFile(file) // the process may have ended
@@ -28,23 +27,31 @@ func Kill(pod string) error {
 
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if err != nil {
-			return err
+			return nil, err
 		}
 
-		victim, err := os.FindProcess(pid)
+		process, err := os.FindProcess(pid)
 		if err != nil {
-			return err
+			return nil, err
 		}
 
-		if err := victim.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return fmt.Errorf("kill process %d of pod %s: %w", pid, pod, err)
-		}
-
-		found = true
+		found = append(found, process)
 	}
 
-	if !found {
-		return fmt.Errorf("pod %s has no processes", pod)
+	if len(found) == 0 {
+		return nil, fmt.Errorf("pod %s has no processes", pod)
+	}
+
+	return found, nil
+}
+
+// Kill kills processes, as a power failure would, without a graceful shutdown. kubelet starts those of a pod again,
+// unless the pod has been deleted. Processes that have ended meanwhile are left out.
+func Kill(processes []*os.Process) error {
+	for _, process := range processes {
+		if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("kill process %d: %w", process.Pid, err)
+		}
 	}
 
 	return nil
