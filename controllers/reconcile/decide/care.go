@@ -63,7 +63,7 @@ type Installed struct {
 	Policy   state.Policy
 	Health   Health
 	Waiting  Waiting
-	// Drift is set if objects are to be compared with the revision.
+	// Drift is set if objects are compared with the revision.
 	Drift bool
 	// Lost is set if an object is missing that existed when the objects were compared.
 	Lost bool
