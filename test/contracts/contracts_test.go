@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/lint"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // program is what uses a release. It returns why it fails; empty if it does not.
@@ -278,6 +279,12 @@ func TestMain(m *testing.M) {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
 		}
+	}
+
+	// clusterctl reads each setting from the environment, too, where PROVIDERS is not its list of providers, but our
+	// folder of real releases.
+	if err := os.Unsetenv(testproviders.Variable); err != nil {
+		panic(err)
 	}
 
 	os.Exit(m.Run())
