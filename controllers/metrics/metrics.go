@@ -173,7 +173,14 @@ func (r *Recorder) TimeStep(t v1alpha2.ProviderType, step Step) (stop func()) {
 
 	start := time.Now()
 
-	return func() { r.steps.WithLabelValues(string(t), string(step)).Observe(time.Since(start).Seconds()) }
+	return func() { r.ObserveStep(t, step, time.Since(start)) }
+}
+
+// ObserveStep records how long a step took.
+func (r *Recorder) ObserveStep(t v1alpha2.ProviderType, step Step, took time.Duration) {
+	if r != nil {
+		r.steps.WithLabelValues(string(t), string(step)).Observe(took.Seconds())
+	}
 }
 
 // InitCounters sets a provider's counters to 0 unless they exist, so that Prometheus sees the first

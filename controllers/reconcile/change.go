@@ -7,7 +7,6 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/foreign"
@@ -39,8 +38,6 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 	// Fetching may take many requests, each with a timeout of its own.
 	planning, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-
-	r.planned = true
 
 	request := plan.Request{
 		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.policy.Requested,
@@ -76,8 +73,7 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 	}
 
 	if planned.SourceErr != nil {
-		problem := failed(planned.SourceErr, fetching)
-		r.inputsProblem = &problem
+		r.inputsProblem = failed(planned.SourceErr, fetching)
 	}
 
 	r.note(report.Lacks(planned.MissingVariables))
@@ -208,41 +204,13 @@ func (r *run) rollbackOptions(revision int, reason string) release.RollbackOptio
 	}
 }
 
-// decide decides what to do about the release. It ends the change where another program works on the
-// release, or has uninstalled it and that is respected.
-func (r *run) decide(ctx context.Context) report.Result {
-	if !r.observed && r.unobserved == nil {
-		if result := r.observe(ctx); result.Ends() {
-			return result
-		}
-	}
-
-	switch {
-	case r.foreign != nil:
-		return failed(r.foreign, applying)
-	case r.unobserved != nil:
-		r.decision.Action = state.Apply
-		return report.Result{}
-	}
-
+// compareRelease compares the release with the goal.
+func (r *run) compareRelease(ctx context.Context) report.Result {
 	r.installed.history.Lost = r.recordsLost(ctx)
 	r.assess()
 
-	if r.plan.Chart != nil && !r.keeps() {
+	if r.plan.Chart != nil && !r.release.Keeps() {
 		r.note(report.Uses(r.plan.Chart.Status(r.provider.GetStatus().Chart)))
-	}
-
-	if result := r.markHandled(ctx); result.Ends() {
-		return result
-	}
-
-	switch {
-	case r.goal.apply == nil && r.applies():
-		return *r.inputsProblem
-	case r.state.State == state.Locked:
-		return report.Wait(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
-	case r.decision.HoldsUninstalled(r.installed.history):
-		return report.UninstalledByOthers(r.installed.history)
 	}
 
 	return report.Result{}
@@ -263,21 +231,11 @@ func (r *run) announceInstallation(ctx context.Context) error {
 // apply takes the action that reaches the goal. Whether the action succeeded is read from the history
 // afterwards.
 func (r *run) apply(ctx context.Context) report.Result {
-	if !r.applies() {
-		return report.Result{}
-	}
-
-	if r.unobserved != nil {
-		return failed(r.unobserved, applying)
-	}
-
-	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()
-
 	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.history.Release.Name, "version", r.goal.version)
-	log.Info("Applying the release", "state", r.state.State, "found", r.state.Message)
+	log.Info("Applying the release", "state", r.release.State.State, "found", r.release.State.Message)
 
 	action := r.goal.action
-	if r.state.State == state.Absent {
+	if r.release.State.State == state.Absent {
 		action = metrics.ActionInstall
 
 		r.note(report.InstallsAgain())
@@ -287,7 +245,7 @@ func (r *run) apply(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	result, err := r.goal.apply(ctx, r.state)
+	result, err := r.goal.apply(ctx, r.release.State)
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 	r.target.Health.MarkVerified(result.Applied)
 	r.emit(r.provider, report.Adopted(result.Adopted))
@@ -309,7 +267,7 @@ func (r *run) apply(ctx context.Context) report.Result {
 	}
 
 	if unknown := new(cluster.UnknownKindError); errors.As(err, &unknown) {
-		return report.First(r.waitForCRDs(ctx), failed(err, applying))
+		return report.First(r.awaitCRDs(ctx), failed(err, applying))
 	}
 
 	return failed(err, applying)

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -30,7 +31,26 @@ func (r *run) careForCRDs(ctx context.Context) report.Result {
 		return result
 	}
 
-	return r.applyCRDs(ctx, installed)
+	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
+
+	planned, result := r.planCRDs(ctx, installed)
+	if result.Ends() {
+		return result
+	}
+
+	if err := r.target.CRDs.CheckUnmanaged(ctx, planned); err != nil {
+		return failed(err, applying)
+	}
+
+	version := installed.Metadata.AppVersion
+
+	if planned.HasChanges() {
+		if result := r.applyChanges(ctx, planned, version); result.Ends() {
+			return result
+		}
+	}
+
+	return r.correctCRDs(ctx, planned, version)
 }
 
 // compareCRDs reports which CRDs of the installed chart another program has changed, and changes nothing.

@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
-	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
@@ -39,44 +38,31 @@ func (e *unsafeError) Error() string {
 		v1alpha2.AllowUnsafeCRDAnnotation, e.report.Allowance(e.version))
 }
 
-// changeCRDs applies the CRDs of the plan that have changed, once that is safe.
-func (r *run) changeCRDs(ctx context.Context) report.Result {
-	result := r.applyCRDs(ctx, r.plan.Applied, r.prepareBefore, r.awaitTurnBefore)
-	r.crdsChanged = !result.Ends()
-
-	return result
-}
-
-// beforeCRDs is called with the plan of CRDs once it is safe to apply it, and may prevent that.
-type beforeCRDs func(context.Context, *crds.Plan) report.Result
-
-// applyCRDs applies the CRDs of a chart that have changed, once that is safe and the given functions have
-// passed, and corrects those that another program has changed.
-func (r *run) applyCRDs(ctx context.Context, c *chart.Chart, before ...beforeCRDs) report.Result {
-	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
-
-	planned, result := r.planCRDs(ctx, c)
+// planChange plans the CRDs of the plan.
+func (r *run) planChange(ctx context.Context) report.Result {
+	planned, result := r.planCRDs(ctx, r.plan.Applied)
 	if result.Ends() {
 		return result
 	}
 
-	if err := r.target.CRDs.CheckUnmanaged(ctx, planned); err != nil {
-		return failed(err, applying)
-	}
+	r.crds = planned
 
-	if planned.HasChanges() {
-		if result := r.applyChanges(ctx, planned, c.Metadata.AppVersion, before...); result.Ends() {
+	return failed(r.target.CRDs.CheckUnmanaged(ctx, planned), applying)
+}
+
+// applyCRDs applies the CRDs of the plan that change, if it is still the provider's turn.
+func (r *run) applyCRDs(ctx context.Context) report.Result {
+	if r.changing().ChangesVersion() {
+		if result := r.checkTurn(ctx); result.Ends() {
 			return result
 		}
 	}
 
-	return r.correctCRDs(ctx, planned, c.Metadata.AppVersion)
+	return r.sendCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
 }
 
-// applyChanges applies the changes of a plan for a version of the provider, once the given functions have passed.
-func (r *run) applyChanges(
-	ctx context.Context, planned *crds.Plan, version string, before ...beforeCRDs,
-) report.Result {
+// applyChanges applies the changes of a plan for a version of the provider, once that is safe.
+func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string) report.Result {
 	if result := r.migrateBefore(ctx, planned); result.Ends() {
 		return result
 	}
@@ -85,12 +71,11 @@ func (r *run) applyChanges(
 		return result
 	}
 
-	for _, check := range before {
-		if result := check(ctx, planned); result.Ends() {
-			return result
-		}
-	}
+	return r.sendCRDs(ctx, planned, version)
+}
 
+// sendCRDs applies the changes of a plan.
+func (r *run) sendCRDs(ctx context.Context, planned *crds.Plan, version string) report.Result {
 	sent, err := r.target.CRDs.Apply(ctx, planned)
 	if err != nil {
 		return failed(err, applying)
@@ -177,10 +162,10 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 	return report.Result{}
 }
 
-// waitForCRDs waits for the API server to serve the CRDs; the watch on them wakes the provider when it
+// awaitCRDs waits for the API server to serve the CRDs; the watch on them wakes the provider when it
 // does. That takes the API server a while, one CRD after the other. The release does not wait for it:
 // usually none of its objects is of such a kind, and its pods take longer to start.
-func (r *run) waitForCRDs(ctx context.Context) report.Result {
+func (r *run) awaitCRDs(ctx context.Context) report.Result {
 	pending, err := r.target.CRDs.NotServed(ctx, r.plan.Applied.CRDs)
 	if err != nil {
 		return failed(err, applying)

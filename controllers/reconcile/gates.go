@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
-	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -20,16 +17,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// checkGates makes sure that the plan may be applied: its contract fits the other providers', its
-// variables have values, and the APIs that it needs are served. Core's health is awaited only after
-// the CRDs, because these take a while to be served.
-func (r *run) checkGates(ctx context.Context) report.Result {
-	defer r.Metrics.TimeStep(r.Type, metrics.StepPreflight)()
-
-	if !r.applies() {
-		return report.Result{}
-	}
-
+// checkRequirements makes sure that the contract of the plan fits the other providers', that its variables have
+// values, and that the APIs that it needs are served.
+func (r *run) checkRequirements(ctx context.Context) report.Result {
 	err := r.Preflight.Installation(ctx, preflight.Input{
 		Provider:         r.provider,
 		Mapper:           r.target.Client.RESTMapper(),
@@ -41,38 +31,18 @@ func (r *run) checkGates(ctx context.Context) report.Result {
 	// Until they are served, changes of their CRDs bring the resource back.
 	r.target.CRDs.Await(v1alpha2.Label(r.provider), preflight.MissingKinds(err)...)
 
-	if err != nil {
-		return failed(err, applying)
-	}
-
-	if !r.needsCore() {
-		return report.Result{}
-	}
-
-	err = r.Preflight.CoreReady(ctx, r.provider)
-	if core := new(preflight.Error); errors.As(err, &core) && core.AllowCRDs {
-		r.coreProblem = core
-		return report.Result{}
-	}
-
 	return failed(err, applying)
 }
 
-// needsCore reports whether core must be healthy before the plan is applied: for a first install, and
-// for another contract. A plain Helm chart has no contract: cert-manager's is installed before core.
-func (r *run) needsCore() bool {
-	if r.plan.Chart.Contract() == "" {
-		return false
+// checkCore makes sure that core is ready. That it is not is reported after the CRDs if these may be applied
+// nevertheless, because they take a while to be served.
+func (r *run) checkCore(ctx context.Context) report.Result {
+	err := r.Preflight.CoreReady(ctx, r.provider)
+	if core := new(preflight.Error); errors.As(err, &core) {
+		r.coreLater = core.AllowCRDs
 	}
 
-	confirmed := func(revision state.Revision) bool { return revision.Confirmed }
-	if !slices.ContainsFunc(r.installed.history.Revisions, confirmed) {
-		return true
-	}
-
-	installed := r.installed.record
-
-	return installed != nil && installed.Contract != "" && installed.Contract != r.plan.Chart.Contract()
+	return failed(err, applying)
 }
 
 // selectVersion selects the version that the range of the resource resolves to, if the operator may do so.
@@ -107,42 +77,25 @@ func (r *run) forUpgrade() autoupgrade.Installed {
 	return found
 }
 
-// checkUpgrade makes sure that the plan of an automatic upgrade is what was selected.
-func (r *run) checkUpgrade(context.Context) report.Result {
-	if !r.selection.Starts() || r.inputsProblem != nil {
-		return report.Result{}
-	}
-
+// checkSelection makes sure that the plan of an automatic upgrade is what was selected.
+func (r *run) checkSelection() report.Result {
 	return failed(r.selection.Check(r.plan.Version, r.plan.Chart.Contract(), r.installed.record.Contract), fetching)
 }
 
-// takeBack returns to the version that is installed if a check prevents an automatic upgrade that was about to start,
-// and nothing was changed: that the operator cannot upgrade it makes the provider no less ready.
-func (r *run) takeBack(result report.Result) bool {
-	stopped := result.Outcome == report.Stalled || r.inputsProblem != nil && result.Outcome != report.Repeated
-	if !r.selection.Starts() || !stopped || r.applied || r.crdsChanged {
-		return false
-	}
-
-	if !result.Ends() {
-		result = *r.inputsProblem
-	}
-
-	r.selection = r.Automatic.Block(r.provider, r.selection, result.Message, r.installed.history)
+// block gives up an automatic upgrade that was about to start, and returns to the version that is installed.
+func (r *run) block(reason string) {
+	r.selection = r.Automatic.Block(r.provider, r.selection, reason, r.installed.history)
 	r.note(report.WillUpgrade(r.selection.Pending))
 	r.note(report.Resolved(r.selection.Version))
-	r.prepared, r.inputsProblem, r.coreProblem, r.crdsChecked = nil, nil, nil, ""
 
-	return true
+	r.answers = r.answers.Replan()
+	r.goal, r.release, r.inputsProblem = goal{}, decide.Release{}, report.Result{}
+	r.prepared, r.crds, r.crdsChecked, r.coreLater = nil, nil, "", false
 }
 
 // announceUpgrade makes an automatic upgrade known before it starts: the status is what other providers' upgrades
 // wait for, also if the operator stops before the end of this run.
 func (r *run) announceUpgrade(ctx context.Context) report.Result {
-	if !r.selection.Starts() || !r.applies() {
-		return report.Result{}
-	}
-
 	started := r.selection.Started(r.installed.revision.Number, r.Clock.Now())
 
 	err := r.status.record(ctx, report.Upgrades(started))
@@ -153,22 +106,12 @@ func (r *run) announceUpgrade(ctx context.Context) report.Result {
 	return failed(err, applying)
 }
 
-// prepareBefore prepares the installation or upgrade before its CRDs are applied, so that nothing is touched
-// if a patch matches nothing, an object belongs to another release, or the API server would refuse one.
-//
-// New CRDs touch nothing. If the installation has to wait for core, it is prepared only when it need not.
-func (r *run) prepareBefore(ctx context.Context, planned *crds.Plan) report.Result {
-	if !r.applies() || r.unobserved != nil {
-		return report.Result{}
-	}
-
-	if _, updated := planned.Changes(); r.coreProblem != nil && len(updated) == 0 {
-		return report.Result{}
-	}
-
+// dryRun prepares the installation or upgrade before its CRDs are applied, so that nothing is touched if a patch
+// matches nothing, an object belongs to another release, or the API server would refuse one.
+func (r *run) dryRun(ctx context.Context) report.Result {
 	var err error
 
-	r.prepared, err = r.preparePlan(ctx, r.state, release.PrepareOptions{CRDsFollow: true})
+	r.prepared, err = r.preparePlan(ctx, r.release.State, release.PrepareOptions{CRDsFollow: true})
 
 	return failed(err, applying)
 }
@@ -185,68 +128,14 @@ func (r *run) preparePlan(
 	return r.target.Releases.Prepare(ctx, r.plan.Release, observed, options)
 }
 
-// awaitTurn ends the change while another provider has to change its version first. It is called before checks that
-// cost requests, which would be repeated, and as the last check, because resources that are changed together arrive one
-// after the other.
-func (r *run) awaitTurn(ctx context.Context) report.Result {
-	installed := r.installed.record
-	if !r.applies() || installed != nil && installed.AppVersion == r.plan.Chart.Version() {
-		return report.Result{}
-	}
-
-	if result := r.settle(); installed != nil && result.Ends() {
-		return result
-	}
-
+// checkTurn makes sure that no other provider has to change its version first.
+func (r *run) checkTurn(ctx context.Context) report.Result {
 	return failed(r.Preflight.Turn(ctx, r.provider, r.plan.Chart.Contract()), applying)
 }
 
-// settleTime is how soon after a provider core may change and still comes before it. It usually takes longer to get
-// a new version from its source.
-const settleTime = 500 * time.Millisecond
-
-// settle ends a run in which core would not have changed yet if it were changed together with the provider.
-func (r *run) settle() report.Result {
-	if r.Type == v1alpha2.CoreProviderType || !r.policy.SpecChanged {
-		return report.Result{}
-	}
-
-	until := r.arrivals.of(r.provider, r.began).Add(settleTime)
-	if !time.Now().Before(until) {
-		return report.Result{}
-	}
-
-	return report.Result{Outcome: report.Repeated, At: until}
-}
-
-// awaitTurnBefore is awaitTurn before CRDs are applied.
-func (r *run) awaitTurnBefore(ctx context.Context, _ *crds.Plan) report.Result {
-	return r.awaitTurn(ctx)
-}
-
-// waitForCore ends the change while core is not healthy and the plan needs it to be. What it lets pass
-// has passed all gates.
-func (r *run) waitForCore(context.Context) report.Result {
-	if r.coreProblem != nil {
-		return failed(r.coreProblem, applying)
-	}
-
-	if !r.applies() && r.state.State != state.InSync {
-		return report.Result{}
-	}
-
-	r.passed = true
-
-	return report.Result{}
-}
-
-// checkRollback makes sure that the provider may return to the revision that spec.release.rollbackTo
+// checkRevision makes sure that the provider may return to the revision that spec.release.rollbackTo
 // names. Whether it exists, and can be read, is Helm's to say.
-func (r *run) checkRollback(ctx context.Context) report.Result {
-	if !r.applies() {
-		return report.Result{}
-	}
-
+func (r *run) checkRevision(ctx context.Context) report.Result {
 	to, exists := r.installed.history.Find(int(*plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo))
 	if !exists {
 		return report.Result{}

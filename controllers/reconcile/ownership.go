@@ -53,8 +53,8 @@ func (r *Reconciler) own(ctx context.Context, provider v1alpha2.Provider) (taken
 	return true, nil
 }
 
-// checkIdentity stops the change of a resource that may not exist, such as a second one of a provider.
-func (r *run) checkIdentity(ctx context.Context) report.Result {
+// identify stops the change of a resource that may not exist, such as a second one of a provider.
+func (r *run) identify(ctx context.Context) report.Result {
 	err := r.Preflight.Identity(ctx, r.provider, r.recorded(ctx))
 	if err == nil && r.provider.GetStatus().Release == nil {
 		err = r.checkInstalledElsewhere(ctx)
@@ -92,10 +92,6 @@ func (r *run) recorded(ctx context.Context) func(v1alpha2.Provider) bool {
 // claim makes sure that no other resource installs the provider at the same time. The claim lasts until
 // the status says that the provider is installed.
 func (r *run) claim(ctx context.Context) report.Result {
-	if !r.applies() || r.provider.GetStatus().Release != nil {
-		return report.Result{}
-	}
-
 	if !r.claims.Take(r.Clusters.Identity(r.provider), r.provider) {
 		return report.Wait(v1alpha2.MoreThanOneProviderInstanceExistsReason, fmt.Sprintf(
 			"another resource installs %s %s into the same cluster, which can have each provider only once; "+
@@ -117,8 +113,8 @@ func (r *run) existed() time.Time {
 	// Times of the API server are cut to seconds, and its clock is known to about a second.
 	created := r.Clock.Local(r.provider.GetCreationTimestamp().Add(2 * time.Second))
 
-	if seen := r.arrivals.of(r.provider, r.began); seen.Before(created) {
-		return seen
+	if r.arrived.Before(created) {
+		return r.arrived
 	}
 
 	return created

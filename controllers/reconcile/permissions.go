@@ -54,11 +54,6 @@ func (p *permitted) forget(uid types.UID) {
 // checkPermissions makes sure that the account that the provider is installed with has all permissions
 // for the release, before anything is done. What was permitted for the same release is not asked again.
 func (r *run) checkPermissions(ctx context.Context) report.Result {
-	account := r.target.Account
-	if !r.applies() || account == "" {
-		return report.Result{}
-	}
-
 	uid := r.provider.GetUID()
 	if r.permitted.has(uid, r.goal.digest) && !r.policy.Requested {
 		return report.Result{}
@@ -76,7 +71,7 @@ func (r *run) checkPermissions(ctx context.Context) report.Result {
 
 	checker := permissions.Checker{
 		Client:   r.target.Client,
-		Account:  account,
+		Account:  r.target.Account,
 		Provider: v1alpha2.Label(r.provider),
 	}
 

@@ -10,9 +10,9 @@
 //     Before anything is applied, gates check that it may be: contracts, variables, permissions, CRDs.
 //     A gate stops the change and never the care.
 //
-// The steps of both are methods of run, in the order in which run.go lists them. A step records what it
-// found out in the run and returns a report.Result: continue, or why the part ends here. What the run has found
-// out and how it ended is the input of package report, which alone writes the status, conditions and events.
+// Package decide has the rules of both, as ordered lists. A run tells it what is known, takes the step that it returns,
+// and asks again. What the run has found out and how it ended is the input of package report, which alone writes the
+// status, conditions and events.
 package reconcile
 
 import (
@@ -233,11 +233,13 @@ func (r *run) suspended(ctx context.Context) report.Result {
 		return result
 	}
 
-	_ = r.checkIdentity(ctx) // it decides only what the status may say
+	_ = r.identify(ctx) // it decides only what the status may say
 
 	if r.installed.record != nil {
-		if result := inOrder(ctx, r.checkHealth, r.compareObjects, r.compareCRDs); result.Ends() {
-			return result
+		for _, look := range []func(context.Context) report.Result{r.checkHealth, r.compareObjects, r.compareCRDs} {
+			if result := look(ctx); result.Ends() {
+				return result
+			}
 		}
 	}
 

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
@@ -29,14 +30,7 @@ func (r *run) input() report.Input {
 			Timeout:     r.policy.Timeout,
 			Drift:       driftPolicy(r.provider.GetSpec()),
 		},
-		Installed: report.Installed{
-			Observed:   r.observed,
-			History:    r.installed.history,
-			Revision:   r.installed.revision,
-			Drift:      r.drift(),
-			ClusterUID: string(r.self.Cluster),
-			Identified: r.identified,
-		},
+		Installed:   r.seen(),
 		Change:      r.progress(),
 		Migration:   r.migration,
 		Source:      r.source,
@@ -44,30 +38,9 @@ func (r *run) input() report.Input {
 		Now:         time.Now(),
 	}
 
-	if r.unconfirmed != nil {
-		in.Installed.Unconfirmed = r.unconfirmed.Error()
-	}
-
-	if record := r.installed.record; record != nil {
-		in.Installed.Record = report.Record{
-			Readable:    true,
-			AppVersion:  record.AppVersion,
-			Contract:    record.Contract,
-			Description: record.Description,
-			Paused:      record.Paused(),
-			Kinds:       r.kinds(),
-		}
+	if r.installed.record != nil {
+		in.Installed.Record.Kinds = r.kinds()
 		in.Automatic.Last = autoupgrade.Last(r.provider.GetStatus(), r.forUpgrade())
-	}
-
-	if found := r.installed.health; found != nil {
-		in.Installed.Health = report.Health{
-			Checked: true,
-			Healthy: found.Healthy(),
-			Failed:  found.Failed(),
-			Final:   found.Verdict() == health.Stop,
-			Message: found.Message(),
-		}
 	}
 
 	if r.target != nil && r.target.Remote {
@@ -77,31 +50,69 @@ func (r *run) input() report.Input {
 	return in
 }
 
-// progress returns how far the change got.
-func (r *run) progress() report.Progress {
-	made := report.Progress{
-		Planned:     r.planned,
-		Goal:        r.goal.version,
-		Digest:      r.desired,
-		State:       r.state,
-		Decision:    r.decision,
-		Pinned:      r.pinned,
-		Passed:      r.passed,
-		CRDsChecked: r.crdsChecked,
-		Refusal:     r.refusal,
+// seen returns what was seen of the release.
+func (r *run) seen() report.Installed {
+	seen := report.Installed{
+		Observed:   r.observed,
+		History:    r.installed.history,
+		Revision:   r.installed.revision,
+		Drift:      r.drift(),
+		ClusterUID: string(r.self.Cluster),
+		Identified: r.identified,
 	}
 
-	if r.inputsProblem != nil {
-		made.InputsProblem = *r.inputsProblem
+	if r.unconfirmed != nil {
+		seen.Unconfirmed = r.unconfirmed.Error()
+	}
+
+	if record := r.installed.record; record != nil {
+		seen.Record = report.Record{
+			Readable:    true,
+			AppVersion:  record.AppVersion,
+			Contract:    record.Contract,
+			Description: record.Description,
+			Paused:      record.Paused(),
+		}
+	}
+
+	if found := r.installed.health; found != nil {
+		seen.Health = report.Health{
+			Checked:  true,
+			Healthy:  found.Healthy(),
+			Others:   r.installed.othersHealthy(),
+			Failed:   found.Failed(),
+			Final:    found.Verdict() == health.Stop,
+			Finished: len(found.Finished()) > 0,
+			Message:  found.Message(),
+		}
+	}
+
+	return seen
+}
+
+// progress returns how far the change got.
+func (r *run) progress() report.Progress {
+	_, planned := r.answers[decide.Plan]
+	made := report.Progress{
+		Planned:       planned,
+		InputsProblem: r.inputsProblem,
+		Goal:          r.goal.version,
+		Digest:        r.release.Digest,
+		State:         r.release.State,
+		Decision:      r.release.Decision,
+		Pinned:        r.release.Pinned,
+		Passed:        r.changing().Passed(),
+		CRDsChecked:   r.crdsChecked,
+		Refusal:       r.refusal,
 	}
 
 	if r.failure != nil {
 		made.Failure = r.failure.Error()
 	}
 
-	if len(r.pin.Differences) > 0 {
+	if len(r.release.Pin.Differences) > 0 {
 		made.Pending = r.pendingMessage()
-		made.PendingInputs = r.pin.Differences[0].IsInput()
+		made.PendingInputs = r.release.Pin.Differences[0].IsInput()
 	}
 
 	return made

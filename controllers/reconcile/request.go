@@ -46,7 +46,7 @@ func (r *run) assess() {
 		Basis:          r.basis,
 		Rules:          r.target.Releases.Rules(),
 		OwnedElsewhere: r.ownedElsewhere(),
-		Incomplete:     r.inputsProblem != nil,
+		Incomplete:     r.inputsProblem.Ends(),
 	}
 
 	for _, input := range []state.Difference{
@@ -58,23 +58,14 @@ func (r *run) assess() {
 		}
 	}
 
-	found := decide.Change(wanted)
-	r.pin, r.pinned, r.desired, r.handled = found.Pin, found.Pinned, found.Digest, found.Handled
-	r.state, r.decision = found.State, found.Decision
+	r.release = decide.Assess(wanted)
 
-	clock := r.target.Releases.Clock()
-	r.state.Until, r.decision.Until = clock.Local(r.state.Until), clock.Local(r.decision.Until)
+	clock, found := r.target.Releases.Clock(), &r.release
+	found.State.Until, found.Decision.Until = clock.Local(found.State.Until), clock.Local(found.Decision.Until)
 }
-
-// applies reports whether the change has something to apply now.
-func (r *run) applies() bool { return r.decision.Action == state.Apply }
 
 // markHandled records with the newest revision that the resource asks for nothing else.
 func (r *run) markHandled(ctx context.Context) report.Result {
-	if !r.handled {
-		return report.Result{}
-	}
-
 	release, revision := r.installed.history.Release, r.installed.revision
 
 	return r.marked(r.target.Releases.MarkRequest(ctx, release, revision, r.asked()))
@@ -99,14 +90,11 @@ func (r *run) planFailed(problem report.Result) report.Result {
 		return problem
 	}
 
-	r.inputsProblem = &problem
+	r.inputsProblem = problem
 	r.goal = goal{version: pin.Version}
 
 	return report.Result{}
 }
-
-// keeps reports whether the newest revision stays although another one would be created now.
-func (r *run) keeps() bool { return r.pinned && !r.applies() }
 
 // watched reports whether a change of an input takes effect at once.
 func (r *run) watched(input state.Difference) bool {
@@ -122,13 +110,13 @@ func (r *run) watched(input state.Difference) bool {
 
 // pendingMessage describes what has changed since the revision that stays was created.
 func (r *run) pendingMessage() string {
-	changes := make([]string, 0, len(r.pin.Differences))
-	for _, d := range r.pin.Differences {
-		changes = append(changes, r.plan.Describe(r.provider, r.pin.Basis, r.basis, d))
+	changes := make([]string, 0, len(r.release.Pin.Differences))
+	for _, d := range r.release.Pin.Differences {
+		changes = append(changes, r.plan.Describe(r.provider, r.release.Pin.Basis, r.basis, d))
 	}
 
 	return fmt.Sprintf("%s since revision %d was created, which has not been applied; to apply it, "+
-		"change the annotation %s or the spec", strings.Join(changes, "; "), r.pin.Number,
+		"change the annotation %s or the spec", strings.Join(changes, "; "), r.release.Pin.Number,
 		v1alpha2.ReconcileRequestAnnotation)
 }
 
@@ -136,7 +124,7 @@ func (r *run) pendingMessage() string {
 // applied, and once.
 func (r *run) markApplied(ctx context.Context) error {
 	before, exists := r.provider.GetAnnotations()[v1alpha2.AppliedSpecHashAnnotation]
-	if !exists || r.decision.Action != state.None {
+	if !exists || r.release.Decision.Action != state.None {
 		return nil
 	}
 

@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
+
 	"slices"
 	"time"
 
@@ -11,9 +13,10 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -31,6 +34,8 @@ type run struct {
 	target   *clusters.Target
 	policy   state.Policy
 	began    time.Time
+	// arrived is when the resource was seen first in its generation.
+	arrived time.Time
 	// status says what is being done while that takes long.
 	status *statusWriter
 	// self is how the resource is recorded as the owner of its release.
@@ -66,33 +71,28 @@ type run struct {
 	// selection is the version that the range of the resource resolves to.
 	selection autoupgrade.Selection
 
-	// What the change finds out: the plan and its basis, the goal for the release, and the decision about
-	// it. inputsProblem is why inputs could not be used that are not needed for what is installed.
-	// desired is the digest that the release should have: that of the goal, or of the pin if pinned.
-	planned       bool
+	// answers are the results of the actions that the change has taken.
+	answers decide.Answers
+
+	// What the change finds out: the plan and its basis, the goal for the release, and what follows for it.
+	// inputsProblem is why inputs could not be used that are not needed for what is installed.
 	plan          plan.Plan
 	basis         state.Basis
-	inputsProblem *report.Result
+	inputsProblem report.Result
 	goal          goal
-	pin           state.Pin
-	pinned        bool
-	desired       string
-	state         state.Observed
-	decision      state.Decision
-	handled       bool
+	release       decide.Release
 
-	// prepared is the installation or upgrade, once nothing but to apply it is left to do.
-	prepared *release.Prepared
-
-	// How far the change got: core's problem is reported only after the CRDs were applied; passed is
-	// set if all gates were. crdsChecked describes changes of CRDs that were checked, and failure is why
-	// an action left a failed revision.
-	coreProblem *preflight.Error
-	passed      bool
-	crdsChanged bool
+	// coreLater is set if core is not ready and the CRDs may be applied nevertheless. crds are the changes of CRDs, and
+	// crdsChecked describes those that were checked.
+	coreLater   bool
+	crds        *crds.Plan
 	crdsChecked string
-	applied     bool
-	failure     error
+
+	// prepared is the installation or upgrade, once nothing but to apply it is left to do. applied is set once a
+	// revision was created, and failure is why that has failed.
+	prepared *release.Prepared
+	applied  bool
+	failure  error
 
 	// refusal is why a failed revision was not rolled back although it should have been.
 	refusal string
@@ -139,24 +139,10 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 	}}
 	if target != nil {
 		run.self = r.Clusters.Owner(provider, target)
-		r.arrivals.of(provider, run.began)
+		run.arrived = r.arrivals.of(provider, run.began)
 	}
 
 	return run
-}
-
-// step is a step of a run.
-type step func(context.Context) report.Result
-
-// inOrder runs steps until one of them ends the part.
-func inOrder(ctx context.Context, steps ...step) report.Result {
-	for _, step := range steps {
-		if result := step(ctx); result.Ends() {
-			return result
-		}
-	}
-
-	return report.Result{}
 }
 
 // reconcile is the whole reconcile of a resource that is neither suspended nor deleted.
@@ -184,12 +170,12 @@ func (r *run) reconcile(ctx context.Context) report.Summary {
 		r.policy.Refused, r.refusal = nil, ""
 		care = r.care(ctx)
 
-		if r.decision.Action != "" {
+		if r.release.Decision.Action != "" {
 			r.assess()
 		}
 	}
 
-	if !r.crdsChanged {
+	if !r.changing().AppliedCRDs() {
 		care = report.First(care, r.careForCRDs(ctx))
 	}
 
@@ -211,7 +197,7 @@ func (r *run) care(ctx context.Context) report.Result {
 	var drift, left, ended report.Result
 
 	for r.installed.record != nil && !ended.Ends() {
-		step := decide.Care(r.seen())
+		step := decide.Care(r.caring())
 		r.done = append(r.done, step.Action)
 
 		switch step.Action {
@@ -258,35 +244,23 @@ func (r *run) take(ctx context.Context, step decide.Step) report.Result {
 	}
 }
 
-// seen returns what care goes by.
-func (r *run) seen() decide.Installed {
-	installed := &r.installed
-	history := installed.history
+// caring returns what care goes by.
+func (r *run) caring() decide.Installed {
+	seen := r.seen()
 
-	seen := decide.Installed{
-		History:  history,
-		Observed: r.target.Releases.Determine(history, decide.AttemptedDigest(history)),
+	return decide.Installed{
+		History:  seen.History,
+		Observed: r.target.Releases.Determine(seen.History, decide.AttemptedDigest(seen.History)),
 		Policy:   r.policy,
+		Health:   seen.Health,
 		Drift:    r.looksForDrift(),
 		Lost:     r.lostMeanwhile(),
 		Done:     r.done,
 		Allowed:  r.allowed,
 		Waiting: decide.Waiting{
-			Staged: installed.isStaged(), ForManager: r.lacksManager(), ForDeletions: installed.removing,
+			Staged: r.installed.isStaged(), ForManager: r.lacksManager(), ForDeletions: r.installed.removing,
 		},
 	}
-
-	if installed.health != nil {
-		seen.Health = decide.Health{
-			Healthy:  installed.healthy(),
-			Others:   installed.othersHealthy(),
-			Final:    installed.health.Verdict() == health.Stop,
-			Finished: len(installed.health.Finished()) > 0,
-			Message:  installed.health.Message(),
-		}
-	}
-
-	return seen
 }
 
 // looksForDrift reports whether objects are compared with the newest revision. Before a revision is deployed it is
@@ -323,49 +297,142 @@ func (r *run) wakeAt(at time.Time) {
 	}
 }
 
-// change brings the release to what the spec asks for. The gates are checked only when there is
-// something to apply.
+// change brings the release to what the spec asks for. Its checks are made only if there is something to apply.
 func (r *run) change(ctx context.Context) report.Result {
+	r.answers = decide.Answers{}
+
 	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
 		r.goal = r.rollbackGoal(int(*revision))
-
-		return inOrder(ctx,
-			r.checkIdentity,
-			r.decide,
-			r.checkRollback,
-			r.apply,
-		)
 	}
 
-	result := inOrder(ctx,
-		r.checkIdentity,
-		r.selectVersion,
-		r.changeToSelected,
-	)
-	if r.takeBack(result) {
-		return r.changeToSelected(ctx)
-	}
+	spent := map[metrics.Step]time.Duration{}
+	defer func() {
+		for step, took := range spent {
+			r.Metrics.ObserveStep(r.Type, step, took)
+		}
+	}()
 
-	return result
+	for {
+		switch step := decide.Change(r.changing()); step.Action {
+		case decide.End:
+			return step.Result
+		case decide.Block:
+			r.block(step.Result.Message)
+		default:
+			began := time.Now()
+			r.answers[step.Action] = r.answer(ctx, step.Action)
+
+			if timed, is := timedActions[step.Action]; is {
+				spent[timed] += time.Since(began)
+			}
+		}
+	}
 }
 
-// changeToSelected brings the release to what the spec asks for in the selected version.
-func (r *run) changeToSelected(ctx context.Context) report.Result {
-	result := inOrder(ctx, r.makePlan, r.checkUpgrade, r.decide)
-	if result.Ends() || r.keeps() {
-		return result
+// timedActions are the actions of a change that metrics show, with the steps that they are part of.
+var timedActions = map[decide.Action]metrics.Step{
+	decide.CheckRequirements: metrics.StepPreflight,
+	decide.CheckCore:         metrics.StepPreflight,
+	decide.PlanCRDs:          metrics.StepCRDs,
+	decide.MigrateObjects:    metrics.StepCRDs,
+	decide.CheckCRDs:         metrics.StepCRDs,
+	decide.DryRun:            metrics.StepCRDs,
+	decide.ApplyCRDs:         metrics.StepCRDs,
+	decide.CorrectCRDs:       metrics.StepCRDs,
+	decide.Apply:             metrics.StepRelease,
+}
+
+// changing returns what the change goes by.
+func (r *run) changing() decide.Changing {
+	seen := r.seen()
+	known := decide.Changing{
+		Answers:     r.answers,
+		Core:        r.Type == v1alpha2.CoreProviderType,
+		Returns:     plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo != nil,
+		SpecChanged: r.policy.SpecChanged,
+		Arrived:     r.arrived,
+		First:       r.provider.GetStatus().Release == nil,
+		Account:     r.target != nil && r.target.Account != "",
+		Observed:    seen.Observed,
+		Unreadable:  failed(r.unobserved, applying),
+		Foreign:     failed(r.foreign, applying),
+		History:     seen.History,
+		Installed: decide.Content{
+			Known: seen.Record.Readable, Version: seen.Record.AppVersion, Contract: seen.Record.Contract,
+		},
+		Starts:    r.selection.Starts(),
+		Problem:   r.inputsProblem,
+		Release:   r.release,
+		CoreLater: r.coreLater,
+		Applied:   r.applied,
+		Now:       time.Now(),
 	}
 
-	return inOrder(ctx,
-		r.checkGates,
-		r.awaitTurn,
-		r.checkPermissions,
-		r.claim,
-		r.changeCRDs,
-		r.awaitTurn,
-		r.waitForCore,
-		r.announceUpgrade,
-		r.apply,
-		r.waitForCRDs,
-	)
+	// A rollback has no plan.
+	if r.goal.apply != nil {
+		known.Planned.Known = true
+
+		if chart := r.plan.Chart; chart != nil {
+			known.Planned.Version, known.Planned.Contract = chart.Version(), chart.Contract()
+		}
+	}
+
+	if r.crds != nil {
+		_, updated := r.crds.Changes()
+		known.CRDs = decide.CRDs{Change: r.crds.HasChanges(), Update: len(updated) > 0}
+	}
+
+	return known
+}
+
+// answer takes an action of the change.
+func (r *run) answer(ctx context.Context, action decide.Action) report.Result {
+	switch action {
+	case decide.Identify:
+		return r.identify(ctx)
+	case decide.Select:
+		return r.selectVersion(ctx)
+	case decide.Plan:
+		return r.makePlan(ctx)
+	case decide.CheckSelection:
+		return r.checkSelection()
+	case decide.Observe:
+		return r.observe(ctx)
+	case decide.CompareRelease:
+		return r.compareRelease(ctx)
+	case decide.MarkRequest:
+		return r.markHandled(ctx)
+	case decide.CheckRevision:
+		return r.checkRevision(ctx)
+	case decide.CheckRequirements:
+		return r.checkRequirements(ctx)
+	case decide.CheckCore:
+		return r.checkCore(ctx)
+	case decide.CheckTurn, decide.ConfirmTurn:
+		return r.checkTurn(ctx)
+	case decide.CheckPermissions:
+		return r.checkPermissions(ctx)
+	case decide.Claim:
+		return r.claim(ctx)
+	case decide.PlanCRDs:
+		return r.planChange(ctx)
+	case decide.MigrateObjects:
+		return r.migrateBefore(ctx, r.crds)
+	case decide.CheckCRDs:
+		return r.checkCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
+	case decide.DryRun:
+		return r.dryRun(ctx)
+	case decide.ApplyCRDs:
+		return r.applyCRDs(ctx)
+	case decide.CorrectCRDs:
+		return r.correctCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
+	case decide.Announce:
+		return r.announceUpgrade(ctx)
+	case decide.Apply:
+		return r.apply(ctx)
+	case decide.AwaitCRDs:
+		return r.awaitCRDs(ctx)
+	default:
+		return failed(fmt.Errorf("%s is no action of a change", action), applying)
+	}
 }

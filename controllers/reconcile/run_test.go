@@ -10,9 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -32,7 +29,7 @@ func newTestRun(revisions ...state.Revision) *run {
 	r := newRun(&Reconciler{}, p, nil)
 	r.observed = true
 	r.goal = goal{version: "v1.1.0", digest: wanted}
-	r.desired = wanted
+	r.release.Digest = wanted
 	r.installed.history = state.History{
 		Release: plan.ReleaseKey(p), Revisions: revisions,
 	}
@@ -61,36 +58,6 @@ func TestRefusalNamesTheNewestTarget(t *testing.T) {
 	g.Expect(r.policy.Refused).To(Equal(map[int]bool{1: true, 2: true}))
 }
 
-func TestNeedsCore(t *testing.T) {
-	with := func(contract string) *plan.Chart {
-		metadata := chart.Metadata{Annotations: map[string]string{chartgen.AnnotationContract: contract}}
-		return &plan.Chart{Stored: &store.Stored{Chart: &chart.Chart{Metadata: metadata}}}
-	}
-
-	for name, test := range map[string]struct {
-		run       *run
-		installed string
-		contract  string
-		expected  bool
-	}{
-		"a first install":       {newTestRun(), "", "v1beta1", true},
-		"a planted record":      {newTestRun(state.Revision{Number: 1, Origin: 1}), "v1beta1", "v1beta1", true},
-		"the same contract":     {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "v1beta1", false},
-		"another contract":      {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "v1beta2", true},
-		"an unknown contract":   {newTestRun(revision(1, state.StatusDeployed, former)), "", "v1beta1", false},
-		"a plain chart instead": {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if test.run.installed.record != nil {
-				test.run.installed.record.Contract = test.installed
-			}
-
-			test.run.plan.Chart = with(test.contract)
-			NewWithT(t).Expect(test.run.needsCore()).To(Equal(test.expected))
-		})
-	}
-}
-
 // TestInput checks what a run reports.
 func TestInput(t *testing.T) {
 	g := NewWithT(t)
@@ -105,7 +72,7 @@ func TestInput(t *testing.T) {
 	}}}
 	r.unconfirmed = &unconfirmedError{revision: 1}
 	r.failure = errors.New("refused")
-	r.inputsProblem = new(failed(errors.New("no Secret"), fetching))
+	r.inputsProblem = failed(errors.New("no Secret"), fetching)
 	r.deviations = &[]deviation{{why: "it is changed back"}, {corrected: true}}
 
 	in := r.input()

@@ -8,6 +8,7 @@ import (
 	"github.com/capstan-project/capstan/audit"
 	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/controllers/permissions"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -18,6 +19,7 @@ var tables = []struct {
 	markdown   func() string
 }{
 	{"docs/audit.md", "audit-rules", func() string { return lint.MarkdownTable(audit.Rules()) }},
+	{"docs/concepts.md", "rules", decide.MarkdownLists},
 	{"docs/concepts.md", "states", state.MarkdownTable},
 	{"docs/lint.md", "lint-rules", func() string { return lint.MarkdownTable(lint.Rules()) }},
 	{"docs/remote.md", "permissions", permissions.MarkdownTable},

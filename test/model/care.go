@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -41,7 +42,7 @@ func (r *reconcile) seen(newest Record) decide.Installed {
 		History:  r.history,
 		Observed: state.Determine(r.history, decide.AttemptedDigest(r.history), r.rules()),
 		Policy:   r.policy,
-		Health:   decide.Health{Healthy: r.healthy, Others: r.healthy},
+		Health:   report.Health{Healthy: r.healthy, Others: r.healthy},
 		Drift:    newest.deployed() && r.defect != IgnoresDrift,
 		Done:     r.done,
 		Allowed:  r.allowed,

@@ -11,7 +11,7 @@ import (
 // change brings the release to what the resource asks for. The status is written in any case.
 func (r *reconcile) change() (plan, last []request) {
 	goal := digest(r.content)
-	found := decide.Change(r.wanted(goal))
+	found := decide.Assess(r.wanted(goal))
 	decision := found.Decision
 
 	if !decision.Until.IsZero() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -41,9 +42,9 @@ const (
 	Rollback Action = "Rollback"
 )
 
-// Step is what care does next.
+// Step is what a reconcile does next.
 type Step struct {
-	// Row is the rule that decided.
+	// Row is the name of the rule that decided.
 	Row    string
 	Action Action
 	// Failure and Reason of MarkFailed.
@@ -53,6 +54,8 @@ type Step struct {
 	Target state.Revision
 	// Until is when to decide again, by the API server's clock, if nothing is left to do; zero if events tell.
 	Until time.Time
+	// Result of End, and of what ended the change for Block.
+	Result report.Result
 }
 
 // Installed is what care goes by: the release, and what this reconcile has done with its newest revision.
@@ -61,7 +64,7 @@ type Installed struct {
 	// Observed is the state of the release, compared with what was attempted last.
 	Observed state.Observed
 	Policy   state.Policy
-	Health   Health
+	Health   report.Health
 	Waiting  Waiting
 	// Drift is set if objects are compared with the revision.
 	Drift bool
@@ -75,19 +78,6 @@ type Installed struct {
 	Allowed int
 }
 
-// Health is the health of the objects of the newest revision.
-type Health struct {
-	// Healthy is set if all are healthy, and the revision is complete. Others is set if all are healthy apart from
-	// those that wait for others.
-	Healthy, Others bool
-	// Final is set if an object cannot become healthy, however long one waits.
-	Final bool
-	// Finished is set if Jobs have completed that are not recorded yet.
-	Finished bool
-	// Message names the objects that are not healthy.
-	Message string
-}
-
 // Waiting is what a staged revision still has to do.
 type Waiting struct {
 	// Staged is set while objects have to be applied or deleted.
@@ -98,14 +88,8 @@ type Waiting struct {
 	ForDeletions bool
 }
 
-// row is a rule of care. It reports whether it decides.
-type row struct {
-	name   string
-	decide func(Installed) (Step, bool)
-}
-
 // careRows are the rules of care. The first one that decides counts.
-var careRows = []row{
+var careRows = []rule[Installed]{
 	{"what could not be deleted is deleted", prune},
 	{"drift comes before health", compare},
 	{"health is checked", checkHealth},
@@ -119,14 +103,8 @@ var careRows = []row{
 
 // Care returns the next step of care for the newest revision of a release.
 func Care(in Installed) Step {
-	for _, row := range careRows {
-		if step, decides := row.decide(in); decides {
-			step.Row = row.name
-			return step
-		}
-	}
-
-	return Step{}
+	step, _ := first(careRows, in)
+	return step
 }
 
 func (in Installed) newest() state.Revision {
@@ -160,8 +138,11 @@ func advance(in Installed) (Step, bool) {
 }
 
 func markHealthy(in Installed) (Step, bool) {
-	return in.take(MarkHealthy, in.awaitsHealth() && in.Health.Healthy)
+	return in.take(MarkHealthy, in.awaitsHealth() && in.healthy())
 }
+
+// healthy reports whether all objects are healthy, and the revision is complete.
+func (in Installed) healthy() bool { return in.Health.Healthy && !in.Waiting.Staged }
 
 // awaitsHealth reports whether the operator has applied the revision, and it was never seen healthy.
 func (in Installed) awaitsHealth() bool {
@@ -181,7 +162,7 @@ func (in Installed) mayTakeLonger() bool {
 // the fix. A revision that was rolled back to was healthy before, and there is nothing better to roll back to.
 func markFailed(in Installed) (Step, bool) {
 	newest, policy := in.newest(), in.Policy
-	if !in.awaitsHealth() || in.Health.Healthy || IsAutomaticRollback(newest) || in.mayTakeLonger() {
+	if !in.awaitsHealth() || in.healthy() || IsAutomaticRollback(newest) || in.mayTakeLonger() {
 		return Step{}, false
 	}
 
@@ -210,7 +191,7 @@ func markFailed(in Installed) (Step, bool) {
 func rollBack(in Installed) (Step, bool) {
 	digest := AttemptedDigest(in.History)
 	policy := in.Policy
-	policy.Requested = policy.Requested || Recovered(in.newest(), in.Health.Healthy)
+	policy.Requested = policy.Requested || Recovered(in.newest(), in.healthy())
 
 	decision := state.Next(in.History, digest, in.Observed, policy)
 

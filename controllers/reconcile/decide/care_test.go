@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -31,7 +32,7 @@ func installed(revisions ...state.Revision) Installed {
 	in := Installed{
 		History: state.History{Revisions: revisions},
 		Policy:  state.Policy{Retries: 3, Timeout: 5 * time.Minute, Rollback: true, Now: now},
-		Health:  Health{Healthy: true, Others: true},
+		Health:  report.Health{Healthy: true, Others: true},
 		Drift:   true,
 		Done:    []Action{Compare, CheckHealth},
 	}
@@ -58,8 +59,11 @@ func TestCare(t *testing.T) {
 	unpruned := healthy
 	unpruned.Unpruned = true
 
-	late := func(in *Installed) { in.Health = Health{Message: "manager"}; in.Policy.Now = now.Add(5 * time.Minute) }
-	sick := func(in *Installed) { in.Health = Health{Message: "manager"} }
+	late := func(in *Installed) {
+		in.Health = report.Health{Message: "manager"}
+		in.Policy.Now = now.Add(5 * time.Minute)
+	}
+	sick := func(in *Installed) { in.Health = report.Health{Message: "manager"} }
 
 	for name, test := range map[string]struct {
 		in     Installed
@@ -98,7 +102,7 @@ func TestCare(t *testing.T) {
 			Step{Row: "a staged revision advances", Action: Advance},
 		},
 		"a staged revision that is not healthy": {
-			installed(healthy), func(in *Installed) { in.Waiting.Staged = true; in.Health = Health{} }, Step{},
+			installed(healthy), func(in *Installed) { in.Waiting.Staged = true; in.Health = report.Health{} }, Step{},
 		},
 		"a staged revision of a paused provider": {
 			installed(healthy), func(in *Installed) { in.Waiting = Waiting{Staged: true, ForManager: true} }, Step{},
@@ -120,7 +124,7 @@ func TestCare(t *testing.T) {
 		},
 		"a revision that cannot become healthy": {
 			installed(revision(1, deployed, wanted)),
-			func(in *Installed) { in.Health = Health{Final: true, Message: "manager"} },
+			func(in *Installed) { in.Health = report.Health{Final: true, Message: "manager"} },
 			Step{
 				Row: "a revision has a deadline", Action: MarkFailed, Failure: state.FailureFinal,
 				Reason: "it cannot become healthy: manager",

@@ -80,8 +80,11 @@ type Release struct {
 	Handled bool
 }
 
-// Change compares the release with what is asked for, or with the revision that stays although that differs.
-func Change(w Wanted) Release {
+// Keeps reports whether the newest revision stays although another one would be created now.
+func (r Release) Keeps() bool { return r.Pinned && r.Decision.Action != state.Apply }
+
+// Assess compares the release with what is asked for, or with the revision that stays although that differs.
+func Assess(w Wanted) Release {
 	watched := func(input state.Difference) bool { return slices.Contains(w.Watched, input) }
 	found := Release{Digest: w.Digest}
 

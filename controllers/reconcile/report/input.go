@@ -76,10 +76,12 @@ type Record struct {
 type Health struct {
 	// Checked is set if it was read.
 	Checked bool
-	// Healthy is set if all objects are healthy.
-	Healthy bool
-	// Failed is set if one will probably not become healthy by itself, and Final if one cannot.
+	// Healthy is set if all objects are healthy, and Others if all are apart from those that wait for others.
+	Healthy, Others bool
+	// Failed is set if one will probably not become healthy by itself, and Final if one cannot, however long one waits.
 	Failed, Final bool
+	// Finished is set if Jobs have completed that are not recorded yet.
+	Finished bool
 	// Message names objects that are not healthy.
 	Message string
 }

@@ -1,4 +1,4 @@
-package report
+package decide
 
 import (
 	"go/parser"
@@ -15,7 +15,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 const (
@@ -34,7 +34,7 @@ var impure = []string{
 // clocks are functions that tell the time or wait.
 var clocks = regexp.MustCompile(`\b(time\.(Now|Since|Until|After(Func)?|Sleep|(New)?Tick(er)?|NewTimer)|metav1\.Now)\b`)
 
-// TestDecisionsAndReportsArePure checks the sources of this package, of the one that decides, and of all packages of
+// TestDecisionsAndReportsArePure checks the sources of this package, of the one that reports, and of all packages of
 // the project that these import. The API is the exception: its kinds are objects of a client.
 func TestDecisionsAndReportsArePure(t *testing.T) {
 	checked := map[string]bool{api: true}
@@ -86,10 +86,10 @@ func sources(t *testing.T, folder string) []string {
 	return slices.DeleteFunc(all, func(path string) bool { return strings.HasSuffix(path, "_test.go") })
 }
 
-// TestInputsAreValues checks that nothing that can change or do anything reaches a report.
+// TestInputsAreValues checks that nothing that can change or do anything reaches a decision or a report.
 func TestInputsAreValues(t *testing.T) {
 	for _, value := range []any{
-		Input{}, Summary{}, Report{}, decide.Installed{}, decide.Step{}, decide.Wanted{}, decide.Release{},
+		Installed{}, Changing{}, Step{}, Wanted{}, Release{}, report.Input{}, report.Summary{}, report.Report{},
 	} {
 		checkValue(t, reflect.TypeOf(value), reflect.TypeOf(value).Name(), map[reflect.Type]bool{})
 	}
@@ -121,9 +121,9 @@ func checkValue(t *testing.T, kind reflect.Type, path string, checked map[reflec
 	}
 }
 
-// TestStatusIsWrittenHereOnly checks that no other package of the operator assigns to a status of a provider, writes
+// TestStatusIsWrittenByReportsOnly checks that no package but report assigns to a status of a provider, writes
 // its conditions, or words an event about it.
-func TestStatusIsWrittenHereOnly(t *testing.T) {
+func TestStatusIsWrittenByReportsOnly(t *testing.T) {
 	writes := []*regexp.Regexp{
 		regexp.MustCompile(`conditions\.(Mark|Set|Delete)|meta\.(Set|Remove)StatusCondition`),
 		regexp.MustCompile(`GetStatus\(\)\.\w+ = |\bstatus\.[A-Z]\w+ = |\.SetConditions\(`),
@@ -132,8 +132,10 @@ func TestStatusIsWrittenHereOnly(t *testing.T) {
 
 	var found []string
 
+	reports := func(path string) bool { return filepath.Base(filepath.Dir(path)) == "report" }
+
 	err := filepath.WalkDir(filepath.Join(root, "controllers"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || isHere(path) {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || reports(path) {
 			return err
 		}
 
@@ -156,5 +158,3 @@ func TestStatusIsWrittenHereOnly(t *testing.T) {
 		"controllers/clusters/guard.go: status.Message = ", "controllers/clusters/guard.go: status.TypeMeta = ",
 	))
 }
-
-func isHere(path string) bool { return filepath.Base(filepath.Dir(path)) == "report" }

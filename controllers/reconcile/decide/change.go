@@ -1,0 +1,334 @@
+package decide
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// The actions of a change, in the order of its rows.
+const (
+	// Identify checks that no other resource has installed the provider.
+	Identify Action = "Identify"
+	// Select selects the version that a range resolves to.
+	Select Action = "Select"
+	// Plan plans the release of that version.
+	Plan Action = "Plan"
+	// CheckSelection checks that the plan of an automatic upgrade is what was selected.
+	CheckSelection Action = "CheckSelection"
+	// Observe reads the release.
+	Observe Action = "Observe"
+	// CompareRelease compares the release with the plan: it finds Changing.Release.
+	CompareRelease Action = "CompareRelease"
+	// MarkRequest records that the newest revision fulfills what the resource asks for.
+	MarkRequest Action = "MarkRequest"
+	// CheckRevision checks that the provider may return to the revision of spec.release.rollbackTo.
+	CheckRevision Action = "CheckRevision"
+	// CheckRequirements checks contracts, variables and kinds that the cluster has to serve.
+	CheckRequirements Action = "CheckRequirements"
+	// CheckCore checks that core is ready.
+	CheckCore Action = "CheckCore"
+	// CheckTurn checks that no other provider has to change first.
+	CheckTurn Action = "CheckTurn"
+	// CheckPermissions checks the permissions of the account that the provider is installed with.
+	CheckPermissions Action = "CheckPermissions"
+	// Claim makes sure that no other resource installs the provider at the same time.
+	Claim Action = "Claim"
+	// PlanCRDs compares the CRDs with those of the cluster: it finds Changing.CRDs.
+	PlanCRDs Action = "PlanCRDs"
+	// MigrateObjects rewrites objects that are stored in versions that the CRDs no longer have.
+	MigrateObjects Action = "MigrateObjects"
+	// CheckCRDs checks that the changes of the CRDs break nothing.
+	CheckCRDs Action = "CheckCRDs"
+	// DryRun tries the objects of the release.
+	DryRun Action = "DryRun"
+	// ApplyCRDs applies the CRDs that change, if it is still the provider's turn.
+	ApplyCRDs Action = "ApplyCRDs"
+	// CorrectCRDs corrects the CRDs that another program has changed.
+	CorrectCRDs Action = "CorrectCRDs"
+	// ConfirmTurn is CheckTurn once more, just before the release changes: resources that are changed together arrive
+	// one after the other.
+	ConfirmTurn Action = "ConfirmTurn"
+	// Announce makes an automatic upgrade known.
+	Announce Action = "Announce"
+	// Apply installs, upgrades or rolls back the release.
+	Apply Action = "Apply"
+	// AwaitCRDs checks that the API server serves the CRDs.
+	AwaitCRDs Action = "AwaitCRDs"
+	// Block gives an automatic upgrade up because of a check that prevents it, and plans the installed version.
+	Block Action = "Block"
+	// End ends the change, with Step.Result.
+	End Action = "End"
+)
+
+// SettleTime is how soon after a provider core may change and still comes before it. It usually takes longer to get
+// a new version from its source.
+const SettleTime = 500 * time.Millisecond
+
+// Answers are the results of the actions that were taken. No action is taken twice, so no question is asked twice.
+type Answers map[Action]report.Result
+
+// Changing is what a change goes by: what is known of the resource and of its release, and the answers so far.
+type Changing struct {
+	Answers Answers
+	// Core is set for the core provider.
+	Core bool
+	// Returns is set if spec.release.rollbackTo asks for a revision.
+	Returns bool
+	// SpecChanged is set if no reconcile has ended since the spec has changed, and Arrived is when that was seen first.
+	SpecChanged bool
+	Arrived     time.Time
+	// First is set if the status knows of no installation.
+	First bool
+	// Account is set if the provider is installed with the permissions of an account.
+	Account bool
+
+	// Observed is set if the release was read. Unreadable is why the account must not read it, and Foreign why it
+	// belongs to something else; zero for neither.
+	Observed            bool
+	Unreadable, Foreign report.Result
+	History             state.History
+	// Installed is the newest revision, if it can be read.
+	Installed Content
+
+	// Starts is set if an automatic upgrade starts.
+	Starts bool
+	// Planned is what is installed next, if it is known.
+	Planned Content
+	// Problem is why inputs could not be used; zero for none.
+	Problem report.Result
+	// Release is what follows for the release; zero before CompareRelease.
+	Release Release
+
+	// CoreLater is set if core is not ready, and the CRDs may be applied nevertheless.
+	CoreLater bool
+	// CRDs are the changes of CRDs; zero before PlanCRDs.
+	CRDs CRDs
+	// Applied is set if Apply has created a revision.
+	Applied bool
+
+	Now time.Time
+}
+
+// Content is the content of a revision.
+type Content struct {
+	Known bool
+	// Version of the provider, and its contract with Cluster API, which a plain Helm chart does not have.
+	Version, Contract string
+}
+
+// CRDs are changes of CRDs.
+type CRDs struct {
+	// Change is set if CRDs are created or updated, and Update if some are updated.
+	Change, Update bool
+}
+
+// changeRows are the rules of a change. The first one that decides counts.
+var changeRows = []rule[Changing]{
+	{"a cluster has each provider only once", ask(Identify, always)},
+	{"a range selects a version", ask(Select, Changing.plans)},
+	{"what the resource asks for is planned", ask(Plan, Changing.plans)},
+	{"an automatic upgrade is what was selected", ask(CheckSelection, Changing.startsAsPlanned)},
+	{"the release is read", ask(Observe, Changing.unknown)},
+	{"a release of another program stays", foreign},
+	{"the release is compared with the plan", ask(CompareRelease, Changing.readable)},
+	{"a request that is fulfilled is recorded", ask(MarkRequest, Changing.fulfilled)},
+	{"inputs that cannot be used stop a change", problem},
+	{"a program that works on the release is awaited", locked},
+	{"an uninstall by another program stays", uninstalled},
+	{"a revision stays until the resource asks for another one", keep},
+	{"the provider may return to the revision", ask(CheckRevision, Changing.returns)},
+	{"contracts fit, and variables and kinds exist", ask(CheckRequirements, Changing.upgrades)},
+	{"core is ready before what needs it", checkCore},
+	{"core that changes at the same time comes first", settle},
+	{"providers change one after the other", ask(CheckTurn, Changing.ChangesVersion)},
+	{"the account has all permissions", ask(CheckPermissions, Changing.needsPermissions)},
+	{"one resource installs a provider", ask(Claim, Changing.installs)},
+	{"CRDs are compared with those of the cluster", ask(PlanCRDs, Changing.plans)},
+	{"objects are rewritten before their version goes", ask(MigrateObjects, Changing.changesCRDs)},
+	{"changes of CRDs break nothing", ask(CheckCRDs, Changing.changesCRDs)},
+	{"the API server accepts all objects", ask(DryRun, Changing.triesBeforeCRDs)},
+	{"CRDs are applied before the release", ask(ApplyCRDs, Changing.changesCRDs)},
+	{"CRDs that were changed are corrected", ask(CorrectCRDs, Changing.plans)},
+	{"it is still the provider's turn", ask(ConfirmTurn, Changing.ChangesVersion)},
+	{"what needs core waits for it", coreFirst},
+	{"an automatic upgrade is announced", ask(Announce, Changing.startsNow)},
+	{"a release that cannot be read is not changed", unreadable},
+	{"the release is applied", ask(Apply, Changing.applies)},
+	{"the CRDs are served", ask(AwaitCRDs, Changing.plans)},
+}
+
+// Change returns the next step of the change to what the resource asks for.
+func Change(c Changing) Step {
+	step, decides := first(changeRows, c)
+	if !decides {
+		step.Action = End
+	}
+
+	if step.Action == End && c.blocks(step.Result) {
+		step.Action = Block
+		step.Result = report.First(step.Result, c.Problem)
+	}
+
+	return step
+}
+
+// Passed reports whether nothing prevents the release from being what the resource asks for.
+func (c Changing) Passed() bool {
+	wanted := c.applies() || c.Release.State.State == state.InSync
+	turn := !c.ChangesVersion() || c.passed(ConfirmTurn)
+
+	return c.plans() && wanted && c.passed(CorrectCRDs) && turn && !c.CoreLater
+}
+
+// AppliedCRDs reports whether the CRDs are those of the plan.
+func (c Changing) AppliedCRDs() bool { return c.passed(CorrectCRDs) }
+
+// ask returns the rule that takes an action when that is needed, and ends the change if the action does.
+func ask(action Action, needed func(Changing) bool) func(Changing) (Step, bool) {
+	return func(c Changing) (Step, bool) {
+		answer, answered := c.Answers[action]
+
+		switch {
+		case !needed(c):
+			return Step{}, false
+		case !answered:
+			return Step{Action: action}, true
+		}
+
+		return end(answer)
+	}
+}
+
+// end returns the step that ends a change if the result does.
+func end(result report.Result) (Step, bool) {
+	return Step{Action: End, Result: result}, result.Ends()
+}
+
+func (c Changing) passed(action Action) bool {
+	answer, answered := c.Answers[action]
+	return answered && !answer.Ends()
+}
+
+func always(Changing) bool { return true }
+
+func (c Changing) plans() bool { return !c.Returns }
+
+func (c Changing) startsAsPlanned() bool { return c.Starts && !c.Problem.Ends() }
+
+func (c Changing) unknown() bool { return !c.Observed && c.readable() }
+
+func (c Changing) readable() bool { return !c.Unreadable.Ends() }
+
+func (c Changing) fulfilled() bool { return c.Release.Handled }
+
+// applies reports whether there is something to apply now. What must not be read is not applied in the end, but its
+// checks say all that is missing.
+func (c Changing) applies() bool {
+	return c.Release.Decision.Action == state.Apply || c.Unreadable.Ends()
+}
+
+func (c Changing) returns() bool { return c.Returns && c.applies() }
+
+func (c Changing) upgrades() bool { return !c.Returns && c.applies() }
+
+// needsCore reports whether core must be healthy before the plan is applied: for a first installation, and for another
+// contract. A plain Helm chart has no contract: cert-manager's is installed before core.
+func (c Changing) needsCore() bool {
+	if !c.upgrades() || c.Planned.Contract == "" {
+		return false
+	}
+
+	confirmed := func(revision state.Revision) bool { return revision.Confirmed }
+	if !slices.ContainsFunc(c.History.Revisions, confirmed) {
+		return true
+	}
+
+	return c.Installed.Contract != "" && c.Installed.Contract != c.Planned.Contract
+}
+
+// ChangesVersion reports whether another version than the installed one is applied.
+func (c Changing) ChangesVersion() bool {
+	return c.upgrades() && (!c.Installed.Known || c.Installed.Version != c.Planned.Version)
+}
+
+func (c Changing) needsPermissions() bool { return c.upgrades() && c.Account }
+
+func (c Changing) installs() bool { return c.upgrades() && c.First }
+
+func (c Changing) changesCRDs() bool { return !c.Returns && c.CRDs.Change }
+
+// triesBeforeCRDs reports whether the release is tried before its CRDs are applied, so that nothing is touched if it
+// would be refused. New CRDs touch nothing: an installation that has to wait for core is tried when it need not.
+func (c Changing) triesBeforeCRDs() bool {
+	return c.changesCRDs() && c.upgrades() && c.readable() && (c.CRDs.Update || !c.CoreLater)
+}
+
+func (c Changing) startsNow() bool { return c.upgrades() && c.Starts }
+
+func foreign(c Changing) (Step, bool) { return end(c.Foreign) }
+
+func problem(c Changing) (Step, bool) {
+	step, ends := end(c.Problem)
+	return step, ends && !c.Planned.Known && c.applies()
+}
+
+func locked(c Changing) (Step, bool) {
+	found := c.Release.State
+	if found.State != state.Locked {
+		return Step{}, false
+	}
+
+	return end(report.Wait(v1alpha2.ProgressingReason, found.Message, found.Until))
+}
+
+func uninstalled(c Changing) (Step, bool) {
+	if !c.Release.Decision.HoldsUninstalled(c.History) {
+		return Step{}, false
+	}
+
+	return end(report.UninstalledByOthers(c.History))
+}
+
+func keep(c Changing) (Step, bool) {
+	return Step{Action: End}, !c.Returns && c.Release.Keeps() && !c.applies()
+}
+
+// checkCore lets the CRDs be applied if that is all that core prevents, see coreFirst.
+func checkCore(c Changing) (Step, bool) {
+	step, decides := ask(CheckCore, Changing.needsCore)(c)
+	return step, decides && (step.Action == CheckCore || !c.CoreLater)
+}
+
+// settle ends a reconcile in which core would not have changed yet if it were changed together with the provider.
+func settle(c Changing) (Step, bool) {
+	until := c.Arrived.Add(SettleTime)
+	waits := !c.Core && c.SpecChanged && c.Installed.Known && c.ChangesVersion() && c.Now.Before(until)
+
+	return Step{Action: End, Result: report.Result{Outcome: report.Repeated, At: until}}, waits
+}
+
+func coreFirst(c Changing) (Step, bool) {
+	return Step{Action: End, Result: c.Answers[CheckCore]}, c.CoreLater
+}
+
+func unreadable(c Changing) (Step, bool) { return end(c.Unreadable) }
+
+// blocks reports whether an automatic upgrade that was about to start is given up, because a check prevents it and
+// nothing was changed: that the operator cannot upgrade it makes the provider no less ready.
+func (c Changing) blocks(result report.Result) bool {
+	stopped := result.Outcome == report.Stalled || c.Problem.Ends() && result.Outcome != report.Repeated
+	return c.Starts && stopped && !c.Applied && !c.AppliedCRDs()
+}
+
+// Replan returns the answers that hold for the plan of another version.
+func (a Answers) Replan() Answers {
+	kept := maps.Clone(a)
+	maps.DeleteFunc(kept, func(action Action, _ report.Result) bool { return action != Identify && action != Select })
+
+	return kept
+}

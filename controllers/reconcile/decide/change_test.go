@@ -1,0 +1,481 @@
+package decide
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+var (
+	began   = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	refused = report.Result{Outcome: report.Stalled, Message: "refused"}
+	waits   = report.Result{Outcome: report.Waiting, Message: "waits"}
+)
+
+// upgrade is what an upgrade goes by, of a provider with changed CRDs, before anything was asked.
+func upgrade() Changing {
+	return Changing{
+		Answers:   Answers{},
+		Observed:  true,
+		History:   state.History{Revisions: []state.Revision{{Number: 1, Status: state.StatusDeployed, Confirmed: true}}},
+		Installed: Content{Known: true, Version: "v1.0.0", Contract: "v1beta1"},
+		Planned:   Content{Known: true, Version: "v1.1.0", Contract: "v1beta1"},
+		Release:   Release{Decision: state.Decision{Action: state.Apply}, State: state.Observed{State: state.OutOfSync}},
+		CRDs:      CRDs{Change: true, Update: true},
+		Now:       began,
+	}
+}
+
+// walk takes all steps of a change, and returns their actions and the last step. Actions without an answer pass.
+func walk(c Changing, answers Answers) (actions []Action, last Step) {
+	c.Answers = maps.Clone(c.Answers)
+
+	for range 100 {
+		last = Change(c)
+
+		switch last.Action {
+		case End:
+			return actions, last
+		case Block:
+			c.Answers, c.Starts, c.Problem = c.Answers.Replan(), false, report.Result{}
+		default:
+			c.Answers[last.Action] = answers[last.Action]
+			c.Observed = c.Observed || last.Action == Observe && !answers[Observe].Ends()
+		}
+
+		actions = append(actions, last.Action)
+	}
+
+	return actions, Step{}
+}
+
+// TestOrderOfChange: what is asked and written, and in which order.
+func TestOrderOfChange(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*Changing)
+		expected []Action
+	}{
+		"an upgrade": {
+			func(*Changing) {},
+			[]Action{
+				Identify, Select, Plan, CompareRelease, CheckRequirements, CheckTurn, PlanCRDs, MigrateObjects, CheckCRDs, DryRun,
+				ApplyCRDs, CorrectCRDs, ConfirmTurn, Apply, AwaitCRDs,
+			},
+		},
+		"an upgrade to the same version": {
+			func(c *Changing) { c.Planned.Version, c.CRDs = c.Installed.Version, CRDs{} },
+			[]Action{
+				Identify, Select, Plan, CompareRelease, CheckRequirements, PlanCRDs, CorrectCRDs, Apply, AwaitCRDs,
+			},
+		},
+		"an upgrade to another contract": {
+			func(c *Changing) { c.Planned.Contract, c.CRDs = "v1beta2", CRDs{} },
+			[]Action{
+				Identify, Select, Plan, CompareRelease, CheckRequirements, CheckCore, CheckTurn, PlanCRDs, CorrectCRDs,
+				ConfirmTurn, Apply, AwaitCRDs,
+			},
+		},
+		"an automatic upgrade": {
+			func(c *Changing) { c.Starts, c.CRDs = true, CRDs{} },
+			[]Action{
+				Identify, Select, Plan, CheckSelection, CompareRelease, CheckRequirements, CheckTurn, PlanCRDs, CorrectCRDs,
+				ConfirmTurn, Announce, Apply, AwaitCRDs,
+			},
+		},
+		"a first installation with an account": {
+			func(c *Changing) {
+				*c = Changing{
+					First: true, Account: true, Planned: c.Planned, Release: c.Release, CRDs: CRDs{Change: true},
+					Answers: Answers{},
+				}
+			},
+			[]Action{
+				Identify, Select, Plan, Observe, CompareRelease, CheckRequirements, CheckCore, CheckTurn, CheckPermissions, Claim,
+				PlanCRDs, MigrateObjects, CheckCRDs, DryRun, ApplyCRDs, CorrectCRDs, ConfirmTurn, Apply, AwaitCRDs,
+			},
+		},
+		"nothing to apply": {
+			func(c *Changing) {
+				c.Release = Release{Decision: state.Decision{Action: state.None}, State: state.Observed{State: state.InSync}}
+				c.CRDs = CRDs{}
+			},
+			[]Action{Identify, Select, Plan, CompareRelease, PlanCRDs, CorrectCRDs, AwaitCRDs},
+		},
+		"a request that is fulfilled": {
+			func(c *Changing) {
+				c.Release = Release{Decision: state.Decision{Action: state.None}, Handled: true, Pinned: true}
+			},
+			[]Action{Identify, Select, Plan, CompareRelease, MarkRequest},
+		},
+		"a rollback that a user asks for": {
+			func(c *Changing) { c.Returns = true },
+			[]Action{Identify, CompareRelease, CheckRevision, Apply},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			known := upgrade()
+			c.change(&known)
+
+			actions, last := walk(known, nil)
+			g.Expect(actions).To(Equal(c.expected))
+			g.Expect(last.Result).To(BeZero())
+		})
+	}
+}
+
+// TestChangeEnds: each rule that ends a change, and with what.
+func TestChangeEnds(t *testing.T) {
+	arrived := began.Add(-100 * time.Millisecond)
+
+	var shown []string
+
+	for row, c := range map[string]struct {
+		change  func(*Changing)
+		answers Answers
+		expect  report.Result
+		after   Action
+	}{
+		"a cluster has each provider only once":     {nil, Answers{Identify: refused}, refused, Identify},
+		"a range selects a version":                 {nil, Answers{Select: refused}, refused, Select},
+		"what the resource asks for is planned":     {nil, Answers{Plan: refused}, refused, Plan},
+		"an automatic upgrade is what was selected": {starts, Answers{CheckSelection: waits}, waits, CheckSelection},
+		"the release is read": {
+			func(c *Changing) { c.Observed = false }, Answers{Observe: waits}, waits, Observe,
+		},
+		"a release of another program stays": {func(c *Changing) { c.Foreign = refused }, nil, refused, Plan},
+		"a request that is fulfilled is recorded": {
+			func(c *Changing) { c.Release.Handled = true }, Answers{MarkRequest: waits}, waits, MarkRequest,
+		},
+		"inputs that cannot be used stop a change": {
+			func(c *Changing) { c.Planned, c.Problem = Content{}, refused }, nil, refused, CompareRelease,
+		},
+		"a program that works on the release is awaited": {
+			func(c *Changing) {
+				c.Release.State = state.Observed{State: state.Locked, Message: "helm runs", Until: began}
+			},
+			nil, report.Wait(v1alpha2.ProgressingReason, "helm runs", began), CompareRelease,
+		},
+		"a revision stays until the resource asks for another one": {
+			func(c *Changing) { c.Release = Release{Pinned: true} }, nil, report.Result{}, CompareRelease,
+		},
+		"the provider may return to the revision": {
+			func(c *Changing) { c.Returns = true }, Answers{CheckRevision: refused}, refused, CheckRevision,
+		},
+		"contracts fit, and variables and kinds exist": {nil, Answers{CheckRequirements: waits}, waits, CheckRequirements},
+		"core is ready before what needs it": {
+			func(c *Changing) { c.Planned.Contract = "v1beta2" }, Answers{CheckCore: waits}, waits, CheckCore,
+		},
+		"core that changes at the same time comes first": {
+			func(c *Changing) { c.SpecChanged, c.Arrived = true, arrived }, nil,
+			report.Result{Outcome: report.Repeated, At: arrived.Add(SettleTime)}, CheckRequirements,
+		},
+		"providers change one after the other": {nil, Answers{CheckTurn: waits}, waits, CheckTurn},
+		"the account has all permissions": {
+			func(c *Changing) { c.Account = true }, Answers{CheckPermissions: refused}, refused, CheckPermissions,
+		},
+		"one resource installs a provider": {
+			func(c *Changing) { c.First = true }, Answers{Claim: waits}, waits, Claim,
+		},
+		"CRDs are compared with those of the cluster":     {nil, Answers{PlanCRDs: refused}, refused, PlanCRDs},
+		"objects are rewritten before their version goes": {nil, Answers{MigrateObjects: waits}, waits, MigrateObjects},
+		"changes of CRDs break nothing":                   {nil, Answers{CheckCRDs: refused}, refused, CheckCRDs},
+		"the API server accepts all objects":              {nil, Answers{DryRun: refused}, refused, DryRun},
+		"CRDs are applied before the release":             {nil, Answers{ApplyCRDs: waits}, waits, ApplyCRDs},
+		"CRDs that were changed are corrected":            {nil, Answers{CorrectCRDs: waits}, waits, CorrectCRDs},
+		"it is still the provider's turn":                 {nil, Answers{ConfirmTurn: waits}, waits, ConfirmTurn},
+		"an automatic upgrade is announced":               {starts, Answers{Announce: waits}, waits, Announce},
+		"the release is applied":                          {nil, Answers{Apply: waits}, waits, Apply},
+		"the CRDs are served":                             {nil, Answers{AwaitCRDs: waits}, waits, AwaitCRDs},
+		"the release is compared with the plan":           {nil, Answers{CompareRelease: waits}, waits, CompareRelease},
+		"what needs core waits for it": {
+			func(c *Changing) { c.Planned.Contract, c.CoreLater = "v1beta2", true },
+			Answers{CheckCore: waits}, waits, ConfirmTurn,
+		},
+		"a release that cannot be read is not changed": {
+			func(c *Changing) {
+				*c = Changing{Unreadable: refused, Planned: c.Planned, CRDs: c.CRDs, Answers: Answers{}, First: true}
+			},
+			nil, refused, ConfirmTurn,
+		},
+		"an uninstall by another program stays": {
+			func(c *Changing) {
+				c.History = state.History{}
+				c.Release.Decision.Action = state.Hold
+			},
+			nil, report.UninstalledByOthers(state.History{}), CompareRelease,
+		},
+	} {
+		t.Run(row, func(t *testing.T) {
+			g := NewWithT(t)
+			known := upgrade()
+
+			if c.change != nil {
+				c.change(&known)
+			}
+
+			actions, last := walk(known, c.answers)
+			g.Expect(last).To(Equal(Step{Row: row, Action: End, Result: c.expect}))
+			g.Expect(actions[len(actions)-1]).To(Equal(c.after))
+		})
+
+		shown = append(shown, row)
+	}
+
+	for _, row := range changeRows {
+		NewWithT(t).Expect(shown).To(ContainElement(row.name))
+	}
+}
+
+func starts(c *Changing) { c.Starts = true }
+
+// TestNeedsCore: who waits for core.
+func TestNeedsCore(t *testing.T) {
+	planted := []state.Revision{{Number: 1, Status: state.StatusDeployed}}
+
+	for name, c := range map[string]struct {
+		change   func(*Changing)
+		expected bool
+	}{
+		"a first installation":        {func(c *Changing) { c.History, c.Installed = state.History{}, Content{} }, true},
+		"a revision of others":        {func(c *Changing) { c.History.Revisions = planted }, true},
+		"the same contract":           {func(*Changing) {}, false},
+		"another contract":            {func(c *Changing) { c.Planned.Contract = "v1beta2" }, true},
+		"an unknown contract":         {func(c *Changing) { c.Installed.Contract = "" }, false},
+		"a plain chart instead":       {func(c *Changing) { c.Planned.Contract = "" }, false},
+		"a plain chart for the first": {func(c *Changing) { c.Planned.Contract, c.History = "", state.History{} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := upgrade()
+			c.change(&known)
+			NewWithT(t).Expect(known.needsCore()).To(Equal(c.expected))
+		})
+	}
+}
+
+// TestSettle: who waits for core to arrive.
+func TestSettle(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*Changing)
+		expected bool
+	}{
+		"changed just now":     {func(*Changing) {}, true},
+		"core":                 {func(c *Changing) { c.Core = true }, false},
+		"not changed":          {func(c *Changing) { c.SpecChanged = false }, false},
+		"a first installation": {func(c *Changing) { c.Installed = Content{} }, false},
+		"the same version":     {func(c *Changing) { c.Planned.Version = c.Installed.Version }, false},
+		"changed a while ago":  {func(c *Changing) { c.Now = began.Add(SettleTime) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := upgrade()
+			known.SpecChanged, known.Arrived = true, began
+			c.change(&known)
+
+			_, decides := settle(known)
+			NewWithT(t).Expect(decides).To(Equal(c.expected))
+		})
+	}
+}
+
+// TestTriesBeforeCRDs: what is tried before its CRDs are applied.
+func TestTriesBeforeCRDs(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*Changing)
+		expected bool
+	}{
+		"updated CRDs":                       {func(*Changing) {}, true},
+		"new CRDs":                           {func(c *Changing) { c.CRDs.Update = false }, true},
+		"updated CRDs while core is awaited": {func(c *Changing) { c.CoreLater = true }, true},
+		"new CRDs while core is awaited":     {func(c *Changing) { c.CRDs.Update, c.CoreLater = false, true }, false},
+		"the same CRDs":                      {func(c *Changing) { c.CRDs = CRDs{} }, false},
+		"CRDs only":                          {func(c *Changing) { c.Release.Decision.Action = state.None }, false},
+		"a release that cannot be read":      {func(c *Changing) { c.Unreadable = refused }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := upgrade()
+			c.change(&known)
+			NewWithT(t).Expect(known.triesBeforeCRDs()).To(Equal(c.expected))
+		})
+	}
+}
+
+// TestPassed: when nothing prevents the release from being what the resource asks for.
+func TestPassed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*Changing)
+		expected bool
+	}{
+		"all checks":            {func(*Changing) {}, true},
+		"in sync":               {func(c *Changing) { c.Release = Release{State: state.Observed{State: state.InSync}} }, true},
+		"out of sync, and held": {func(c *Changing) { c.Release.Decision.Action = state.Hold }, false},
+		"CRDs were refused":     {func(c *Changing) { c.Answers[CorrectCRDs] = refused }, false},
+		"CRDs were not reached": {func(c *Changing) { delete(c.Answers, CorrectCRDs) }, false},
+		"another one first":     {func(c *Changing) { c.Answers[ConfirmTurn] = waits }, false},
+		"core is awaited":       {func(c *Changing) { c.CoreLater = true }, false},
+		"a rollback":            {func(c *Changing) { c.Returns = true }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := upgrade()
+			known.Answers = Answers{CorrectCRDs: {}, ConfirmTurn: {}}
+			c.change(&known)
+			NewWithT(t).Expect(known.Passed()).To(Equal(c.expected))
+		})
+	}
+}
+
+// TestBlock: an automatic upgrade that a check prevents is given up, unless something was changed.
+func TestBlock(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*Changing)
+		answers Answers
+		blocked string
+	}{
+		"a check that a user must fix":   {starts, Answers{CheckRequirements: refused}, "refused"},
+		"a check that may pass later":    {starts, Answers{CheckRequirements: waits}, ""},
+		"a problem with inputs":          {func(c *Changing) { c.Starts, c.Problem, c.Release = true, refused, Release{Pinned: true} }, nil, "refused"},
+		"an upgrade that a user started": {func(*Changing) {}, Answers{CheckRequirements: refused}, ""},
+		"after the CRDs":                 {starts, Answers{Announce: refused}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			known := upgrade()
+			c.change(&known)
+
+			if c.blocked == "" {
+				actions, _ := walk(known, c.answers)
+				g.Expect(actions).NotTo(ContainElement(Block))
+
+				return
+			}
+
+			// The checks that stop the new version pass for the installed one.
+			for {
+				step := Change(known)
+				if step.Action == Block {
+					g.Expect(step.Result.Message).To(Equal(c.blocked))
+					g.Expect(known.Answers.Replan()).To(HaveLen(2), "the selection holds, and that no other resource exists")
+
+					return
+				}
+
+				g.Expect(step.Action).NotTo(Equal(End))
+				known.Answers[step.Action] = c.answers[step.Action]
+			}
+		})
+	}
+}
+
+// TestNoQuestionIsAskedTwice walks random changes: no action is taken twice, but for those that plan another version
+// after an automatic upgrade was given up, each change ends, and what is applied has passed all checks.
+func TestNoQuestionIsAskedTwice(t *testing.T) {
+	g := NewWithT(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	ended := map[string]int{}
+
+	for range 100_000 {
+		known, answers := randomChange(random)
+		actions, last := walk(known, answers)
+		g.Expect(last.Action).To(Equal(End), "%+v", known)
+
+		ended[last.Row]++
+
+		if blocked := slices.Index(actions, Block); blocked >= 0 {
+			actions = append(slices.Clone(actions[:min(2, blocked)]), actions[blocked+1:]...)
+		}
+
+		for i, action := range actions {
+			g.Expect(actions[:i]).NotTo(ContainElement(action))
+
+			if action != Apply || known.Returns {
+				continue
+			}
+
+			g.Expect(actions[:i]).To(ContainElements(Identify, Plan, CompareRelease, CheckRequirements, PlanCRDs, CorrectCRDs))
+			g.Expect(slices.Contains(actions[:i], CheckPermissions)).To(Equal(known.Account))
+			g.Expect(slices.Contains(actions[:i], Claim)).To(Equal(known.First))
+			g.Expect(slices.Contains(actions[:i], ApplyCRDs)).To(Equal(known.CRDs.Change))
+		}
+	}
+
+	g.Expect(len(ended)).To(BeNumerically(">", len(changeRows)-3), "most rules end one of them")
+}
+
+func randomChange(random *rand.Rand) (Changing, Answers) {
+	some := func() bool { return random.IntN(3) == 0 }
+	known := upgrade()
+
+	for _, set := range []*bool{
+		&known.Core, &known.Returns, &known.SpecChanged, &known.First, &known.Account, &known.Starts, &known.CoreLater,
+	} {
+		*set = some()
+	}
+
+	// The selection is part of a plan.
+	known.Starts = known.Starts && !known.Returns
+
+	if some() {
+		known.Observed = false
+	}
+
+	if some() {
+		known.Installed, known.History = Content{}, state.History{}
+	}
+
+	if some() {
+		known.Planned.Contract = "v1beta2"
+	}
+
+	if some() {
+		known.Planned.Version = known.Installed.Version
+	}
+
+	if some() {
+		known.Problem, known.Planned.Known = waits, some()
+	}
+
+	if some() && some() {
+		known.Unreadable, known.Release = refused, Release{}
+	}
+
+	if some() && some() {
+		known.Foreign = refused
+	}
+
+	known.Arrived = began.Add(-time.Duration(random.IntN(1000)) * time.Millisecond)
+	known.CRDs = CRDs{Change: some()}
+	known.CRDs.Update = known.CRDs.Change && some()
+
+	if some() {
+		decisions := []state.Action{state.None, state.Hold, state.Apply}
+		states := []state.State{state.InSync, state.Locked, state.OutOfSync}
+		known.Release = Release{
+			Decision: state.Decision{Action: decisions[random.IntN(3)]}, State: state.Observed{State: states[random.IntN(3)]},
+			Pinned: some(), Handled: some(),
+		}
+	}
+
+	answers := Answers{}
+
+	for _, row := range []Action{
+		Identify, Select, Plan, CheckSelection, Observe, CompareRelease, MarkRequest, CheckRevision, CheckRequirements,
+		CheckCore, CheckTurn, CheckPermissions, Claim, PlanCRDs, MigrateObjects, CheckCRDs, DryRun, ApplyCRDs, CorrectCRDs,
+		ConfirmTurn, Announce, Apply, AwaitCRDs,
+	} {
+		switch random.IntN(25) {
+		case 0:
+			answers[row] = waits
+		case 1:
+			answers[row] = refused
+		}
+	}
+
+	return known, answers
+}
