@@ -120,7 +120,7 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version strin
 		}
 
 		found.corrected = !result.Ends()
-		r.corrections.Record(r.subject(found.Object), now, found.corrected)
+		r.memory.corrections.Record(r.subject(found.Object), now, found.corrected)
 
 		if !found.corrected {
 			r.explainLeft(found, errors.New(result.Message), now)

@@ -144,7 +144,7 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 		d.corrected = slices.ContainsFunc(corrected, isObject)
 
 		if slices.ContainsFunc(due, func(tried drift.Difference) bool { return tried.Object == d.Object }) {
-			r.corrections.Record(r.subject(d.Object), now, d.corrected)
+			r.memory.corrections.Record(r.subject(d.Object), now, d.corrected)
 		}
 
 		if !d.corrected && d.Obstacle == "" {
@@ -157,20 +157,20 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 
 // isDue reports whether an object may be corrected now.
 func (r *run) isDue(o object.Key, now time.Time) bool {
-	return !r.corrections.Next(r.subject(o)).After(now) || r.policy.Requested
+	return !r.memory.corrections.Next(r.subject(o)).After(now) || r.policy.Requested
 }
 
 // explainLeft explains why a deviation was not corrected, and wakes the provider for the next attempt.
 // failure is nil if none was made.
 func (r *run) explainLeft(d *deviation, failure error, now time.Time) {
-	next := r.corrections.Next(r.subject(d.Object))
+	next := r.memory.corrections.Next(r.subject(d.Object))
 	d.why = whyLeft(failure, next)
 	r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), next.Sub(now))
 }
 
 // subject returns what the back-off knows an object of this provider by.
 func (r *run) subject(o object.Key) drift.Subject {
-	return drift.Subject{Resource: r.provider.GetUID(), Cluster: v1alpha2.Cluster(r.provider), Object: o}
+	return drift.Subject{Cluster: v1alpha2.Cluster(r.provider), Object: o}
 }
 
 // correctObjects corrects objects. failure is why some of them could not be corrected; err is why

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -19,43 +17,10 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-// permitted remembers the digests of the releases that accounts were found to be allowed to install,
-// by the UID of the resource.
-type permitted struct {
-	mu      sync.Mutex
-	digests map[types.UID]string
-}
-
-func (p *permitted) has(uid types.UID, digest string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	return p.digests[uid] == digest
-}
-
-func (p *permitted) add(uid types.UID, digest string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	if p.digests == nil {
-		p.digests = map[types.UID]string{}
-	}
-
-	p.digests[uid] = digest
-}
-
-func (p *permitted) forget(uid types.UID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	delete(p.digests, uid)
-}
-
 // checkPermissions makes sure that the account that the provider is installed with has all permissions
 // for the release, before anything is done. What was permitted for the same release is not asked again.
 func (r *run) checkPermissions(ctx context.Context) report.Result {
-	uid := r.provider.GetUID()
-	if r.permitted.has(uid, r.goal.digest) && !r.policy.Requested {
+	if r.memory.permitted == r.goal.digest && !r.policy.Requested {
 		return report.Result{}
 	}
 
@@ -85,7 +50,7 @@ func (r *run) checkPermissions(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	r.permitted.add(uid, r.goal.digest)
+	r.memory.permitted = r.goal.digest
 
 	return report.Result{}
 }

@@ -18,7 +18,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,7 +37,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
-	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
@@ -59,7 +57,7 @@ type Reconciler struct {
 	// Type is the kind.
 	Type v1alpha2.ProviderType
 
-	uids sync.Map // of resources, by namespace and name
+	memories memories
 }
 
 // Dependencies are shared by the reconcilers of all kinds.
@@ -92,10 +90,7 @@ type Dependencies struct {
 	// Metrics counts what happens; it may be nil.
 	Metrics *metrics.Recorder
 
-	corrections drift.Backoff
-	permitted   permitted
-	claims      preflight.Claims
-	arrivals    arrivalTimes
+	claims preflight.Claims
 }
 
 // Reconcile brings one provider closer to what its resource asks for, and never waits for anything to
@@ -116,8 +111,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		r.forgetGone(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-
-	r.remember(req.NamespacedName, provider.GetUID())
 
 	takenOver, owned := r.own(ctx, provider)
 	if apierrors.IsConflict(owned) {

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -130,44 +129,6 @@ func (r *run) dropFinalizer(ctx context.Context) report.Result {
 	r.forget(r.provider)
 
 	return report.First(failed(err, fetching), removing)
-}
-
-// forget drops what the operator remembers of a provider.
-func (r *Reconciler) forget(provider v1alpha2.Provider) {
-	r.Clusters.Forget(provider)
-	r.Planner.Charts.Forget(provider)
-	r.Upgrades.Forget(provider.GetUID())
-	r.Automatic.Forget(provider.GetUID())
-	r.permitted.forget(provider.GetUID())
-	r.corrections.Forget(provider.GetUID())
-	r.arrivals.forget(provider.GetUID())
-	r.Metrics.Forget(provider)
-}
-
-// remember notes the UID of a resource. What is remembered of an earlier one of the same name is dropped.
-func (r *Reconciler) remember(name types.NamespacedName, uid types.UID) {
-	before, known := r.uids.Swap(name, uid)
-	if known && before != uid {
-		r.forgetResource(name, before.(types.UID))
-	}
-}
-
-// forgetGone drops what the operator remembers of a resource that no longer exists: it may have had no
-// finalizer, or a user may have removed that.
-func (r *Reconciler) forgetGone(name types.NamespacedName) {
-	uid, known := r.uids.LoadAndDelete(name)
-	if known {
-		r.forgetResource(name, uid.(types.UID))
-	}
-}
-
-func (r *Reconciler) forgetResource(name types.NamespacedName, uid types.UID) {
-	provider := r.Type.New()
-	provider.SetNamespace(name.Namespace)
-	provider.SetName(name.Name)
-	provider.SetUID(uid)
-
-	r.forget(provider)
 }
 
 // unreachedGrace is how long the removal of a provider that was never installed tries to reach its

@@ -34,6 +34,7 @@ type run struct {
 	target   *clusters.Target
 	policy   state.Policy
 	began    time.Time
+	memory   *memory
 	// arrived is when the resource was seen first in its generation.
 	arrived time.Time
 	// status says what is being done while that takes long.
@@ -126,7 +127,7 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 
 	retryInterval := ptr.Deref(spec.RetryInterval, metav1.Duration{})
 
-	run := &run{Reconciler: r, provider: provider, target: target, began: time.Now(), policy: state.Policy{
+	run := &run{Reconciler: r, provider: provider, target: target, memory: r.memoryOf(provider), began: time.Now(), policy: state.Policy{
 		Retries:       int(ptr.Deref(spec.Retries, defaultRetries)),
 		RetryInterval: retryInterval.Duration,
 		Timeout:       plan.Timeout(provider.GetSpec()),
@@ -139,7 +140,7 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 	}}
 	if target != nil {
 		run.self = r.Clusters.Owner(provider, target)
-		run.arrived = r.arrivals.of(provider, run.began)
+		run.arrived = run.memory.arrival(provider.GetGeneration(), run.began)
 	}
 
 	return run

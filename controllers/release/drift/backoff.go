@@ -1,11 +1,7 @@
 package drift
 
 import (
-	"maps"
-	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -25,18 +21,15 @@ const (
 // Subject is an object that a provider resource corrects. Objects of the same name in different
 // clusters have nothing to do with each other.
 type Subject struct {
-	// Resource is the UID of the provider resource.
-	Resource types.UID
 	// Cluster that the object is in, see v1alpha2.Cluster.
 	Cluster string
 	Object  object.Key
 }
 
-// Backoff remembers how often objects were corrected, so that a program that keeps changing one back
+// Backoff remembers how often the objects of a resource were corrected, so that a program that keeps changing one back
 // is not fought without end. It may be lost without harm: a restart begins new series. Its zero value
-// is ready for use.
+// is ready for use, by one goroutine at a time.
 type Backoff struct {
-	mu     sync.Mutex
 	series map[Subject]series
 }
 
@@ -62,9 +55,6 @@ func (s series) delay() time.Duration {
 
 // Next returns when an object may be corrected.
 func (b *Backoff) Next(o Subject) time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
 	s := b.series[o]
 
 	return s.last.Add(s.delay())
@@ -72,9 +62,6 @@ func (b *Backoff) Next(o Subject) time.Time {
 
 // Record notes an attempt to correct an object. A failed attempt is not repeated at once.
 func (b *Backoff) Record(o Subject, now time.Time, succeeded bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
 	for subject, s := range b.series {
 		if now.Sub(s.last) > s.delay()+sameSeries {
 			delete(b.series, subject)
@@ -91,12 +78,4 @@ func (b *Backoff) Record(o Subject, now time.Time, succeeded bool) {
 	}
 
 	b.series[o] = series{count, now}
-}
-
-// Forget drops what is remembered of the objects of a resource.
-func (b *Backoff) Forget(resource types.UID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
-	maps.DeleteFunc(b.series, func(o Subject, _ series) bool { return o.Resource == resource })
 }

@@ -12,11 +12,10 @@ import (
 func TestBackoffGrowsWithASeries(t *testing.T) {
 	g := NewWithT(t)
 	contested := object.Key{Name: "contested"}
-	object := Subject{Resource: "a", Cluster: "ns/here/value", Object: contested}
+	object := Subject{Cluster: "ns/here/value", Object: contested}
 	others := []Subject{
-		{Resource: "a", Cluster: "ns/here/value", Object: objectKey("other")},
-		{Resource: "a", Cluster: "ns/there/value", Object: contested},
-		{Resource: "b", Cluster: "ns/here/value", Object: contested},
+		{Cluster: "ns/here/value", Object: objectKey("other")},
+		{Cluster: "ns/there/value", Object: contested},
 	}
 	b, now := &Backoff{}, time.Now()
 
