@@ -50,8 +50,16 @@ func (r *run) planChange(ctx context.Context) report.Result {
 	return failed(r.target.CRDs.CheckUnmanaged(ctx, planned), applying)
 }
 
-// applyCRDs applies the CRDs of the plan that change, if it is still the provider's turn.
-func (r *run) applyCRDs(ctx context.Context) report.Result {
+// migrateChange is migrateBefore for the CRDs of the plan.
+func (r *run) migrateChange(ctx context.Context) report.Result { return r.migrateBefore(ctx, r.crds) }
+
+// checkChange is checkCRDs for the CRDs of the plan.
+func (r *run) checkChange(ctx context.Context) report.Result {
+	return r.checkCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
+}
+
+// applyChange applies the CRDs of the plan that change, if it is still the provider's turn.
+func (r *run) applyChange(ctx context.Context) report.Result {
 	if r.changing().ChangesVersion() {
 		if result := r.checkTurn(ctx); result.Ends() {
 			return result
@@ -59,6 +67,11 @@ func (r *run) applyCRDs(ctx context.Context) report.Result {
 	}
 
 	return r.sendCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
+}
+
+// correctChange is correctCRDs for the CRDs of the plan.
+func (r *run) correctChange(ctx context.Context) report.Result {
+	return r.correctCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
 }
 
 // applyChanges applies the changes of a plan for a version of the provider, once that is safe.

@@ -78,7 +78,7 @@ func (r *run) forUpgrade() autoupgrade.Installed {
 }
 
 // checkSelection makes sure that the plan of an automatic upgrade is what was selected.
-func (r *run) checkSelection() report.Result {
+func (r *run) checkSelection(context.Context) report.Result {
 	return failed(r.selection.Check(r.plan.Version, r.plan.Chart.Contract(), r.installed.record.Contract), fetching)
 }
 

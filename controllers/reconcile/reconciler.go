@@ -150,7 +150,7 @@ func (r *Reconciler) perform(
 	if err != nil {
 		run := newRun(r, provider, nil)
 		if !provider.GetDeletionTimestamp().IsZero() && !provider.GetSpec().Suspend {
-			return run.ended(run.removeUnreached(ctx, err))
+			return run.ended(run.remove(ctx, err))
 		}
 
 		return run.ended(failed(err, fetching))
@@ -177,7 +177,7 @@ func (r *Reconciler) perform(
 	case provider.GetSpec().Suspend:
 		return run.ended(run.suspended(ctx))
 	case !provider.GetDeletionTimestamp().IsZero():
-		return run.ended(run.remove(ctx))
+		return run.ended(run.remove(ctx, nil))
 	case predecessor.IsAskedBack(provider):
 		return run.ended(run.giveBack(ctx))
 	}

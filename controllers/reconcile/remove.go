@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/removal"
 )
@@ -28,42 +29,89 @@ import (
 // not watched.
 const maxBlockedRetry = 30 * time.Second
 
-// removing is the result of a removal whose remaining work is not Capstan's.
-var removing = report.Result{
-	Outcome: report.Idle, Reason: v1alpha2.DeletingReason, Message: "The provider is being removed",
-}
-
-// remove removes the provider of a deleted resource, and then the finalizer.
-func (r *run) remove(ctx context.Context) report.Result {
-	if !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer) {
-		return r.removedByOthers(ctx)
-	}
-
+// remove removes the provider of a deleted resource, and then the finalizer. unreached is why its cluster cannot be
+// used; nil if it can.
+func (r *run) remove(ctx context.Context, unreached error) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRemove)()
 
-	condition := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)
 	attempt := r.removal()
-	attempt.Uninstalled = condition == v1alpha2.UninstalledReason
-	err := attempt.Run(ctx)
-
-	if attempt.Uninstalled {
-		r.Upgrades.Forget(r.provider.GetUID())
-		r.uninstalled = true
+	known := decide.Removing{
+		Answers:   decide.Answers{},
+		Finalizer: controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer),
+		Keep:      v1alpha2.Asks(r.provider, v1alpha2.KeepInstalledAnnotation),
+		InUse:     v1alpha2.Asks(r.provider, v1alpha2.DeleteInUseAnnotation),
+		CRDs:      v1alpha2.Asks(r.provider, v1alpha2.DeleteCRDsAnnotation),
+		Namespace: v1alpha2.Asks(r.provider, v1alpha2.DeleteNamespaceAnnotation),
+		Core:      r.Type == v1alpha2.CoreProviderType,
+		Remote:    r.target != nil && r.target.Remote,
+		Unreached: failed(unreached, fetching),
+		Recorded:  foreign.MayHaveInstalled(r.provider),
+		Expired:   r.expired(),
 	}
 
-	if err == nil && attempt.Unconfirmed != 0 {
-		r.emit(r.provider, report.ReleaseKept(fmt.Sprintf(
-			"Release %s is kept: its revision %d is not known to be this resource's; to remove it, run helm uninstall %s -n %s",
-			plan.ReleaseKey(r.provider), attempt.Unconfirmed, v1alpha2.ReleaseName(r.provider), r.provider.GetNamespace())))
-	}
+	for {
+		step := decide.Remove(known)
 
+		switch step.Action {
+		case decide.End:
+			return step.Result
+		case decide.FindKubeConfig:
+			gone, err := r.kubeConfigGone(ctx)
+			known.KubeConfigGone, known.Answers[step.Action] = gone, failed(err, fetching)
+		case decide.FindNamespace:
+			gone, err := r.namespaceTerminates(ctx)
+			known.NamespaceGone, known.Answers[step.Action] = gone, failed(err, fetching)
+		case decide.ReportLeft:
+			r.reportLeft(ctx, unreached)
+			known.Answers[step.Action] = report.Result{}
+		case decide.AwaitOthers:
+			known.Answers[step.Action] = r.removedByOthers(ctx)
+		case decide.DeleteCharts:
+			ctrl.LoggerFrom(ctx).Info("Letting a resource go without knowing what is installed")
+
+			known.Answers[step.Action] = failed(r.Planner.Charts.Delete(ctx, r.provider), fetching)
+		case decide.DropFinalizer:
+			known.Answers[step.Action] = r.dropFinalizer(ctx, attempt.Unconfirmed)
+		default:
+			known.Answers[step.Action] = r.removalFailed(ctx, attempt.Explain(take(ctx, attempt, step.Action)))
+			known.Found = attempt.Found
+		}
+
+		if attempt.Uninstalled {
+			r.Upgrades.Forget(r.provider.GetUID())
+			r.uninstalled = true
+		}
+	}
+}
+
+// take takes a step of a removal.
+func take(ctx context.Context, attempt *removal.Removal, action decide.Action) error {
+	switch action {
+	case decide.KeepInstalled:
+		return attempt.Keep(ctx)
+	case decide.FindInstalled:
+		return attempt.Find(ctx)
+	case decide.CheckOthers:
+		return attempt.CheckOthers(ctx)
+	case decide.CheckUse:
+		return attempt.CheckUse(ctx)
+	case decide.CheckNamespace:
+		return attempt.CheckNamespace(ctx)
+	case decide.Uninstall:
+		return attempt.Uninstall(ctx)
+	case decide.DeleteCRDs:
+		return attempt.DeleteCRDs(ctx)
+	case decide.DeleteNamespace:
+		return attempt.DeleteNamespace(ctx)
+	default:
+		return fmt.Errorf("%s is no action of a removal", action)
+	}
+}
+
+// removalFailed returns the result of a step of a removal.
+func (r *run) removalFailed(ctx context.Context, err error) report.Result {
 	if err == nil {
-		return r.dropFinalizer(ctx)
-	}
-
-	if r.target.Remote && !attempt.Observed && r.givenUp() {
-		ctrl.LoggerFrom(ctx).Info("Giving up a cluster in which nothing is known to be installed", "problem", err.Error())
-		return r.abandon(ctx)
+		return report.Result{}
 	}
 
 	blocked := new(removal.BlockedError)
@@ -87,12 +135,12 @@ func (r *run) remove(ctx context.Context) report.Result {
 // removedByOthers returns the result of a resource that only finalizers of others hold.
 func (r *run) removedByOthers(ctx context.Context) report.Result {
 	if !predecessor.Manages(r.provider) {
-		return removing
+		return report.Removing()
 	}
 
 	err := predecessor.CheckStopped(ctx, r.APIReader, r.provider.GetNamespace())
 	if running := new(predecessor.RunningError); errors.As(err, &running) {
-		result := removing
+		result := report.Removing()
 		result.At = running.Until
 
 		return result
@@ -107,8 +155,15 @@ func (r *run) removedByOthers(ctx context.Context) report.Result {
 	}
 }
 
-// dropFinalizer lets the resource go. cluster-api-operator removes its finalizer itself if it runs.
-func (r *run) dropFinalizer(ctx context.Context) report.Result {
+// dropFinalizer lets the resource go. cluster-api-operator removes its finalizer itself if it runs. kept is the newest
+// revision of a release that stays; 0 if none does.
+func (r *run) dropFinalizer(ctx context.Context, kept int) report.Result {
+	if kept != 0 {
+		r.emit(r.provider, report.ReleaseKept(fmt.Sprintf(
+			"Release %s is kept: its revision %d is not known to be this resource's; to remove it, run helm uninstall %s -n %s",
+			plan.ReleaseKey(r.provider), kept, v1alpha2.ReleaseName(r.provider), r.provider.GetNamespace())))
+	}
+
 	remove := controllerutil.RemoveFinalizer
 
 	if predecessor.Manages(r.provider) && predecessor.CheckStopped(ctx, r.APIReader, r.provider.GetNamespace()) == nil {
@@ -120,7 +175,7 @@ func (r *run) dropFinalizer(ctx context.Context) report.Result {
 
 	err := r.setFinalizer(ctx, r.provider, remove)
 	if apierrors.IsConflict(err) {
-		again := removing
+		again := report.Removing()
 		again.At = time.Now().Add(conflictRetry)
 
 		return again
@@ -128,70 +183,31 @@ func (r *run) dropFinalizer(ctx context.Context) report.Result {
 
 	r.forget(r.provider)
 
-	return report.First(failed(err, fetching), removing)
+	return failed(err, fetching)
 }
 
 // unreachedGrace is how long the removal of a provider that was never installed tries to reach its
 // cluster, where a release may be that the status does not have.
 const unreachedGrace = time.Minute
 
-// removeUnreached removes the resource of a provider whose cluster cannot be used because of the given
-// error. It waits for the cluster if something is installed there, unless the namespace of the resource
-// is being deleted and the kubeconfig is deleted with it.
-func (r *run) removeUnreached(ctx context.Context, cause error) report.Result {
-	if !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer) {
-		return removing
-	}
-
-	gone, err := r.kubeConfigGone(ctx)
-	if err != nil {
-		return failed(err, fetching)
-	}
-
-	installed := foreign.MayHaveInstalled(r.provider)
-
-	if installed && gone {
-		gone, err = r.namespaceTerminates(ctx)
-		if err != nil {
-			return failed(err, fetching)
-		}
-	}
-
-	if !gone && !r.givenUp() {
-		return failed(cause, fetching)
-	}
-
-	if installed {
-		r.reportLeft(ctx, cause)
-	}
-
-	return r.abandon(ctx)
-}
-
 // removal returns the removal of the provider, which has not begun.
-func (r *run) removal() removal.Removal {
-	return removal.Removal{
-		Cache:    r.Client,
-		Cluster:  r.Clusters.Identity,
-		Provider: r.provider,
-		Owner:    r.self,
-		Target:   r.target,
-		Charts:   r.Planner.Charts,
+func (r *run) removal() *removal.Removal {
+	condition := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)
+
+	return &removal.Removal{
+		Cache:       r.Client,
+		Cluster:     r.Clusters.Identity,
+		Provider:    r.provider,
+		Owner:       r.self,
+		Target:      r.target,
+		Charts:      r.Planner.Charts,
+		Uninstalled: condition == v1alpha2.UninstalledReason,
 	}
 }
 
-// abandon lets the resource go without its cluster.
-func (r *run) abandon(ctx context.Context) report.Result {
-	if err := r.Planner.Charts.Delete(ctx, r.provider); err != nil {
-		return failed(err, fetching)
-	}
-
-	return r.dropFinalizer(ctx)
-}
-
-// givenUp reports whether the removal of a provider that was never installed, as far as is known, need
+// expired reports whether the removal of a provider that was never installed, as far as is known, need
 // not wait for its cluster any longer.
-func (r *run) givenUp() bool {
+func (r *run) expired() bool {
 	uninstalled := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition) == v1alpha2.UninstalledReason
 	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
 

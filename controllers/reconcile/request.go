@@ -153,7 +153,7 @@ func appliedHash(spec *v1alpha2.ProviderSpec, digest string) (string, error) {
 // giveBack gives the provider, with its resource, back to cluster-api-operator.
 func (r *run) giveBack(ctx context.Context) report.Result {
 	attempt := r.removal()
-	if err := attempt.GiveBack(ctx); err != nil {
+	if err := attempt.Explain(attempt.Keep(ctx)); err != nil {
 		return failed(err, applying)
 	}
 

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 
 	"slices"
 	"time"
@@ -127,17 +126,24 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 
 	retryInterval := ptr.Deref(spec.RetryInterval, metav1.Duration{})
 
-	run := &run{Reconciler: r, provider: provider, target: target, memory: r.memoryOf(provider), began: time.Now(), policy: state.Policy{
-		Retries:       int(ptr.Deref(spec.Retries, defaultRetries)),
-		RetryInterval: retryInterval.Duration,
-		Timeout:       plan.Timeout(provider.GetSpec()),
-		Rollback:      spec.OnFailure != v1alpha2.FailureNone,
-		Paused:        provider.GetSpec().Paused,
-		Revert:        spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
-		Existed:       status.Release != nil,
-		SpecChanged:   provider.GetGeneration() != status.ObservedGeneration,
-		Requested:     requested(provider),
-	}}
+	run := &run{
+		Reconciler: r,
+		provider:   provider,
+		target:     target,
+		memory:     r.memoryOf(provider),
+		began:      time.Now(),
+		policy: state.Policy{
+			Retries:       int(ptr.Deref(spec.Retries, defaultRetries)),
+			RetryInterval: retryInterval.Duration,
+			Timeout:       plan.Timeout(provider.GetSpec()),
+			Rollback:      spec.OnFailure != v1alpha2.FailureNone,
+			Paused:        provider.GetSpec().Paused,
+			Revert:        spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
+			Existed:       status.Release != nil,
+			SpecChanged:   provider.GetGeneration() != status.ObservedGeneration,
+			Requested:     requested(provider),
+		},
+	}
 	if target != nil {
 		run.self = r.Clusters.Owner(provider, target)
 		run.arrived = run.memory.arrival(provider.GetGeneration(), run.began)
@@ -321,7 +327,7 @@ func (r *run) change(ctx context.Context) report.Result {
 			r.block(step.Result.Message)
 		default:
 			began := time.Now()
-			r.answers[step.Action] = r.answer(ctx, step.Action)
+			r.answers[step.Action] = changeActions[step.Action](r, ctx)
 
 			if timed, is := timedActions[step.Action]; is {
 				spent[timed] += time.Since(began)
@@ -386,54 +392,29 @@ func (r *run) changing() decide.Changing {
 	return known
 }
 
-// answer takes an action of the change.
-func (r *run) answer(ctx context.Context, action decide.Action) report.Result {
-	switch action {
-	case decide.Identify:
-		return r.identify(ctx)
-	case decide.Select:
-		return r.selectVersion(ctx)
-	case decide.Plan:
-		return r.makePlan(ctx)
-	case decide.CheckSelection:
-		return r.checkSelection()
-	case decide.Observe:
-		return r.observe(ctx)
-	case decide.CompareRelease:
-		return r.compareRelease(ctx)
-	case decide.MarkRequest:
-		return r.markHandled(ctx)
-	case decide.CheckRevision:
-		return r.checkRevision(ctx)
-	case decide.CheckRequirements:
-		return r.checkRequirements(ctx)
-	case decide.CheckCore:
-		return r.checkCore(ctx)
-	case decide.CheckTurn, decide.ConfirmTurn:
-		return r.checkTurn(ctx)
-	case decide.CheckPermissions:
-		return r.checkPermissions(ctx)
-	case decide.Claim:
-		return r.claim(ctx)
-	case decide.PlanCRDs:
-		return r.planChange(ctx)
-	case decide.MigrateObjects:
-		return r.migrateBefore(ctx, r.crds)
-	case decide.CheckCRDs:
-		return r.checkCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
-	case decide.DryRun:
-		return r.dryRun(ctx)
-	case decide.ApplyCRDs:
-		return r.applyCRDs(ctx)
-	case decide.CorrectCRDs:
-		return r.correctCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
-	case decide.Announce:
-		return r.announceUpgrade(ctx)
-	case decide.Apply:
-		return r.apply(ctx)
-	case decide.AwaitCRDs:
-		return r.awaitCRDs(ctx)
-	default:
-		return failed(fmt.Errorf("%s is no action of a change", action), applying)
-	}
+// changeActions take the actions of a change.
+var changeActions = map[decide.Action]func(*run, context.Context) report.Result{
+	decide.Identify:          (*run).identify,
+	decide.Select:            (*run).selectVersion,
+	decide.Plan:              (*run).makePlan,
+	decide.CheckSelection:    (*run).checkSelection,
+	decide.Observe:           (*run).observe,
+	decide.CompareRelease:    (*run).compareRelease,
+	decide.MarkRequest:       (*run).markHandled,
+	decide.CheckRevision:     (*run).checkRevision,
+	decide.CheckRequirements: (*run).checkRequirements,
+	decide.CheckCore:         (*run).checkCore,
+	decide.CheckTurn:         (*run).checkTurn,
+	decide.CheckPermissions:  (*run).checkPermissions,
+	decide.Claim:             (*run).claim,
+	decide.PlanCRDs:          (*run).planChange,
+	decide.MigrateObjects:    (*run).migrateChange,
+	decide.CheckCRDs:         (*run).checkChange,
+	decide.DryRun:            (*run).dryRun,
+	decide.ApplyCRDs:         (*run).applyChange,
+	decide.CorrectCRDs:       (*run).correctChange,
+	decide.ConfirmTurn:       (*run).checkTurn,
+	decide.Announce:          (*run).announceUpgrade,
+	decide.Apply:             (*run).apply,
+	decide.AwaitCRDs:         (*run).awaitCRDs,
 }

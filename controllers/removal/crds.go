@@ -15,15 +15,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
-// deleteCRDs deletes the provider's CRDs, those of older versions included, if the resource asks for
-// it and no object is lost. It runs after the release is uninstalled, when the provider's manager
-// cannot create objects any more.
-func (r *Removal) deleteCRDs(ctx context.Context) error {
-	// The CRDs belong to the owner of the release.
-	if !v1alpha2.Asks(r.Provider, v1alpha2.DeleteCRDsAnnotation) || r.foreign {
-		return nil
-	}
-
+// DeleteCRDs deletes the provider's CRDs, those of older versions included, if no object is lost. It runs after the
+// release is uninstalled, when the provider's manager cannot create objects any more.
+func (r *Removal) DeleteCRDs(ctx context.Context) error {
 	label := v1alpha2.Label(r.Provider)
 
 	// A resource that was installed itself shares the CRDs with no resource that was not.

@@ -15,13 +15,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
-// namespaceFree keeps the namespace, and the provider with it, while it contains something else that
+// CheckNamespace keeps the namespace, and the provider with it, while it contains something else that
 // would be deleted with it.
-func (r *Removal) namespaceFree(ctx context.Context) error {
-	if r.terminating || !v1alpha2.Asks(r.Provider, v1alpha2.DeleteNamespaceAnnotation) {
-		return nil
-	}
-
+func (r *Removal) CheckNamespace(ctx context.Context) error {
 	namespace := r.Provider.GetNamespace()
 
 	neighbors, err := r.others(ctx, func(p v1alpha2.Provider) bool { return p.GetNamespace() == namespace })
@@ -78,13 +74,9 @@ func (r *Removal) namespaceUsed(by string) error {
 		r.Provider.GetNamespace(), by, v1alpha2.DeleteNamespaceAnnotation)}
 }
 
-// deleteNamespace deletes the resource's namespace if the resource asks for it. Of several resources
+// DeleteNamespace deletes the resource's namespace. Of several resources
 // that are deleted together, the one with the greatest UID does.
-func (r *Removal) deleteNamespace(ctx context.Context) error {
-	if r.terminating || !v1alpha2.Asks(r.Provider, v1alpha2.DeleteNamespaceAnnotation) {
-		return nil
-	}
-
+func (r *Removal) DeleteNamespace(ctx context.Context) error {
 	name := r.Provider.GetNamespace()
 
 	neighbors, err := r.others(ctx, func(p v1alpha2.Provider) bool { return p.GetNamespace() == name })

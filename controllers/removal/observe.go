@@ -16,6 +16,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/foreign"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -25,8 +27,10 @@ import (
 // maxSearch limits a search for objects that probably do not exist.
 const maxSearch = 20 * time.Second
 
-// observe finds out what is installed, and whether the namespace is being deleted.
-func (r *Removal) observe(ctx context.Context) error {
+// Find finds out what is installed, and whether the namespace is being deleted.
+func (r *Removal) Find(ctx context.Context) error {
+	r.release = plan.ReleaseKey(r.Provider)
+
 	if err := r.observeNamespace(ctx); err != nil {
 		return err
 	}
@@ -42,7 +46,13 @@ func (r *Removal) observe(ctx context.Context) error {
 		err = r.observeWithoutRecords(ctx)
 	}
 
-	r.Observed = err == nil
+	r.Found = decide.Found{
+		Known:       err == nil,
+		Installed:   r.recorded || len(r.leftovers) > 0,
+		Release:     r.recorded || !r.Uninstalled,
+		Foreign:     r.foreign,
+		Terminating: r.terminating,
+	}
 
 	return err
 }

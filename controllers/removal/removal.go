@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -33,7 +34,8 @@ type BlockedError struct {
 
 func (e *BlockedError) Error() string { return e.Message }
 
-// Removal is one attempt to remove a provider. It may be repeated until it succeeds.
+// Removal is one attempt to remove a provider. It may be repeated until it succeeds. Which of its steps follows is
+// decided by decide.Remove. Their errors are *BlockedError, after Explain, if the removal has to wait.
 type Removal struct {
 	// Cache reads provider resources.
 	Cache client.Reader
@@ -46,8 +48,8 @@ type Removal struct {
 	Charts *plan.Charts
 	// Uninstalled reports whether this or an earlier attempt has uninstalled the release.
 	Uninstalled bool
-	// Observed reports whether it could be read what is installed.
-	Observed bool
+	// Found is what is installed; zero before Find.
+	Found decide.Found
 	// Unconfirmed is the newest revision of a release that stays because it is not known to be the resource's; 0 for none.
 	Unconfirmed int
 
@@ -66,36 +68,9 @@ type Removal struct {
 	terminating bool
 }
 
-// Run removes the provider: first everything that could prevent it is checked, then the release is
-// uninstalled, then CRDs and the namespace are deleted if annotations ask for it. A resource that has
-// installed nothing passes all of that. The error is a *BlockedError if the removal has to wait.
-func (r *Removal) Run(ctx context.Context) error {
-	r.release = plan.ReleaseKey(r.Provider)
-
-	if v1alpha2.Asks(r.Provider, v1alpha2.KeepInstalledAnnotation) {
-		return r.explain(r.keep(ctx))
-	}
-
-	for _, step := range []func(context.Context) error{
-		r.observe,
-		r.coreLast,
-		r.notInUse,
-		r.namespaceFree,
-		r.uninstall,
-		r.deleteCRDs,
-		r.deleteNamespace,
-	} {
-		if err := step(ctx); err != nil {
-			return r.explain(err)
-		}
-	}
-
-	return nil
-}
-
-// explain adds the way out to the error of an account that lacks permissions, and to that of objects which
+// Explain adds the way out to the error of an account that lacks permissions, and to that of objects which
 // do not go away.
-func (r *Removal) explain(err error) error {
+func (r *Removal) Explain(err error) error {
 	if remaining := new(cluster.RemainingError); errors.As(err, &remaining) {
 		return &BlockedError{Waiting: true, Message: fmt.Sprintf(
 			"%s; the provider's manager removes them, so the rest of the release stays until then; if it cannot, "+
@@ -112,16 +87,9 @@ func (r *Removal) explain(err error) error {
 		strings.TrimSuffix(err.Error(), object.Fix(err)), v1alpha2.Finalizer, r.release)}
 }
 
-// installed reports whether the resource has something that can be uninstalled.
-func (r *Removal) installed() bool { return r.recorded || len(r.leftovers) > 0 }
-
-// coreLast keeps core until all other providers are uninstalled: without core, none of them works or
-// can be removed in order. A resource that has installed nothing neither is core nor needs it.
-func (r *Removal) coreLast(ctx context.Context) error {
-	if r.Provider.ProviderType() != v1alpha2.CoreProviderType || !r.installed() {
-		return nil
-	}
-
+// CheckOthers keeps core until all other providers are uninstalled: without core, none of them works or
+// can be removed in order.
+func (r *Removal) CheckOthers(ctx context.Context) error {
 	others, err := r.others(ctx, func(p v1alpha2.Provider) bool {
 		return p.ProviderType() != v1alpha2.CoreProviderType && p.GetStatus().Release != nil
 	})
@@ -135,13 +103,8 @@ func (r *Removal) coreLast(ctx context.Context) error {
 	}
 }
 
-// notInUse keeps the provider while there are objects that need it. Without a release nothing would
-// be lost, and when the whole namespace goes nothing can be kept.
-func (r *Removal) notInUse(ctx context.Context) error {
-	if !r.installed() || r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation) {
-		return nil
-	}
-
+// CheckUse keeps the provider while there are objects that need it.
+func (r *Removal) CheckUse(ctx context.Context) error {
 	found, err := r.usage(ctx, usage.Query{
 		Provider: v1alpha2.Label(r.Provider), Types: usage.ManagedTypes(r.Provider),
 	})
@@ -167,12 +130,8 @@ func (r *Removal) usage(ctx context.Context, query usage.Query) (*usage.Usage, e
 	return finder.Find(ctx, query)
 }
 
-// uninstall removes the release and its charts.
-func (r *Removal) uninstall(ctx context.Context) error {
-	if r.Uninstalled && !r.recorded {
-		return nil
-	}
-
+// Uninstall removes the release and its charts.
+func (r *Removal) Uninstall(ctx context.Context) error {
 	if r.recorded {
 		if err := r.uninstallRecorded(ctx); err != nil {
 			return err

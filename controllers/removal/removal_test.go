@@ -65,37 +65,30 @@ func cacheOf(t *testing.T, permitted func(client.ObjectList) bool, providers ...
 
 func everything(client.ObjectList) bool { return true }
 
-func TestCoreLast(t *testing.T) {
+func TestCheckOthers(t *testing.T) {
 	remote := provider(infrastructure, "tenant", "remote", true)
 	remote.GetSpec().KubeConfig = &v1alpha2.KubeConfig{}
 
 	const blocked = "core is removed last; delete first: InfrastructureProvider tenant/aws"
 
 	for name, c := range map[string]struct {
-		removed      v1alpha2.ProviderType
-		notInstalled bool
-		other        v1alpha2.Provider
-		want         string
+		other v1alpha2.Provider
+		want  string
 	}{
 		"with an installed provider": {
-			removed: core, other: provider(infrastructure, "tenant", "aws", true), want: blocked,
+			other: provider(infrastructure, "tenant", "aws", true), want: blocked,
 		},
-		"with a provider of another cluster": {removed: core, other: remote},
-		"with one that is not installed":     {removed: core, other: provider(infrastructure, "tenant", "aws", false)},
-		"with a second core":                 {removed: core, other: provider(core, "tenant", "cluster-api", true)},
-		"that was never installed": {
-			removed: core, notInstalled: true, other: provider(infrastructure, "tenant", "aws", true),
-		},
-		"of another type": {removed: bootstrap, other: provider(infrastructure, "tenant", "aws", true)},
+		"with a provider of another cluster": {other: remote},
+		"with one that is not installed":     {other: provider(infrastructure, "tenant", "aws", false)},
+		"with a second core":                 {other: provider(core, "tenant", "cluster-api", true)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			removed := provider(c.removed, "system", "cluster-api", true)
+			removed := provider(core, "system", "cluster-api", true)
 			r := &Removal{
 				Cache: cacheOf(t, everything, removed, c.other), Provider: removed, Target: &clusters.Target{},
-				recorded: !c.notInstalled,
 			}
 
-			err := r.coreLast(t.Context())
+			err := r.CheckOthers(t.Context())
 			if c.want == "" {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				return
@@ -152,14 +145,14 @@ func TestExplain(t *testing.T) {
 		fmt.Errorf("list the history: %w", forbidden),
 		fmt.Errorf("list the history: %w; grant that permission, or lift the policy that forbids it", forbidden),
 	} {
-		g.Expect(r.explain(err)).To(Equal(&BlockedError{Message: "list the history: " + forbidden.Error() +
+		g.Expect(r.Explain(err)).To(Equal(&BlockedError{Message: "list the history: " + forbidden.Error() +
 			"; grant that permission, or remove the finalizer capstan.dev/provider from this resource, " +
 			"which leaves release tenant/infrastructure-aws behind"}))
 	}
 
 	other := errors.New("connection refused")
-	g.Expect(r.explain(other)).To(BeIdenticalTo(other))
+	g.Expect(r.Explain(other)).To(BeIdenticalTo(other))
 
 	blocked := &BlockedError{Message: "core is removed last"}
-	g.Expect(r.explain(blocked)).To(BeIdenticalTo(blocked))
+	g.Expect(r.Explain(blocked)).To(BeIdenticalTo(blocked))
 }

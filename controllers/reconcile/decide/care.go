@@ -88,8 +88,8 @@ type Waiting struct {
 	ForDeletions bool
 }
 
-// careRows are the rules of care. The first one that decides counts.
-var careRows = []rule[Installed]{
+// careRules are the rules of care. The first one that decides counts.
+var careRules = []rule[Installed]{
 	{"what could not be deleted is deleted", prune},
 	{"drift comes before health", compare},
 	{"health is checked", checkHealth},
@@ -103,7 +103,7 @@ var careRows = []rule[Installed]{
 
 // Care returns the next step of care for the newest revision of a release.
 func Care(in Installed) Step {
-	step, _ := first(careRows, in)
+	step, _ := first(careRules, in)
 	return step
 }
 

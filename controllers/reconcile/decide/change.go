@@ -127,8 +127,8 @@ type CRDs struct {
 	Change, Update bool
 }
 
-// changeRows are the rules of a change. The first one that decides counts.
-var changeRows = []rule[Changing]{
+// changeRules are the rules of a change. The first one that decides counts.
+var changeRules = []rule[Changing]{
 	{"a cluster has each provider only once", ask(Identify, always)},
 	{"a range selects a version", ask(Select, Changing.plans)},
 	{"what the resource asks for is planned", ask(Plan, Changing.plans)},
@@ -164,7 +164,7 @@ var changeRows = []rule[Changing]{
 
 // Change returns the next step of the change to what the resource asks for.
 func Change(c Changing) Step {
-	step, decides := first(changeRows, c)
+	step, decides := first(changeRules, c)
 	if !decides {
 		step.Action = End
 	}
@@ -188,26 +188,7 @@ func (c Changing) Passed() bool {
 // AppliedCRDs reports whether the CRDs are those of the plan.
 func (c Changing) AppliedCRDs() bool { return c.passed(CorrectCRDs) }
 
-// ask returns the rule that takes an action when that is needed, and ends the change if the action does.
-func ask(action Action, needed func(Changing) bool) func(Changing) (Step, bool) {
-	return func(c Changing) (Step, bool) {
-		answer, answered := c.Answers[action]
-
-		switch {
-		case !needed(c):
-			return Step{}, false
-		case !answered:
-			return Step{Action: action}, true
-		}
-
-		return end(answer)
-	}
-}
-
-// end returns the step that ends a change if the result does.
-func end(result report.Result) (Step, bool) {
-	return Step{Action: End, Result: result}, result.Ends()
-}
+func (c Changing) answers() Answers { return c.Answers }
 
 func (c Changing) passed(action Action) bool {
 	answer, answered := c.Answers[action]

@@ -3,6 +3,8 @@ package decide
 import (
 	"fmt"
 	"strings"
+
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // rule decides about one thing. It reports whether it does.
@@ -23,13 +25,39 @@ func first[Seen any](rules []rule[Seen], seen Seen) (Step, bool) {
 	return Step{}, false
 }
 
+// asked is what has answers.
+type asked interface{ answers() Answers }
+
+// ask returns the rule that takes an action when that is needed, and ends what it is part of if the action does.
+func ask[Seen asked](action Action, needed func(Seen) bool) func(Seen) (Step, bool) {
+	return func(seen Seen) (Step, bool) {
+		answer, answered := seen.answers()[action]
+
+		switch {
+		case !needed(seen):
+			return Step{}, false
+		case !answered:
+			return Step{Action: action}, true
+		}
+
+		return end(answer)
+	}
+}
+
+// end returns the step that ends a part of a reconcile if the result does.
+func end(result report.Result) (Step, bool) {
+	return Step{Action: End, Result: result}, result.Ends()
+}
+
 // MarkdownLists returns the rules in their order, for the documentation.
 func MarkdownLists() string {
 	var b strings.Builder
 
-	list(&b, "Care", careRows)
+	list(&b, "Care", careRules)
 	b.WriteString("\n")
-	list(&b, "Change", changeRows)
+	list(&b, "Change", changeRules)
+	b.WriteString("\n")
+	list(&b, "Removal", removeRules)
 
 	return b.String()
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"time"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -67,3 +68,8 @@ const (
 	MinRetry = state.MinBackoff
 	MaxRetry = state.MaxBackoff
 )
+
+// Removing is the result of a removal whose remaining work is not Capstan's.
+func Removing() Result {
+	return Result{Outcome: Idle, Reason: v1alpha2.DeletingReason, Message: "The provider is being removed"}
+}
