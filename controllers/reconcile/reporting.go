@@ -101,7 +101,7 @@ func (r *run) progress() report.Progress {
 		State:         r.release.State,
 		Decision:      r.release.Decision,
 		Pinned:        r.release.Pinned,
-		Passed:        r.changing().Passed(),
+		Passed:        r.passed,
 		CRDsChecked:   r.crdsChecked,
 		Refusal:       r.refusal,
 	}

@@ -71,8 +71,9 @@ type run struct {
 	// selection is the version that the range of the resource resolves to.
 	selection autoupgrade.Selection
 
-	// answers are the results of the actions that the change has taken.
+	// answers are the results of the actions that the change has taken, and passed is set once all checks were.
 	answers decide.Answers
+	passed  bool
 
 	// What the change finds out: the plan and its basis, the goal for the release, and what follows for it.
 	// inputsProblem is why inputs could not be used that are not needed for what is installed.
@@ -320,7 +321,10 @@ func (r *run) change(ctx context.Context) report.Result {
 	}()
 
 	for {
-		switch step := decide.Change(r.changing()); step.Action {
+		known := r.changing()
+		r.passed = known.Passed()
+
+		switch step := decide.Change(known); step.Action {
 		case decide.End:
 			return step.Result
 		case decide.Block:
@@ -358,7 +362,7 @@ func (r *run) changing() decide.Changing {
 		Returns:     plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo != nil,
 		SpecChanged: r.policy.SpecChanged,
 		Arrived:     r.arrived,
-		First:       r.provider.GetStatus().Release == nil,
+		First:       !r.policy.Existed,
 		Account:     r.target != nil && r.target.Account != "",
 		Observed:    seen.Observed,
 		Unreadable:  failed(r.unobserved, applying),
