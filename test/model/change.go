@@ -5,32 +5,78 @@ import (
 	"strconv"
 
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// change brings the release to what the resource asks for. The status is written in any case.
+// change does what the operator decides about what the resource asks for. The status is written in any case.
 func (r *reconcile) change() (plan, last []request) {
-	goal := digest(r.content)
-	found := decide.Assess(r.wanted(goal))
-	decision := found.Decision
+	known := r.changing()
 
-	if !decision.Until.IsZero() {
-		r.wakeAt(decision.Until)
+	for {
+		step := decide.Change(known)
+
+		switch step.Action {
+		case decide.End:
+			r.process.stalled = step.Result.Outcome == report.Stalled
+			return plan, r.writeStatus()
+		case decide.CompareRelease:
+			known.Release = decide.Assess(r.wanted(digest(r.content)))
+			r.wakeAt(known.Release.Decision.Until)
+		case decide.MarkRequest:
+			plan = append(plan, r.markHandled())
+		case decide.ApplyCRDs:
+			plan = append(plan, request{send: func() bool { r.applyCRD(r.content.Version); return true }})
+		case decide.Apply:
+			if !r.wouldRefuse() {
+				wanted := action{content: r.content, digest: digest(r.content), observed: known.Release.State}
+				plan = append(plan, r.act(wanted)...)
+			}
+		}
+
+		known.Answers[step.Action] = r.answer(step.Action)
+	}
+}
+
+// changing returns what the change goes by.
+func (r *reconcile) changing() decide.Changing {
+	known := decide.Changing{
+		Answers:  decide.Answers{},
+		Observed: true,
+		History:  r.history,
+		Planned:  content(r.content.Version),
+		CRDs:     decide.CRDs{Change: !slices.Contains(r.stored, Find(r.content.Version).Stored[0])},
+		Now:      r.policy.Now,
 	}
 
-	snapshot := r.Snapshot()
-	r.process.stalled = !snapshot.convertible(r.content.Version) || decision.Action == state.Apply && r.wouldRefuse()
-
-	if decision.Action == state.Apply && !r.process.stalled {
-		plan = append(plan, request{send: func() bool { r.applyCRD(r.content.Version); return true }})
-		plan = append(plan, r.act(action{content: r.content, digest: goal, observed: found.State})...)
+	if newest, exists := r.newestRecord(); exists {
+		known.Installed = content(newest.Content.Version)
 	}
 
-	if found.Handled {
-		plan = append([]request{r.markHandled()}, plan...)
+	return known
+}
+
+func content(version string) decide.Content {
+	return decide.Content{Known: true, Version: version, Contract: Find(version).Contract}
+}
+
+// answer returns how an action ends.
+func (r *reconcile) answer(action decide.Action) report.Result {
+	refuses := false
+
+	switch action {
+	case decide.PlanCRDs:
+		seen := r.Snapshot()
+		refuses = !seen.convertible(r.content.Version)
+	case decide.DryRun, decide.Apply:
+		refuses = r.wouldRefuse()
 	}
 
-	return plan, r.writeStatus()
+	if refuses {
+		return report.Result{Outcome: report.Stalled}
+	}
+
+	return report.Result{}
 }
 
 // wanted returns what the change goes by.
