@@ -58,7 +58,7 @@ type Removing struct {
 type Found struct {
 	// Known is set if that could be found out.
 	Known bool
-	// Installed is set if there are objects to remove, Release if the release is to be uninstalled, and Foreign if it
+	// Installed is set if there are objects to remove, Release if a release has to be uninstalled, and Foreign if it
 	// belongs to something else.
 	Installed, Release, Foreign bool
 	// Terminating is set if the namespace is being deleted with all that it has.
