@@ -1,11 +1,13 @@
 package crds
 
 import (
+	"bytes"
 	"context"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
@@ -48,6 +50,26 @@ var _ = Describe("Apply", Ordered, func() {
 		Expect(object.Spec.Versions[0].Schema.OpenAPIV3Schema.Description).To(Equal("second"))
 		Expect(object.Spec.Conversion.Webhook.ClientConfig.CABundle).To(Equal(config.CAData))
 		Expect(object.Labels).To(HaveKeyWithValue("other", "label"))
+	})
+
+	// withPlaceholder returns a CRD with what kubebuilder's scaffold used to write for cert-manager to replace.
+	withPlaceholder := func(description string) chart.File {
+		f := file("fig", "Fig", description)
+		f.Data = bytes.Replace(f.Data, []byte("path: /convert}"), []byte("path: /convert}, caBundle: Cg=="), 1)
+
+		return f
+	}
+
+	It("keeps the caBundle if the files have a placeholder", func(ctx SpecContext) {
+		Eventually(applied(ctx, withPlaceholder("first"))).ShouldNot(BeEmpty())
+		edit(ctx, "figs.example.com", func(object *apiextensionsv1.CustomResourceDefinition) {
+			object.Spec.Conversion.Webhook.ClientConfig.CABundle = config.CAData
+		}, client.FieldOwner("cert-manager-cainjector"))
+
+		Eventually(applied(ctx, withPlaceholder("second"))).Should(Equal([]string{"figs.example.com"}))
+		object := read(ctx, "figs.example.com")
+		Expect(object.Spec.Versions[0].Schema.OpenAPIV3Schema.Description).To(Equal("second"))
+		Expect(object.Spec.Conversion.Webhook.ClientConfig.CABundle).To(Equal(config.CAData))
 	})
 
 	refused := func(singular, kind string) chart.File {
