@@ -190,6 +190,12 @@ func (r *run) waitForCRDs(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
+	for _, crd := range pending {
+		if crd.Obstacle != "" {
+			return report.Wait(v1alpha2.CRDsNotReadyReason, crd.Obstacle, time.Time{})
+		}
+	}
+
 	// The message does not count them: each of dozens would otherwise cause a write of the status.
 	return report.Wait(v1alpha2.CRDsNotReadyReason,
 		"waiting for the API server to serve the provider's CustomResourceDefinitions", time.Time{})
