@@ -22,15 +22,19 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// careForCRDs applies the CRDs of the installed chart that are missing or were changed, when the change
-// ended before it got to them.
+// careForCRDs applies the CRDs of the installed chart that are missing or were changed, and waits until they are
+// served, when the change ended before it got to them.
 func (r *run) careForCRDs(ctx context.Context) report.Result {
 	installed, result := r.installedChart(ctx)
 	if installed == nil {
 		return result
 	}
 
-	return r.applyCRDs(ctx, installed)
+	if result := r.applyCRDs(ctx, installed); result.Ends() {
+		return result
+	}
+
+	return r.served(ctx, installed)
 }
 
 // compareCRDs reports which CRDs of the installed chart another program has changed, and changes nothing.

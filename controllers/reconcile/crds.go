@@ -180,8 +180,11 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 // waitForCRDs waits for the API server to serve the CRDs; the watch on them wakes the provider when it
 // does. That takes the API server a while, one CRD after the other. The release does not wait for it:
 // usually none of its objects is of such a kind, and its pods take longer to start.
-func (r *run) waitForCRDs(ctx context.Context) report.Result {
-	pending, err := r.target.CRDs.NotServed(ctx, r.plan.Applied.CRDs)
+func (r *run) waitForCRDs(ctx context.Context) report.Result { return r.served(ctx, r.plan.Applied) }
+
+// served waits for the CRDs of a chart.
+func (r *run) served(ctx context.Context, c *chart.Chart) report.Result {
+	pending, err := r.target.CRDs.NotServed(ctx, c.CRDs)
 	if err != nil {
 		return failed(err, applying)
 	}

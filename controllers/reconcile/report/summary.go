@@ -61,7 +61,7 @@ func stopped(in Input, care, change Result) Result {
 		return change
 	}
 
-	change.Message += "; " + stillInstalled(in)
+	change.Message += "; " + stillInstalled(in, care)
 
 	if care.Ends() {
 		change.Message += "; " + care.Message
@@ -70,8 +70,9 @@ func stopped(in Input, care, change Result) Result {
 	return change
 }
 
-// stillInstalled describes what is installed while the change is stopped.
-func stillInstalled(in Input) string {
+// stillInstalled describes what is installed while the change is stopped. What care has a problem with is not called
+// healthy, whatever its objects are.
+func stillInstalled(in Input, care Result) string {
 	installed := in.Installed
 	revision := installed.Revision
 	text := fmt.Sprintf("%s stays installed, as revision %d", installed.Record.AppVersion, revision.Number)
@@ -84,7 +85,7 @@ func stillInstalled(in Input) string {
 		}
 
 		return text
-	case !installed.Health.Checked:
+	case !installed.Health.Checked, installed.Healthy() && care.Ends():
 		return text
 	case installed.Healthy():
 		return text + ", and is healthy"
