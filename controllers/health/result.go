@@ -21,6 +21,8 @@ type Result struct {
 	// Finished means that the object is a Job that has completed, whether it still exists or not: it
 	// remains healthy without being needed.
 	Finished bool
+	// Replicas is spec.replicas of an object that has the field.
+	Replicas int64
 	// Final is true if the object cannot become healthy, however long one waits.
 	Final bool
 }
@@ -53,6 +55,8 @@ func Compute(o client.Object) Result {
 		}
 
 		found := Result{Status: result.Status, Message: result.Message}
+		found.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
+
 		if found.Healthy() {
 			found = computeRequired(o, found)
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
-	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
@@ -36,6 +35,7 @@ func (r *run) input() report.Input {
 			Drift:      r.drift(),
 			ClusterUID: string(r.self.Cluster),
 			Identified: r.identified,
+			Health:     r.installed.reported(),
 		},
 		Change:      r.progress(),
 		Migration:   r.migration,
@@ -58,16 +58,6 @@ func (r *run) input() report.Input {
 			Kinds:       r.kinds(),
 		}
 		in.Automatic.Last = autoupgrade.Last(r.provider.GetStatus(), r.forUpgrade())
-	}
-
-	if found := r.installed.health; found != nil {
-		in.Installed.Health = report.Health{
-			Checked: true,
-			Healthy: found.Healthy(),
-			Failed:  found.Failed(),
-			Final:   found.Verdict() == health.Stop,
-			Message: found.Message(),
-		}
 	}
 
 	if r.target != nil && r.target.Remote {

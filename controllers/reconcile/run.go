@@ -110,7 +110,8 @@ type installed struct {
 	// record is the content of the revision; nil if there is none or it cannot be read.
 	record *release.Record
 	// health of the record's objects; nil until it was read.
-	health *health.Report
+	health   *health.Report
+	replicas replicas
 	// waiting are the objects of a staged revision that wait for others, and removing is set while all
 	// that is left to do is to wait for deletions.
 	waiting  []waves.Held

@@ -233,6 +233,26 @@ func TestPausedIsWhatTheNewestRevisionSays(t *testing.T) {
 	}
 }
 
+// TestPausedIsTrueOnlyWithoutPods: core changes to another contract only while all providers are paused.
+func TestPausedIsTrueOnlyWithoutPods(t *testing.T) {
+	for name, test := range map[string]struct {
+		health Health
+		want   metav1.ConditionStatus
+	}{
+		"without pods":  {Health{Checked: true, Healthy: true}, metav1.ConditionTrue},
+		"scaled again":  {Health{Checked: true, Running: true}, ""},
+		"not looked at": {Health{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput(state.Revision{Number: 2, Origin: 2, Status: state.StatusDeployed, Paused: true})
+			in.Installed.Health = test.health
+
+			paused := of(in, Result{Outcome: Ready}).condition(v1alpha2.PausedCondition)
+			NewWithT(t).Expect(paused.Status).To(Equal(test.want))
+		})
+	}
+}
+
 func TestContractIsThatOfTheNewestRevision(t *testing.T) {
 	g := NewWithT(t)
 	in := newInput(revision(2, state.StatusDeployed, former))

@@ -77,13 +77,14 @@ func writeUpgraded(in Input, ended Summary, written *conditions) {
 }
 
 // writePaused writes whether the newest revision has taken the replicas away, whatever the spec says. One
-// that failed may have done so in part only.
+// that failed may have done so in part only, and another program may have scaled the Deployments up again: other
+// providers rely on the condition.
 func writePaused(installed Installed, written *conditions) {
 	switch {
 	case !installed.Record.Readable:
-	case !installed.paused():
+	case !installed.paused(), installed.Health.Running:
 		written.remove(v1alpha2.PausedCondition)
-	case installed.deployed():
+	case installed.deployed() && installed.Health.Checked:
 		written.markTrue(v1alpha2.PausedCondition, v1alpha2.PausedReason,
 			"The Deployments have no replicas; the annotation %s holds their usual number", v1alpha2.PausedReplicasAnnotation)
 	}
