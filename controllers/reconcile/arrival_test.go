@@ -8,6 +8,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+func TestChangeIsAnnouncedOnce(t *testing.T) {
+	g := NewWithT(t)
+	times := arrivalTimes{}
+	resource := &metav1.ObjectMeta{UID: "a", Generation: 1}
+
+	times.of(resource, time.Unix(1000, 0))
+	g.Expect(times.announce("a")).To(BeFalse(), "nothing has changed")
+
+	times.announceLater("a")
+	times.of(resource, time.Unix(1001, 0))
+	g.Expect(times.announce("a")).To(BeTrue(), "a later reconcile knows what to announce")
+	g.Expect(times.announce("a")).To(BeFalse())
+}
+
 func TestArrivalTimes(t *testing.T) {
 	g := NewWithT(t)
 	times := arrivalTimes{}

@@ -82,7 +82,7 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 
 	r.note(report.Lacks(planned.MissingVariables))
 
-	if r.policy.SpecChanged {
+	if r.arrivals.announce(r.provider.GetUID()) {
 		r.emit(r.provider, report.Ignored(planned.Warnings))
 	}
 

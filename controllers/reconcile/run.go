@@ -141,6 +141,10 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 	if target != nil {
 		run.self = r.Clusters.Owner(provider, target)
 		r.arrivals.of(provider, run.began)
+
+		if run.policy.SpecChanged {
+			r.arrivals.announceLater(provider.GetUID())
+		}
 	}
 
 	return run
