@@ -482,6 +482,13 @@ func TestAdoptedObjectsAreNamed(t *testing.T) {
 	g.Expect(Adopted(keys)).To(ConsistOf(HaveField("Note", "Adopted 2 objects that existed: Role a, Role b")))
 }
 
+func TestOneAdoptedObjectIsCountedAsOne(t *testing.T) {
+	in := newInput(state.Revision{Number: 1, Origin: 1, Status: state.StatusDeployed, Adopted: 1})
+
+	installed := of(in, Result{Outcome: Ready}).condition(v1alpha2.ProviderInstalledCondition)
+	NewWithT(t).Expect(installed.Message).To(HaveSuffix("; it adopted 1 existing object"))
+}
+
 func TestCorrectionNamesItsObject(t *testing.T) {
 	g := NewWithT(t)
 	role := object.Key{Name: "a"}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -203,13 +204,8 @@ func describeFailure(in Input) string {
 	}
 
 	if decision.Action == state.Stop {
-		attempts := "1 attempt"
-		if decision.Attempts != 1 {
-			attempts = fmt.Sprintf("%d attempts", decision.Attempts)
-		}
-
 		message += fmt.Sprintf("; given up after %s: change the resource, or its annotation %s, to try again",
-			attempts, v1alpha2.ReconcileRequestAnnotation)
+			object.Count(decision.Attempts, "attempt"), v1alpha2.ReconcileRequestAnnotation)
 	}
 
 	return message

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -50,7 +49,7 @@ func writeInstalled(in Input, written *conditions) {
 
 	note := ""
 	if adopted := installed.Revision.Adopted; adopted > 0 {
-		note = fmt.Sprintf("; it adopted %d existing objects", adopted)
+		note = "; it adopted " + object.Count(adopted, "existing object")
 	}
 
 	if in.Change.held() {
