@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"crypto/x509"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,19 @@ func HasConversionWebhook(crd map[string]any) bool { return conversionService(cr
 func conversionService(crd map[string]any) map[string]any {
 	return NestedMap(crd, "spec", "conversion", "webhook", "clientConfig", "service")
 }
+
+// caBundle is the field of a CRD that cert-manager fills in.
+var caBundle = []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}
+
+// CABundle returns the CA of a CRD's conversion webhook, in base64.
+func CABundle(crd map[string]any) string { return NestedString(crd, caBundle...) }
+
+// RemoveCABundle removes the CA of a CRD's conversion webhook.
+func RemoveCABundle(crd map[string]any) { unstructured.RemoveNestedField(crd, caBundle...) }
+
+// HasCertificate reports whether the API server accepts a caBundle. Since Kubernetes 1.31 it does not accept a placeholder
+// instead of a certificate.
+func HasCertificate(pem []byte) bool { return x509.NewCertPool().AppendCertsFromPEM(pem) }
 
 // MoveCRD changes the namespace to which a CRD refers: that of its conversion webhook's Service,
 // and that of the Certificate whose CA cert-manager injects. It reports whether the CRD has such a

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/util/cert"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
@@ -261,17 +259,13 @@ func checkTemplateSpec(p *parsedBundle, c crd, report reporter) {
 
 func checkCABundle(p *parsedBundle, report reporter) {
 	for _, c := range p.crds {
-		ca := bundle.NestedString(c.Spec, "conversion", "webhook", "clientConfig", "caBundle")
+		ca := bundle.CABundle(c.doc.Object.Object)
 		if ca == "" || isUnresolved(ca) {
 			continue
 		}
 
 		pem, err := base64.StdEncoding.DecodeString(ca)
-		if err == nil {
-			_, err = cert.ParseCertsPEM(pem)
-		}
-
-		if err != nil {
+		if err != nil || !bundle.HasCertificate(pem) {
 			report(p.componentsFile.at(c.doc, "caBundle:"), "has a caBundle that is not a certificate")
 		}
 	}

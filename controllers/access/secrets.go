@@ -24,9 +24,15 @@ type SecretReference struct {
 // VariablesSecret returns the reference to the Secret with the provider's variables, and whether the
 // resource has one.
 func VariablesSecret(provider v1alpha2.Provider) (SecretReference, bool) {
-	name, found := provider.GetSpec().VariablesSecret(provider.GetNamespace())
+	spec := provider.GetSpec()
+	name, found := spec.VariablesSecret(provider.GetNamespace())
 
-	return SecretReference{NamespacedName: name, Content: "the provider's variables", Field: "spec.configSecret"}, found
+	field := "spec.configSecret"
+	if spec.ConfigSecret == nil {
+		field = "spec.secretName"
+	}
+
+	return SecretReference{NamespacedName: name, Content: "the provider's variables", Field: field}, found
 }
 
 // SecretNotFoundError reports that a Secret does not exist.

@@ -11,7 +11,6 @@ package crds
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -25,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/object"
 )
@@ -147,36 +145,6 @@ func (a *Applier) keptVersions(
 	}
 
 	return pickVersions(live, c.kept), nil
-}
-
-// NotServed returns those of a chart's CRDs that the API server does not serve yet. If the names of
-// one are taken by another CRD, the error is a *RefusedError.
-func (a *Applier) NotServed(ctx context.Context, files []chart.File) ([]string, error) {
-	var names []string
-
-	for _, f := range files {
-		name := crdName(f)
-
-		live, err := a.getCached(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-
-		if live == nil || !live.DeletionTimestamp.IsZero() {
-			names = append(names, name)
-			continue
-		}
-
-		if conflict := nameConflict(live); conflict != "" {
-			return nil, &RefusedError{Name: name, Err: errors.New(conflict)}
-		}
-
-		if !IsEstablished(live) {
-			names = append(names, name)
-		}
-	}
-
-	return names, nil
 }
 
 // getCached reads a CRD, possibly without schemas, from the cache. It is nil if it does not exist.

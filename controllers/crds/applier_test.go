@@ -1,11 +1,15 @@
 package crds
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
@@ -50,6 +54,26 @@ var _ = Describe("Apply", Ordered, func() {
 		Expect(object.Labels).To(HaveKeyWithValue("other", "label"))
 	})
 
+	// withPlaceholder returns a CRD with what kubebuilder's scaffold used to write for cert-manager to replace.
+	withPlaceholder := func(description string) chart.File {
+		f := file("fig", "Fig", description)
+		f.Data = bytes.Replace(f.Data, []byte("path: /convert}"), []byte("path: /convert}, caBundle: Cg=="), 1)
+
+		return f
+	}
+
+	It("keeps the caBundle if the files have a placeholder", func(ctx SpecContext) {
+		Eventually(applied(ctx, withPlaceholder("first"))).ShouldNot(BeEmpty())
+		edit(ctx, "figs.example.com", func(object *apiextensionsv1.CustomResourceDefinition) {
+			object.Spec.Conversion.Webhook.ClientConfig.CABundle = config.CAData
+		}, client.FieldOwner("cert-manager-cainjector"))
+
+		Eventually(applied(ctx, withPlaceholder("second"))).Should(Equal([]string{"figs.example.com"}))
+		object := read(ctx, "figs.example.com")
+		Expect(object.Spec.Versions[0].Schema.OpenAPIV3Schema.Description).To(Equal("second"))
+		Expect(object.Spec.Conversion.Webhook.ClientConfig.CABundle).To(Equal(config.CAData))
+	})
+
 	refused := func(singular, kind string) chart.File {
 		bad := file(singular, kind, "first")
 		bad.Data = append(
@@ -79,6 +103,41 @@ var _ = Describe("Apply", Ordered, func() {
 		twin := file("cherry", "Apple", "the kind of another")
 		Eventually(applied(ctx, twin)).ShouldNot(BeNil())
 		Eventually(func() error { _, err := applier.NotServed(ctx, []chart.File{twin}); return err }).Should(
-			MatchError(And(ContainSubstring("cherrys.example.com was refused"), ContainSubstring("already in use"))))
+			MatchError(And(ContainSubstring("cherrys.example.com was refused"),
+				ContainSubstring(`"AppleList" is already in use by CustomResourceDefinition apples.example.com; delete that one`))))
+	})
+
+	It("names a CRD that waits for its CA", func(ctx SpecContext) {
+		f := file("quince", "Quince", "first")
+		object := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(yaml.Unmarshal(f.Data, object)).To(Succeed())
+		object.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("\n")
+		Expect(live.Create(ctx, object)).To(Succeed())
+
+		Eventually(func() ([]Unserved, error) { return applier.NotServed(ctx, []chart.File{f}) }).Should(
+			ConsistOf(HaveField("Obstacle", And(
+				ContainSubstring("CustomResourceDefinition quinces.example.com is not established: InvalidCABundle"),
+				ContainSubstring("check that cert-manager's cainjector runs")))))
+	})
+
+	It("names a CRD whose deletion is held, and by what", func(ctx SpecContext) {
+		const finalizer = "example.com/finalizer"
+
+		f := file("lime", "Lime", "first")
+		Eventually(applied(ctx, f)).ShouldNot(BeEmpty())
+		edit(ctx, "limes.example.com", func(object *apiextensionsv1.CustomResourceDefinition) {
+			object.Finalizers = append(object.Finalizers, finalizer)
+		})
+		Expect(live.Delete(ctx, read(ctx, "limes.example.com"))).To(Succeed())
+
+		obstacle := func() ([]Unserved, error) { return applier.NotServed(ctx, []chart.File{f}) }
+		Eventually(obstacle).Should(ConsistOf(HaveField("Obstacle", ContainSubstring(
+			"limes.example.com is being deleted, and is created again once it is gone; "+
+				"it is held by its finalizers example.com/finalizer, which their owner must remove"))))
+
+		edit(ctx, "limes.example.com", func(object *apiextensionsv1.CustomResourceDefinition) {
+			object.Finalizers = slices.DeleteFunc(object.Finalizers, func(f string) bool { return f == finalizer })
+		})
+		Eventually(obstacle).Should(ConsistOf(Unserved{Name: "limes.example.com"}))
 	})
 })

@@ -2,6 +2,7 @@ package crds
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -31,7 +32,7 @@ const (
 
 // digestVersion is part of every digest. Increment it when body returns something else for the same
 // file.
-const digestVersion = "1"
+const digestVersion = "2"
 
 // definition is one CRD file of a chart.
 type definition struct {
@@ -143,7 +144,8 @@ func cloneAll(texts []string) []string {
 }
 
 // body returns the body of the request that applies the definition: with the provider's namespace in
-// all references, our annotations, and versions of the live CRD that must be kept.
+// all references, without a placeholder for the CA, with our annotations, and with versions of the live
+// CRD that must be kept.
 func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceDefinitionVersion) ([]byte, error) {
 	object, err := d.parseUnstructured()
 	if err != nil {
@@ -151,6 +153,7 @@ func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceD
 	}
 
 	bundle.MoveCRD(object, d.namespace)
+	removePlaceholder(object)
 	d.annotate(object, request, kept)
 
 	if err := appendVersions(object, kept); err != nil {
@@ -161,6 +164,15 @@ func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceD
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 
 	return json.Marshal(object.Object)
+}
+
+// removePlaceholder removes a caBundle that is no certificate. The API server would refuse to replace the certificate
+// that cert-manager has injected.
+func removePlaceholder(crd *unstructured.Unstructured) {
+	pem, err := base64.StdEncoding.DecodeString(bundle.CABundle(crd.Object))
+	if err != nil || !bundle.HasCertificate(pem) {
+		bundle.RemoveCABundle(crd.Object)
+	}
 }
 
 func (d definition) annotate(

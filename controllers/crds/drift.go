@@ -111,7 +111,7 @@ func (d definition) parseFacts() (*facts, error) {
 
 	bundle.MoveCRD(object, d.namespace)
 	unstructured.RemoveNestedField(object.Object, "spec", "versions")
-	unstructured.RemoveNestedField(object.Object, caBundlePath...)
+	bundle.RemoveCABundle(object.Object)
 
 	labels := map[string]string{}
 	for name, value := range object.GetLabels() {
@@ -155,9 +155,6 @@ func cloneTexts(value any) any {
 		return value
 	}
 }
-
-// caBundlePath is the field that cert-manager fills in.
-var caBundlePath = []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}
 
 // driftOf returns the fields in which a live CRD differs from the definition that was applied to it. What
 // others have added is no difference.

@@ -185,5 +185,5 @@ func edit(
 // served waits until CRDs are served.
 func served(ctx context.Context, files ...chart.File) {
 	GinkgoHelper()
-	Eventually(func() ([]string, error) { return applier.NotServed(ctx, files) }).Should(BeEmpty())
+	Eventually(func() ([]Unserved, error) { return applier.NotServed(ctx, files) }).Should(BeEmpty())
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,15 +46,11 @@ func StripSchemas(object any) (any, error) {
 	return object, nil
 }
 
-// IsEstablished reports whether the API server serves a CRD.
-func IsEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
-}
-
 // IsUnchanged reports whether two states of a CRD are the same for an Applier.
 func IsUnchanged(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return IsEstablished(a) == IsEstablished(b) &&
 		nameConflict(a) == nameConflict(b) &&
+		obstacle(a) == obstacle(b) &&
 		a.Generation == b.Generation &&
 		maps.Equal(a.Labels, b.Labels) &&
 		a.Annotations[digestAnnotation] == b.Annotations[digestAnnotation] &&
@@ -63,14 +58,4 @@ func IsUnchanged(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 		a.Annotations[v1alpha2.AdoptCRDAnnotation] == b.Annotations[v1alpha2.AdoptCRDAnnotation] &&
 		slices.Equal(a.Status.StoredVersions, b.Status.StoredVersions) &&
 		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero()
-}
-
-// nameConflict returns why the API server does not accept the names of a CRD; empty if it does, or
-// has not decided yet.
-func nameConflict(crd *apiextensionsv1.CustomResourceDefinition) string {
-	if !apihelpers.IsCRDConditionFalse(crd, apiextensionsv1.NamesAccepted) {
-		return ""
-	}
-
-	return apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted).Message
 }

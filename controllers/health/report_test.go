@@ -55,6 +55,30 @@ func TestCompute(t *testing.T) {
 	}
 }
 
+// TestPausedRollout: kstatus waits for the ReplicaSet, whose rollout a user has to resume.
+func TestPausedRollout(t *testing.T) {
+	g := NewWithT(t)
+	deployment := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1",
+		"kind":       "Deployment",
+		"metadata":   map[string]any{"namespace": "capa-system", "name": "manager", "generation": int64(2)},
+		"spec":       map[string]any{"replicas": int64(1), "paused": true, "progressDeadlineSeconds": int64(600)},
+		"status": map[string]any{
+			"observedGeneration": int64(2), "replicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1),
+		},
+	}}
+
+	g.Expect(health.Compute(deployment)).To(And(HaveField("Status", status.InProgressStatus),
+		HaveField("Message", "its rollout is paused (Updated: 0/1); "+
+			"run `kubectl rollout resume deployment/manager -n capa-system`")))
+
+	g.Expect(unstructured.SetNestedField(deployment.Object, int64(1), "status", "updatedReplicas")).To(Succeed())
+	g.Expect(health.Compute(deployment).Message).To(HavePrefix("its rollout is paused (ReplicaSet not Available)"))
+
+	unstructured.RemoveNestedField(deployment.Object, "spec", "paused")
+	g.Expect(health.Compute(deployment).Message).To(Equal("ReplicaSet not Available"))
+}
+
 func TestReport(t *testing.T) {
 	g := NewWithT(t)
 	configMap := func(name string, s status.Status) health.ObjectHealth {

@@ -31,7 +31,7 @@ func computeRequired(o *unstructured.Unstructured, current Result) Result {
 		}
 
 		if problem := missingInStatus(o, name); problem != "" {
-			return Result{Status: status.InProgressStatus, Message: problem}
+			return Result{Status: status.InProgressStatus, Message: problem, Replicas: current.Replicas}
 		}
 	}
 

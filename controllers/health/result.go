@@ -1,6 +1,7 @@
 package health
 
 import (
+	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -21,6 +22,8 @@ type Result struct {
 	// Finished means that the object is a Job that has completed, whether it still exists or not: it
 	// remains healthy without being needed.
 	Finished bool
+	// Replicas is spec.replicas of an object that has the field.
+	Replicas int64
 	// Final is true if the object cannot become healthy, however long one waits.
 	Final bool
 }
@@ -53,14 +56,28 @@ func Compute(o client.Object) Result {
 		}
 
 		found := Result{Status: result.Status, Message: result.Message}
+		found.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
+
 		if found.Healthy() {
-			found = computeRequired(o, found)
+			return computeRequired(o, found)
+		}
+
+		if isPausedRollout(o) {
+			found.Message = fmt.Sprintf("its rollout is paused (%s); run `kubectl rollout resume deployment/%s -n %s`",
+				found.Message, o.GetName(), o.GetNamespace())
 		}
 
 		return found
 	default:
 		return Result{Status: status.UnknownStatus, Message: "its status cannot be read"}
 	}
+}
+
+// isPausedRollout reports whether an object is a Deployment whose rollout a user has paused, so that its pods stay as
+// they are.
+func isPausedRollout(o *unstructured.Unstructured) bool {
+	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
+	return paused && o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apps", Kind: "Deployment"}
 }
 
 var jobKind = schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}

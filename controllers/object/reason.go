@@ -95,10 +95,34 @@ func IsRefusal(err error) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 }
 
+// IsDenied reports whether a policy, a webhook or a quota refused a request that the user is permitted to make. Their
+// errors have the same type as those about missing permissions.
+func IsDenied(err error) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+
+	text := err.Error()
+
+	return strings.Contains(text, "denied the request") || // webhooks
+		strings.Contains(text, "denied request: ") || // policies
+		strings.Contains(text, "violates PodSecurity") || exceedsQuota(err)
+}
+
+// exceedsQuota reports whether a request was refused because of a ResourceQuota.
+func exceedsQuota(err error) bool {
+	return apierrors.IsForbidden(err) &&
+		(strings.Contains(err.Error(), "exceeded quota: ") || strings.Contains(err.Error(), "failed quota: "))
+}
+
 // Fix returns what to do about an error of the API server, to be appended to a message: it starts
 // with a semicolon. It is empty if nothing is known to help.
 func Fix(err error) string {
 	switch {
+	case exceedsQuota(err):
+		return "; raise the quota, or delete what counts for it"
+	case IsDenied(err):
+		return "; change the policy or webhook that denies it, or what it checks"
 	case apierrors.IsForbidden(err):
 		return "; grant that permission, or lift the policy that forbids it"
 	case apierrors.IsNotFound(err):

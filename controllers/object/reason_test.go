@@ -115,8 +115,11 @@ func TestFix(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 
 	for want, err := range map[string]error{
-		"grant that permission":       apierrors.NewForbidden(pods, "x", nil),
-		"create what is missing":      apierrors.NewNotFound(pods, "x"),
+		"grant that permission":  apierrors.NewForbidden(pods, "x", nil),
+		"create what is missing": apierrors.NewNotFound(pods, "x"),
+		"raise the quota":        apierrors.NewForbidden(pods, "x", errors.New("exceeded quota: q, requested: pods=1")),
+		"change the policy or webhook": apierrors.NewForbidden(pods, "x",
+			errors.New("ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: it must stay")),
 		"correct the variables":       invalid("Pod"),
 		"repair the webhook's server": apierrors.NewInternalError(errors.New("failed calling webhook x")),
 	} {

@@ -42,6 +42,15 @@ func List(items []string, limit int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(items[:limit], ", "), len(items)-limit)
 }
 
+// Count returns a number with its noun: "1 object", "2 objects".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // AndMore returns " (and 3 more)", to follow the one item of several that a message describes. It
 // returns an empty string if there is no other.
 func AndMore(others int) string {

@@ -95,7 +95,7 @@ func (*Checker) Variables(provider v1alpha2.Provider, missing []string) error {
 		return nil
 	}
 
-	fix := "set spec.configSecret to a Secret that has them"
+	fix := "set spec.secretName to a Secret that has them"
 	if secret, named := provider.GetSpec().VariablesSecret(provider.GetNamespace()); named {
 		fix = fmt.Sprintf("add them to Secret %s", secret)
 	}

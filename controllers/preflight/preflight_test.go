@@ -27,7 +27,7 @@ func TestVariables(t *testing.T) {
 		"none missing": {provider: provider(infrastructure, "aws")},
 		"missing, without a Secret": {provider(infrastructure, "aws"), []string{"A", "B"}, want{
 			reason:  v1alpha2.MissingVariablesReason,
-			message: "required variables have no value: A, B; set spec.configSecret to a Secret that has them",
+			message: "required variables have no value: A, B; set spec.secretName to a Secret that has them",
 		}},
 		"missing in the Secret": {withSecret, []string{"A"}, want{
 			reason:  v1alpha2.MissingVariablesReason,

@@ -114,7 +114,7 @@ func (r *run) checkHealth(ctx context.Context) report.Result {
 	found.Objects = withWaiting(found.Objects, r.installed.waiting)
 	r.installed.health = &found
 
-	return report.Result{}
+	return failed(r.findReplicas(ctx), applying)
 }
 
 // owner returns the release whose objects are checked.

@@ -78,7 +78,8 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 
 	r.note(report.Lacks(planned.MissingVariables))
 
-	if r.policy.SpecChanged {
+	if r.memory.unannounced {
+		r.memory.unannounced = false
 		r.emit(r.provider, report.Ignored(planned.Warnings))
 	}
 

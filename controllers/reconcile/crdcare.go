@@ -23,8 +23,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// careForCRDs applies the CRDs of the installed chart that are missing or were changed, when the change
-// ended before it got to them.
+// careForCRDs applies the CRDs of the installed chart that are missing or were changed, and waits until they are
+// served, when the change ended before it got to them.
 func (r *run) careForCRDs(ctx context.Context) report.Result {
 	installed, result := r.installedChart(ctx)
 	if installed == nil {
@@ -50,7 +50,11 @@ func (r *run) careForCRDs(ctx context.Context) report.Result {
 		}
 	}
 
-	return r.correctCRDs(ctx, planned, version)
+	if result := r.correctCRDs(ctx, planned, version); result.Ends() {
+		return result
+	}
+
+	return r.served(ctx, installed)
 }
 
 // compareCRDs reports which CRDs of the installed chart another program has changed, and changes nothing.

@@ -178,14 +178,23 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 // awaitCRDs waits for the API server to serve the CRDs; the watch on them wakes the provider when it
 // does. That takes the API server a while, one CRD after the other. The release does not wait for it:
 // usually none of its objects is of such a kind, and its pods take longer to start.
-func (r *run) awaitCRDs(ctx context.Context) report.Result {
-	pending, err := r.target.CRDs.NotServed(ctx, r.plan.Applied.CRDs)
+func (r *run) awaitCRDs(ctx context.Context) report.Result { return r.served(ctx, r.plan.Applied) }
+
+// served waits for the CRDs of a chart.
+func (r *run) served(ctx context.Context, c *chart.Chart) report.Result {
+	pending, err := r.target.CRDs.NotServed(ctx, c.CRDs)
 	if err != nil {
 		return failed(err, applying)
 	}
 
 	if len(pending) == 0 {
 		return report.Result{}
+	}
+
+	for _, crd := range pending {
+		if crd.Obstacle != "" {
+			return report.Wait(v1alpha2.CRDsNotReadyReason, crd.Obstacle, time.Time{})
+		}
 	}
 
 	// The message does not count them: each of dozens would otherwise cause a write of the status.

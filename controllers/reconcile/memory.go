@@ -19,6 +19,9 @@ type memory struct {
 	// it can so be held back until they have arrived.
 	generation int64
 	arrived    time.Time
+	// unannounced is set until events about the change have been emitted. What they are about may become known only after
+	// other reconciles of the generation.
+	unannounced bool
 	// permitted is the digest of the release that the account of the provider was found to be allowed to install.
 	permitted   string
 	corrections drift.Backoff

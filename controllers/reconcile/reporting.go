@@ -38,6 +38,8 @@ func (r *run) input() report.Input {
 		Now:         time.Now(),
 	}
 
+	in.Installed.Health = r.installed.replicas.reported(in.Installed.Health)
+
 	if r.installed.record != nil {
 		in.Installed.Record.Kinds = r.kinds()
 		in.Automatic.Last = autoupgrade.Last(r.provider.GetStatus(), r.forUpgrade())

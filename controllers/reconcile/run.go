@@ -111,7 +111,8 @@ type installed struct {
 	// record is the content of the revision; nil if there is none or it cannot be read.
 	record *release.Record
 	// health of the record's objects; nil until it was read.
-	health *health.Report
+	health   *health.Report
+	replicas replicas
 	// waiting are the objects of a staged revision that wait for others, and removing is set while all
 	// that is left to do is to wait for deletions.
 	waiting  []waves.Held
@@ -148,6 +149,7 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 	if target != nil {
 		run.self = r.Clusters.Owner(provider, target)
 		run.arrived = run.memory.arrival(provider.GetGeneration(), run.began)
+		run.memory.unannounced = run.memory.unannounced || run.policy.SpecChanged
 	}
 
 	return run

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -24,6 +25,11 @@ func (e *Engine) Compare(
 	client := e.newClient(ctx, release)
 
 	return drift.Compare(client, objects, e.listedBy(ctx, client))
+}
+
+// IsScaled reports whether an autoscaler in the cluster sets the replicas of an object of a release.
+func (e *Engine) IsScaled(ctx context.Context, release types.NamespacedName, o object.Key) (bool, error) {
+	return e.newClient(ctx, release).IsScaled(o)
 }
 
 // listedBy returns what knows the objects of releases that existed when this process began; nil if nothing does.

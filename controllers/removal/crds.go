@@ -100,7 +100,7 @@ func waitForCRDs(definitions []apiextensionsv1.CustomResourceDefinition) error {
 			}
 		}
 
-		if others := slices.DeleteFunc(slices.Clone(d.Finalizers), isCleanup); len(others) > 0 {
+		if others := crds.OtherFinalizers(&d); len(others) > 0 {
 			return &BlockedError{Message: fmt.Sprintf(
 				"%s; %s is held by its finalizers %s, which their owner must remove",
 				waiting, d.Name, strings.Join(others, ", "))}
@@ -108,9 +108,4 @@ func waitForCRDs(definitions []apiextensionsv1.CustomResourceDefinition) error {
 	}
 
 	return &BlockedError{Waiting: true, Message: waiting}
-}
-
-// isCleanup reports whether a finalizer of a CRD is the API server's own.
-func isCleanup(finalizer string) bool {
-	return finalizer == apiextensionsv1.CustomResourceCleanupFinalizer
 }

@@ -68,8 +68,8 @@ type Removal struct {
 	terminating bool
 }
 
-// Explain adds the way out to the error of an account that lacks permissions, and to that of objects which
-// do not go away.
+// Explain adds the way out to the error of an account that lacks permissions or that a policy refuses, and to that of
+// objects which do not go away.
 func (r *Removal) Explain(err error) error {
 	if remaining := new(cluster.RemainingError); errors.As(err, &remaining) {
 		return &BlockedError{Waiting: true, Message: fmt.Sprintf(
@@ -82,9 +82,14 @@ func (r *Removal) Explain(err error) error {
 		return err
 	}
 
+	reason := strings.TrimSuffix(err.Error(), object.Fix(err))
+	if object.IsDenied(err) {
+		return &BlockedError{Message: reason + object.Fix(err)}
+	}
+
 	return &BlockedError{Message: fmt.Sprintf(
 		"%s; grant that permission, or remove the finalizer %s from this resource, which leaves release %s behind",
-		strings.TrimSuffix(err.Error(), object.Fix(err)), v1alpha2.Finalizer, r.release)}
+		reason, v1alpha2.Finalizer, r.release)}
 }
 
 // CheckOthers keeps core until all other providers are uninstalled: without core, none of them works or

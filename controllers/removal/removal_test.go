@@ -150,6 +150,11 @@ func TestExplain(t *testing.T) {
 			"which leaves release tenant/infrastructure-aws behind"}))
 	}
 
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "x", errors.New(
+		"ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: it must stay"))
+	g.Expect(r.Explain(denied)).To(Equal(&BlockedError{
+		Message: denied.Error() + "; change the policy or webhook that denies it, or what it checks"}))
+
 	other := errors.New("connection refused")
 	g.Expect(r.Explain(other)).To(BeIdenticalTo(other))
 

@@ -20,6 +20,8 @@ type Provider struct {
 	Label, Version, Contract string
 	// Available are the versions that the provider's source has, newest first.
 	Available []Version
+	// Unknown is why the source could not be read; empty if it was.
+	Unknown string
 }
 
 // Version is a version of a provider with its Cluster API contract.
@@ -46,6 +48,8 @@ type Step struct {
 	To string `json:"to,omitempty"`
 	// Contract of the provider after the upgrade.
 	Contract string `json:"contract"`
+	// Unknown is why it is not known which versions there are; empty if it is.
+	Unknown string `json:"unknown,omitempty"`
 }
 
 // New returns a plan for each contract that core has or can have. Without core these are the
@@ -90,7 +94,7 @@ func forContract(providers []Provider, contract string) Plan {
 
 	if incompatible := plan.incompatible(); len(incompatible) > 0 {
 		plan.Blocked = fmt.Sprintf(
-			"no version of %s works with contract %s of core",
+			"no known version of %s works with contract %s of core",
 			strings.Join(incompatible, ", "),
 			contract,
 		)
@@ -152,11 +156,24 @@ func (p Plan) Upgrades() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.To != "" })
 }
 
+// Unknown returns the labels of the providers of which it is not known which versions there are.
+func (p Plan) Unknown() []string {
+	var labels []string
+
+	for _, step := range p.Steps {
+		if step.Unknown != "" {
+			labels = append(labels, step.Provider)
+		}
+	}
+
+	return labels
+}
+
 func (p Provider) isCore() bool { return p.Label == v1alpha2.CoreProviderName }
 
 // step upgrades the provider to its newest version that is wanted.
 func (p Provider) step(wanted func(Version) bool) Step {
-	step := Step{Provider: p.Label, From: p.Version, Contract: p.Contract}
+	step := Step{Provider: p.Label, From: p.Version, Contract: p.Contract, Unknown: p.Unknown}
 
 	for _, v := range p.newer() {
 		if wanted(v) {

@@ -40,14 +40,14 @@ func TestNew(t *testing.T) {
 			[]Provider{core, kubeadm, aws},
 			[]Plan{
 				{Contract: "v1beta1", Steps: []Step{
-					{"cluster-api", "v1.9.10", "v1.9.11", "v1beta1"},
-					{"bootstrap-kubeadm", "v1.9.10", "v1.9.11", "v1beta1"},
-					{"infrastructure-aws", "v2.11.1", "", "v1beta1"},
+					{Provider: "cluster-api", From: "v1.9.10", To: "v1.9.11", Contract: "v1beta1"},
+					{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.9.11", Contract: "v1beta1"},
+					{Provider: "infrastructure-aws", From: "v2.11.1", Contract: "v1beta1"},
 				}},
 				{Contract: "v1beta2", Steps: []Step{
-					{"cluster-api", "v1.9.10", "v1.13.5", "v1beta2"},
-					{"bootstrap-kubeadm", "v1.9.10", "v1.13.5", "v1beta2"},
-					{"infrastructure-aws", "v2.11.1", "", "v1beta1"},
+					{Provider: "cluster-api", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"},
+					{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"},
+					{Provider: "infrastructure-aws", From: "v2.11.1", Contract: "v1beta1"},
 				}},
 			},
 		},
@@ -56,19 +56,25 @@ func TestNew(t *testing.T) {
 			[]Plan{{
 				Contract: "v1beta1",
 				Steps: []Step{
-					{"cluster-api", "v1.9.11", "", "v1beta1"},
-					{"infrastructure-ancient", "v0.1.0", "", "v1alpha4"},
+					{Provider: "cluster-api", From: "v1.9.11", Contract: "v1beta1"},
+					{Provider: "infrastructure-ancient", From: "v0.1.0", Contract: "v1alpha4"},
 				},
-				Blocked: "no version of infrastructure-ancient works with contract v1beta1 of core",
+				Blocked: "no known version of infrastructure-ancient works with contract v1beta1 of core",
 			}},
+		},
+		"a provider of which no versions are known": {
+			[]Provider{{Label: "addon-x", Version: "v1.0.0", Contract: "v1beta2", Unknown: "no such host"}},
+			[]Plan{{Contract: "v1beta2", Steps: []Step{
+				{Provider: "addon-x", From: "v1.0.0", Contract: "v1beta2", Unknown: "no such host"},
+			}}},
 		},
 		"without core": {
 			[]Provider{aws},
-			[]Plan{{Contract: "v1beta1", Steps: []Step{{"infrastructure-aws", "v2.11.1", "", "v1beta1"}}}},
+			[]Plan{{Contract: "v1beta1", Steps: []Step{{Provider: "infrastructure-aws", From: "v2.11.1", Contract: "v1beta1"}}}},
 		},
 		"an installed version that is no version": {
 			[]Provider{{Label: "addon-x", Version: "main", Contract: "v1beta2", Available: versions("v1.0.0", "v1beta2")}},
-			[]Plan{{Contract: "v1beta2", Steps: []Step{{"addon-x", "main", "", "v1beta2"}}}},
+			[]Plan{{Contract: "v1beta2", Steps: []Step{{Provider: "addon-x", From: "main", Contract: "v1beta2"}}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +99,7 @@ func TestForVersion(t *testing.T) {
 		Available: versions("v1.13.5", "v1beta2", "v1.13.4", "v1beta2", "v1.9.11", "v1beta1"),
 	}
 	aws := Provider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
-	keep := func(p Provider) Step { return Step{p.Label, p.Version, "", p.Contract} }
+	keep := func(p Provider) Step { return Step{Provider: p.Label, From: p.Version, Contract: p.Contract} }
 
 	for name, c := range map[string]struct {
 		requested string
@@ -101,22 +107,22 @@ func TestForVersion(t *testing.T) {
 		want      Plan
 	}{
 		"an exact version": {"v1.13.5", []Provider{core, kubeadm, aws}, Plan{Contract: "v1beta2", Steps: []Step{
-			{"cluster-api", "v1.9.10", "v1.13.5", "v1beta2"},
-			{"bootstrap-kubeadm", "v1.9.10", "v1.13.5", "v1beta2"},
+			{Provider: "cluster-api", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"},
+			{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"},
 			keep(aws),
 		}}},
 		"a range": {"~1.9", []Provider{core, kubeadm}, Plan{Contract: "v1beta1", Steps: []Step{
-			{"cluster-api", "v1.9.10", "v1.9.11", "v1beta1"},
-			{"bootstrap-kubeadm", "v1.9.10", "v1.9.11", "v1beta1"},
+			{Provider: "cluster-api", From: "v1.9.10", To: "v1.9.11", Contract: "v1beta1"},
+			{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.9.11", Contract: "v1beta1"},
 		}}},
 		"a version that only another provider has": {"v1.13.4", []Provider{core, kubeadm}, Plan{
 			Contract: "v1beta1",
-			Steps:    []Step{keep(core), {"bootstrap-kubeadm", "v1.9.10", "v1.13.4", "v1beta2"}},
+			Steps:    []Step{keep(core), {Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.4", Contract: "v1beta2"}},
 			Blocked:  "the contract of bootstrap-kubeadm would not work with contract v1beta1 of core",
 		}},
 		"an older version": {"v1.9.9", []Provider{core}, Plan{Contract: "v1beta1", Steps: []Step{keep(core)}}},
 		"without core": {"v1.13.5", []Provider{kubeadm}, Plan{
-			Steps: []Step{{"bootstrap-kubeadm", "v1.9.10", "v1.13.5", "v1beta2"}},
+			Steps: []Step{{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"}},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,11 @@ func TestVariables(t *testing.T) {
 			spec: `{configSecret: {name: own, namespace: elsewhere}}`,
 			want: map[string]string{"A": "far"},
 		},
-		"in a Secret that does not exist": {
+		"in a Secret of secretName that does not exist": {
+			spec:    `{secretName: absent}`,
+			refused: "Secret tiny/absent with the provider's variables does not exist; create it, or correct spec.secretName",
+		},
+		"in a Secret of configSecret that does not exist": {
 			spec:    `{configSecret: {name: absent}}`,
 			refused: "Secret tiny/absent with the provider's variables does not exist; create it, or correct spec.configSecret",
 		},

@@ -354,7 +354,14 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		Expect(w.client.Delete(ctx, before.DeepCopy())).To(Succeed())
 		Eventually(w.events(ctx, p)).Should(
 			ContainElement(And(HaveField("Reason", v1alpha2.CRDDeletingReason), HaveField("Note", ContainSubstring(t.crd())))))
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.CRDsNotReadyReason))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.CRDsNotReadyReason,
+			t.crd()+" is being deleted", "remove the finalizers"))
+
+		By("not calling the version healthy while another one is asked for")
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v9.9.9" })
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.VersionNotFoundReason,
+			"v1.0.0 stays installed, as revision 1; CustomResourceDefinition "+t.crd()+" is being deleted"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 
 		Expect(bedtest.Edit(ctx, w.client, object, func(object *unstructured.Unstructured) {
 			object.SetFinalizers(nil)

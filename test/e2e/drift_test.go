@@ -273,6 +273,8 @@ var _ = Describe("Drift", Ordered, func() {
 
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
 		Consistently(replicas(ctx)).WithTimeout(quietPeriod).Should(BeZero())
+		Eventually(w.read(ctx, docker)).Should(notBeReady(v1alpha2.UnhealthyReason,
+			"capd-controller-manager: has spec.replicas 0 instead of 1"))
 		Expect(w.read(ctx, docker)(Default)).NotTo(haveConditionType(v1alpha2.DriftedCondition))
 		Expect(w.requests(func(r bed.Request) bool {
 			return r.Received.After(before) && r.Resource == "deployments" && r.Verb != "watch"

@@ -226,7 +226,12 @@ var _ = Describe("A provider's input", Ordered, func() {
 		Entry(
 			"a Secret that is absent",
 			"no-secret",
-			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.SecretName = "credentials" },
+			func(_ *tiny, p *v1alpha2.InfrastructureProvider) {
+				p.Spec.SecretName = "credentials"
+				p.Spec.Deployment = &v1alpha2.DeploymentSpec{
+					Containers: []v1alpha2.ContainerSpec{{Name: "manager", Args: map[string]string{"--namespace": "one"}}},
+				}
+			},
 			v1alpha2.PreflightCheckCondition,
 			v1alpha2.SecretNotFoundReason,
 			[]string{"Secret no-secret/credentials", "does not exist"},
@@ -234,6 +239,8 @@ var _ = Describe("A provider's input", Ordered, func() {
 				Expect(
 					w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "credentials"}}),
 				).To(Succeed())
+				Eventually(w.events(ctx, p)).Should(ContainElement(
+					HaveField("Note", ContainSubstring("--namespace of container manager is ignored"))), "although it comes late")
 			},
 		),
 		Entry(

@@ -382,6 +382,24 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.PausedReason, "v1.1.0 is installed and paused"))
 		Expect(deployment(ctx, p.Name).Spec.Replicas).To(HaveValue(BeZero()))
 
+		By("not calling it paused after another program has scaled a Deployment")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftOff}
+		})
+		scale := func(replicas int32) {
+			d := deployment(ctx, p.Name)
+			Expect(bedtest.Edit(ctx, w.client, d, func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })).To(Succeed())
+		}
+		scale(1)
+		Eventually(w.read(ctx, p)).Should(And(
+			notBeReady(v1alpha2.UnhealthyReason, "has spec.replicas 1 instead of 0"),
+			Not(haveConditionType(v1alpha2.PausedCondition)),
+		))
+		scale(0)
+		Eventually(w.read(ctx, p)).Should(And(
+			beReadyWith(v1alpha2.PausedReason), haveConditionType(v1alpha2.PausedCondition),
+		))
+
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = false })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(deployment(ctx, p.Name).Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))

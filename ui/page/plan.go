@@ -31,7 +31,9 @@ type Contract struct {
 	Blocked string
 	// Upgrades is set if the plan changes any provider.
 	Upgrades bool
-	Command  string
+	// Unknown are the providers whose newest versions are not known.
+	Unknown []string
+	Command string
 }
 
 // Step is the upgrade of a provider. To is empty if there is none. Wanted is the version that its resource asks for,
@@ -86,7 +88,7 @@ func NewPlan(frame Frame, providers []facts.Provider, offers map[string]Offer) *
 		offered, versions := newOffered(frame, v, offers)
 		p.addOffer(v, offered)
 		installed = append(installed, upgradeplan.Provider{
-			Label: v.Label, Version: v.Version, Contract: v.Contract, Available: versions,
+			Label: v.Label, Version: v.Version, Contract: v.Contract, Available: versions, Unknown: offered.Problem,
 		})
 	}
 
@@ -160,6 +162,7 @@ func newContract(
 		Name:     plan.Contract,
 		Blocked:  plan.Blocked,
 		Upgrades: plan.Upgrades(),
+		Unknown:  plan.Unknown(),
 		Command:  "capstan upgrade apply --dry-run --contract " + quote(plan.Contract),
 	}
 

@@ -64,7 +64,7 @@ func TestPlan(t *testing.T) {
 		Problem: "no such host",
 	}})
 	g.Expect(answered).To(And(
-		ContainSubstring("Contract v1beta3 Not possible: no version of infrastructure-aws works"),
+		ContainSubstring("Contract v1beta3 Not possible: no known version of infrastructure-aws works"),
 		ContainSubstring("cluster-api from the source, 120m ago The source cannot be read: no such host"),
 	))
 

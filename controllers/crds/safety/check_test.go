@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
@@ -23,6 +24,9 @@ func TestCheckDefinition(t *testing.T) {
 			{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: level, Affected: affected},
 		}
 	}
+	certificate, _, err := cert.GenerateSelfSignedCertKey("example", nil, nil)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	storageVersionChanged := safety.Finding{Rule: safety.RuleStorageVersionChanged, Level: safety.Info}
 
 	for _, c := range []struct {
@@ -144,6 +148,17 @@ func TestCheckDefinition(t *testing.T) {
 			live:    unchanged,
 			desired: deprecate,
 			want:    []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleVersionDeprecated, Level: safety.Info}},
+		},
+		{
+			name:    "placeholder instead of a CA",
+			live:    both(webhook("x"), withCA(certificate)),
+			desired: both(webhook("x"), withCA([]byte("\n"))),
+			want:    []safety.Finding{{Rule: safety.RulePlaceholderCA, Level: safety.Info}},
+		},
+		{
+			name:    "CA that is published",
+			live:    webhook("x"),
+			desired: both(webhook("x"), withCA(certificate)),
 		},
 		{
 			name:    "conversion webhook removed",

@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
 
@@ -159,6 +160,11 @@ func (c *comparison) compareConversion() {
 			"the conversion webhook is removed, so fields that only one version has are lost")
 	}
 
+	if hasPlaceholderCA(c.desired) {
+		c.add("", RulePlaceholderCA, "the caBundle of the conversion webhook is not a certificate; Capstan leaves it out, "+
+			"but the API server refuses the CRD if another program, such as clusterctl, applies it")
+	}
+
 	from := versions.Storage(c.live)
 	to := versions.Storage(c.desired)
 
@@ -191,6 +197,17 @@ func compareStorageVersions(crd string, from, to *apiextensionsv1.CustomResource
 
 func hasConversionWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+// hasPlaceholderCA reports whether a CRD has a caBundle that is not a certificate.
+func hasPlaceholderCA(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	if !hasConversionWebhook(crd) || crd.Spec.Conversion.Webhook == nil {
+		return false
+	}
+
+	config := crd.Spec.Conversion.Webhook.ClientConfig
+
+	return config != nil && len(config.CABundle) > 0 && !bundle.HasCertificate(config.CABundle)
 }
 
 // add appends a finding about the CRD as a whole.

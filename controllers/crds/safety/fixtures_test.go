@@ -55,6 +55,11 @@ func webhook(service string) func(*crd) {
 	}
 }
 
+// withCA sets the caBundle of a CRD with a webhook.
+func withCA(pem []byte) func(*crd) {
+	return func(d *crd) { d.Spec.Conversion.Webhook.ClientConfig.CABundle = pem }
+}
+
 func both(changes ...func(*crd)) func(*crd) {
 	return func(d *crd) {
 		for _, change := range changes {

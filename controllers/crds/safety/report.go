@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // Report is the result of checking one or more changes. Its order is stable: the most severe
@@ -160,9 +161,9 @@ func (r *Report) Message() string {
 // Summary counts the findings, e.g. "1 error, 0 warnings, 2 notes".
 func (r *Report) Summary() string {
 	return strings.Join([]string{
-		plural(r.Count(Error), "error"),
-		plural(r.Count(Warning), "warning"),
-		plural(r.Count(Info), "note"),
+		object.Count(r.Count(Error), "error"),
+		object.Count(r.Count(Warning), "warning"),
+		object.Count(r.Count(Info), "note"),
 	}, ", ")
 }
 
@@ -191,16 +192,8 @@ func (t Trial) String() string {
 		return resource + ": the objects could not be read"
 	case t.Partial:
 		return fmt.Sprintf("%s: tried on %s; stopped because %d of them break",
-			resource, plural(t.Objects, "object"), t.Broken)
+			resource, object.Count(t.Objects, "object"), t.Broken)
 	default:
-		return fmt.Sprintf("%s: tried on %s, of which %d break", resource, plural(t.Objects, "object"), t.Broken)
+		return fmt.Sprintf("%s: tried on %s, of which %d break", resource, object.Count(t.Objects, "object"), t.Broken)
 	}
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -18,6 +18,7 @@ const (
 	RuleStorageVersionChanged    Rule = "storageVersionChanged"
 	RuleVersionDeprecated        Rule = "versionDeprecated"
 	RuleConversionWebhookRemoved Rule = "conversionWebhookRemoved"
+	RulePlaceholderCA            Rule = "placeholderCA"
 	RuleObjectsUnreadable        Rule = "objectsUnreadable"
 )
 
@@ -134,6 +135,11 @@ var ruleTraits = map[Rule]traits{
 	},
 	RuleConversionWebhookRemoved: {
 		remedy: "make sure that all versions have the same fields, or keep the webhook",
+	},
+	RulePlaceholderCA: {
+		level:          Info,
+		ignoresObjects: true,
+		remedy:         "remove the field caBundle from the published CRD; cert-manager adds it",
 	},
 	RuleObjectsUnreadable: {
 		ignoresObjects: true,

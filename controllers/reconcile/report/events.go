@@ -106,7 +106,7 @@ func Adopted(adopted []object.Key) []Event {
 	slices.Sort(names)
 
 	return news(v1alpha2.AdoptedReason, "Adopt",
-		fmt.Sprintf("Adopted %d objects that existed: %s", len(names), object.List(names, maxNamed)))
+		fmt.Sprintf("Adopted %s that existed: %s", object.Count(len(names), "object"), object.List(names, maxNamed)))
 }
 
 // Corrected returns the event about an object that differed from the release, or was missing. There is one for each

@@ -84,6 +84,8 @@ type Health struct {
 	Finished bool
 	// Message names objects that are not healthy.
 	Message string
+	// Running is set if Deployments that the revision has paused have, or may have, pods.
+	Running bool
 }
 
 // Drift is what differs from the newest revision.

@@ -233,6 +233,26 @@ func TestPausedIsWhatTheNewestRevisionSays(t *testing.T) {
 	}
 }
 
+// TestPausedIsTrueOnlyWithoutPods: core changes to another contract only while all providers are paused.
+func TestPausedIsTrueOnlyWithoutPods(t *testing.T) {
+	for name, test := range map[string]struct {
+		health Health
+		want   metav1.ConditionStatus
+	}{
+		"without pods":  {Health{Checked: true, Healthy: true}, metav1.ConditionTrue},
+		"scaled again":  {Health{Checked: true, Running: true}, ""},
+		"not looked at": {Health{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput(state.Revision{Number: 2, Origin: 2, Status: state.StatusDeployed, Paused: true})
+			in.Installed.Health = test.health
+
+			paused := of(in, Result{Outcome: Ready}).condition(v1alpha2.PausedCondition)
+			NewWithT(t).Expect(paused.Status).To(Equal(test.want))
+		})
+	}
+}
+
 func TestContractIsThatOfTheNewestRevision(t *testing.T) {
 	g := NewWithT(t)
 	in := newInput(revision(2, state.StatusDeployed, former))
@@ -460,6 +480,13 @@ func TestAdoptedObjectsAreNamed(t *testing.T) {
 	keys := []object.Key{{Name: "b"}, {Name: "a"}}
 	keys[0].Kind, keys[1].Kind = "Role", "Role"
 	g.Expect(Adopted(keys)).To(ConsistOf(HaveField("Note", "Adopted 2 objects that existed: Role a, Role b")))
+}
+
+func TestOneAdoptedObjectIsCountedAsOne(t *testing.T) {
+	in := newInput(state.Revision{Number: 1, Origin: 1, Status: state.StatusDeployed, Adopted: 1})
+
+	installed := of(in, Result{Outcome: Ready}).condition(v1alpha2.ProviderInstalledCondition)
+	NewWithT(t).Expect(installed.Message).To(HaveSuffix("; it adopted 1 existing object"))
 }
 
 func TestCorrectionNamesItsObject(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -61,7 +62,7 @@ func stopped(in Input, care, change Result) Result {
 		return change
 	}
 
-	change.Message += "; " + stillInstalled(in)
+	change.Message += "; " + stillInstalled(in, care)
 
 	if care.Ends() {
 		change.Message += "; " + care.Message
@@ -70,8 +71,9 @@ func stopped(in Input, care, change Result) Result {
 	return change
 }
 
-// stillInstalled describes what is installed while the change is stopped.
-func stillInstalled(in Input) string {
+// stillInstalled describes what is installed while the change is stopped. What care has a problem with is not called
+// healthy, whatever its objects are.
+func stillInstalled(in Input, care Result) string {
 	installed := in.Installed
 	revision := installed.Revision
 	text := fmt.Sprintf("%s stays installed, as revision %d", installed.Record.AppVersion, revision.Number)
@@ -84,7 +86,7 @@ func stillInstalled(in Input) string {
 		}
 
 		return text
-	case !installed.Health.Checked:
+	case !installed.Health.Checked, installed.Healthy() && care.Ends():
 		return text
 	case installed.Healthy():
 		return text + ", and is healthy"
@@ -202,13 +204,8 @@ func describeFailure(in Input) string {
 	}
 
 	if decision.Action == state.Stop {
-		attempts := "1 attempt"
-		if decision.Attempts != 1 {
-			attempts = fmt.Sprintf("%d attempts", decision.Attempts)
-		}
-
 		message += fmt.Sprintf("; given up after %s: change the resource, or its annotation %s, to try again",
-			attempts, v1alpha2.ReconcileRequestAnnotation)
+			object.Count(decision.Attempts, "attempt"), v1alpha2.ReconcileRequestAnnotation)
 	}
 
 	return message

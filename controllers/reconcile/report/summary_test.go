@@ -94,7 +94,7 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 		"with a problem of its own": {
 			in:   newInput(revision(3, state.StatusDeployed, former)),
 			care: retrying,
-			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, and is healthy; " +
+			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3; " +
 				"connection refused",
 		},
 		"of an unknown program": {

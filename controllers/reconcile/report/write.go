@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -50,7 +49,7 @@ func writeInstalled(in Input, written *conditions) {
 
 	note := ""
 	if adopted := installed.Revision.Adopted; adopted > 0 {
-		note = fmt.Sprintf("; it adopted %d existing objects", adopted)
+		note = "; it adopted " + object.Count(adopted, "existing object")
 	}
 
 	if in.Change.held() {
@@ -77,13 +76,14 @@ func writeUpgraded(in Input, ended Summary, written *conditions) {
 }
 
 // writePaused writes whether the newest revision has taken the replicas away, whatever the spec says. One
-// that failed may have done so in part only.
+// that failed may have done so in part only, and another program may have scaled the Deployments up again: other
+// providers rely on the condition.
 func writePaused(installed Installed, written *conditions) {
 	switch {
 	case !installed.Record.Readable:
-	case !installed.paused():
+	case !installed.paused(), installed.Health.Running:
 		written.remove(v1alpha2.PausedCondition)
-	case installed.deployed():
+	case installed.deployed() && installed.Health.Checked:
 		written.markTrue(v1alpha2.PausedCondition, v1alpha2.PausedReason,
 			"The Deployments have no replicas; the annotation %s holds their usual number", v1alpha2.PausedReplicasAnnotation)
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/autoscaling"
 )
 
@@ -25,7 +26,7 @@ func (c *Client) keepReplicas(info *resource.Info, live *unstructured.Unstructur
 	if !scaled {
 		var err error
 
-		scaled, err = c.isScaled(info, func(autoscaler *unstructured.Unstructured) bool { return !c.owns(autoscaler) })
+		scaled, err = c.isScaled(KeyOf(info), func(autoscaler *unstructured.Unstructured) bool { return !c.owns(autoscaler) })
 		if err != nil {
 			return err
 		}
@@ -48,14 +49,14 @@ func hasAutoscaler(list kube.ResourceList, info *resource.Info) bool {
 }
 
 // IsScaled reports whether an autoscaler in the cluster sets the replicas of an object.
-func (c *Client) IsScaled(info *resource.Info) (bool, error) {
-	return c.isScaled(info, func(*unstructured.Unstructured) bool { return true })
+func (c *Client) IsScaled(o object.Key) (bool, error) {
+	return c.isScaled(o, func(*unstructured.Unstructured) bool { return true })
 }
 
 // isScaled reports whether an autoscaler in the cluster that counts sets the replicas of an object.
-func (c *Client) isScaled(info *resource.Info, counts func(*unstructured.Unstructured) bool) (bool, error) {
+func (c *Client) isScaled(o object.Key, counts func(*unstructured.Unstructured) bool) (bool, error) {
 	for _, kind := range autoscaling.Kinds {
-		list, err := c.List(kind, info.Namespace)
+		list, err := c.List(kind, o.Namespace)
 		if meta.IsNoMatchError(err) {
 			continue
 		}
@@ -65,7 +66,7 @@ func (c *Client) isScaled(info *resource.Info, counts func(*unstructured.Unstruc
 		}
 
 		for i := range list.Items {
-			if scaler := &list.Items[i]; autoscaling.Scales(scaler, KeyOf(info)) && counts(scaler) {
+			if scaler := &list.Items[i]; autoscaling.Scales(scaler, o) && counts(scaler) {
 				return true, nil
 			}
 		}

@@ -179,7 +179,7 @@ func compareOne(client *cluster.Client, info *resource.Info, listed Listed) (Dif
 	}
 
 	// Autoscalers are looked for only if the replicas differ, because that costs requests.
-	scaled, err := client.IsScaled(info)
+	scaled, err := client.IsScaled(d.Object)
 	if err != nil || !scaled {
 		return d, err
 	}

@@ -70,7 +70,7 @@ func (s *Store) Update(secret string, rel *helmrelease.Release) error {
 
 	if adopted := s.outcome.Adopted(); adopted > 0 && stored.Pending() {
 		rel.Labels[AdoptedLabel] = strconv.Itoa(adopted)
-		rel.Info.Description += fmt.Sprintf("; adopted %d existing objects", adopted)
+		rel.Info.Description += "; adopted " + object.Count(adopted, "existing object")
 	}
 
 	if rel.Info.Status == helmrelease.StatusSuperseded && stored == state.StatusFailed {

@@ -2,6 +2,8 @@ package providers
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,6 +64,7 @@ func readAvailable(
 			versions, err := planner.Versions(ctx, p)
 			if err != nil {
 				o.Warnf("the available versions of %s are unknown: %s", v1alpha2.Label(p), err)
+				provider.Unknown = err.Error()
 			}
 
 			for _, v := range versions {
@@ -73,6 +76,24 @@ func readAvailable(
 	}
 
 	return installed, nil
+}
+
+// checkKnown returns an error if it is not known which versions there are of a provider.
+func checkKnown(installed []upgradeplan.Provider) error {
+	var unknown []string
+
+	for _, p := range installed {
+		if p.Unknown != "" {
+			unknown = append(unknown, p.Label)
+		}
+	}
+
+	if len(unknown) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("the available versions of %s are unknown, because the sources cannot be read; make them reachable "+
+		"from here, or give --config a file with sources that are", strings.Join(unknown, ", "))
 }
 
 // all selects all providers.

@@ -197,6 +197,10 @@ func (o *upgradeApplyOptions) plan(ctx context.Context, cluster *cli.Cluster) (u
 		return upgradeplan.Plan{}, err
 	}
 
+	if err := checkKnown(installed); err != nil {
+		return upgradeplan.Plan{}, fmt.Errorf("nothing was upgraded: %w; or leave these providers out with --only", err)
+	}
+
 	if o.version != "" {
 		return upgradeplan.ForVersion(installed, o.version)
 	}

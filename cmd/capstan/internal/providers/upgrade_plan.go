@@ -3,6 +3,7 @@ package providers
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,8 @@ that works with it, in the order in which to upgrade. The versions come from the
 Pre-releases are left out. The versions of Kubernetes, cert-manager and the operator come first, with
 the newer ones that this program would install. Providers do not publish which versions of Kubernetes
 they support; before the operator changes anything, it asks the API server whether it would accept it.
+
+If the source of a provider cannot be read, its newest version is unknown; the exit code is 1 then.
 
 The sources depend on the operator's configuration, which is read from its Deployment; flags
 override it.`,
@@ -65,7 +68,12 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	return printPlans(o.Options, printer, upgradePlans{Platform: components, Plans: upgradeplan.New(installed)})
+	plans := upgradePlans{Platform: components, Plans: upgradeplan.New(installed)}
+	if err := printPlans(o.Options, printer, plans); err != nil {
+		return err
+	}
+
+	return checkKnown(installed)
 }
 
 // upgradePlans is the output of the command.
@@ -121,11 +129,23 @@ func printPlatform(printer *cli.Printer, components []component) error {
 	return err
 }
 
+// target returns the version after the upgrade as text.
+func target(step upgradeplan.Step) string {
+	switch {
+	case step.To != "":
+		return step.To
+	case step.Unknown != "":
+		return "unknown"
+	}
+
+	return "-"
+}
+
 func printPlan(o *cli.Options, printer *cli.Printer, plan upgradeplan.Plan) error {
 	rows := make([]cli.Row, 0, len(plan.Steps))
 
 	for _, step := range plan.Steps {
-		row := cli.Row{Cells: []string{step.Provider, step.From, cmp.Or(step.To, "-"), step.Contract}}
+		row := cli.Row{Cells: []string{step.Provider, step.From, target(step), step.Contract}}
 		if step.To != "" {
 			row.Style = cli.Green
 		}
@@ -142,6 +162,8 @@ func printPlan(o *cli.Options, printer *cli.Printer, plan upgradeplan.Plan) erro
 	switch {
 	case plan.Blocked != "":
 		printer.Printf("%s", printer.Paint(cli.Red, "Not possible: "+plan.Blocked+"."))
+	case !plan.Upgrades() && len(plan.Unknown()) > 0:
+		printer.Printf("No upgrades are known; those of %s are unknown.", strings.Join(plan.Unknown(), ", "))
 	case !plan.Upgrades():
 		printer.Printf("All providers have their newest version for this contract.")
 	default:

@@ -3,6 +3,8 @@ package providers
 import (
 	"testing"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 	"github.com/capstan-project/capstan/controllers/upgradeplan"
@@ -29,6 +31,10 @@ func TestPrintPlans(t *testing.T) {
 	aws := upgradeplan.Provider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
 	ancient := upgradeplan.Provider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
 
+	unknown := upgradeplan.Provider{
+		Label: "cluster-api", Version: "v1.12.11", Contract: "v1beta1", Unknown: "no such host",
+	}
+
 	printed := func(t *testing.T, printer cli.Printer, providers ...upgradeplan.Provider) string {
 		t.Helper()
 
@@ -49,10 +55,21 @@ func TestPrintPlans(t *testing.T) {
 		"plan-current.txt": {current, aws},
 		"plan-no-core.txt": {aws},
 		"plan-none.txt":    nil,
+		"plan-unknown.txt": {unknown, aws},
 	} {
 		t.Run(file, func(t *testing.T) { clitest.Golden(t, file, printed(t, cli.Printer{}, providers...)) })
 	}
 
+	clitest.Golden(t, "plan-unknown.json", printed(t, cli.Printer{Format: cli.FormatJSON}, unknown))
 	clitest.Golden(t, "plan-colored.txt", printed(t, cli.Printer{Color: true}, core, kubeadm, aws))
 	clitest.Golden(t, "plan.json", printed(t, cli.Printer{Format: cli.FormatJSON}, core, kubeadm, aws))
+}
+
+func TestCheckKnown(t *testing.T) {
+	g := NewWithT(t)
+	known := upgradeplan.Provider{Label: "infrastructure-aws"}
+
+	g.Expect(checkKnown([]upgradeplan.Provider{known})).To(Succeed())
+	g.Expect(checkKnown([]upgradeplan.Provider{known, {Label: "cluster-api", Unknown: "no such host"}})).To(
+		MatchError(HavePrefix("the available versions of cluster-api are unknown")))
 }

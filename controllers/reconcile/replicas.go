@@ -1,0 +1,83 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+)
+
+// replicas are those of the newest revision's workloads, as far as they contradict the revision. Another program has set
+// them, so they do not fail the revision.
+type replicas struct {
+	// running is set if a workload that the revision has paused has, or may have, pods.
+	running bool
+	// wrong describes the workloads with other replicas.
+	wrong []string
+}
+
+// findReplicas finds the workloads that run although the revision is paused, and those that were scaled to zero
+// although it is not.
+func (r *run) findReplicas(ctx context.Context) error {
+	r.installed.replicas = replicas{}
+
+	seen := map[object.Key]health.Result{}
+	for _, o := range r.installed.health.Objects {
+		seen[o.Object] = o.Result
+	}
+
+	for _, o := range r.installed.record.Objects {
+		wanted, defined, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+
+		found, checked := seen[object.KeyOf(o)]
+		if !defined || !checked || found.Status == status.NotFoundStatus {
+			continue
+		}
+
+		_, paused := o.GetAnnotations()[v1alpha2.PausedReplicasAnnotation]
+		r.installed.replicas.running = r.installed.replicas.running || paused && (!found.Healthy() || found.Replicas > 0)
+
+		wrong := paused && found.Replicas > 0 || !paused && wanted > 0 && found.Replicas == 0
+		if !wrong || !found.Healthy() {
+			continue
+		}
+
+		// KEDA scales to zero, too. Autoscalers are looked for only now, because that costs requests.
+		if !paused {
+			scaled, err := r.target.Releases.IsScaled(ctx, r.installed.history.Release, object.KeyOf(o))
+			if err != nil {
+				return err
+			}
+
+			if scaled {
+				continue
+			}
+		}
+
+		r.installed.replicas.wrong = append(r.installed.replicas.wrong, fmt.Sprintf(
+			"%s: has spec.replicas %d instead of %d; scale it, and find out what has changed it",
+			object.KeyOf(o), found.Replicas, wanted))
+	}
+
+	return nil
+}
+
+// reported returns the health of the revision's objects as it is reported.
+func (r replicas) reported(seen report.Health) report.Health {
+	seen.Running = r.running
+	seen.Healthy = seen.Healthy && len(r.wrong) == 0
+
+	if seen.Message == "" {
+		seen.Message = strings.Join(r.wrong, "; ")
+	}
+
+	return seen
+}
