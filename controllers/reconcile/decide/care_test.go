@@ -156,6 +156,21 @@ func TestCare(t *testing.T) {
 			},
 			Step{},
 		},
+		"a paused provider whose other objects are not healthy in time": {
+			installed(revision(1, deployed, wanted)),
+			func(in *Installed) { late(in); in.Waiting = Waiting{Staged: true, ForManager: true} },
+			Step{
+				Row: "a revision has a deadline", Action: MarkFailed, Failure: state.FailureUnhealthy,
+				Reason: "not healthy within 5m0s: manager",
+			},
+		},
+		"a revision with nothing to delete that takes too long": {
+			installed(revision(1, deployed, wanted)), func(in *Installed) { late(in); in.Waiting.ForDeletions = true },
+			Step{
+				Row: "a revision has a deadline", Action: MarkFailed, Failure: state.FailureUnhealthy,
+				Reason: "not healthy within 5m0s: manager",
+			},
+		},
 		"a rollback that takes too long": {installed(rollback, broken, replaced), late, Step{}},
 		"another program's revision that takes too long": {
 			installed(state.Revision{Number: 1, Status: deployed}), late, Step{},

@@ -35,6 +35,14 @@ func TestPendingUpgradeEnds(t *testing.T) {
 	g.Expect(WillUpgrade(nil)(pending).AutomaticUpgrade.Pending).To(BeNil())
 }
 
+// TestInstallationIsAnnounced: a record may be the resource's only between the announcement and the end of the attempt.
+func TestInstallationIsAnnounced(t *testing.T) {
+	g := NewWithT(t)
+	announced := Installs()(v1alpha2.ProviderStatus{})
+	g.Expect(announced.Installing).To(BeTrue())
+	g.Expect(NotInstalled()(announced).Installing).To(BeFalse())
+}
+
 // TestGivenBack checks that the version that is installed stays known.
 func TestGivenBack(t *testing.T) {
 	status := v1alpha2.ProviderStatus{
