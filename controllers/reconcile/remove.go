@@ -63,6 +63,7 @@ func (r *run) remove(ctx context.Context, unreached error) report.Result {
 			known.NamespaceGone, known.Answers[step.Action] = gone, failed(err, fetching)
 		case decide.ReportLeft:
 			r.reportLeft(ctx, unreached)
+
 			known.Answers[step.Action] = report.Result{}
 		case decide.AwaitOthers:
 			known.Answers[step.Action] = r.removedByOthers(ctx)
