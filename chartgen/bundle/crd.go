@@ -28,8 +28,8 @@ func CABundle(crd map[string]any) string { return NestedString(crd, caBundle...)
 // RemoveCABundle removes the CA of a CRD's conversion webhook.
 func RemoveCABundle(crd map[string]any) { unstructured.RemoveNestedField(crd, caBundle...) }
 
-// HasCertificate reports whether the API server accepts a caBundle. Since Kubernetes 1.31 it does not accept a placeholder
-// instead of a certificate.
+// HasCertificate reports whether the API server accepts a caBundle. Since Kubernetes 1.31 it does not accept a
+// placeholder instead of a certificate.
 func HasCertificate(pem []byte) bool { return x509.NewCertPool().AppendCertsFromPEM(pem) }
 
 // MoveCRD changes the namespace to which a CRD refers: that of its conversion webhook's Service,

@@ -75,8 +75,8 @@ func obstacle(crd *apiextensionsv1.CustomResourceDefinition) string {
 		return ""
 	}
 
-	return fmt.Sprintf("CustomResourceDefinition %s is not established: %s: %s; check that cert-manager's cainjector runs, "+
-		"and that the Certificate exists that the annotation %s names",
+	return fmt.Sprintf("CustomResourceDefinition %s is not established: %s: %s; check that cert-manager's cainjector "+
+		"runs, and that the Certificate exists that the annotation %s names",
 		crd.Name, established.Reason, established.Message, v1alpha2.InjectCAAnnotation)
 }
 
@@ -108,8 +108,8 @@ func nameConflict(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted).Message
 }
 
-// holderOfNames names the CRD that has a name that another one wants, and says how to solve that; empty if there is none
-// any more.
+// holderOfNames names the CRD that has a name that another one wants, and says how to solve that; empty if there is
+// none any more.
 func (a *Applier) holderOfNames(ctx context.Context, wants *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 	if err := a.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -134,13 +134,15 @@ func (a *Applier) holderOfNames(ctx context.Context, wants *apiextensionsv1.Cust
 func sharesNames(holder, wants *apiextensionsv1.CustomResourceDefinition) bool {
 	accepted, wanted := holder.Status.AcceptedNames, wants.Spec.Names
 
-	resources := append([]string{accepted.Plural, accepted.Singular}, accepted.ShortNames...)
-	kinds := []string{accepted.Kind, accepted.ListKind}
-
-	return slices.ContainsFunc(append([]string{wanted.Plural, wanted.Singular}, wanted.ShortNames...), contains(resources)) ||
-		slices.ContainsFunc([]string{wanted.Kind, wanted.ListKind}, contains(kinds))
+	return intersects(resourceNames(accepted), resourceNames(wanted)) ||
+		intersects([]string{accepted.Kind, accepted.ListKind}, []string{wanted.Kind, wanted.ListKind})
 }
 
-func contains(names []string) func(string) bool {
-	return func(name string) bool { return slices.Contains(names, name) }
+// resourceNames returns the names by which requests can refer to a CRD's resource.
+func resourceNames(names apiextensionsv1.CustomResourceDefinitionNames) []string {
+	return append([]string{names.Plural, names.Singular}, names.ShortNames...)
+}
+
+func intersects(a, b []string) bool {
+	return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
-// replicas are those of the newest revision's workloads, as far as they contradict the revision. Another program has set
-// them, so they do not fail the revision.
+// replicas are those of the newest revision's workloads, as far as they contradict the revision. Another program has
+// set them, so they do not fail the revision.
 type replicas struct {
 	// running is set if a workload that the revision has paused has, or may have, pods.
 	running bool
@@ -45,8 +45,7 @@ func (r *run) findReplicas(ctx context.Context) error {
 		_, paused := o.GetAnnotations()[v1alpha2.PausedReplicasAnnotation]
 		r.installed.replicas.running = r.installed.replicas.running || paused && (!found.Healthy() || found.Replicas > 0)
 
-		wrong := paused && found.Replicas > 0 || !paused && wanted > 0 && found.Replicas == 0
-		if !wrong || !found.Healthy() {
+		if !found.Healthy() || !contradicts(found.Replicas, wanted, paused) {
 			continue
 		}
 
@@ -55,9 +54,7 @@ func (r *run) findReplicas(ctx context.Context) error {
 			scaled, err := r.target.Releases.IsScaled(ctx, r.installed.history.Release, object.KeyOf(o))
 			if err != nil {
 				return err
-			}
-
-			if scaled {
+			} else if scaled {
 				continue
 			}
 		}
@@ -68,6 +65,15 @@ func (r *run) findReplicas(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// contradicts reports whether a workload runs although its revision has paused it, or is scaled to zero although not.
+func contradicts(found, wanted int64, paused bool) bool {
+	if paused {
+		return found > 0
+	}
+
+	return wanted > 0 && found == 0
 }
 
 // reported returns the health of the revision's objects as it is reported.

@@ -386,6 +386,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftOff}
 		})
+
 		scale := func(replicas int32) {
 			d := deployment(ctx, p.Name)
 			Expect(bedtest.Edit(ctx, w.client, d, func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })).To(Succeed())
