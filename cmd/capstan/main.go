@@ -46,7 +46,7 @@ func main() {
 	errors.As(err, &exit)
 
 	if exit.Err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", options.Named(exit.Err.Error()))
+		fmt.Fprintln(os.Stderr, "Error:", cli.Text(options.Named(exit.Err.Error())))
 	}
 
 	if err != nil {

@@ -89,7 +89,9 @@ func (r *Report) Print(subject string, findings []lint.Finding) error {
 func (r *Report) write(findings []lint.Finding) error {
 	switch r.printer.Format {
 	case FormatTable:
-		return lint.Write(r.printer, "text", r.rules, findings)
+		return r.writeText("text", findings)
+	case "github":
+		return r.writeText(r.printer.Format, findings)
 	case FormatYAML:
 		var data bytes.Buffer
 		if err := lint.Write(&data, "json", r.rules, findings); err != nil {
@@ -107,4 +109,16 @@ func (r *Report) write(findings []lint.Finding) error {
 	}
 
 	return lint.Write(r.printer, r.printer.Format, r.rules, findings)
+}
+
+// writeText prints findings in one of lint's formats for people.
+func (r *Report) writeText(format string, findings []lint.Finding) error {
+	var text bytes.Buffer
+	if err := lint.Write(&text, format, r.rules, findings); err != nil {
+		return err
+	}
+
+	_, err := io.WriteString(r.printer, Text(text.String()))
+
+	return err
 }

@@ -32,17 +32,17 @@ func (o *Options) Named(message string) string {
 
 // Warnf writes a warning to the error stream.
 func (o *Options) Warnf(format string, args ...any) {
-	fmt.Fprintln(o.ErrOut, "Warning: "+o.Named(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(o.ErrOut, "Warning: "+Text(o.Named(fmt.Sprintf(format, args...))))
 }
 
 // Hintf writes a line with commands to the output.
 func (o *Options) Hintf(format string, args ...any) {
-	fmt.Fprintln(o.Out, o.Named(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(o.Out, Text(o.Named(fmt.Sprintf(format, args...))))
 }
 
 // Printf writes a line to the output.
 func (o *Options) Printf(format string, args ...any) {
-	fmt.Fprintf(o.Out, format+"\n", args...)
+	fmt.Fprintln(o.Out, Text(fmt.Sprintf(format, args...)))
 }
 
 // PrintLine writes a line to the output.

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // The formats that all commands with --output have.
@@ -118,7 +120,12 @@ func (p *Printer) Print(value any, human func() error) error {
 
 // Printf prints a line.
 func (p *Printer) Printf(format string, args ...any) {
-	fmt.Fprintf(p, format+"\n", args...)
+	text := Text
+	if p.Color {
+		text = styledText
+	}
+
+	fmt.Fprintln(p, text(fmt.Sprintf(format, args...)))
 }
 
 // Style is a color or weight of text.
@@ -158,8 +165,14 @@ func (p *Printer) Table(header []string, rows []Row) error {
 	var text strings.Builder
 
 	w := tabwriter.NewWriter(&text, 0, 8, 3, ' ', 0)
+
 	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row.Cells, "\t"))
+		cells := make([]string, len(row.Cells))
+		for i, cell := range row.Cells {
+			cells[i] = object.Printable(cell)
+		}
+
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 
 	if err := w.Flush(); err != nil {

@@ -144,3 +144,33 @@ func TestSize(t *testing.T) {
 	g.Expect(Size(3 << 20)).To(Equal("3.0 MiB"))
 	g.Expect(Size(5 << 29)).To(Equal("2.5 GiB"))
 }
+
+func TestPrintedText(t *testing.T) {
+	hostile := "a\x1b[2Jb\x1b]0;c\ad\x1b[8me\u009bf\u202eg\n\th"
+
+	for name, c := range map[string]struct {
+		print func(*Printer)
+		color bool
+		want  string
+	}{
+		"a line": {
+			func(p *Printer) { p.Printf("%s", hostile) }, false, "a [2Jb ]0;c d [8me fg\n\th\n",
+		},
+		"a line in a style": {
+			func(p *Printer) { p.Printf("%s", p.Paint(Red, hostile)) }, true,
+			"\x1b[31ma [2Jb ]0;c d [8me fg\n\th\x1b[0m\n",
+		},
+		"a style without colors": {func(p *Printer) { p.Printf("\x1b[31mx") }, false, " [31mx\n"},
+		"a cell": {
+			func(p *Printer) { _ = p.Table(nil, []Row{{Cells: []string{hostile, "i"}}}) }, false,
+			"a [2Jb ]0;c d [8me fg  h   i\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+
+			c.print(&Printer{Writer: &out, Color: c.color})
+			NewWithT(t).Expect(out.String()).To(Equal(c.want))
+		})
+	}
+}

@@ -90,7 +90,7 @@ func (p *progress) Finished(item *mirror.Item, result mirror.Result) {
 
 	p.finished++
 	p.clear()
-	fmt.Fprintf(p.out, "%-7s  %10s  %s\n", outcome, cli.Size(item.Size), item.Name)
+	fmt.Fprintf(p.out, "%-7s  %10s  %s\n", outcome, cli.Size(item.Size), cli.Text(item.Name))
 	p.draw()
 }
 

@@ -187,7 +187,7 @@ func (v *view) drawBars(all []*progress) {
 		bar := strings.Repeat("█", done) + strings.Repeat("░", barWidth-done)
 		line := fmt.Sprintf("%s %-24s %s", bar, v1alpha2.Label(p.resource), cli.Readiness(p.resource))
 
-		fmt.Fprintf(v.Out, "\x1b[K%s\n", firstLine(line, width-1))
+		fmt.Fprintf(v.Out, "\x1b[K%s\n", cli.Text(firstLine(line, width-1)))
 	}
 }
 
