@@ -117,3 +117,25 @@ func TestReleaseIsSigned(t *testing.T) {
 		g.Expect(release).To(MatchRegexp(attested))
 	}
 }
+
+// TestVulnerabilitiesAreNoticed checks that Go modules are updated, and checked for vulnerabilities without a push.
+func TestVulnerabilitiesAreNoticed(t *testing.T) {
+	g := NewWithT(t)
+
+	g.Expect(workflows(t)["vulnerabilities.yaml"]).To(And(
+		ContainSubstring("schedule: [{cron: "), ContainSubstring("- run: make vulnerabilities")))
+
+	data, err := os.ReadFile(filepath.Join(root, ".github/dependabot.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	var config struct {
+		Updates []struct {
+			Ecosystem string `json:"package-ecosystem"`
+			Directory string
+		}
+	}
+
+	g.Expect(yaml.Unmarshal(data, &config)).To(Succeed())
+	g.Expect(config.Updates).To(ContainElement(And(
+		HaveField("Ecosystem", "gomod"), HaveField("Directory", "/"))))
+}
