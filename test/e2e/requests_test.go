@@ -155,7 +155,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		edit(ctx, secret, func() { secret.StringData = map[string]string{"TINY_LEVEL": "trace"} })
 
 		waits := And(beReady("v1.0.0"), revision(1),
-			pending(v1alpha2.InputsChangedReason, "Secret edited/variables of spec.configSecret has changed"))
+			pending(v1alpha2.InputsChangedReason, "Secret edited/variables of spec.secretName has changed"))
 		Eventually(w.read(ctx, p)).Should(waits)
 
 		By("restarting the operator")
