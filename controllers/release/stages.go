@@ -38,9 +38,9 @@ func (e *Engine) Advance(
 			return err
 		}
 
-		labels := map[string]any{storage.StagedLabel: wave.Label()}
+		labels := map[string]string{storage.StagedLabel: wave.Label()}
 		if complete {
-			labels[storage.StagedLabel] = nil
+			labels[storage.StagedLabel] = storage.Complete
 		}
 
 		if adopted := s.client.Adopted(); adopted > 0 {

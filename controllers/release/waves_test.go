@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -87,6 +88,23 @@ var _ = Describe("Waves", func() {
 
 		Expect(newest(ctx, engine, namespace).Staged).To(BeFalse())
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
+	})
+
+	It("have the time of the last one, also once all are applied", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("a", "1"), ordered(1, configMap("b", "1"))))
+
+		first := newest(ctx, engine, namespace)
+		Eventually(engine.Clock().Now).Should(BeTemporally(">", first.Changed.Add(2*time.Second)))
+		Expect(engine.Advance(ctx, releaseIn(namespace), first, nil)).Error().NotTo(HaveOccurred())
+
+		complete := newest(ctx, engine, namespace)
+		Expect(complete.Staged).To(BeFalse())
+		Expect(complete.Changed).To(BeTemporally(">", first.Changed))
+
+		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), complete)).Error().NotTo(HaveOccurred())
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("a", "2")))
+		Expect(newest(ctx, engine, namespace)).To(And(HaveField("Staged", false), HaveField("Number", 2)))
 	})
 
 	Describe("are deleted in reverse order", func() {

@@ -61,9 +61,13 @@ const (
 	// AdoptedVersionLabel is the version of the provider that these objects were; absent if it is unknown.
 	AdoptedVersionLabel = v1alpha2.Prefix + "/adopted-version"
 
-	// StagedLabel is the last wave that was applied, as waves.Place.Label writes it, until Engine.Advance has taken the
-	// last step with the revision.
+	// StagedLabel is the last wave that was applied, as waves.Place.Label writes it, and Complete once Engine.Advance has
+	// taken the last step with the revision. The label stays: without it, the last write would have no time, and
+	// objects of the last wave no time to become healthy.
 	StagedLabel = v1alpha2.Prefix + "/staged"
+
+	// Complete is the value of StagedLabel of a revision that had several waves.
+	Complete = "complete"
 
 	// FailureLabel is the kind of failure, a state.Failure.
 	FailureLabel = v1alpha2.Prefix + "/failure"

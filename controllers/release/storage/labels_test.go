@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 func TestLabelsReplaceCopiedOnes(t *testing.T) {
@@ -88,6 +89,13 @@ func TestRevisionOf(t *testing.T) {
 			ResourceVersion: "7",
 		}))
 	})
+
+	for value, staged := range map[string]bool{waves.Place(-40).Label(): true, Complete: false} {
+		t.Run("with the waves "+value, func(t *testing.T) {
+			revision, _ := RevisionOf(metadata(map[string]string{StagedLabel: value}))
+			NewWithT(t).Expect(revision.Staged).To(Equal(staged))
+		})
+	}
 
 	t.Run("copied by helm", func(t *testing.T) {
 		g := NewWithT(t)

@@ -10,6 +10,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // Newest returns the number of the newest revision and its status in storage; zero if there is
@@ -90,7 +91,8 @@ func (s *Store) isComplete(revision int) bool {
 	status := s.statuses[revision]
 	applied := status == state.StatusDeployed || status == state.StatusSuperseded
 	labels := s.revisions[revision].Labels
-	staged := isOwn(labels, revision) && labels[StagedLabel] != ""
+	_, wave := waves.FromLabel(labels[StagedLabel])
+	staged := wave && isOwn(labels, revision)
 
 	return applied && !staged && !s.placeholders[revision] && !s.unpruned[revision]
 }
