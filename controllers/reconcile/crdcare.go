@@ -180,9 +180,9 @@ func (i *installed) settled() []object.Key {
 	})
 }
 
-// findWaiting finds the objects of a staged revision that wait for others.
+// findWaiting finds the objects of a staged revision that wait for others, or were never applied because it has failed.
 func (r *run) findWaiting(ctx context.Context) error {
-	if !r.installed.isStaged() {
+	if !r.installed.revision.Staged {
 		return nil
 	}
 
@@ -244,9 +244,9 @@ func (r *run) lacksManager() bool {
 	return r.provider.GetSpec().Paused && (len(r.installed.waiting) == 0 || r.installed.waiting[0].Own)
 }
 
-// othersHealthy reports whether all objects but those that wait for them are healthy.
+// othersHealthy reports whether all objects but those that wait for them are known to be healthy.
 func (i *installed) othersHealthy() bool {
-	return !slices.ContainsFunc(i.health.Unhealthy(), func(h health.ObjectHealth) bool {
+	return i.health != nil && !slices.ContainsFunc(i.health.Unhealthy(), func(h health.ObjectHealth) bool {
 		return !waits(i.waiting, h.Object)
 	})
 }

@@ -39,7 +39,7 @@ func (r *run) asked() state.Request {
 func (r *run) assess() {
 	wanted := decide.Wanted{
 		History:        r.installed.history,
-		Healthy:        r.installed.healthy(),
+		Healthy:        r.installed.othersHealthy(),
 		Policy:         r.policy,
 		Asked:          r.asked(),
 		Digest:         r.goal.digest,

@@ -191,7 +191,7 @@ func markFailed(in Installed) (Step, bool) {
 func rollBack(in Installed) (Step, bool) {
 	digest := AttemptedDigest(in.History)
 	policy := in.Policy
-	policy.Requested = policy.Requested || Recovered(in.newest(), in.healthy())
+	policy.Requested = policy.Requested || Recovered(in.newest(), in.Health.Others)
 
 	decision := state.Next(in.History, digest, in.Observed, policy)
 

@@ -191,6 +191,17 @@ func TestCare(t *testing.T) {
 			func(in *Installed) { sick(in); in.Allowed = 1; in.Done = append(in.Done, Rollback) }, Step{},
 		},
 		"a failed revision that has become healthy": {installed(broken, replaced), func(*Installed) {}, Step{}},
+		"a failed revision whose applied waves have become healthy": {
+			installed(broken, replaced), func(in *Installed) { in.Health = report.Health{Others: true} }, Step{},
+		},
+		"the last wave of a revision whose waves together took longer": {
+			installed(revision(1, deployed, wanted)),
+			func(in *Installed) {
+				late(in)
+				in.History.Revisions[0].Changed = now.Add(5*time.Minute - time.Second)
+			},
+			Step{Row: "a revision has a deadline", Until: now.Add(10 * time.Minute)},
+		},
 		"a failed revision, and a changed spec": {
 			installed(broken, replaced), func(in *Installed) { sick(in); in.Policy.SpecChanged = true },
 			Step{Row: "a failed revision is rolled back", Action: Leave},

@@ -38,7 +38,8 @@ func AttemptedDigest(history state.History) string {
 	return ""
 }
 
-// Recovered reports whether a failed revision has become healthy after all.
+// Recovered reports whether a failed revision has become healthy after all, as far as it was applied: the next attempt
+// applies the waves that are left.
 func Recovered(revision state.Revision, healthy bool) bool {
 	unhealthy := revision.Failure == state.FailureUnhealthy || revision.Failure == state.FailureFinal
 	return revision.Ours() && revision.Status == state.StatusFailed && unhealthy && healthy
@@ -47,7 +48,7 @@ func Recovered(revision state.Revision, healthy bool) bool {
 // Wanted is what the change goes by.
 type Wanted struct {
 	History state.History
-	// Healthy is set if the newest revision is known to be healthy.
+	// Healthy is set if all objects of the newest revision that were applied are known to be healthy.
 	Healthy bool
 	Policy  state.Policy
 	// Asked is what the resource asks for.
