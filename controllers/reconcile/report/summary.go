@@ -199,6 +199,8 @@ func describeFailure(in Input) string {
 		if in.Change.Refusal != "" {
 			message += "; " + in.Change.Refusal
 		}
+	case revision.RollbackTo != 0 && revision.Staged:
+		message += fmt.Sprintf("; it is being rolled back to %s, as revision %d", record.AppVersion, revision.Number)
 	case revision.RollbackTo != 0:
 		message += fmt.Sprintf("; %s runs again, as revision %d", record.AppVersion, revision.Number)
 	}

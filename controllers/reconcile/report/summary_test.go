@@ -216,6 +216,9 @@ func TestFailedAttempt(t *testing.T) {
 	sick := returned
 	sick.Installed.Health = missing
 
+	returning := sick
+	returning.Installed.Revision.Staged = true
+
 	kept := newInput(revision(2, state.StatusFailed, wanted))
 	kept.Change.Refusal = "it stays, because the provider cannot return to v1.0.0 of revision 1: too old"
 
@@ -235,6 +238,13 @@ func TestFailedAttempt(t *testing.T) {
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
 			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3",
+		},
+		"being rolled back": {
+			in:       returning,
+			decision: state.Decision{Action: state.Wait, Until: next},
+			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
+			message: "v1.1.0 failed: not healthy; it is being rolled back to v1.0.0, as revision 3; what runs is not healthy: " +
+				"manager: is missing",
 		},
 		"rolled back, to what is not healthy": {
 			in:       sick,

@@ -54,7 +54,7 @@
 //	Failed          Wait      the time of the next retry has not come
 //	Failed          Stop      the retries are used up
 //	Failed          Apply     otherwise, and at once if it was interrupted or the user requests it
-//	RolledBack      Wait      the time of the next retry has not come
+//	RolledBack      Wait      a wave of the rollback is left and in time, or the time of the next retry has not come
 //	RolledBack      Stop      the retries are used up
 //	RolledBack      Apply     otherwise, and at once if the user requests it
 //	RollbackFailed  Wait      the time of the next retry has not come

@@ -111,7 +111,7 @@ func Next(history History, digest string, observed Observed, policy Policy) Deci
 	case Failed:
 		return afterFailure(history, digest, policy)
 	case RolledBack:
-		return retry(Decision{Action: Apply}, history.Attempts(digest), observed.Revision.Changed, policy)
+		return afterRollback(history, digest, observed.Revision, policy)
 	default:
 		return Decision{Action: Apply}
 	}
@@ -175,6 +175,19 @@ func afterFailure(history History, digest string, policy Policy) Decision {
 	}
 
 	return retry(apply, attempts, newest.Changed, policy)
+}
+
+// afterRollback tries again once the rollback is complete, so that nothing of what failed is left meanwhile. A wave of
+// the rollback that does not become healthy in time holds up nothing.
+func afterRollback(history History, digest string, rollback Revision, policy Policy) Decision {
+	attempts := history.Attempts(digest)
+	deadline := rollback.Changed.Add(policy.Timeout)
+
+	if rollback.Staged && !policy.Requested && policy.Now.Before(deadline) {
+		return Decision{Action: Wait, Until: deadline, Attempts: countAttempts(attempts)}
+	}
+
+	return retry(Decision{Action: Apply}, attempts, rollback.Changed, policy)
 }
 
 // unavailableSince returns when the first of the newest attempts, which failed for a passing reason, began.

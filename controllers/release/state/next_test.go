@@ -25,6 +25,7 @@ func revision(status Status, digest string, changes ...change) Revision {
 func healthy(r *Revision)    { r.Healthy = true }
 func unreadable(r *Revision) { r.Unreadable = true }
 func paused(r *Revision)     { r.Paused = true }
+func staged(r *Revision)     { r.Staged = true }
 func forged(r *Revision)     { r.Confirmed = false }
 
 // byOthers is a revision that another program created from scratch; history turns -1 into Origin 0.
@@ -118,6 +119,7 @@ var (
 	workedPaused         = revision(StatusSuperseded, "paused", healthy, paused)
 	wantedWorked         = revision(StatusSuperseded, "wanted", healthy)
 	rolledBack           = revision(StatusDeployed, "old", rollbackTo(1))
+	rollingBack          = revision(StatusDeployed, "old", rollbackTo(1), staged)
 	rollbackFailed       = revision(StatusFailed, "old", rollbackTo(1))
 	rollbackUnavailable  = revision(StatusFailed, "old", rollbackTo(1), failure(FailureUnavailable))
 	rollbackInterrupted  = revision(StatusPendingRollback, "old", rollbackTo(1))
@@ -216,6 +218,15 @@ func TestNext(t *testing.T) {
 		},
 		"rolled back, something else desired": {
 			history(worked, revision(StatusFailed, "tried", failure(FailureRejected)), rolledBack), policy(), Apply, 0,
+		},
+
+		"rolled back in part, later": {history(worked, rejected, rollingBack), policy(later), Wait, 0},
+		"rolled back in part, later, no retries": {
+			history(worked, rejected, rollingBack), policy(later, noRetries), Wait, 0,
+		},
+		"rolled back in part, requested": {history(worked, rejected, rollingBack), policy(requested), Apply, 0},
+		"rolled back in part, a wave not healthy in time": {
+			history(worked, rejected, rollingBack), policy(muchLater), Apply, 0,
 		},
 
 		"rollback failed":        {history(worked, rejected, rollbackFailed), policy(), Wait, 0},

@@ -127,9 +127,9 @@ var table = []Row{
 		untilHealthy,
 	},
 	{
-		RolledBack, backingOff, Wait,
-		"Waits between attempts, twice as long each time; the earlier revision runs.",
-		"Ready is False with the reason of the failed attempt; the message names the version that runs.",
+		RolledBack, "a wave of the rollback is left and in time, or " + backingOff, Wait,
+		"Applies what is left, then waits between attempts, twice as long each time; the earlier revision runs.",
+		"Ready is False with the reason of the failed attempt; the message names the version that runs, or is restored.",
 	},
 	{
 		RolledBack, usedUp, Stop,

@@ -75,7 +75,10 @@ var examples = map[key][]example{
 		{history(worked, rejected), policy(requested)},
 	},
 
-	{RolledBack, Wait}: {{history(worked, rejected, rolledBack), policy()}},
+	{RolledBack, Wait}: {
+		{history(worked, rejected, rolledBack), policy()},
+		{history(worked, rejected, rollingBack), policy(later, noRetries)},
+	},
 	{RolledBack, Stop}: {{history(worked, rejected, rolledBack, rejected, rolledBack), policy(muchLater)}},
 	{RolledBack, Apply}: {
 		{history(worked, rejected, rolledBack), policy(later)},
@@ -150,7 +153,8 @@ func TestTableIsComplete(t *testing.T) {
 func allHistories(length int) []History {
 	kinds := []Revision{
 		worked, workedPaused, replaced, replacedByWanted, deployed, rejected, unhealthy, unavailable, interrupted,
-		uninstalled, helms, planted, plantedOld, rolledBack, rollbackFailed, rollbackInterrupted,
+		uninstalled, helms, planted, plantedOld, rolledBack, rollingBack, rollbackFailed,
+		rollbackInterrupted,
 		revision(StatusDeployed, "old"),
 		revision(StatusDeployed, "wanted", unreadable),
 		revision(StatusPendingUpgrade, "wanted"),
