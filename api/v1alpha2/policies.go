@@ -1,7 +1,8 @@
 package v1alpha2
 
-// PoliciesSpec is how the objects of a provider's release are treated. An annotation of an object takes precedence over
-// it: the field adoption corresponds to `capstan.dev/adoption-policy`, and so on.
+// PoliciesSpec is how the objects of a provider's release are treated. An annotation of an object that patches or
+// additionalManifests set takes precedence: the field adoption corresponds to `capstan.dev/adoption-policy`, and so on.
+// An annotation of the provider's components cannot allow more than the field.
 type PoliciesSpec struct {
 	// adoption is whether an object that exists already becomes part of the release: IfUnowned adopts it unless it
 	// belongs to another Helm release or has a controller, Never does not, Always does, whatever it belongs to.

@@ -73,13 +73,13 @@ type Scope interface {
 }
 
 // Renderer changes rendered manifests. It is immutable, so several goroutines may use it. A nil
-// Renderer changes nothing.
+// Renderer only keeps the publisher's policies within the defaults.
 type Renderer struct {
 	additional []*document
 	patches    []*patch
 	crds       *CRDs
 	managers   *managers.Settings
-	policies   map[string]string // annotations
+	policies   *v1alpha2.PoliciesSpec
 	paused     bool
 	provider   string // its label
 	plain      bool
@@ -89,13 +89,11 @@ type Renderer struct {
 // digestVersion must be changed whenever the same input renders differently.
 const digestVersion = "2"
 
-// New returns the renderer for an input; nil if it changes nothing. The error is an *Error if the
+// New returns the renderer for an input; nil if the input asks for nothing. The error is an *Error if the
 // resource, its ConfigMap or its variables are at fault.
 func New(in Input) (*Renderer, error) {
-	defaults := policies.Defaults(in.Policies)
-
 	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && in.Managers == nil &&
-		len(defaults) == 0 && !in.Paused && !in.Plain {
+		len(policies.Defaults(in.Policies)) == 0 && !in.Paused && !in.Plain {
 		return nil, nil
 	}
 
@@ -128,7 +126,7 @@ func New(in Input) (*Renderer, error) {
 		patches:    patches,
 		crds:       in.CRDs,
 		managers:   in.Managers,
-		policies:   defaults,
+		policies:   in.Policies,
 		paused:     in.Paused,
 		provider:   in.Label,
 		plain:      in.Plain,
@@ -205,10 +203,15 @@ func (r *Renderer) Digest() string {
 // error is an *Error if a patch or an additional object does not fit.
 func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 	if r == nil {
-		return manifest, nil
+		r = &Renderer{}
 	}
 
-	documents, err := r.documents(manifest)
+	published := read(manifest)
+	if err := boundPolicies(published, r.policies); err != nil {
+		return nil, err
+	}
+
+	documents, err := r.documents(published)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +229,7 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 		}
 	}
 
-	if err := annotate(documents, r.policies); err != nil {
+	if err := annotate(documents, policies.Defaults(r.policies)); err != nil {
 		return nil, err
 	}
 
@@ -247,9 +250,7 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 
 // documents returns the documents of the manifest, and then the additional ones, which must not be
 // objects of the manifest too.
-func (r *Renderer) documents(manifest []byte) ([]*document, error) {
-	documents := read(manifest)
-
+func (r *Renderer) documents(documents []*document) ([]*document, error) {
 	for _, additional := range r.additional {
 		for _, d := range documents {
 			if d.sameObject(additional.identity) {

@@ -199,13 +199,11 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	switch {
-	case ReleaseSpec(provider.GetSpec()).RestartOnSecretChange:
+	plan.Release.PostRenderer = renderer
+	if ReleaseSpec(provider.GetSpec()).RestartOnSecretChange {
 		plan.Release.PostRenderer = patches.Restarting{
 			Renderer: renderer, Namespace: provider.GetNamespace(), Installed: request.Installed,
 		}
-	case renderer != nil:
-		plan.Release.PostRenderer = renderer
 	}
 
 	plan.Release.Basis, err = p.basis(provider, plan, inputs{
@@ -215,7 +213,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 	return err
 }
 
-// postRenderer returns what changes the rendered objects; nil for nothing.
+// postRenderer returns what changes the rendered objects; nil if the resource asks for nothing.
 func (p *Planner) postRenderer(
 	request Request, additional *patches.Additional, variables map[string]string, crds *patches.CRDs, plain bool,
 ) (*patches.Renderer, error) {

@@ -75,7 +75,7 @@ var _ = Describe("The policy of an object", func() {
 		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap("good", ""),
 			annotated(configMap("config", ""), "update-policy", "Sometimes")))
 		Expect(expectError[*object.AnnotationError](err)).To(MatchError(ContainSubstring(
-			"the annotation capstan.dev/update-policy of ConfigMap config must be one of Always, Once")))
+			"the annotation capstan.dev/update-policy of ConfigMap config must be one of Once, Always")))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 

@@ -4,6 +4,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,22 +17,28 @@ import (
 	"github.com/capstan-project/capstan/controllers/predecessor"
 )
 
-// values are the values of each annotation.
+// values are the values of each annotation, from that which allows the least to that which allows the most, and the one
+// that applies without an annotation.
 var values = []struct {
 	annotation string
 	allowed    []string
+	standard   string
 }{
 	{v1alpha2.AdoptionPolicyAnnotation, []string{
-		string(v1alpha2.AdoptionIfUnowned), string(v1alpha2.AdoptionNever), string(v1alpha2.AdoptionAlways),
-	}},
-	{v1alpha2.UpdatePolicyAnnotation, []string{string(v1alpha2.UpdateAlways), string(v1alpha2.UpdateOnce)}},
-	{v1alpha2.DeletePolicyAnnotation, []string{string(v1alpha2.DeleteObject), string(v1alpha2.DeleteOrphan)}},
+		string(v1alpha2.AdoptionNever), string(v1alpha2.AdoptionIfUnowned), string(v1alpha2.AdoptionAlways),
+	}, string(v1alpha2.AdoptionIfUnowned)},
+	{v1alpha2.UpdatePolicyAnnotation, []string{
+		string(v1alpha2.UpdateOnce), string(v1alpha2.UpdateAlways),
+	}, string(v1alpha2.UpdateAlways)},
+	{v1alpha2.DeletePolicyAnnotation, []string{
+		string(v1alpha2.DeleteOrphan), string(v1alpha2.DeleteObject),
+	}, string(v1alpha2.DeleteObject)},
 	{v1alpha2.RecreatePolicyAnnotation, []string{
-		string(v1alpha2.RecreateIfSafe), string(v1alpha2.RecreateNever), string(v1alpha2.RecreateAlways),
-	}},
+		string(v1alpha2.RecreateNever), string(v1alpha2.RecreateIfSafe), string(v1alpha2.RecreateAlways),
+	}, string(v1alpha2.RecreateIfSafe)},
 	{v1alpha2.MissingNamespacePolicyAnnotation, []string{
 		string(v1alpha2.MissingNamespaceRefuse), string(v1alpha2.MissingNamespaceCreate),
-	}},
+	}, string(v1alpha2.MissingNamespaceRefuse)},
 }
 
 // Check returns an *object.AnnotationError if a policy of one of the objects is unknown.
@@ -105,14 +112,36 @@ func Defaults(spec *v1alpha2.PoliciesSpec) map[string]string {
 
 	defaults := map[string]string{}
 
-	for i, value := range []string{
-		string(spec.Adoption), string(spec.Update), string(spec.Delete), string(spec.Recreate),
-		string(spec.MissingNamespaces),
-	} {
-		if value != "" && value != values[i].allowed[0] {
+	for i, value := range of(spec) {
+		if value != "" && value != values[i].standard {
 			defaults[values[i].annotation] = value
 		}
 	}
 
 	return defaults
+}
+
+// of returns the policies of a spec, in the order of values.
+func of(spec *v1alpha2.PoliciesSpec) []string {
+	return []string{
+		string(spec.Adoption), string(spec.Update), string(spec.Delete), string(spec.Recreate),
+		string(spec.MissingNamespaces),
+	}
+}
+
+// Bound returns the annotations of an object of a publisher that allow more than the spec does, with the values that
+// they have instead. The spec may be nil. What is not a policy is left to Check.
+func Bound(annotations map[string]string, spec *v1alpha2.PoliciesSpec) map[string]string {
+	most := of(cmp.Or(spec, &v1alpha2.PoliciesSpec{}))
+	bounded := map[string]string{}
+
+	for i, known := range values {
+		bound := cmp.Or(most[i], known.standard)
+
+		if asked := annotations[known.annotation]; slices.Index(known.allowed, asked) > slices.Index(known.allowed, bound) {
+			bounded[known.annotation] = bound
+		}
+	}
+
+	return bounded
 }

@@ -27,9 +27,9 @@ func TestCheck(t *testing.T) {
 		"{name: a, annotations: {capstan.dev/adoption-policy: Always, capstan.dev/update-policy: Once}}":  "",
 		"{name: a, annotations: {capstan.dev/delete-policy: Orphan, capstan.dev/recreate-policy: Never}}": "",
 		"{name: a, annotations: {capstan.dev/delete-policy: orphan}}": "the annotation capstan.dev/delete-policy of " +
-			"ConfigMap a must be one of Delete, Orphan",
+			"ConfigMap a must be one of Orphan, Delete",
 		"{name: a, namespace: b, annotations: {capstan.dev/adoption-policy: ''}}": "the annotation " +
-			"capstan.dev/adoption-policy of ConfigMap b/a must be one of IfUnowned, Never, Always",
+			"capstan.dev/adoption-policy of ConfigMap b/a must be one of Never, IfUnowned, Always",
 	} {
 		err := Check([]*unstructured.Unstructured{configMap(t, "{name: good}"), configMap(t, metadata)})
 		if want == "" {
