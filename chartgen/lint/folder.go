@@ -3,6 +3,7 @@ package lint
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
@@ -33,10 +34,19 @@ func (f Folder) Lint(b *bundle.Bundle, components *bundle.Components) []Finding 
 			finding.File = f.Components
 		}
 
-		findings[i].File = filepath.Join(f.Path, finding.File)
+		findings[i].File = Join(f.Path, finding.File)
 	}
 
 	return findings
+}
+
+// Join returns the path of a file in a folder, which may be an address. The file may be empty.
+func Join(folder, file string) string {
+	if !strings.Contains(folder, "://") {
+		return filepath.Join(folder, file)
+	}
+
+	return strings.TrimSuffix(folder+"/"+file, "/")
 }
 
 // isRule reports whether there is a rule of that name. Other programs have other rules.

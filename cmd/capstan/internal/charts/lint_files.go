@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -78,7 +77,7 @@ func (i *lintInput) lintChart(path string, c *chart.Chart) ([]lint.Finding, erro
 			f.File, findings[n].Line = "", 0
 		}
 
-		findings[n].File = filepath.Join(path, f.File)
+		findings[n].File = lint.Join(path, f.File)
 	}
 
 	return findings, nil

@@ -54,7 +54,7 @@ func TestPushAndPull(t *testing.T) {
 
 	linted, err := runWithAccess("lint", lines[0])
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(linted).To(ContainSubstring("warning infra-cluster/template: "))
+	g.Expect(linted).To(And(ContainSubstring("warning infra-cluster/template: "), ContainSubstring("\n  "+lines[0]+"  ")))
 
 	remote, err := runWithAccess("show", lines[0])
 	g.Expect(err).NotTo(HaveOccurred())
