@@ -75,7 +75,7 @@ func sharedTemplates() ([]chart.File, error) {
 // objectFiles returns one file for each object: a CRD in crds/, or a template. It leaves out the
 // Namespace, because the namespace of a release is the installer's decision.
 func objectFiles(components *bundle.Components, s *summary) ([]chart.File, error) {
-	names := fileNames{}
+	names, deployments := fileNames{}, map[string]string{}
 
 	var (
 		files []chart.File
@@ -109,13 +109,43 @@ func objectFiles(components *bundle.Components, s *summary) ([]chart.File, error
 			data := define + includeObject(doc, name, s.scopes)
 			files = append(files, chart.File{Name: chart.TemplatesDir + name + ".yaml", Data: []byte(data)})
 
+			if doc.Object.GetKind() == "Deployment" {
+				deployments[doc.Object.GetName()] = name
+			}
+
 			if err := texts.add(doc, name, define); err != nil {
 				return nil, err
 			}
 		}
 	}
 
-	return files, texts.check()
+	return append(files, s.availabilityFiles(components, deployments, names)...), texts.check()
+}
+
+// availabilityFiles returns the templates for the value highAvailability. templates are the names of those of the
+// Deployments, by name.
+func (s *summary) availabilityFiles(
+	components *bundle.Components, templates map[string]string, names fileNames,
+) []chart.File {
+	var published budgets
+
+	for i := range components.Documents {
+		if object := components.Documents[i].Object; object.GetKind() == "PodDisruptionBudget" {
+			published = append(published, object.Object)
+		}
+	}
+
+	var files []chart.File
+
+	for _, d := range s.Deployments {
+		name := names.unique(baseName("PodDisruptionBudget", d.Name))
+
+		if data := d.availabilityFile(templates[d.Name], name, published); data != nil {
+			files = append(files, chart.File{Name: chart.TemplatesDir + name + ".yaml", Data: data})
+		}
+	}
+
+	return files
 }
 
 // defineText returns the definition of a named template with the text of an object, in which

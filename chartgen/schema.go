@@ -103,7 +103,10 @@ func deploymentSchema(d deployment) *schemaNode {
 	replicas.Minimum = &zero
 
 	return object("Changes to the Deployment "+d.Name+".", map[string]*schemaNode{
-		"replicas":     replicas,
+		"replicas": replicas,
+		"highAvailability": nullable("boolean",
+			"Run two pods, on different nodes if there are several, replace them without interruption, and limit how many "+
+				"are evicted at once. What is published or set by other values takes precedence."),
 		"nodeSelector": stringMap("Node labels. Replaces the published nodeSelector."),
 		"tolerations":  listOf(nullable("object", ""), "Replaces the published tolerations. [] removes them."),
 		"affinity":     nullable("object", "Replaces the published affinity."),

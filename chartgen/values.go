@@ -47,6 +47,8 @@ commonAnnotations: {}
 # These values are merged into the published ones: podLabels, podAnnotations, and securityContext; in
 # containers, args (flags by name; null removes a flag), featureGates (merged into the flag
 # --feature-gates), env (by name), resources, livenessProbe, and readinessProbe.
+# highAvailability: true runs two pods, on different nodes if there are several, so that requests to webhooks are
+# answered while pods are replaced. What is published or set here takes precedence.
 deployments: {}
 `
 

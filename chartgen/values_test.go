@@ -171,6 +171,14 @@ func TestInvalidValues(t *testing.T) {
 		"negative replicas":           {deployment(`replicas: -1`), "minimum: got -1, want 0"},
 		"fractional replicas":         {deployment(`replicas: 1.5`), "want null or integer"},
 		"a label that is a number":    {`{commonLabels: {a: 1}}`, "got number, want string"},
+		"high availability without leader election": {
+			`{deployments: {other: {highAvailability: true}}}`,
+			"deployments.other.highAvailability is not possible without leader election",
+		},
+		"high availability that a flag makes impossible": {
+			deployment(`highAvailability: true, containers: {manager: {args: {leader-elect: false}}}`),
+			"deployments.manager.highAvailability is not possible without leader election",
+		},
 		"a selector's label": {
 			deployment(`podLabels: {app: other}`),
 			"deployments.manager.podLabels: the Deployment selects its pods by the label app",

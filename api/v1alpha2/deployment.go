@@ -23,6 +23,14 @@ type DeploymentSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
+	// highAvailability runs two pods, on different nodes if there are several, so that requests to the
+	// manager's webhooks are answered while pods are replaced, evicted or deleted. It has no effect on a
+	// Deployment that cannot run two pods, such as one without leader election, and an event says so.
+	// Other fields, patches and the provider's components take precedence. Default: the operator's flag
+	// `--manager-high-availability`.
+	// +optional
+	HighAvailability *bool `json:"highAvailability,omitempty"`
+
 	// nodeSelector lists the labels that a node must have to run the pods, e.g.
 	// `node-role.kubernetes.io/control-plane: ""`.
 	// +optional

@@ -35,6 +35,7 @@ nothing. A value that is absent or null changes nothing.
   {{- $deployment := first . -}}
   {{- $settings := last . -}}
   {{- $pod := $deployment.spec.template -}}
+  {{- if $settings.highAvailability }}{{ include "capstan.highAvailability" $deployment.spec }}{{ end -}}
   {{- if not (kindIs "invalid" $settings.replicas) -}}
     {{- $_ := set $deployment.spec "replicas" (int64 $settings.replicas) -}}
   {{- end -}}
@@ -57,6 +58,57 @@ nothing. A value that is absent or null changes nothing.
       {{- include "capstan.container" (list $container .) -}}
     {{- end -}}
   {{- end -}}
+  {{- if $settings.highAvailability -}}
+    {{- $elects := false -}}
+    {{- range $container := $pod.spec.containers -}}
+      {{- range concat ($container.command | default list) ($container.args | default list) -}}
+        {{- if regexMatch "^--?(leader-elect|enable-leader-election)(=|$)" . -}}
+          {{- $elects = regexMatch "^[^=]*(=true)?$" . -}}
+        {{- end -}}
+      {{- end -}}
+    {{- end -}}
+    {{- if not $elects -}}
+      {{- fail (printf "deployments.%s.highAvailability is not possible without leader election: two managers would change the same objects; remove the value, or set the manager's flag leader-elect" $deployment.metadata.name) -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.highAvailability" -}}
+{{- /* SPEC: changes the spec of a Deployment so that a pod answers requests at all times. What is published stays. */ -}}
+  {{- $pod := .template.spec -}}
+  {{- $_ := set . "replicas" (max 2 (int64 (.replicas | default 1))) -}}
+  {{- if not .strategy -}}
+    {{- $_ := set . "strategy" (dict "type" "RollingUpdate" "rollingUpdate" (dict "maxUnavailable" 0 "maxSurge" 1)) -}}
+  {{- end -}}
+  {{- if not $pod.topologySpreadConstraints -}}
+    {{- $spread := dict "maxSkew" 1 "topologyKey" "kubernetes.io/hostname" "whenUnsatisfiable" "ScheduleAnyway" -}}
+    {{- $_ := set $spread "labelSelector" .selector -}}
+    {{- $_ := set $spread "matchLabelKeys" (list "pod-template-hash") -}}
+    {{- $_ := set $pod "topologySpreadConstraints" (list $spread) -}}
+  {{- end -}}
+  {{- /* Until all nodes know that a pod ends, they send requests to it. So it keeps serving for a while, besides the time that it may
+  take to stop. */ -}}
+  {{- $seconds := 15 -}}
+  {{- $_ := set $pod "terminationGracePeriodSeconds" (add $seconds ($pod.terminationGracePeriodSeconds | default 30)) -}}
+  {{- range $container := $pod.containers -}}
+    {{- $lifecycle := $container.lifecycle | default dict -}}
+    {{- if not $lifecycle.preStop -}}
+      {{- $_ := set $container "lifecycle" (merge (dict "preStop" (dict "sleep" (dict "seconds" $seconds))) $lifecycle) -}}
+    {{- end -}}
+    {{- range $container.ports -}}
+      {{- if and (eq (.name | default "") "webhook-server") (not $container.readinessProbe) -}}
+        {{- $_ := set $container "readinessProbe" (dict "tcpSocket" (dict "port" "webhook-server")) -}}
+      {{- end -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.disruptionBudget" -}}
+{{- /* TEXT: prints the PodDisruptionBudget of a Deployment with this text. Of one pod or none, one may be unavailable too, so it blocks no
+drain. */ -}}
+  {{- $deployment := fromYaml . -}}
+  {{- $spec := dict "maxUnavailable" 1 "unhealthyPodEvictionPolicy" "AlwaysAllow" "selector" $deployment.spec.selector -}}
+  {{- toYaml (dict "apiVersion" "policy/v1" "kind" "PodDisruptionBudget" "metadata" (dict "name" $deployment.metadata.name) "spec" $spec) -}}
 {{- end -}}
 
 {{- define "capstan.container" -}}

@@ -62,6 +62,7 @@ func TestLoad(t *testing.T) {
 	g.Expect(load(t, "--manager-no-proxy=10.0.0.0/8")).To(BeNil(), "without a proxy it has no effect")
 	g.Expect(load(t, "--manager-image-pull-secrets=a,b")).To(HaveValue(Equal(
 		Settings{ImagePullSecrets: []string{"a", "b"}})))
+	g.Expect(load(t, "--manager-high-availability")).To(HaveValue(Equal(Settings{HighAvailability: true})))
 	g.Expect(load(t, "--manager-https-proxy=http://proxy:3128")).To(HaveValue(Equal(Settings{Environment: []Variable{
 		{"HTTPS_PROXY", "http://proxy:3128"},
 		{"NO_PROXY", "$(KUBERNETES_SERVICE_HOST),.svc,.cluster.local,localhost,127.0.0.1"},
@@ -111,6 +112,10 @@ func TestLoadErrors(t *testing.T) {
 func TestDigest(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect((*Settings)(nil).Digest()).To(BeEmpty())
+	g.Expect((&Settings{CA: "a"}).Digest()).NotTo(Equal((&Settings{CA: "a", HighAvailability: true}).Digest()))
+	g.Expect((&Settings{ImagePullSecrets: []string{"a"}}).Digest()).To(
+		Equal("9e90f0c931acfeaf93ec5b5a5da58e508e78854572ed4c959f9b729ad7985f5d"),
+		"an operator without the flag changes nothing")
 	g.Expect((&Settings{CA: "a"}).Digest()).NotTo(Equal((&Settings{CA: "b"}).Digest()))
 	g.Expect((&Settings{CA: "a"}).Digest()).To(Equal((&Settings{CA: "a"}).Digest()))
 }

@@ -1,5 +1,5 @@
-// Package managers holds the operator's settings for the managers of all providers: pull secrets, a proxy and
-// certificate authorities.
+// Package managers holds the operator's settings for the managers of all providers: pull secrets, a proxy,
+// certificate authorities and high availability.
 package managers
 
 import (
@@ -26,11 +26,15 @@ type Flags struct {
 	HTTPSProxy       string
 	NoProxy          string
 	// CA is the path of a file.
-	CA string
+	CA               string
+	HighAvailability bool
 }
 
-// CAFlag is the name of the flag of Flags.CA.
-const CAFlag = "manager-ca"
+// Names of flags.
+const (
+	CAFlag               = "manager-ca"
+	HighAvailabilityFlag = "manager-high-availability"
+)
 
 // BindFlags adds the operator's flags for managers.
 func (f *Flags) BindFlags(set *pflag.FlagSet) {
@@ -46,6 +50,9 @@ func (f *Flags) BindFlags(set *pflag.FlagSet) {
 			"besides the API server and Services.")
 	set.StringVar(&f.CA, CAFlag, "",
 		"File with CA certificates that the managers of all providers trust, besides those of their images.")
+	set.BoolVar(&f.HighAvailability, HighAvailabilityFlag, false,
+		"Run two pods of the managers of all providers, so that requests to their webhooks are answered while pods are "+
+			"replaced, evicted or deleted. Resources can set spec.deployment.highAvailability themselves.")
 }
 
 // maxCA is the greatest size of the CA certificates in bytes: they become part of each release.
@@ -53,7 +60,7 @@ const maxCA = 256 << 10
 
 // Load checks the flags, reads the file, and returns the settings; nil if no flag is set.
 func (f *Flags) Load() (*Settings, error) {
-	s := &Settings{ImagePullSecrets: f.ImagePullSecrets}
+	s := &Settings{ImagePullSecrets: f.ImagePullSecrets, HighAvailability: f.HighAvailability}
 
 	for _, name := range f.ImagePullSecrets {
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
@@ -77,7 +84,7 @@ func (f *Flags) Load() (*Settings, error) {
 		}
 	}
 
-	if len(s.ImagePullSecrets) == 0 && len(s.Environment) == 0 && s.CA == "" {
+	if len(s.ImagePullSecrets) == 0 && len(s.Environment) == 0 && s.CA == "" && !s.HighAvailability {
 		return nil, nil
 	}
 
@@ -166,6 +173,8 @@ type Settings struct {
 	Environment []Variable
 	// CA are certificates in PEM format; empty for none.
 	CA string
+	// HighAvailability is the default of spec.deployment.highAvailability.
+	HighAvailability bool `json:",omitempty"`
 }
 
 // Variable is an environment variable.

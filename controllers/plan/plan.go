@@ -168,6 +168,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 	} else {
 		chosen, plan.Warnings, err = chart.Schema.Values(values.Input{
 			Spec: provider.GetSpec(), Variables: variables, ImageOverrides: overrides,
+			HighAvailability: p.Managers != nil && p.Managers.HighAvailability,
 		})
 	}
 

@@ -16,6 +16,7 @@ import (
 // deployment is the chart's value for one Deployment. Unset fields are left out; fields that are set
 // to something empty, such as no tolerations at all, are not.
 type deployment struct {
+	HighAvailability   bool                               `json:"highAvailability,omitempty"`
 	Replicas           *int32                             `json:"replicas,omitempty"`
 	NodeSelector       map[string]string                  `json:"nodeSelector,omitzero"`
 	Tolerations        *[]corev1.Toleration               `json:"tolerations,omitempty"`
@@ -42,10 +43,11 @@ type customization struct {
 	manager *v1alpha2.ManagerSpec
 }
 
-// deployments returns the chart's value "deployments" for spec.manager, spec.deployment and
-// spec.additionalDeployments, and warnings about parts of them that have no effect.
-func (s *Schema) deployments(spec *v1alpha2.ProviderSpec) (map[string]any, []string, error) {
-	customizations, err := s.customizations(spec)
+// deployments returns the chart's value "deployments" for spec.manager, spec.deployment,
+// spec.additionalDeployments and the default of high availability, and warnings about parts of them that have no
+// effect.
+func (s *Schema) deployments(in Input) (map[string]any, []string, error) {
+	customizations, err := s.customizations(in.Spec)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,6 +65,10 @@ func (s *Schema) deployments(spec *v1alpha2.ProviderSpec) (map[string]any, []str
 		deployments[c.name] = customized
 
 		warnings = append(warnings, ignored...)
+	}
+
+	if in.HighAvailability {
+		warnings = append(warnings, s.setDefaultAvailability(deployments, customizations)...)
 	}
 
 	values, err := toJSON(deployments)
@@ -147,6 +153,10 @@ func (s *Schema) customize(c customization) (*deployment, []string, error) {
 		for _, ignored := range m.ignored {
 			warnings = append(warnings, c.field+"manager."+ignored)
 		}
+	}
+
+	if c.deployment != nil && c.deployment.HighAvailability != nil && *c.deployment.HighAvailability {
+		warnings = append(warnings, s.setAvailability(c.name, d, c.field+"deployment.highAvailability")...)
 	}
 
 	return d, warnings, nil

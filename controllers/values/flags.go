@@ -112,12 +112,6 @@ var action = regexp.MustCompile(`{{.*?}}`)
 // publishedFlags returns the names of the flags of a container in the template of its Deployment, sorted;
 // none if the template cannot be read.
 func publishedFlags(template []byte, container string) []string {
-	// Actions in chartgen's templates replace text within a line, or are all of a line.
-	text := action.ReplaceAllString(string(template), "")
-	if _, err := limit.Document(text); err != nil {
-		return nil
-	}
-
 	var deployment struct {
 		Spec struct {
 			Template struct {
@@ -125,7 +119,7 @@ func publishedFlags(template []byte, container string) []string {
 			} `json:"template"`
 		} `json:"spec"`
 	}
-	if err := yaml.Unmarshal([]byte(text), &deployment); err != nil {
+	if !readTemplate(template, &deployment) {
 		return nil
 	}
 
@@ -142,6 +136,17 @@ func publishedFlags(template []byte, container string) []string {
 	}
 
 	return slices.Sorted(maps.Keys(names))
+}
+
+// readTemplate reads the object of a template, without the actions in it, and reports whether it can be read.
+func readTemplate(template []byte, into any) bool {
+	// Actions in chartgen's templates replace text within a line, or are all of a line.
+	text := action.ReplaceAllString(string(template), "")
+	if _, err := limit.Document(text); err != nil {
+		return false
+	}
+
+	return yaml.Unmarshal([]byte(text), into) == nil
 }
 
 // trimDashes returns the name of a flag.

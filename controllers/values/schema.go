@@ -29,6 +29,8 @@ type Schema struct {
 	containers map[string][]string
 	// templates are the chart's templates of the Deployments, by name.
 	templates map[string][]byte
+	// available are the Deployments with the value highAvailability, which charts of older versions lack.
+	available []string
 	// labeled are the Deployments that were published with the provider's label.
 	labeled []string
 }
@@ -59,6 +61,7 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 						Containers struct {
 							Properties map[string]json.RawMessage `json:"properties"`
 						} `json:"containers"`
+						HighAvailability json.RawMessage `json:"highAvailability"`
 					} `json:"properties"`
 				} `json:"properties"`
 			} `json:"deployments"`
@@ -74,6 +77,10 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 		s.templates[name] = c.File(chartgen.TemplateFile("Deployment", name))
 		if bytes.Contains(s.templates[name], []byte(v1alpha2.ClusterctlProviderLabel)) {
 			s.labeled = append(s.labeled, name)
+		}
+
+		if deployment.Properties.HighAvailability != nil {
+			s.available = append(s.available, name)
 		}
 	}
 

@@ -54,6 +54,8 @@ type Input struct {
 	// ImageOverrides are those of the operator's configuration, YAML in clusterctl's format. The
 	// provider's own override them key by key.
 	ImageOverrides string
+	// HighAvailability is the default of spec.deployment.highAvailability, for all Deployments.
+	HighAvailability bool
 }
 
 // Values returns the values of a chart that chartgen built, and warnings about parts of the spec that have no effect.
@@ -71,7 +73,7 @@ func (s *Schema) Values(in Input) (values map[string]any, warnings []string, err
 
 	values = map[string]any{"variables": variables}
 
-	deployments, warnings, err := s.deployments(in.Spec)
+	deployments, warnings, err := s.deployments(in)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,135 @@
+package chartgen
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
+)
+
+// SinglePod returns why a Deployment, as published, cannot run two pods at the same time; empty if it can. Leader
+// election is not part of it, because values can change its flag: see ElectsLeader.
+func SinglePod(spec map[string]any) string {
+	pod := bundle.NestedMap(spec, "template", "spec")
+	if pod["hostNetwork"] == true {
+		return "its pods use the network of their node"
+	}
+
+	for _, container := range bundle.NestedMaps(pod, "containers") {
+		for _, port := range bundle.NestedMaps(container, "ports") {
+			if hostPort, set := port["hostPort"]; set && fmt.Sprint(hostPort) != "0" {
+				return fmt.Sprintf("its container %v uses port %v of its node", container["name"], hostPort)
+			}
+		}
+	}
+
+	for _, volume := range bundle.NestedMaps(pod, "volumes") {
+		if volume["persistentVolumeClaim"] != nil {
+			return fmt.Sprintf("its volume %v is a PersistentVolumeClaim, which may allow only one pod", volume["name"])
+		}
+
+		if hasNodeData(volume) && !isReadOnly(pod, volume["name"]) {
+			return fmt.Sprintf("its volume %v holds data of one node", volume["name"])
+		}
+	}
+
+	return ""
+}
+
+// hasNodeData reports whether a volume is a file or folder of the node, other than the socket of a program.
+func hasNodeData(volume map[string]any) bool {
+	host := bundle.NestedMap(volume, "hostPath")
+	path := strings.TrimPrefix(fmt.Sprint(host["path"]), "/var")
+
+	return host != nil && host["type"] != "Socket" && !strings.HasPrefix(path, "/run/")
+}
+
+// isReadOnly reports whether no container of a pod can write to a volume.
+func isReadOnly(pod map[string]any, volume any) bool {
+	for _, list := range []string{"initContainers", "containers"} {
+		for _, container := range bundle.NestedMaps(pod, list) {
+			for _, mount := range bundle.NestedMaps(container, "volumeMounts") {
+				if mount["name"] == volume && mount["readOnly"] != true {
+					return false
+				}
+			}
+		}
+	}
+
+	return true
+}
+
+var leaderElection = regexp.MustCompile(`^--?(?:leader-elect|enable-leader-election)(?:=(.*))?$`)
+
+// ElectsLeader reports whether the arguments of a manager turn leader election on. Of several flags, the last counts.
+func ElectsLeader(args []string) bool {
+	elects := false
+
+	for _, arg := range args {
+		if match := leaderElection.FindStringSubmatch(arg); match != nil {
+			elects = match[1] == "" || match[1] == "true"
+		}
+	}
+
+	return elects
+}
+
+// budgets are the PodDisruptionBudgets of a provider, as published.
+type budgets []map[string]any
+
+// cover reports whether a Deployment has a budget already. A pod with two cannot be evicted.
+func (b budgets) cover(name string, spec map[string]any) bool {
+	published := bundle.NestedMap(spec, "template", "metadata", "labels")
+	pod := labels.Set{}
+
+	for key, value := range published {
+		pod[key] = fmt.Sprint(value)
+	}
+
+	for _, budget := range b {
+		if bundle.NestedString(budget, "metadata", "name") == name {
+			return true
+		}
+
+		selector := &metav1.LabelSelector{}
+		content := bundle.NestedMap(budget, "spec", "selector")
+
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, selector); err != nil {
+			continue
+		}
+
+		selected, err := metav1.LabelSelectorAsSelector(selector)
+		if err == nil && selected.Matches(pod) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// availabilityFile returns the content of the template for the value highAvailability of a Deployment: the
+// PodDisruptionBudget, or why the value cannot be set; nil if the Deployment has a budget as published. template is the
+// one of the Deployment, and name that of the budget.
+func (d deployment) availabilityFile(template, name string, published budgets) []byte {
+	asked := fmt.Sprintf("if (index (.Values.deployments | default dict) %q | default dict).highAvailability", d.Name)
+
+	if reason := SinglePod(d.spec); reason != "" {
+		message := fmt.Sprintf("deployments.%s.highAvailability is not possible for this Deployment: %s; remove the value",
+			d.Name, reason)
+
+		return fmt.Appendf(nil, "{{- %s }}{{ fail %q }}{{ end }}\n", asked, message)
+	}
+
+	if published.cover(d.Name, d.spec) {
+		return nil
+	}
+
+	return fmt.Appendf(nil, "{{- define %q }}\n{{ include \"capstan.disruptionBudget\" (include %q .) }}{{ end }}\n"+
+		"{{- %s }}{{ include \"capstan.object\" (list . %[1]q \"namespaced\" %[4]q) }}{{ end }}\n",
+		name, template, asked, d.Name)
+}

@@ -1,0 +1,111 @@
+package values
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/controllers/managers"
+)
+
+// setDefaultAvailability sets high availability for the Deployments of which the spec leaves it open, and returns
+// warnings.
+func (s *Schema) setDefaultAvailability(deployments map[string]*deployment, chosen []customization) []string {
+	var warnings []string
+
+	for _, name := range slices.Sorted(maps.Keys(s.containers)) {
+		if slices.ContainsFunc(chosen, func(c customization) bool {
+			return c.name == name && c.deployment != nil && c.deployment.HighAvailability != nil
+		}) {
+			continue
+		}
+
+		if deployments[name] == nil {
+			deployments[name] = &deployment{}
+		}
+
+		warnings = append(warnings, s.setAvailability(name, deployments[name], "--"+managers.HighAvailabilityFlag)...)
+	}
+
+	return warnings
+}
+
+// setAvailability sets high availability for a Deployment with its other values, unless it cannot run two pods. It
+// returns warnings: why it cannot, or what takes precedence. field is what asks for it.
+func (s *Schema) setAvailability(name string, d *deployment, field string) []string {
+	var published struct {
+		Spec map[string]any `json:"spec"`
+	}
+
+	if !slices.Contains(s.available, name) || !readTemplate(s.templates[name], &published) {
+		return []string{fmt.Sprintf("%s is ignored for Deployment %s: its chart was built without this value; "+
+			"build it with this version of Capstan", field, name)}
+	}
+
+	if reason := single(published.Spec, d); reason != "" {
+		return []string{fmt.Sprintf("%s is ignored for Deployment %s: %s", field, name, reason)}
+	}
+
+	d.HighAvailability = true
+
+	var warnings []string
+
+	warn := func(what string) {
+		warnings = append(warnings, fmt.Sprintf("Deployment %s: %s, which takes precedence over %s", name, what, field))
+	}
+
+	if d.Replicas != nil && *d.Replicas == 1 {
+		warn("the resource sets one replica")
+	}
+
+	if d.TopologySpread != nil {
+		warn("the resource sets topologySpreadConstraints")
+	}
+
+	if strategy := bundle.NestedMap(published.Spec, "strategy"); len(strategy) > 0 {
+		warn(fmt.Sprintf("the components set the strategy %v", strategy["type"]))
+	}
+
+	return warnings
+}
+
+// single returns why a Deployment cannot run two pods at the same time; empty if it can.
+func single(published map[string]any, d *deployment) string {
+	if reason := chartgen.SinglePod(published); reason != "" {
+		return reason
+	}
+
+	for _, container := range bundle.NestedMaps(published, "template", "spec", "containers") {
+		args := slices.Concat(texts(container["command"]), texts(container["args"]))
+
+		if changed := d.Containers[fmt.Sprint(container["name"])]; changed != nil {
+			if len(changed.Command) > 0 {
+				args = slices.Concat(changed.Command, texts(container["args"]))
+			}
+
+			for name, value := range sorted(changed.Args) {
+				args = append(args, "--"+name+"="+value)
+			}
+		}
+
+		if chartgen.ElectsLeader(args) {
+			return ""
+		}
+	}
+
+	return "it has no leader election, so two managers would change the same objects"
+}
+
+// texts returns the elements of a list as text.
+func texts(list any) []string {
+	elements, _ := list.([]any)
+
+	all := make([]string, 0, len(elements))
+	for _, element := range elements {
+		all = append(all, fmt.Sprint(element))
+	}
+
+	return all
+}
