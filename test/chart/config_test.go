@@ -20,7 +20,7 @@ var _ = Describe("The kustomize base", Ordered, func() {
 	const folder = root + "/config/default"
 
 	AfterAll(func(ctx SpecContext) {
-		run(ctx, "kubectl", "delete", "-k", folder)
+		run(ctx, "kubectl", "delete", "--ignore-not-found", "-k", folder)
 		Eventually(func() bool {
 			return admin.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}) != nil
 		}).Should(BeTrue())
