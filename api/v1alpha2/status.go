@@ -51,9 +51,10 @@ type ProviderStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	StoredCharts []StoredChart `json:"storedCharts,omitempty"`
 
-	// installing is true from just before the first revision of the release is created until `release` exists.
+	// announced is the revision that the operator is about to create, or has created and not entered in `history` yet.
+	// Helm's record of a revision that neither of the two names proves nothing.
 	// +optional
-	Installing bool `json:"installing,omitempty"`
+	Announced *AnnouncedRevision `json:"announced,omitempty"`
 
 	// release is the provider's Helm release.
 	// +optional
@@ -208,6 +209,31 @@ const (
 	UpgradeProgressing UpgradeResult = "Progressing"
 	UpgradeSucceeded   UpgradeResult = "Succeeded"
 	UpgradeFailed      UpgradeResult = "Failed"
+)
+
+// AnnouncedRevision is a revision of a Helm release, from just before its record is created.
+type AnnouncedRevision struct {
+	// action that creates the revision.
+	// +kubebuilder:validation:Enum=Install;Upgrade;Rollback
+	Action ReleaseAction `json:"action"`
+
+	// revision of the release.
+	Revision int64 `json:"revision"`
+
+	// digest of the revision: of its objects, hooks, chart, values and number, and of the cluster and name of the
+	// release.
+	// +kubebuilder:validation:MaxLength=128
+	Digest string `json:"digest"`
+}
+
+// ReleaseAction creates a revision of a Helm release.
+type ReleaseAction string
+
+// The actions that create revisions.
+const (
+	ReleaseInstall  ReleaseAction = "Install"
+	ReleaseUpgrade  ReleaseAction = "Upgrade"
+	ReleaseRollback ReleaseAction = "Rollback"
 )
 
 // ReleaseStatus is the last observed state of a Helm release.

@@ -44,7 +44,7 @@ func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History
 // MayHaveInstalled reports whether the resource has created a revision of its release, or was about to, by its status.
 func MayHaveInstalled(provider v1alpha2.Provider) bool {
 	status := provider.GetStatus()
-	return status.Release != nil || status.Installing
+	return status.Release != nil || status.Announced != nil
 }
 
 // Adopts reports whether a user allows to take over a release of something else.

@@ -64,7 +64,7 @@ func TestIsRelease(t *testing.T) {
 func TestConfirm(t *testing.T) {
 	self := state.Owner{Resource: "uid", Home: "berlin", Cluster: "berlin"}
 	installed := func(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
-	installing := func(p v1alpha2.Provider) { p.GetStatus().Installing = true }
+	installing := func(p v1alpha2.Provider) { p.GetStatus().Announced = &v1alpha2.AnnouncedRevision{} }
 	adopting := func(p v1alpha2.Provider) {
 		p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"})
 	}

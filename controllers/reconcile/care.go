@@ -183,6 +183,7 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 	options.SkipUnknownKinds = true
 
 	result, err := r.returnTo(ctx, options, observed)
+	r.forgetAnnounced(result, err)
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 	r.target.Health.MarkVerified(result.Applied)
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -168,7 +167,7 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 		return release.Result{}, err
 	}
 
-	return r.prepared.Apply()
+	return r.prepared.Apply(r.announce(ctx))
 }
 
 // rollbackGoal returns the goal that spec.release.rollbackTo describes.
@@ -217,16 +216,23 @@ func (r *run) compareRelease(ctx context.Context) report.Result {
 	return report.Result{}
 }
 
-// announceInstallation records in the status that the first revision is about to be created: a record whose resource
-// does not know of it proves nothing, also if the operator stops before the end of this run.
-func (r *run) announceInstallation(ctx context.Context) error {
-	if foreign.MayHaveInstalled(r.provider) {
-		return nil
+// announce returns a function that records in the status which revision is about to be created: a record whose
+// resource does not know of it proves nothing, also if the operator stops before the end of this run.
+func (r *run) announce(ctx context.Context) state.Announce {
+	return func(announced state.Announcement) error {
+		announcement := report.Announces(announced)
+		r.note(announcement)
+
+		return r.status.record(ctx, announcement)
 	}
+}
 
-	r.note(report.Installs())
-
-	return r.status.record(ctx, report.Installs())
+// forgetAnnounced removes the announcement of a revision that was not created. Only if its record could not be
+// written, it is not known whether it exists.
+func (r *run) forgetAnnounced(result release.Result, err error) {
+	if err != nil && result.Revision == 0 && !errors.As(err, new(*storage.Error)) {
+		r.note(report.NotCreated())
+	}
 }
 
 // apply takes the action that reaches the goal. Whether the action succeeded is read from the history
@@ -242,10 +248,6 @@ func (r *run) apply(ctx context.Context) report.Result {
 		r.note(report.InstallsAgain())
 	}
 
-	if err := r.announceInstallation(ctx); err != nil {
-		return failed(err, applying)
-	}
-
 	result, err := r.goal.apply(ctx, r.release.State)
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 	r.target.Health.MarkVerified(result.Applied)
@@ -257,10 +259,7 @@ func (r *run) apply(ctx context.Context) report.Result {
 
 	r.applied = err == nil || result.Revision != 0
 
-	// Only if the record could not be written, it is not known whether it exists.
-	if !r.applied && !errors.As(err, new(*storage.Error)) {
-		r.note(report.NotInstalled())
-	}
+	r.forgetAnnounced(result, err)
 
 	if leavesRevision(result, err) {
 		r.failure = err

@@ -165,6 +165,8 @@ func (r *run) returnTo(
 		return release.Result{}, err
 	}
 
+	options.Announce = r.announce(ctx)
+
 	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), options, observed)
 }
 

@@ -214,6 +214,8 @@ type RollbackOptions struct {
 	HistoryLimit int
 	// Request that the rollback results from; zero if it was not requested.
 	Request state.Request
+	// Announce is called before the revision is written; it may be nil.
+	Announce state.Announce
 	// SkipUnknownKinds leaves out the objects whose kinds the API server does not serve, instead of
 	// failing with a *cluster.UnknownKindError.
 	SkipUnknownKinds bool

@@ -71,7 +71,7 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 		}
 
 		for _, prepared := range all {
-			Expect(prepared.Apply()).NotTo(BeZero())
+			Expect(prepared.Apply(nil)).NotTo(BeZero())
 		}
 
 		// A list has several pages if other scenarios have left many objects.
@@ -112,7 +112,7 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 
 		foreign(ctx, namespace, "b")
 
-		_, err = prepared.Apply()
+		_, err = prepared.Apply(nil)
 		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
 
 		left, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "b", metav1.GetOptions{})
@@ -146,7 +146,7 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 
 			create()
 
-			result, err := prepared.Apply()
+			result, err := prepared.Apply(nil)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(result.Adopted).To(HaveLen(1))
 		}

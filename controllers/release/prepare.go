@@ -151,15 +151,17 @@ func (p *Prepared) SetAdoptedVersion(version string) { p.session.store.SetAdopte
 // state.Absent, state.RecordsLost or state.Uninstalled, otherwise an upgrade. It first marks the newest revision
 // failed if the release was state.Interrupted. It returns when the objects are applied, ready or
 // not, and announces long waits for hooks of the chart by longwait.Begin, with the context that was given to
-// Prepare. It cannot be cancelled once it has started, because Helm would continue in the background; each of
-// its requests is limited instead. It must be called only once.
+// Prepare. The revision is announced before it is written. It cannot be cancelled once it has started, because Helm
+// would continue in the background; each of its requests is limited instead. It must be called only once.
 //
 // The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
 //   - storage.ErrChanged, *LockedError, *cluster.UnknownKindError, *cluster.ConflictError: nothing was done
 //   - *cluster.RejectedError, *cluster.UnavailableError, *cluster.RemoveError: there is a new revision, which
 //     failed; after a *cluster.UnavailableError, the next Apply of the same writes that revision again
 //   - *storage.Error: the Secret of a revision could not be written
-func (p *Prepared) Apply() (Result, error) {
+func (p *Prepared) Apply(announce state.Announce) (Result, error) {
+	p.session.store.SetAnnounce(announce)
+
 	return p.session.run(func(s *session) error { return s.explain(p.apply(), p.spec) })
 }
 

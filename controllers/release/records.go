@@ -26,9 +26,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// patchedCRDsAnnotation of a stored chart is the Spec.PatchedCRDs of the revision.
-const patchedCRDsAnnotation = v1alpha2.Prefix + "/patched-crds"
-
 // Record is the content of a revision.
 type Record struct {
 	ChartName    string
@@ -181,7 +178,7 @@ func newRecord(rel *helmrelease.Release, objects []*unstructured.Unstructured) *
 		record.ChartName = rel.Chart.Metadata.Name
 		record.ChartVersion = rel.Chart.Metadata.Version
 		record.AppVersion = rel.Chart.Metadata.AppVersion
-		record.PatchedCRDs = rel.Chart.Metadata.Annotations[patchedCRDsAnnotation]
+		record.PatchedCRDs = rel.Chart.Metadata.Annotations[storage.PatchedCRDsAnnotation]
 		record.Contract = rel.Chart.Metadata.Annotations[chartgen.AnnotationContract]
 
 		if rel.Chart.Metadata.Annotations[chartgen.AnnotationContentID] != "" {

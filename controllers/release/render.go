@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/sandbox"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Render returns the record that Prepared.Apply would create, as far as it depends on the chart. It applies
@@ -166,14 +167,14 @@ func (s *session) renderChart(
 // shows them.
 func recordPatchedCRDs(stored *helmchart.Chart, patched string) {
 	annotations := maps.Clone(stored.Metadata.Annotations)
-	delete(annotations, patchedCRDsAnnotation)
+	delete(annotations, storage.PatchedCRDsAnnotation)
 
 	if patched != "" {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
 
-		annotations[patchedCRDsAnnotation] = patched
+		annotations[storage.PatchedCRDsAnnotation] = patched
 	}
 
 	stored.Metadata.Annotations = annotations

@@ -136,6 +136,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		Labels:      labels,
 		Manifest:    manifest.String(),
 		Description: fmt.Sprintf("Rollback to %d: %s", options.Revision, options.Reason),
+		Announce:    options.Announce,
 	})
 
 	if err := s.setRollbackTarget(manifest.String(), options); err != nil {

@@ -149,7 +149,7 @@ func applyObserved(
 		return release.Result{}, err
 	}
 
-	return prepared.Apply()
+	return prepared.Apply(nil)
 }
 
 func mustApply(ctx context.Context, e *release.Engine, spec release.Spec) release.Result {

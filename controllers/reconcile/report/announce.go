@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // Change is a change of the status that becomes known before the end of a reconcile, and that the rest of it depends
@@ -51,15 +52,26 @@ func Handled(request string) Change {
 	return change(func(s *v1alpha2.ProviderStatus) { s.LastHandledReconcileAt = request })
 }
 
-// Installs announces that the first revision of the release is about to be created: a record whose resource does not
-// know of it proves nothing.
-func Installs() Change {
-	return change(func(s *v1alpha2.ProviderStatus) { s.Installing = true })
+// Announces is that a revision of the release is about to be created: a record whose resource does not know of it
+// proves nothing.
+func Announces(a state.Announcement) Change {
+	announced := &v1alpha2.AnnouncedRevision{
+		Action: v1alpha2.ReleaseUpgrade, Revision: int64(a.Revision), Digest: a.Digest,
+	}
+
+	switch a.Status {
+	case state.StatusPendingInstall:
+		announced.Action = v1alpha2.ReleaseInstall
+	case state.StatusPendingRollback:
+		announced.Action = v1alpha2.ReleaseRollback
+	}
+
+	return change(func(s *v1alpha2.ProviderStatus) { s.Announced = announced })
 }
 
-// NotInstalled is that no revision was created after all.
-func NotInstalled() Change {
-	return change(func(s *v1alpha2.ProviderStatus) { s.Installing = false })
+// NotCreated is that the announced revision was not created after all.
+func NotCreated() Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.Announced = nil })
 }
 
 // InstallsAgain is that what was known of an earlier release is obsolete.
@@ -90,6 +102,7 @@ func WillUpgrade(pending *v1alpha2.PendingUpgrade) Change {
 func LeftCluster() Change {
 	return change(func(s *v1alpha2.ProviderStatus) {
 		s.Release = nil
+		s.Announced = nil
 		s.History = nil
 		s.InstalledVersion = nil
 	})

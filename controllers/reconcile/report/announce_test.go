@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 func TestChangesLeaveTheStatusThatTheyAreGiven(t *testing.T) {
@@ -35,12 +36,20 @@ func TestPendingUpgradeEnds(t *testing.T) {
 	g.Expect(WillUpgrade(nil)(pending).AutomaticUpgrade.Pending).To(BeNil())
 }
 
-// TestInstallationIsAnnounced: a record may be the resource's only between the announcement and the end of the attempt.
-func TestInstallationIsAnnounced(t *testing.T) {
-	g := NewWithT(t)
-	announced := Installs()(v1alpha2.ProviderStatus{})
-	g.Expect(announced.Installing).To(BeTrue())
-	g.Expect(NotInstalled()(announced).Installing).To(BeFalse())
+// TestRevisionIsAnnounced: a record is the resource's only from the announcement on, or once the status has it.
+func TestRevisionIsAnnounced(t *testing.T) {
+	for status, action := range map[state.Status]v1alpha2.ReleaseAction{
+		state.StatusPendingInstall:  v1alpha2.ReleaseInstall,
+		state.StatusPendingUpgrade:  v1alpha2.ReleaseUpgrade,
+		state.StatusPendingRollback: v1alpha2.ReleaseRollback,
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			g := NewWithT(t)
+			announced := Announces(state.Announcement{Revision: 3, Digest: "v1:x", Status: status})(v1alpha2.ProviderStatus{})
+			g.Expect(announced.Announced).To(Equal(&v1alpha2.AnnouncedRevision{Action: action, Revision: 3, Digest: "v1:x"}))
+			g.Expect(NotCreated()(announced).Announced).To(BeNil())
+		})
+	}
 }
 
 // TestGivenBack checks that the version that is installed stays known.

@@ -179,7 +179,7 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 	if in.Uninstalled {
 		status.Contract = nil
 		status.Release = nil
-		status.Installing = false
+		status.Announced = nil
 		status.History = nil
 		status.Chart = nil
 
@@ -202,7 +202,7 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 		return nil
 	}
 
-	status.Installing = false
+	enterAnnounced(installed.Revision, status)
 	status.Release = &v1alpha2.ReleaseStatus{
 		Name:       installed.History.Release.Name,
 		Namespace:  installed.History.Release.Namespace,
@@ -219,6 +219,13 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 	}
 
 	return writeAutomatic(in.Automatic, status)
+}
+
+// enterAnnounced ends the announcement of a revision once the status has it, or a later one.
+func enterAnnounced(newest state.Revision, status *v1alpha2.ProviderStatus) {
+	if announced := status.Announced; announced != nil && announced.Revision <= int64(newest.Number) {
+		status.Announced = nil
+	}
 }
 
 // writeAutomatic writes the last automatic upgrade.

@@ -89,6 +89,17 @@ func (r Revision) Ours() bool { return r.Origin != 0 && r.Origin == r.Number }
 // complete reports whether all objects of the revision were applied.
 func (r Revision) complete() bool { return r.Status == StatusDeployed || r.Status == StatusSuperseded }
 
+// Announcement is a revision that is about to be written. Its status tells which action creates it.
+type Announcement struct {
+	Revision int
+	// Digest identifies the revision.
+	Digest string
+	Status Status
+}
+
+// Announce makes a revision known before it is written. After an error, it is not.
+type Announce func(Announcement) error
+
 // History is what Helm's storage holds of a release. A release without revisions does not exist.
 type History struct {
 	Release types.NamespacedName

@@ -69,6 +69,9 @@ const (
 	// Complete is the value of StagedLabel of a revision that had several waves.
 	Complete = "complete"
 
+	// SaltLabel is a random text, so that the digest of the revision does not reveal values that can be guessed.
+	SaltLabel = v1alpha2.Prefix + "/salt"
+
 	// FailureLabel is the kind of failure, a state.Failure.
 	FailureLabel = v1alpha2.Prefix + "/failure"
 

@@ -61,6 +61,8 @@ type NewRevision struct {
 	Manifest string
 	// Description replaces Helm's own, unless the action fails or it is empty.
 	Description string
+	// Announce is called before the revision is written; it may be nil.
+	Announce state.Announce
 }
 
 // Outcome tells how an action has gone so far.
@@ -205,6 +207,9 @@ func (s *Store) SetNewRevision(revision NewRevision) {
 	s.new.Labels.AdoptedVersion = rel.Labels[AdoptedVersionLabel]
 	delete(s.revisions, newest)
 }
+
+// SetAnnounce sets what is called before the revision that the action creates is written.
+func (s *Store) SetAnnounce(announce state.Announce) { s.new.Announce = announce }
 
 // SetStaged records that applying the given wave, the first one, does not complete the revision that the action
 // creates.

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -20,6 +21,8 @@ import (
 // Create writes a new revision, with Capstan's labels.
 func (s *Store) Create(secret string, rel *helmrelease.Release) error {
 	rel.Labels = s.new.Labels.appliedTo(rel.Labels, rel.Version)
+	rel.Labels[SaltLabel] = rand.Text()
+
 	if s.new.Description != "" {
 		rel.Info.Description = object.OneLine(s.new.Description, maxDescription)
 	}
@@ -30,6 +33,10 @@ func (s *Store) Create(secret string, rel *helmrelease.Release) error {
 
 	if s.chart != nil {
 		rel.Chart = s.chart
+	}
+
+	if err := s.announce(rel); err != nil {
+		return err
 	}
 
 	if rel.Version == s.resumed {
@@ -47,6 +54,27 @@ func (s *Store) Create(secret string, rel *helmrelease.Release) error {
 	}
 
 	s.wrote(rel)
+
+	return nil
+}
+
+// announce announces a revision before it is written: a record that nothing else tells of proves nothing.
+func (s *Store) announce(rel *helmrelease.Release) error {
+	if s.new.Announce == nil {
+		return nil
+	}
+
+	digest, err := Digest(rel, rel.Labels)
+	if err != nil {
+		return err
+	}
+
+	err = s.new.Announce(state.Announcement{
+		Revision: rel.Version, Digest: digest, Status: state.Status(rel.Info.Status),
+	})
+	if err != nil {
+		return fmt.Errorf("announce revision %d of release %s: %w", rel.Version, s.release, err)
+	}
 
 	return nil
 }

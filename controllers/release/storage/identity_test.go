@@ -1,0 +1,184 @@
+package storage
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	helmtime "helm.sh/helm/v3/pkg/time"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// identified returns a revision as it is when it is announced.
+func identified() *helmrelease.Release {
+	return &helmrelease.Release{
+		Name: "core", Namespace: "capi-system", Version: 2,
+		Info:     &helmrelease.Info{Status: helmrelease.StatusPendingUpgrade},
+		Manifest: "kind: ConfigMap",
+		Hooks: []*helmrelease.Hook{{
+			Name: "migrate", Kind: "Job", Path: "hook.yaml", Manifest: "kind: Job", Weight: 1,
+			Events:         []helmrelease.HookEvent{helmrelease.HookPreUpgrade},
+			DeletePolicies: []helmrelease.HookDeletePolicy{helmrelease.HookSucceeded},
+		}},
+		Chart: &helmchart.Chart{
+			Metadata: &helmchart.Metadata{
+				Name: "core", Version: "1.0.0", AppVersion: "v1.0.0",
+				Annotations: map[string]string{chartgen.AnnotationContract: "v1beta2", "unknown": "x"},
+			},
+			Values: map[string]any{"replicas": 1, "large": int64(9007199254740993), "none": nil},
+		},
+		Config: map[string]any{"text": "a\xff", "list": []any{1, "b"}},
+		Labels: Labels{
+			Digest: "v1-x", Version: "v1.0.0", Paused: true, RollbackTo: 1, AdoptedVersion: "v0.9.0",
+			Owner: state.Owner{Resource: "uid", Home: "here", Cluster: "there"},
+		}.appliedTo(nil, 2),
+	}
+}
+
+func annotate(annotation string) func(*helmrelease.Release) {
+	return func(r *helmrelease.Release) { r.Chart.Metadata.Annotations[annotation] = "x" }
+}
+
+func digestOf(g *WithT, rel *helmrelease.Release) string {
+	digest, err := Digest(rel, rel.Labels)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	return digest
+}
+
+// TestDigestCovers checks that a record that differs in what actions depend on is another revision.
+func TestDigestCovers(t *testing.T) {
+	covered := map[string]func(*helmrelease.Release){
+		"name":            func(r *helmrelease.Release) { r.Name = "other" },
+		"namespace":       func(r *helmrelease.Release) { r.Namespace = "other" },
+		"number":          func(r *helmrelease.Release) { r.Version = 3 },
+		"manifest":        func(r *helmrelease.Release) { r.Manifest = "kind: Secret" },
+		"another hook":    func(r *helmrelease.Release) { r.Hooks = append(r.Hooks, &helmrelease.Hook{Name: "more"}) },
+		"hook's name":     func(r *helmrelease.Release) { r.Hooks[0].Name = "other" },
+		"hook's kind":     func(r *helmrelease.Release) { r.Hooks[0].Kind = "Pod" },
+		"hook's path":     func(r *helmrelease.Release) { r.Hooks[0].Path = "other" },
+		"hook's manifest": func(r *helmrelease.Release) { r.Hooks[0].Manifest = "kind: Pod" },
+		"hook's events": func(r *helmrelease.Release) {
+			r.Hooks[0].Events = []helmrelease.HookEvent{helmrelease.HookPreDelete}
+		},
+		"hook's weight":        func(r *helmrelease.Release) { r.Hooks[0].Weight = 2 },
+		"hook's delete policy": func(r *helmrelease.Release) { r.Hooks[0].DeletePolicies = nil },
+		"chart's name":         func(r *helmrelease.Release) { r.Chart.Metadata.Name = "other" },
+		"chart's version":      func(r *helmrelease.Release) { r.Chart.Metadata.Version = "2.0.0" },
+		"chart's app version":  func(r *helmrelease.Release) { r.Chart.Metadata.AppVersion = "v2.0.0" },
+		"chart's contract":     annotate(chartgen.AnnotationContract),
+		"chart's content":      annotate(chartgen.AnnotationContentID),
+		"chart's patched CRDs": annotate(PatchedCRDsAnnotation),
+		"default values":       func(r *helmrelease.Release) { r.Chart.Values["replicas"] = 2 },
+		"values":               func(r *helmrelease.Release) { r.Config["text"] = "b" },
+		"what created it":      func(r *helmrelease.Release) { r.Labels[v1alpha2.DigestLabel] = "v1-y" },
+		"version":              func(r *helmrelease.Release) { r.Labels[v1alpha2.VersionLabel] = "v2.0.0" },
+		"number of the labels": func(r *helmrelease.Release) { r.Labels[RevisionLabel] = "1" },
+		"digest of the chart":  func(r *helmrelease.Release) { r.Labels[ChartDigestLabel] = "x" },
+		"pause":                func(r *helmrelease.Release) { delete(r.Labels, PausedLabel) },
+		"target of a rollback": func(r *helmrelease.Release) { delete(r.Labels, RollbackLabel) },
+		"version before it":    func(r *helmrelease.Release) { delete(r.Labels, AdoptedVersionLabel) },
+		"inputs":               func(r *helmrelease.Release) { r.Labels[InputsLabel] = "x" },
+		"environment":          func(r *helmrelease.Release) { r.Labels[EnvironmentLabel] = "x" },
+		"resource":             func(r *helmrelease.Release) { r.Labels[resourceLabel] = "x" },
+		"cluster":              func(r *helmrelease.Release) { r.Labels[clusterLabel] = "x" },
+	}
+
+	for name, change := range covered {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			changed := identified()
+			change(changed)
+
+			g.Expect(digestOf(g, changed)).NotTo(Equal(digestOf(g, identified())))
+		})
+	}
+}
+
+// TestDigestOfStored checks that a revision stays the same when it is stored, and when what it records of itself later
+// changes: its status, marks, and the last runs of its hooks.
+func TestDigestOfStored(t *testing.T) {
+	g := NewWithT(t)
+	want := digestOf(g, identified())
+	g.Expect(want).To(MatchRegexp("^v1:[0-9a-f]{64}$"))
+
+	secrets := fake.NewClientset().CoreV1().Secrets("capi-system")
+	name := SecretName("core", 2)
+
+	changed := identified()
+	changed.Info = &helmrelease.Info{Status: helmrelease.StatusDeployed, Description: "Upgrade complete", Notes: "hello"}
+	changed.Hooks[0].LastRun = helmrelease.HookExecution{StartedAt: helmtime.Now(), Phase: helmrelease.HookPhaseSucceeded}
+	changed.Chart.Metadata.Annotations["unknown"] = "y"
+
+	for _, mark := range []string{
+		HealthyLabel, UnprunedLabel, AdoptedLabel, StagedLabel, FailureLabel, RequestLabel, "team",
+	} {
+		changed.Labels[mark] = "x"
+	}
+
+	g.Expect(driver.NewSecrets(secrets).Create(name, changed)).To(Succeed())
+
+	secret, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	stored, err := Decode(secret, "core", 2)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	stored.Labels = secret.Labels
+	g.Expect(digestOf(g, stored)).To(Equal(want))
+}
+
+// TestRevisionIsAnnounced checks that a revision is known before its record exists, and that no record is unknown.
+func TestRevisionIsAnnounced(t *testing.T) {
+	g := NewWithT(t)
+	secrets := fake.NewClientset().CoreV1().Secrets("capi-system")
+	name := SecretName("core", 2)
+	refused := errors.New("the API server is not available")
+
+	var announced []state.Announcement
+
+	announce := func(answer error) state.Announce {
+		return func(a state.Announcement) error {
+			announced = append(announced, a)
+			_, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
+			g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
+
+			return answer
+		}
+	}
+
+	release := types.NamespacedName{Namespace: "capi-system", Name: "core"}
+	store := New(secrets, release, Outcome{})
+	store.LoadNone()
+	store.SetNewRevision(NewRevision{Labels: Labels{Owner: state.Owner{Cluster: "there"}}, Announce: announce(refused)})
+	g.Expect(store.Create(name, identified())).To(MatchError(refused))
+	g.Expect(store.Err()).NotTo(HaveOccurred(), "nothing was written")
+
+	store.SetAnnounce(announce(nil))
+	g.Expect(store.Create(name, identified())).To(Succeed())
+
+	secret, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	stored, err := Decode(secret, "core", 2)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	digest, err := Digest(stored, secret.Labels)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	g.Expect(announced).To(HaveLen(2))
+	g.Expect(announced[1]).To(Equal(state.Announcement{
+		Revision: 2, Digest: digest, Status: state.StatusPendingUpgrade,
+	}))
+	g.Expect(announced[0].Digest).NotTo(Equal(digest), "a digest does not reveal values that can be guessed")
+}
