@@ -94,7 +94,7 @@ func find(list []metav1.Condition, name string) metav1.Condition {
 // end writes Ready, Reconciling and Stalled. Overdue is set if a wait takes longer than it may.
 func (c *conditions) end(result Result, overdue bool) {
 	if result.Condition != "" {
-		c.markFalse(result.Condition, result.Reason, "%s", result.Message)
+		c.markFalse(result.Condition, result.Reason, "%s", cmp.Or(result.Cause, result.Message))
 	}
 
 	if result.Outcome == Ready {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -161,6 +162,24 @@ func (i Installed) deployed() bool {
 func (i Installed) Healthy() bool {
 	staged := i.Revision.Staged && i.Revision.Status == state.StatusDeployed
 	return i.Health.Checked && i.Health.Healthy && !staged
+}
+
+// isGone reports whether the release was looked at and does not exist.
+func (i Installed) isGone() bool { return i.Observed && len(i.History.Revisions) == 0 }
+
+// runs reports whether the newest revision is deployed, and its objects are known to be healthy, and complete.
+func (i Installed) runs() bool { return i.deployed() && i.Healthy() }
+
+// problem describes why the newest revision does not run.
+func (i Installed) problem() string {
+	switch {
+	case !i.deployed():
+		return fmt.Sprintf("revision %d is %s: %s", i.Revision.Number, i.Revision.Status, i.Record.Description)
+	case i.Health.Message == "":
+		return fmt.Sprintf("revision %d is not complete yet: objects that waited for others are next", i.Revision.Number)
+	}
+
+	return i.Health.Message
 }
 
 // paused reports whether the newest revision runs no managers.

@@ -8,6 +8,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // TestRecordedReports checks reports that were recorded while an operator ran the scenarios: one for each set of
@@ -36,6 +38,9 @@ func TestRecordedReports(t *testing.T) {
 			report := Of(recorded.Input, recorded.Ended)
 			g.Expect(encode(t, report)).To(Equal(encode(t, recorded.Report)))
 			g.Expect(yaml.Marshal(recorded.Input)).To(Equal(before), "the input stays as it is")
+
+			suspended := recorded.Ended.Reason == v1alpha2.SuspendedReason
+			g.Expect(check(situation{in: recorded.Input, suspended: suspended}, report)).To(BeEmpty())
 		})
 	}
 }

@@ -46,10 +46,7 @@ func Of(in Input, ended Summary) Report {
 	report.Drifted = drift
 	report.Events = append(report.Events, events...)
 
-	// A change of CRDs that was refused is no longer asked for.
-	if result.Outcome == Ready && written.get(v1alpha2.CRDsSafeCondition).Status == metav1.ConditionFalse {
-		written.remove(v1alpha2.CRDsSafeCondition)
-	}
+	withdraw(in, result, written)
 
 	// A problem of the change says nothing about what is installed.
 	if result.Condition == v1alpha2.ProviderInstalledCondition && in.hasInstalled() {
@@ -72,6 +69,19 @@ func Of(in Input, ended Summary) Report {
 	report.Status = status
 
 	return report
+}
+
+// withdraw removes conditions about a change that was refused, once it is no longer asked for.
+func withdraw(in Input, result Result, written *conditions) {
+	if result.Outcome != Ready && in.Change.State.State != state.InSync {
+		return
+	}
+
+	for _, name := range []string{v1alpha2.PreflightCheckCondition, v1alpha2.CRDsSafeCondition} {
+		if written.get(name).Status == metav1.ConditionFalse && result.Condition != name {
+			written.remove(name)
+		}
+	}
 }
 
 func retry(result Result) string {
@@ -266,8 +276,7 @@ func forgetInstalled(in Input, status *v1alpha2.ProviderStatus, written *conditi
 		status.Release.Status = string(state.StatusUninstalled)
 	}
 
-	written.remove(v1alpha2.ProviderUpgradedCondition, v1alpha2.PausedCondition, v1alpha2.DriftedCondition,
-		v1alpha2.SourceChangedCondition)
+	written.remove(ofInstalled...)
 }
 
 // history returns what `helm history` shows, newest first.

@@ -36,6 +36,8 @@ type Result struct {
 	Condition string
 	// Reason and Message of Ready.
 	Reason, Message string
+	// Cause is the message of Condition, if that is not all of Message: Condition may last longer than what Ready says.
+	Cause string
 	// At is when to come back, if that is known.
 	At time.Time
 	// Limited is set if a user must look when this takes longer than spec.release.timeout: Waiting for

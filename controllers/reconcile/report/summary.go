@@ -53,6 +53,8 @@ func Summarize(in Input, care, change Result) Summary {
 // stopped is the result of a change that ended early.
 func stopped(in Input, care, change Result) Result {
 	installed := in.Installed
+	change.Cause = change.Message
+
 	if installed.Unconfirmed != "" && change.Message != installed.Unconfirmed {
 		change.Message += "; " + installed.Unconfirmed
 		return change
@@ -86,42 +88,42 @@ func stillInstalled(in Input, care Result) string {
 		}
 
 		return text
-	case !installed.Health.Checked, installed.Healthy() && care.Ends():
+	case !installed.Health.Checked, installed.runs() && care.Ends():
 		return text
-	case installed.Healthy():
+	case installed.runs():
 		return text + ", and is healthy"
 	}
 
-	return text + ", and is not healthy: " + installed.Health.Message
+	return text + ", and is not healthy: " + installed.problem()
 }
 
 // healthResult is the result when the release is what it should be: its health decides.
 func healthResult(in Input) Result {
 	installed, held := in.Installed, in.Change.held()
-	health := installed.Health
+	health, problem := installed.Health, installed.problem()
 	ready := func(reason, format string, args ...any) Result {
 		name := in.Provider.Label + " " + installed.Record.AppVersion
 		return Result{Outcome: Ready, Reason: reason, Message: name + fmt.Sprintf(format, args...)}
 	}
 
 	switch {
-	case health.Healthy && held:
+	case installed.runs() && held:
 		return ready(v1alpha2.ExternalChangeReason, " is healthy; %s", heldMessage(in))
-	case health.Healthy && installed.paused():
+	case installed.runs() && installed.paused():
 		return ready(v1alpha2.PausedReason, " is installed and paused: its Deployments have no replicas")
-	case health.Healthy:
+	case installed.runs():
 		return ready(v1alpha2.HealthyReason, " is installed and healthy")
 	case held:
-		return Wait(v1alpha2.UnhealthyReason, health.Message+"; "+heldMessage(in), time.Time{})
+		return Wait(v1alpha2.UnhealthyReason, problem+"; "+heldMessage(in), time.Time{})
 	case health.Final:
-		return Result{Outcome: Stalled, Reason: v1alpha2.UnhealthyReason, Message: health.Message}
+		return Result{Outcome: Stalled, Reason: v1alpha2.UnhealthyReason, Message: problem}
 	case installed.Revision.Healthy || health.Failed:
-		result := Wait(v1alpha2.UnhealthyReason, health.Message, time.Time{})
+		result := Wait(v1alpha2.UnhealthyReason, problem, time.Time{})
 		result.Limited = true
 
 		return result
 	default:
-		return Wait(v1alpha2.ProgressingReason, health.Message, time.Time{})
+		return Wait(v1alpha2.ProgressingReason, problem, time.Time{})
 	}
 }
 
@@ -150,8 +152,12 @@ func attemptFailed(in Input, care Result) Summary {
 
 	upgradeFailed := result.Message
 
-	if deployed && installed.Health.Checked && !installed.Healthy() {
-		result.Message += "; what runs is not healthy: " + installed.Health.Message
+	if result.Outcome == Waiting {
+		result.Message += fmt.Sprintf("; %s will be tried again", in.Change.Goal)
+	}
+
+	if deployed && installed.Health.Checked && !installed.runs() {
+		result.Message += "; what runs is not healthy: " + installed.problem()
 	}
 
 	// The rollback, for example, could not be completed.
@@ -261,8 +267,8 @@ func Suspended(in Input) Result {
 		return idle("%s; ", installed.Unconfirmed)
 	case !installed.Record.Readable:
 		return idle("Not installed, and ")
-	case !installed.Healthy():
-		return idle("%s is not healthy: %s; ", name, installed.Health.Message)
+	case !installed.runs():
+		return idle("%s is not healthy: %s; ", name, installed.problem())
 	}
 
 	return Result{

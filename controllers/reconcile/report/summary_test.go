@@ -134,6 +134,11 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 			in.Change.State.State = state.Unmanaged
 			in.Change.Decision.Action = state.Hold
 		}, Ready, v1alpha2.ExternalChangeReason},
+		"made by another program, which failed": {func(in *Input) {
+			in.Change.Decision.Action = state.Hold
+			in.Installed.Revision.Status = state.StatusFailed
+		}, Waiting, v1alpha2.UnhealthyReason},
+		"not complete": {func(in *Input) { in.Installed.Revision.Staged = true }, Waiting, v1alpha2.ProgressingReason},
 		"made by another program, and not healthy": {func(in *Input) {
 			in.Change.Decision.Action = state.Hold
 			in.Installed.Health = missing
@@ -237,21 +242,21 @@ func TestFailedAttempt(t *testing.T) {
 			in:       returned,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3",
+			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3; v1.1.0 will be tried again",
 		},
 		"being rolled back": {
 			in:       returning,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.1.0 failed: not healthy; it is being rolled back to v1.0.0, as revision 3; what runs is not healthy: " +
-				"manager: is missing",
+			message: "v1.1.0 failed: not healthy; it is being rolled back to v1.0.0, as revision 3; v1.1.0 will be tried " +
+				"again; what runs is not healthy: manager: is missing",
 		},
 		"rolled back, to what is not healthy": {
 			in:       sick,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3; what runs is not healthy: " +
-				"manager: is missing",
+			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3; v1.1.0 will be tried again; " +
+				"what runs is not healthy: manager: is missing",
 		},
 		"given up": {
 			in:       returned,
@@ -272,7 +277,7 @@ func TestFailedAttempt(t *testing.T) {
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
 			condition: v1alpha2.ProviderInstalledCondition,
-			message:   "v1.1.0 failed: Upgrade complete",
+			message:   "v1.1.0 failed: Upgrade complete; v1.1.0 will be tried again",
 		},
 		"not rolled back, because that is refused": {
 			in:       kept,
@@ -280,14 +285,14 @@ func TestFailedAttempt(t *testing.T) {
 			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
 			condition: v1alpha2.ProviderInstalledCondition,
 			message: "v1.1.0 failed: Upgrade complete; it stays, because the provider cannot return to v1.0.0 of " +
-				"revision 1: too old",
+				"revision 1: too old; v1.1.0 will be tried again",
 		},
 		"failed just now": {
 			in:       applied,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
 			condition: v1alpha2.ProviderInstalledCondition,
-			message:   "v1.1.0 failed: the API server refused Deployment manager",
+			message:   "v1.1.0 failed: the API server refused Deployment manager; v1.1.0 will be tried again",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -43,7 +45,18 @@ func writeInstalled(in Input, written *conditions) {
 	}
 
 	installed := in.Installed
-	if !installed.deployed() {
+
+	if installed.isGone() {
+		written.remove(ofInstalled...)
+	}
+
+	switch known := written.get(v1alpha2.ProviderInstalledCondition).Status == metav1.ConditionTrue; {
+	case installed.isGone() && known:
+		written.markFalse(v1alpha2.ProviderInstalledCondition, v1alpha2.UninstalledReason,
+			"Release %s has no records any more", in.Provider.ReleaseName)
+
+		return
+	case !installed.deployed():
 		return
 	}
 
@@ -59,6 +72,12 @@ func writeInstalled(in Input, written *conditions) {
 	written.markTrue(v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
 		"Release %s, revision %d, holds %s%s",
 		installed.History.Release.Name, installed.Revision.Number, installed.Record.AppVersion, note)
+}
+
+// ofInstalled are conditions that are about what is installed.
+var ofInstalled = []string{
+	v1alpha2.ProviderUpgradedCondition, v1alpha2.PausedCondition, v1alpha2.DriftedCondition,
+	v1alpha2.SourceChangedCondition,
 }
 
 // writeUpgraded writes how the last upgrade ended.

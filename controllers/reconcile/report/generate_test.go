@@ -1,0 +1,307 @@
+package report
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// situation is what a reconcile has found out and done, and how care and change ended.
+type situation struct {
+	in           Input
+	care, change Result
+	policy       state.Policy
+	suspended    bool
+}
+
+// ended returns how the reconcile ended.
+func (s situation) ended() Summary {
+	if s.suspended {
+		return Summary{Result: Suspended(s.in)}
+	}
+
+	return Summarize(s.in, s.care, s.change)
+}
+
+// generator generates situations as reconciles bring them about: states and decisions are those of the operator's own
+// rules for random histories.
+type generator struct{ *rand.Rand }
+
+func newGenerator() generator {
+	return generator{rand.New(rand.NewPCG(31, 2026))} // the same each time
+}
+
+func oneOf[T any](g generator, values ...T) T { return values[g.IntN(len(values))] }
+
+// often reports true nine times of ten, and rarely once.
+func (g generator) often() bool  { return g.IntN(10) != 0 }
+func (g generator) rarely() bool { return g.IntN(10) == 0 }
+func (g generator) coin() bool   { return g.IntN(2) == 0 }
+
+var (
+	versionOf = map[string]string{wanted: "v1.1.0", former: "v1.0.0", older: "v0.9.0"}
+
+	older = "an older digest"
+
+	// problems are results of steps that end a change or care, with messages as the operator's checks write them.
+	problems = []Result{
+		refused, retrying,
+		{
+			Outcome: Waiting, Condition: v1alpha2.PreflightCheckCondition, Reason: v1alpha2.WaitingForCoreProviderReadyReason,
+			Message: "waiting for CoreProvider cluster-api to become ready", Limited: true,
+		},
+		{
+			Outcome: Stalled, Condition: v1alpha2.PreflightCheckCondition, Reason: v1alpha2.SecretNotFoundReason,
+			Message: "Secret capa-system/aws-variables does not exist; create it or correct spec.secretName",
+		},
+		{
+			Outcome: Stalled, Condition: v1alpha2.CRDsSafeCondition, Reason: v1alpha2.UnsafeCRDsReason,
+			Message: "awsclusters.infrastructure.cluster.x-k8s.io: v1beta1 is removed",
+		},
+		{
+			Outcome: Retrying, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.ComponentsFetchErrorReason,
+			Message: "cannot reach example.com", Limited: true,
+		},
+		{
+			Outcome: Waiting, Reason: v1alpha2.ClusterUnreachableReason, Message: "cluster one does not answer",
+			Limited: true, At: now.Add(time.Minute),
+		},
+	}
+)
+
+// situation returns a random situation.
+func (g generator) situation() situation {
+	s := situation{in: newInput(), suspended: g.rarely()}
+	s.policy = state.Policy{
+		Retries: g.IntN(3), Timeout: s.in.Provider.Timeout, Rollback: g.coin(), Paused: g.coin(), Revert: g.rarely(),
+		Existed: g.often(), SpecChanged: g.rarely(), Requested: g.rarely(), Now: now,
+	}
+
+	s.in.Installed.Observed = g.often()
+	s.in.Installed.ClusterUID, s.in.Installed.Identified = "uid", g.often()
+
+	if s.in.Installed.Observed {
+		s.in.Installed.History.Revisions = g.revisions()
+		g.look(&s.in.Installed)
+	}
+
+	s.in.Provider.Drift = oneOf(g, v1alpha2.DriftCorrect, v1alpha2.DriftWarn, v1alpha2.DriftOff)
+	s.in.Provider.Status = g.status(s.in)
+	g.decide(&s)
+	s.in.Source = Source{Answered: g.coin(), Checked: g.coin(), Moved: oneOf(g, "", "tag v1.0.0 has moved")}
+
+	if g.rarely() {
+		s.in.Migration = Migration{Reason: v1alpha2.WaitingForManagerReason, Message: "The storage version has changed"}
+	}
+
+	if g.rarely() {
+		s.in.Remote = Remote{Next: time.Second, Interval: time.Minute}
+	}
+
+	return s
+}
+
+// revisions returns a history, newest first.
+func (g generator) revisions() []state.Revision {
+	var all []state.Revision
+
+	for number := g.IntN(5); number > 0; number-- {
+		r := revision(number, oneOf(g, state.StatusSuperseded, state.StatusFailed), oneOf(g, wanted, former, older))
+		if len(all) == 0 && g.often() {
+			r.Status = oneOf(g, state.StatusDeployed, state.StatusDeployed, state.StatusDeployed, state.StatusFailed,
+				state.StatusPendingUpgrade, state.StatusUninstalled)
+		}
+
+		r.Version = versionOf[r.Digest]
+		r.Healthy, r.Paused, r.Staged = g.coin(), g.rarely(), g.rarely()
+		r.Confirmed = g.often()
+		r.Changed = now.Add(-time.Duration(g.IntN(600)) * time.Second)
+		r.Created = r.Changed.Add(-time.Duration(g.IntN(60)) * time.Second)
+		r.Adopted = oneOf(g, 0, 0, 1, 2)
+
+		if r.Status == state.StatusFailed {
+			r.Failure = oneOf(g, state.FailureUnhealthy, state.FailureFinal, state.FailureRejected, state.FailureUnavailable)
+		}
+
+		switch g.IntN(6) {
+		case 0:
+			r.Origin = oneOf(g, 0, max(0, number-1)) // helm upgrade, helm rollback
+		case 1:
+			r.RollbackTo = max(0, number-2)
+		}
+
+		all = append(all, r)
+	}
+
+	return all
+}
+
+// look adds what is seen of the newest revision.
+func (g generator) look(installed *Installed) {
+	if len(installed.History.Revisions) == 0 {
+		return
+	}
+
+	newest := &installed.History.Revisions[0]
+	newest.Unreadable = g.rarely()
+	installed.Revision = *newest
+
+	switch {
+	case newest.Unreadable:
+		return
+	case !newest.Confirmed:
+		installed.Revision = state.Revision{}
+		installed.Unconfirmed = fmt.Sprintf("revision %d of Helm release capa-system/infrastructure-aws is not known to be "+
+			"this resource's; to accept it, set the annotation %s", newest.Number, v1alpha2.AdoptReleaseAnnotation)
+
+		return
+	}
+
+	installed.Record = Record{
+		Readable: true, AppVersion: newest.Version, Contract: "v1beta2", Paused: newest.Paused,
+		Description: "Upgrade complete", Kinds: []string{"Deployment.apps"},
+	}
+	if newest.Status == state.StatusFailed {
+		installed.Record.Description = "not healthy within 5m0s: Deployment capa-system/manager: Replicas: 0/1"
+	}
+
+	if g.rarely() {
+		return
+	}
+
+	installed.Health = Health{Checked: true, Healthy: g.coin()}
+	if !installed.Health.Healthy {
+		installed.Health.Message = "Deployment capa-system/manager: Replicas: 0/1"
+		installed.Health.Failed, installed.Health.Final = g.rarely(), g.rarely()
+	}
+
+	installed.Health.Running = newest.Paused && g.coin()
+	if installed.Health.Running {
+		installed.Health.Healthy = false
+		installed.Health.Message = "Deployment capa-system/manager: has spec.replicas 1 instead of 0; scale it"
+	}
+
+	if newest.Status == state.StatusDeployed && g.coin() {
+		installed.Drift = Drift{Compared: true}
+		if g.rarely() {
+			installed.Drift.Left = []string{"Deployment capa-system/manager: /spec/replicas"}
+		}
+	}
+}
+
+// status returns the status that an earlier reconcile has left. What that had seen need not be true any more.
+func (g generator) status(in Input) v1alpha2.ProviderStatus {
+	status := v1alpha2.ProviderStatus{
+		ObservedGeneration: in.Provider.Generation - int64(g.IntN(2)), DesiredVersion: "v1.1.0",
+	}
+	before := &conditions{generation: status.ObservedGeneration, now: now.Add(-time.Duration(g.IntN(600)) * time.Second)}
+
+	if g.coin() {
+		before.markTrue(v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
+			"Release infrastructure-aws, revision 1, holds v1.0.0")
+
+		status.Release = &v1alpha2.ReleaseStatus{Name: "infrastructure-aws", Namespace: "capa-system", Revision: 1}
+	}
+
+	if g.rarely() {
+		before.markTrue(v1alpha2.PausedCondition, v1alpha2.PausedReason, "The Deployments have no replicas")
+	}
+
+	if g.rarely() {
+		before.markFalse(v1alpha2.PreflightCheckCondition, v1alpha2.UnsupportedProviderDowngradeReason,
+			"v0.9.0 cannot replace v1.0.0")
+	}
+
+	switch g.IntN(4) {
+	case 0:
+		before.end(Result{
+			Outcome: Ready, Reason: v1alpha2.HealthyReason, Message: "infrastructure-aws v1.0.0 is installed and healthy",
+		}, false)
+	case 1:
+		before.end(oneOf(g, problems...), g.coin())
+	}
+
+	status.Conditions = before.list
+
+	return status
+}
+
+// decide adds how far the change got.
+func (g generator) decide(s *situation) {
+	s.care = Result{}
+	if s.in.Installed.Record.Readable && (!s.in.Installed.Health.Checked || g.rarely()) {
+		s.care = oneOf(g, problems...) // nothing is said about what could not be looked at
+	}
+
+	s.suspended = s.suspended && s.in.Installed.Record.Readable == s.in.Installed.Health.Checked
+
+	change := &s.in.Change
+	change.Planned = true
+
+	// The change ended before it knew about the release.
+	if !s.in.Installed.Observed || g.rarely() {
+		change.Planned = g.coin()
+		s.change = oneOf(g, problems...)
+
+		return
+	}
+
+	history := s.in.Installed.History
+	change.State = state.Determine(history, wanted, state.Rules{LockTimeout: 10 * time.Minute, Now: now})
+	change.Decision = state.Next(history, wanted, change.State, s.policy)
+	change.Passed = g.coin()
+
+	// What is to be applied is applied, unless something keeps it from that.
+	failed := change.State.State == state.RolledBack || change.State.State == state.Failed
+	if change.Decision.Action == state.Apply && !failed || g.rarely() {
+		s.change = oneOf(g, problems...)
+	}
+
+	if change.Decision.HoldsUninstalled(history) {
+		s.change = UninstalledByOthers(history)
+	}
+
+	if change.Decision.Action == state.Rollback && g.coin() {
+		change.Refusal = "it is not rolled back to v1.0.0 of revision 1: its CRDs are newer"
+	}
+
+	if change.State.State == state.InSync && g.rarely() {
+		change.Pinned = true
+		change.Pending = "Secret aws-variables has changed since revision 1 was created; to apply it, change " +
+			"the annotation " + v1alpha2.ReconcileRequestAnnotation + " or the spec"
+	}
+
+	if change.Pinned && g.coin() {
+		change.InputsProblem = oneOf(g, problems...)
+	}
+}
+
+// isTrue reports whether a condition of a report is True.
+func isTrue(made Report, name string) bool {
+	return made.condition(name).Status == metav1.ConditionTrue
+}
+
+// texts returns all that people read of a report.
+func texts(made Report) []string {
+	var all []string
+
+	for _, c := range made.Status.Conditions {
+		all = append(all, c.Message)
+	}
+
+	for _, e := range made.Events {
+		all = append(all, e.Note)
+	}
+
+	if last := made.Status.AutomaticUpgrade; last != nil && last.Last != nil {
+		all = append(all, last.Last.Message)
+	}
+
+	return slices.DeleteFunc(append(all, made.Retry), func(text string) bool { return text == "" })
+}

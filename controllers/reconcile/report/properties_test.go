@@ -1,0 +1,389 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// A property is what is true of every report. It returns what of a report is not; empty if all is.
+type property struct {
+	name  string
+	holds func(situation, Report) string
+}
+
+var properties = []property{
+	{"Ready is True only if what is wanted was seen to be healthy", readyIsSeen},
+	{"What runs instead of what the resource asks for is named", differenceIsNamed},
+	{"Paused is True only if no Deployment was seen to have replicas", pausedIsSeen},
+	{"Healthy is said only of what was seen to be healthy", healthyIsSeen},
+	{"Installed is only a revision that exists", installedExists},
+	{"A message has no holes", hasNoHoles},
+	{"A revision that a message names exists", revisionsExist},
+	{"A wait says what ends it", waitsEnd},
+	{"A remedy changes what it is for", remediesHelp},
+	{"Ready, Reconciling and Stalled agree", conditionsAgree},
+}
+
+// check returns what of a report is not true.
+func check(s situation, made Report) []string {
+	var lies []string
+
+	for _, p := range properties {
+		if lie := p.holds(s, made); lie != "" {
+			lies = append(lies, p.name+": "+lie)
+		}
+	}
+
+	return lies
+}
+
+// sawHealthy reports whether the newest revision is deployed completely, and all of its objects were seen healthy.
+func sawHealthy(installed Installed) bool {
+	deployed := installed.Observed && installed.Record.Readable && installed.Revision.Status == state.StatusDeployed
+	return deployed && !installed.Revision.Staged && installed.Health.Checked && installed.Health.Healthy
+}
+
+func readyIsSeen(s situation, made Report) string {
+	stopped := s.change.Ends() || !s.suspended && s.care.Ends()
+
+	switch {
+	case !isTrue(made, v1alpha2.ReadyCondition):
+		return ""
+	case !sawHealthy(s.in.Installed):
+		return "it was not seen to be healthy: " + made.condition(v1alpha2.ReadyCondition).Message
+	case s.in.Installed.Unconfirmed != "":
+		return s.in.Installed.Unconfirmed
+	case stopped && !s.suspended:
+		return "care or change has a problem"
+	case made.Status.ObservedGeneration != s.in.Provider.Generation:
+		return "of another generation"
+	}
+
+	return ""
+}
+
+func differenceIsNamed(s situation, made Report) string {
+	if !isTrue(made, v1alpha2.ReadyCondition) {
+		return ""
+	}
+
+	ready := made.condition(v1alpha2.ReadyCondition)
+
+	switch {
+	case !strings.Contains(ready.Message, " "+s.in.Installed.Record.AppVersion+" "):
+		return "Ready does not name the version that runs: " + ready.Message
+	case s.suspended:
+		if ready.Reason != v1alpha2.SuspendedReason {
+			return "it is suspended"
+		}
+	case s.in.Change.Decision.Action == state.Hold:
+		if ready.Reason != v1alpha2.ExternalChangeReason {
+			return "it is another program's"
+		}
+	case s.in.Change.InputsProblem.Ends():
+		if !isTrue(made, v1alpha2.InputsUnavailableCondition) {
+			return "the inputs that are missing"
+		}
+	case s.in.Change.Pinned && s.in.Change.Pending != "":
+		if !isTrue(made, v1alpha2.ChangesPendingCondition) {
+			return "the changes that are pending"
+		}
+	case s.in.Installed.Revision.Digest != s.in.Change.Digest:
+		return "it is something else"
+	}
+
+	if len(s.in.Installed.Drift.Left) > 0 && !isTrue(made, v1alpha2.DriftedCondition) {
+		return "the objects that differ"
+	}
+
+	return ""
+}
+
+func pausedIsSeen(s situation, made Report) string {
+	installed := s.in.Installed
+
+	switch {
+	case !isTrue(made, v1alpha2.PausedCondition):
+		return ""
+	case installed.Health.Running:
+		return "a Deployment has replicas"
+	case installed.Observed && len(installed.History.Revisions) == 0:
+		return "nothing is installed"
+	case installed.Record.Readable && !installed.paused():
+		return "the revision is not paused"
+	case !isTrue(Report{Status: s.in.Provider.Status}, v1alpha2.PausedCondition) && !installed.Health.Checked:
+		return "the Deployments were not looked at"
+	}
+
+	return ""
+}
+
+func healthyIsSeen(s situation, made Report) string {
+	if sawHealthy(s.in.Installed) && (s.suspended || !s.care.Ends()) {
+		return ""
+	}
+
+	for _, text := range texts(made) {
+		if strings.Contains(text, "is healthy") || strings.Contains(text, "and healthy") {
+			return text
+		}
+	}
+
+	return ""
+}
+
+func installedExists(s situation, made Report) string {
+	installed := made.condition(v1alpha2.ProviderInstalledCondition)
+
+	switch exists := s.in.Installed.Observed && len(s.in.Installed.History.Revisions) > 0; {
+	case installed.Status != metav1.ConditionTrue || !s.in.Installed.Observed:
+		return ""
+	case s.in.Uninstalled || !exists:
+		return installed.Message
+	}
+
+	return ""
+}
+
+// holes are what messages have in the place of something that was not known.
+var holes = []string{
+	"  ", "%!", "; ;", ": ;", ":;", ", ,", " ;", " ,", " :", "()", `""`, "<nil>", "map[", "&{", "0xc0", "is ;", "holds ;",
+}
+
+func hasNoHoles(_ situation, made Report) string {
+	for _, text := range texts(made) {
+		for _, hole := range holes {
+			if strings.Contains(text, hole) {
+				return strconv.Quote(text)
+			}
+		}
+
+		if strings.Trim(text, " ;:,") != text {
+			return strconv.Quote(text)
+		}
+	}
+
+	for _, c := range made.Status.Conditions {
+		if c.Message == "" || c.Reason == "" {
+			return c.Type + " has no message or reason"
+		}
+	}
+
+	return ""
+}
+
+var namesRevision = regexp.MustCompile(`(no )?\brevision (\d+)`)
+
+// revisionsExist is about what this report has written.
+func revisionsExist(s situation, made Report) string {
+	if !s.in.Installed.Observed {
+		return ""
+	}
+
+	for _, c := range made.Status.Conditions {
+		if !strings.Contains(c.Message, "revision ") {
+			continue
+		}
+
+		for _, match := range namesRevision.FindAllStringSubmatch(c.Message, -1) {
+			number, _ := strconv.Atoi(match[2])
+			if _, exists := s.in.Installed.History.Find(number); !exists && number != 0 && match[1] == "" {
+				return c.Type + ": " + c.Message
+			}
+		}
+	}
+
+	return ""
+}
+
+// ends matches what ends a wait: an object that becomes healthy, another program, a time, or another attempt.
+var ends = regexp.MustCompile(`[A-Z]\w+ [a-z-]+/[a-z-]+: |waiting (until|for) |is running|again|are next|once | yet|` +
+	`change |spec\.|annotation|does not answer`)
+
+func waitsEnd(_ situation, made Report) string {
+	waits := made.condition(v1alpha2.ReconcilingCondition)
+
+	switch {
+	case waits.Status != metav1.ConditionTrue || made.Retry != "":
+		return ""
+	case !ends.MatchString(waits.Message):
+		return waits.Message
+	}
+
+	return ""
+}
+
+var asksForVersion = regexp.MustCompile(`set spec\.version to ([^\s,;]*)`)
+
+// remediesHelp follows the remedies in a message, and looks at what the operator decides then.
+func remediesHelp(s situation, made Report) string {
+	message := made.condition(v1alpha2.ReadyCondition).Message
+	change := s.in.Change
+	held := change.Decision.Action == state.Hold || change.Decision.Action == state.Stop
+
+	if !held || s.suspended || s.care.Ends() || s.change.Ends() && s.change.Reason != v1alpha2.ExternalChangeReason ||
+		s.in.Installed.Unconfirmed != "" {
+		return ""
+	}
+
+	after := func(digest string, follow func(*state.Policy)) state.Action {
+		policy := s.policy
+		follow(&policy)
+
+		observed := state.Determine(s.in.Installed.History, digest, state.Rules{LockTimeout: 10 * time.Minute, Now: now})
+
+		return state.Next(s.in.Installed.History, digest, observed, policy).Action
+	}
+	request := func(p *state.Policy) { p.Requested = true }
+	remedies := 0
+
+	for remedy, next := range map[string]func() state.Action{
+		v1alpha2.ReconcileRequestAnnotation: func() state.Action { return after(change.Digest, request) },
+		"spec.release.onExternalChange to Revert": func() state.Action {
+			return after(change.Digest, func(p *state.Policy) { p.Revert = true })
+		},
+		"set spec.version to": func() state.Action {
+			version := asksForVersion.FindStringSubmatch(message)[1]
+			if version != s.in.Installed.Record.AppVersion {
+				return state.Hold
+			}
+
+			return after(s.in.Installed.Revision.Digest, request)
+		},
+	} {
+		if !strings.Contains(message, remedy) {
+			continue
+		}
+
+		remedies++
+
+		if action := next(); action == state.Hold || action == state.Stop {
+			return fmt.Sprintf("%s: still %s: %s", remedy, action, message)
+		}
+	}
+
+	if remedies == 0 {
+		return "there is none: " + message
+	}
+
+	return ""
+}
+
+func conditionsAgree(_ situation, made Report) string {
+	ready, waits := isTrue(made, v1alpha2.ReadyCondition), isTrue(made, v1alpha2.ReconcilingCondition)
+	stalled := isTrue(made, v1alpha2.StalledCondition)
+
+	if ready && (waits || stalled) || waits && stalled {
+		return fmt.Sprintf("Ready %t, Reconciling %t, Stalled %t", ready, waits, stalled)
+	}
+
+	for _, c := range made.Status.Conditions {
+		other := c.Type == v1alpha2.ReconcilingCondition || c.Type == v1alpha2.StalledCondition
+		message, _, _ := strings.Cut(made.condition(v1alpha2.ReadyCondition).Message, asOf)
+
+		if other && c.Message != message {
+			return c.Type + ": " + c.Message + ", and Ready: " + message
+		}
+	}
+
+	return ""
+}
+
+// situations is how many random situations are checked.
+const situations = 100_000
+
+func TestReportsAreTrue(t *testing.T) {
+	found := map[string][]string{}
+	g := newGenerator()
+	outcomes := map[string]int{}
+
+	for range situations {
+		s := g.situation()
+		made := Of(s.in, s.ended())
+		ready := made.condition(v1alpha2.ReadyCondition)
+		outcomes[fmt.Sprintf("%s %s", ready.Status, ready.Reason)]++
+
+		for _, lie := range check(s, made) {
+			name, _, _ := strings.Cut(lie, ":")
+			found[name] = append(found[name], lie)
+		}
+	}
+
+	for name, lies := range found {
+		t.Errorf("%s: %d of %d, such as:\n%s", name, len(lies), situations, strings.Join(lies[:min(len(lies), 5)], "\n"))
+	}
+
+	for _, want := range []string{
+		"True Healthy", "True ScaledDown", "True ExternalChange", "True Suspended", "False Suspended", "False ExternalChange",
+		"False Unhealthy", "False Progressing", "False InstallFailed", "False TimedOutWaitingForDeployment",
+	} {
+		NewWithT(t).Expect(outcomes[want]).To(BeNumerically(">", situations/1000), "%s in %v", want, outcomes)
+	}
+}
+
+// TestPropertiesFindLies checks that the properties find reports that say what was not seen.
+func TestPropertiesFindLies(t *testing.T) {
+	honest := func(s situation) Report { return Of(s.in, s.ended()) }
+	ofChanged := func(change func(*situation)) func(situation) Report {
+		return func(s situation) Report {
+			change(&s)
+			return honest(s)
+		}
+	}
+	ofMessage := func(change func(string) string) func(situation) Report {
+		return func(s situation) Report {
+			ended := s.ended()
+			ended.Message = change(ended.Message)
+
+			return Of(s.in, ended)
+		}
+	}
+
+	for name, lie := range map[string]func(situation) Report{
+		"paused, because the revision is":       ofChanged(func(s *situation) { s.in.Installed.Health.Running = false }),
+		"ready, because it is deployed":         ofChanged(func(s *situation) { s.in.Installed.Health.Healthy = true }),
+		"complete, because it is deployed":      ofChanged(func(s *situation) { s.in.Installed.Revision.Staged = false }),
+		"healthy, although CRDs are not served": ofChanged(func(s *situation) { s.care = Result{} }),
+		"in sync, although it is another program's": ofChanged(func(s *situation) {
+			s.in.Change.Decision.Action, s.in.Change.State.State = state.None, state.InSync
+		}),
+		"no version": ofChanged(func(s *situation) { s.in.Installed.Record.AppVersion = "" }),
+		"installed, because it once was": func(s situation) Report {
+			made := honest(s)
+			written := &conditions{list: made.Status.Conditions, now: now}
+			written.markTrue(v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
+				"Release infrastructure-aws, revision 1, holds v1.0.0")
+			made.Status.Conditions = written.list
+
+			return made
+		},
+		"a revision that never was": ofMessage(func(message string) string { return message + "; see revision 99" }),
+		"a remedy for something else": ofMessage(func(message string) string {
+			return strings.NewReplacer(v1alpha2.ReconcileRequestAnnotation, "example.com/please",
+				"onExternalChange", "drift", "set spec.version", "set spec.paused").Replace(message)
+		}),
+		"a wait for nothing": ofMessage(func(string) string { return "in progress" }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGenerator()
+			found := 0
+
+			for range situations / 20 {
+				s := g.situation()
+				found += len(check(s, lie(s)))
+			}
+
+			NewWithT(t).Expect(found).NotTo(BeZero())
+		})
+	}
+}
