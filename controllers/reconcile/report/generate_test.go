@@ -236,7 +236,7 @@ func (g generator) status(in Input) v1alpha2.ProviderStatus {
 func (g generator) decide(s *situation) {
 	s.care = Result{}
 	if s.in.Installed.Record.Readable && (!s.in.Installed.Health.Checked || g.rarely()) {
-		s.care = oneOf(g, problems...) // nothing is said about what could not be looked at
+		s.care = oneOf(g, problems...) // what could not be looked at is not reported
 	}
 
 	s.suspended = s.suspended && s.in.Installed.Record.Readable == s.in.Installed.Health.Checked
@@ -257,7 +257,7 @@ func (g generator) decide(s *situation) {
 	change.Decision = state.Next(history, wanted, change.State, s.policy)
 	change.Passed = g.coin()
 
-	// What is to be applied is applied, unless something keeps it from that.
+	// A change that is due is applied, unless something prevents it.
 	failed := change.State.State == state.RolledBack || change.State.State == state.Failed
 	if change.Decision.Action == state.Apply && !failed || g.rarely() {
 		s.change = oneOf(g, problems...)

@@ -25,7 +25,7 @@ var properties = []property{
 	{"Ready is True only if what is wanted was seen to be healthy", readyIsSeen},
 	{"What runs instead of what the resource asks for is named", differenceIsNamed},
 	{"Paused is True only if no Deployment was seen to have replicas", pausedIsSeen},
-	{"Healthy is said only of what was seen to be healthy", healthyIsSeen},
+	{"Only what was seen to be healthy is called healthy", healthyIsSeen},
 	{"Installed is only a revision that exists", installedExists},
 	{"A message has no holes", hasNoHoles},
 	{"A revision that a message names exists", revisionsExist},
