@@ -63,8 +63,8 @@ func (e *election) configure(options *ctrl.Options, config *rest.Config, identit
 	return nil
 }
 
-// newLease returns the lock of the election. The operator exits when the lease is lost: another process
-// may lead then, and what this one knows is outdated.
+// newLease returns the lock of the election. The operator exits when the lease is lost, or older than
+// before: another process may lead then, and what this one knows is outdated.
 func (e *election) newLease(config *rest.Config, identity string) (*lease, error) {
 	namespace := e.Namespace
 	if namespace == "" {
@@ -83,8 +83,8 @@ func (e *election) newLease(config *rest.Config, identity string) (*lease, error
 		return nil, err
 	}
 
-	lost := func() {
-		ctrl.Log.Error(errLost, "exiting", "lease", lock.Describe())
+	lost := func(reason error) {
+		ctrl.Log.Error(reason, "exiting", "lease", lock.Describe())
 		os.Exit(1)
 	}
 

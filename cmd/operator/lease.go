@@ -13,6 +13,10 @@ import (
 // errLost is the error of requests of a process whose lease has expired.
 var errLost = errors.New("the lease of the leader has expired; another process may be the leader")
 
+// errRestored is the error of a process that knows a later lease than the API server.
+var errRestored = errors.New("the API server has an earlier lease than this process has seen, so its data was " +
+	"restored from a backup; what this process knows is of another time")
+
 // lease is the lock of a leader election, which knows until when the lease is this process's own. Before
 // another process may take it over, nothing more is sent over the connections that the lease has dialed. Leader
 // election alone does not ensure that: a process that was frozen, with its machine or by itself, continues where it
@@ -20,13 +24,36 @@ var errLost = errors.New("the lease of the leader has expired; another process m
 type lease struct {
 	resourcelock.Interface
 
-	// lost is called instead of sending something too late. It should end the process, and may be called
-	// several times.
-	lost func()
+	// lost is called instead of sending something too late, and once the past has returned. It should end the process,
+	// and may be called several times.
+	lost func(reason error)
 
 	mu    sync.Mutex
 	held  bool
 	until time.Time
+	seen  resourcelock.LeaderElectionRecord
+}
+
+// Get reads the lease. The renewals of a lease, and the number of leaders it has had, only grow, unless etcd was
+// restored from a backup. The caches of this process would drop all that has a lower resource version than they have
+// seen, for as long as it takes to write as often as before.
+func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err != nil {
+		return record, raw, err
+	}
+
+	l.mu.Lock()
+	before := l.seen
+	l.seen = *record
+	l.mu.Unlock()
+
+	if record.RenewTime.Before(&before.RenewTime) && record.LeaderTransitions <= before.LeaderTransitions {
+		l.lost(errRestored)
+		return nil, nil, errRestored
+	}
+
+	return record, raw, nil
 }
 
 // Create creates the lease.
@@ -53,6 +80,7 @@ func (l *lease) note(sent time.Time, record resourcelock.LeaderElectionRecord, e
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
+	l.seen = record
 	l.held = record.HolderIdentity == l.Identity()
 	l.until = sent.Add(time.Duration(record.LeaseDurationSeconds) * time.Second)
 
@@ -69,7 +97,7 @@ func (l *lease) check(now time.Time) error {
 		return nil
 	}
 
-	l.lost()
+	l.lost(errLost)
 
 	return errLost
 }

@@ -9,13 +9,19 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // lock is a lock whose writes have a result.
 type lock struct {
 	resourcelock.Interface
-	err error
+	record resourcelock.LeaderElectionRecord
+	err    error
+}
+
+func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &l.record, nil, l.err
 }
 
 func (l *lock) Identity() string                                                { return "me" }
@@ -74,7 +80,7 @@ func TestTheEndOfALease(t *testing.T) {
 			g := NewWithT(t)
 			calls := 0
 			below := &lock{}
-			l := &lease{Interface: below, lost: func() { calls++ }}
+			l := &lease{Interface: below, lost: func(error) { calls++ }}
 			g.Expect(tt.do(t.Context(), l, below)).To(Succeed())
 
 			err := l.check(time.Now().Add(tt.at))
@@ -86,6 +92,53 @@ func TestTheEndOfALease(t *testing.T) {
 				g.Expect(calls).To(BeZero())
 			}
 		})
+	}
+}
+
+func TestAnEarlierLease(t *testing.T) {
+	record := func(holder string, transitions int, renewed time.Duration) resourcelock.LeaderElectionRecord {
+		at := metav1.NewTime(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC).Add(renewed))
+		return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaderTransitions: transitions, RenewTime: at}
+	}
+
+	for name, tt := range map[string]struct {
+		known, found resourcelock.LeaderElectionRecord
+		restored     bool
+	}{
+		"nothing is known":                    {resourcelock.LeaderElectionRecord{}, record("me", 3, 0), false},
+		"as it was written":                   {record("me", 3, 0), record("me", 3, 0), false},
+		"renewed":                             {record("me", 3, 0), record("me", 3, time.Second), false},
+		"renewed earlier":                     {record("me", 3, 0), record("me", 3, -time.Second), true},
+		"of an earlier leader":                {record("me", 3, 0), record("other", 2, -time.Hour), true},
+		"taken over by one with a slow clock": {record("other", 3, 0), record("me", 4, -time.Minute), false},
+	} {
+		for _, by := range []string{"written", "read"} {
+			t.Run(name+", "+by, func(t *testing.T) {
+				g := NewWithT(t)
+
+				var lost error
+
+				below := &lock{record: tt.known}
+				l := &lease{Interface: below, lost: func(reason error) { lost = reason }}
+
+				if by == "written" {
+					g.Expect(l.Update(t.Context(), tt.known)).To(Succeed())
+				} else {
+					g.Expect(l.Get(t.Context())).Error().NotTo(HaveOccurred())
+				}
+
+				below.record = tt.found
+				_, _, err := l.Get(t.Context())
+
+				if tt.restored {
+					g.Expect(err).To(MatchError(errRestored))
+					g.Expect(lost).To(MatchError(errRestored))
+				} else {
+					g.Expect(err).NotTo(HaveOccurred())
+					g.Expect(lost).NotTo(HaveOccurred())
+				}
+			})
+		}
 	}
 }
 
@@ -119,7 +172,7 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 		received <- string(content)
 	}()
 
-	l := &lease{Interface: &lock{}, lost: func() {}}
+	l := &lease{Interface: &lock{}, lost: func(error) {}}
 	opened, err := l.dial(t.Context(), "tcp", listener.Addr().String())
 	g.Expect(err).NotTo(HaveOccurred())
 

@@ -10,6 +10,7 @@ import (
 // Files in the bed's folder that components read or create.
 const (
 	etcdSocket          = "etcd.sock"
+	etcdFolder          = "etcd"
 	caFile              = "ca.crt"
 	serverCertFile      = "apiserver.crt"
 	serverKeyFile       = "apiserver.key"
@@ -33,7 +34,7 @@ var firstServiceAddress = net.IPv4(10, 0, 0, 1)
 
 func (b *Bed) etcdFlags() []string {
 	return []string{
-		"--data-dir=" + b.file("etcd"),
+		"--data-dir=" + b.file(etcdFolder),
 		"--unsafe-no-fsync",
 		"--listen-client-urls=unix://" + b.file(etcdSocket),
 		// Required but unused, since there is one member and one client.
