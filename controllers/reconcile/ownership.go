@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,35 +23,64 @@ import (
 	"github.com/capstan-project/capstan/controllers/removal"
 )
 
-// own sets the operator's finalizer, unless the resource is suspended or being deleted, and removes that of
-// cluster-api-operator: the status that it has left is none of Capstan's, and the finalizer would block the
-// deletion. It reports whether it has removed that.
-//
-// The error is a *predecessor.RunningError if cluster-api-operator still manages the resource.
-func (r *Reconciler) own(ctx context.Context, provider v1alpha2.Provider) (takenOver bool, err error) {
-	if !provider.GetDeletionTimestamp().IsZero() || provider.GetSpec().Suspend {
-		return false, nil
-	}
+// checkStopped makes sure that cluster-api-operator no longer manages the resource.
+func (r *run) checkStopped(ctx context.Context) report.Result {
+	return failed(predecessor.CheckStopped(ctx, r.APIReader, r.provider.GetNamespace()), fetching)
+}
 
-	if !predecessor.Manages(provider) {
-		return false, predecessor.Refused(r.setFinalizer(ctx, provider, controllerutil.AddFinalizer))
-	}
-
-	if err := predecessor.CheckStopped(ctx, r.APIReader, provider.GetNamespace()); err != nil {
-		return false, err
-	}
-
-	err = r.setFinalizer(ctx, provider, func(o client.Object, finalizer string) bool {
+// takeOver takes the resource over from cluster-api-operator: the status that this has left is none of Capstan's, and
+// its finalizer would block the deletion.
+func (r *run) takeOver(ctx context.Context) report.Result {
+	result := r.handOver(ctx, fetching, func(o client.Object, finalizer string) bool {
 		added := controllerutil.AddFinalizer(o, finalizer)
 		return predecessor.TakeOver(o) || added
 	})
-	if err != nil {
-		return false, predecessor.Refused(err)
+	if !result.Ends() {
+		r.emit(r.provider, report.TakenOver())
+		r.status.waiting(ctx, "the Helm release that adopts what cluster-api-operator has installed")
 	}
 
-	r.emit(provider, report.TakenOver())
+	return result
+}
 
-	return true, nil
+func (r *run) addFinalizer(ctx context.Context) report.Result {
+	return r.handOver(ctx, fetching, controllerutil.AddFinalizer)
+}
+
+// keepInstalled leaves what is installed without its release.
+func (r *run) keepInstalled(ctx context.Context) report.Result {
+	attempt := r.removal()
+	return failed(attempt.Explain(attempt.Keep(ctx)), applying)
+}
+
+// giveBack gives the resource back to cluster-api-operator.
+func (r *run) giveBack(ctx context.Context) report.Result {
+	result := r.handOver(ctx, applying, func(o client.Object, _ string) bool {
+		predecessor.GiveBack(o)
+		return true
+	})
+	if result.Ends() {
+		return result
+	}
+
+	r.note(report.GivenBack())
+	r.forget(r.provider)
+
+	return report.Result{Outcome: report.Idle, Reason: v1alpha2.GivenBackReason, Message: fmt.Sprintf(
+		"Given back to cluster-api-operator, which installs nothing again when it is started; to let Capstan take it over "+
+			"again, remove the annotation %s", v1alpha2.GiveBackAnnotation)}
+}
+
+// handOver changes whose resource it is. It is repeated soon if another program has changed the resource meanwhile.
+func (r *run) handOver(
+	ctx context.Context, reason string, set func(o client.Object, finalizer string) bool,
+) report.Result {
+	err := r.setFinalizer(ctx, r.provider, set)
+	if apierrors.IsConflict(err) {
+		return report.Result{Outcome: report.Repeated, At: time.Now().Add(conflictRetry)}
+	}
+
+	return failed(predecessor.Refused(err), reason)
 }
 
 // identify stops the change of a resource that may not exist, such as a second one of a provider.

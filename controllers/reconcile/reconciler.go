@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
@@ -36,6 +37,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
@@ -107,14 +109,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 
 	// The objects of a resource out of scope may have woken it, or its labels have changed.
-	if !r.Scope.Includes(provider) || predecessor.IsGivenBack(provider) {
+	known := r.beginning(provider)
+	if decide.Begin(known).Action == decide.Ignore {
 		r.forgetGone(req.NamespacedName)
 		return ctrl.Result{}, nil
-	}
-
-	takenOver, owned := r.own(ctx, provider)
-	if apierrors.IsConflict(owned) {
-		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
 
 	status := newStatusWriter(r.Client, provider)
@@ -127,35 +125,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		r.Automatic.Release(provider.GetUID())
 	}()
 
-	if owned != nil {
-		return newRun(r, provider, nil).ended(failed(owned, fetching))
+	run := newRun(r, provider, nil)
+	run.status = status
+
+	step := run.begin(ctx, &known)
+	if step.Action != decide.FindCluster {
+		return run.ended(step.Result)
 	}
 
-	if takenOver {
-		status.waiting(ctx, "the Helm release that adopts what cluster-api-operator has installed")
-	}
-
-	return r.perform(ctx, provider, status)
-}
-
-// perform performs a run in the cluster that the provider is installed in.
-func (r *Reconciler) perform(
-	ctx context.Context, provider v1alpha2.Provider, status *statusWriter,
-) (ctrl.Result, error) {
-	if provider.GetDeletionTimestamp().IsZero() {
+	if !known.Deleted {
 		status.doing(ctx, "Reading what is installed")
 	}
 
 	target, err := r.Clusters.For(ctx, provider)
-	if err != nil {
-		run := newRun(r, provider, nil)
-		if !provider.GetDeletionTimestamp().IsZero() && !provider.GetSpec().Suspend {
-			return run.ended(run.remove(ctx, err))
-		}
+	known.Answers[decide.FindCluster] = failed(err, fetching)
 
-		return run.ended(failed(err, fetching))
+	if err != nil {
+		return run.follow(ctx, run.begin(ctx, &known), err)
 	}
 
+	return r.enter(ctx, provider, status, target, known)
+}
+
+// enter continues a reconcile in the cluster that the provider is installed in.
+func (r *Reconciler) enter(
+	ctx context.Context, provider v1alpha2.Provider, status *statusWriter, target *clusters.Target, known decide.Beginning,
+) (ctrl.Result, error) {
 	ctx, leave, err := r.Clusters.Enter(ctx, provider.GetNamespace(), target)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -173,28 +168,82 @@ func (r *Reconciler) perform(
 	run := newRun(r, provider, target)
 	run.status = status
 
-	switch {
-	case provider.GetSpec().Suspend:
-		return run.ended(run.suspended(ctx))
-	case !provider.GetDeletionTimestamp().IsZero():
-		return run.ended(run.remove(ctx, nil))
-	case predecessor.IsAskedBack(provider):
-		return run.ended(run.giveBack(ctx))
+	return run.follow(ctx, run.begin(ctx, &known), nil)
+}
+
+// beginning returns what a reconcile of a resource begins with.
+func (r *Reconciler) beginning(provider v1alpha2.Provider) decide.Beginning {
+	return decide.Beginning{
+		Answers:        decide.Answers{},
+		Included:       r.Scope.Includes(provider),
+		Deleted:        !provider.GetDeletionTimestamp().IsZero(),
+		Suspended:      provider.GetSpec().Suspend,
+		Finalizer:      controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer),
+		OtherFinalizer: predecessor.Manages(provider),
+		TakenOver:      predecessor.WasTakenOver(provider),
+		BackAsked:      v1alpha2.Asks(provider, v1alpha2.GiveBackAnnotation),
+	}
+}
+
+// beginActions take the actions with which a reconcile begins.
+var beginActions = map[decide.Action]func(*run, context.Context) report.Result{
+	decide.CheckStopped:  (*run).checkStopped,
+	decide.TakeOver:      (*run).takeOver,
+	decide.AddFinalizer:  (*run).addFinalizer,
+	decide.Observe:       (*run).observe,
+	decide.Identify:      (*run).identify,
+	decide.CheckHealth:   (*run).checkHealth,
+	decide.Compare:       (*run).compareObjects,
+	decide.CompareCRDs:   (*run).compareCRDs,
+	decide.KeepInstalled: (*run).keepInstalled,
+	decide.GiveBack:      (*run).giveBack,
+}
+
+// begin takes the steps with which a reconcile begins, and returns the one that continues or ends it.
+func (r *run) begin(ctx context.Context, known *decide.Beginning) decide.Step {
+	for {
+		step := decide.Begin(*known)
+
+		take, takes := beginActions[step.Action]
+		if !takes {
+			return step
+		}
+
+		known.Answers[step.Action] = take(r, ctx)
+		known.Readable = r.installed.record != nil
+	}
+}
+
+// follow takes the step after the beginning of a reconcile. unreached is why the provider's cluster cannot be used; nil
+// if it can.
+func (r *run) follow(ctx context.Context, step decide.Step, unreached error) (ctrl.Result, error) {
+	switch step.Action {
+	case decide.RemoveProvider:
+		return r.ended(r.remove(ctx, unreached))
+	case decide.Show:
+		return r.ended(report.Suspended(r.input()))
+	case decide.Maintain:
+		return r.maintain(ctx)
+	default:
+		return r.ended(step.Result)
+	}
+}
+
+// maintain takes the steps of care and change.
+func (r *run) maintain(ctx context.Context) (ctrl.Result, error) {
+	r.Metrics.InitCounters(r.provider)
+
+	ended := r.reconcile(ctx)
+	if ended.Outcome != report.Repeated {
+		r.note(report.Handled(r.provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]))
 	}
 
-	r.Metrics.InitCounters(provider)
-
-	ended := run.reconcile(ctx)
-	if ended.Outcome == report.Repeated {
-		status.discard(provider)
-		return ctrl.Result{RequeueAfter: max(time.Until(ended.At), time.Millisecond)}, nil
+	result, err := r.end(ended)
+	if ended.Outcome != report.Repeated {
+		err = errors.Join(err, r.markApplied(ctx))
 	}
 
-	run.note(report.Handled(provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]))
-
-	result, err := run.end(ended)
-
-	return result, errors.Join(err, run.markApplied(ctx))
+	return result, err
 }
 
 // setFinalizer adds or removes the finalizer at once. A patch replaces all finalizers, so it is a
@@ -214,27 +263,4 @@ func (r *Reconciler) setFinalizer(
 	provider.SetResourceVersion(changed.GetResourceVersion())
 
 	return client.IgnoreNotFound(err)
-}
-
-// suspended reports the state of a suspended provider, and changes nothing.
-func (r *run) suspended(ctx context.Context) report.Result {
-	if !r.provider.GetDeletionTimestamp().IsZero() {
-		return report.DeletionSuspended()
-	}
-
-	if result := r.observe(ctx); result.Ends() {
-		return result
-	}
-
-	_ = r.identify(ctx) // it decides only what the status may say
-
-	if r.installed.record != nil {
-		for _, look := range []func(context.Context) report.Result{r.checkHealth, r.compareObjects, r.compareCRDs} {
-			if result := look(ctx); result.Ends() {
-				return result
-			}
-		}
-	}
-
-	return report.Suspended(r.input())
 }

@@ -175,6 +175,11 @@ func (r *run) ended(result report.Result) (ctrl.Result, error) {
 
 // end reports how a run ended, and returns when the resource comes back.
 func (r *run) end(ended report.Summary) (ctrl.Result, error) {
+	if ended.Outcome == report.Repeated {
+		r.status.discard(r.provider)
+		return ctrl.Result{RequeueAfter: max(time.Until(ended.At), time.Millisecond)}, nil
+	}
+
 	made := report.Of(r.input(), ended)
 	*r.provider.GetStatus() = made.Status
 	r.emit(r.provider, made.Events)

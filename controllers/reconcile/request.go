@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -148,33 +146,6 @@ func appliedHash(spec *v1alpha2.ProviderSpec, digest string) (string, error) {
 	}
 
 	return fmt.Sprintf("%x", sha256.Sum256(append(content, digest...))), nil
-}
-
-// giveBack gives the provider, with its resource, back to cluster-api-operator.
-func (r *run) giveBack(ctx context.Context) report.Result {
-	attempt := r.removal()
-	if err := attempt.Explain(attempt.Keep(ctx)); err != nil {
-		return failed(err, applying)
-	}
-
-	err := r.setFinalizer(ctx, r.provider, func(o client.Object, _ string) bool {
-		predecessor.GiveBack(o)
-		return true
-	})
-	if apierrors.IsConflict(err) {
-		return report.Wait(v1alpha2.ProgressingReason, "giving the provider back", time.Now().Add(conflictRetry))
-	}
-
-	if err != nil {
-		return failed(predecessor.Refused(err), applying)
-	}
-
-	r.note(report.GivenBack())
-	r.forget(r.provider)
-
-	return report.Result{Outcome: report.Idle, Reason: v1alpha2.GivenBackReason, Message: fmt.Sprintf(
-		"Given back to cluster-api-operator, which installs nothing again when it is started; to let Capstan take it over "+
-			"again, remove the annotation %s", v1alpha2.GiveBackAnnotation)}
 }
 
 // versionOwner is the field manager that writes spec.version.

@@ -44,6 +44,14 @@ func ask[Seen asked](action Action, needed func(Seen) bool) func(Seen) (Step, bo
 	}
 }
 
+// look returns the rule that takes an action when that is needed, whatever comes of it.
+func look[Seen asked](action Action, needed func(Seen) bool) func(Seen) (Step, bool) {
+	return func(seen Seen) (Step, bool) {
+		_, answered := seen.answers()[action]
+		return Step{Action: action}, needed(seen) && !answered
+	}
+}
+
 // end returns the step that ends a part of a reconcile if the result does.
 func end(result report.Result) (Step, bool) {
 	return Step{Action: End, Result: result}, result.Ends()
@@ -53,6 +61,8 @@ func end(result report.Result) (Step, bool) {
 func MarkdownLists() string {
 	var b strings.Builder
 
+	list(&b, "Beginning", beginRules)
+	b.WriteString("\n")
 	list(&b, "Care", careRules)
 	b.WriteString("\n")
 	list(&b, "Change", changeRules)
