@@ -8,9 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // wait is what an upgrade waits for; nil for nothing.
@@ -87,7 +86,7 @@ func (p patience) forUpgrade(other v1alpha2.Provider) *wait {
 	name := fmt.Sprintf("%s to %s", v1alpha2.FullName(other), last.Version)
 
 	switch {
-	case last.Result == v1alpha2.UpgradeProgressing && continues(other):
+	case last.Result == v1alpha2.UpgradeProgressing && !report.StandingOf(other).Blocked:
 		found := wait{message: fmt.Sprintf("waits until the automatic upgrade of %s is healthy", name)}
 		return found.atMost(last.Time.Add(p.timeout), p.now)
 	case last.Result == v1alpha2.UpgradeSucceeded:
@@ -100,22 +99,6 @@ func (p patience) forUpgrade(other v1alpha2.Provider) *wait {
 	return nil
 }
 
-// continues reports whether an upgrade of a provider may continue without a user who changes something.
-func continues(p v1alpha2.Provider) bool {
-	spec := p.GetSpec()
-
-	switch reason := conditions.GetReason(p, v1alpha2.ReadyCondition); {
-	case !p.GetDeletionTimestamp().IsZero(), spec.Suspend, spec.Paused:
-		return false
-	case spec.Release != nil && spec.Release.RollbackTo != nil:
-		return false
-	case reason == v1alpha2.ExternalChangeReason, reason == v1alpha2.ClusterUnreachableReason:
-		return false
-	}
-
-	return !conditions.IsFalse(p, v1alpha2.PreflightCheckCondition) && !conditions.IsStalled(p)
-}
-
 // mayFollow reports whether another upgrade of core may follow: core is installed, nothing stops it, and it is not
 // being upgraded, which others wait for anyway.
 func mayFollow(core v1alpha2.Provider) bool {
@@ -123,7 +106,7 @@ func mayFollow(core v1alpha2.Provider) bool {
 	upgrade := status.AutomaticUpgrade
 	progresses := upgrade != nil && upgrade.Last != nil && upgrade.Last.Result == v1alpha2.UpgradeProgressing
 
-	return status.InstalledVersion != nil && continues(core) && !progresses
+	return status.InstalledVersion != nil && !report.StandingOf(core).Blocked && !progresses
 }
 
 // coreUpgrade is an upgrade of core that may follow.

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // supportedContracts maps the Cluster API contract of core to the contracts of the providers that
@@ -71,7 +70,7 @@ func (c *Checker) Contract(ctx context.Context, provider v1alpha2.Provider, cont
 		return nil
 	}
 
-	if ChangesVersion(core) {
+	if report.StandingOf(core).Changing {
 		return comesFirst(core, v1alpha2.CAPIVersionIncompatibilityReason)
 	}
 
@@ -103,7 +102,7 @@ func (c *Checker) coreContract(ctx context.Context, core v1alpha2.Provider, cont
 		return nil
 	}
 
-	if ChangesVersion(incompatible) {
+	if report.StandingOf(incompatible).Changing {
 		return comesFirst(incompatible, v1alpha2.CAPIVersionIncompatibilityReason)
 	}
 
@@ -111,14 +110,14 @@ func (c *Checker) coreContract(ctx context.Context, core v1alpha2.Provider, cont
 		Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
 		Waiting: true,
 		Message: fmt.Sprintf("this version of core has the Cluster API contract %s, but %s has %s; %s",
-			contract, v1alpha2.FullName(incompatible), *incompatible.GetStatus().Contract, changeFirst(incompatible)),
+			contract, v1alpha2.FullName(incompatible), contractOf(incompatible), changeFirst(incompatible)),
 	}
 }
 
 // changeFirst says what to do about a provider that keeps core from changing.
 func changeFirst(p v1alpha2.Provider) string {
-	installed, wanted := p.GetStatus().InstalledVersion, wantedVersion(p)
-	if installed == nil || wanted == "" || sameVersion(wanted, *installed) {
+	installed, wanted := p.GetStatus().InstalledVersion, report.WantedVersion(p)
+	if installed == nil || wanted == "" || report.SameVersion(wanted, *installed) {
 		return "change that provider first, or pause all providers with spec.paused, upgrade them, and unpause them"
 	}
 
@@ -129,7 +128,7 @@ func changeFirst(p v1alpha2.Provider) string {
 // Unpause checks whether a paused provider may run again: only if the contracts of all providers
 // work with core's. It passes for providers that stay paused, or are not.
 func (c *Checker) Unpause(ctx context.Context, provider v1alpha2.Provider, contract string) error {
-	if provider.GetSpec().Paused || !conditions.IsTrue(provider, v1alpha2.PausedCondition) {
+	if provider.GetSpec().Paused || !report.StandingOf(provider).Paused {
 		return nil
 	}
 
@@ -158,24 +157,24 @@ func (c *Checker) Unpause(ctx context.Context, provider v1alpha2.Provider, contr
 		Message: fmt.Sprintf(
 			"this provider stays paused while %s has the Cluster API contract %s, which core %s does not work with; "+
 				"upgrade that provider first",
-			v1alpha2.FullName(incompatible), *incompatible.GetStatus().Contract, core),
+			v1alpha2.FullName(incompatible), contractOf(incompatible), core),
 	}
 }
 
 // contractOf returns the contract of an installed provider; empty if there is none.
 func contractOf(p v1alpha2.Provider) string {
-	if p == nil || p.GetStatus().Contract == nil {
+	if p == nil {
 		return ""
 	}
 
-	return *p.GetStatus().Contract
+	return report.StandingOf(p).Contract
 }
 
 // firstIncompatible returns the first installed provider that a core of the contract does not work
 // with; nil if there is none.
 func firstIncompatible(core string, providers []v1alpha2.Provider) v1alpha2.Provider {
 	for _, p := range providers {
-		if contract := p.GetStatus().Contract; contract != nil && !compatible(core, *contract) {
+		if contract := contractOf(p); contract != "" && !compatible(core, contract) {
 			return p
 		}
 	}
@@ -185,9 +184,9 @@ func firstIncompatible(core string, providers []v1alpha2.Provider) v1alpha2.Prov
 
 // runs reports whether something of the provider may run. A resource that was never installed has no
 // say in what core does.
-func runs(p v1alpha2.Provider) bool { return isInstalled(p) || p.GetStatus().Contract != nil }
+func runs(p v1alpha2.Provider) bool { return isInstalled(p) || contractOf(p) != "" }
 
 // paused reports whether the provider's Deployments are known to be scaled down.
 func paused(p v1alpha2.Provider) bool {
-	return p.GetSpec().Paused && conditions.IsTrue(p, v1alpha2.PausedCondition)
+	return p.GetSpec().Paused && report.StandingOf(p).Paused
 }

@@ -5,24 +5,29 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // CoreReady checks that the CoreProvider of the provider's cluster is ready, or would be if its resource did not
 // ask for another version. For core itself there is nothing to check.
 func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) error {
 	core, err := c.needed(ctx, provider)
-	if err != nil || core == nil || conditions.IsReady(core) || KeepsVersion(core) {
+	if err != nil || core == nil {
 		return err
+	}
+
+	standing := report.StandingOf(core)
+	if standing.Ready || standing.Keeps {
+		return nil
 	}
 
 	return &Error{
 		Reason:    v1alpha2.WaitingForCoreProviderReadyReason,
 		Waiting:   true,
-		AllowCRDs: conditions.IsTrue(core, v1alpha2.ProviderInstalledCondition),
+		AllowCRDs: standing.Applied,
 		Message: fmt.Sprintf(
 			"waiting for CoreProvider %s/%s to become ready", core.GetNamespace(), core.GetName()),
 	}
@@ -77,7 +82,7 @@ func preferred(all []v1alpha2.Provider) v1alpha2.Provider {
 }
 
 // stays reports whether a resource is not being deleted.
-func stays(p v1alpha2.Provider) bool { return p.GetDeletionTimestamp().IsZero() }
+func stays(p v1alpha2.Provider) bool { return !report.StandingOf(p).Deleted }
 
 func anyProvider(v1alpha2.Provider) bool { return true }
 

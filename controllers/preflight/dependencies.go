@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // Dependencies checks that the providers in spec.dependsOn are ready, and that none of them depends on the provider
@@ -38,7 +38,7 @@ func (c *Checker) Dependencies(ctx context.Context, provider v1alpha2.Provider) 
 			return err
 		case dependency == nil:
 			waiting = append(waiting, label+", which has no resource")
-		case !conditions.IsReady(dependency):
+		case !report.StandingOf(dependency).Ready:
 			waiting = append(waiting, v1alpha2.FullName(dependency))
 		}
 	}
@@ -60,7 +60,8 @@ func (c *Checker) cycle(
 	ctx context.Context, provider v1alpha2.Provider, path []string, visited map[string]bool,
 ) ([]string, error) {
 	// A provider need not name core. Whether it waits for core is known once it does: plain charts do not.
-	if path[0] == v1alpha2.CoreProviderName && WaitsForCore(provider) && !conditions.IsReady(provider) {
+	standing := report.StandingOf(provider)
+	if path[0] == v1alpha2.CoreProviderName && standing.WaitsForCore && !standing.Ready {
 		return append(path, path[0]), nil
 	}
 
@@ -91,11 +92,6 @@ func (c *Checker) cycle(
 	}
 
 	return nil, nil
-}
-
-// WaitsForCore reports whether a provider waits for core to become ready, or to be installed.
-func WaitsForCore(provider v1alpha2.Provider) bool {
-	return conditions.GetReason(provider, v1alpha2.PreflightCheckCondition) == v1alpha2.WaitingForCoreProviderReadyReason
 }
 
 // labeled returns the resource with a label in the cluster of a provider: the one that has installed it, before that

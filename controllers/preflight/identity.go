@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // Identity checks the name of a CoreProvider, and that no other resource has installed the provider in
@@ -90,7 +91,7 @@ func (c *Checker) instances(ctx context.Context, provider v1alpha2.Provider) ([]
 
 // isInstalled reports whether a resource has installed its provider, successfully or not. That stays
 // true until it is uninstalled.
-func isInstalled(p v1alpha2.Provider) bool { return p.GetStatus().Release != nil }
+func isInstalled(p v1alpha2.Provider) bool { return report.StandingOf(p).Installed }
 
 // oldest returns the oldest of the resources that match, the first by namespace among those of the
 // same second; nil if none matches.

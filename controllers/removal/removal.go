@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -96,7 +97,7 @@ func (r *Removal) Explain(err error) error {
 // can be removed in order.
 func (r *Removal) CheckOthers(ctx context.Context) error {
 	others, err := r.others(ctx, func(p v1alpha2.Provider) bool {
-		return p.ProviderType() != v1alpha2.CoreProviderType && p.GetStatus().Release != nil
+		return p.ProviderType() != v1alpha2.CoreProviderType && report.StandingOf(p).Installed
 	})
 	if err != nil || len(others) == 0 {
 		return err

@@ -7,10 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // Providers watches the resources of all kinds, because they can concern those of the kind.
@@ -82,13 +81,12 @@ func (k Kind) providers(c concern) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(k.enqueue(c.field, c.keys, concerns))
 }
 
-// standing is what other providers' preflight checks and removal read from a resource. While
-// hundreds of providers wait for core, any other change of core's status would wake them in vain.
+// standing is what preflight checks and removals of other providers go by. While hundreds of providers wait for core,
+// any other change of core's status would wake them in vain.
 type standing struct {
-	generation                                   int64
-	deleting, ready, installed, released, paused bool
-	changes, mayReturn, keeps, waitsForCore      bool
-	contract                                     string
+	report.Standing
+
+	generation int64
 }
 
 func standingOf(o client.Object) standing {
@@ -97,21 +95,8 @@ func standingOf(o client.Object) standing {
 		return standing{}
 	}
 
-	s := standing{
-		generation:   p.GetGeneration(),
-		deleting:     !p.GetDeletionTimestamp().IsZero(),
-		ready:        conditions.IsReady(p),
-		installed:    conditions.IsTrue(p, v1alpha2.ProviderInstalledCondition),
-		released:     p.GetStatus().Release != nil,
-		paused:       conditions.IsTrue(p, v1alpha2.PausedCondition),
-		changes:      preflight.ChangesVersion(p),
-		mayReturn:    preflight.MayReturn(p),
-		keeps:        preflight.KeepsVersion(p),
-		waitsForCore: preflight.WaitsForCore(p),
-	}
-	if contract := p.GetStatus().Contract; contract != nil {
-		s.contract = *contract
-	}
+	s := standing{Standing: report.StandingOf(p), generation: p.GetGeneration()}
+	s.Blocked = false // automatic upgrades look at others themselves
 
 	return s
 }
@@ -127,8 +112,8 @@ var standingChanged = predicate.Funcs{
 var contractGone = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		before := standingOf(e.ObjectOld).contract
-		return before != "" && before != standingOf(e.ObjectNew).contract
+		before := standingOf(e.ObjectOld).Contract
+		return before != "" && before != standingOf(e.ObjectNew).Contract
 	},
-	DeleteFunc: func(e event.DeleteEvent) bool { return standingOf(e.Object).contract != "" },
+	DeleteFunc: func(e event.DeleteEvent) bool { return standingOf(e.Object).Contract != "" },
 }

@@ -1,0 +1,148 @@
+package report
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// Standing is what others go by of a provider, according to its resource: the providers that wait for it, or that it
+// waits for. It is read from what Of has written, and from the spec.
+type Standing struct {
+	// Deleted is set if the resource is being deleted.
+	Deleted bool
+	// Installed is set once the provider was installed, successfully or not, until it is uninstalled. Applied is set if
+	// its newest revision was applied completely.
+	Installed, Applied bool
+	// Contract is that of what is installed; empty for none.
+	Contract string
+	// Ready is set if the provider is what the resource asks for, and healthy.
+	Ready bool
+	// Paused is set if its Deployments are known to be scaled down.
+	Paused bool
+	// Changing is set if the installed provider is going to run another version that its resource asks for, so that
+	// others wait for it: the change has not begun, or the new version is not healthy yet. It is not once the change has
+	// failed, or waits for a user or for the contracts of other providers.
+	Changing bool
+	// MayReturn is set if the newest revision has another version than the one that was healthy last, to which the
+	// provider may have to return.
+	MayReturn bool
+	// Keeps is set if the provider runs the version that was healthy last although its resource asks for another one: the
+	// change cannot begin yet, or has failed and was rolled back.
+	Keeps bool
+	// WaitsForCore is set if the provider waits for core to become ready, or to be installed.
+	WaitsForCore bool
+	// Blocked is set if an upgrade of the provider does not continue without a user who changes something.
+	Blocked bool
+}
+
+// StandingOf returns the standing of a provider.
+func StandingOf(p v1alpha2.Provider) Standing {
+	status := p.GetStatus()
+	newest := newestOf(status)
+
+	s := Standing{
+		Deleted:      !p.GetDeletionTimestamp().IsZero(),
+		Installed:    status.Release != nil,
+		Applied:      is(status, v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue),
+		Ready:        isReady(status),
+		Paused:       is(status, v1alpha2.PausedCondition, metav1.ConditionTrue),
+		WaitsForCore: reasonOf(status, v1alpha2.PreflightCheckCondition) == v1alpha2.WaitingForCoreProviderReadyReason,
+		Blocked:      blocked(p),
+	}
+
+	if status.Contract != nil {
+		s.Contract = *status.Contract
+	}
+
+	if healthy := status.InstalledVersion; healthy != nil {
+		differs := !SameVersion(WantedVersion(p), *healthy)
+
+		s.MayReturn = newest.Version != "" && newest.Version != *healthy
+		s.Keeps = differs && newest.Version == *healthy && newest.Status == string(state.StatusDeployed)
+		s.Changing = differs && s.Installed && !s.Deleted && !p.GetSpec().Suspend && !returns(p) && s.mayChange(p)
+	}
+
+	return s
+}
+
+// mayChange reports whether the change to another version has not begun, or may still succeed.
+func (s Standing) mayChange(p v1alpha2.Provider) bool {
+	status := p.GetStatus()
+
+	switch {
+	case p.GetGeneration() != status.ObservedGeneration:
+		return true
+	case s.Ready, isStalled(status):
+		return false
+	}
+
+	upgraded := find(status.Conditions, v1alpha2.ProviderUpgradedCondition)
+	failed := upgraded.Status == metav1.ConditionFalse && upgraded.ObservedGeneration == p.GetGeneration()
+
+	return !failed && reasonOf(status, v1alpha2.ReadyCondition) != v1alpha2.CAPIVersionIncompatibilityReason
+}
+
+// blocked reports whether an upgrade does not continue without a user who changes something.
+func blocked(p v1alpha2.Provider) bool {
+	spec, status := p.GetSpec(), p.GetStatus()
+
+	switch reason := reasonOf(status, v1alpha2.ReadyCondition); {
+	case !p.GetDeletionTimestamp().IsZero(), spec.Suspend, spec.Paused, returns(p):
+		return true
+	case reason == v1alpha2.ExternalChangeReason, reason == v1alpha2.ClusterUnreachableReason:
+		return true
+	}
+
+	return is(status, v1alpha2.PreflightCheckCondition, metav1.ConditionFalse) || isStalled(status)
+}
+
+// returns reports whether the resource asks for an earlier revision.
+func returns(p v1alpha2.Provider) bool {
+	release := p.GetSpec().Release
+	return release != nil && release.RollbackTo != nil
+}
+
+// NewestVersion returns the version of the newest revision of a provider's release; empty if there is none.
+func NewestVersion(p v1alpha2.Provider) string { return newestOf(p.GetStatus()).Version }
+
+// WantedVersion returns the version that a resource asks for; empty if it has to be chosen from several.
+func WantedVersion(p v1alpha2.Provider) string {
+	return ranges.Only(p.GetSpec().Version, p.GetStatus().DesiredVersion)
+}
+
+// SameVersion compares versions, which may lack the "v".
+func SameVersion(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
+
+func newestOf(status *v1alpha2.ProviderStatus) v1alpha2.ReleaseRevision {
+	if len(status.History) == 0 {
+		return v1alpha2.ReleaseRevision{}
+	}
+
+	return status.History[0]
+}
+
+// is reports whether a resource has a condition with a status.
+func is(status *v1alpha2.ProviderStatus, name string, wanted metav1.ConditionStatus) bool {
+	return find(status.Conditions, name).Status == wanted
+}
+
+func reasonOf(status *v1alpha2.ProviderStatus, name string) string {
+	return find(status.Conditions, name).Reason
+}
+
+func isReady(status *v1alpha2.ProviderStatus) bool {
+	return is(status, v1alpha2.ReadyCondition, metav1.ConditionTrue) && !isReconciling(status) && !isStalled(status)
+}
+
+func isReconciling(status *v1alpha2.ProviderStatus) bool {
+	return is(status, v1alpha2.ReconcilingCondition, metav1.ConditionTrue)
+}
+
+func isStalled(status *v1alpha2.ProviderStatus) bool {
+	return is(status, v1alpha2.StalledCondition, metav1.ConditionTrue) && !isReconciling(status)
+}

@@ -1,0 +1,143 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// written returns a resource with the status that is written for a reconcile that ended so.
+func written(in Input, ended Summary) *v1alpha2.InfrastructureProvider {
+	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Generation: in.Provider.Generation}}
+	p.Spec.Version = in.Change.Goal
+	in.Installed.Identified = true
+	p.Status = Of(in, ended).Status
+
+	return p
+}
+
+// TestStandingIsWhatWasReported: what others go by is what a reconcile has ended with.
+func TestStandingIsWhatWasReported(t *testing.T) {
+	revised := func(number int, status state.Status, version string) state.Revision {
+		r := revision(number, status, wanted)
+		r.Version = version
+
+		return r
+	}
+	before := revised(1, state.StatusDeployed, "v1.0.0")
+
+	upgrading := newInput(revised(2, state.StatusDeployed, "v1.1.0"), before)
+	upgrading.Provider.Status.InstalledVersion = new("v1.0.0")
+	upgrading.Installed.Record.AppVersion = "v1.1.0"
+	upgrading.Installed.Health = Health{Checked: true, Message: "Deployment manager is not available"}
+
+	uninstalled := newInput()
+	uninstalled.Uninstalled = true
+
+	paused := newInput(before)
+	paused.Change.Goal = "v1.0.0"
+	paused.Installed.Record.Paused = true
+
+	wait := func(reason string) Summary {
+		return Summary{Result: Result{Outcome: Waiting, Condition: v1alpha2.PreflightCheckCondition, Reason: reason}}
+	}
+
+	ready := Summary{Result: Result{Outcome: Ready, Reason: v1alpha2.HealthyReason}}
+	progresses := Summary{Result: Result{Outcome: Waiting, Reason: v1alpha2.ProgressingReason}}
+	installed := Standing{Installed: true, Applied: true}
+	with := func(change func(*Standing)) Standing {
+		s := installed
+		change(&s)
+
+		return s
+	}
+
+	healthy := newInput(before)
+	healthy.Change.Goal = "v1.0.0"
+
+	for name, c := range map[string]struct {
+		in       Input
+		ended    Summary
+		expected Standing
+	}{
+		"healthy": {healthy, ready, with(func(s *Standing) { s.Ready = true })},
+		"scaled down": {paused, Summary{Result: Result{Outcome: Ready, Reason: v1alpha2.HealthyReason}},
+			with(func(s *Standing) { s.Ready, s.Paused = true, true })},
+		"an upgrade that begins": {
+			newInput(before), progresses, with(func(s *Standing) { s.Changing, s.Keeps = true, true }),
+		},
+		"a new version that is not healthy yet": {upgrading, progresses,
+			with(func(s *Standing) { s.Changing, s.MayReturn = true, true })},
+		"an upgrade that failed": {
+			newInput(before), Summary{Result: progresses.Result, UpgradeFailed: "not healthy within 5m"},
+			with(func(s *Standing) { s.Keeps = true }),
+		},
+		"an upgrade that waits for a user": {
+			newInput(before), Summary{Result: refused}, with(func(s *Standing) { s.Keeps, s.Blocked = true, true }),
+		},
+		"an upgrade whose contract does not fit": {
+			newInput(before), wait(v1alpha2.CAPIVersionIncompatibilityReason),
+			with(func(s *Standing) { s.Keeps, s.Blocked = true, true }),
+		},
+		"an upgrade that waits for core": {
+			newInput(before), wait(v1alpha2.WaitingForCoreProviderReadyReason),
+			with(func(s *Standing) { s.Changing, s.Keeps, s.Blocked, s.WaitsForCore = true, true, true, true }),
+		},
+		"a release that another program has changed": {
+			healthy, Summary{Result: Result{Outcome: Idle, Reason: v1alpha2.ExternalChangeReason}},
+			with(func(s *Standing) { s.Blocked = true }),
+		},
+		"an installation that waits for core": {
+			newInput(), wait(v1alpha2.WaitingForCoreProviderReadyReason), Standing{Blocked: true, WaitsForCore: true},
+		},
+		"a provider that was uninstalled": {
+			uninstalled, Summary{Result: Removing()}, Standing{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(StandingOf(written(c.in, c.ended))).To(Equal(c.expected))
+		})
+	}
+}
+
+// TestStandingOfRecordedReports checks standings against how the reconciles of scenarios have ended.
+func TestStandingOfRecordedReports(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.yaml")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	seen := map[bool]int{}
+
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		recorded := struct {
+			Input Input   `json:"input"`
+			Ended Summary `json:"ended"`
+		}{}
+		NewWithT(t).Expect(yaml.Unmarshal(content, &recorded)).To(Succeed())
+
+		standing, ended := StandingOf(written(recorded.Input, recorded.Ended)), recorded.Ended
+		g := NewWithT(t)
+		seen[standing.Ready]++
+
+		g.Expect(standing.Ready).To(Equal(ended.Outcome == Ready), path)
+		g.Expect(standing.Blocked || ended.Outcome != Stalled).To(BeTrue(), path)
+		g.Expect(standing.Changing && (ended.Outcome == Ready || ended.Outcome == Stalled)).To(BeFalse(), path)
+		g.Expect(standing.WaitsForCore).To(Equal(ended.Reason == v1alpha2.WaitingForCoreProviderReadyReason), path)
+
+		if recorded.Input.Installed.Healthy() {
+			g.Expect(standing.MayReturn).To(BeFalse(), "%s: there is nothing better to return to", path)
+		}
+	}
+
+	NewWithT(t).Expect(seen).To(And(HaveKeyWithValue(true, BeNumerically(">", 5)), HaveKeyWithValue(false,
+		BeNumerically(">", 10))))
+}
