@@ -13,8 +13,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
-// boundPolicies replaces annotations of published objects that allow more than the policies of the resource do: whoever
-// writes the resource decides, not the publisher.
+// boundPolicies replaces annotations of published objects that allow more than the policies of the resource do: its
+// author decides, not the publisher.
 func boundPolicies(documents []*document, spec *v1alpha2.PoliciesSpec) error {
 	for _, d := range documents {
 		if !mayHavePolicies(d.text) {
