@@ -70,7 +70,8 @@ func TestPublishersAreBound(t *testing.T) {
 		Adoption: v1alpha2.AdoptionNever, Recreate: v1alpha2.RecreateNever, Delete: v1alpha2.DeleteOrphan,
 	}
 	always := &v1alpha2.PoliciesSpec{
-		Adoption: v1alpha2.AdoptionAlways, Recreate: v1alpha2.RecreateAlways, MissingNamespaces: v1alpha2.MissingNamespaceCreate,
+		Adoption: v1alpha2.AdoptionAlways, Recreate: v1alpha2.RecreateAlways,
+		MissingNamespaces: v1alpha2.MissingNamespaceCreate,
 	}
 
 	for name, c := range map[string]struct {
