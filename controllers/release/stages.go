@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +22,8 @@ import (
 // applies the next wave. The last one deletes what the revision no longer has, one wave after the other. What has
 // been done is seen in the cluster and in the revision, so it can stop at any time.
 //
-// After a *cluster.RejectedError or *cluster.ConflictError the revision is marked failed. Other errors are those of
+// After a *cluster.RejectedError or *cluster.ConflictError the revision is marked failed. What may be accepted once the
+// wave before takes effect is a *cluster.UnavailableError for a few seconds. Other errors are those of
 // Prepared.Apply, and *cluster.RemainingError while objects that were deleted still exist; the revision stays as it is.
 func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, own cluster.OwnKinds,
@@ -30,7 +33,12 @@ func (e *Engine) Advance(
 		manifests := s.store.CurrentManifests()
 		wave, complete, err := s.client.Advance(manifests[0], manifests[1:], waves.Place(revision.Wave))
 
-		if errors.As(err, new(*cluster.RejectedError)) || errors.As(err, new(*cluster.ConflictError)) {
+		refused := new(cluster.RejectedError)
+		if errors.As(err, &refused) && refused.MayBeAccepted() && e.takesEffect(revision) {
+			return &cluster.UnavailableError{Objects: refused.Objects}
+		}
+
+		if refused.Objects != nil || errors.As(err, new(*cluster.ConflictError)) {
 			return errors.Join(err, s.store.FailNewest(state.FailureRejected, err.Error()))
 		}
 
@@ -49,8 +57,21 @@ func (e *Engine) Advance(
 
 		_, err = e.label(ctx, release, revision, labels)
 
+		// Objects of kinds that a wave defines get their namespaces when the record is read again.
+		if strings.Contains(manifests[0], "kind: CustomResourceDefinition") {
+			e.records.forget(release)
+		}
+
 		return err
 	})
+}
+
+// effectTime is how long what was applied, such as a policy, may take to have an effect on the API server.
+const effectTime = 5 * time.Second
+
+// takesEffect reports whether the last wave of a revision may not have an effect yet.
+func (e *Engine) takesEffect(revision state.Revision) bool {
+	return e.clock.Now().Before(revision.Changed.Add(effectTime))
 }
 
 // recordStages records whether the new revision needs Advance, before anything is applied.

@@ -107,6 +107,88 @@ var _ = Describe("Waves", func() {
 		Expect(newest(ctx, engine, namespace)).To(And(HaveField("Staged", false), HaveField("Number", 2)))
 	})
 
+	It("may be what a policy of an earlier one admits", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		governed := func(version string) release.Spec {
+			return specOf(namespace, version, ordered(-10, `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: `+namespace+`
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+namespace+`}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]
+  validations: [{expression: "object.metadata.name != 'governed' || object.data.key == '`+version+`'"}]
+`), ordered(-10, `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: `+namespace+`
+spec: {policyName: `+namespace+`, validationActions: [Deny]}
+`), configMap("governed", version))
+		}
+
+		Expect(install(ctx, engine, governed("1.0.0"))).To(Succeed())
+		Eventually(func() error {
+			return command(ctx, "kubectl", "create", "configmap", "governed", "-n", namespace, "--dry-run=server",
+				"--from-literal=key=2.0.0").Run()
+		}).ShouldNot(Succeed())
+
+		mustApply(ctx, engine, governed("2.0.0"))
+
+		// The API server needs a moment to apply the policy.
+		Eventually(func() error { return advance(ctx, engine, namespace) }).Should(Succeed())
+		Expect(values(ctx, namespace)).To(Equal(map[string]string{"governed": "2.0.0"}))
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{AtOnce: true})).Error().NotTo(
+			HaveOccurred())
+	})
+
+	It("are refused as a whole if a field of a later one is wrong", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		Expect(install(ctx, engine, first(namespace))).To(Succeed())
+
+		_, err := apply(ctx, engine, specOf(namespace, "2.0.0",
+			ordered(-1, configMap("a", "2")), deployment("manager", "-1")))
+		expectError[*cluster.DryRunError](err)
+		Expect(values(ctx, namespace)).To(HaveKeyWithValue("a", "1"))
+	})
+
+	It("may be of a kind that an earlier one defines", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		things := "things-" + namespace
+		definition := `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: ` + things + `.release.test
+spec:
+  group: release.test
+  names: {kind: Thing` + namespace + `, plural: ` + things + `}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+		thing := "apiVersion: release.test/v1\nkind: Thing" + namespace + "\nmetadata:\n  name: mine\n"
+
+		DeferCleanup(func(ctx SpecContext) { run(ctx, "kubectl", "delete", "crd", things+".release.test") })
+
+		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", definition, thing))
+		expectError[*cluster.UnknownKindError](err)
+
+		spec := specOf(namespace, "1.0.0", ordered(-10, definition), thing)
+		mustApply(ctx, engine, spec)
+		Expect(newest(ctx, engine, namespace).Staged).To(BeTrue())
+
+		Eventually(func() error { return advance(ctx, engine, namespace) }).Should(Succeed())
+		Expect(run(ctx, "kubectl", "get", things+".release.test", "-n", namespace, "-o", "name")).To(ContainSubstring("mine"))
+
+		record, err := engine.Read(ctx, releaseIn(namespace), newest(ctx, engine, namespace))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(record.Keys()).To(ContainElement(And(HaveField("Name", "mine"), HaveField("Namespace", namespace))))
+	})
+
 	Describe("are deleted in reverse order", func() {
 		var (
 			namespace string

@@ -6,12 +6,16 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // dryRunChange is what is known of a change that was tried in a dry run.
 type dryRunChange struct {
-	// own is true if the object is of a kind that its release defines.
-	own bool
+	// later is true if earlier waves are applied before, and may change what the API server accepts.
+	later bool
+	// defined is true if one of them changes the CRD of the object.
+	defined bool
 	// brings reports whether the action applies an object, by resource and name.
 	brings func(resource, name string) bool
 }
@@ -42,12 +46,21 @@ func (c dryRunChange) problem(err error) error {
 	case apierrors.IsInternalError(err) && strings.Contains(text, "webhook"):
 		// A webhook's server does not answer, which the action may change: it may be the release's own manager.
 		return nil
-	case c.own && strings.Contains(text, "admission webhook"):
-		// Objects of own kinds are applied once the new manager answers, which may not see it in the same way.
+	case c.defined && object.IsRefusal(err), c.later && mayBeAccepted(err):
+		// It is tried again before its wave is applied.
 		return nil
 	}
 
 	return err
+}
+
+// mayBeAccepted reports whether a refusal may be due to what earlier waves bring: a manager with another webhook, a
+// policy, a permission or a namespace. That a field is wrong or immutable stays so.
+func mayBeAccepted(err error) bool {
+	text := err.Error()
+
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) ||
+		strings.Contains(text, "admission webhook") || strings.Contains(text, "ValidatingAdmissionPolicy")
 }
 
 // detailsOf returns what an error is about.

@@ -14,7 +14,9 @@ func TestDryRunProblem(t *testing.T) {
 	resource := func(name string) schema.GroupResource { return schema.GroupResource{Resource: name} }
 	denied := errors.New(`admission webhook "validation.test" denied the request: no`)
 	other := dryRunChange{brings: func(resource, name string) bool { return resource == "namespaces" && name == "new" }}
-	own := dryRunChange{own: true, brings: other.brings}
+	later := dryRunChange{later: true, brings: other.brings}
+	defined := dryRunChange{later: true, defined: true, brings: other.brings}
+	policy := errors.New(`ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no`)
 
 	for name, test := range map[string]struct {
 		change dryRunChange
@@ -27,14 +29,25 @@ func TestDryRunProblem(t *testing.T) {
 		},
 		"a denial by a policy":  {other, apierrors.NewForbidden(resource("services"), "a", errors.New("no")), true},
 		"a denial by a webhook": {other, apierrors.NewForbidden(resource("services"), "a", denied), true},
-		"a denial by a webhook for a kind of the release": {
-			own, apierrors.NewForbidden(resource("identities"), "a", denied), false,
+		"a denial by a webhook, in a later wave": {
+			later, apierrors.NewForbidden(resource("identities"), "a", denied), false,
 		},
-		"an invalid field of a kind of the release": {
-			own, apierrors.NewInvalid(schema.GroupKind{Kind: "Identity"}, "a", field.ErrorList{}), true,
+		"a denial by a policy, in a later wave": {
+			later, apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "a",
+				field.ErrorList{field.Invalid(field.NewPath("spec"), "", policy.Error())}), false,
 		},
-		"a namespace that exists nowhere": {other, apierrors.NewNotFound(resource("namespaces"), "old"), true},
-		"a namespace that comes with it":  {other, apierrors.NewNotFound(resource("namespaces"), "new"), false},
+		"a missing permission, in a later wave": {
+			later, apierrors.NewForbidden(resource("services"), "a", errors.New("no")), false,
+		},
+		"an invalid field, in a later wave": {
+			later, apierrors.NewInvalid(schema.GroupKind{Kind: "Identity"}, "a", field.ErrorList{}), true,
+		},
+		"an invalid field of a kind that an earlier wave changes": {
+			defined, apierrors.NewInvalid(schema.GroupKind{Kind: "Identity"}, "a", field.ErrorList{}), false,
+		},
+		"an API server that does not respond, later": {defined, errors.New("connection refused"), true},
+		"a namespace that exists nowhere":            {other, apierrors.NewNotFound(resource("namespaces"), "old"), true},
+		"a namespace that comes with it":             {other, apierrors.NewNotFound(resource("namespaces"), "new"), false},
 		"a Pod without its ServiceAccount": {
 			other, apierrors.NewForbidden(resource("pods"), "a", errors.New("no")), false,
 		},

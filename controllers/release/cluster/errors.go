@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -122,6 +123,11 @@ func (e *RejectedError) Error() string {
 
 // Unwrap returns the error of each object.
 func (e *RejectedError) Unwrap() []error { return causes(e.Objects) }
+
+// MayBeAccepted reports whether all objects may be accepted once what the release has applied before takes effect.
+func (e *RejectedError) MayBeAccepted() bool {
+	return !slices.ContainsFunc(e.Objects, func(o *ObjectError) bool { return !mayBeAccepted(o.cause) })
+}
 
 // UnavailableError means that requests for objects failed for a reason that may go away by itself:
 // the API server, or a webhook that it calls, does not respond. Other objects are as with a

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
@@ -96,7 +98,7 @@ func (c *Client) FirstWave(older []string) (first waves.Place, more bool, err er
 
 // isStaged reports whether there are several waves of objects to apply, or to delete.
 func (c *Client) isStaged(target, dropped kube.ResourceList) bool {
-	return len(waves.Split(target, c.applied)) > 1 ||
+	return len(waves.Split(target, c.applied)) > 1 || c.target.later ||
 		len(waves.Split(dropped, c.deleted)) > 1 || len(dropped.Filter(c.own.includes)) > 0
 }
 
@@ -112,13 +114,29 @@ func (c *Client) Advance(
 		return applied, false, c.fail(err)
 	}
 
-	target, _, err := c.parse(content)
+	objects, err := manifest.Decode(content)
 	if err != nil {
 		return applied, false, c.fail(err)
 	}
 
+	target, unknown, err := c.Resolve(objects)
+	if err != nil {
+		return applied, false, c.fail(err)
+	}
+
+	later := definedEarlier(objects, unknown)
+	maps.DeleteFunc(later, func(_ object.Key, place waves.Place) bool { return place <= applied })
+
 	left := waves.Split(target.Filter(func(info *resource.Info) bool { return c.applied(info) > applied }), c.applied)
 	dropped := missing(bases, target)
+
+	for key, place := range later {
+		if len(left) == 0 || place <= c.applied(left[0][0]) {
+			return applied, false, c.fail(&UnavailableError{Objects: []*ObjectError{
+				{Object: key, Reason: "the API server does not serve its kind yet"},
+			}})
+		}
+	}
 
 	if len(left) == 0 {
 		err := c.removeInOrder(dropped)
@@ -129,10 +147,11 @@ func (c *Client) Advance(
 		return applied, false, err
 	}
 
-	return c.applied(left[0][0]), len(left) == 1 && len(dropped) == 0, nil
+	return c.applied(left[0][0]), len(left) == 1 && len(later) == 0 && len(dropped) == 0, nil
 }
 
-// applyLater applies a wave of a manifest whose earlier waves were applied.
+// applyLater applies a wave of a manifest whose earlier waves were applied. If any of its objects exists, it is tried
+// first by dry runs, which may have told nothing before the first wave.
 func (c *Client) applyLater(content string, wave, all kube.ResourceList, bases []kube.ResourceList) error {
 	for _, info := range wave {
 		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured))
@@ -140,6 +159,12 @@ func (c *Client) applyLater(content string, wave, all kube.ResourceList, bases [
 
 	if err := c.setTarget(content, wave, all); err != nil {
 		return err
+	}
+
+	if len(c.target.live) > 0 {
+		if err := c.dryRunEach(wave, bases); err != nil {
+			return c.fail(err)
+		}
 	}
 
 	return c.fail(c.applyWave(wave, bases))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // Patch is a change of an object.
@@ -146,7 +148,8 @@ func (c *Client) DryRun(info *resource.Info, patch *Patch) (*unstructured.Unstru
 // the action could harm. The error is a *DryRunError if the API server would refuse a change, and an
 // *UnavailableError if that could not be found out for a reason that may go away by itself.
 //
-// Objects of own kinds are left out if their CRDs change first.
+// Of objects that wait for earlier waves, only what these cannot change is a problem. Objects of own kinds are left out
+// if their CRDs change first.
 func (c *Client) DryRunTarget(bases []string, withOwn bool) error {
 	if len(c.target.live) == 0 {
 		return nil
@@ -159,21 +162,40 @@ func (c *Client) DryRunTarget(bases []string, withOwn bool) error {
 
 	checked := c.target.objects.Filter(func(info *resource.Info) bool { return withOwn || c.isOther(info) })
 
-	err = c.each(checked, func(info *resource.Info) error {
-		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured)) // as the action does
-
-		change := dryRunChange{own: c.own.includes(info), brings: c.target.brings}
-
-		_, err := c.dryRunOne(info, find(lists, info))
-
-		return change.problem(err)
-	})
+	err = c.dryRunEach(checked, lists)
 
 	if refused := (*RejectedError)(nil); errors.As(err, &refused) {
 		err = &DryRunError{Objects: refused.Objects}
 	}
 
 	return c.fail(err)
+}
+
+// dryRunEach tries objects of the target, where bases are those that the action starts from.
+func (c *Client) dryRunEach(checked kube.ResourceList, bases []kube.ResourceList) error {
+	first := waves.Split(c.target.objects, c.applied)[0]
+
+	return c.each(checked, func(info *resource.Info) error {
+		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured)) // as the action does
+
+		change := dryRunChange{
+			later:   c.applied(info) > c.applied(first[0]),
+			defined: c.isDefinedEarlier(info),
+			brings:  c.target.brings,
+		}
+
+		_, err := c.dryRunOne(info, find(bases, info))
+
+		return change.problem(err)
+	})
+}
+
+// isDefinedEarlier reports whether an earlier wave of the target has the CRD of an object.
+func (c *Client) isDefinedEarlier(info *resource.Info) bool {
+	return slices.ContainsFunc(c.target.objects, func(crd *resource.Info) bool {
+		return crd.Mapping.GroupVersionKind.GroupKind() == crdKind &&
+			crd.Name == info.Mapping.Resource.GroupResource().String() && c.applied(crd) < c.applied(info)
+	})
 }
 
 // dryRunOne is applyOne as a dry run. It returns what the object would become.

@@ -14,7 +14,10 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
+
+var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // target is the manifest that the action applies.
 type target struct {
@@ -22,6 +25,7 @@ type target struct {
 	objects  kube.ResourceList
 	live     map[*resource.Info]*unstructured.Unstructured
 	awaited  []*unstructured.Unstructured // those whose kinds were not served
+	later    bool                         // there are objects of kinds that earlier waves define
 }
 
 // includes reports whether the objects are the target's, and not a hook's.
@@ -50,7 +54,12 @@ func (c *Client) SetTarget(
 		return c.fail(err)
 	}
 
-	missing := slices.DeleteFunc(slices.Clone(unknown), func(o object.Key) bool { return isAwaited(o.GroupKind()) })
+	later := definedEarlier(objects, unknown)
+
+	missing := slices.DeleteFunc(slices.Clone(unknown), func(o object.Key) bool {
+		_, follows := later[o]
+		return follows || isAwaited(o.GroupKind())
+	})
 	if len(missing) > 0 {
 		return c.fail(&UnknownKindError{Objects: missing})
 	}
@@ -59,13 +68,41 @@ func (c *Client) SetTarget(
 		return err
 	}
 
+	c.target.later = len(later) > 0
+
 	for _, o := range objects {
-		if slices.Contains(unknown, object.KeyOf(o)) {
+		key := object.KeyOf(o)
+		if _, follows := later[key]; slices.Contains(unknown, key) && !follows {
 			c.target.awaited = append(c.target.awaited, o)
 		}
 	}
 
 	return nil
+}
+
+// definedEarlier returns the objects of unknown kinds that CRDs in earlier waves of a manifest define, with their
+// places.
+func definedEarlier(objects []*unstructured.Unstructured, unknown []object.Key) map[object.Key]waves.Place {
+	defined, later := map[schema.GroupKind]waves.Place{}, map[object.Key]waves.Place{}
+
+	for _, o := range objects {
+		if o.GroupVersionKind().GroupKind() == crdKind {
+			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+			defined[schema.GroupKind{Group: group, Kind: kind}] = waves.OrderOf(o).Applied(false)
+		}
+	}
+
+	for _, o := range objects {
+		crd, is := defined[o.GroupVersionKind().GroupKind()]
+		place := waves.OrderOf(o).Applied(false)
+
+		if key := object.KeyOf(o); is && crd < place && slices.Contains(unknown, key) {
+			later[key] = place
+		}
+	}
+
+	return later
 }
 
 // CompleteTarget adds the objects to the target whose kinds were not served when it was set.
@@ -89,6 +126,7 @@ func (c *Client) CompleteTarget() error {
 	}
 
 	c.target.objects = slices.Concat(known.objects, added)
+	c.target.later = known.later
 	maps.Copy(c.target.live, known.live)
 
 	return nil
