@@ -149,7 +149,9 @@ var _ = Describe("A release of five waves", Ordered, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.GetSpec().Version = version
 			p.GetSpec().Release = &v1alpha2.ReleaseSpec{
-				Timeout: &metav1.Duration{Duration: 4 * time.Second}, Retries: ptr.To(int32(0)),
+				Timeout:       &metav1.Duration{Duration: 10 * time.Second},
+				Retries:       ptr.To(int32(1)),
+				RetryInterval: &metav1.Duration{Duration: time.Second},
 			}
 		})
 	}
@@ -176,7 +178,7 @@ var _ = Describe("A release of five waves", Ordered, func() {
 		Expect(strings.Count(manifest, "name: wave-")).To(BeNumerically(">=", 40))
 	})
 
-	It("is rolled back if its third wave does not become healthy, without the waves after it", func(ctx SpecContext) {
+	It("is rolled back before the next attempt if its third wave does not become healthy", func(ctx SpecContext) {
 		open(ctx, 0, "v1.1.0")
 		open(ctx, 1, "v1.1.0")
 
@@ -188,13 +190,18 @@ var _ = Describe("A release of five waves", Ordered, func() {
 		Eventually(func() []string { return versions(ctx) }).Should(Equal(
 			[]string{"0 v1.1.0", "1 v1.1.0", "2 v1.1.0", "3 v1.0.0", "4 v1.0.0"}))
 
+		// The next attempt would be due before the first wave is back.
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.TimedOutWaitingForDeploymentReason,
+			"it is being rolled back to v1.0.0, as revision 3"))
 		open(ctx, 0, "v1.0.0")
 		open(ctx, 1, "v1.0.0")
+
+		// The next attempt stops at its first wave.
 		Eventually(w.read(ctx, p)).Should(And(
-			beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "Deployment waves/wave-2-gate"),
+			beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "Deployment waves/wave-0-gate"),
 			WithTransform(func(v1alpha2.Provider) []string { return versions(ctx) },
 				Equal([]string{"0 v1.0.0", "1 v1.0.0", "2 v1.0.0", "3 v1.0.0", "4 v1.0.0"}))))
-		Expect(written("patch", since)).To(Equal([]int{0, 1, 2, 0, 1, 2}))
+		Expect(written("patch", since)).To(Equal([]int{0, 1, 2, 0, 1, 2, 0}))
 	})
 
 	It("is not changed if an order is invalid", func(ctx SpecContext) {
@@ -228,6 +235,27 @@ var _ = Describe("A release of five waves", Ordered, func() {
 		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(p), p) }).Should(
 			MatchError(ContainSubstring("not found")))
 		Expect(written("delete", time.Time{})).To(Equal([]int{4, 3, 2, 1, 0}))
+	})
+
+	It("becomes ready although its first installation has failed in its third wave", func(ctx SpecContext) {
+		t := withWaves("late-waves", "v1.1.1")
+		w.offer(ctx, t)
+
+		late := t.resource()
+		late.Spec.Release = &v1alpha2.ReleaseSpec{
+			Timeout: &metav1.Duration{Duration: 4 * time.Second}, Retries: ptr.To(int32(0)),
+		}
+
+		for _, wave := range []int{0, 1, 3} {
+			open(ctx, wave, t.version)
+		}
+
+		Expect(w.client.Create(ctx, late)).To(Succeed())
+		Eventually(w.read(ctx, late)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason,
+			"Deployment late-waves/wave-2-gate", "given up after 1 attempt"))
+
+		open(ctx, 2, t.version)
+		Eventually(w.read(ctx, late)).Should(beReady("v1.1.1"))
 	})
 
 	It("is applied by kubectl from a plain helm template", func(ctx SpecContext) {
