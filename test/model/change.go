@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -18,11 +20,9 @@ func (r *reconcile) change() (plan, last []request) {
 
 		switch step.Action {
 		case decide.End:
-			r.process.stalled = step.Result.Outcome == report.Stalled
-			return plan, r.writeStatus()
+			return plan, r.writeStatus(known, step.Result)
 		case decide.CompareRelease:
 			known.Release = decide.Assess(r.wanted(digest(r.content)))
-			r.wakeAt(known.Release.Decision.Until)
 		case decide.MarkRequest:
 			plan = append(plan, r.markHandled())
 		case decide.ApplyCRDs:
@@ -113,31 +113,64 @@ func (r *reconcile) markHandled() request {
 	}}
 }
 
-// writeStatus writes the status, if it has changed.
-func (r *reconcile) writeStatus() []request {
+// writeStatus writes the status that the operator reports, if it has changed. It brings the process back as the
+// report says.
+func (r *reconcile) writeStatus(known decide.Changing, ended report.Result) []request {
+	in := r.found(known)
+	summary := report.Summarize(in, report.Result{}, ended)
+	reported := report.Of(in, summary)
+
+	r.process.stalled = summary.Outcome == report.Stalled
+	if reported.After > 0 && !r.process.stalled {
+		r.wakeAt(r.policy.Now.Add(reported.After))
+	}
+
 	status := r.resource
-	status.observed, status.handled = status.generation, status.request
-	status.existed = len(r.history.Revisions) > 0
+	status.handled = status.request
 
-	if newest, exists := r.newestRecord(); exists {
-		status.contract = Find(newest.Content.Version).Contract
-	}
-
-	if r.defect == ReportsWantedContract {
-		status.contract = Find(r.content.Version).Contract
-	}
-
-	if status == r.resource {
+	if status.handled == r.resource.handled && apiequality.Semantic.DeepEqual(status.status, reported.Status) {
 		return nil
 	}
 
 	return []request{{send: func() bool {
-		current := &r.World.resource
-		current.observed, current.handled = status.observed, status.handled
-		current.existed, current.contract = status.existed, status.contract
-
+		r.World.resource.status, r.World.resource.handled = reported.Status, status.handled
 		return true
 	}}}
+}
+
+// found returns what the reconcile has found out and done.
+func (r *reconcile) found(known decide.Changing) report.Input {
+	in := report.Input{
+		Provider: report.Provider{
+			Label: "infrastructure-model", ReleaseName: "infrastructure-model", Generation: int64(r.resource.generation),
+			Status: r.resource.status, Timeout: Timeout,
+		},
+		Installed: report.Installed{Observed: true, History: r.history, Identified: true},
+		Change: report.Progress{
+			Planned: true, Goal: r.content.Version, Digest: known.Release.Digest, State: known.Release.State,
+			Decision: known.Release.Decision, Pinned: known.Release.Pinned, Passed: known.Passed(),
+		},
+		Now: r.policy.Now,
+	}
+
+	newest, exists := r.newestRecord()
+	if !exists {
+		return in
+	}
+
+	in.Installed.Revision = r.history.Revisions[0]
+	in.Installed.Record = report.Record{
+		Readable: true, AppVersion: newest.Content.Version, Contract: Find(newest.Content.Version).Contract,
+		Paused: newest.Content.Paused,
+	}
+	in.Installed.Health = report.Health{Checked: true, Healthy: r.healthy, Others: r.healthy, Message: "manager"}
+	in.Installed.Drift = report.Drift{Compared: true}
+
+	if r.defect == ReportsWantedContract {
+		in.Installed.Record.Contract = Find(r.content.Version).Contract
+	}
+
+	return in
 }
 
 // action is an install, upgrade or rollback.

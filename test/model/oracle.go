@@ -1,8 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -174,7 +177,7 @@ func (o *Oracle) CheckIdle(now Snapshot) *Violation {
 		return v
 	}
 
-	if v := o.checkIdle(now); v != nil {
+	if v := cmp.Or(o.checkIdle(now), o.checkReady(now)); v != nil {
 		v.Snapshot = now
 		v.Text = fmt.Sprintf("nothing happens any more, wanted is %+v: %s", o.wanted(), v.Text)
 
@@ -216,6 +219,29 @@ func (o *Oracle) checkIdle(now Snapshot) *Violation {
 	}
 
 	return checkDeployed(now, newest)
+}
+
+// checkReady checks the conditions of a provider with which nothing happens any more.
+func (o *Oracle) checkReady(now Snapshot) *Violation {
+	newest, installed := now.newest()
+	if !installed || now.Ready == "" {
+		return nil
+	}
+
+	ready, stalled := now.Ready == metav1.ConditionTrue, now.Stalled == metav1.ConditionTrue
+	healthy := newest.deployed() && (newest.Content.Paused || Find(newest.Content.Version).Flaw != NeverHealthy)
+	wanted := newest.Wanted == o.wanted()
+
+	// What is installed for an earlier request of users is not what they want, unless another program has made it since.
+	if ready && (!healthy || stalled) || newest.Ours() && ready != (healthy && wanted) {
+		return violates(Ready, "Ready is %s, and Stalled is %s", now.Ready, now.Stalled)
+	}
+
+	if newest.Ours() && !stalled && !(healthy && wanted) {
+		return violates(Ready, "Stalled is %s", now.Stalled)
+	}
+
+	return nil
 }
 
 // checkDeployed checks the objects and the status of the newest revision, if it is deployed.

@@ -123,8 +123,8 @@ func (p *process) decide(w *World) {
 		content: Content{Wanted: w.resource.wanted, Secret: w.secret, Registry: w.registry},
 		policy: state.Policy{
 			Retries: Retries, Timeout: Timeout, Rollback: true, Paused: w.resource.wanted.Paused,
-			Existed:     w.resource.existed,
-			SpecChanged: w.resource.generation != w.resource.observed,
+			Existed:     w.resource.status.Release != nil,
+			SpecChanged: int64(w.resource.generation) != w.resource.status.ObservedGeneration,
 			Requested:   w.resource.request != w.resource.handled,
 			Now:         w.now,
 			Refused:     map[int]bool{},

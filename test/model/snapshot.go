@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -28,6 +30,8 @@ type Snapshot struct {
 	Stored []string
 	// Contract is that of the status.
 	Contract string
+	// Ready and Stalled are conditions of the status; empty if they were not read.
+	Ready, Stalled metav1.ConditionStatus
 	// Now is the API server's time.
 	Now time.Time
 }

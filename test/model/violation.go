@@ -37,6 +37,9 @@ const (
 	Objects Property = "the objects are those of the revision"
 	// Contract: status.contract is that of the deployed revision.
 	Contract Property = "the contract is the installed one"
+	// Ready: Ready is True if what is wanted, or what another program has put in its place, is installed and healthy, and
+	// Stalled is True if only a user can help.
+	Ready Property = "the conditions tell the truth"
 	// Rest: the operator does not work forever.
 	Rest Property = "the operator comes to rest"
 	// Removal: nothing is left of a removed provider.

@@ -6,6 +6,10 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -26,10 +30,19 @@ type resource struct {
 	request    int // the annotation
 	deleting   bool
 
-	// The status.
-	observed, handled int // of generation and request
-	existed           bool
-	contract          string
+	status  v1alpha2.ProviderStatus
+	handled int // request
+}
+
+// condition returns the status of a condition.
+func (r *resource) condition(name string) metav1.ConditionStatus {
+	for _, condition := range r.status.Conditions {
+		if condition.Type == name {
+			return condition.Status
+		}
+	}
+
+	return metav1.ConditionUnknown
 }
 
 // World is a model of one provider and its environment.
@@ -74,7 +87,9 @@ func (w *World) create() {
 // Snapshot returns what can be seen of the provider.
 func (w *World) Snapshot() Snapshot {
 	return Snapshot{
-		Records: w.records, Objects: w.objects, Stored: w.stored, Contract: w.resource.contract, Now: w.now,
+		Records: w.records, Objects: w.objects, Stored: w.stored, Now: w.now,
+		Ready: w.resource.condition(v1alpha2.ReadyCondition), Stalled: w.resource.condition(v1alpha2.StalledCondition),
+		Contract: ptr.Deref(w.resource.status.Contract, ""),
 	}
 }
 
