@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +30,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile"
@@ -114,10 +117,36 @@ func newDependencies(
 		return nil, err
 	}
 
+	with := connections{
+		cached:   mgr.GetClient(),
+		uncached: uncached,
+		kept:     access.NewKept(uncached, mgr.GetCache()), // watchInputs wakes the providers
+		charts:   charts,
+		events:   mgr.GetEventRecorder("capstan"),
+		wake:     wakers.Wake,
+	}
+
+	return with.dependencies(local, options)
+}
+
+// connections are what the dependencies of reconcilers are created from.
+type connections struct {
+	// cached reads provider resources from a cache, and uncached everything from the API server.
+	cached, uncached client.Client
+	// kept reads Secrets; it may be nil.
+	kept   *access.Kept
+	charts store.Store
+	events events.EventRecorder
+	wake   health.Wake
+	// remote wraps the requests to remote clusters; it may be nil.
+	remote transport.WrapperFunc
+}
+
+func (c connections) dependencies(local *clusters.Cluster, options Options) (*reconcile.Dependencies, error) {
 	readers := &access.Readers{
-		APIReader:             uncached,
-		Kept:                  access.NewKept(uncached, mgr.GetCache()), // watchInputs wakes the providers
-		Cache:                 mgr.GetClient(),
+		APIReader:             c.uncached,
+		Kept:                  c.kept,
+		Cache:                 c.cached,
 		Impersonate:           local.Reader,
 		DefaultServiceAccount: options.DefaultServiceAccount,
 		NoCrossNamespaceRefs:  options.ACL.NoCrossNamespaceRefs,
@@ -131,8 +160,8 @@ func newDependencies(
 		KnownMetadata:     source.NewKnownMetadata(),
 	}
 
-	addresses := &web.Guard{Subject: "the API server of a kubeconfig", Flag: kubeConfigAddressesFlag}
-	if addresses.Allowed, err = web.ParseRanges(kubeConfigAddressesFlag, options.KubeConfigAddresses); err != nil {
+	allowed, err := web.ParseRanges(kubeConfigAddressesFlag, options.KubeConfigAddresses)
+	if err != nil {
 		return nil, err
 	}
 
@@ -140,44 +169,47 @@ func newDependencies(
 		Local:      local,
 		Readers:    readers,
 		KubeConfig: options.KubeConfig,
-		Addresses:  addresses,
-		Scheme:     mgr.GetScheme(),
+		Addresses: &web.Guard{
+			Subject: "the API server of a kubeconfig", Flag: kubeConfigAddressesFlag, Allowed: allowed,
+		},
+		Wrap:       c.remote,
+		Scheme:     c.uncached.Scheme(),
 		Namespaces: options.Scope.CacheNamespaces(),
 		Holder:     options.Holder,
 	}
 
-	tracker := upgrades.NewTracker(sources, wakers.Wake)
+	tracker := upgrades.NewTracker(sources, c.wake)
 
 	return &reconcile.Dependencies{
-		Client:    fresh.NewClient(mgr.GetClient(), uncached),
-		APIReader: uncached,
+		Client:    fresh.NewClient(c.cached, c.uncached),
+		APIReader: c.uncached,
 		Scope:     options.Scope,
 		Clusters:  pool,
 		Planner: &plan.Planner{
-			Cache:         mgr.GetClient(),
+			Cache:         c.cached,
 			Cluster:       pool.Identity,
 			Readers:       readers,
 			Sources:       sources,
-			Charts:        newCharts(charts, uncached, options),
+			Charts:        newCharts(c.charts, c.uncached, options),
 			ImageRegistry: options.ImageRegistry,
 			Managers:      options.Managers,
 			Environment:   plan.ReadEnvironment(options.VariablesFromEnvironment),
 			AwaitCore:     true,
 			Metrics:       options.Metrics,
 		},
-		Preflight: &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity},
+		Preflight: &preflight.Checker{Client: c.cached, Cluster: pool.Identity},
 		Upgrades:  tracker,
 		Automatic: &autoupgrade.Selector{
-			Cache:     mgr.GetClient(),
-			APIReader: uncached,
+			Cache:     c.cached,
+			APIReader: c.uncached,
 			Cluster:   pool.Identity,
 			Tracker:   tracker,
 			Clock:     options.Clock,
-			Wake:      wakers.Wake,
+			Wake:      c.wake,
 		},
-		Events:         mgr.GetEventRecorder("capstan"),
+		Events:         c.events,
 		Clock:          options.Clock,
-		Wake:           wakers.Wake,
+		Wake:           c.wake,
 		RemoteInterval: options.RemoteInterval,
 		MigrationDelay: options.MigrationDelay,
 

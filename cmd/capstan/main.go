@@ -88,6 +88,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		statuspage.NewCommand(options),
 		providers.NewHistoryCommand(options),
 		providers.NewDiffCommand(options),
+		providers.NewWhyCommand(options),
 		providers.NewPermissionsCommand(options),
 		providers.NewUpgradeCommand(options, version),
 		providers.NewRollbackCommand(options),

@@ -97,7 +97,7 @@ func (c *Cluster) records(
 		client.UnsafeDisableDeepCopy,
 	}
 
-	if c.connection.Remote {
+	if c.connection.polls() {
 		err := c.apiReader.List(ctx, list, append(options, client.Limit(storage.MaxRecords+1))...)
 		return list.Items, err == nil
 	}

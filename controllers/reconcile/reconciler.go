@@ -91,6 +91,8 @@ type Dependencies struct {
 	WatchConfigMaps, WatchSecrets bool
 	// Metrics counts what happens; it may be nil.
 	Metrics *metrics.Recorder
+	// Decided is called with each decision about a provider; it may be nil.
+	Decided func(v1alpha2.Provider, decide.Decision)
 
 	claims preflight.Claims
 }

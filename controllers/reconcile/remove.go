@@ -50,7 +50,7 @@ func (r *run) remove(ctx context.Context, unreached error) report.Result {
 	}
 
 	for {
-		step := decide.Remove(known)
+		step := r.decided(known, decide.Remove(known))
 
 		switch step.Action {
 		case decide.End:

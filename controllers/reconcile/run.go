@@ -207,7 +207,8 @@ func (r *run) care(ctx context.Context) report.Result {
 	var drift, left, ended report.Result
 
 	for r.installed.record != nil && !ended.Ends() {
-		step := decide.Care(r.caring())
+		seen := r.caring()
+		step := r.decided(seen, decide.Care(seen))
 		r.done = append(r.done, step.Action)
 
 		switch step.Action {
@@ -229,6 +230,15 @@ func (r *run) care(ctx context.Context) report.Result {
 	}
 
 	return report.First(drift, ended, left)
+}
+
+// decided tells what is decided, and returns the step.
+func (r *run) decided(seen any, step decide.Step) decide.Step {
+	if r.Decided != nil {
+		r.Decided(r.provider, decide.Decision{Seen: seen, Step: step})
+	}
+
+	return step
 }
 
 // take takes a step of care.
@@ -326,7 +336,7 @@ func (r *run) change(ctx context.Context) report.Result {
 		known := r.changing()
 		r.passed = known.Passed()
 
-		switch step := decide.Change(known); step.Action {
+		switch step := r.decided(known, decide.Change(known)); step.Action {
 		case decide.End:
 			return step.Result
 		case decide.Block:

@@ -92,7 +92,7 @@ type Waiting struct {
 var careRules = []rule[Installed]{
 	{"what could not be deleted is deleted", prune},
 	{"drift comes before health", compare},
-	{"health is checked", checkHealth},
+	{healthRow, checkHealth},
 	{"what was lost meanwhile is drift", compareLost},
 	{"completed Jobs are recorded", markFinished},
 	{"a staged revision advances", advance},

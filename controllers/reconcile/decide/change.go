@@ -135,7 +135,7 @@ var changeRules = []rule[Changing]{
 	{"an automatic upgrade is what was selected", ask(CheckSelection, Changing.startsAsPlanned)},
 	{"the release is read", ask(Observe, Changing.unknown)},
 	{"a release of another program stays", foreign},
-	{"the release is compared with the plan", ask(CompareRelease, Changing.readable)},
+	{compareRow, ask(CompareRelease, Changing.readable)},
 	{"a request that is fulfilled is recorded", ask(MarkRequest, Changing.fulfilled)},
 	{"inputs that cannot be used stop a change", problem},
 	{"a program that works on the release is awaited", locked},

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
+	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
@@ -90,6 +91,7 @@ type Planner struct {
 	cluster *Cluster
 	crds    *crds.Applier
 	folder  string
+	options controllers.Options
 }
 
 // Planner returns a planner for a cluster. Close must be called after use.
@@ -119,7 +121,31 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (_ *
 
 	registry.ChartOptions = config.ChartOptions
 
-	return p, p.connect(c, registry, config)
+	if err := p.connect(c, registry, config); err != nil {
+		return nil, err
+	}
+
+	return p, p.configure(registry, config)
+}
+
+// configure sets the options of a dry run of the operator.
+func (p *Planner) configure(registry *fetch.Registry, config *operatorconfig.Config) error {
+	host, _ := os.Hostname() // only informative: a dry run locks no release
+
+	p.options = config.Controllers
+	p.options.Holder = "capstan@" + host
+	p.options.Registry = registry
+	p.options.ImageRegistry = config.ImageRegistry
+	p.options.Managers = p.planner.Managers
+	p.options.LabeledConfigMaps = config.LabeledConfigMaps
+	p.options.ConfigFile = cmp.Or(config.ConfigFile, fetch.DefaultConfigFile)
+
+	return p.options.SourcePolicy.Parse(p.cluster.Config.Host)
+}
+
+// DryRun returns what runs the operator's reconciles with the user's permissions, and changes nothing.
+func (p *Planner) DryRun(ctx context.Context) (*controllers.DryRun, error) {
+	return controllers.NewDryRun(ctx, p.cluster.Config, p.cluster.Client.Scheme(), p.options)
 }
 
 // connect creates the operator's planner. It reads everything from the API server, and keeps charts

@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/managers"
 )
@@ -34,6 +36,9 @@ type Config struct {
 	Managers managers.Flags
 
 	LabeledConfigMaps bool
+
+	// Controllers are the settings that decide how the operator reconciles.
+	Controllers controllers.Options
 
 	// Warnings describe settings that could not be read and are left empty.
 	Warnings []string
@@ -186,6 +191,16 @@ func Parse(args []string) (*Config, error) {
 	flags.BoolVar(&c.LabeledConfigMaps, fetch.LabeledConfigMapsFlag, false, "")
 	c.ChartOptions.BindFlags(flags)
 	c.Managers.BindFlags(flags)
+
+	o := &c.Controllers
+	flags.StringVar(&o.DefaultServiceAccount, "default-service-account", "", "")
+	flags.BoolVar(&o.WatchConfigMaps, "watch-configmap", false, "")
+	flags.BoolVar(&o.WatchSecrets, "watch-configsecret", false, "")
+	flags.DurationVar(&o.MigrationDelay, "crd-migration-delay", time.Minute, "")
+	flags.DurationVar(&o.RemoteInterval, "remote-interval", 5*time.Minute, "")
+	flags.StringSliceVar(&o.KubeConfigAddresses, "allowed-kubeconfig-addresses", nil, "")
+	o.ACL.BindFlags(flags)
+	o.SourcePolicy.BindFlags(flags)
 
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("read the operator's arguments: %w", err)
