@@ -81,6 +81,10 @@ const (
 	MissingNamespacePolicyAnnotation = Prefix + "/missing-namespace-policy"
 )
 
+// OrphanedByAnnotation holds, on an object that its policy orphans, the release that it belonged to, as namespace/name.
+// A rollback takes it back, whatever the adoption policy is.
+const OrphanedByAnnotation = Prefix + "/orphaned-by"
+
 // ChartFormatAnnotation holds, on the operator's Deployment and in its chart, the version of the chart format in which
 // the operator builds charts.
 const ChartFormatAnnotation = Prefix + "/chart-format"
@@ -125,6 +129,11 @@ const AdoptCRDAnnotation = Prefix + "/adopt"
 // a Helm release that has the name of the provider's release and was created for something else, and to act on
 // revisions of which only Helm's records tell that they are this resource's.
 const AdoptReleaseAnnotation = Prefix + "/adopt-release"
+
+// InstallBesideAnnotation lists, on a provider resource and separated by commas, namespaces with a Helm release or with
+// objects that look like another installation of the provider and are none. Anyone may have created these, so they
+// prevent an installation only without the annotation. A resource that has installed the provider always does.
+const InstallBesideAnnotation = Prefix + "/install-beside"
 
 // AllowUnsafeCRDAnnotation lists, on a provider resource and separated by commas, the CRDs whose
 // changes by one version of the provider are applied even if they are considered unsafe, each as
@@ -186,6 +195,23 @@ const (
 
 // Asks reports whether a resource carries an annotation with the value "true".
 func Asks(p Provider, annotation string) bool { return p.GetAnnotations()[annotation] == "true" }
+
+// InstallsBeside reports whether what looks like a provider in a namespace does not keep a resource from installing it.
+func InstallsBeside(p Provider, namespace string) bool {
+	for listed := range strings.SplitSeq(p.GetAnnotations()[InstallBesideAnnotation], ",") {
+		if strings.TrimSpace(listed) == namespace {
+			return true
+		}
+	}
+
+	return false
+}
+
+// InstallBesideHint returns how messages say that what looks like a provider in a namespace can be ignored.
+func InstallBesideHint(namespace string) string {
+	return "; if it is something else, set the annotation " + InstallBesideAnnotation + ": " + namespace +
+		" on this resource"
+}
 
 // LabelValue returns s if it is a valid label value. Otherwise (it is longer than 63 characters,
 // like SHA-256 digests, or has invalid characters, like the + of build metadata) it returns the

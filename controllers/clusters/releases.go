@@ -29,8 +29,11 @@ func (t *Target) HasRelease(ctx context.Context, release types.NamespacedName) b
 }
 
 // InstalledElsewhere returns the namespace in which Capstan has installed a release of the same name, and
-// the own namespace has none; empty if there is none. It asks like MayHaveRelease.
-func (t *Target) InstalledElsewhere(ctx context.Context, release types.NamespacedName) string {
+// the own namespace has none; empty if there is none. It asks like MayHaveRelease. Namespaces that are ignored do not
+// count.
+func (t *Target) InstalledElsewhere(
+	ctx context.Context, release types.NamespacedName, ignored func(namespace string) bool,
+) string {
 	records, known := t.cluster.records(ctx, release.Name, "")
 	if !known {
 		return ""
@@ -42,7 +45,7 @@ func (t *Target) InstalledElsewhere(ctx context.Context, release types.Namespace
 		switch {
 		case record.Namespace == release.Namespace:
 			return ""
-		case storage.IsInstalled(record.Labels):
+		case storage.IsInstalled(record.Labels) && !ignored(record.Namespace):
 			namespaces = append(namespaces, record.Namespace)
 		}
 	}

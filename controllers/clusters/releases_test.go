@@ -72,9 +72,13 @@ func TestInstalledElsewhere(t *testing.T) {
 		records  records
 		expected string
 	}{
-		"nowhere":                  {records{synced: true}, ""},
-		"not synced yet":           {records{}, ""},
-		"in two other namespaces":  {records{synced: true, found: list(record("b", "deployed"), record("a", "failed"))}, "a"},
+		"nowhere":                 {records{synced: true}, ""},
+		"not synced yet":          {records{}, ""},
+		"in two other namespaces": {records{synced: true, found: list(record("b", "deployed"), record("a", "failed"))}, "a"},
+		"one namespace is ignored": {
+			records{synced: true, found: list(record("ignored", "deployed"), record("b", "x"))}, "b",
+		},
+		"only where it is ignored": {records{synced: true, found: list(record("ignored", "deployed"))}, ""},
 		"in the own namespace too": {records{synced: true, found: list(record("b", "deployed"), record("capa", "x"))}, ""},
 		"uninstalled by helm":      {records{synced: true, found: list(record("b", "uninstalled"))}, ""},
 		"by another program":       {records{synced: true, found: list(foreign)}, ""},
@@ -82,7 +86,8 @@ func TestInstalledElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			target := &Target{cluster: &Cluster{History: test.records}}
 			release := types.NamespacedName{Namespace: "capa", Name: "infrastructure-aws"}
-			NewWithT(t).Expect(target.InstalledElsewhere(t.Context(), release)).To(Equal(test.expected))
+			ignored := func(namespace string) bool { return namespace == "ignored" }
+			NewWithT(t).Expect(target.InstalledElsewhere(t.Context(), release, ignored)).To(Equal(test.expected))
 		})
 	}
 }

@@ -45,7 +45,11 @@ type Finder struct {
 	// Restricted is set for an operator that reads workloads only in the namespaces that it watches. It does not
 	// look for Deployments in others.
 	Restricted bool
+	// Ignored reports whether what is found in a namespace does not count; nil if all does.
+	Ignored func(namespace string) bool
 }
+
+func (f Finder) ignores(namespace string) bool { return f.Ignored != nil && f.Ignored(namespace) }
 
 // Labeled is an object with the label of a provider.
 type Labeled struct{ Label, Namespace string }
@@ -60,8 +64,8 @@ func NewObjects(client metadata.Interface) *fresh.Shared[Labeled] {
 // Installation is where a provider was found.
 type Installation struct {
 	Namespace string
-	// Evidence is the object that shows it, for messages.
-	Evidence string
+	// Claim is the object that shows it, for messages. Anyone may have created it.
+	Claim string
 }
 
 // Elsewhere returns the installation of a provider that is in another namespace than its release; nil if there
@@ -105,7 +109,7 @@ func (f Finder) inInventory(
 		return nil, err
 	}
 
-	return &Installation{Namespace: items[0].Namespace, Evidence: "clusterctl's inventory"}, nil
+	return &Installation{Namespace: items[0].Namespace, Claim: "clusterctl's inventory"}, nil
 }
 
 // byDeployment looks for a Deployment with the provider's label.
@@ -121,9 +125,9 @@ func (f Finder) byDeployment(
 		return nil, err
 	}
 
-	found := &Installation{Namespace: items[0].Namespace, Evidence: "Deployment " + items[0].Name}
+	found := &Installation{Namespace: items[0].Namespace, Claim: "Deployment " + items[0].Name}
 	if helm := helmRelease(&items[0]); helm.Name != "" {
-		found.Evidence += fmt.Sprintf(" of Helm release %s", helm)
+		found.Claim += fmt.Sprintf(" of Helm release %s", helm)
 	}
 
 	return found, nil
@@ -144,7 +148,7 @@ func (f Finder) byWebhook(
 		definition := &list.Items[i]
 
 		service := conversionService(definition)
-		if service == nil || service.Namespace == release.Namespace {
+		if service == nil || service.Namespace == release.Namespace || f.ignores(service.Namespace) {
 			continue
 		}
 
@@ -155,10 +159,10 @@ func (f Finder) byWebhook(
 			return nil, err
 		}
 
-		evidence := fmt.Sprintf("Service %s, which converts objects of CustomResourceDefinition %s",
+		claim := fmt.Sprintf("Service %s, which converts objects of CustomResourceDefinition %s",
 			service.Name, definition.Name)
 
-		return &Installation{Namespace: service.Namespace, Evidence: evidence}, nil
+		return &Installation{Namespace: service.Namespace, Claim: claim}, nil
 	}
 
 	return nil, nil
@@ -185,7 +189,7 @@ func (f Finder) list(
 
 	for _, item := range list.Items {
 		own := item.Namespace == release.Namespace || helmRelease(&item) == release
-		if !own && item.DeletionTimestamp.IsZero() {
+		if !own && !f.ignores(item.Namespace) && item.DeletionTimestamp.IsZero() {
 			others = append(others, item)
 		}
 	}

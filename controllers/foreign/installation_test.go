@@ -218,3 +218,25 @@ func TestElsewhereWithErrors(t *testing.T) {
 		})
 	}
 }
+
+// TestElsewhereIsIgnored checks that what is found in a namespace that does not count hides nothing in others.
+func TestElsewhereIsIgnored(t *testing.T) {
+	none := types.NamespacedName{}
+
+	for name, objects := range map[string][]runtime.Object{
+		"the inventory": {object(inventoryKind, "squat", label, none), object(inventoryKind, "capd-system", label, none)},
+		"Deployments":   {object(deploymentKind, "squat", "x", none), object(deploymentKind, "capd-system", "x", none)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			service := object(serviceKind, "squat", "webhook", none)
+
+			f, _ := newFinder(t, []client.Object{definition("squat")}, append(objects, service)...)
+			f.Ignored = func(namespace string) bool { return namespace == "squat" }
+			g.Expect(f.Elsewhere(t.Context(), label, docker)).To(HaveField("Namespace", "capd-system"))
+
+			f.Ignored = func(string) bool { return true }
+			g.Expect(f.Elsewhere(t.Context(), label, docker)).To(BeNil())
+		})
+	}
+}

@@ -41,7 +41,8 @@ func (*Checker) coreName(provider v1alpha2.Provider) error {
 
 // singleInstance accepts the resource that has installed the provider, because the provider's CRDs and
 // webhooks serve the whole cluster. While none has, it accepts all of them: a resource that cannot be
-// installed, in whatever namespace, keeps no other from it.
+// installed, in whatever namespace, keeps no other from it. That Helm's storage has a release of one is a claim, which
+// the resource may overrule.
 func (c *Checker) singleInstance(
 	ctx context.Context, provider v1alpha2.Provider, recorded func(v1alpha2.Provider) bool,
 ) error {
@@ -50,13 +51,21 @@ func (c *Checker) singleInstance(
 		return err
 	}
 
+	hint := ""
+
 	owner := oldest(instances, isInstalled)
 	if owner == nil && len(instances) > 1 {
-		owner = oldest(instances, recorded)
+		owner = oldest(instances, func(p v1alpha2.Provider) bool {
+			return recorded(p) && !v1alpha2.InstallsBeside(provider, p.GetNamespace())
+		})
 	}
 
 	if owner == nil || owner.GetNamespace() == provider.GetNamespace() {
 		return nil
+	}
+
+	if !isInstalled(owner) {
+		hint = v1alpha2.InstallBesideHint(owner.GetNamespace())
 	}
 
 	return &Error{
@@ -64,8 +73,8 @@ func (c *Checker) singleInstance(
 		Waiting: true,
 		Message: fmt.Sprintf(
 			"%s %s is already installed by the resource in namespace %s, and a cluster can have each provider "+
-				"only once; delete one of the two",
-			provider.ProviderType(), provider.GetName(), owner.GetNamespace()),
+				"only once; delete one of the two%s",
+			provider.ProviderType(), provider.GetName(), owner.GetNamespace(), hint),
 	}
 }
 

@@ -71,7 +71,20 @@ func TestIdentity(t *testing.T) {
 		"beside one whose release is only in Helm's storage": {
 			provider: provider(infrastructure, "aws", created(time.Hour)),
 			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("recorded"))},
-			want:     refusedFor("recorded"),
+			want: want{
+				reason: v1alpha2.MoreThanOneProviderInstanceExistsReason, waiting: true,
+				message: refusedFor("recorded").message +
+					"; if it is something else, set the annotation capstan.dev/install-beside: recorded on this resource",
+			},
+		},
+		"beside one whose release is only in Helm's storage, which does not count": {
+			provider: provider(infrastructure, "aws", created(time.Hour), beside("other, recorded")),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("recorded"))},
+		},
+		"beside an installed one, which always counts": {
+			provider: provider(infrastructure, "aws", created(time.Hour), beside("x")),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("x"), installed)},
+			want:     refusedFor("x"),
 		},
 		"the installed one beside one with a record in Helm's storage": {
 			provider: provider(infrastructure, "aws", created(time.Minute), installed),
@@ -101,3 +114,10 @@ func TestIdentity(t *testing.T) {
 }
 
 func nothingRecorded(v1alpha2.Provider) bool { return false }
+
+// beside returns an option of a provider that is installed beside what looks like it in namespaces.
+func beside(namespaces string) func(v1alpha2.Provider) {
+	return func(p v1alpha2.Provider) {
+		p.SetAnnotations(map[string]string{v1alpha2.InstallBesideAnnotation: namespaces})
+	}
+}

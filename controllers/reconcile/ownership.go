@@ -100,7 +100,7 @@ func (r *run) identify(ctx context.Context) report.Result {
 func (r *run) checkInstalledElsewhere(ctx context.Context) error {
 	key := plan.ReleaseKey(r.provider)
 
-	namespace := r.target.InstalledElsewhere(ctx, key)
+	namespace := r.target.InstalledElsewhere(ctx, key, r.installsBeside)
 	if namespace == "" {
 		return nil
 	}
@@ -108,9 +108,14 @@ func (r *run) checkInstalledElsewhere(ctx context.Context) error {
 	return &preflight.Error{
 		Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason,
 		Message: fmt.Sprintf("%s %s is already installed in the cluster, as Helm release %s/%s, and a cluster can have each "+
-			"provider only once; delete this resource, or uninstall that release",
-			r.provider.ProviderType(), r.provider.GetName(), namespace, key.Name),
+			"provider only once; delete this resource, or uninstall that release%s",
+			r.provider.ProviderType(), r.provider.GetName(), namespace, key.Name, v1alpha2.InstallBesideHint(namespace)),
 	}
+}
+
+// installsBeside reports whether the resource says that what looks like its provider in a namespace is none.
+func (r *run) installsBeside(namespace string) bool {
+	return v1alpha2.InstallsBeside(r.provider, namespace)
 }
 
 // recorded returns a function that reports whether Helm's storage in the target cluster has a release
@@ -159,6 +164,7 @@ func (r *run) checkInstalledByOthers(ctx context.Context) error {
 		Objects:     r.target.Labeled,
 		Since:       r.existed(),
 		Restricted:  len(r.Scope.Namespaces) > 0,
+		Ignored:     r.installsBeside,
 	}
 	label := v1alpha2.Label(r.provider)
 
@@ -170,8 +176,8 @@ func (r *run) checkInstalledByOthers(ctx context.Context) error {
 	return &preflight.Error{
 		Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason,
 		Message: fmt.Sprintf("%s is already installed in namespace %s, which was found by %s, and a cluster can have each "+
-			"provider only once; to take it over, create the resource in that namespace instead, or else uninstall it there",
-			label, found.Namespace, found.Evidence),
+			"provider only once; to take it over, create the resource in that namespace instead, or else uninstall it there%s",
+			label, found.Namespace, found.Claim, v1alpha2.InstallBesideHint(found.Namespace)),
 	}
 }
 
