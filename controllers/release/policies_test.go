@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -133,6 +134,26 @@ var _ = Describe("The policy of an object", func() {
 		other := specOf(namespace, "1.0.0", configMap("dropped", ""), configMap("last", ""))
 		other.Release.Name = "other"
 		Expect(mustApply(ctx, engine, other).Adopted).To(HaveLen(2))
+	})
+
+	It("can be to orphan it and adopt nothing, which the release can undo", func(ctx SpecContext) {
+		kept := func(value string) string {
+			return annotated(configMap("kept", value), "delete-policy", "Orphan, capstan.dev/adoption-policy: Never")
+		}
+
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), kept("1")))
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "")))
+		Expect(getConfigMap(ctx, namespace, "kept").Annotations).To(
+			HaveKeyWithValue(v1alpha2.OrphanedByAnnotation, releaseIn(namespace).String()))
+
+		other := specOf(namespace, "1.0.0", kept("2"))
+		other.Release.Name = "other"
+		_, err := apply(ctx, engine, other)
+		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("does not belong to the release")))
+
+		mustApply(ctx, engine, specOf(namespace, "1.2.0", configMap("config", ""), kept("3")))
+		Expect(value(ctx, "kept")).To(Equal("3"))
+		Expect(getConfigMap(ctx, namespace, "kept").Annotations).To(HaveKey("meta.helm.sh/release-name"))
 	})
 
 	It("can be to create its namespace, which stays", func(ctx SpecContext) {

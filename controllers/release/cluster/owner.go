@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
@@ -53,17 +54,30 @@ func (c *Client) RemoveHelmMetadata(manifests []string) error {
 			return err
 		}
 
-		return c.unmark(info)
+		return c.unmark(info, nil)
 	})
 }
 
-// unmark removes from an object what AddHelmMetadata has added. It is not an error if the object does not exist.
-func (c *Client) unmark(info *resource.Info) error {
+// orphan removes an object from the release, which may take it back.
+func (c *Client) orphan(info *resource.Info) error {
+	return c.unmark(info, map[string]any{v1alpha2.OrphanedByAnnotation: c.release.String()})
+}
+
+// isOrphan reports whether the release was the last one that an object belonged to.
+func (c *Client) isOrphan(live metav1.Object) bool {
+	return ownerOf(live) == "" && metav1.GetControllerOf(live) == nil &&
+		live.GetAnnotations()[v1alpha2.OrphanedByAnnotation] == c.release.String()
+}
+
+// unmark removes from an object what AddHelmMetadata has added, and sets annotations. It is not an error if the object
+// does not exist.
+func (c *Client) unmark(info *resource.Info, annotations map[string]any) error {
+	changed := map[string]any{v1alpha2.HelmReleaseNameAnnotation: nil, v1alpha2.HelmReleaseNamespaceAnnotation: nil}
+	maps.Copy(changed, annotations)
+
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels": map[string]any{v1alpha2.ManagedByLabel: publishedManager(info.Object)},
-		"annotations": map[string]any{
-			v1alpha2.HelmReleaseNameAnnotation: nil, v1alpha2.HelmReleaseNamespaceAnnotation: nil,
-		},
+		"labels":      map[string]any{v1alpha2.ManagedByLabel: publishedManager(info.Object)},
+		"annotations": changed,
 	}})
 	if err != nil {
 		return err
@@ -122,7 +136,7 @@ func (c *Client) getOwn(info *resource.Info) (*unstructured.Unstructured, error)
 		return nil, err
 	}
 
-	if c.owns(live) {
+	if c.owns(live) || c.isOrphan(live) {
 		return live, nil
 	}
 

@@ -93,7 +93,7 @@ func (c *Client) removeOne(info *resource.Info) error {
 		c.log.Info("Leaving an object in the cluster that its policy orphans", "object", KeyOf(info).String())
 		c.addChange(&c.changes.Left, info)
 
-		return c.unmark(info)
+		return c.orphan(info)
 	}
 
 	if err := c.delete(info, live); err != nil {
