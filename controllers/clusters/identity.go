@@ -72,46 +72,27 @@ func (p *Pool) Owner(provider v1alpha2.Provider, target *Target) state.Owner {
 }
 
 // Identity returns an identifier of the cluster that a provider is installed into, however it is reached:
-// equal identifiers mean the same cluster. It sends no request. Of a cluster that was not connected since
+// equal identifiers mean the same cluster. It sends no request. A server can claim to be any cluster, so what it says
+// counts only among the kubeconfigs of one namespace, until it is proved. Of a cluster that was not connected since
 // the operator was started, and whose UID is in no status, or must not be read, only the way to it is known.
 func (p *Pool) Identity(provider v1alpha2.Provider) string {
-	uid := p.connectedUID(provider)
-
-	if uid == "" {
-		uid = recordedUID(provider)
-	}
-
-	return cmp.Or(string(uid), v1alpha2.Cluster(provider))
-}
-
-// recordedUID returns the UID of the cluster that a resource has installed its provider into, by its status.
-func recordedUID(provider v1alpha2.Provider) types.UID {
-	release := provider.GetStatus().Release
-	if release == nil {
-		return ""
-	}
-
-	return types.UID(release.ClusterUID)
-}
-
-// connectedUID returns the UID of the cluster that a resource is connected to.
-func (p *Pool) connectedUID(provider v1alpha2.Provider) types.UID {
 	if provider.GetSpec().KubeConfig == nil {
-		return p.Local.UID()
+		return cmp.Or(string(p.Local.UID()), v1alpha2.Cluster(provider))
 	}
 
 	p.mu.Lock()
 	remote := p.remotes[p.uses[resourceOf(provider)].key]
 	p.mu.Unlock()
 
-	if remote == nil {
-		return ""
+	if remote != nil {
+		if cluster := remote.connected(); cluster != nil && cluster.UID() != "" {
+			return remote.identity(string(cluster.UID()))
+		}
 	}
 
-	cluster := remote.connected()
-	if cluster == nil {
-		return ""
+	if release := provider.GetStatus().Release; release != nil && release.ClusterUID != "" {
+		return claimedIdentity(provider.GetNamespace(), release.ClusterUID)
 	}
 
-	return cluster.UID()
+	return v1alpha2.Cluster(provider)
 }

@@ -22,6 +22,8 @@ import (
 type Pool struct {
 	// Local is the cluster that the provider resources are in.
 	Local *Cluster
+	// Namespace is the operator's, in which other users can read nothing; empty if it is unknown.
+	Namespace string
 	// Readers read the Secrets with kubeconfigs, and determine the accounts of resources.
 	Readers *access.Readers
 	// KubeConfig is what kubeconfigs may contain, Addresses are those that may be connected to, and Limits those of
@@ -99,6 +101,8 @@ func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, er
 		return nil, err
 	}
 
+	p.prove(ctx, remote, cluster)
+
 	return cluster.target(account)
 }
 
@@ -139,7 +143,7 @@ func (p *Pool) use(user resource, now use, address string) *remote {
 	}
 
 	if now.key != "" && p.remotes[now.key] == nil {
-		p.remotes[now.key] = newRemote(address)
+		p.remotes[now.key] = newRemote(user.namespace, address)
 	}
 
 	remote := p.remotes[now.key]

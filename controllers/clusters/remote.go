@@ -19,6 +19,8 @@ import (
 // those that do so at about the same time share what they read.
 type remote struct {
 	address string
+	// namespace of the kubeconfig.
+	namespace string
 	// running ends when stop is called.
 	running context.Context
 	stop    context.CancelFunc
@@ -32,15 +34,21 @@ type remote struct {
 	// down is why the server cannot be reached, and backoff when it is asked again after the next failure.
 	down    *UnreachableError
 	backoff wait.Backoff
+	// proved is the identifier of the cluster, if its server has proved that it is one of others. proving is the cluster
+	// that was asked for that, and proveAgain when it is asked again.
+	proved     string
+	proving    *Cluster
+	proveAgain time.Time
 }
 
 // newRemote returns a remote cluster that is not connected yet. The connection outlives the reconcile
 // that makes it.
-func newRemote(address string) *remote {
+func newRemote(namespace, address string) *remote {
 	running, stop := context.WithCancel(context.Background())
 
 	return &remote{
-		address: address, running: running, stop: stop, turn: semaphore.NewWeighted(1), backoff: newBackoff(),
+		address: address, namespace: namespace, running: running, stop: stop,
+		turn: semaphore.NewWeighted(1), backoff: newBackoff(),
 	}
 }
 
