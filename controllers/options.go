@@ -17,10 +17,14 @@ import (
 type Options struct {
 	// Holder identifies this process on the releases that it works on. It must be unique.
 	Holder string
+	// Namespace is the operator's; empty if it is unknown.
+	Namespace string
 	// Scope selects the resources that are reconciled.
 	Scope watch.Scope
 	// Concurrency is how many resources of one kind are reconciled at a time.
 	Concurrency int
+	// Suspended has the effect of spec.suspend of all resources.
+	Suspended bool
 	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with
 	// variables, take effect at once. Without them it takes effect with the next change of the resource,
 	// unless that has never been healthy.

@@ -167,6 +167,7 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 
 	pool := &clusters.Pool{
 		Local:      local,
+		Namespace:  options.Namespace,
 		Readers:    readers,
 		KubeConfig: options.KubeConfig,
 		Addresses: &web.Guard{
@@ -212,6 +213,7 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 		Wake:           c.wake,
 		RemoteInterval: options.RemoteInterval,
 		MigrationDelay: options.MigrationDelay,
+		Suspended:      options.Suspended,
 
 		WatchConfigMaps: options.WatchConfigMaps,
 		WatchSecrets:    options.WatchSecrets,

@@ -94,6 +94,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		providers.NewRollbackCommand(options),
 		providers.NewPauseCommand(options),
 		providers.NewResumeCommand(options),
+		providers.NewUnpauseCommand(options),
 		providers.NewSuspendCommand(options),
 		providers.NewDeleteCommand(options),
 		providers.NewListCommand(options),

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -63,17 +65,19 @@ func (e *election) configure(options *ctrl.Options, config *rest.Config, identit
 	return nil
 }
 
+// namespace returns the operator's namespace; empty outside of a pod, unless a flag names it.
+func (e *election) namespace() string {
+	content, _ := os.ReadFile(namespaceFile) // only pods have it
+
+	return cmp.Or(e.Namespace, strings.TrimSpace(string(content)))
+}
+
 // newLease returns the lock of the election. The operator exits when the lease is lost, or older than
 // before: another process may lead then, and what this one knows is outdated.
 func (e *election) newLease(config *rest.Config, identity string) (*lease, error) {
-	namespace := e.Namespace
+	namespace := e.namespace()
 	if namespace == "" {
-		content, err := os.ReadFile(namespaceFile)
-		if err != nil {
-			return nil, fmt.Errorf("outside of a pod, set --leader-election-namespace: %w", err)
-		}
-
-		namespace = strings.TrimSpace(string(content))
+		return nil, errors.New("outside of a pod, set --leader-election-namespace")
 	}
 
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, electionID,

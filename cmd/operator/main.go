@@ -96,6 +96,12 @@ func parse() *flags {
 		"Number of resources of one kind that are reconciled concurrently.",
 	)
 	set.BoolVar(
+		&f.controllers.Suspended,
+		"suspend",
+		false,
+		"Change nothing, as if spec.suspend of all provider resources were true, also of those that are created later.",
+	)
+	set.BoolVar(
 		&f.controllers.WatchConfigMaps,
 		"watch-configmap",
 		false,
@@ -247,6 +253,8 @@ func run(f *flags) error {
 	}
 
 	f.controllers.Holder = host + "_" + string(uuid.NewUUID())
+	f.controllers.Namespace = f.election.namespace()
+
 	if f.controllers.Scope, err = watch.NewScope(f.watchNamespaces, f.watchLabelSelector); err != nil {
 		return err
 	}

@@ -87,6 +87,8 @@ type Dependencies struct {
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
 	// version itself.
 	MigrationDelay time.Duration
+	// Suspended has the effect of spec.suspend of all resources.
+	Suspended bool
 	// WatchConfigMaps and WatchSecrets make changes of inputs of these kinds take effect at once.
 	WatchConfigMaps, WatchSecrets bool
 	// Metrics counts what happens; it may be nil.
@@ -108,6 +110,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		}
 
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+
+	if r.Suspended {
+		provider.GetSpec().Suspend = true
 	}
 
 	// The objects of a resource out of scope may have woken it, or its labels have changed.
@@ -180,6 +186,7 @@ func (r *Reconciler) beginning(provider v1alpha2.Provider) decide.Beginning {
 		Included:       r.Scope.Includes(provider),
 		Deleted:        !provider.GetDeletionTimestamp().IsZero(),
 		Suspended:      provider.GetSpec().Suspend,
+		ByOperator:     r.Suspended,
 		Finalizer:      controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer),
 		OtherFinalizer: predecessor.Manages(provider),
 		TakenOver:      predecessor.WasTakenOver(provider),

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
@@ -29,6 +30,9 @@ func (r *run) input() report.Input {
 			Status:      *r.provider.GetStatus(),
 			Timeout:     r.policy.Timeout,
 			Drift:       driftPolicy(r.provider.GetSpec()),
+			Version:     askedVersion(r.provider.GetSpec()),
+
+			OperatorSuspended: r.Suspended,
 		},
 		Installed:   r.seen(),
 		Change:      r.progress(),
@@ -50,6 +54,16 @@ func (r *run) input() report.Input {
 	}
 
 	return in
+}
+
+// askedVersion returns the version or range that a resource asks for; empty if it asks for a revision, or for any
+// version.
+func askedVersion(spec *v1alpha2.ProviderSpec) string {
+	if plan.ReleaseSpec(spec).RollbackTo != nil {
+		return ""
+	}
+
+	return spec.Version
 }
 
 // seen returns what was seen of the release.

@@ -26,7 +26,7 @@ const (
 // newest holds v1.0.0 and is healthy.
 func newTestRun(revisions ...state.Revision) *run {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}}
-	r := newRun(&Reconciler{}, p, nil)
+	r := newRun(&Reconciler{Dependencies: &Dependencies{}}, p, nil)
 	r.observed = true
 	r.goal = goal{version: "v1.1.0", digest: wanted}
 	r.release.Digest = wanted

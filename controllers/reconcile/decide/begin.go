@@ -32,8 +32,9 @@ type Beginning struct {
 	Answers Answers
 	// Included is set if the operator reconciles the resource.
 	Included bool
-	// Deleted is set if the resource is being deleted, and Suspended is spec.suspend.
-	Deleted, Suspended bool
+	// Deleted is set if the resource is being deleted, and Suspended if spec.suspend or, with ByOperator, the operator's
+	// --suspend says so.
+	Deleted, Suspended, ByOperator bool
 	// Finalizer and OtherFinalizer are set if the resource had the operator's, and that of cluster-api-operator.
 	Finalizer, OtherFinalizer bool
 	// TakenOver is set if the resource was taken over from cluster-api-operator, and BackAsked if an annotation asks to
@@ -91,7 +92,7 @@ func (b Beginning) takesOver() bool { return b.owns() && b.OtherFinalizer }
 func (b Beginning) lacksFinalizer() bool { return b.owns() && !b.OtherFinalizer && !b.Finalizer }
 
 func awaitResume(b Beginning) (Step, bool) {
-	return Step{Action: End, Result: report.DeletionSuspended()}, b.Deleted && b.Suspended
+	return Step{Action: End, Result: report.DeletionSuspended(b.ByOperator)}, b.Deleted && b.Suspended
 }
 
 // removeProvider: whether the cluster has to be reached for a removal is for the rules of that to decide.

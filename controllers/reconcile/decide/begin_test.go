@@ -98,7 +98,7 @@ func TestBeginning(t *testing.T) {
 		},
 		"a suspended one that is deleted": {
 			known:    Beginning{Included: true, Suspended: true, Deleted: true, Finalizer: true},
-			expected: []Action{End}, end: report.DeletionSuspended(),
+			expected: []Action{End}, end: report.DeletionSuspended(false),
 		},
 		"one of cluster-api-operator": {
 			known:    Beginning{Included: true, OtherFinalizer: true},

@@ -39,6 +39,10 @@ type Provider struct {
 	Timeout time.Duration
 	// Drift is what follows drift.
 	Drift v1alpha2.DriftPolicy
+	// Version is the version or range that the resource asks for.
+	Version string
+	// OperatorSuspended is set if the operator changes nothing, whatever the resource says.
+	OperatorSuspended bool
 }
 
 // Installed is what was seen of the release. It is zero if the release was not looked at.

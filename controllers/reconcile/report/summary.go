@@ -5,7 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -246,16 +249,38 @@ func UninstalledByOthers(history state.History) Result {
 }
 
 // unchanged explains what suspends a resource.
-const unchanged = "nothing is changed while spec.suspend is true"
+func unchanged(byOperator bool) string {
+	if byOperator {
+		return "nothing is changed while the operator runs with --suspend"
+	}
+
+	return "nothing is changed while spec.suspend is true"
+}
+
+// runs reports whether a version is one that the resource asks for.
+func (p Provider) runs(version string) bool {
+	matches, err := ranges.Parse(p.Version)
+	if err != nil {
+		return false
+	}
+
+	installed, err := semver.NewVersion(version)
+	if err != nil { // of a chart of other origin
+		return p.Version == "" || p.Version == version
+	}
+
+	return matches(installed)
+}
 
 // DeletionSuspended is the result of a suspended resource that is being deleted.
-func DeletionSuspended() Result {
-	return Wait(v1alpha2.SuspendedReason, "the deletion waits: "+unchanged, time.Time{})
+func DeletionSuspended(byOperator bool) Result {
+	return Wait(v1alpha2.SuspendedReason, "the deletion waits: "+unchanged(byOperator), time.Time{})
 }
 
 // Suspended is the result of a suspended resource, of which nothing is changed.
 func Suspended(in Input) Result {
 	installed := in.Installed
+	unchanged := unchanged(in.Provider.OperatorSuspended)
 	idle := func(format string, args ...any) Result {
 		message := fmt.Sprintf(format, args...)
 		return Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason, Message: message + unchanged}
@@ -269,9 +294,12 @@ func Suspended(in Input) Result {
 		return idle("Not installed, and ")
 	case !installed.runs():
 		return idle("%s is not healthy: %s; ", name, installed.problem())
+	case !in.Provider.runs(installed.Record.AppVersion):
+		return idle("%s is healthy, and %s waits to be installed; ", name, in.Provider.Version)
 	}
 
 	return Result{
-		Outcome: Ready, Reason: v1alpha2.SuspendedReason, Message: fmt.Sprintf("%s is healthy; %s", name, unchanged),
+		Outcome: Ready, Reason: v1alpha2.SuspendedReason,
+		Message: fmt.Sprintf("%s is healthy; %s", name, unchanged),
 	}
 }

@@ -338,6 +338,16 @@ func TestSuspended(t *testing.T) {
 	unconfirmed := newInput()
 	unconfirmed.Installed.Unconfirmed = "revision 3 is not known to be this resource's"
 
+	asking := func(version string) Input {
+		in := newInput(revision(1, state.StatusDeployed, wanted))
+		in.Provider.Version = version
+
+		return in
+	}
+
+	byOperator := newInput()
+	byOperator.Provider.OperatorSuspended = true
+
 	const unchanged = "nothing is changed while spec.suspend is true"
 
 	for name, test := range map[string]struct {
@@ -351,6 +361,17 @@ func TestSuspended(t *testing.T) {
 		},
 		"not healthy": {
 			unhealthy, Idle, "infrastructure-aws v1.0.0 is not healthy: manager: is missing; " + unchanged,
+		},
+		"the version":  {asking("1.0.0"), Ready, "infrastructure-aws v1.0.0 is healthy; " + unchanged},
+		"in the range": {asking("~1.0"), Ready, "infrastructure-aws v1.0.0 is healthy; " + unchanged},
+		"another version": {
+			asking("v1.2.0"), Idle, "infrastructure-aws v1.0.0 is healthy, and v1.2.0 waits to be installed; " + unchanged,
+		},
+		"another range": {
+			asking("~1.2"), Idle, "infrastructure-aws v1.0.0 is healthy, and ~1.2 waits to be installed; " + unchanged,
+		},
+		"by the operator": {
+			byOperator, Idle, "Not installed, and nothing is changed while the operator runs with --suspend",
 		},
 		"of an unknown program": {unconfirmed, Idle, "revision 3 is not known to be this resource's; " + unchanged},
 	} {

@@ -3,7 +3,6 @@ package providers
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +13,8 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 )
 
-// suspendOptions are the flags of a command that suspends, pauses or resumes providers, and what makes it differ from
-// the others.
+// suspendOptions are the flags of a command that suspends, resumes, pauses or unpauses providers, and what makes it
+// differ from the others.
 type suspendOptions struct {
 	*cli.Options
 
@@ -48,7 +47,7 @@ func NewPauseCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause {PROVIDER... | --all}",
 		Short: "Stop providers by scaling their Deployments to zero",
-		Long: `Stop providers by scaling their Deployments to zero, until they are resumed. They stay installed and
+		Long: `Stop providers by scaling their Deployments to zero, until capstan unpause. They stay installed and
 can be upgraded. Nothing reconciles the objects of their kinds meanwhile, and their webhooks do not
 answer, so such objects may not be changed. This sets spec.paused of their resources.
 
@@ -64,14 +63,28 @@ To keep providers running, and only stop the operator from changing them, use ca
 func NewResumeCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume {PROVIDER... | --all}",
-		Short: "Resume paused and suspended providers",
-		Long: `Resume providers that are paused, suspended or both: they get their replicas back, and the operator
-reconciles them again. This unsets spec.paused and spec.suspend of their resources.`,
+		Short: "Resume the reconciliation of suspended providers",
+		Long: `Resume the reconciliation of suspended providers. This unsets spec.suspend of their resources. Paused
+providers stay paused, see capstan unpause.`,
 		Example: `  capstan resume infrastructure-aws
   capstan resume --all`,
 	}
 
 	return newSuspensionCommand(o, cmd, resume, resumed, "the providers are ready")
+}
+
+// NewUnpauseCommand returns `capstan unpause`.
+func NewUnpauseCommand(o *cli.Options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "unpause {PROVIDER... | --all}",
+		Short: "Start paused providers",
+		Long: `Start paused providers: their Deployments get the replicas back that they had. This unsets spec.paused
+of their resources. Suspended providers stay suspended, see capstan resume.`,
+		Example: `  capstan unpause infrastructure-aws
+  capstan unpause --all`,
+	}
+
+	return newSuspensionCommand(o, cmd, unpause, resumed, "the providers are ready")
 }
 
 func newSuspensionCommand(
@@ -119,8 +132,9 @@ type suspension string
 
 const (
 	suspend suspension = "suspend"
-	pause   suspension = "pause"
 	resume  suspension = "resume"
+	pause   suspension = "pause"
+	unpause suspension = "unpause"
 )
 
 // refuse returns an error if the operator would not act on the change.
@@ -128,7 +142,7 @@ func (c suspension) refuse(p v1alpha2.Provider) error {
 	switch {
 	case c == pause && !p.GetDeletionTimestamp().IsZero():
 		return fmt.Errorf("%s is being deleted: %s", v1alpha2.FullName(p), cli.Readiness(p))
-	case c == pause && p.GetSpec().Suspend:
+	case (c == pause || c == unpause) && p.GetSpec().Suspend:
 		return fmt.Errorf("%s is suspended, so the operator does not scale it; run `capstan resume %s` first",
 			v1alpha2.FullName(p), v1alpha2.Label(p))
 	}
@@ -143,33 +157,21 @@ func (c suspension) apply(spec *v1alpha2.ProviderSpec) (map[string]any, string) 
 		return nil, "already suspended"
 	case c == suspend:
 		return map[string]any{"suspend": true}, "suspended"
+	case c == resume && !spec.Suspend:
+		return nil, "not suspended"
+	case c == resume && spec.Paused:
+		return map[string]any{"suspend": false}, "resumed, and stays paused"
+	case c == resume:
+		return map[string]any{"suspend": false}, "resumed"
 	case c == pause && spec.Paused:
 		return nil, "already paused"
 	case c == pause:
 		return map[string]any{"paused": true}, "paused"
+	case !spec.Paused:
+		return nil, "not paused"
 	}
 
-	fields := map[string]any{}
-
-	var before []string
-
-	if spec.Paused {
-		fields["paused"] = false
-
-		before = append(before, "paused")
-	}
-
-	if spec.Suspend {
-		fields["suspend"] = false
-
-		before = append(before, "suspended")
-	}
-
-	if len(fields) == 0 {
-		return nil, "neither paused nor suspended"
-	}
-
-	return fields, "resumed, was " + strings.Join(before, " and ")
+	return map[string]any{"paused": false}, "unpaused"
 }
 
 // paused is met when the provider is scaled to zero. What else the operator cannot do, such as an upgrade, does not

@@ -16,7 +16,7 @@ func TestSuspendArguments(t *testing.T) {
 	clitest.WithoutConfiguration(t)
 
 	for name, command := range map[string]clitest.Command{
-		"suspend": NewSuspendCommand, "pause": NewPauseCommand, "resume": NewResumeCommand,
+		"suspend": NewSuspendCommand, "pause": NewPauseCommand, "resume": NewResumeCommand, "unpause": NewUnpauseCommand,
 	} {
 		for _, args := range [][]string{nil, {"--all", "aws"}} {
 			_, _, err := clitest.Run(t.Context(), command, args...)
@@ -43,10 +43,12 @@ func TestSuspensions(t *testing.T) {
 		{suspend, false, true, fields{"suspend": true}, "suspended"},
 		{pause, false, false, fields{"paused": true}, "paused"},
 		{pause, false, true, nil, "already paused"},
-		{resume, false, false, nil, "neither paused nor suspended"},
-		{resume, true, false, fields{"suspend": false}, "resumed, was suspended"},
-		{resume, false, true, fields{"paused": false}, "resumed, was paused"},
-		{resume, true, true, fields{"paused": false, "suspend": false}, "resumed, was paused and suspended"},
+		{resume, false, false, nil, "not suspended"},
+		{resume, true, false, fields{"suspend": false}, "resumed"},
+		{resume, false, true, nil, "not suspended"},
+		{resume, true, true, fields{"suspend": false}, "resumed, and stays paused"},
+		{unpause, false, false, nil, "not paused"},
+		{unpause, false, true, fields{"paused": false}, "unpaused"},
 	} {
 		got, message := c.change.apply(&v1alpha2.ProviderSpec{Suspend: c.suspend, Paused: c.paused})
 		NewWithT(t).Expect(got).To(Equal(c.want), "%+v", c)
@@ -65,6 +67,7 @@ func TestRefusedSuspensions(t *testing.T) {
 	p.Spec.Suspend = true
 	g.Expect(suspend.refuse(p)).To(Succeed())
 	g.Expect(resume.refuse(p)).To(Succeed())
+	g.Expect(unpause.refuse(p)).To(MatchError(ContainSubstring("is suspended")))
 	g.Expect(pause.refuse(p)).To(MatchError("InfrastructureProvider capa-system/aws is suspended, so the operator does " +
 		"not scale it; run `capstan resume infrastructure-aws` first"))
 
