@@ -211,7 +211,7 @@ var beginActions = map[decide.Action]func(*run, context.Context) report.Result{
 // begin takes the steps with which a reconcile begins, and returns the one that continues or ends it.
 func (r *run) begin(ctx context.Context, known *decide.Beginning) decide.Step {
 	for {
-		step := decide.Begin(*known)
+		step := r.decided(*known, decide.Begin(*known))
 
 		take, takes := beginActions[step.Action]
 		if !takes {

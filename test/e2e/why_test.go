@@ -181,6 +181,9 @@ var _ = Describe("capstan why", Ordered, ContinueOnFailure, func() {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 			},
 			`"CRDs are compared with those of the cluster" of change`, "v1.1.0 stays installed"),
+		Entry("it is suspended", "suspended", v1alpha2.SuspendedReason,
+			create(func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.Suspend = true }),
+			`"a suspended provider is not changed" of begin`, "who ends it: A user, who sets spec.suspend to false"),
 		Entry("nothing is wrong", "healthy", v1alpha2.HealthyReason, create(unchanged), nothingLeft),
 		Entry("it is paused", "paused", v1alpha2.PausedReason,
 			create(func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.Paused = true }), nothingLeft),

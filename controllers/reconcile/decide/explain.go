@@ -12,7 +12,7 @@ import (
 
 // Decision is what a list of rules was given, and the step that it returned.
 type Decision struct {
-	// Seen is an Installed, a Changing or a Removing.
+	// Seen is a Beginning, an Installed, a Changing or a Removing.
 	Seen any
 	Step Step
 }
@@ -34,7 +34,7 @@ const (
 
 // List is a list of rows in one pass.
 type List struct {
-	// Name of the list: care, change or removal.
+	// Name of the list: begin, care, change or removal.
 	Name string `json:"name"`
 	Rows []Row  `json:"rows"`
 }
@@ -102,7 +102,9 @@ func Explain(decisions []Decision) []List {
 // one that has found the release in another state than it should be in, else the one of care that waits.
 func markDecisive(lists []List) {
 	rules := []func(List, Row) bool{
-		func(l List, r Row) bool { return l.Name != "care" && r.Verdict == Decided && r.Result != "" },
+		func(l List, r Row) bool {
+			return r.Verdict == Decided && (l.Name != "care" && r.Result != "" || r.Action == Show)
+		},
 		func(_ List, r Row) bool { return r.weight == decisiveState },
 		func(_ List, r Row) bool { return r.Verdict == Decided && !r.Until.IsZero() },
 		func(_ List, r Row) bool { return r.weight == decisiveHealth },
@@ -155,6 +157,8 @@ func continues(before, decision Decision) bool {
 
 func listName(seen any) string {
 	switch seen.(type) {
+	case Beginning:
+		return "begin"
 	case Installed:
 		return "care"
 	case Changing:
@@ -170,6 +174,8 @@ func explain(decisions []Decision) List {
 	list := List{Name: listName(last.Seen)}
 
 	switch seen := last.Seen.(type) {
+	case Beginning:
+		list.Rows = explainRows(beginRules, beginFacts, seen, decisions)
 	case Installed:
 		list.Rows = explainRows(careRules, careFacts, seen, decisions)
 	case Changing:

@@ -16,7 +16,8 @@ import (
 // its list says who or what ends that.
 func TestRowsAreExplained(t *testing.T) {
 	g := NewWithT(t)
-	names := explained(g, careRules, careFacts)
+	names := explained(g, beginRules, beginFacts)
+	names = append(names, explained(g, careRules, careFacts)...)
 	names = append(names, explained(g, changeRules, changeFacts)...)
 	names = append(names, explained(g, removeRules, removeFacts)...)
 

@@ -7,7 +7,7 @@ import (
 
 // explanation is what users read about a row.
 type explanation struct {
-	// facts are keys of careFacts, changeFacts or removeFacts: those that the row goes by.
+	// facts are keys of beginFacts, careFacts, changeFacts or removeFacts: those that the row goes by.
 	facts []string
 	// action is the question that the row asks, and asks what its answer is read from.
 	action Action
@@ -50,6 +50,38 @@ const (
 	byMigrate = "The operator, which rewrites some objects at a time."
 	byWrites  = "The operator, which tries again by itself; or a user, if the message asks for a change."
 )
+
+// beginFacts are what the rows go by with which a reconcile begins.
+var beginFacts = map[string]fact[Beginning]{
+	"included": {
+		"the operator reconciles the resource", fromMetadata,
+		func(b Beginning) string { return yesNo(b.Included) },
+	},
+	"deleted": {
+		"the resource is being deleted", fromMetadata,
+		func(b Beginning) string { return yesNo(b.Deleted) },
+	},
+	"suspended": {
+		"spec.suspend", fromSpec,
+		func(b Beginning) string { return yesNo(b.Suspended) },
+	},
+	"finalizer": {
+		"the resource has the operator's finalizer", fromMetadata,
+		func(b Beginning) string { return yesNo(b.Finalizer) },
+	},
+	"other": {
+		"the resource has the finalizer of cluster-api-operator", fromFinalizers,
+		func(b Beginning) string { return yesNo(b.OtherFinalizer) },
+	},
+	"back": {
+		"the resource was taken over, and an annotation asks to give it back", fromAnnotations,
+		func(b Beginning) string { return yesNo(b.TakenOver && b.BackAsked) },
+	},
+	"readable": {
+		"the newest revision was read", fromRecords,
+		func(b Beginning) string { return yesNo(b.Readable) },
+	},
+}
 
 // careFacts are what the rows of care go by.
 var careFacts = map[string]fact[Installed]{
@@ -243,6 +275,53 @@ const (
 
 // explanations are those of all rows, by name.
 var explanations = map[string]explanation{
+	"resources of other operators are left alone": {
+		facts: []string{"included", "other", "back"}, ends: byUser,
+	},
+	"cluster-api-operator stops before its resource is taken over": {
+		facts: []string{"other", "suspended", "deleted"}, action: CheckStopped, asks: []origin{fromObjects},
+		ends: "A user, who stops cluster-api-operator.",
+	},
+	"a resource is taken over with its finalizer": {
+		facts: []string{"other"}, action: TakeOver, asks: []origin{fromServer}, ends: byWrites,
+	},
+	"a finalizer comes before an installation": {
+		facts: []string{"finalizer", "suspended", "deleted"}, action: AddFinalizer, asks: []origin{fromServer},
+		ends: byWrites,
+	},
+	"the deletion of a suspended resource waits": {
+		facts: []string{"deleted", "suspended"}, ends: "A user, who sets spec.suspend to false.",
+	},
+	"a deleted resource is removed, also if its cluster is gone": {facts: []string{"deleted"}},
+	"the cluster is reached": {
+		action: FindCluster, asks: []origin{fromKubeConfig},
+		ends: "The cluster, when it answers; or a user, who corrects spec.kubeConfig.",
+	},
+	"a suspended provider is observed": {
+		facts: []string{"suspended"}, action: Observe, asks: []origin{fromRecords}, ends: byRetry,
+	},
+	"another resource may have installed a suspended provider": {
+		facts: []string{"suspended"}, action: Identify, asks: []origin{fromProviders, fromRecords}, ends: byUser,
+	},
+	"health of a suspended provider is checked": {
+		facts: []string{"suspended", "readable"}, action: CheckHealth, asks: []origin{fromObjects}, ends: byRetry,
+	},
+	"objects of a suspended provider are compared": {
+		facts: []string{"suspended", "readable"}, action: Compare, asks: []origin{fromObjects}, ends: byRetry,
+	},
+	"CRDs of a suspended provider are compared": {
+		facts: []string{"suspended", "readable"}, action: CompareCRDs, asks: []origin{fromCRDs}, ends: byRetry,
+	},
+	"a suspended provider is not changed": {
+		facts: []string{"suspended"}, ends: "A user, who sets spec.suspend to false.",
+	},
+	"what is given back keeps its objects": {
+		facts: []string{"back"}, action: KeepInstalled, asks: []origin{fromServer}, ends: byWrites,
+	},
+	"a resource is given back with its finalizer": {
+		facts: []string{"back"}, action: GiveBack, asks: []origin{fromServer}, ends: byWrites,
+	},
+
 	"what could not be deleted is deleted": {facts: []string{"revision"}},
 	"drift comes before health":            {facts: []string{"drift"}},
 	healthRow:                              {facts: []string{"health"}, ends: "The objects, when they become healthy."},
