@@ -137,7 +137,8 @@ func weigh(name string, seen any) weight {
 	switch seen := seen.(type) {
 	case Changing:
 		found := seen.Release.State.State
-		if name == compareRow && found != "" && found != state.InSync && seen.Release.Decision.Action != state.Hold {
+		stays := found != "" && found != state.InSync && !seen.Applied
+		if name == compareRow && stays && seen.Release.Decision.Action != state.Hold {
 			return decisiveState
 		}
 	case Installed:

@@ -181,6 +181,10 @@ func TestDecisiveRow(t *testing.T) {
 			waits,
 			{Seen: Changing{Release: Release{State: state.Observed{State: state.RolledBack}}}, Step: Step{Action: End}},
 		}, compareRow},
+		{"a revision was just applied", []Decision{{
+			Seen: Changing{Applied: true, Release: Release{State: state.Observed{State: state.OutOfSync}}},
+			Step: Step{Action: End},
+		}, waits}, "a revision has a deadline"},
 		{"the change is stopped", []Decision{waits, {
 			Seen: Changing{Release: Release{State: state.Observed{State: state.OutOfSync}}},
 			Step: Step{
