@@ -100,13 +100,13 @@ func (a *arena) overruled(claims ...client.Object) string {
 func (a *arena) taken(annotations string) string {
 	a.Helper()
 
-	namespace := a.name + "-system"
-	prey := &corev1.ConfigMap{ObjectMeta: named(namespace, "prey"), Data: map[string]string{"text": "the victim's"}}
+	name := "prey-" + a.name // in the namespace that the components are moved to
+	prey := &corev1.ConfigMap{ObjectMeta: named(tenant, name), Data: map[string]string{"text": "the victim's"}}
 	prey.Annotations = map[string]string{
-		v1alpha2.HelmReleaseNameAnnotation: "other", v1alpha2.HelmReleaseNamespaceAnnotation: namespace,
+		v1alpha2.HelmReleaseNameAnnotation: "other", v1alpha2.HelmReleaseNamespaceAnnotation: tenant,
 	}
 
-	a.provide(&corev1.Namespace{ObjectMeta: named("", namespace)}, prey)
+	a.provide(prey)
 	a.never("the object of another release is overwritten", func(ctx context.Context) bool {
 		found := &corev1.ConfigMap{}
 		a.Expect(a.admin.Get(ctx, client.ObjectKeyFromObject(prey), found)).To(Succeed())
@@ -114,7 +114,7 @@ func (a *arena) taken(annotations string) string {
 		return found.Data["text"] != "the victim's"
 	})
 
-	extra := "---\n" + strings.Replace(note("prey", namespace, "taken"), "metadata: {", "metadata: {"+annotations, 1)
+	extra := "---\n" + strings.Replace(note(name, a.name+"-system", "taken"), "metadata: {", "metadata: {"+annotations, 1)
 
 	return a.attempted(a.small("").by("installer"), a.small(extra).configMap())
 }
