@@ -65,7 +65,7 @@ type Input struct {
 	Value string `json:"value"`
 	// From is what it was read from.
 	From string `json:"from"`
-	// Trust tells whether only the operator and its own API server can have written it.
+	// Trust reports whether only the operator and its own API server can have written it.
 	Trust Trust `json:"trust"`
 }
 

@@ -58,7 +58,7 @@ func (s *Store) Create(secret string, rel *helmrelease.Release) error {
 	return nil
 }
 
-// announce announces a revision before it is written: a record that nothing else tells of proves nothing.
+// announce announces a revision before it is written: a record that nothing else names proves nothing.
 func (s *Store) announce(rel *helmrelease.Release) error {
 	if s.new.Announce == nil {
 		return nil
