@@ -237,7 +237,7 @@ func (o *Oracle) checkReady(now Snapshot) *Violation {
 		return violates(Ready, "Ready is %s, and Stalled is %s", now.Ready, now.Stalled)
 	}
 
-	if newest.Ours() && !stalled && !(healthy && wanted) {
+	if newest.Ours() && !stalled && (!healthy || !wanted) {
 		return violates(Ready, "Stalled is %s", now.Stalled)
 	}
 

@@ -138,6 +138,7 @@ func weigh(name string, seen any) weight {
 	case Changing:
 		found := seen.Release.State.State
 		stays := found != "" && found != state.InSync && !seen.Applied
+
 		if name == compareRow && stays && seen.Release.Decision.Action != state.Hold {
 			return decisiveState
 		}
