@@ -38,7 +38,7 @@ func TestExamples(t *testing.T) {
 
 	for _, command := range []string{
 		"status", "version", "history", "diff", "crds", "crds check", "permissions", "audit", "generate cluster",
-		"upgrade plan", "upgrade apply", "rollback", "suspend", "resume", "pause", "resume", "adopt", "delete",
+		"upgrade plan", "upgrade apply", "rollback", "suspend", "resume", "pause", "unpause", "adopt", "delete",
 	} {
 		example := firstExample(t, strings.Fields(command)...)
 		g.Expect(example).To(HavePrefix("capstan "+command), "help begins with an example of the command")

@@ -380,7 +380,8 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(w.read(ctx, docker)(Default)).To(beReadyWith(v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false")).To(
 			ContainSubstring("docker: upgrading to v1.0.0"))
-		Eventually(w.read(ctx, docker)).Should(beReadyWith(v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
+		Eventually(w.read(ctx, docker)).Should(
+			notBeReady(v1alpha2.SuspendedReason, "v1.1.0 is healthy, and v1.0.0 waits to be installed"))
 		Expect(cli.succeed(ctx, "status")).To(ContainSubstring("suspended: the operator changes nothing"))
 		Eventually(seen).Should(gbytes.Say("suspended: the operator changes nothing"))
 		Expect(cli.succeed(ctx, "suspend", "aws")).To(ContainSubstring("aws: already suspended\n"))
@@ -388,11 +389,11 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(code).To(Equal(1))
 		Expect(failure).To(ContainSubstring("aws is suspended, so the operator does not scale it"))
 		Expect(w.read(ctx, core)(Default).GetSpec().Paused).To(BeFalse(), "nothing is changed then")
-		Expect(cli.succeed(ctx, "resume", "docker", "aws")).To(ContainSubstring("aws: resumed, was suspended\n"))
+		Expect(cli.succeed(ctx, "resume", "docker", "aws")).To(ContainSubstring("aws: resumed\n"))
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.0.0"))
 	})
 
-	It("pauses and resumes all providers", func(ctx SpecContext) {
+	It("pauses and unpauses all providers", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "pause", "--all")).To(And(
 			HavePrefix("CoreProvider cluster-api-system/cluster-api: paused\n"),
 			ContainSubstring("docker: infrastructure-docker v1.0.0 is installed and paused"),
@@ -405,14 +406,16 @@ var _ = Describe("The command line", Ordered, func() {
 		before := cli.writes()
 		Expect(cli.succeed(ctx, "pause", "aws")).To(ContainSubstring("aws: already paused\n"))
 		Expect(cli.writes()).To(Equal(before))
-		Expect(cli.succeed(ctx, "resume", "--all")).To(ContainSubstring("aws: resumed, was paused\n"))
+		Expect(cli.succeed(ctx, "resume", "--all")).To(ContainSubstring("aws: not suspended\n"))
+		Expect(w.read(ctx, aws)(Default).GetSpec().Paused).To(BeTrue(), "it was not suspended, so it is not resumed")
+		Expect(cli.succeed(ctx, "unpause", "--all")).To(ContainSubstring("aws: unpaused\n"))
 
 		for _, p := range []v1alpha2.Provider{core, docker, aws} {
 			Expect(w.read(ctx, p)(Default)).To(beReady("v1.0.0"))
 		}
 
 		before = cli.writes()
-		Expect(cli.succeed(ctx, "resume", "--all")).To(ContainSubstring("aws: neither paused nor suspended\n"))
+		Expect(cli.succeed(ctx, "unpause", "--all")).To(ContainSubstring("aws: not paused\n"))
 		Expect(cli.writes()).To(Equal(before))
 	})
 

@@ -19,7 +19,8 @@ import (
 var _ = Describe("A cluster that is reached in several ways", Ordered, func() {
 	var w *world
 
-	BeforeAll(func(ctx SpecContext) { w = readyWorld(ctx) })
+	// The operator proves in its own namespace that another connection is to the same cluster.
+	BeforeAll(func(ctx SpecContext) { w = readyWorld(ctx, "--leader-election-namespace=default") })
 
 	crdWrites := func() []bed.Request {
 		return w.operatorWrites(func(r bed.Request) bool { return r.Resource == "customresourcedefinitions" })

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/capstan-project/capstan/controllers"
 )
 
 // deployment returns a Deployment of the operator as the chart creates it.
@@ -58,6 +60,8 @@ func TestReadArguments(t *testing.T) {
 			g := NewWithT(t)
 			config, _, err := read(t, "", deployment("capstan-system", args...))
 			g.Expect(err).NotTo(HaveOccurred())
+
+			config.Controllers = controllers.Options{} // the defaults of other flags
 			g.Expect(*config).To(Equal(Config{
 				ImageRegistry:   "mirror:5000",
 				ChartRepository: "oci://mirror:5000/charts",

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -86,6 +89,10 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer planner.Close()
+
+	// Libraries log errors of requests that the command no longer waits for.
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 
 	run, err := planner.DryRun(ctx)
 	if err != nil {
