@@ -347,8 +347,8 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 	It("is not changed or deleted while it is suspended", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("suspended", "v1.0.0"), newTiny("suspended", "v1.1.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend, p.GetSpec().Version = true, "v1.1.0" })
-		Eventually(w.read(ctx, p)).Should(
-			beReadyWith(v1alpha2.SuspendedReason, "v1.0.0 is healthy; nothing is changed while spec.suspend is true"))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason,
+			"v1.0.0 is healthy, and v1.1.0 waits to be installed; nothing is changed while spec.suspend is true"))
 		Expect(bedtest.Edit(ctx, w.client, deployment(ctx, p.Name), func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.NodeSelector = map[string]string{"no": "such-node"}
 			d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
