@@ -175,17 +175,16 @@ func (s *site) push(ctx context.Context, repository string, release *harness.Rel
 	ref, err := oci.Parse("http://" + s.registry + "/" + repository + ":" + release.Bundle.Version)
 	Expect(err).NotTo(HaveOccurred())
 
-	var layers []oci.Layer
-
-	for name, content := range map[string][]byte{
-		"metadata.yaml": release.Bundle.Metadata, release.Type.ComponentsFile(): release.Bundle.Components,
-	} {
+	file := func(name string, content []byte) oci.Layer {
 		layer := oci.NewLayer("application/vnd.test.file", content)
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
-		layers = append(layers, layer)
+
+		return layer
 	}
 
-	_, err = image.PushArtifact(ctx, c, ref, "application/vnd.acme.config", layers...)
+	_, err = image.PushArtifact(ctx, c, ref, "application/vnd.acme.config",
+		file("metadata.yaml", release.Bundle.Metadata),
+		file(release.Type.ComponentsFile(), release.Bundle.Components))
 	Expect(err).NotTo(HaveOccurred())
 }
 
