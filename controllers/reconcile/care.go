@@ -51,7 +51,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	r.observed = true
+	r.observed, r.stale = true, false
 	r.policy.Now = r.target.Releases.Clock().Now()
 	r.foreign, r.unconfirmed = nil, nil
 	foreign.Confirm(r.provider, r.self, history)
@@ -145,12 +145,9 @@ func (r *run) markFailed(ctx context.Context, step decide.Step) report.Result {
 	ctrl.LoggerFrom(ctx).Info("The revision failed",
 		"release", history.Release.Name, "revision", revision.Number, "reason", step.Reason)
 
-	err := r.target.Releases.MarkFailed(ctx, history.Release, revision, step.Failure, step.Reason)
-	if err != nil {
-		return failed(err, applying)
-	}
+	r.stale = true
 
-	return r.lookAgain(ctx)
+	return failed(r.target.Releases.MarkFailed(ctx, history.Release, revision, step.Failure, step.Reason), applying)
 }
 
 // checkReturn finds out whether the provider may return to a revision.
@@ -159,7 +156,6 @@ func (r *run) checkReturn(ctx context.Context, target state.Revision) report.Res
 
 	switch {
 	case err == nil:
-		r.allowed = target.Number
 		return report.Result{}
 	case refusesRollback(err):
 		r.refuse(target, err)
@@ -189,8 +185,6 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 
 	if errors.As(err, new(*cluster.DryRunError)) {
 		r.refuse(target, err)
-		r.repeat(decide.Rollback)
-
 		return report.Result{}
 	}
 
@@ -198,7 +192,9 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 		return failed(err, applying)
 	}
 
-	return r.lookAgain(ctx)
+	r.stale = true
+
+	return report.Result{}
 }
 
 // failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not

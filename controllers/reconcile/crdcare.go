@@ -227,9 +227,9 @@ func (r *run) advance(ctx context.Context) report.Result {
 	r.failure = err
 	r.emit(r.provider, report.Adopted(result.Adopted))
 
-	r.advanced = true
+	r.advanced, r.stale = true, true
 
-	return r.lookAgain(ctx)
+	return report.Result{}
 }
 
 // comeBack brings the provider back at once if the next step with the revision can be taken already: no watch shows

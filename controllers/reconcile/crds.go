@@ -60,7 +60,7 @@ func (r *run) checkChange(ctx context.Context) report.Result {
 
 // applyChange applies the CRDs of the plan that change, if it is still the provider's turn.
 func (r *run) applyChange(ctx context.Context) report.Result {
-	if r.changing().ChangesVersion() {
+	if r.pass.Changing(r.known()).ChangesVersion() {
 		if result := r.checkTurn(ctx); result.Ends() {
 			return result
 		}

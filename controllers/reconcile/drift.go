@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/drift"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -41,7 +42,9 @@ func (r *run) prune(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	return r.lookAgain(ctx)
+	r.stale = true
+
+	return report.Result{}
 }
 
 // correctDrift corrects the objects that differ from the newest revision, no matter which program
@@ -89,7 +92,8 @@ func (r *run) correctDrift(ctx context.Context) report.Result {
 
 // compareObjects looks for drift if that is asked for.
 func (r *run) compareObjects(ctx context.Context) report.Result {
-	if !r.looksForDrift() {
+	deployed := r.installed.revision.Status == state.StatusDeployed
+	if !deployed || driftPolicy(r.provider.GetSpec()) == v1alpha2.DriftOff {
 		return report.Result{}
 	}
 

@@ -88,7 +88,6 @@ func (r *run) block(reason string) {
 	r.note(report.WillUpgrade(r.selection.Pending))
 	r.note(report.Resolved(r.selection.Version))
 
-	r.answers = r.answers.Replan()
 	r.goal, r.release, r.inputsProblem = goal{}, decide.Release{}, report.Result{}
 	r.prepared, r.crds, r.crdsChecked, r.coreLater = nil, nil, "", false
 }

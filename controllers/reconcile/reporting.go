@@ -16,7 +16,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
@@ -108,19 +107,8 @@ func (r *run) seen() report.Installed {
 
 // progress returns how far the change got.
 func (r *run) progress() report.Progress {
-	_, planned := r.answers[decide.Plan]
-	made := report.Progress{
-		Planned:       planned,
-		InputsProblem: r.inputsProblem,
-		Goal:          r.goal.version,
-		Digest:        r.release.Digest,
-		State:         r.release.State,
-		Decision:      r.release.Decision,
-		Pinned:        r.release.Pinned,
-		Passed:        r.passed,
-		CRDsChecked:   r.crdsChecked,
-		Refusal:       r.refusal,
-	}
+	made := r.pass.Progress(r.changing())
+	made.Goal, made.CRDsChecked, made.Refusal = r.goal.version, r.crdsChecked, r.refusal
 
 	if r.failure != nil {
 		made.Failure = r.failure.Error()

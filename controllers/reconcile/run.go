@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,17 +49,15 @@ type run struct {
 	foreign     error
 	unconfirmed *unconfirmedError
 
-	// What care has done with the newest revision; allowed is the number of a revision that the provider may return
-	// to, and advanced is set after a step with a staged revision.
-	done     []decide.Action
-	allowed  int
-	advanced bool
+	// pass is how far care and change got.
+	pass decide.Pass
 
-	// What care finds out: the newest revision, and its deviations, which are nil until they were
-	// compared. deferred is set if care left the revision to the change, which may replace it.
+	// What care finds out: the newest revision, and its deviations, which are nil until they were compared. stale is set
+	// if the release was changed since it was read, and advanced after a step with a staged revision.
 	installed  installed
 	deviations *[]deviation
-	deferred   bool
+	stale      bool
+	advanced   bool
 
 	// crdDeviations are the CRDs that another program has changed.
 	crdDeviations []deviation
@@ -70,10 +67,6 @@ type run struct {
 
 	// selection is the version that the range of the resource resolves to.
 	selection autoupgrade.Selection
-
-	// answers are the results of the actions that the change has taken, and passed is set once all checks were.
-	answers decide.Answers
-	passed  bool
 
 	// What the change finds out: the plan and its basis, the goal for the release, and what follows for it.
 	// inputsProblem is why inputs could not be used that are not needed for what is installed.
@@ -161,37 +154,19 @@ func (r *run) reconcile(ctx context.Context) report.Summary {
 		return report.Summary{Result: result}
 	}
 
-	care := r.care(ctx)
-	change := r.change(ctx)
-
-	if change.Outcome == report.Repeated {
-		return report.Summary{Result: change}
+	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
+		r.goal = r.rollbackGoal(int(*revision))
 	}
 
-	// The change leaves another newest revision behind, or did not come to replace the one that
-	// care was deferred for.
-	if r.applied || r.deferred {
-		if result := r.observe(ctx); result.Ends() {
-			return report.Summary{Result: result}
-		}
+	r.takeSteps(ctx)
 
-		r.policy.SpecChanged = false
-		r.policy.Requested = false
-		r.policy.Refused, r.refusal = nil, ""
-		care = r.care(ctx)
-
-		if r.release.Decision.Action != "" {
-			r.assess()
-		}
-	}
-
-	if !r.changing().AppliedCRDs() {
-		care = report.First(care, r.careForCRDs(ctx))
+	if early, is := r.pass.Early(); is {
+		return early
 	}
 
 	r.lookUpgrades(ctx)
 
-	ended := report.Summarize(r.input(), care, change)
+	ended := r.pass.Summary(r.input())
 	if ended.Outcome == report.Ready {
 		ended.Result = r.migrateCRDs(ctx, ended.Result)
 	}
@@ -199,37 +174,36 @@ func (r *run) reconcile(ctx context.Context) report.Summary {
 	return ended
 }
 
-// care keeps what is installed in the state that its newest revision describes. Problems with drift and with what
-// could not be deleted do not keep the other steps from being taken.
-func (r *run) care(ctx context.Context) report.Result {
-	r.done, r.allowed, r.advanced = nil, 0, false
+// takeSteps takes the steps of care and change.
+func (r *run) takeSteps(ctx context.Context) {
+	spent := map[metrics.Step]time.Duration{}
+	seen := r.known()
 
-	var drift, left, ended report.Result
+	for {
+		pass, decision := r.pass.Next(seen)
+		step := decision.Step
 
-	for r.installed.record != nil && !ended.Ends() {
-		seen := r.caring()
-		step := r.decided(seen, decide.Care(seen))
-		r.done = append(r.done, step.Action)
+		if decision.Seen != nil {
+			r.decided(decision.Seen, step)
+		}
 
-		switch step.Action {
-		case decide.Nothing:
-			r.wakeAt(step.Until)
-			r.comeBack()
+		if step.Action == decide.Finish {
+			break
+		}
 
-			return report.First(drift, left)
-		case decide.Prune:
-			left = r.prune(ctx)
-		case decide.Compare:
-			drift = r.correctDrift(ctx)
-		case decide.CompareLost:
-			drift = r.correctDrift(ctx)
-			r.repeat(decide.CheckHealth)
-		default:
-			ended = r.take(ctx, step)
+		began := time.Now()
+		result := r.take(ctx, step)
+		seen = r.known()
+		r.pass = pass.After(step, result, seen)
+
+		if timed, is := timedActions[step.Action]; is {
+			spent[timed] += time.Since(began)
 		}
 	}
 
-	return report.First(drift, ended, left)
+	for step, took := range spent {
+		r.Metrics.ObserveStep(r.Type, step, took)
+	}
 }
 
 // decided tells what is decided, and returns the step.
@@ -241,114 +215,59 @@ func (r *run) decided(seen any, step decide.Step) decide.Step {
 	return step
 }
 
-// take takes a step of care.
+// take takes a step.
 func (r *run) take(ctx context.Context, step decide.Step) report.Result {
 	switch step.Action {
-	case decide.CheckHealth:
-		return r.checkHealth(ctx)
-	case decide.MarkFinished:
-		return r.markFinished(ctx)
-	case decide.Advance:
-		return r.advance(ctx)
-	case decide.MarkHealthy:
-		return r.markHealthy(ctx)
+	case decide.Nothing:
+		r.wakeAt(step.Until)
+		r.comeBack()
 	case decide.MarkFailed:
 		return r.markFailed(ctx, step)
 	case decide.CheckTarget:
 		return r.checkReturn(ctx, step.Target)
 	case decide.Rollback:
 		return r.rollBack(ctx, step.Target)
+	case decide.Block:
+		r.block(step.Result.Message)
+	case decide.Reassess:
+		r.assess()
+	case decide.Leave, decide.End:
 	default:
-		r.deferred = true
-		return report.Result{}
+		return actions[step.Action](r, ctx)
 	}
+
+	return report.Result{}
 }
 
-// caring returns what care goes by.
-func (r *run) caring() decide.Installed {
-	seen := r.seen()
-
-	return decide.Installed{
-		History:  seen.History,
-		Observed: r.target.Releases.Determine(seen.History, decide.AttemptedDigest(seen.History)),
-		Policy:   r.policy,
-		Health:   seen.Health,
-		Drift:    r.looksForDrift(),
-		Lost:     r.lostMeanwhile(),
-		Done:     r.done,
-		Allowed:  r.allowed,
+// known returns what is known so far.
+func (r *run) known() decide.Seen {
+	return decide.Seen{
+		Installed: r.seen(),
+		Stale:     r.stale,
+		Policy:    r.policy,
+		Rules:     r.target.Releases.Rules(),
 		Waiting: decide.Waiting{
 			Staged: r.installed.isStaged(), ForManager: r.lacksManager(), ForDeletions: r.installed.removing,
 		},
+		Lost:     r.lostMeanwhile(),
+		Compares: driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff,
+		Change:   r.changing(),
 	}
 }
 
-// looksForDrift reports whether objects are compared with the newest revision. Before a revision is deployed it is
-// not settled what they should be.
-func (r *run) looksForDrift() bool {
-	deployed := r.installed.revision.Status == state.StatusDeployed
-	return deployed && driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff
-}
-
-// lookAgain observes the release after a step has changed it. What was done with the revision is not done again, and
-// of rollbacks there is one in a reconcile.
-func (r *run) lookAgain(ctx context.Context) report.Result {
-	before := r.installed.revision.Number
+// careAgain reads the release again: the change leaves another newest revision behind, or did not come to replace the
+// one that care was deferred for.
+func (r *run) careAgain(ctx context.Context) report.Result {
 	result := r.observe(ctx)
-
-	if r.installed.revision.Number != before {
-		r.done = slices.DeleteFunc(r.done, func(action decide.Action) bool { return action != decide.Rollback })
-	}
-
-	r.repeat(decide.Compare, decide.CheckHealth)
+	r.policy, r.refusal, r.advanced = decide.Again(r.policy), "", false
 
 	return result
-}
-
-// repeat lets care take actions again.
-func (r *run) repeat(actions ...decide.Action) {
-	r.done = slices.DeleteFunc(r.done, func(action decide.Action) bool { return slices.Contains(actions, action) })
 }
 
 // wakeAt brings the provider back at a time of the API server; not if that is zero.
 func (r *run) wakeAt(at time.Time) {
 	if !at.IsZero() {
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), at.Sub(r.policy.Now))
-	}
-}
-
-// change brings the release to what the spec asks for. Its checks are made only if there is something to apply.
-func (r *run) change(ctx context.Context) report.Result {
-	r.answers = decide.Answers{}
-
-	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
-		r.goal = r.rollbackGoal(int(*revision))
-	}
-
-	spent := map[metrics.Step]time.Duration{}
-	defer func() {
-		for step, took := range spent {
-			r.Metrics.ObserveStep(r.Type, step, took)
-		}
-	}()
-
-	for {
-		known := r.changing()
-		r.passed = known.Passed()
-
-		switch step := r.decided(known, decide.Change(known)); step.Action {
-		case decide.End:
-			return step.Result
-		case decide.Block:
-			r.block(step.Result.Message)
-		default:
-			began := time.Now()
-			r.answers[step.Action] = changeActions[step.Action](r, ctx)
-
-			if timed, is := timedActions[step.Action]; is {
-				spent[timed] += time.Since(began)
-			}
-		}
 	}
 }
 
@@ -365,30 +284,21 @@ var timedActions = map[decide.Action]metrics.Step{
 	decide.Apply:             metrics.StepRelease,
 }
 
-// changing returns what the change goes by.
+// changing returns what the change goes by, besides what was seen of the release.
 func (r *run) changing() decide.Changing {
-	seen := r.seen()
 	known := decide.Changing{
-		Answers:     r.answers,
-		Core:        r.Type == v1alpha2.CoreProviderType,
-		Returns:     plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo != nil,
-		SpecChanged: r.policy.SpecChanged,
-		Arrived:     r.arrived,
-		First:       !r.policy.Existed,
-		Account:     r.target != nil && r.target.Account != "",
-		Observed:    seen.Observed,
-		Unreadable:  failed(r.unobserved, applying),
-		Foreign:     failed(r.foreign, applying),
-		History:     seen.History,
-		Installed: decide.Content{
-			Known: seen.Record.Readable, Version: seen.Record.AppVersion, Contract: seen.Record.Contract,
-		},
-		Starts:    r.selection.Starts(),
-		Problem:   r.inputsProblem,
-		Release:   r.release,
-		CoreLater: r.coreLater,
-		Applied:   r.applied,
-		Now:       time.Now(),
+		Core:       r.Type == v1alpha2.CoreProviderType,
+		Returns:    plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo != nil,
+		Arrived:    r.arrived,
+		Account:    r.target != nil && r.target.Account != "",
+		Unreadable: failed(r.unobserved, applying),
+		Foreign:    failed(r.foreign, applying),
+		Starts:     r.selection.Starts(),
+		Problem:    r.inputsProblem,
+		Release:    r.release,
+		CoreLater:  r.coreLater,
+		Applied:    r.applied,
+		Now:        time.Now(),
 	}
 
 	// A rollback has no plan.
@@ -408,8 +318,18 @@ func (r *run) changing() decide.Changing {
 	return known
 }
 
-// changeActions take the actions of a change.
-var changeActions = map[decide.Action]func(*run, context.Context) report.Result{
+// actions take the actions of care and change.
+var actions = map[decide.Action]func(*run, context.Context) report.Result{
+	decide.Prune:        (*run).prune,
+	decide.Compare:      (*run).correctDrift,
+	decide.CompareLost:  (*run).correctDrift,
+	decide.CheckHealth:  (*run).checkHealth,
+	decide.MarkFinished: (*run).markFinished,
+	decide.Advance:      (*run).advance,
+	decide.MarkHealthy:  (*run).markHealthy,
+	decide.CareAgain:    (*run).careAgain,
+	decide.CareForCRDs:  (*run).careForCRDs,
+
 	decide.Identify:          (*run).identify,
 	decide.Select:            (*run).selectVersion,
 	decide.Plan:              (*run).makePlan,
