@@ -219,6 +219,11 @@ const (
 	// WaitingForManagerReason: the provider's manager is given time to rewrite the objects itself.
 	WaitingForManagerReason = "WaitingForManager"
 
+	// MigrationPendingReason: objects may be stored in old versions of CustomResourceDefinitions that the installed
+	// version does not include, or that a newer version has applied. They are rewritten once a version is installed
+	// that has them.
+	MigrationPendingReason = "MigrationPending"
+
 	// CRDMigrationFailedReason: objects could not be rewritten; the operator retries.
 	CRDMigrationFailedReason = "CRDMigrationFailed"
 )

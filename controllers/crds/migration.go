@@ -88,7 +88,7 @@ func (a *Applier) MigrateBeforeApply(ctx context.Context, p *Plan) (*Progress, e
 // migrate.
 func (p *Plan) PendingMigrations() (pending, tried []string) {
 	for _, c := range p.managed {
-		if len(c.oldStoredVersions()) == 0 {
+		if len(oldStoredVersions(c.live)) == 0 {
 			continue
 		}
 
@@ -103,8 +103,8 @@ func (p *Plan) PendingMigrations() (pending, tried []string) {
 }
 
 // oldStoredVersions returns the versions besides the storage version that objects may be stored in.
-func (c *change) oldStoredVersions() []string {
-	return without(c.live.Status.StoredVersions, []string{versions.StorageName(c.live)})
+func oldStoredVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	return without(crd.Status.StoredVersions, []string{versions.StorageName(crd)})
 }
 
 // MigrateAfterRollout rewrites the objects of the named CRDs, once the new managers run. It returns
@@ -118,7 +118,7 @@ func (a *Applier) MigrateAfterRollout(ctx context.Context, p *Plan, names []stri
 		}
 
 		m := migration{
-			From:      c.oldStoredVersions(),
+			From:      oldStoredVersions(c.live),
 			Retired:   c.kept,
 			Successor: versions.StorageName(c.live),
 		}
@@ -134,7 +134,7 @@ func (a *Applier) MigrateAfterRollout(ctx context.Context, p *Plan, names []stri
 // CleanUpMigrations removes the state of finished migrations from the provider's CRDs.
 func (a *Applier) CleanUpMigrations(ctx context.Context, p *Plan) error {
 	return forEach(p.managed, func(_ int, c *change) error {
-		migrated := len(c.oldStoredVersions()) == 0 && len(c.kept) == 0 && len(c.retired) == 0
+		migrated := len(oldStoredVersions(c.live)) == 0 && len(c.kept) == 0 && len(c.retired) == 0
 		if !migrated || c.live.Annotations[migrationAnnotation] == "" {
 			return nil
 		}

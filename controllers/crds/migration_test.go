@@ -251,6 +251,27 @@ var _ = Describe("A migration", func() {
 		Eventually(k.list(ctx, "v1")).Should(Equal(before))
 	})
 
+	It("is reported to be due for CRDs that the version does not manage", func(ctx SpecContext) {
+		k := newKind("de")
+		k.define(ctx, "v1beta1")
+		k.define(ctx, "v1", "v1beta1")
+
+		due := func(r Request) []string {
+			plan, err := applier.Plan(ctx, r)
+			Expect(err).NotTo(HaveOccurred())
+
+			return plan.Unmigrated
+		}
+		unmigrated := ContainElement(k.crd() + " (in v1beta1; applied for v1.1.0)")
+
+		Expect(due(wants(fileOf(definitionOf(k.name, "v1", "v1beta1"))))).NotTo(unmigrated, "the version has it")
+		Expect(due(wants())).To(unmigrated, "the version does not include it")
+
+		older := wants(fileOf(definitionOf(k.name, "v1beta1")))
+		older.Version = "v0.9.0"
+		Expect(due(older)).To(unmigrated, "a newer version has applied it")
+	})
+
 	It("reports the CRDs that the provider's manager has tried to migrate", func(ctx SpecContext) {
 		k := newKind("dd")
 		k.define(ctx, "v1beta1")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -49,6 +50,9 @@ type Plan struct {
 	Deleting []*apiextensionsv1.CustomResourceDefinition
 	// Orphaned are CRDs of the provider that its chart no longer includes, sorted. They are kept.
 	Orphaned []string
+	// Unmigrated describes CRDs that were applied for the provider, that the plan does not manage, and whose objects may
+	// be stored in other versions than the storage version.
+	Unmigrated []string
 }
 
 // change is the change of one CRD.
@@ -231,11 +235,23 @@ func (a *Applier) findOrphans(ctx context.Context, p *Plan) error {
 		if !slices.ContainsFunc(p.request.Files, func(f chart.File) bool { return crdName(f) == name }) {
 			p.Orphaned = append(p.Orphaned, name)
 		}
+
+		if old := oldStoredVersions(&applied[i]); len(old) > 0 && !p.migrates(&applied[i]) {
+			p.Unmigrated = append(p.Unmigrated, fmt.Sprintf("%s (in %s; applied for %s)",
+				name, strings.Join(old, ", "), applied[i].Annotations[versionAnnotation]))
+		}
 	}
 
 	slices.Sort(p.Orphaned)
+	slices.Sort(p.Unmigrated)
 
 	return nil
+}
+
+// migrates reports whether the objects of a CRD are rewritten, or are being deleted with it.
+func (p *Plan) migrates(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return !crd.DeletionTimestamp.IsZero() ||
+		slices.ContainsFunc(p.managed, func(c *change) bool { return c.name == crd.Name })
 }
 
 // listApplied returns the CRDs that were applied for a provider. They must not be changed.

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
@@ -24,6 +25,9 @@ const (
 	migrationRetry    = 5 * time.Second
 	migrationPatience = time.Minute
 )
+
+// maxUnmigrated bounds how many CRDs the message of a condition names.
+const maxUnmigrated = 5
 
 // unsafeError reports that a change of CRDs would break something.
 type unsafeError struct {
@@ -217,11 +221,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Resul
 
 	unmigrated, tried := planned.PendingMigrations()
 	if len(unmigrated) == 0 {
-		if conditions.Has(r.provider, v1alpha2.CRDsMigratedCondition) {
-			r.migration = report.Migration{
-				Done: true, Reason: v1alpha2.CRDsMigratedReason, Message: "All objects are stored in the storage version",
-			}
-		}
+		r.migration = nothingToMigrate(planned.Unmigrated, conditions.Has(r.provider, v1alpha2.CRDsMigratedCondition))
 
 		return report.First(failed(r.target.CRDs.CleanUpMigrations(ctx, planned), fetching), ready)
 	}
@@ -254,6 +254,24 @@ func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Resul
 	return ready
 }
 
+// nothingToMigrate returns how far the objects are rewritten if those of all CRDs that the installed version manages
+// are. Before is set if there was something to migrate before.
+func nothingToMigrate(unmanaged []string, before bool) report.Migration {
+	switch {
+	case len(unmanaged) > 0:
+		return report.Migration{Reason: v1alpha2.MigrationPendingReason, Message: "Objects may be stored in old versions " +
+			"of CustomResourceDefinitions that the installed version does not include or must not downgrade: " +
+			object.List(unmanaged, maxUnmigrated) + "; they are rewritten once a version is installed that has these " +
+			"CustomResourceDefinitions"}
+	case before:
+		return report.Migration{
+			Done: true, Reason: v1alpha2.CRDsMigratedReason, Message: "All objects are stored in the storage version",
+		}
+	default:
+		return report.Migration{}
+	}
+}
+
 // continueMigration returns when to look at a migration again: at once if objects are left. Otherwise the
 // watch on CRDs shows that it is finished; it may lag, and looking sooner would only read the same again.
 func continueMigration(progress *crds.Progress, now time.Time) time.Time {
@@ -267,7 +285,7 @@ func continueMigration(progress *crds.Progress, now time.Time) time.Time {
 // managersTurn returns how much longer the provider's manager may take to rewrite the objects.
 func (r *run) managersTurn() time.Duration {
 	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
-	if condition == nil || condition.Status == "True" {
+	if condition == nil || condition.Status == "True" || condition.Reason == v1alpha2.MigrationPendingReason {
 		r.migration = report.Migration{Reason: v1alpha2.WaitingForManagerReason, Message: fmt.Sprintf(
 			"The storage version has changed; the provider's manager has %s to rewrite the objects itself", r.MigrationDelay)}
 
