@@ -1,6 +1,7 @@
 package health
 
 import (
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,5 +80,5 @@ func (t *Tracker) observe(id object.Key, o client.Object, deleted bool) bool {
 	now := Compute(o)
 	t.results[id] = now
 
-	return recordMatters || !known || before != now
+	return recordMatters || !known || !reflect.DeepEqual(before, now)
 }

@@ -31,7 +31,8 @@ func computeRequired(o *unstructured.Unstructured, current Result) Result {
 		}
 
 		if problem := missingInStatus(o, name); problem != "" {
-			return Result{Status: status.InProgressStatus, Message: problem, Replicas: current.Replicas}
+			current.Status, current.Message = status.InProgressStatus, problem
+			return current
 		}
 	}
 

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
 // Result is the health of one object.
@@ -24,6 +26,8 @@ type Result struct {
 	Finished bool
 	// Replicas is spec.replicas of an object that has the field.
 	Replicas int64
+	// Images are those of the containers of an object that has a template for pods, by name.
+	Images map[string]string
 	// Final is true if the object cannot become healthy, however long one waits.
 	Final bool
 }
@@ -57,6 +61,7 @@ func Compute(o client.Object) Result {
 
 		found := Result{Status: result.Status, Message: result.Message}
 		found.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
+		found.Images = Images(o)
 
 		if found.Healthy() {
 			return computeRequired(o, found)
@@ -71,6 +76,24 @@ func Compute(o client.Object) Result {
 	default:
 		return Result{Status: status.UnknownStatus, Message: "its status cannot be read"}
 	}
+}
+
+// Images returns the images of the containers of an object that has a template for pods, by name; nil for others.
+func Images(o *unstructured.Unstructured) map[string]string {
+	var images map[string]string
+
+	for _, container := range bundle.NestedMaps(o.Object, "spec", "template", "spec", "containers") {
+		name, _ := container["name"].(string)
+		image, _ := container["image"].(string)
+
+		if images == nil {
+			images = map[string]string{}
+		}
+
+		images[name] = image
+	}
+
+	return images
 }
 
 // isPausedRollout reports whether an object is a Deployment whose rollout a user has paused, so that its pods stay as

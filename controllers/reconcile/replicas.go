@@ -3,6 +3,8 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // replicas are those of the newest revision's workloads, as far as they contradict the revision. Another program has
@@ -22,6 +25,8 @@ type replicas struct {
 	running bool
 	// wrong describes the workloads with other replicas.
 	wrong []string
+	// kept describes the workloads that run other images than the revision has, because they are applied only once.
+	kept []string
 }
 
 // findReplicas finds the workloads that run although the revision is paused, and those that were scaled to zero
@@ -35,6 +40,10 @@ func (r *run) findReplicas(ctx context.Context) error {
 	}
 
 	for _, o := range r.installed.record.Objects {
+		if policies.IsAppliedOnce(o) {
+			r.installed.replicas.kept = append(r.installed.replicas.kept, keptImages(o, seen[object.KeyOf(o)])...)
+		}
+
 		wanted, defined, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
 
 		found, checked := seen[object.KeyOf(o)]
@@ -67,6 +76,22 @@ func (r *run) findReplicas(ctx context.Context) error {
 	return nil
 }
 
+// keptImages describes which containers of an object of the revision run other images than it has.
+func keptImages(o *unstructured.Unstructured, found health.Result) []string {
+	var kept []string
+
+	images := health.Images(o)
+
+	for _, name := range slices.Sorted(maps.Keys(images)) {
+		if runs, exists := found.Images[name]; exists && runs != images[name] {
+			kept = append(kept, fmt.Sprintf("container %s of %s stays at the image %s instead of %s",
+				name, object.KeyOf(o), runs, images[name]))
+		}
+	}
+
+	return kept
+}
+
 // contradicts reports whether a workload runs although its revision has paused it, or is scaled to zero although not.
 func contradicts(found, wanted int64, paused bool) bool {
 	if paused {
@@ -79,6 +104,7 @@ func contradicts(found, wanted int64, paused bool) bool {
 // reported returns the health of the revision's objects as it is reported.
 func (r replicas) reported(seen report.Health) report.Health {
 	seen.Running = r.running
+	seen.Kept = strings.Join(r.kept, "; ")
 	seen.Healthy = seen.Healthy && len(r.wrong) == 0
 
 	if seen.Message == "" {

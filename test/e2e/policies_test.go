@@ -150,6 +150,22 @@ var _ = Describe("A provider whose objects exist", Ordered, ContinueOnFailure, f
 			})
 	}
 
+	It("says which image stays when an upgrade leaves a Deployment to users", func(ctx SpecContext) {
+		p := create(ctx, newTiny("left", "v1.0.0"), &v1alpha2.PoliciesSpec{Update: v1alpha2.UpdateOnce})
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(p).NotTo(beReadyWith(v1alpha2.HealthyReason, "stays at"))
+
+		w.offer(ctx, newTiny("left", "v1.1.0"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"), beReadyWith(v1alpha2.HealthyReason,
+			"container manager of Deployment left/left-controller-manager stays at the image registry.example.com/left:v1.0.0 "+
+				"instead of registry.example.com/left:v1.1.0, because capstan.dev/update-policy is Once")))
+
+		w.run(ctx, "kubectl", "set", "image", "deployment/left-controller-manager", "-n", "left",
+			"manager=registry.example.com/left:v1.1.0")
+		Eventually(w.read(ctx, p)).ShouldNot(beReadyWith(v1alpha2.HealthyReason, "stays at"))
+	})
+
 	It("refuses an object that a controller owns", func(ctx SpecContext) {
 		t := newTiny("owned", "v1.0.0")
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())

@@ -187,6 +187,10 @@ func (g generator) look(installed *Installed) {
 		installed.Health.Message = "Deployment capa-system/manager: has spec.replicas 1 instead of 0; scale it"
 	}
 
+	if g.rarely() {
+		installed.Health.Kept = "container manager of Deployment capa-system/manager stays at the image a:v1 instead of a:v2"
+	}
+
 	if newest.Status == state.StatusDeployed && g.coin() {
 		installed.Drift = Drift{Compared: true}
 		if g.rarely() {

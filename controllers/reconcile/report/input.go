@@ -91,6 +91,9 @@ type Health struct {
 	Message string
 	// Running is set if Deployments that the revision has paused have, or may have, pods.
 	Running bool
+	// Kept describes containers that run other images than the revision has, because users own their Deployments; empty
+	// for none.
+	Kept string
 }
 
 // Drift is what differs from the newest revision.

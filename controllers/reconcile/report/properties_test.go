@@ -102,6 +102,10 @@ func differenceIsNamed(s situation, made Report) string {
 		return "it is something else"
 	}
 
+	if !strings.Contains(ready.Message, s.in.Installed.Health.Kept) {
+		return "the images that differ"
+	}
+
 	if len(s.in.Installed.Drift.Left) > 0 && !isTrue(made, v1alpha2.DriftedCondition) {
 		return "the objects that differ"
 	}

@@ -76,6 +76,19 @@ func TestOutcomesAreShown(t *testing.T) {
 	}
 }
 
+func TestReadyNamesWhatIsAppliedOnce(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in.Change.State.State = state.InSync
+
+	g.Expect(Summarize(in, Result{}, Result{}).Message).To(Equal("infrastructure-aws v1.0.0 is installed and healthy"))
+
+	in.Installed.Health.Kept = "container manager of Deployment a/b stays at the image b:v0.9.0 instead of b:v1.0.0"
+	g.Expect(Summarize(in, Result{}, Result{})).To(And(HaveField("Outcome", Ready), HaveField("Message", And(
+		HavePrefix("infrastructure-aws v1.0.0 is installed and healthy; container manager of Deployment a/b stays"),
+		ContainSubstring("capstan.dev/update-policy is Once")))))
+}
+
 func TestConditionIsAsOldAsWhatItSays(t *testing.T) {
 	g := NewWithT(t)
 	in := with(newInput(), v1alpha2.ReadyCondition, "Some", "two lines", metav1.ConditionFalse, time.Hour)

@@ -105,8 +105,8 @@ func healthResult(in Input) Result {
 	installed, held := in.Installed, in.Change.held()
 	health, problem := installed.Health, installed.problem()
 	ready := func(reason, format string, args ...any) Result {
-		name := in.Provider.Label + " " + installed.Record.AppVersion
-		return Result{Outcome: Ready, Reason: reason, Message: name + fmt.Sprintf(format, args...)}
+		message := in.Provider.Label + " " + installed.Record.AppVersion + fmt.Sprintf(format, args...)
+		return Result{Outcome: Ready, Reason: reason, Message: message + keptMessage(health.Kept)}
 	}
 
 	switch {
@@ -128,6 +128,16 @@ func healthResult(in Input) Result {
 	default:
 		return Wait(v1alpha2.ProgressingReason, problem, time.Time{})
 	}
+}
+
+// keptMessage explains containers that a revision did not change, and how to change them.
+func keptMessage(kept string) string {
+	if kept == "" {
+		return ""
+	}
+
+	return fmt.Sprintf("; %s, because %s is %s: change it yourself, or delete the object to have it created again",
+		kept, v1alpha2.UpdatePolicyAnnotation, v1alpha2.UpdateOnce)
 }
 
 // attemptFailed is the result when the goal was attempted and failed: why, what runs now, and what
@@ -300,6 +310,6 @@ func Suspended(in Input) Result {
 
 	return Result{
 		Outcome: Ready, Reason: v1alpha2.SuspendedReason,
-		Message: fmt.Sprintf("%s is healthy; %s", name, unchanged),
+		Message: fmt.Sprintf("%s is healthy; %s", name, unchanged) + keptMessage(installed.Health.Kept),
 	}
 }
