@@ -76,6 +76,9 @@ func (b *Bed) controllerManagerFlags() []string {
 		"--secure-port=0",
 		"--kube-api-qps=1000",
 		"--kube-api-burst=2000",
+		// kwok postpones the heartbeat of a node with each change of it, for example of its labels. After the default of
+		// 50 s, the controller marks all pods of the node as not ready, and kwok never makes them ready again.
+		"--node-monitor-grace-period=1h",
 	}
 }
 
