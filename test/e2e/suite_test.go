@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -60,6 +62,7 @@ var _ = AfterEach(func() {
 	if CurrentSpecReport().Failed() {
 		for _, w := range worlds {
 			w.showLog()
+			w.showProviders()
 		}
 	}
 })
@@ -145,6 +148,32 @@ func (w *world) showLog() {
 	lines := slices.Collect(strings.Lines(string(data)))
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, `"msg":"Starting `) })
 	AddReportEntry("operator log", strings.Join(lines[max(0, len(lines)-60):], ""))
+}
+
+// showProviders adds the status of all provider resources and Deployments to the report of the spec.
+func (w *world) showProviders() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		list := t.NewList()
+		if err := w.client.List(ctx, list); err != nil {
+			return // the control plane has stopped
+		}
+
+		for _, p := range list.GetItems() {
+			AddReportEntry(fmt.Sprintf("status of %s %s", t, client.ObjectKeyFromObject(p)), *p.GetStatus())
+		}
+	}
+
+	deployments := &appsv1.DeploymentList{}
+	if err := w.client.List(ctx, deployments); err != nil {
+		return
+	}
+
+	for _, d := range deployments.Items {
+		AddReportEntry("status of Deployment "+client.ObjectKeyFromObject(&d).String(), d.Status)
+	}
 }
 
 // The time for which scenarios check that nothing happens. For the idle operator, they wait until
