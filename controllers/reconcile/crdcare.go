@@ -240,10 +240,11 @@ func (r *run) comeBack() {
 	}
 }
 
-// lacksManager reports whether the next step with a staged revision needs the manager of a provider that is paused:
-// to admit objects of its own kinds, or to process the finalizers of those that are deleted.
+// lacksManager reports whether the next step with a staged revision needs the manager that the revision has paused:
+// to admit objects of its own kinds, or to process the finalizers of those that are deleted. A resource that asks for
+// a pause later may wait for something else to change.
 func (r *run) lacksManager() bool {
-	return r.provider.GetSpec().Paused && (len(r.installed.waiting) == 0 || r.installed.waiting[0].Own)
+	return r.installed.revision.Paused && (len(r.installed.waiting) == 0 || r.installed.waiting[0].Own)
 }
 
 // othersHealthy reports whether all objects but those that wait for them are known to be healthy.

@@ -23,9 +23,10 @@ func TestLacksManager(t *testing.T) {
 			g := NewWithT(t)
 			run := newTestRun(revision(1, state.StatusDeployed, former))
 			run.installed.waiting = test.waiting
-			g.Expect(run.lacksManager()).To(BeFalse(), "it is not paused")
-
 			run.provider.GetSpec().Paused = true
+			g.Expect(run.lacksManager()).To(BeFalse(), "the revision is not paused")
+
+			run.installed.revision.Paused = true
 			g.Expect(run.lacksManager()).To(Equal(test.expected))
 		})
 	}
