@@ -211,3 +211,8 @@ func (c Progress) keeps() bool { return c.Pinned && c.Decision.Action != state.A
 func (i Input) isUninstalledByOthers() bool {
 	return i.Change.Decision.HoldsUninstalled(i.Installed.History)
 }
+
+// installsAgain reports whether a release that does not exist is about to be installed, as soon as nothing prevents it.
+func (i Input) installsAgain() bool {
+	return i.Installed.isGone() && i.Change.State.State == state.Absent && i.Change.Decision.Action == state.Apply
+}

@@ -201,6 +201,11 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 		return nil
 	}
 
+	// Otherwise the next reconcile, for which the spec has not changed, would respect that it was uninstalled.
+	if in.installsAgain() {
+		status.Release = nil
+	}
+
 	installed := in.Installed
 	if len(installed.History.Revisions) == 0 || !installed.Record.Readable {
 		return nil

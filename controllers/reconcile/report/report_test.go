@@ -341,6 +341,23 @@ func TestUninstalledByOthersIsRemembered(t *testing.T) {
 	g.Expect(report.condition(v1alpha2.ReadyCondition).Message).To(ContainSubstring("was uninstalled by another program"))
 }
 
+func TestInstallationThatIsAskedForAgainIsNotHeld(t *testing.T) {
+	g := NewWithT(t)
+	in := Input{Installed: Installed{Observed: true}}
+	in.Provider.Status.Release = &v1alpha2.ReleaseStatus{Name: "aws"}
+	in.Change.State.State = state.Absent
+	in.Change.Decision.Action = state.Apply
+	stopped := Summary{Result: Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason, Message: "a timeout"}}
+
+	g.Expect(Of(in, stopped).Status.Release).To(BeNil())
+
+	in.Installed.Observed = false
+	g.Expect(Of(in, stopped).Status.Release).NotTo(BeNil(), "nothing was seen")
+
+	in.Installed.Observed, in.Change.Decision.Action = true, state.Hold
+	g.Expect(Of(in, stopped).Status.Release).NotTo(BeNil(), "it is respected")
+}
+
 func TestDriftIsNewsOnce(t *testing.T) {
 	g := NewWithT(t)
 	in := newInput(revision(1, state.StatusDeployed, wanted))
