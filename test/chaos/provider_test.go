@@ -37,6 +37,8 @@ releaseSeries:
 - {major: 1, minor: 3, contract: v1beta1}
 - {major: 2, minor: 0, contract: v1beta2}
 - {major: 2, minor: 1, contract: v1beta2}
+- {major: 2, minor: 2, contract: v1beta2}
+- {major: 3, minor: 0, contract: v1beta2}
 `
 
 // labels select the ConfigMaps with the provider's versions.
@@ -49,10 +51,15 @@ func components(v model.Version) string {
 		image = "never-pulled"
 	}
 
+	schema := "{type: object}"
+	if v.Flaw == model.Unsafe {
+		schema = "{type: object, required: [spec], properties: {spec: {type: object}}}"
+	}
+
 	served := &strings.Builder{}
 	for i, version := range v.Stored {
-		fmt.Fprintf(served, "  - {name: %s, served: true, storage: %v, schema: {openAPIV3Schema: {type: object}}}\n",
-			version, i == 0)
+		fmt.Fprintf(served, "  - {name: %s, served: true, storage: %v, schema: {openAPIV3Schema: %s}}\n",
+			version, i == 0, schema)
 	}
 
 	text := fmt.Sprintf(`

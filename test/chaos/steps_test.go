@@ -100,6 +100,8 @@ func (w *world) intervene(ctx context.Context, step model.Step) error {
 		return w.helmRollback(ctx, step.Arg)
 	case model.HelmUpgrade:
 		return w.helm(ctx, "upgrade", release, w.charts[model.Accepted[step.Arg]])
+	case model.HelmUninstall:
+		return w.helm(ctx, "uninstall", release)
 	case model.EditObject, model.DeleteObject:
 		return w.disturb(ctx, step)
 	case model.Remove:

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -9,43 +11,106 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// care does what the operator decides for the newest revision, until that takes requests or nothing is left to do.
-func (r *reconcile) care(newest Record) []request {
-	for {
-		step := decide.Care(r.seen(newest))
-		r.done = append(r.done, step.Action)
+// take takes a step of a pass: it reads at once, and returns the requests that change something.
+func (r *reconcile) take(step decide.Step) []request {
+	switch step.Action {
+	case decide.Nothing:
+		r.comeBack(step.Until)
+	case decide.Observe:
+		r.observe()
+	case decide.CareAgain:
+		r.observe()
+		r.policy = decide.Again(r.policy)
+	case decide.CheckHealth:
+		r.checkHealth()
+	case decide.Compare, decide.CompareLost:
+		r.compared = true
+		return r.correct()
+	case decide.CheckTarget:
+		r.checkTarget(step.Target)
+	case decide.MarkHealthy:
+		return r.change(func(stored *Record) { stored.Healthy = true })
+	case decide.Prune, decide.Advance, decide.MarkFailed, decide.Rollback:
+		r.stale = true
+		return r.changeRelease(step)
+	default:
+		return r.takeOfChange(step.Action)
+	}
 
-		switch step.Action {
-		case decide.Nothing:
-			r.wakeAt(step.Until)
+	return nil
+}
 
-			if !r.healthy {
-				r.wakeAt(r.changed.Add(startup))
-			}
+// changeRelease returns the requests of a step of care after which the release is read again.
+func (r *reconcile) changeRelease(step decide.Step) []request {
+	newest := r.newest
 
-			return nil
-		case decide.Leave:
-			r.deferred = true
-		case decide.CheckTarget:
-			r.checkTarget(step.Target)
-		default:
-			if plan := r.take(step, newest); len(plan) > 0 {
-				return plan
-			}
+	switch step.Action {
+	case decide.Prune:
+		return append(r.remove(newest.Objects()), r.change(func(stored *Record) { stored.Unpruned = false })...)
+	case decide.Advance:
+		return r.advance()
+	case decide.MarkFailed:
+		return []request{r.fail(newest, step.Failure)}
+	}
+
+	r.checkRollback()
+
+	target, _ := r.find(step.Target.Number)
+	digest := decide.AttemptedDigest(r.history)
+
+	return r.act(action{
+		content: target.Content, digest: target.Digest, rollbackTo: target.Number,
+		observed: state.Determine(r.history, digest, r.rules()),
+	})
+}
+
+// advance returns the requests that apply what waited for the manager, and delete what is left. The operator makes them
+// right after it has checked that no other program has made a revision.
+func (r *reconcile) advance() []request {
+	number := r.newest.Number
+	plan := append(r.apply(r.newest, r.newest.Objects()), r.change(func(stored *Record) { stored.Staged = false })...)
+
+	for i := range plan {
+		send := plan[i].send
+		plan[i].send = func() bool { return r.newestNumber() == number && send() }
+		plan[i].failed = nil // it is tried again
+	}
+
+	return plan
+}
+
+// observe reads the release.
+func (r *reconcile) observe() {
+	r.policy.Now = r.now
+	if r.defect == TrustsOwnClock {
+		r.policy.Now = r.policy.Now.Add(r.process.skew)
+	}
+
+	r.history, r.stale = r.World.history(), false
+	r.health, r.compared, r.lost = report.Health{}, false, false
+	r.newest, r.installed = r.newestRecord()
+}
+
+// checkHealth reads the health of the newest revision. Objects that wait for the manager are not healthy.
+func (r *reconcile) checkHealth() {
+	others := r.healthy(r.newest.applied())
+	r.health = report.Health{
+		Checked: true, Healthy: others && !r.newest.Staged, Others: others, Message: "the manager is not available",
+	}
+
+	for name := range r.newest.applied() {
+		if _, exists := r.objects[name]; !exists {
+			r.lost = r.compared
 		}
 	}
 }
 
-// seen returns what care goes by.
-func (r *reconcile) seen(newest Record) decide.Installed {
-	return decide.Installed{
-		History:  r.history,
-		Observed: state.Determine(r.history, decide.AttemptedDigest(r.history), r.rules()),
-		Policy:   r.policy,
-		Health:   report.Health{Healthy: r.healthy, Others: r.healthy},
-		Drift:    newest.deployed() && r.defect != IgnoresDrift,
-		Done:     r.done,
-		Allowed:  r.allowed,
+// comeBack makes the process look again at a time, or when events would tell that the next step can be taken.
+func (r *reconcile) comeBack(until time.Time) {
+	r.wakeAt(until)
+
+	if !r.health.Others {
+		r.wakeAt(r.changed.Add(startup))
 	}
 }
 
@@ -53,60 +118,40 @@ func (r *reconcile) seen(newest Record) decide.Installed {
 // stored.
 func (r *reconcile) checkTarget(target state.Revision) {
 	record, _ := r.find(target.Number)
+	seen := r.Snapshot()
 
-	if seen := r.Snapshot(); seen.convertible(record.Content.Version) || r.defect == ReturnsUnchecked {
-		r.allowed = target.Number
-		return
-	}
+	if !seen.convertible(record.Content.Version) && r.defect != ReturnsUnchecked {
+		if r.policy.Refused == nil {
+			r.policy.Refused = map[int]bool{}
+		}
 
-	r.policy.Refused[target.Number] = true
-}
-
-// take returns the requests of a step.
-func (r *reconcile) take(step decide.Step, newest Record) []request {
-	switch step.Action {
-	case decide.Prune:
-		return r.prune(newest)
-	case decide.Compare:
-		return r.correct(newest)
-	case decide.MarkHealthy:
-		return []request{{send: func() bool {
-			r.update(newest.Number, func(stored *Record) { stored.Healthy = true })
-			return true
-		}}}
-	case decide.MarkFailed:
-		return []request{r.fail(newest, step.Failure)}
-	case decide.Rollback:
-		target, _ := r.find(step.Target.Number)
-		digest := decide.AttemptedDigest(r.history)
-
-		return r.act(action{
-			content: target.Content, digest: target.Digest, rollbackTo: target.Number,
-			observed: state.Determine(r.history, digest, r.rules()),
-		})
-	default: // the health of objects is known, there are no Jobs, and nothing waits for others
-		return nil
+		r.policy.Refused[target.Number] = true
 	}
 }
 
-// prune returns the requests that delete what the revision has left, because it could not be deleted for a
-// passing reason.
-func (r *reconcile) prune(newest Record) []request {
-	return append(r.remove(newest.Objects()), request{send: func() bool {
-		r.update(newest.Number, func(stored *Record) { stored.Unpruned = false })
-		return true
-	}})
+// checkRollback checks that a spec that was changed meanwhile, and may be the fix, is tried before a rollback.
+func (r *reconcile) checkRollback() {
+	untried := int64(r.resource.generation) != r.resource.status.ObservedGeneration && !r.tried
+	seen := r.Snapshot()
+	fix := Find(r.content.Version)
+
+	if untried && r.newest.Wanted != r.content.Wanted && fix.Flaw == None && seen.convertible(fix.Name) {
+		r.report(violates(Asked, "what failed is rolled back, and %+v is asked for", r.content.Wanted))
+	}
 }
 
 // correct returns the requests that correct drift. The operator makes them right after it has checked that
 // no other program has made a revision.
-func (r *reconcile) correct(newest Record) []request {
+func (r *reconcile) correct() []request {
 	var plan []request
 
-	for name, o := range byName(newest.Objects()) {
+	number := r.newest.Number
+	r.lost = false
+
+	for name, o := range byName(r.newest.applied()) {
 		if r.objects[name] != o {
 			plan = append(plan, request{send: func() bool {
-				if r.newest() == newest.Number {
+				if r.newestNumber() == number {
 					r.put(name, o)
 				}
 
@@ -116,6 +161,72 @@ func (r *reconcile) correct(newest Record) []request {
 	}
 
 	return plan
+}
+
+// change returns the request that changes the record of the newest revision.
+func (r *reconcile) change(change func(*Record)) []request {
+	number := r.newest.Number
+
+	return []request{{
+		send: func() bool { r.update(number, change); return true },
+		then: func() {
+			r.history.Revisions = slices.Clone(r.history.Revisions)
+			record := Record{Revision: r.history.Revisions[0]}
+			change(&record)
+			r.history.Revisions[0] = record.Revision
+		},
+	}}
+}
+
+// applied returns the objects that are not waiting for the manager.
+func (r Record) applied() map[string]Object {
+	objects := r.Objects()
+	if r.Staged {
+		maps.DeleteFunc(objects, func(name string, _ Object) bool { return r.isOwn(name) })
+	}
+
+	return objects
+}
+
+// isOwn reports whether an object waits until the provider's manager is healthy.
+func (r Record) isOwn(name string) bool { return slices.Contains(Find(r.Content.Version).Own, name) }
+
+// known returns what the operator knows.
+func (r *reconcile) known() decide.Seen {
+	seen := decide.Seen{
+		Stale:    r.stale,
+		Policy:   r.policy,
+		Rules:    r.rules(),
+		Lost:     r.lost,
+		Compares: r.defect != IgnoresDrift,
+		Change: decide.Changing{
+			Planned: decide.Content{
+				Known: true, Version: r.content.Version, Contract: Find(r.content.Version).Contract,
+			},
+			Release: r.release,
+			CRDs:    r.crds,
+			Applied: r.applied,
+			Now:     r.policy.Now,
+		},
+	}
+	seen.Installed = report.Installed{Observed: true, History: r.history, Identified: true}
+
+	if !r.installed {
+		return seen
+	}
+
+	version := r.newest.Content.Version
+	seen.Installed.Revision = r.history.Revisions[0]
+	seen.Installed.Record = report.Record{
+		Readable: true, AppVersion: version, Contract: Find(version).Contract, Paused: r.newest.Content.Paused,
+	}
+	seen.Installed.Health = r.health
+	seen.Installed.Drift = report.Drift{Compared: r.compared}
+	seen.Waiting = decide.Waiting{
+		Staged: r.newest.Staged && r.newest.deployed(), ForManager: r.newest.Content.Paused,
+	}
+
+	return seen
 }
 
 // asked returns what the resource asks for.

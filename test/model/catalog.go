@@ -16,6 +16,8 @@ const (
 	NeverHealthy Flaw = "never healthy"
 	// Refused: the API server refuses one of its objects.
 	Refused Flaw = "refused"
+	// Unsafe: its CRD breaks objects that exist.
+	Unsafe Flaw = "unsafe"
 )
 
 // Version is a version of the provider.
@@ -28,17 +30,26 @@ type Version struct {
 	Stored []string
 	// Extras are the names of its objects besides the manager's Deployment.
 	Extras []string
-	Flaw   Flaw
+	// Own are those of them that wait until the manager is healthy.
+	Own  []string
+	Flaw Flaw
 }
 
 // Catalog has all versions of the provider, in ascending order.
 var Catalog = []Version{
 	{Name: "v1.0.0", Contract: "v1beta1", Stored: []string{"v1"}, Extras: []string{"a", "b"}},
-	{Name: "v1.1.0", Contract: "v1beta1", Stored: []string{"v1"}, Extras: []string{"b", "c"}},
-	{Name: "v1.2.0", Contract: "v1beta1", Stored: []string{"v1"}, Extras: []string{"b", "d"}, Flaw: NeverHealthy},
+	{Name: "v1.1.0", Contract: "v1beta1", Stored: []string{"v1"}, Extras: []string{"b", "c"}, Own: []string{"c"}},
+	{
+		Name: "v1.2.0", Contract: "v1beta1", Stored: []string{"v1"}, Extras: []string{"b", "d"}, Own: []string{"d"},
+		Flaw: NeverHealthy,
+	},
 	{Name: "v1.3.0", Contract: "v1beta1", Stored: []string{"v1"}, Extras: []string{"c", "e"}, Flaw: Refused},
-	{Name: "v2.0.0", Contract: "v1beta2", Stored: []string{"v2", "v1"}, Extras: []string{"a", "c"}},
+	{
+		Name: "v2.0.0", Contract: "v1beta2", Stored: []string{"v2", "v1"}, Extras: []string{"a", "c"}, Own: []string{"a"},
+	},
 	{Name: "v2.1.0", Contract: "v1beta2", Stored: []string{"v2", "v1"}, Extras: []string{"c", "d"}, Flaw: NeverHealthy},
+	{Name: "v2.2.0", Contract: "v1beta2", Stored: []string{"v2", "v1"}, Extras: []string{"c", "e"}, Flaw: Refused},
+	{Name: "v3.0.0", Contract: "v1beta2", Stored: []string{"v3", "v2", "v1"}, Extras: []string{"a"}, Flaw: Unsafe},
 }
 
 // Find returns a version of the catalog.

@@ -11,83 +11,67 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// change does what the operator decides about what the resource asks for. The status is written in any case.
-func (r *reconcile) change() (plan, last []request) {
-	known := r.changing()
-
-	for {
-		step := decide.Change(known)
-
-		switch step.Action {
-		case decide.End:
-			return plan, r.writeStatus(known, step.Result)
-		case decide.CompareRelease:
-			known.Release = decide.Assess(r.wanted(digest(r.content)))
-		case decide.MarkRequest:
-			plan = append(plan, r.markHandled())
-		case decide.ApplyCRDs:
-			plan = append(plan, request{send: func() bool { r.applyCRD(r.content.Version); return true }})
-		case decide.Apply:
-			if !r.wouldRefuse() {
-				wanted := action{content: r.content, digest: digest(r.content), observed: known.Release.State}
-				plan = append(plan, r.act(wanted)...)
-			}
-		}
-
-		known.Answers[step.Action] = r.answer(step.Action)
-	}
-}
-
-// changing returns what the change goes by.
-func (r *reconcile) changing() decide.Changing {
-	known := decide.Changing{
-		Answers:  decide.Answers{},
-		Observed: true,
-		History:  r.history,
-		Planned:  content(r.content.Version),
-		CRDs:     decide.CRDs{Change: !slices.Contains(r.stored, Find(r.content.Version).Stored[0])},
-		Now:      r.policy.Now,
-	}
-
-	if newest, exists := r.newestRecord(); exists {
-		known.Installed = content(newest.Content.Version)
-	}
-
-	return known
-}
-
-func content(version string) decide.Content {
-	return decide.Content{Known: true, Version: version, Contract: Find(version).Contract}
-}
-
-// answer returns how an action ends.
-func (r *reconcile) answer(action decide.Action) report.Result {
-	refuses := false
-
-	switch action {
+// takeOfChange takes a step of the change.
+func (r *reconcile) takeOfChange(next decide.Action) []request {
+	switch next {
+	case decide.Identify:
+		r.tried = true
+	case decide.CompareRelease, decide.Reassess:
+		r.release = decide.Assess(r.wanted(digest(r.content)))
+	case decide.MarkRequest:
+		return r.change(func(stored *Record) { stored.Request = r.asked() })
 	case decide.PlanCRDs:
-		seen := r.Snapshot()
-		refuses = !seen.convertible(r.content.Version)
-	case decide.DryRun, decide.Apply:
-		refuses = r.wouldRefuse()
+		r.planCRDs()
+	case decide.CheckCRDs:
+		r.refuse(Find(r.content.Version).Flaw == Unsafe)
+	case decide.DryRun:
+		r.refuse(r.wouldRefuse())
+	case decide.ApplyCRDs:
+		r.checkCRDs()
+		return []request{{send: func() bool { r.applyCRD(r.content.Version); return true }}}
+	case decide.Apply:
+		r.refuse(r.wouldRefuse())
+
+		if !r.result.Ends() {
+			return r.act(action{content: r.content, digest: digest(r.content), observed: r.release.State})
+		}
 	}
 
-	if refuses {
-		return report.Result{Outcome: report.Stalled}
-	}
+	return nil
+}
 
-	return report.Result{}
+// refuse ends the change if it is refused.
+func (r *reconcile) refuse(refused bool) {
+	if refused {
+		r.result = report.Result{Outcome: report.Stalled, Message: "refused"}
+	}
+}
+
+// planCRDs compares the CRD with the one of the cluster. It is never downgraded.
+func (r *reconcile) planCRDs() {
+	seen := r.Snapshot()
+	r.refuse(!seen.convertible(r.content.Version))
+
+	change := !slices.Contains(r.stored, Find(r.content.Version).Stored[0])
+	r.crds = decide.CRDs{Change: change, Update: change && len(r.stored) > 0}
+}
+
+// checkCRDs checks that a CRD is applied only if it breaks nothing, and its version would be accepted.
+func (r *reconcile) checkCRDs() {
+	if Find(r.content.Version).Flaw == Unsafe || r.wouldRefuse() {
+		r.report(violates(Untouched, "the CRD of %s is applied", r.content.Version))
+	}
 }
 
 // wanted returns what the change goes by.
 func (r *reconcile) wanted(goal string) decide.Wanted {
 	wanted := decide.Wanted{
-		History: r.history, Healthy: r.healthy, Policy: r.policy, Asked: r.asked(), Digest: goal, Basis: r.basis(),
+		History: r.history, Healthy: r.health.Others, Policy: r.policy, Asked: r.asked(), Digest: goal, Basis: r.basis(),
 		Rules: r.rules(),
 	}
 
 	attempted := decide.AttemptedDigest(r.history)
-	edited := len(r.records) > 0 && attempted != goal
+	edited := r.installed && attempted != goal
 
 	if edited && (r.defect == AppliesEdits || r.defect == HoldsByDigest) {
 		wanted.Asked.RequestedAt += " and an edit"
@@ -103,68 +87,49 @@ func (r *reconcile) basis() state.Basis {
 	}
 }
 
-// markHandled records with the newest revision that the resource asks for nothing else.
-func (r *reconcile) markHandled() request {
-	newest, _ := r.history.Newest()
+// finish returns the request that writes the status that the operator reports, if it has changed. It brings the process
+// back as the report says.
+func (r *reconcile) finish() []request {
+	if _, early := r.pass.Early(); early {
+		r.again = true
+		return nil
+	}
 
-	return request{send: func() bool {
-		r.update(newest.Number, func(stored *Record) { stored.Request = r.asked() })
-		return true
-	}}
-}
-
-// writeStatus writes the status that the operator reports, if it has changed. It brings the process back as the
-// report says.
-func (r *reconcile) writeStatus(known decide.Changing, ended report.Result) []request {
-	in := r.found(known)
-	summary := report.Summarize(in, report.Result{}, ended)
+	in := r.found()
+	summary := r.pass.Summary(in)
 	reported := report.Of(in, summary)
 
+	r.again = reported.Retry != ""
 	r.process.stalled = summary.Outcome == report.Stalled
+
 	if reported.After > 0 && !r.process.stalled {
 		r.wakeAt(r.policy.Now.Add(reported.After))
 	}
 
-	status := r.resource
-	status.handled = status.request
-
-	if status.handled == r.resource.handled && apiequality.Semantic.DeepEqual(status.status, reported.Status) {
+	handled := r.resource.request
+	if handled == r.resource.handled && apiequality.Semantic.DeepEqual(r.resource.status, reported.Status) {
 		return nil
 	}
 
 	return []request{{send: func() bool {
-		r.World.resource.status, r.World.resource.handled = reported.Status, status.handled
+		r.World.resource.status, r.World.resource.handled = reported.Status, handled
 		return true
 	}}}
 }
 
 // found returns what the reconcile has found out and done.
-func (r *reconcile) found(known decide.Changing) report.Input {
+func (r *reconcile) found() report.Input {
+	seen := r.known()
 	in := report.Input{
 		Provider: report.Provider{
 			Label: "infrastructure-model", ReleaseName: "infrastructure-model", Generation: int64(r.resource.generation),
 			Status: r.resource.status, Timeout: Timeout,
 		},
-		Installed: report.Installed{Observed: true, History: r.history, Identified: true},
-		Change: report.Progress{
-			Planned: true, Goal: r.content.Version, Digest: known.Release.Digest, State: known.Release.State,
-			Decision: known.Release.Decision, Pinned: known.Release.Pinned, Passed: known.Passed(),
-		},
-		Now: r.policy.Now,
+		Installed: seen.Installed,
+		Change:    r.pass.Progress(seen.Change),
+		Now:       r.policy.Now,
 	}
-
-	newest, exists := r.newestRecord()
-	if !exists {
-		return in
-	}
-
-	in.Installed.Revision = r.history.Revisions[0]
-	in.Installed.Record = report.Record{
-		Readable: true, AppVersion: newest.Content.Version, Contract: Find(newest.Content.Version).Contract,
-		Paused: newest.Content.Paused,
-	}
-	in.Installed.Health = report.Health{Checked: true, Healthy: r.healthy, Others: r.healthy, Message: "manager"}
-	in.Installed.Drift = report.Drift{Compared: true}
+	in.Change.Goal, in.Change.Failure = r.content.Version, r.failure
 
 	if r.defect == ReportsWantedContract {
 		in.Installed.Record.Contract = Find(r.content.Version).Contract
@@ -189,15 +154,15 @@ func (r *reconcile) act(a action) []request {
 	var plan []request
 
 	if a.observed.State == state.Interrupted {
-		plan = append(plan, r.fail(r.records[0], state.FailureInterrupted))
+		plan = append(plan, r.fail(r.newest, state.FailureInterrupted))
 	}
 
-	plan = append(plan, request{send: func() bool {
+	plan = append(plan, request{then: func() { r.applied = true }, send: func() bool {
 		if !resumes {
 			return r.add(record)
 		}
 
-		if r.newest() != record.Number {
+		if r.newestNumber() != record.Number {
 			return false
 		}
 
@@ -205,9 +170,9 @@ func (r *reconcile) act(a action) []request {
 
 		return true
 	}})
-	plan = append(plan, r.apply(record)...)
+	plan = append(plan, r.apply(record, record.applied())...)
 
-	return append(plan, r.complete(record, false)...)
+	return append(plan, r.complete(record, record.Staged)...)
 }
 
 // begin returns the revision that an action begins with, and whether it exists.
@@ -230,6 +195,7 @@ func (r *reconcile) begin(a action) (record Record, resumes bool) {
 		RollbackTo: a.rollbackTo,
 		Version:    a.content.Version,
 		Paused:     a.content.Paused,
+		Staged:     len(Find(a.content.Version).Own) > 0,
 	}}
 
 	if a.rollbackTo != 0 {
@@ -242,8 +208,8 @@ func (r *reconcile) begin(a action) (record Record, resumes bool) {
 	return record, resumes
 }
 
-// complete returns the requests that end an action. Unpruned is true if objects are left to be deleted.
-func (r *reconcile) complete(record Record, unpruned bool) []request {
+// complete returns the requests that end an action, or its first wave if objects wait for the manager.
+func (r *reconcile) complete(record Record, staged bool) []request {
 	var plan []request
 
 	for _, previous := range r.records {
@@ -258,7 +224,7 @@ func (r *reconcile) complete(record Record, unpruned bool) []request {
 	return append(plan, request{send: func() bool {
 		r.update(record.Number, func(stored *Record) {
 			stored.Status = state.StatusDeployed
-			stored.Unpruned = unpruned
+			stored.Staged = staged
 		})
 
 		return true
@@ -282,8 +248,8 @@ func (o Object) isRefused(name string) bool {
 	return Find(o.Version).Flaw == Refused && name != Manager
 }
 
-// apply returns the requests that change the objects to those of a revision.
-func (r *reconcile) apply(record Record) []request {
+// apply returns the requests that change the objects to those of a revision. Others are deleted after the last wave.
+func (r *reconcile) apply(record Record, wanted map[string]Object) []request {
 	var plan []request
 
 	failed := func(refused bool) []request {
@@ -292,9 +258,10 @@ func (r *reconcile) apply(record Record) []request {
 			failure = state.FailureRejected
 		}
 
+		r.failure = "refused"
+
 		return []request{r.fail(record, failure)}
 	}
-	wanted := record.Objects()
 
 	for name, o := range byName(wanted) {
 		if r.objects[name] == o {
@@ -312,13 +279,20 @@ func (r *reconcile) apply(record Record) []request {
 		}})
 	}
 
+	if len(wanted) < len(record.Objects()) {
+		return plan
+	}
+
 	for _, deletion := range r.remove(wanted) {
 		deletion.failed = func(bool) []request {
 			if r.defect == FailsPruning {
 				return []request{r.fail(record, state.FailureRejected)}
 			}
 
-			return r.complete(record, true)
+			return append(r.complete(record, false), request{send: func() bool {
+				r.update(record.Number, func(stored *Record) { stored.Unpruned = true })
+				return true
+			}})
 		}
 
 		plan = append(plan, deletion)

@@ -18,6 +18,9 @@ type Oracle struct {
 	epoch, settled int
 	// held is the number of the newest revision if another program made it after that.
 	held int
+	// uninstalled is set if another program has removed the release since, and gone if it did when nothing was left to
+	// do.
+	uninstalled, gone bool
 	// begun has which of asked was the last one when a revision was seen first, by the revision's number.
 	begun map[int]int
 	// before is the snapshot that was checked last.
@@ -39,7 +42,7 @@ func (o *Oracle) Asked(wanted Wanted) {
 // Requested tells the oracle that a user requested a reconcile.
 func (o *Oracle) Requested() {
 	o.epoch++
-	o.held = 0
+	o.held, o.uninstalled, o.gone = 0, false, false
 }
 
 // wanted returns what the resource asks for.
@@ -47,6 +50,10 @@ func (o *Oracle) wanted() Wanted { return o.asked[len(o.asked)-1] }
 
 // Check checks what has changed since the last call. It returns nil if all is well.
 func (o *Oracle) Check(now Snapshot) *Violation {
+	if len(o.before.Records) > 0 && len(now.Records) == 0 {
+		o.uninstalled, o.gone = true, o.settled == o.epoch
+	}
+
 	for _, record := range slices.Backward(now.Records) {
 		if v := o.checkRecord(now, record); v != nil {
 			v.Snapshot = now
@@ -87,6 +94,8 @@ func (o *Oracle) checkOwn(now Snapshot, record Record) *Violation {
 	switch {
 	case o.held != 0:
 		return violates(Hold, "revision %d of another program is kept until the resource changes", o.held)
+	case o.gone:
+		return violates(Hold, "another program has uninstalled it, which is respected until the resource changes")
 	case !o.before.convertible(record.Content.Version):
 		return violates(Convertible, "the managers of %s cannot convert what was stored before as %v",
 			record.Content.Version, o.before.Stored)
@@ -197,11 +206,7 @@ func (o *Oracle) checkIdle(now Snapshot) *Violation {
 
 	newest, installed := now.newest()
 	if !installed {
-		if reachable {
-			return violates(Converges, "it is not installed")
-		}
-
-		return nil
+		return o.checkAbsent(reachable)
 	}
 
 	// What was interrupted is no reason to roll back: the resource has to ask for something possible.
@@ -221,15 +226,24 @@ func (o *Oracle) checkIdle(now Snapshot) *Violation {
 	return checkDeployed(now, newest)
 }
 
+// checkAbsent checks a provider that is not installed.
+func (o *Oracle) checkAbsent(reachable bool) *Violation {
+	if reachable && !o.uninstalled {
+		return violates(Converges, "it is not installed")
+	}
+
+	return nil
+}
+
 // checkReady checks the conditions of a provider with which nothing happens any more.
 func (o *Oracle) checkReady(now Snapshot) *Violation {
 	newest, installed := now.newest()
-	if !installed || now.Ready == "" {
+	if !installed || now.Ready == "" || newest.waits() {
 		return nil
 	}
 
 	ready, stalled := now.Ready == metav1.ConditionTrue, now.Stalled == metav1.ConditionTrue
-	healthy := newest.deployed() && (newest.Content.Paused || Find(newest.Content.Version).Flaw != NeverHealthy)
+	healthy := newest.runs()
 	wanted := newest.Wanted == o.wanted()
 
 	// What is installed for an earlier request of users is not what they want, unless another program has made it since.
@@ -247,7 +261,7 @@ func (o *Oracle) checkReady(now Snapshot) *Violation {
 // checkDeployed checks the objects and the status of the newest revision, if it is deployed.
 func checkDeployed(now Snapshot, newest Record) *Violation {
 	switch {
-	case !newest.deployed():
+	case !newest.deployed(), newest.waits():
 		return nil
 	case !now.runs(newest.Content):
 		return violates(Objects, "the objects are not those of the newest revision, %v", newest.Objects())

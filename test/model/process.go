@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -21,7 +22,10 @@ const (
 type request struct {
 	// send is its effect. It reports whether the API server accepts it.
 	send func() bool
-	// failed are the requests that follow instead of the planned ones if there was an error.
+	// then is what the process does once it knows of the effect; nil for nothing.
+	then func()
+	// failed are the requests that follow instead of the planned ones if there was an error. If it is nil, the step has
+	// failed for a passing reason.
 	failed func(refused bool) []request
 }
 
@@ -33,9 +37,9 @@ type process struct {
 	// lost is set once another process has become the leader.
 	lost bool
 
-	// plan has the requests of the action that it is carrying out, and last those that follow even if one
-	// of these fails.
-	plan, last []request
+	// reconcile is the one in progress, and plan has the requests of its step that are still to be made.
+	reconcile *reconcile
+	plan      []request
 	// idle is set after there was nothing to do. wake is when there may be, by its own clock; zero if
 	// only a change brings it back.
 	idle bool
@@ -47,8 +51,7 @@ type process struct {
 // restart ends the process with all that it remembers, and starts it again.
 func (p *process) restart() { *p = process{name: p.name, skew: p.skew} }
 
-// proceed makes the next request. The leader decides on the next action once it has carried out the
-// last one.
+// proceed makes the next request. The leader decides on the next step once it has taken the last one.
 func (p *process) proceed(w *World, f fate) {
 	if p.lost && w.defect != WritesWithoutLease {
 		p.restart() // it exits before it sends anything
@@ -73,20 +76,22 @@ func (p *process) proceed(w *World, f fate) {
 		w.report(violates(Fenced, "the %s process makes a request", p.name))
 	}
 
+	r := p.reconcile
+	r.wrote = true
+
 	accepted := true
 	if f != failsBefore {
 		accepted = next.send()
 	}
 
-	if f != passes || !accepted {
+	switch failed := f != passes || !accepted; {
+	case failed && next.failed != nil:
+		p.plan = next.failed(!accepted)
+	case failed:
 		p.plan = nil
-		if next.failed != nil {
-			p.plan = next.failed(!accepted)
-		}
-	}
-
-	if len(p.plan) == 0 {
-		p.plan, p.last = p.last, nil
+		r.result = report.Result{Outcome: report.Retrying, Message: "a request has failed"}
+	case next.then != nil:
+		next.then()
 	}
 }
 
@@ -100,39 +105,66 @@ func digest(c Content) string {
 	return string([]byte{byte('0' + c.Secret), byte('0' + c.Registry), paused}) + c.Version
 }
 
-// reconcile is what one reconcile of the operator knows.
+// reconcile is one reconcile of the operator. Its reader and writer are those of the model, and what it decides and
+// reports is the operator's.
 type reconcile struct {
 	*World
 
-	process  *process
+	process *process
+	pass    decide.Pass
+	// step is the one that is being taken, and result is how it ends. begun and finished are set after the first and the
+	// last one.
+	step            decide.Step
+	result          report.Result
+	begun, finished bool
+	// wrote is set after a request, and again if the reconcile is tried again. tried is set once the change began.
+	wrote, again, tried bool
+
 	resource resource
 	content  Content
-	history  state.History
 	policy   state.Policy
-	healthy  bool
-	deferred bool
-	// done are the steps of care that were taken, and allowed is the revision that may be returned to.
-	done    []decide.Action
-	allowed int
+
+	// What was read of the release: stale is set if it has changed since, and installed if there is a newest revision.
+	history          state.History
+	newest           Record
+	installed, stale bool
+	health           report.Health
+	// compared is set once objects were compared, and lost if one is missing since.
+	compared, lost bool
+
+	crds    decide.CRDs
+	release decide.Release
+	// applied is set once a revision was created, and failure is why that has failed.
+	applied bool
+	failure string
 }
 
-// decide plans the requests of the next action: care comes before change.
+// decide continues a reconcile, or begins one.
 func (p *process) decide(w *World) {
+	if p.reconcile == nil {
+		p.reconcile = w.begin(p)
+		p.idle, p.stalled, p.wake = false, false, time.Time{}
+	}
+
+	r := p.reconcile
+
+	if p.plan = r.proceed(); len(p.plan) == 0 {
+		p.idle = !r.wrote && !r.again
+		p.reconcile = nil
+	}
+}
+
+// begin begins a reconcile.
+func (w *World) begin(p *process) *reconcile {
 	r := &reconcile{
-		World: w, process: p, resource: w.resource, history: w.history(),
+		World: w, process: p, resource: w.resource,
 		content: Content{Wanted: w.resource.wanted, Secret: w.secret, Registry: w.registry},
 		policy: state.Policy{
 			Retries: Retries, Timeout: Timeout, Rollback: true, Paused: w.resource.wanted.Paused,
 			Existed:     w.resource.status.Release != nil,
 			SpecChanged: int64(w.resource.generation) != w.resource.status.ObservedGeneration,
 			Requested:   w.resource.request != w.resource.handled,
-			Now:         w.now,
-			Refused:     map[int]bool{},
 		},
-	}
-
-	if w.defect == TrustsOwnClock {
-		r.policy.Now = r.policy.Now.Add(p.skew)
 	}
 
 	switch w.defect {
@@ -142,29 +174,40 @@ func (p *process) decide(w *World) {
 		r.policy.Retries, r.policy.Timeout = 0, 0
 	}
 
-	p.idle = false
-	p.stalled = false
-	p.wake = time.Time{}
+	r.observe()
+
+	return r
+}
+
+// proceed takes steps until one takes requests, and returns them; none if nothing is left to do.
+func (r *reconcile) proceed() []request {
+	if r.finished {
+		return nil
+	}
 
 	if r.resource.deleting {
-		p.plan = r.uninstall()
-		return
+		r.finished = true
+		return r.uninstall()
 	}
 
-	if newest, exists := w.newestRecord(); exists {
-		r.healthy = w.healthy(newest.Content)
+	for {
+		seen := r.known()
+		if r.begun {
+			r.pass = r.pass.After(r.step, r.result, seen)
+		}
 
-		if p.plan = r.care(newest); len(p.plan) > 0 {
-			return
+		pass, decision := r.pass.Next(seen)
+		r.pass, r.step, r.result, r.begun = pass, decision.Step, report.Result{}, true
+
+		if r.step.Action == decide.Finish {
+			r.finished = true
+			return r.finish()
+		}
+
+		if plan := r.take(r.step); len(plan) > 0 {
+			return plan
 		}
 	}
-
-	p.plan, p.last = r.change()
-	if len(p.plan) == 0 {
-		p.plan, p.last = p.last, nil
-	}
-
-	p.idle = len(p.plan) == 0
 }
 
 // wakeAt makes the process look again at a time that is yet to come.

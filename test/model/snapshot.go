@@ -19,6 +19,14 @@ type Record struct {
 // deployed reports whether the revision is the deployed one.
 func (r Record) deployed() bool { return r.Status == state.StatusDeployed }
 
+// waits reports whether objects wait for the manager of a provider that is paused.
+func (r Record) waits() bool { return r.Staged && r.deployed() && r.Content.Paused }
+
+// runs reports whether the revision is deployed, and healthy once its manager has started.
+func (r Record) runs() bool {
+	return r.deployed() && (r.Content.Paused || Find(r.Content.Version).Flaw != NeverHealthy)
+}
+
 // Snapshot is what can be seen of a provider.
 type Snapshot struct {
 	// Records of the release, newest first.

@@ -24,6 +24,8 @@ const (
 	HelmRollback Kind = "helm rollback"
 	// HelmUpgrade runs `helm upgrade` to the version Arg of Accepted.
 	HelmUpgrade Kind = "helm upgrade"
+	// HelmUninstall runs `helm uninstall`.
+	HelmUninstall Kind = "helm uninstall"
 	// EditObject changes the object Arg of the release, modulo their number.
 	EditObject Kind = "edit object"
 	// DeleteObject deletes the object Arg of the release, modulo their number.
@@ -57,6 +59,7 @@ const (
 // Popular are the versions that users choose, those without a flaw more often.
 var Popular = []string{
 	"v1.0.0", "v1.1.0", "v1.0.0", "v1.1.0", "v1.0.0", "v1.1.0", "v1.2.0", "v1.3.0", "v2.0.0", "v2.1.0",
+	"v2.2.0", "v3.0.0",
 }
 
 // Accepted are the versions that the API server accepts.
@@ -108,6 +111,7 @@ var choices = []struct {
 	{Request, 10, 1},
 	{HelmRollback, 20, 3},
 	{HelmUpgrade, 20, len(Accepted)},
+	{HelmUninstall, 4, 1},
 	{EditObject, 20, 5},
 	{DeleteObject, 20, 5},
 	{Remove, 4, 1},

@@ -29,6 +29,8 @@ func (w *World) intervene(step Step) {
 		if len(w.records) > 0 {
 			w.helm(Content{Wanted: Wanted{Version: Accepted[step.Arg]}}, w.records[0].Origin)
 		}
+	case HelmUninstall:
+		w.records, w.objects = nil, map[string]Object{}
 	case EditObject:
 		if names := w.names(); len(names) > 0 {
 			name := names[step.Arg%len(names)]
@@ -62,7 +64,7 @@ func (w *World) helm(content Content, origin int) {
 	}
 
 	record := Record{Content: content}
-	record.Number = w.newest() + 1
+	record.Number = w.newestNumber() + 1
 	record.Origin = origin
 	record.Status = state.StatusDeployed
 

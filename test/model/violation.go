@@ -24,6 +24,8 @@ const (
 	Clock Property = "time comes from one clock"
 	// Hold: what other programs did to the release stays until the resource changes.
 	Hold Property = "a user's change stays until the resource changes"
+	// Untouched: nothing is changed for a version that would be refused, or would break something.
+	Untouched Property = "a change that is refused changes nothing"
 	// Fenced: a process that is no longer the leader writes nothing.
 	Fenced Property = "only the leader writes"
 

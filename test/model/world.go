@@ -106,9 +106,9 @@ func (w *World) history() state.History {
 	return history
 }
 
-// healthy reports whether the objects of a content exist, and the manager is available.
-func (w *World) healthy(c Content) bool {
-	for name := range c.Objects() {
+// healthy reports whether objects exist, and the manager of a version is available.
+func (w *World) healthy(objects map[string]Object) bool {
+	for name := range objects {
 		if _, exists := w.objects[name]; !exists {
 			return false
 		}
@@ -136,8 +136,8 @@ func (w *World) applyCRD(version string) {
 	}
 }
 
-// newest returns the number of the newest revision; 0 if there is none.
-func (w *World) newest() int {
+// newestNumber returns the number of the newest revision; 0 if there is none.
+func (w *World) newestNumber() int {
 	if len(w.records) == 0 {
 		return 0
 	}
@@ -147,7 +147,7 @@ func (w *World) newest() int {
 
 // add adds a revision, if no other process has added one with its number.
 func (w *World) add(r Record) bool {
-	if r.Number <= w.newest() {
+	if r.Number <= w.newestNumber() {
 		return false
 	}
 
