@@ -151,7 +151,7 @@ compat: bed-binaries ## Print what works as with cluster-api-operator and cluste
 	@reports=$$(mktemp -d); trap 'rm -rf "$$reports"' EXIT; status=0; \
 	COMPAT=1 go tool ginkgo run --vet=off --ldflags='-s -w' --timeout=60m --no-color --succinct --output-interceptor-mode=none \
 	--keep-going --label-filter=compat --output-dir=$$reports --json-report=compat.json ./test/compat ./test/e2e || status=$$?; \
-	go run ./test/compat/table/print docs/differences.md $$reports/compat.json && exit $$status
+	go run ./test/compat/table/print docs/cluster-api-operator.md $$reports/compat.json && exit $$status
 
 # A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs.
 CHAOS_SEED ?= 1 2 3
@@ -206,7 +206,7 @@ bench-docs: build bed-binaries ## Write the tables and the plot of docs/performa
 	@go run ./test/bench/charts -write docs/performance.md
 
 .PHONY: bench-scale
-bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/scale.md (takes a quarter of an hour)
+bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/performance.md (takes a quarter of an hour)
 	@go run ./test/bench/scale -plot docs/scale.svg
 
 .PHONY: bench-remote
@@ -214,7 +214,7 @@ bench-remote: build bed-binaries ## Benchmark local providers while sixty remote
 	@go run ./test/bench/remote
 
 .PHONY: bench-hub
-bench-hub: build bed-binaries ## Benchmark up to 200 remote clusters for docs/scale.md (takes an hour and 8 GiB of memory)
+bench-hub: build bed-binaries ## Benchmark up to 200 remote clusters for docs/performance.md (takes an hour and 8 GiB of memory)
 	@go run ./test/bench/hub
 
 .PHONY: bench-ui

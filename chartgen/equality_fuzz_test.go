@@ -56,7 +56,7 @@ func randomRecipe(seed uint64) []byte {
 }
 
 // deliberate are the reasons for which Capstan refuses what clusterctl's library accepts, in addition to components
-// that are valid only with certain values; see docs/differences.md. The other differences are what Capstan
+// that are valid only with certain values; see docs/clusterctl.md. The other differences are what Capstan
 // corrects, in differences_test.go and marks_test.go, and Helm's annotations, in helm_test.go.
 var deliberate = []string{
 	// clusterctl ignores the rest of the object, or applies it as another one.

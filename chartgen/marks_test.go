@@ -74,7 +74,7 @@ func TestByteOrderMarksAreEscaped(t *testing.T) {
 	}
 }
 
-// TestClusterctlMistakesByteOrderMarks is what docs/differences.md says about clusterctl.
+// TestClusterctlMistakesByteOrderMarks is what docs/clusterctl.md says about clusterctl.
 func TestClusterctlMistakesByteOrderMarks(t *testing.T) {
 	accepted, misread := 0, 0
 

@@ -18,11 +18,11 @@ var tables = []struct {
 	page, name string
 	markdown   func() string
 }{
-	{"docs/audit.md", "audit-rules", func() string { return lint.MarkdownTable(audit.Rules()) }},
-	{"docs/concepts.md", "rules", decide.MarkdownLists},
-	{"docs/concepts.md", "states", state.MarkdownTable},
-	{"docs/lint.md", "lint-rules", func() string { return lint.MarkdownTable(lint.Rules()) }},
-	{"docs/remote.md", "permissions", permissions.MarkdownTable},
+	{"docs/reference/audit-rules.md", "audit-rules", func() string { return lint.MarkdownTable(audit.Rules()) }},
+	{"docs/reference/reconcile.md", "rules", decide.MarkdownLists},
+	{"docs/reference/reconcile.md", "states", state.MarkdownTable},
+	{"docs/reference/lint-rules.md", "lint-rules", func() string { return lint.MarkdownTable(lint.Rules()) }},
+	{"docs/permissions.md", "permissions", permissions.MarkdownTable},
 }
 
 // writeTables replaces the tables.

@@ -150,12 +150,12 @@ func (s *setting) present(r results) error {
 	return os.WriteFile(s.plot, draw(r), 0o644)
 }
 
-// writePage writes the tables into the page, and the plot next to it.
+// writePage writes the figures into the page, without the goals, and the plot next to it.
 func (s *setting) writePage(r results) error {
 	plot := strings.TrimSuffix(s.write, filepath.Ext(s.write)) + ".svg"
 	image := fmt.Sprintf("![Time, API requests, CPU and peak memory in each stage](%s)", filepath.Base(plot))
 
-	if err := report.Write(s.write, "life", s.tables(r, (*report.Table).Markdown)+"\n"+image); err != nil {
+	if err := report.Write(s.write, "life", s.page(r, (*report.Table).Markdown)+"\n"+image); err != nil {
 		return err
 	}
 

@@ -177,9 +177,9 @@ var _ = Describe("The documentation", func() {
 	}
 
 	It("has a runbook for each alert", func() {
-		runbook := read("docs/runbook.md")
+		runbook := read("docs/troubleshooting.md")
 		for _, alert := range alerts() {
-			Expect(runbook).To(ContainSubstring("\n## " + alert.Alert + "\n"))
+			Expect(runbook).To(ContainSubstring("\n### " + alert.Alert + "\n"))
 			Expect(alert.Annotations).To(HaveKeyWithValue("runbook_url", "RUNBOOK#"+strings.ToLower(alert.Alert)))
 			Expect(alert.Annotations).To(And(HaveKey("summary"), HaveKey("description")))
 		}

@@ -105,14 +105,14 @@ func describeDifferences(s **site) {
 				}
 			}
 
-			page, err := os.ReadFile(filepath.Join(root, "docs/differences.md"))
+			page, err := os.ReadFile(filepath.Join(root, "docs/cluster-api-operator.md"))
 			Expect(err).NotTo(HaveOccurred())
 
 			_, line, _ := bytes.Cut(page, []byte("| all other fields |"))
 			line, _, _ = bytes.Cut(line, []byte("\n"))
 
 			for _, name := range added {
-				Expect(string(line)).To(ContainSubstring("`"+name+"`"), "docs/differences.md")
+				Expect(string(line)).To(ContainSubstring("`"+name+"`"), "docs/cluster-api-operator.md")
 			}
 		})
 

@@ -206,7 +206,7 @@ var _ = Describe("The command line", Ordered, func() {
 	})
 
 	It("is a plugin of kubectl", func(ctx SpecContext) {
-		// As krew installs it, and as docs/command-line.md sets up completion.
+		// As krew installs it, and as docs/install.md sets up completion.
 		folder := GinkgoT().TempDir()
 		Expect(os.Symlink(cli.program, filepath.Join(folder, "kubectl-capstan"))).To(Succeed())
 		Expect(os.Symlink(w.bed.Binary("kubectl"), filepath.Join(folder, "kubectl"))).To(Succeed())

@@ -58,7 +58,7 @@ func sum(all []figures) figures {
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// tables returns the tables of docs/scale.md as Markdown.
+// tables returns the tables of docs/performance.md as Markdown.
 func tables(results []result, o options) string {
 	work := &report.Table{Header: []string{
 		"", "targets", "time, s", "CPU, s", "peak memory, MiB", "settled memory, MiB", "requests to targets",

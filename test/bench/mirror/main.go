@@ -104,7 +104,7 @@ func run(ctx context.Context, runs int, write string) error {
 		return nil
 	}
 
-	return report.Write(write, "mirror", table.Markdown()+"\n"+goals.Markdown())
+	return report.Write(write, "mirror", table.Markdown())
 }
 
 func newSetting(ctx context.Context, dir string) (*setting, error) {

@@ -1,6 +1,6 @@
 // Command scale measures how the operator's memory, processor time and requests grow with the
 // number of providers. The small providers are in twenty namespaces of one control plane. It prints
-// the table of docs/scale.md and draws docs/scale.svg. `make bench-scale` runs it in the module's
+// the table of docs/performance.md and draws docs/scale.svg. `make bench-scale` runs it in the module's
 // root.
 package main
 

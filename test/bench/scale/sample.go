@@ -43,7 +43,7 @@ func (s sample) allRequests() int {
 
 func mebibytes[T int64 | float64](bytes T) float64 { return float64(bytes) / (1 << 20) }
 
-// printSamples prints the tables of docs/scale.md.
+// printSamples prints the tables of docs/performance.md.
 func printSamples(samples []sample, idle time.Duration) {
 	header := []string{
 		"providers",

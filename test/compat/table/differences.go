@@ -13,16 +13,16 @@ type Difference struct {
 	Reason string
 }
 
-// The part of docs/differences.md with the tables of differences from cluster-api-operator.
+// The section of docs/cluster-api-operator.md with the tables of differences from cluster-api-operator.
 const (
-	firstHeading = "\n## From cluster-api-operator\n"
-	nextHeading  = "\n### "
+	heading     = "\n## Differences\n"
+	nextHeading = "\n## "
 )
 
-// ParseDifferences returns the differences from cluster-api-operator in docs/differences.md.
+// ParseDifferences returns the differences from cluster-api-operator in docs/cluster-api-operator.md.
 func ParseDifferences(page string) ([]Difference, error) {
-	_, section, _ := strings.Cut(page, firstHeading)
-	section, _, found := strings.Cut(section, nextHeading)
+	_, section, found := strings.Cut(page, heading)
+	section, _, _ = strings.Cut(section, nextHeading)
 
 	var differences []Difference
 

@@ -16,11 +16,11 @@ import (
 
 const root = "../../.."
 
-// TestDifferences checks that docs/differences.md and the specs name the same differences.
+// TestDifferences checks that docs/cluster-api-operator.md and the specs name the same differences.
 func TestDifferences(t *testing.T) {
 	g := NewWithT(t)
 
-	page, err := os.ReadFile(filepath.Join(root, "docs/differences.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs/cluster-api-operator.md"))
 	g.Expect(err).NotTo(HaveOccurred())
 	documented, err := table.ParseDifferences(string(page))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -39,12 +39,12 @@ func TestDifferences(t *testing.T) {
 	}
 
 	for _, d := range documented {
-		g.Expect(shown).To(HaveKey(d.Subject), "docs/differences.md has a difference that no spec shows")
+		g.Expect(shown).To(HaveKey(d.Subject), "docs/cluster-api-operator.md has a difference that no spec shows")
 		g.Expect(d.Reason).NotTo(BeEmpty(), d.Subject)
 		delete(shown, d.Subject)
 	}
 
-	g.Expect(shown).To(BeEmpty(), "differences that docs/differences.md lacks")
+	g.Expect(shown).To(BeEmpty(), "differences that docs/cluster-api-operator.md lacks")
 }
 
 // subjects returns the differences that the specs in a file name: all arguments of table.Row after the second.
@@ -82,7 +82,7 @@ func TestParseDifferences(t *testing.T) {
 	g := NewWithT(t)
 
 	found, err := table.ParseDifferences(`
-## From cluster-api-operator
+## Differences
 
 | | there | here |
 |---|---|---|
@@ -92,7 +92,7 @@ func TestParseDifferences(t *testing.T) {
 |---|---|---|
 | ` + "`a`, `.b`" + ` | ignored | there is none |
 
-### Migrate
+## Migrate
 
 | field | difference |
 |---|---|
@@ -103,8 +103,8 @@ func TestParseDifferences(t *testing.T) {
 
 	for _, page := range []string{
 		"",
-		"\n## From cluster-api-operator\n### Migrate\n",
-		"\n## From cluster-api-operator\n| one |\n### Migrate",
+		"\n## Differences\n## Migrate\n",
+		"\n## Differences\n| one |\n## Migrate",
 	} {
 		_, err := table.ParseDifferences(page)
 		g.Expect(err).To(HaveOccurred(), page)

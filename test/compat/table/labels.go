@@ -1,6 +1,6 @@
 // Package table prints a table of compatibility from what specs have shown. A spec names the row that it belongs to
-// and, if it shows a documented difference, the line of docs/differences.md that describes it. All results come from
-// Ginkgo's report of a run.
+// and, if it shows a documented difference, the line of docs/cluster-api-operator.md that describes it. All results come
+// from Ginkgo's report of a run.
 package table
 
 import (
@@ -25,7 +25,7 @@ var escape = strings.NewReplacer("%", "%25", "=", "%3D", ":", "%3A", "/", "%2F",
 
 // Row returns the labels of a spec that shows what a row says, in a section such as "Preflight checks". Several specs
 // can belong to one row. If it shows documented differences, they are named by the first cell of their lines in
-// docs/differences.md, without backticks.
+// docs/cluster-api-operator.md, without backticks.
 func Row(section, text string, differences ...string) ginkgo.Labels {
 	labels := make(ginkgo.Labels, 0, 2+len(differences))
 	labels = append(labels, Label, rowPrefix+escape(section)+"="+escape(text))

@@ -18,7 +18,7 @@ type Result string
 const (
 	// Pass means that it works as the row says.
 	Pass Result = "pass"
-	// Different means that it works as docs/differences.md says.
+	// Different means that it works as docs/cluster-api-operator.md says.
 	Different Result = "differs"
 	// Skipped means that the machine lacks something that the spec needs.
 	Skipped Result = "skipped"

@@ -1,5 +1,5 @@
-// The program print writes the table of compatibility. Its arguments are docs/differences.md and a JSON report of
-// Ginkgo. It fails if a row has failed, or if the rows and the documented differences do not correspond.
+// The program print writes the table of compatibility. Its arguments are docs/cluster-api-operator.md and a JSON
+// report of Ginkgo. It fails if a row has failed, or if the rows and the documented differences do not correspond.
 package main
 
 import (
