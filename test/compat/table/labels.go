@@ -1,6 +1,6 @@
 // Package table prints a table of compatibility from what specs have shown. A spec names the row that it belongs to
-// and, if it shows a documented difference, the line of docs/cluster-api-operator.md that describes it. All results come
-// from Ginkgo's report of a run.
+// and, if it shows a documented difference, the line of docs/cluster-api-operator.md that describes it. All results
+// come from Ginkgo's report of a run.
 package table
 
 import (
