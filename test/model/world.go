@@ -145,9 +145,9 @@ func (w *World) newestNumber() int {
 	return w.records[0].Number
 }
 
-// add adds a revision, if no other process has added one with its number.
+// add adds a revision, if no other program has changed the history.
 func (w *World) add(r Record) bool {
-	if r.Number <= w.newestNumber() {
+	if r.Number != w.newestNumber()+1 {
 		return false
 	}
 
