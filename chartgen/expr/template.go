@@ -65,18 +65,6 @@ func (t *Text) declare(b *strings.Builder) {
 	b.WriteString("-}}\n")
 }
 
-// Literal returns the template of a file that Helm renders to the text, whatever braces it contains.
-func Literal(text string) string {
-	// Helm deletes "<no value>" from its output. It does so once, which restores the words here.
-	text = strings.ReplaceAll(text, "<no value>", "<no <no value>value>")
-
-	var b strings.Builder
-	b.Grow(len(text))
-	writeLiteral(&b, text)
-
-	return b.String()
-}
-
 // writeLiteral writes text so that the template engine finds no action in it, alone or together
 // with the text that follows.
 func writeLiteral(b *strings.Builder, text string) {

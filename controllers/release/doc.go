@@ -16,7 +16,7 @@
 // leader election. Recovery relies on it: a revision that another holder left pending is not in
 // progress any more.
 //
-// Only this package and the packages below it import Helm's packages action, kube and storage, as well
-// as `capstan init`, which installs the charts of cert-manager and the operator. Helm's package release,
-// for the type of a rendered release, is imported by chartgen/render too.
+// Helm's library renders charts, and encodes and stores records, by package helm. What happens to them in between, such
+// as the order of hooks and the status of revisions, has Helm's meaning, but is this package's: Helm's own actions
+// cannot be resumed, and know neither waves nor policies.
 package release

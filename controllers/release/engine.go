@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"helm.sh/helm/v3/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -73,9 +72,6 @@ type Engine struct {
 	busy map[types.NamespacedName]bool
 }
 
-// setFieldOwner sets the field manager of Helm's requests, which is a global of its library.
-var setFieldOwner = sync.OnceFunc(func() { kube.ManagedFieldsManager = v1alpha2.FieldOwner })
-
 // NewEngine returns an engine for the cluster of the configuration. It makes no request. It does
 // not throttle requests: the API server does that, and more fairly.
 func NewEngine(config *rest.Config, options Options) (*Engine, error) {
@@ -83,7 +79,6 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		return nil, errors.New("release engine: the holder is empty; set it, for example to the leader election identity")
 	}
 
-	setFieldOwner()
 	setDefault(&options.LockTimeout, 5*time.Minute)
 	setDefault(&options.HookTimeout, 5*time.Minute)
 	setDefault(&options.RequestTimeout, 30*time.Second)
@@ -301,5 +296,5 @@ func (e *Engine) newClient(ctx context.Context, release types.NamespacedName) *c
 	log := logr.FromContextOrDiscard(ctx)
 	longWait := func(what string) { longwait.Begin(ctx, what) }
 
-	return cluster.NewClient(e.connection, release, log, helmLog(log), longWait)
+	return cluster.NewClient(e.connection, release, log, longWait)
 }

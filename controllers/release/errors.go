@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // LockedError means that another action on the release is running. Nothing was done.
@@ -54,37 +55,12 @@ func (e *RenderError) Error() string {
 // not be shown.
 func (e *RenderError) Unwrap() error { return e.cause }
 
-// explain returns what an action failed with. Helm's error has at best the text of the original
-// one.
-func (s *session) explain(err error, spec Spec) error {
+// failureOf returns the kind of failure of an action that ended with an error.
+func failureOf(err error) state.Failure {
 	switch {
-	case s.client.Err() != nil:
-		return s.client.Err()
-	case s.store.Err() != nil:
-		return s.store.Err()
-	case err == nil:
-		return nil
-	}
-
-	if spec.Chart != nil && !s.rendered {
-		return &RenderError{
-			Chart:  spec.chartName(),
-			Reason: redact(schemaErrors(err.Error()), spec.Values),
-			cause:  err,
-		}
-	}
-
-	return fmt.Errorf("release %s: %s", s.release, redact(err.Error(), spec.Values))
-}
-
-// failure returns the kind of failure of the action so far.
-func (s *session) failure() state.Failure {
-	var unavailable *cluster.UnavailableError
-
-	switch {
-	case errors.As(s.client.Err(), &unavailable):
+	case errors.As(err, new(*cluster.UnavailableError)):
 		return state.FailureUnavailable
-	case s.store.Err() != nil:
+	case errors.As(err, new(*storage.Error)):
 		return state.FailureInterrupted
 	}
 

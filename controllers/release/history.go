@@ -100,7 +100,7 @@ func (e *Engine) amend(
 	action func(*session) error,
 ) (Result, error) {
 	return e.run(ctx, release, state.Observed{}, func(s *session) error {
-		if _, err := s.loadObserved(ctx, revision); err != nil {
+		if err := s.loadObserved(ctx, revision); err != nil {
 			return err
 		}
 

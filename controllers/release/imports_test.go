@@ -8,39 +8,38 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestHelmImports keeps what the package comment says about imports true.
+const (
+	module  = "github.com/capstan-project/capstan/"
+	library = "helm.sh/helm/v3/"
+)
+
+// list returns the lines that `go list` prints.
+func list(t *testing.T, args ...string) []string {
+	t.Helper()
+
+	output, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return strings.Fields(string(output))
+}
+
+// TestHelmImports keeps what the comment of package helm says true, as far as releases are concerned.
 func TestHelmImports(t *testing.T) {
-	const (
-		module = "github.com/capstan-project/capstan/"
-		helm   = "helm.sh/helm/v3/pkg/"
-	)
+	format := `{{range .Imports}}{{$.ImportPath}}>{{.}}{{"\n"}}{{end}}`
 
-	g := NewWithT(t)
-	format := `{{range .Imports}}{{$.ImportPath}} {{.}}{{"\n"}}{{end}}`
-	imports, err := exec.CommandContext(t.Context(), "go", "list", "-f", format, module+"...").Output()
-	g.Expect(err).NotTo(HaveOccurred())
-
-	found := 0
-
-	for line := range strings.Lines(string(imports)) {
-		importer, imported, _ := strings.Cut(strings.TrimSpace(line), " ")
-
-		switch strings.TrimPrefix(imported, helm) {
-		case "action", "kube", "storage", "storage/driver":
-			found++
-
-			g.Expect(importer).To(Or(
-				HavePrefix(module+"controllers/release"),
-				Equal(module+"cmd/capstan/internal/setup"),
-			))
-		case "release":
-			g.Expect(importer).To(Or(
-				HavePrefix(module+"controllers/release"),
-				Equal(module+"cmd/capstan/internal/setup"),
-				Equal(module+"chartgen/render"),
-			))
-		}
+	for _, line := range list(t, "-f", format, module+"controllers/...") {
+		importer, imported, _ := strings.Cut(line, ">")
+		NewWithT(t).Expect(imported).NotTo(HavePrefix(library), importer)
 	}
+}
 
-	g.Expect(found).To(BeNumerically(">", 0))
+// TestHelmIsLinkedInPart: the operator does not contain what Helm's programs apply releases with.
+func TestHelmIsLinkedInPart(t *testing.T) {
+	g := NewWithT(t)
+	linked := list(t, "-deps", module+"cmd/operator")
+	g.Expect(linked).To(ContainElements(library+"pkg/engine", library+"pkg/release"))
+
+	for _, name := range []string{"action", "kube", "kube/fake", "cli", "getter", "downloader", "registry", "repo"} {
+		g.Expect(linked).NotTo(ContainElement(library + "pkg/" + name))
+	}
 }

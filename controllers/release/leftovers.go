@@ -64,7 +64,7 @@ func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName
 // revision can be decoded.
 func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName) error {
 	_, err := e.run(ctx, release, state.Observed{}, func(s *session) error {
-		if _, err := s.load(ctx); err != nil {
+		if err := s.store.Load(ctx); err != nil {
 			return err
 		}
 
@@ -80,7 +80,7 @@ func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName) err
 			}
 		}
 
-		return s.explain(s.client.RemoveHelmMetadata(s.store.CurrentManifests()), Spec{})
+		return s.client.RemoveHelmMetadata(s.store.CurrentManifests())
 	})
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (e *Engine) Prune(ctx context.Context, release types.NamespacedName, revisi
 			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)
 		}
 
-		if err := s.client.Prune(rel.Manifest); err != nil {
+		if err := s.client.Prune(rel.Manifest, s.store.IncompleteManifests()); err != nil {
 			return err
 		}
 

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"fmt"
 	"io"
 	"log"
 	"strings"
@@ -13,15 +12,6 @@ import (
 
 // helmVerbosity is the verbosity of the log lines of Helm's library.
 const helmVerbosity = 1
-
-// helmLog returns a log function for Helm's actions, which log names of objects and errors.
-func helmLog(log logr.Logger) func(string, ...any) {
-	return func(format string, args ...any) {
-		if log := log.V(helmVerbosity); log.Enabled() {
-			log.Info(object.OneLine(fmt.Sprintf(format, args...), maxMessage), "source", "helm")
-		}
-	}
-}
 
 // RedirectStandardLog redirects the standard library's logger, which Helm's rendering uses. It
 // changes a global: call it once, from main.

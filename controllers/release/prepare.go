@@ -1,17 +1,14 @@
 package release
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"time"
 
-	"helm.sh/helm/v3/pkg/action"
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -25,11 +22,9 @@ type Prepared struct {
 	spec     Spec
 	observed state.Observed
 
-	config   *action.Configuration
-	chart    *helmchart.Chart
-	manifest string
+	revision *helm.Release
 	objects  []*unstructured.Unstructured // of the manifest
-	options  chartutil.ReleaseOptions
+	install  bool                         // otherwise it is an upgrade
 }
 
 // PrepareOptions are the options of Engine.Prepare.
@@ -62,18 +57,16 @@ func (e *Engine) Prepare(
 	}
 
 	if err := p.check(ctx, options); err != nil {
-		return nil, p.session.explain(err, spec)
+		return nil, err
 	}
 
 	return p, nil
 }
 
-// render reads the history and renders the manifest of the next revision.
-func (p *Prepared) render(ctx context.Context) (err error) {
+// render reads the history and renders the next revision.
+func (p *Prepared) render(ctx context.Context) error {
 	s := p.session
-
-	p.config, err = s.loadObserved(ctx, p.observed.Revision)
-	if err != nil {
+	if err := s.loadObserved(ctx, p.observed.Revision); err != nil {
 		return err
 	}
 
@@ -86,24 +79,14 @@ func (p *Prepared) render(ctx context.Context) (err error) {
 
 	s.store.SetNewRevision(storage.NewRevision{Labels: labels})
 
-	p.options = chartutil.ReleaseOptions{Revision: 1, IsInstall: true}
-	if newest, status := s.store.Newest(); newest > 0 && status != state.StatusUninstalled {
-		p.options = chartutil.ReleaseOptions{Revision: newest + 1, IsUpgrade: true}
-	}
+	newest, status := s.store.Newest()
+	p.install = newest == 0 || status == state.StatusUninstalled
 
-	p.chart, err = s.renderChart(ctx, p.spec, p.options, p.config.Capabilities)
-	if err != nil {
-		return err
-	}
+	p.revision, p.objects, err = s.engine.render(ctx, p.spec, helm.ReleaseOptions{
+		Revision: s.store.NextRevision(), IsInstall: p.install, IsUpgrade: !p.install,
+	})
 
-	rel, objects, err := s.renderManifest(p.chart, p.spec, p.config.Capabilities)
-	if err != nil {
-		return err
-	}
-
-	p.manifest, p.objects = rel.Manifest, objects
-
-	return nil
+	return err
 }
 
 // check reads the objects of the manifest, and makes sure that the API server would accept them.
@@ -131,11 +114,9 @@ func (p *Prepared) check(ctx context.Context, options PrepareOptions) error {
 		client.SetAbsent(p.session.engine.absentSince(ctx, options.Since))
 	}
 
-	if err := client.SetTarget(p.manifest, p.objects, isAwaited); err != nil {
+	if err := client.SetTarget(p.objects, isAwaited); err != nil {
 		return err
 	}
-
-	p.session.rendered = true
 
 	return client.DryRunTarget(p.session.store.CurrentManifests(), !options.CRDsFollow)
 }
@@ -147,12 +128,12 @@ func (p *Prepared) Adopts() []*unstructured.Unstructured { return p.session.clie
 // that is unknown.
 func (p *Prepared) SetAdoptedVersion(version string) { p.session.store.SetAdoptedVersion(version) }
 
-// Apply changes the release to its desired state by one Helm action: an install if the release was
-// state.Absent, state.RecordsLost or state.Uninstalled, otherwise an upgrade. It first marks the newest revision
+// Apply changes the release to its desired state: by an install if the release was state.Absent, state.RecordsLost or
+// state.Uninstalled, otherwise by an upgrade. It first marks the newest revision
 // failed if the release was state.Interrupted. It returns when the objects are applied, ready or
 // not, and announces long waits for hooks of the chart by longwait.Begin, with the context that was given to
-// Prepare. The revision is announced before it is written. It cannot be cancelled once it has started, because Helm
-// would continue in the background; each of its requests is limited instead. It must be called only once.
+// Prepare. The revision is announced before it is written. It cannot be cancelled once it has started; each of its
+// requests is limited instead. It must be called only once.
 //
 // The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
 //   - storage.ErrChanged, *LockedError, *cluster.UnknownKindError, *cluster.ConflictError: nothing was done
@@ -162,67 +143,32 @@ func (p *Prepared) SetAdoptedVersion(version string) { p.session.store.SetAdopte
 func (p *Prepared) Apply(announce state.Announce) (Result, error) {
 	p.session.store.SetAnnounce(announce)
 
-	return p.session.run(func(s *session) error { return s.explain(p.apply(), p.spec) })
+	return p.session.run(func(*session) error { return p.apply() })
 }
 
 func (p *Prepared) apply() error {
-	if err := p.session.client.CompleteTarget(); err != nil {
+	s := p.session
+	if err := s.client.CompleteTarget(); err != nil {
 		return err
 	}
 
-	if err := p.session.recordStages(); err != nil {
+	if err := s.recordStages(); err != nil {
 		return err
 	}
 
-	if p.options.IsInstall {
-		return p.install()
+	if p.install {
+		if err := s.store.Replace(); err != nil {
+			return err
+		}
+
+		return s.perform(p.revision, installing, s.store.IncompleteManifests(), p.spec.HistoryLimit)
 	}
 
-	if err := p.session.store.FailInterrupted(p.observed.Message); err != nil {
+	if err := s.store.FailInterrupted(p.observed.Message); err != nil {
 		return err
 	}
 
-	return p.upgrade()
-}
+	s.store.Inherit(p.revision)
 
-func (p *Prepared) install() error {
-	p.config.Releases.MaxHistory = historyLimit(p.spec.HistoryLimit)
-
-	install := action.NewInstall(p.config)
-	install.Namespace = p.spec.Release.Namespace
-	install.ReleaseName = p.spec.Release.Name
-	install.Replace = true // a history that an uninstall has kept
-	install.SkipCRDs = true
-	install.TakeOwnership = true
-	install.DisableOpenAPIValidation = true
-	install.Timeout = p.session.engine.options.HookTimeout
-	install.PostRenderer = checkedManifest(p.manifest)
-
-	_, err := install.Run(p.chart, p.spec.values())
-
-	return err
-}
-
-func (p *Prepared) upgrade() error {
-	upgrade := action.NewUpgrade(p.config)
-	upgrade.Namespace = p.spec.Release.Namespace
-	upgrade.ResetValues = true // otherwise empty values would mean those of the revision before
-	upgrade.MaxHistory = historyLimit(p.spec.HistoryLimit)
-	upgrade.SkipCRDs = true
-	upgrade.TakeOwnership = true
-	upgrade.DisableOpenAPIValidation = true
-	upgrade.Timeout = p.session.engine.options.HookTimeout
-	upgrade.PostRenderer = checkedManifest(p.manifest)
-
-	_, err := upgrade.Run(p.spec.Release.Name, p.chart, p.spec.values())
-
-	return err
-}
-
-// checkedManifest implements Helm's post-renderer: Helm renders the manifest again, and gets the one that
-// was checked.
-type checkedManifest string
-
-func (m checkedManifest) Run(*bytes.Buffer) (*bytes.Buffer, error) {
-	return bytes.NewBufferString(string(m)), nil
+	return s.perform(p.revision, upgrading, s.store.CurrentManifests(), p.spec.HistoryLimit)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
@@ -164,14 +164,14 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 }
 
 // keep keeps the record of a revision that was written. If that does not succeed, it is read when it is needed.
-func (e *Engine) keep(release types.NamespacedName, rel *helmrelease.Release, version storage.Version) {
+func (e *Engine) keep(release types.NamespacedName, rel *helm.Release, version storage.Version) {
 	objects, err := e.decode(rel, rel.Manifest)
 	if err == nil {
 		e.records.put(release, cachedRecord{version.UID, version.ResourceVersion, newRecord(rel, objects)})
 	}
 }
 
-func newRecord(rel *helmrelease.Release, objects []*unstructured.Unstructured) *Record {
+func newRecord(rel *helm.Release, objects []*unstructured.Unstructured) *Record {
 	record := &Record{Description: rel.Info.Description, Values: rel.Config, Objects: objects}
 
 	if rel.Chart != nil && rel.Chart.Metadata != nil {
@@ -190,7 +190,7 @@ func newRecord(rel *helmrelease.Release, objects []*unstructured.Unstructured) *
 }
 
 // decode returns the objects of a manifest of a revision, with their namespaces.
-func (e *Engine) decode(rel *helmrelease.Release, content string) ([]*unstructured.Unstructured, error) {
+func (e *Engine) decode(rel *helm.Release, content string) ([]*unstructured.Unstructured, error) {
 	objects, err := manifest.Decode(content)
 	if err != nil {
 		return nil, fmt.Errorf("release %s/%s, revision %d: %w", rel.Namespace, rel.Name, rel.Version, err)
@@ -202,7 +202,7 @@ func (e *Engine) decode(rel *helmrelease.Release, content string) ([]*unstructur
 }
 
 // setNamespaces sets the namespace of a revision's objects that have none.
-func (e *Engine) setNamespaces(rel *helmrelease.Release, objects []*unstructured.Unstructured) {
+func (e *Engine) setNamespaces(rel *helm.Release, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if o.GetNamespace() != "" {
 			continue

@@ -1,14 +1,10 @@
 package release
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/go-logr/logr"
-	"helm.sh/helm/v3/pkg/action"
-	helmstorage "helm.sh/helm/v3/pkg/storage"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,85 +14,50 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// session is one action on one release: Helm's action, with Capstan's storage and Kubernetes
-// client.
+// session is one action on one release.
 type session struct {
-	engine   *Engine
-	release  types.NamespacedName
-	log      logr.Logger
-	store    *storage.Store
-	client   *cluster.Client
-	rendered bool // the chart could be rendered, to valid objects
+	engine  *Engine
+	release types.NamespacedName
+	log     logr.Logger
+	store   *storage.Store
+	client  *cluster.Client
 }
 
 func (e *Engine) newSession(ctx context.Context, release types.NamespacedName) *session {
-	s := &session{
+	return &session{
 		engine:  e,
 		release: release,
 		log:     logr.FromContextOrDiscard(ctx),
+		store:   storage.New(e.secrets.Secrets(release.Namespace), release),
 		client:  e.newClient(ctx, release),
 	}
-	outcome := storage.Outcome{Failure: s.failure, Unpruned: s.client.Unpruned, Adopted: s.client.Adopted}
-	s.store = storage.New(e.secrets.Secrets(release.Namespace), release, outcome)
-
-	return s
 }
 
-// load reads the history and returns the configuration that all of Helm's actions need.
-func (s *session) load(ctx context.Context) (*action.Configuration, error) {
-	if err := s.store.Load(ctx); err != nil {
-		return nil, err
-	}
-
-	return s.configure()
-}
-
-// configure returns the configuration that all of Helm's actions need, once the history is known.
-func (s *session) configure() (*action.Configuration, error) {
-	s.client.SetIncomplete(s.store.IncompleteManifests())
-
-	capabilities, err := s.engine.connection.Capabilities()
-	if err != nil {
-		return nil, err
-	}
-
-	return &action.Configuration{
-		RESTClientGetter: s.engine.connection,
-		Releases:         helmstorage.Init(s.store),
-		KubeClient:       s.client,
-		Capabilities:     capabilities,
-		Log:              helmLog(s.log),
-		HookOutputFunc:   func(string, string, string) io.Writer { return io.Discard },
-	}, nil
-}
-
-// loadObserved is load, but fails if the history has changed since the given revision was observed. If no revision was,
-// it makes no request: the first one cannot be created twice.
-func (s *session) loadObserved(ctx context.Context, revision state.Revision) (*action.Configuration, error) {
+// loadObserved reads the history, and fails if it has changed since the given revision was observed. If no revision
+// was, it makes no request: the first one cannot be created twice.
+func (s *session) loadObserved(ctx context.Context, revision state.Revision) error {
 	if revision.Number == 0 {
 		s.store.LoadNone()
-		return s.configure()
+		return nil
 	}
 
-	config, err := s.load(ctx)
-	if err != nil {
-		return nil, err
+	if err := s.store.Load(ctx); err != nil {
+		return err
 	}
 
 	newest, status := s.store.Newest()
 	if newest != revision.Number || status != revision.Status {
 		s.remember() // what was observed is older than this
 
-		return nil, fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
+		return fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
 	}
 
-	return config, nil
+	return nil
 }
 
 // rollback applies the manifest of an earlier revision.
 func (s *session) rollback(ctx context.Context, options RollbackOptions, observed state.Observed) error {
-	config, err := s.loadObserved(ctx, observed.Revision)
-	if err != nil {
+	if err := s.loadObserved(ctx, observed.Revision); err != nil {
 		return err
 	}
 
@@ -112,7 +73,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	s.store.ProtectHealthy()
 	s.store.Protect(options.Revision)
 
-	manifest, err := postRender(options.PostRenderer, bytes.NewBufferString(target.Manifest))
+	manifest, err := postRender(options.PostRenderer, target.Manifest)
 	if err != nil {
 		return fmt.Errorf("release %s: change the manifest of revision %d: %w", s.release, options.Revision, err)
 	}
@@ -127,40 +88,36 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	switch {
 	case options.Digest != "":
 		labels.Digest = options.Digest
-	case manifest.String() != target.Manifest:
+	case manifest != target.Manifest:
 		labels.Digest = postRenderedDigest(labels.Digest, options.PostRenderer.Digest())
 	}
 
 	s.client.SetOwnKinds(options.Own)
-	s.store.SetNewRevision(storage.NewRevision{
-		Labels:      labels,
-		Manifest:    manifest.String(),
-		Description: fmt.Sprintf("Rollback to %d: %s", options.Revision, options.Reason),
-		Announce:    options.Announce,
-	})
+	s.store.SetNewRevision(storage.NewRevision{Labels: labels, Announce: options.Announce})
 
-	if err := s.setRollbackTarget(manifest.String(), options); err != nil {
-		return s.explain(err, Spec{})
+	if err := s.setRollbackTarget(manifest, options); err != nil {
+		return err
 	}
 
 	if err := s.client.DryRunTarget(s.store.CurrentManifests(), true); err != nil {
-		return s.explain(err, Spec{})
+		return err
 	}
 
 	if err := s.recordStages(); err != nil {
-		return s.explain(err, Spec{})
+		return err
 	}
 
 	if err := s.store.FailInterrupted(observed.Message); err != nil {
 		return err
 	}
 
-	rollback := action.NewRollback(config)
-	rollback.Version = options.Revision
-	rollback.MaxHistory = historyLimit(options.HistoryLimit)
-	rollback.Timeout = s.engine.options.HookTimeout
+	revision := s.store.Copy(target)
+	revision.Manifest = manifest
 
-	return s.explain(rollback.Run(s.release.Name), Spec{})
+	action := rollingBack
+	action.started = fmt.Sprintf("Rollback to %d: %s", options.Revision, options.Reason)
+
+	return s.perform(revision, action, s.store.CurrentManifests(), options.HistoryLimit)
 }
 
 func (s *session) setRollbackTarget(content string, options RollbackOptions) error {
@@ -170,45 +127,10 @@ func (s *session) setRollbackTarget(content string, options RollbackOptions) err
 	}
 
 	if options.SkipUnknownKinds {
-		return s.client.SetPartialTarget(content, objects)
+		return s.client.SetPartialTarget(objects)
 	}
 
-	return s.client.SetTarget(content, objects, func(schema.GroupKind) bool { return false })
-}
-
-// uninstall deletes the release.
-func (s *session) uninstall(ctx context.Context, options cluster.RemoveOptions) error {
-	config, err := s.load(ctx)
-	if err != nil {
-		return err
-	}
-
-	newest, _ := s.store.Newest()
-	if newest == 0 {
-		return nil
-	}
-
-	if len(s.store.Readable()) == 0 {
-		return &storage.CorruptError{
-			Secret: s.release.Namespace + "/" + storage.SecretName(s.release.Name, newest),
-			Reason: "nor can an older one, so the objects to delete are unknown",
-		}
-	}
-
-	if !options.AtOnce {
-		s.client.SetOwnKinds(options.Own)
-
-		if err := s.client.RemoveFirst(s.store.CurrentManifests()); err != nil {
-			return err
-		}
-	}
-
-	uninstall := action.NewUninstall(config)
-	uninstall.Timeout = s.engine.options.HookTimeout
-
-	_, err = uninstall.Run(s.release.Name)
-
-	return s.explain(err, Spec{})
+	return s.client.SetTarget(objects, func(schema.GroupKind) bool { return false })
 }
 
 // run runs an action on the release, unless another one is running.

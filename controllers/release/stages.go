@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -19,12 +21,13 @@ import (
 
 // Advance takes the next step with a staged revision, which must be the newest one and deployed. Call it once all
 // objects but those that Waiting returns are healthy, and again until the revision is not staged any more: each step
-// applies the next wave. The last one deletes what the revision no longer has, one wave after the other. What has
-// been done is seen in the cluster and in the revision, so it can stop at any time.
+// applies the next wave. The last one deletes what the revision no longer has, one wave after the other, and runs the
+// hooks that follow. What has been done is seen in the cluster and in the revision, so it can stop at any time.
 //
-// After a *cluster.RejectedError or *cluster.ConflictError the revision is marked failed. What may be accepted once the
-// wave before takes effect is a *cluster.UnavailableError for a few seconds. Other errors are those of
-// Prepared.Apply, and *cluster.RemainingError while objects that were deleted still exist; the revision stays as it is.
+// After a *cluster.RejectedError or *cluster.ConflictError, or if a hook fails, the revision is marked failed. What may
+// be accepted once the wave before takes effect is a *cluster.UnavailableError for a few seconds. Other errors are
+// those of Prepared.Apply, and *cluster.RemainingError while objects that were deleted still exist; the revision stays
+// as it is.
 func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, own cluster.OwnKinds,
 ) (Result, error) {
@@ -47,8 +50,18 @@ func (e *Engine) Advance(
 		}
 
 		labels := map[string]string{storage.StagedLabel: wave.Label()}
+
 		if complete {
 			labels[storage.StagedLabel] = storage.Complete
+
+			revision.ResourceVersion, err = s.runLastHooks(revision)
+			if err != nil && failureOf(err) == state.FailureRejected {
+				return cmp.Or(s.store.FailNewest(state.FailureRejected, err.Error()), err)
+			}
+
+			if err != nil {
+				return err
+			}
 		}
 
 		if adopted := s.client.Adopted(); adopted > 0 {
@@ -64,6 +77,28 @@ func (e *Engine) Advance(
 
 		return err
 	})
+}
+
+// runLastHooks runs the hooks that follow the last wave of a revision, unless an earlier attempt has. It returns the
+// resource version of the revision's Secret.
+func (s *session) runLastHooks(revision state.Revision) (resourceVersion string, err error) {
+	rel := s.store.Find(revision.Number)
+	if rel == nil {
+		return revision.ResourceVersion, nil
+	}
+
+	event := helm.HookPostUpgrade
+
+	switch {
+	case revision.RollbackTo != 0:
+		event = helm.HookPostRollback
+	case rel.Info.FirstDeployed.Equal(rel.Info.LastDeployed):
+		event = helm.HookPostInstall
+	}
+
+	err = s.runHooks(rel, event, rel.Info.LastDeployed)
+
+	return s.store.ResourceVersion(revision.Number), err
 }
 
 // effectTime is how long what was applied, such as a policy, may take to have an effect on the API server.

@@ -24,6 +24,23 @@ func ordered(order int, object string) string {
 		fmt.Sprintf("metadata:\n  annotations: {capstan.dev/apply-order: %q}\n", fmt.Sprint(order)), 1)
 }
 
+// advance takes all steps that are left, as long as the process lives.
+func advance(ctx context.Context, e *release.Engine, namespace string) error {
+	for {
+		history, err := newEngine("observer").Observe(ctx, releaseIn(namespace))
+		Expect(err).NotTo(HaveOccurred())
+
+		revision, exists := history.Newest()
+		if !exists || !revision.Staged || revision.Status != state.StatusDeployed {
+			return nil
+		}
+
+		if _, err := e.Advance(ctx, releaseIn(namespace), revision, nil); err != nil {
+			return err
+		}
+	}
+}
+
 var _ = Describe("Waves", func() {
 	first := func(namespace string) release.Spec {
 		return specOf(namespace, "1.0.0", ordered(-1, configMap("a", "1")), configMap("b", "1"),
@@ -34,22 +51,6 @@ var _ = Describe("Waves", func() {
 			ordered(1, configMap("c", "2")), ordered(2, configMap("added", "2")))
 	}
 
-	// advance takes all steps that are left, as long as the process lives.
-	advance := func(ctx context.Context, e *release.Engine, namespace string) error {
-		for {
-			history, err := newEngine("observer").Observe(ctx, releaseIn(namespace))
-			Expect(err).NotTo(HaveOccurred())
-
-			revision, exists := history.Newest()
-			if !exists || !revision.Staged || revision.Status != state.StatusDeployed {
-				return nil
-			}
-
-			if _, err := e.Advance(ctx, releaseIn(namespace), revision, nil); err != nil {
-				return err
-			}
-		}
-	}
 	install := func(ctx context.Context, e *release.Engine, spec release.Spec) error {
 		_, err := apply(ctx, e, spec)
 		return errors.Join(err, advance(ctx, e, spec.Release.Namespace))

@@ -59,8 +59,6 @@ type World struct {
 
 	processes [2]*process
 	leader    *process
-	// news is set if anything but the operator has changed the world since the last pass: another one would do the same.
-	news bool
 
 	defect    Defect
 	oracle    *Oracle
@@ -147,9 +145,9 @@ func (w *World) newestNumber() int {
 	return w.records[0].Number
 }
 
-// add adds a revision, if no other program has changed the history.
+// add adds a revision, if no other process has added one with its number.
 func (w *World) add(r Record) bool {
-	if r.Number != w.newestNumber()+1 {
+	if r.Number <= w.newestNumber() {
 		return false
 	}
 
@@ -195,8 +193,6 @@ func (w *World) report(v *Violation) {
 }
 
 func (w *World) act(step Step) {
-	w.news = w.news || step.Kind != Operate && step.Kind != Fail
-
 	switch step.Kind {
 	case Operate:
 		w.operate(passes)
@@ -246,7 +242,7 @@ func (w *World) elect() {
 	if !other.frozen {
 		w.leader.lost = true
 		w.leader = other
-		w.now, w.news = w.now.Add(lease), true
+		w.now = w.now.Add(lease)
 	}
 }
 
@@ -283,9 +279,9 @@ func (w *World) settle() {
 		case !p.idle:
 			continue
 		case !p.wake.IsZero():
-			w.now, w.news = p.wake, true
+			w.now = p.wake
 		case p.stalled && !looked:
-			w.now, w.news = w.now.Add(state.MaxBackoff), true
+			w.now = w.now.Add(state.MaxBackoff)
 			looked = true
 		default:
 			w.report(w.oracle.CheckIdle(w.Snapshot()))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"helm.sh/helm/v3/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,24 +15,22 @@ import (
 	"github.com/capstan-project/capstan/controllers/retry"
 )
 
-// apply applies the first wave of the target's objects, and deletes those that only the original or an incomplete
-// revision has. If there are more waves, of objects to apply or to delete, both are left to Advance.
-func (c *Client) apply(original, target kube.ResourceList) error {
-	incomplete, err := c.incompleteObjects()
+// Apply applies the first wave of the target's objects, and deletes those that only older manifests have. If there are
+// more waves, of objects to apply or to delete, both are left to Advance.
+func (c *Client) Apply(older []string) error {
+	bases, err := c.parseAll(older)
 	if err != nil {
 		return err
 	}
 
-	bases := append([]kube.ResourceList{original}, incomplete...)
-
-	if ordered := waves.Split(target, c.applied); len(ordered) > 0 {
+	if ordered := waves.Split(c.target.objects, c.applied); len(ordered) > 0 {
 		if err := c.applyWave(ordered[0], bases); err != nil {
 			return err
 		}
 	}
 
-	dropped := missing(bases, target)
-	if c.isStaged(target, dropped) {
+	dropped := missing(bases, c.target.objects)
+	if c.isStaged(c.target.objects, dropped) {
 		return nil
 	}
 
@@ -42,7 +39,7 @@ func (c *Client) apply(original, target kube.ResourceList) error {
 
 // applyWave applies the objects of one wave, kind by kind in Helm's order. It stops after the first kind of which an
 // object fails, so that nothing is changed that may depend on it.
-func (c *Client) applyWave(wave kube.ResourceList, bases []kube.ResourceList) error {
+func (c *Client) applyWave(wave ResourceList, bases []ResourceList) error {
 	for _, kind := range byKind(wave) {
 		err := c.each(kind, func(info *resource.Info) error { return c.applyOne(info, find(bases, info)) })
 		if err != nil {
@@ -194,7 +191,7 @@ func (c *Client) createOne(info *resource.Info) (created runtime.Object, err err
 
 // Restore makes objects what the release defines: it creates those that are missing from live and
 // changes the others.
-func (c *Client) Restore(list kube.ResourceList, live map[*resource.Info]*unstructured.Unstructured) error {
+func (c *Client) Restore(list ResourceList, live map[*resource.Info]*unstructured.Unstructured) error {
 	c.target.objects = list
 	c.target.live = live
 

@@ -4,26 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
-	"helm.sh/helm/v3/pkg/action"
-	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
 // Connection is what all actions on the releases of one cluster share: HTTP connections, and the
-// cluster's APIs, kinds and version, which are fetched once and kept in memory. Helm would discover
-// the whole API in each action and cache it on disk.
+// cluster's APIs, kinds and version, which are fetched once and kept in memory.
 type Connection struct {
 	config    *rest.Config
 	http      *http.Client
@@ -32,11 +30,9 @@ type Connection struct {
 	mapper    meta.ResettableRESTMapper
 
 	mu           sync.Mutex
-	capabilities *chartutil.Capabilities
+	capabilities *helm.Capabilities
 	clients      map[schema.GroupVersion]resource.RESTClient
 }
-
-var _ genericclioptions.RESTClientGetter = (*Connection)(nil)
 
 // Connect returns a connection to the cluster of the configuration, which must not be changed
 // afterwards. It makes no request.
@@ -85,7 +81,7 @@ func (c *Connection) Refresh() {
 }
 
 // Capabilities returns what templates can ask of the cluster: its version and its APIs.
-func (c *Connection) Capabilities() (*chartutil.Capabilities, error) {
+func (c *Connection) Capabilities() (*helm.Capabilities, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -99,18 +95,38 @@ func (c *Connection) Capabilities() (*chartutil.Capabilities, error) {
 	}
 
 	// An aggregated API whose server is down does not prevent the use of all others.
-	apis, err := action.GetVersionSet(c.discovery)
+	groups, resources, err := c.discovery.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("ask the API server for its APIs: %w", err)
 	}
 
-	c.capabilities = &chartutil.Capabilities{
-		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
-		APIVersions: apis,
-		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
-	}
+	c.capabilities = helm.NewCapabilities(
+		helm.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
+		versionsOf(groups, resources),
+	)
 
 	return c.capabilities, nil
+}
+
+// versionsOf returns what templates know of APIs: versions of groups, and kinds in them.
+func versionsOf(groups []*metav1.APIGroup, resources []*metav1.APIResourceList) []string {
+	var versions []string
+
+	for _, group := range groups {
+		for _, version := range group.Versions {
+			versions = append(versions, version.GroupVersion)
+		}
+	}
+
+	for _, list := range resources {
+		for _, resource := range list.APIResources {
+			versions = append(versions, list.GroupVersion+"/"+resource.Kind)
+		}
+	}
+
+	slices.Sort(versions)
+
+	return slices.Compact(versions)
 }
 
 // Mapping returns the resource of a kind. The error is a NoMatchError if no API has that kind, and
@@ -157,21 +173,4 @@ func (c *Connection) restClient(gv schema.GroupVersion) (resource.RESTClient, er
 	c.clients[gv] = client
 
 	return client, nil
-}
-
-// ToRESTConfig returns a copy of the configuration, because kubectl's library changes what it gets.
-func (c *Connection) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(c.config), nil }
-
-// ToDiscoveryClient returns the shared discovery cache.
-func (c *Connection) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
-	return c.discovery, nil
-}
-
-// ToRESTMapper returns the shared mapper.
-func (c *Connection) ToRESTMapper() (meta.RESTMapper, error) { return c.mapper, nil }
-
-// ToRawKubeConfigLoader implements RESTClientGetter. Helm asks it for the default namespace only,
-// and every namespace is known here.
-func (c *Connection) ToRawKubeConfigLoader() clientcmd.ClientConfig {
-	return clientcmd.NewDefaultClientConfig(clientcmdapi.Config{}, nil)
 }

@@ -5,24 +5,45 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
-	"helm.sh/helm/v3/pkg/kube"
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 )
+
+// ResourceList are objects of a manifest, with what is needed for requests about them.
+type ResourceList []*resource.Info
+
+// Filter returns the objects for which the function returns true.
+func (l ResourceList) Filter(matches func(*resource.Info) bool) ResourceList {
+	return slices.DeleteFunc(slices.Clone(l), func(info *resource.Info) bool { return !matches(info) })
+}
+
+// Get returns the object of the list that is the same one in the cluster, of whatever version; nil if there is none.
+func (l ResourceList) Get(info *resource.Info) *resource.Info {
+	kind := info.Mapping.GroupVersionKind.GroupKind()
+
+	i := slices.IndexFunc(l, func(o *resource.Info) bool {
+		return o.Name == info.Name && o.Namespace == info.Namespace && o.Mapping.GroupVersionKind.GroupKind() == kind
+	})
+	if i < 0 {
+		return nil
+	}
+
+	return l[i]
+}
 
 // concurrency is how many requests an action makes at the same time.
 const concurrency = 16
 
 // each calls the function for all objects in parallel, and returns one error for those that failed.
-func (c *Client) each(list kube.ResourceList, do func(*resource.Info) error) error {
+func (c *Client) each(list ResourceList, do func(*resource.Info) error) error {
 	return c.aggregate(list, ForEach(list, do))
 }
 
 // ForEach calls the function for all objects in parallel, and returns the error of each.
-func ForEach(list kube.ResourceList, do func(*resource.Info) error) []error {
+func ForEach(list ResourceList, do func(*resource.Info) error) []error {
 	errs := make([]error, len(list))
 
 	var group errgroup.Group
@@ -42,7 +63,7 @@ func ForEach(list kube.ResourceList, do func(*resource.Info) error) []error {
 
 // aggregate returns one error for the objects that failed: of the worst kind, with all objects that
 // failed in this way.
-func (c *Client) aggregate(list kube.ResourceList, errs []error) error {
+func (c *Client) aggregate(list ResourceList, errs []error) error {
 	var (
 		conflicts             []Conflict
 		rejected, unavailable []*ObjectError
@@ -81,19 +102,19 @@ func (c *Client) aggregate(list kube.ResourceList, errs []error) error {
 
 // byKind splits a list by kind, in Helm's order of installation. Kinds that Helm does not know come
 // last, together.
-func byKind(list kube.ResourceList) []kube.ResourceList {
+func byKind(list ResourceList) []ResourceList {
 	rank := func(info *resource.Info) int {
-		if i := slices.Index(releaseutil.InstallOrder, info.Mapping.GroupVersionKind.Kind); i >= 0 {
+		if i := slices.Index(helm.InstallOrder, info.Mapping.GroupVersionKind.Kind); i >= 0 {
 			return i
 		}
 
-		return len(releaseutil.InstallOrder)
+		return len(helm.InstallOrder)
 	}
 
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b *resource.Info) int { return rank(a) - rank(b) })
 
-	var kinds []kube.ResourceList
+	var kinds []ResourceList
 
 	for i, info := range sorted {
 		if i == 0 || rank(info) != rank(sorted[i-1]) {
@@ -107,7 +128,7 @@ func byKind(list kube.ResourceList) []kube.ResourceList {
 }
 
 // find returns an object as the lists define it, from each list that has it.
-func find(lists []kube.ResourceList, info *resource.Info) []runtime.Object {
+func find(lists []ResourceList, info *resource.Info) []runtime.Object {
 	var found []runtime.Object
 
 	for _, list := range lists {
@@ -120,12 +141,12 @@ func find(lists []kube.ResourceList, info *resource.Info) []runtime.Object {
 }
 
 // missing returns the objects of the lists that the target does not have, each of them once.
-func missing(lists []kube.ResourceList, target kube.ResourceList) kube.ResourceList {
-	var found kube.ResourceList
+func missing(lists []ResourceList, target ResourceList) ResourceList {
+	var found ResourceList
 
 	for _, info := range slices.Concat(lists...) {
-		if !target.Contains(info) && !found.Contains(info) {
-			found.Append(info)
+		if target.Get(info) == nil && found.Get(info) == nil {
+			found = append(found, info)
 		}
 	}
 

@@ -4,14 +4,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-func objects(kinds ...string) kube.ResourceList {
-	var list kube.ResourceList
+func objects(kinds ...string) ResourceList {
+	var list ResourceList
 
 	for _, kind := range kinds {
 		list = append(list, &resource.Info{
@@ -23,7 +22,7 @@ func objects(kinds ...string) kube.ResourceList {
 	return list
 }
 
-func names(list kube.ResourceList) []string {
+func names(list ResourceList) []string {
 	found := make([]string, 0, len(list))
 	for _, info := range list {
 		found = append(found, info.Name)
@@ -46,7 +45,7 @@ func TestByKind(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	lists := []kube.ResourceList{objects("A", "B"), objects("B", "C")}
+	lists := []ResourceList{objects("A", "B"), objects("B", "C")}
 
 	NewWithT(t).Expect(names(missing(lists, objects("A")))).To(Equal([]string{"B", "C"}))
 	NewWithT(t).Expect(names(missing(lists, nil))).To(Equal([]string{"A", "B", "C"}))

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -86,7 +85,7 @@ func (c *Client) deleted(info *resource.Info) waves.Place {
 func (c *Client) FirstWave(older []string) (first waves.Place, more bool, err error) {
 	lists, err := c.parseAll(older)
 	if err != nil {
-		return 0, false, c.fail(err)
+		return 0, false, err
 	}
 
 	if len(c.target.objects) > 0 {
@@ -97,7 +96,7 @@ func (c *Client) FirstWave(older []string) (first waves.Place, more bool, err er
 }
 
 // isStaged reports whether there are several waves of objects to apply, or to delete.
-func (c *Client) isStaged(target, dropped kube.ResourceList) bool {
+func (c *Client) isStaged(target, dropped ResourceList) bool {
 	return len(waves.Split(target, c.applied)) > 1 || c.target.later ||
 		len(waves.Split(dropped, c.deleted)) > 1 || len(dropped.Filter(c.own.includes)) > 0
 }
@@ -111,17 +110,17 @@ func (c *Client) Advance(
 ) (next waves.Place, complete bool, err error) {
 	bases, err := c.parseAll(older)
 	if err != nil {
-		return applied, false, c.fail(err)
+		return applied, false, err
 	}
 
 	objects, err := manifest.Decode(content)
 	if err != nil {
-		return applied, false, c.fail(err)
+		return applied, false, err
 	}
 
 	target, unknown, err := c.Resolve(objects)
 	if err != nil {
-		return applied, false, c.fail(err)
+		return applied, false, err
 	}
 
 	later := definedEarlier(objects, unknown)
@@ -132,18 +131,18 @@ func (c *Client) Advance(
 
 	for key, place := range later {
 		if len(left) == 0 || place <= c.applied(left[0][0]) {
-			return applied, false, c.fail(&UnavailableError{Objects: []*ObjectError{
+			return applied, false, &UnavailableError{Objects: []*ObjectError{
 				{Object: key, Reason: "the API server does not serve its kind yet"},
-			}})
+			}}
 		}
 	}
 
 	if len(left) == 0 {
 		err := c.removeInOrder(dropped)
-		return applied, err == nil, c.fail(err)
+		return applied, err == nil, err
 	}
 
-	if err := c.applyLater(content, left[0], target, bases); err != nil {
+	if err := c.applyLater(left[0], target, bases); err != nil {
 		return applied, false, err
 	}
 
@@ -152,40 +151,36 @@ func (c *Client) Advance(
 
 // applyLater applies a wave of a manifest whose earlier waves were applied. If any of its objects exists, it is tried
 // first by dry runs, which may have told nothing before the first wave.
-func (c *Client) applyLater(content string, wave, all kube.ResourceList, bases []kube.ResourceList) error {
-	for _, info := range wave {
-		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured))
-	}
-
-	if err := c.setTarget(content, wave, all); err != nil {
+func (c *Client) applyLater(wave, all ResourceList, bases []ResourceList) error {
+	if err := c.setTarget(wave, all); err != nil {
 		return err
 	}
 
 	if len(c.target.live) > 0 {
 		if err := c.dryRunEach(wave, bases); err != nil {
-			return c.fail(err)
+			return err
 		}
 	}
 
-	return c.fail(c.applyWave(wave, bases))
+	return c.applyWave(wave, bases)
 }
 
 // RemoveFirst deletes the objects of the manifests that have to be gone before the others are deleted. The error is a
 // *RemainingError until they are gone, and a *RemoveError if one could not be deleted.
 func (c *Client) RemoveFirst(manifests []string) error {
-	lists, err := c.parseAll(manifests)
+	list, err := c.removable(manifests)
 	if err != nil {
-		return c.fail(err)
+		return err
 	}
 
-	_, err = c.removeEarlier(missing(lists, nil))
+	_, err = c.removeEarlier(list)
 
-	return c.fail(err)
+	return err
 }
 
 // removeInOrder deletes objects, one wave after the other. The error is a *RemainingError until the objects are gone
 // that others wait for.
-func (c *Client) removeInOrder(list kube.ResourceList) error {
+func (c *Client) removeInOrder(list ResourceList) error {
 	last, err := c.removeEarlier(list)
 	if err != nil {
 		return err
@@ -196,7 +191,7 @@ func (c *Client) removeInOrder(list kube.ResourceList) error {
 
 // removeEarlier deletes all waves of objects but the last one, which it returns. Nothing is left of objects of own
 // kinds, even if there is nothing else: their manager may be deleted next.
-func (c *Client) removeEarlier(list kube.ResourceList) (last kube.ResourceList, err error) {
+func (c *Client) removeEarlier(list ResourceList) (last ResourceList, err error) {
 	ordered := waves.Split(list, c.deleted)
 
 	for i, wave := range ordered {
@@ -213,8 +208,8 @@ func (c *Client) removeEarlier(list kube.ResourceList) (last kube.ResourceList, 
 }
 
 // parseAll returns the objects of manifests whose kinds exist.
-func (c *Client) parseAll(manifests []string) ([]kube.ResourceList, error) {
-	lists := make([]kube.ResourceList, 0, len(manifests))
+func (c *Client) parseAll(manifests []string) ([]ResourceList, error) {
+	lists := make([]ResourceList, 0, len(manifests))
 
 	for _, content := range manifests {
 		list, _, err := c.parse(content)
@@ -229,7 +224,7 @@ func (c *Client) parseAll(manifests []string) ([]kube.ResourceList, error) {
 }
 
 // removeCompletely deletes objects like remove. The error is a *RemainingError until they are gone.
-func (c *Client) removeCompletely(list kube.ResourceList) error {
+func (c *Client) removeCompletely(list ResourceList) error {
 	var remaining []Remaining
 
 	err := c.each(list, func(info *resource.Info) error {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
@@ -150,7 +150,7 @@ func (c *Client) getOwn(info *resource.Info) (*unstructured.Unstructured, error)
 
 // isKept reports whether an annotation asks to keep an object when its release is removed.
 func isKept(o metav1.Object) bool {
-	return strings.EqualFold(o.GetAnnotations()[kube.ResourcePolicyAnno], kube.KeepPolicy)
+	return strings.EqualFold(o.GetAnnotations()[helm.ResourcePolicyAnnotation], helm.KeepPolicy)
 }
 
 // isProtected reports whether objects of a kind are never deleted, because objects of users would be deleted with them.

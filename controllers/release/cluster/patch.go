@@ -6,18 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
-	"helm.sh/helm/v3/pkg/kube"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/controllers/release/waves"
@@ -70,7 +73,7 @@ func newPatch(target *resource.Info, base runtime.Object, live *unstructured.Uns
 		return nil, err
 	}
 
-	typed := kube.AsVersioned(target)
+	typed := asVersioned(target)
 	if _, custom := typed.(runtime.Unstructured); custom {
 		data, err := jsonmergepatch.CreateThreeWayJSONMergePatch(before, wanted, current)
 		return &Patch{Type: types.MergePatchType, Data: data}, err
@@ -133,6 +136,27 @@ func withScopes(o runtime.Object) runtime.Object {
 	return configuration
 }
 
+// builtIn are the kinds of Kubernetes itself. Those that a program adds to client-go's scheme are none.
+var builtIn = sync.OnceValue(func() *runtime.Scheme {
+	kinds := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(kinds))
+	utilruntime.Must(apiextensionsv1.AddToScheme(kinds))
+
+	return kinds
+})
+
+// asVersioned returns an object as the type of its kind, or as it is if it is a custom resource.
+func asVersioned(info *resource.Info) runtime.Object {
+	version := info.Mapping.GroupVersionKind.GroupVersion()
+
+	typed, err := runtime.ObjectConvertor(builtIn()).ConvertToVersion(info.Object, version)
+	if err != nil {
+		return info.Object
+	}
+
+	return typed
+}
+
 // DryRun returns what would become of an object with the patch.
 func (c *Client) DryRun(info *resource.Info, patch *Patch) (*unstructured.Unstructured, error) {
 	patched, err := c.helper(info).DryRun(true).Patch(info.Namespace, info.Name, patch.Type, patch.Data, nil)
@@ -157,7 +181,7 @@ func (c *Client) DryRunTarget(bases []string, withOwn bool) error {
 
 	lists, err := c.parseAll(bases)
 	if err != nil {
-		return c.fail(err)
+		return err
 	}
 
 	checked := c.target.objects.Filter(func(info *resource.Info) bool { return withOwn || c.isOther(info) })
@@ -168,16 +192,14 @@ func (c *Client) DryRunTarget(bases []string, withOwn bool) error {
 		err = &DryRunError{Objects: refused.Objects}
 	}
 
-	return c.fail(err)
+	return err
 }
 
 // dryRunEach tries objects of the target, where bases are those that the action starts from.
-func (c *Client) dryRunEach(checked kube.ResourceList, bases []kube.ResourceList) error {
+func (c *Client) dryRunEach(checked ResourceList, bases []ResourceList) error {
 	first := waves.Split(c.target.objects, c.applied)[0]
 
 	return c.each(checked, func(info *resource.Info) error {
-		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured)) // as the action does
-
 		change := dryRunChange{
 			later:   c.applied(info) > c.applied(first[0]),
 			defined: c.isDefinedEarlier(info),
@@ -275,15 +297,13 @@ func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Adopti
 		return nil, err
 	}
 
-	if err := c.setTarget("", list, list); err != nil {
+	if err := c.setTarget(list, list); err != nil {
 		return nil, err
 	}
 
 	after := make(map[*resource.Info]*unstructured.Unstructured, len(list))
 
 	err = c.each(list, func(info *resource.Info) error {
-		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured))
-
 		adopted, err := c.dryRunOne(info, nil)
 
 		c.mu.Lock()

@@ -3,40 +3,15 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
 
-	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/rest"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
-
-// absentClient answers every read with "not found", without a request. An install of Helm reads the
-// objects one by one and refuses those that exist. SetTarget has read them already, in parallel,
-// and has checked whom they belong to, so Helm is made to believe that there are none.
-type absentClient struct{ resource.RESTClient }
-
-// Get returns a request that fails with a NotFound error.
-func (absentClient) Get() *rest.Request {
-	return rest.NewRequestWithClient(
-		&url.URL{Scheme: "http", Host: "absent.invalid"},
-		"",
-		rest.ClientContentConfig{},
-		&http.Client{Transport: notFound{}},
-	)
-}
-
-// notFound is a transport that sends nothing.
-type notFound struct{}
-
-// RoundTrip returns a NotFound error.
-func (notFound) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, apierrors.NewNotFound(schema.GroupResource{}, "")
-}
 
 // Get returns an object of the cluster, or nil if it does not exist.
 func (c *Client) Get(info *resource.Info) (*unstructured.Unstructured, error) {
@@ -98,10 +73,5 @@ func listWith(
 
 // helper returns the client for requests about an object.
 func (c *Client) helper(info *resource.Info) *resource.Helper {
-	client := info.Client
-	if absent, ok := client.(absentClient); ok {
-		client = absent.RESTClient
-	}
-
-	return resource.NewHelper(client, info.Mapping).WithFieldManager(kube.ManagedFieldsManager)
+	return resource.NewHelper(info.Client, info.Mapping).WithFieldManager(v1alpha2.FieldOwner)
 }

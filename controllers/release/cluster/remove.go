@@ -3,7 +3,6 @@ package cluster
 import (
 	"errors"
 
-	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +15,7 @@ import (
 // prevents the deletion of another, as a webhook without its server may do, the next attempt finds
 // it gone. An object counts as deleted once the API server has accepted that, even if finalizers
 // still hold it.
-func (c *Client) remove(list kube.ResourceList) error {
+func (c *Client) remove(list ResourceList) error {
 	return asRemoveError(c.each(list, c.removeOne))
 }
 
@@ -39,7 +38,7 @@ func asRemoveError(err error) error {
 
 // prune is remove after a target has been applied. The target is in place, so a passing reason that keeps
 // other objects from being deleted is no failure of the action: it is noted, for a later Prune.
-func (c *Client) prune(list kube.ResourceList) error {
+func (c *Client) prune(list ResourceList) error {
 	err := c.remove(list)
 
 	if failed := (*RemoveError)(nil); errors.As(err, &failed) && failed.Passing {
@@ -55,19 +54,37 @@ func (c *Client) prune(list kube.ResourceList) error {
 // Unpruned reports whether objects that the target does not have are left to be deleted.
 func (c *Client) Unpruned() bool { return c.unpruned }
 
-// Prune deletes the objects of the incomplete revisions that the manifest does not have.
-func (c *Client) Prune(content string) error {
-	target, _, err := c.parse(content)
+// Prune deletes the objects of older manifests that a manifest does not have.
+func (c *Client) Prune(content string, older []string) error {
+	lists, err := c.parseAll(append([]string{content}, older...))
 	if err != nil {
 		return err
 	}
 
-	incomplete, err := c.incompleteObjects()
+	return c.remove(missing(lists[1:], lists[0]))
+}
+
+// Remove deletes the objects of manifests, which are those of one release, newest first.
+func (c *Client) Remove(manifests []string) error {
+	list, err := c.removable(manifests)
 	if err != nil {
 		return err
 	}
 
-	return c.remove(missing(incomplete, target))
+	return c.remove(list)
+}
+
+// removable returns the objects of the manifests of a release that is removed. Objects stay if the manifest asks to
+// keep them, and if the object in the cluster does, see removeOne.
+func (c *Client) removable(manifests []string) (ResourceList, error) {
+	lists, err := c.parseAll(manifests)
+	if err != nil {
+		return nil, err
+	}
+
+	return missing(lists, nil).Filter(func(info *resource.Info) bool {
+		return !isKept(info.Object.(*unstructured.Unstructured))
+	}), nil
 }
 
 // removeOne deletes an object if it belongs to the release and is not to be kept.

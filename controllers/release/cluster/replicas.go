@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 
-	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -15,7 +14,7 @@ import (
 // keepReplicas makes the target of an object keep the replicas that it has in the cluster, if an
 // autoscaler sets them. An autoscaler that comes with the target counts already, and one that goes with
 // the release's earlier objects does not.
-func (c *Client) keepReplicas(info *resource.Info, live *unstructured.Unstructured, target kube.ResourceList) error {
+func (c *Client) keepReplicas(info *resource.Info, live *unstructured.Unstructured, target ResourceList) error {
 	desired := info.Object.(*unstructured.Unstructured)
 	if !autoscaling.MayHaveScaled(desired, live) {
 		return nil
@@ -40,7 +39,7 @@ func (c *Client) keepReplicas(info *resource.Info, live *unstructured.Unstructur
 }
 
 // hasAutoscaler reports whether an autoscaler of an object is in the list.
-func hasAutoscaler(list kube.ResourceList, info *resource.Info) bool {
+func hasAutoscaler(list ResourceList, info *resource.Info) bool {
 	scalers := list.Filter(func(other *resource.Info) bool {
 		return autoscaling.Scales(other.Object.(*unstructured.Unstructured), KeyOf(info))
 	})

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,18 +18,12 @@ import (
 
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// target is the manifest that the action applies.
+// target is what the action applies.
 type target struct {
-	manifest string
-	objects  kube.ResourceList
-	live     map[*resource.Info]*unstructured.Unstructured
-	awaited  []*unstructured.Unstructured // those whose kinds were not served
-	later    bool                         // there are objects of kinds that earlier waves define
-}
-
-// includes reports whether the objects are the target's, and not a hook's.
-func (t target) includes(list kube.ResourceList) bool {
-	return len(list) > 0 && len(t.objects) > 0 && list[0] == t.objects[0]
+	objects ResourceList
+	live    map[*resource.Info]*unstructured.Unstructured
+	awaited []*unstructured.Unstructured // those whose kinds were not served
+	later   bool                         // there are objects of kinds that earlier waves define
 }
 
 // brings reports whether the target has an object, by resource and name.
@@ -44,14 +37,12 @@ func (t target) brings(resourceName, name string) bool {
 // before anything is recorded or applied if a kind is unknown or an object must not be adopted. Objects
 // that are scaled automatically keep their replicas.
 //
-// The objects are those of the manifest, as manifest.Decode returns them. They belong to the client then, which
+// The objects are those of a manifest, as manifest.Decode returns them. They belong to the client then, which
 // changes them. Those of unknown kinds for which isAwaited returns true are left to CompleteTarget.
-func (c *Client) SetTarget(
-	content string, objects []*unstructured.Unstructured, isAwaited func(schema.GroupKind) bool,
-) error {
+func (c *Client) SetTarget(objects []*unstructured.Unstructured, isAwaited func(schema.GroupKind) bool) error {
 	list, unknown, err := c.Resolve(objects)
 	if err != nil {
-		return c.fail(err)
+		return err
 	}
 
 	later := definedEarlier(objects, unknown)
@@ -61,10 +52,10 @@ func (c *Client) SetTarget(
 		return follows || isAwaited(o.GroupKind())
 	})
 	if len(missing) > 0 {
-		return c.fail(&UnknownKindError{Objects: missing})
+		return &UnknownKindError{Objects: missing}
 	}
 
-	if err := c.setTarget(content, list, list); err != nil {
+	if err := c.setTarget(list, list); err != nil {
 		return err
 	}
 
@@ -114,14 +105,14 @@ func (c *Client) CompleteTarget() error {
 
 	added, unknown, err := c.Resolve(known.awaited)
 	if err != nil {
-		return c.fail(err)
+		return err
 	}
 
 	if len(unknown) > 0 {
-		return c.fail(&UnknownKindError{Objects: unknown})
+		return &UnknownKindError{Objects: unknown}
 	}
 
-	if err := c.setTarget(known.manifest, added, slices.Concat(known.objects, added)); err != nil {
+	if err := c.setTarget(added, slices.Concat(known.objects, added)); err != nil {
 		return err
 	}
 
@@ -134,24 +125,28 @@ func (c *Client) CompleteTarget() error {
 
 // SetPartialTarget is like SetTarget, but leaves out the objects whose kinds are unknown: they cannot
 // exist, and the others need not wait for them.
-func (c *Client) SetPartialTarget(content string, objects []*unstructured.Unstructured) error {
+func (c *Client) SetPartialTarget(objects []*unstructured.Unstructured) error {
 	// What was discovered earlier may include kinds that are no longer served.
 	c.connection.Refresh()
 
 	list, unknown, err := c.Resolve(objects)
 	if err != nil {
-		return c.fail(err)
+		return err
 	}
 
 	for _, key := range unknown {
 		c.log.Info("Leaving out an object whose kind is not served", "object", key.String())
 	}
 
-	return c.setTarget(content, list, list)
+	return c.setTarget(list, list)
 }
 
 // setTarget sets the target to a list of the manifest's objects, where all are those that it has.
-func (c *Client) setTarget(content string, list, all kube.ResourceList) error {
+func (c *Client) setTarget(list, all ResourceList) error {
+	for _, info := range list {
+		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured))
+	}
+
 	live := make(map[*resource.Info]*unstructured.Unstructured, len(list))
 
 	err := c.each(list, func(info *resource.Info) error {
@@ -176,15 +171,10 @@ func (c *Client) setTarget(content string, list, all kube.ResourceList) error {
 		return nil
 	})
 	if err != nil {
-		return c.fail(err)
+		return err
 	}
 
-	// Helm reads each object once more before it installs. That has been done above.
-	for _, info := range list {
-		info.Client = absentClient{info.Client}
-	}
-
-	c.target = target{manifest: content, objects: list, live: live}
+	c.target = target{objects: list, live: live}
 
 	return nil
 }
@@ -209,7 +199,7 @@ func (c *Client) Adoptable() []*unstructured.Unstructured {
 }
 
 // parse returns the objects of a manifest, and those whose kinds do not exist.
-func (c *Client) parse(content string) (kube.ResourceList, []object.Key, error) {
+func (c *Client) parse(content string) (ResourceList, []object.Key, error) {
 	objects, err := manifest.Decode(content)
 	if err != nil {
 		return nil, nil, err
@@ -221,7 +211,7 @@ func (c *Client) parse(content string) (kube.ResourceList, []object.Key, error) 
 // Resolve returns what is needed for requests about the objects, and the keys of those whose kinds
 // do not exist. It discovers the API again before it considers a kind unknown. It sets the
 // namespace of the objects.
-func (c *Client) Resolve(objects []*unstructured.Unstructured) (kube.ResourceList, []object.Key, error) {
+func (c *Client) Resolve(objects []*unstructured.Unstructured) (ResourceList, []object.Key, error) {
 	list, unknown, err := c.infos(objects)
 	if err == nil && len(unknown) > 0 {
 		c.connection.Refresh()
@@ -232,7 +222,7 @@ func (c *Client) Resolve(objects []*unstructured.Unstructured) (kube.ResourceLis
 }
 
 func (c *Client) infos(objects []*unstructured.Unstructured) (
-	list kube.ResourceList, unknown []object.Key, err error,
+	list ResourceList, unknown []object.Key, err error,
 ) {
 	for _, o := range objects {
 		info, err := c.info(o)
@@ -276,6 +266,3 @@ func (c *Client) info(o *unstructured.Unstructured) (*resource.Info, error) {
 		Object:    o,
 	}, nil
 }
-
-// incompleteObjects returns the objects of the revisions that may have been applied in part.
-func (c *Client) incompleteObjects() ([]kube.ResourceList, error) { return c.parseAll(c.incomplete) }

@@ -10,17 +10,12 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
-	"helm.sh/helm/v3/pkg/releaseutil"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
@@ -143,7 +138,7 @@ func message(err error) string {
 	return "the message of the error is too long to be shown"
 }
 
-// render renders a chart in the steps in which Helm does so.
+// render renders a chart.
 func render(request *Request) (*Result, error) {
 	c, err := load(request)
 	if err != nil {
@@ -155,22 +150,7 @@ func render(request *Request) (*Result, error) {
 		values = map[string]any{}
 	}
 
-	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
-		return nil, err
-	}
-
-	input, err := chartutil.ToRenderValues(c, values, request.Release, request.Capabilities)
-	if err != nil {
-		return nil, err
-	}
-
-	version := request.Capabilities.KubeVersion.String()
-	if c.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, version) {
-		return nil, fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s",
-			c.Metadata.KubeVersion, version)
-	}
-
-	files, err := new(engine.Engine).Render(c, input) // without DNS, and without a client for lookup
+	files, err := helm.Render(c, values, request.Release, request.Capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -179,19 +159,24 @@ func render(request *Request) (*Result, error) {
 		return nil, err
 	}
 
-	stored := &helmchart.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema}
+	manifest, hooks, notes, err := helm.Sort(c.Name(), files)
+	if err != nil {
+		return nil, err
+	}
 
-	return &Result{Files: files, Chart: stored}, checkChart(stored)
+	stored := &helm.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema}
+
+	return &Result{Manifest: manifest, Hooks: hooks, Notes: notes, Chart: stored}, checkChart(stored)
 }
 
 // load returns the chart as Helm's type.
-func load(request *Request) (*helmchart.Chart, error) {
-	files := make([]*loader.BufferedFile, 0, len(request.Files))
+func load(request *Request) (*helm.Chart, error) {
+	files := make([]*helm.BufferedFile, 0, len(request.Files))
 	for _, f := range request.Files {
-		files = append(files, &loader.BufferedFile{Name: f.Name, Data: f.Data})
+		files = append(files, &helm.BufferedFile{Name: f.Name, Data: f.Data})
 	}
 
-	c, err := loader.LoadFiles(files)
+	c, err := helm.Load(files)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +193,7 @@ func checkFiles(files map[string]string) error {
 			return tooLarge()
 		}
 
-		if strings.HasSuffix(name, "NOTES.txt") {
+		if helm.IsNotes(name) {
 			continue
 		}
 
@@ -217,7 +202,7 @@ func checkFiles(files map[string]string) error {
 			return fmt.Errorf("%s %w", name, err)
 		}
 
-		documents := releaseutil.SplitManifests(text)
+		documents := helm.SplitManifests(text)
 		values += found
 		objects += len(documents)
 
@@ -241,7 +226,7 @@ func checkFiles(files map[string]string) error {
 }
 
 // checkChart returns an error if the parent would need too much memory for the chart.
-func checkChart(c *helmchart.Chart) error {
+func checkChart(c *helm.Chart) error {
 	var encoded bytes.Buffer
 	if err := json.NewEncoder(&encoded).Encode(c); err != nil {
 		return err

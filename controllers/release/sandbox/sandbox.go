@@ -12,10 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
-
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
@@ -44,16 +42,19 @@ const (
 type Request struct {
 	Files        []chart.File
 	Values       map[string]any
-	Release      chartutil.ReleaseOptions
-	Capabilities *chartutil.Capabilities
+	Release      helm.ReleaseOptions
+	Capabilities *helm.Capabilities
 }
 
-// Result is a rendered chart.
+// Result is a rendered chart, as Helm records it.
 type Result struct {
-	// Files are the rendered templates by their path, with the chart's name first.
-	Files map[string]string
-	// Chart is the chart as Helm stores it in a release: without templates and files.
-	Chart *helmchart.Chart
+	// Manifest has the objects in the order of installation.
+	Manifest string
+	Hooks    []*helm.Hook
+	// Notes of the chart itself, without those of its dependencies.
+	Notes string
+	// Chart is the chart as it is recorded with the release: without templates and files.
+	Chart *helm.Chart
 }
 
 // answer is what the child writes.

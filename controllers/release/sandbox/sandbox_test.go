@@ -15,6 +15,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
 // endless is a template that takes minutes and no memory.
@@ -40,26 +41,33 @@ func TestRender(t *testing.T) {
 	g := NewWithT(t)
 	request := requestOf(
 		"values.yaml", "a: {b: default, n: 1}\nsub: {c: parent}\n",
-		"templates/a.yaml", "{{ .Values.a.b }} {{ .Values.number }} {{ .Values.half }} {{ include \"h\" . }}\n"+
-			"{{ .Release.Revision }} {{ .Release.IsUpgrade }} {{ .Release.Namespace }}\n"+
-			"{{ .Capabilities.KubeVersion.Version }} {{ .Files.Get \"f.txt\" }}",
+		"templates/a.yaml", "kind: B\na: {{ .Values.a.b }} {{ .Values.number }} {{ .Values.half }} {{ include \"h\" . }}\n"+
+			"b: {{ .Release.Revision }} {{ .Release.IsUpgrade }} {{ .Release.Namespace }}\n"+
+			"c: {{ .Capabilities.KubeVersion.Version }} {{ .Files.Get \"f.txt\" }}",
+		"templates/empty.yaml", "{{ if false }}a: b{{ end }}\n---\n",
+		"templates/hook.yaml", "kind: Job\nmetadata:\n  name: h\n  annotations: {helm.sh/hook: \"pre-install,test\"}\n",
+		"templates/unknown.yaml", "kind: Job\nmetadata:\n  annotations: {helm.sh/hook: unknown}\n",
 		"templates/_h.tpl", `{{ define "h" }}helper{{ end }}`,
 		"templates/NOTES.txt", "notes of {{ .Release.Name }}",
 		"f.txt", "file",
 		"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 2.0.0\n",
 		"charts/sub/values.yaml", "c: own\n",
-		"charts/sub/templates/s.yaml", "{{ .Values.c }}",
+		"charts/sub/templates/s.yaml", "kind: ConfigMap\na: {{ .Values.c }}",
+		"charts/sub/templates/NOTES.txt", "no notes",
 	)
 	request.Values = map[string]any{"a": map[string]any{"b": "given"}, "number": int64(1000000), "half": 0.5}
 
 	rendered, err := Render(t.Context(), "ns", request)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(rendered.Files).To(Equal(map[string]string{
-		"x/templates/a.yaml": "given 1000000 0.5 helper\n3 true ns\n" +
-			request.Capabilities.KubeVersion.Version + " file",
-		"x/templates/NOTES.txt":         "notes of x",
-		"x/charts/sub/templates/s.yaml": "parent",
-	}))
+	g.Expect(rendered.Manifest).To(Equal("---\n# Source: x/charts/sub/templates/s.yaml\nkind: ConfigMap\na: parent\n" +
+		"---\n# Source: x/templates/a.yaml\nkind: B\na: given 1000000 0.5 helper\nb: 3 true ns\nc: " +
+		request.Capabilities.KubeVersion.Version + " file\n"))
+	g.Expect(rendered.Notes).To(Equal("notes of x"))
+	g.Expect(rendered.Hooks).To(ConsistOf(And(
+		HaveField("Path", "x/templates/hook.yaml"), HaveField("Kind", "Job"), HaveField("Name", "h"),
+		HaveField("Events", []helm.HookEvent{helm.HookPreInstall, "test"}),
+		HaveField("DeletePolicies", []helm.HookDeletePolicy{helm.DeleteBeforeCreation}),
+	)))
 	g.Expect(rendered.Chart.Metadata.Version).To(Equal("1.0.0"))
 	g.Expect(rendered.Chart.Values).To(HaveKeyWithValue("a", HaveKeyWithValue("b", "default")))
 
@@ -123,9 +131,9 @@ func TestRenderWithoutAccess(t *testing.T) {
 		`{{ getHostByName "localhost" }}`:             "",
 		`{{ .Files.Get "/etc/passwd" }}`:              "",
 	} {
-		rendered, err := Render(t.Context(), "ns", template(text))
+		rendered, err := Render(t.Context(), "ns", template("a: '"+text+"'"))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(rendered.Files).To(HaveKeyWithValue("x/templates/a.yaml", want), text)
+		NewWithT(t).Expect(rendered.Manifest).To(HaveSuffix("\na: '"+want+"'\n"), text)
 	}
 
 	_, err := Render(t.Context(), "ns", template(`{{ env "CAPSTAN_TEST_SECRET" }}`))

@@ -7,14 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
 // checkSchemas returns an error if a values schema of the chart or its dependencies refers to other
 // documents. Helm would read them from the network or from disk, which fails in this process.
-func checkSchemas(c *helmchart.Chart) error {
+func checkSchemas(c *helm.Chart) error {
 	if err := checkReferences(c.Schema); err != nil {
 		return err
 	}

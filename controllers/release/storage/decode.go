@@ -10,17 +10,15 @@ import (
 	"io"
 	"slices"
 
-	"helm.sh/helm/v3/pkg/chart"
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	helmstorage "helm.sh/helm/v3/pkg/storage"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // SecretName returns the name of the Secret in which Helm stores a revision.
 func SecretName(release string, revision int) string {
-	return fmt.Sprintf("%s.%s.v%d", helmstorage.HelmStorageType, release, revision)
+	return helm.RecordName(release, revision)
 }
 
 // Limits of a record. A Secret holds at most 1 MiB of compressed JSON, which can be a thousand times as
@@ -31,22 +29,24 @@ const (
 	// write Secrets can make others, which no program would.
 	MaxRecords = 200
 	maxNumber  = 1_000_000
+	// maxIncomplete is how many revisions are kept, whatever the limit of the history, because their objects may exist.
+	maxIncomplete = MaxRecords / 2
 	// maxTotal is the maximum size in bytes of the records of a release that are in memory together.
 	maxTotal = 64 << 20
 )
 
 // Decode returns the revision that a Secret holds, which is base64 of gzip of JSON. Helm's own
 // decoder panics on a damaged record, or skips it without an error; this one also guarantees the
-// fields that Helm's actions take for granted. The chart's templates and files are left out, because
+// fields that an action takes for granted. The chart's templates and files are left out, because
 // nothing reads them.
-func Decode(secret *corev1.Secret, release string, revision int) (*helmrelease.Release, error) {
+func Decode(secret *corev1.Secret, release string, revision int) (*helm.Release, error) {
 	rel, _, err := decode(secret, release, revision)
 
 	return rel, err
 }
 
 // decode is Decode, and returns the size in bytes of the record's JSON without templates and files.
-func decode(secret *corev1.Secret, release string, revision int) (rel *helmrelease.Release, size int, err error) {
+func decode(secret *corev1.Secret, release string, revision int) (rel *helm.Release, size int, err error) {
 	compressed, err := base64.StdEncoding.AppendDecode(nil, secret.Data["release"])
 	if err != nil {
 		return nil, 0, errors.New("it is not base64")
@@ -70,7 +70,7 @@ func decode(secret *corev1.Secret, release string, revision int) (rel *helmrelea
 		return nil, 0, fmt.Errorf("it %w", err)
 	}
 
-	rel = &helmrelease.Release{}
+	rel = &helm.Release{}
 	if err := json.Unmarshal(document, rel); err != nil {
 		return nil, 0, errors.New("it is not the JSON of a release")
 	}
@@ -80,7 +80,7 @@ func decode(secret *corev1.Secret, release string, revision int) (rel *helmrelea
 	}
 
 	if rel.Chart == nil {
-		rel.Chart = &chart.Chart{Metadata: &chart.Metadata{}}
+		rel.Chart = &helm.Chart{Metadata: &helm.Metadata{}}
 	}
 
 	if err := checkManifests(rel); err != nil {
@@ -91,7 +91,7 @@ func decode(secret *corev1.Secret, release string, revision int) (rel *helmrelea
 }
 
 // fileSize returns the size of a chart's templates and files in JSON, which has them in base64.
-func fileSize(c *chart.Chart) int {
+func fileSize(c *helm.Chart) int {
 	size := 0
 	for _, f := range slices.Concat(c.Templates, c.Files) {
 		size += base64.StdEncoding.EncodedLen(len(f.Data))
@@ -101,7 +101,7 @@ func fileSize(c *chart.Chart) int {
 }
 
 // checkManifests returns an error if parsing the objects of a record would take too much memory.
-func checkManifests(rel *helmrelease.Release) error {
+func checkManifests(rel *helm.Release) error {
 	total, err := limit.Documents(rel.Manifest)
 	if err != nil {
 		return fmt.Errorf("its manifest %w", err)

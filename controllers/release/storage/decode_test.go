@@ -147,7 +147,7 @@ func TestLoadIsBounded(t *testing.T) {
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		}
 
-		store := New(client.CoreV1().Secrets("ns"), types.NamespacedName{Namespace: "ns", Name: "x"}, Outcome{})
+		store := New(client.CoreV1().Secrets("ns"), types.NamespacedName{Namespace: "ns", Name: "x"})
 
 		return store, store.Load(t.Context())
 	}

@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
 // PatchedCRDsAnnotation of a stored chart lists the CRDs of the revision that were applied with patches.
@@ -45,13 +44,13 @@ type canonical struct {
 
 // canonicalHook is a hook without the time of its last run, which `helm test` changes.
 type canonicalHook struct {
-	Name           string                         `json:"name"`
-	Kind           string                         `json:"kind"`
-	Path           string                         `json:"path"`
-	Manifest       string                         `json:"manifest"`
-	Events         []helmrelease.HookEvent        `json:"events,omitempty"`
-	Weight         int                            `json:"weight,omitempty"`
-	DeletePolicies []helmrelease.HookDeletePolicy `json:"deletePolicies,omitempty"`
+	Name           string                  `json:"name"`
+	Kind           string                  `json:"kind"`
+	Path           string                  `json:"path"`
+	Manifest       string                  `json:"manifest"`
+	Events         []helm.HookEvent        `json:"events,omitempty"`
+	Weight         int                     `json:"weight,omitempty"`
+	DeletePolicies []helm.HookDeletePolicy `json:"deletePolicies,omitempty"`
 }
 
 type canonicalChart struct {
@@ -64,7 +63,7 @@ type canonicalChart struct {
 // Digest identifies a revision: everything of it that an action depends on and that does not change once it was
 // created, the cluster that it was created in among it. The labels are those of its Secret. Users who may read the
 // digest cannot find out values by it, because it is salted.
-func Digest(rel *helmrelease.Release, labels map[string]string) (string, error) {
+func Digest(rel *helm.Release, labels map[string]string) (string, error) {
 	covered := canonical{
 		Namespace: rel.Namespace,
 		Name:      rel.Name,

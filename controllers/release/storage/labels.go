@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -283,7 +283,7 @@ func isOwn(labels map[string]string, revision int) bool {
 // customLabels returns the labels of a Secret without Helm's.
 func customLabels(labels map[string]string) map[string]string {
 	custom := maps.Clone(labels)
-	maps.DeleteFunc(custom, func(key, _ string) bool { return slices.Contains(driver.GetSystemLabels(), key) })
+	maps.DeleteFunc(custom, func(key, _ string) bool { return slices.Contains(helm.RecordLabels(), key) })
 
 	return custom
 }

@@ -5,9 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
@@ -26,7 +25,7 @@ func (s *Store) Newest() (int, state.Status) {
 }
 
 // Find returns a revision that can be decoded, or nil.
-func (s *Store) Find(revision int) *helmrelease.Release {
+func (s *Store) Find(revision int) *helm.Release {
 	if s.placeholders[revision] {
 		return nil
 	}
@@ -40,9 +39,47 @@ func (s *Store) Readable() []int {
 	return slices.DeleteFunc(numbers, func(n int) bool { return s.placeholders[n] })
 }
 
+// Inherit sets what a revision takes over from those before it, as an upgrade by Helm does: when the release was first
+// deployed, and labels of others.
+func (s *Store) Inherit(rel *helm.Release) {
+	for i, older := range s.newestFirst() {
+		if i == 0 {
+			rel.Labels = maps.Clone(older.Labels)
+		}
+
+		if !older.Info.FirstDeployed.IsZero() {
+			rel.Info.FirstDeployed = older.Info.FirstDeployed
+			return
+		}
+	}
+}
+
+// Copy returns the next revision as a rollback by Helm copies it from an earlier one. Its hooks have not run yet.
+func (s *Store) Copy(from *helm.Release) *helm.Release {
+	rel := &helm.Release{
+		Name:      s.release.Name,
+		Namespace: s.release.Namespace,
+		Version:   s.NextRevision(),
+		Chart:     from.Chart,
+		Config:    from.Config,
+		Info:      &helm.Info{Notes: from.Info.Notes},
+	}
+
+	s.Inherit(rel)
+	rel.Labels = maps.Clone(from.Labels)
+
+	for _, h := range from.Hooks {
+		hook := *h
+		hook.LastRun = helm.HookExecution{}
+		rel.Hooks = append(rel.Hooks, &hook)
+	}
+
+	return rel
+}
+
 // LabelsOf returns the labels of a revision, as far as they describe what it was created from. Only
 // the version is known if another program created it.
-func LabelsOf(rel *helmrelease.Release) Labels {
+func LabelsOf(rel *helm.Release) Labels {
 	labels := Labels{}
 
 	if rel.Chart != nil && rel.Chart.Metadata != nil {
@@ -62,21 +99,29 @@ func LabelsOf(rel *helmrelease.Release) Labels {
 // left objects to be deleted, down to and including the last one that was, newest first. Together they have
 // all objects that may exist.
 func (s *Store) CurrentManifests() []string {
-	var manifests []string
+	current := s.current()
+	manifests := make([]string, 0, len(current))
 
-	for _, rel := range s.newestFirst() {
+	for _, rel := range current {
 		manifests = append(manifests, rel.Manifest)
-
-		if s.isComplete(rel.Version) {
-			break
-		}
 	}
 
 	return manifests
 }
 
-// IncompleteManifests returns CurrentManifests if there is more than one: Helm looks at one of them only,
-// and would leave behind the objects that another one created. It returns nil if all is complete.
+// current returns the revisions whose objects may exist, newest first.
+func (s *Store) current() []*helm.Release {
+	all := s.newestFirst()
+
+	last := slices.IndexFunc(all, func(r *helm.Release) bool { return s.isComplete(r.Version) })
+	if last < 0 {
+		return all
+	}
+
+	return all[:last+1]
+}
+
+// IncompleteManifests returns CurrentManifests if there is more than one. It returns nil if all is complete.
 func (s *Store) IncompleteManifests() []string {
 	manifests := s.CurrentManifests()
 	if len(manifests) < 2 {
@@ -139,13 +184,13 @@ func (s *Store) FailInterrupted(reason string) error {
 		return nil
 	}
 
-	rel.SetStatus(helmrelease.StatusFailed, "Interrupted: "+reason)
+	rel.SetStatus(helm.StatusFailed, "Interrupted: "+reason)
 
 	if isOwn(rel.Labels, newest) {
 		rel.Labels[FailureLabel] = string(state.FailureInterrupted)
 	}
 
-	return s.write(SecretName(s.release.Name, newest), rel)
+	return s.write(rel)
 }
 
 // FailNewest marks the newest revision failed for the given reason. It returns ErrChanged if
@@ -158,10 +203,15 @@ func (s *Store) FailNewest(failure state.Failure, reason string) error {
 		return fmt.Errorf("revision %d of release %s: %w", newest, s.release, ErrChanged)
 	}
 
-	rel.SetStatus(helmrelease.StatusFailed, object.OneLine(reason, maxDescription))
+	rel.SetStatus(helm.StatusFailed, object.OneLine(reason, maxDescription))
 	rel.Labels[FailureLabel] = string(failure)
 
-	return s.write(SecretName(s.release.Name, newest), rel)
+	return s.write(rel)
+}
+
+// ResourceVersion returns the resource version of a revision's Secret, as it was read or written last.
+func (s *Store) ResourceVersion(revision int) string {
+	return s.secrets.versions[SecretName(s.release.Name, revision)].ResourceVersion
 }
 
 // LastWritten returns the newest revision that was written, and its status; zero if none was.
@@ -174,6 +224,3 @@ func (s *Store) LastWritten() (int, state.Status) {
 
 	return newest, s.statuses[newest]
 }
-
-// Err returns the first error of a write.
-func (s *Store) Err() error { return s.err }

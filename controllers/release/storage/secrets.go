@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	corev1api "k8s.io/api/core/v1"
@@ -28,10 +29,27 @@ type Version struct {
 	ResourceVersion string
 }
 
-// Create creates a Secret.
+// growth is by how many bytes a record may grow after it was created: by descriptions, and the last runs of hooks.
+const growth = 16 << 10
+
+// oversizeError is the size of a record that is too large, in bytes.
+type oversizeError int
+
+func (e oversizeError) Error() string {
+	return fmt.Sprintf("it takes %d KiB, and a Secret holds %d KiB; reduce the chart, its values or the patches",
+		(e+growth)>>10, corev1api.MaxSecretSize>>10)
+}
+
+// Create creates a Secret, unless it could not be written later.
 func (s *secrets) Create(
 	ctx context.Context, secret *corev1api.Secret, options metav1.CreateOptions,
 ) (*corev1api.Secret, error) {
+	for _, data := range secret.Data {
+		if len(data) > corev1api.MaxSecretSize-growth {
+			return nil, oversizeError(len(data))
+		}
+	}
+
 	return s.write(ctx, secret, func() (*corev1api.Secret, error) {
 		return s.SecretInterface.Create(ctx, secret, options)
 	})

@@ -10,14 +10,12 @@ import (
 	"maps"
 	"slices"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1api "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -25,66 +23,57 @@ import (
 // maxDescription limits a revision's description in bytes.
 const maxDescription = 1024
 
-// Store is the storage driver of one action on one release. It writes the Secrets that Helm's own
-// driver writes, with these differences:
-//   - It reads the revisions once. Helm lists and decodes all of them three times in an upgrade.
-//   - It keeps the errors of writes, most of which Helm ignores.
+// Store has the revisions of one release during one action, and writes them as Helm does, with these differences:
 //   - It puts placeholders where a revision cannot be decoded. Helm would panic, or continue as if
 //     there were none.
 //   - A failed revision stays failed. Helm marks it superseded once a later one succeeds.
 //   - It stores charts without their templates and files, which are never read again, because a
 //     Secret holds only one megabyte.
 type Store struct {
-	driver.Driver
-
+	records helm.Records
 	secrets *secrets
 	release types.NamespacedName
-	outcome Outcome
 	new     NewRevision
-	chart   *helmchart.Chart // of the new revision
 
-	revisions    map[int]*helmrelease.Release
-	statuses     map[int]state.Status // as stored; Helm changes revisions before it writes them
+	revisions    map[int]*helm.Release
+	statuses     map[int]state.Status // as stored
 	placeholders map[int]bool         // revisions that cannot be decoded
 	unpruned     map[int]bool         // revisions after which objects are left to be deleted
 	resumed      int                  // the revision that the action writes again; 0 for a new one
 	protected    map[int]bool         // revisions that the history limit does not delete
 	written      []int                // revisions, in the order of writes
 	loaded       bool                 // Load has read all revisions
-	err          error                // the first error of a write
+	uncertain    bool                 // a write has failed, so what is stored is unknown
 }
 
 // NewRevision is what Capstan records with the revision that an action creates.
 type NewRevision struct {
 	Labels Labels
-	// Manifest replaces the one that Helm has taken from the target of a rollback, unless it is empty.
-	Manifest string
-	// Description replaces Helm's own, unless the action fails or it is empty.
-	Description string
 	// Announce is called before the revision is written; it may be nil.
 	Announce state.Announce
 }
 
-// Outcome tells how an action has gone so far.
+// Outcome is how an action has ended.
 type Outcome struct {
-	// Failure returns the kind of failure of the action, in case it fails.
-	Failure func() state.Failure
-	// Unpruned reports whether objects are left to be deleted, although the revision was applied.
-	Unpruned func() bool
-	// Adopted returns how many objects of the revision existed before and belonged to no release.
-	Adopted func() int
+	// Failure of the action; empty if it has succeeded.
+	Failure state.Failure
+	// Description for Helm's history.
+	Description string
+	// Unpruned is true if objects are left to be deleted, although the revision was applied.
+	Unpruned bool
+	// Adopted is how many objects of the revision existed before and belonged to no release.
+	Adopted int
 }
 
 // New returns the store for an action on a release.
-func New(client corev1.SecretInterface, release types.NamespacedName, outcome Outcome) *Store {
+func New(client corev1.SecretInterface, release types.NamespacedName) *Store {
 	secrets := &secrets{SecretInterface: client, versions: map[string]Version{}}
 
 	return &Store{
-		Driver:       driver.NewSecrets(secrets),
+		records:      helm.NewRecords(secrets),
 		secrets:      secrets,
 		release:      release,
-		outcome:      outcome,
-		revisions:    map[int]*helmrelease.Release{},
+		revisions:    map[int]*helm.Release{},
 		statuses:     map[int]state.Status{},
 		placeholders: map[int]bool{},
 		unpruned:     map[int]bool{},
@@ -131,7 +120,7 @@ func (s *Store) LoadNone() { s.loaded = true }
 // Versions returns the versions of the Secrets that hold the release's revisions, by name, as they were read or written
 // last. It returns false if they are not known, for example because a write has failed.
 func (s *Store) Versions() (versions map[string]Version, known bool) {
-	return s.secrets.versions, s.loaded && s.err == nil
+	return s.secrets.versions, s.loaded && !s.uncertain
 }
 
 // add adds the revision of a Secret, if it is one, and returns its size, compressed or in memory, whichever is larger.
@@ -177,13 +166,13 @@ func (s *Store) addPlaceholders() {
 			}
 		}
 
-		s.revisions[number] = &helmrelease.Release{
+		s.revisions[number] = &helm.Release{
 			Name:      s.release.Name,
 			Namespace: s.release.Namespace,
 			Version:   number,
 			Manifest:  manifest,
-			Info:      &helmrelease.Info{Status: helmrelease.StatusFailed},
-			Chart:     &helmchart.Chart{Metadata: &helmchart.Metadata{}},
+			Info:      &helm.Info{Status: helm.StatusFailed},
+			Chart:     &helm.Chart{Metadata: &helm.Metadata{}},
 		}
 	}
 }
@@ -215,45 +204,18 @@ func (s *Store) SetAnnounce(announce state.Announce) { s.new.Announce = announce
 // creates.
 func (s *Store) SetStaged(first waves.Place) { s.new.Labels.Staged = first.Label() }
 
+// Staged reports whether the revision that the action creates has several waves.
+func (s *Store) Staged() bool { return s.new.Labels.Staged != "" }
+
 // SetAdoptedVersion records the version that another program has installed. If the action resumes a revision, the
 // first attempt may have changed that already: what it has recorded stays.
 func (s *Store) SetAdoptedVersion(version string) {
 	s.new.Labels.AdoptedVersion = cmp.Or(s.new.Labels.AdoptedVersion, version)
 }
 
-// SetNewChart sets the chart that is stored with the revision that the action creates. The action's own
-// has rendered files as templates.
-func (s *Store) SetNewChart(chart *helmchart.Chart) { s.chart = chart }
-
-// Query returns the revisions, only those with a status if the labels have one.
-func (s *Store) Query(labels map[string]string) ([]*helmrelease.Release, error) {
-	found := s.newestFirst()
-
-	if status, ok := labels[statusLabel]; ok {
-		found = slices.DeleteFunc(found, func(r *helmrelease.Release) bool { return r.Info.Status.String() != status })
-	}
-
-	if len(found) == 0 {
-		return nil, driver.ErrReleaseNotFound
-	}
-
-	return found, nil
-}
-
-// Get returns the revision that is stored in the Secret of that name.
-func (s *Store) Get(secret string) (*helmrelease.Release, error) {
-	for number, rel := range s.revisions {
-		if SecretName(s.release.Name, number) == secret {
-			return rel, nil
-		}
-	}
-
-	return nil, driver.ErrReleaseNotFound
-}
-
-func (s *Store) newestFirst() []*helmrelease.Release {
+func (s *Store) newestFirst() []*helm.Release {
 	return slices.SortedFunc(
 		maps.Values(s.revisions),
-		func(a, b *helmrelease.Release) int { return cmp.Compare(b.Version, a.Version) },
+		func(a, b *helm.Release) int { return cmp.Compare(b.Version, a.Version) },
 	)
 }

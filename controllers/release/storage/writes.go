@@ -5,61 +5,50 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
-	"strings"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// Create writes a new revision, with Capstan's labels.
-func (s *Store) Create(secret string, rel *helmrelease.Release) error {
+// NextRevision returns the number of the revision that the action creates.
+func (s *Store) NextRevision() int {
+	newest, _ := s.Newest()
+	return newest + 1
+}
+
+// Create records a new revision, with Capstan's labels beside the custom ones that it has. Only one program can create
+// the record of a number, which is the lock of the release.
+func (s *Store) Create(rel *helm.Release) error {
 	rel.Labels = s.new.Labels.appliedTo(rel.Labels, rel.Version)
 	rel.Labels[SaltLabel] = rand.Text()
-
-	if s.new.Description != "" {
-		rel.Info.Description = object.OneLine(s.new.Description, maxDescription)
-	}
-
-	if s.new.Manifest != "" {
-		rel.Manifest = s.new.Manifest
-	}
-
-	if s.chart != nil {
-		rel.Chart = s.chart
-	}
+	rel.Info.Description = object.OneLine(rel.Info.Description, maxDescription)
 
 	if err := s.announce(rel); err != nil {
 		return err
 	}
 
 	if rel.Version == s.resumed {
-		return s.write(secret, rel)
+		return s.write(rel)
 	}
 
-	err := s.Driver.Create(secret, withoutFiles(rel))
-	if errors.Is(err, driver.ErrReleaseExists) {
+	err := s.records.Create(withoutFiles(rel))
+	if errors.Is(err, helm.ErrRecordExists) {
 		err = fmt.Errorf("%w: the Secret exists; unless another program has just created it, "+
 			"its labels are missing: delete it", ErrChanged)
 	}
 
-	if err != nil {
-		return s.failed(secret, err)
-	}
-
-	s.wrote(rel)
-
-	return nil
+	return s.wrote(rel, err)
 }
 
 // announce announces a revision before it is written: a record that nothing else names proves nothing.
-func (s *Store) announce(rel *helmrelease.Release) error {
+func (s *Store) announce(rel *helm.Release) error {
 	if s.new.Announce == nil {
 		return nil
 	}
@@ -79,98 +68,164 @@ func (s *Store) announce(rel *helmrelease.Release) error {
 	return nil
 }
 
-// Update writes a revision that exists.
-func (s *Store) Update(secret string, rel *helmrelease.Release) error {
-	if s.placeholders[rel.Version] {
-		return nil // the damaged record may be worth more than the placeholder
+// Record writes what has changed of a revision: the last runs of its hooks, for example.
+func (s *Store) Record(rel *helm.Release) error { return s.write(rel) }
+
+// Supersede marks all revisions superseded that are deployed, but the given one.
+func (s *Store) Supersede(by int) error {
+	for _, rel := range s.newestFirst() {
+		if rel.Version == by || s.statuses[rel.Version] != state.StatusDeployed {
+			continue
+		}
+
+		rel.Info.Status = helm.StatusSuperseded
+		if err := s.write(rel); err != nil {
+			return err
+		}
 	}
-
-	stored := s.statuses[rel.Version]
-
-	if rel.Info.Status == helmrelease.StatusFailed && stored.Pending() {
-		rel.Labels[FailureLabel] = string(s.outcome.Failure())
-		s.keepReason(rel)
-	}
-
-	if rel.Info.Status == helmrelease.StatusDeployed && stored.Pending() && s.outcome.Unpruned() {
-		rel.Labels[UnprunedLabel] = "true"
-	}
-
-	if adopted := s.outcome.Adopted(); adopted > 0 && stored.Pending() {
-		rel.Labels[AdoptedLabel] = strconv.Itoa(adopted)
-		rel.Info.Description += "; adopted " + object.Count(adopted, "existing object")
-	}
-
-	if rel.Info.Status == helmrelease.StatusSuperseded && stored == state.StatusFailed {
-		rel.Info.Status = helmrelease.StatusFailed
-	}
-
-	return s.write(secret, rel)
-}
-
-// keepReason adds to the error of a failed rollback why the release was rolled back at all.
-func (s *Store) keepReason(rel *helmrelease.Release) {
-	if s.new.Description == "" {
-		return
-	}
-
-	cause := strings.TrimPrefix(rel.Info.Description, fmt.Sprintf("Rollback %q failed: ", rel.Name))
-	rel.Info.Description = object.OneLine(s.new.Description+"; the rollback failed: "+cause, maxDescription)
-}
-
-func (s *Store) write(secret string, rel *helmrelease.Release) error {
-	if err := s.Driver.Update(secret, withoutFiles(rel)); err != nil {
-		return s.failed(secret, err)
-	}
-
-	s.wrote(rel)
 
 	return nil
 }
 
-// Delete deletes a revision. Protected revisions stay, although Helm considers them deleted.
-func (s *Store) Delete(secret string) (*helmrelease.Release, error) {
-	rel, err := s.Get(secret)
-	if err != nil || s.protected[rel.Version] {
-		return rel, err
+// Replace marks the newest revision superseded if it was uninstalled, as Helm does before a new installation.
+func (s *Store) Replace() error {
+	newest, status := s.Newest()
+
+	rel := s.Find(newest)
+	if rel == nil || status != state.StatusUninstalled {
+		return nil
 	}
 
-	err = s.secrets.Delete(context.Background(), secret, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, s.failed(secret, err)
-	}
+	rel.SetStatus(helm.StatusSuperseded, "superseded by new release")
 
-	delete(s.revisions, rel.Version)
-	delete(s.statuses, rel.Version)
-
-	return rel, nil
+	return s.write(rel)
 }
 
-func (s *Store) wrote(rel *helmrelease.Release) {
+// End records how the action has ended that has created a revision. Revisions that were deployed before are superseded
+// first: a process that is killed in between leaves none deployed, and a pending one that tells it.
+func (s *Store) End(rel *helm.Release, outcome Outcome) error {
+	rel.SetStatus(helm.StatusDeployed, object.OneLine(outcome.Description, maxDescription))
+
+	if outcome.Unpruned {
+		rel.Labels[UnprunedLabel] = "true"
+	}
+
+	if outcome.Failure != "" {
+		rel.Info.Status = helm.StatusFailed
+		rel.Labels[FailureLabel] = string(outcome.Failure)
+	}
+
+	if outcome.Adopted > 0 {
+		rel.Labels[AdoptedLabel] = strconv.Itoa(outcome.Adopted)
+		rel.Info.Description += "; adopted " + object.Count(outcome.Adopted, "existing object")
+	}
+
+	return s.write(rel)
+}
+
+// Limit deletes the oldest revisions, so that there are no more than the limit with the one that the action creates. It
+// keeps those that are needed: protected and deployed ones, and those whose objects may exist.
+func (s *Store) Limit(limit int) error {
+	var errs []error
+
+	for _, number := range slices.Sorted(maps.Keys(s.revisions)) {
+		if len(s.revisions) < limit {
+			break
+		}
+
+		if !s.isNeeded(number) {
+			errs = append(errs, s.Delete(number))
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+// isNeeded reports whether a revision must not be deleted. Of several attempts that were not completed and have the
+// same manifest, the newest is enough.
+func (s *Store) isNeeded(number int) bool {
+	if s.protected[number] || s.statuses[number] == state.StatusDeployed {
+		return true
+	}
+
+	needed := s.current()
+
+	i := slices.IndexFunc(needed, func(r *helm.Release) bool { return r.Version == number })
+	if i < 0 || i > maxIncomplete {
+		return false
+	}
+
+	return !slices.ContainsFunc(needed[:i], func(r *helm.Release) bool { return r.Manifest == needed[i].Manifest })
+}
+
+// Purge deletes all revisions, the oldest first: the newest tells how far an uninstall has come.
+func (s *Store) Purge() error {
+	for _, number := range slices.Sorted(maps.Keys(s.revisions)) {
+		if err := s.Delete(number); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// Delete deletes the record of a revision.
+func (s *Store) Delete(number int) error {
+	secret := SecretName(s.release.Name, number)
+
+	err := s.secrets.Delete(context.Background(), secret, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return s.failed(secret, err)
+	}
+
+	delete(s.revisions, number)
+	delete(s.statuses, number)
+
+	return nil
+}
+
+// write writes a revision that is stored. Placeholders are not: the damaged record may be worth more.
+func (s *Store) write(rel *helm.Release) error {
+	if s.placeholders[rel.Version] {
+		return nil
+	}
+
+	return s.wrote(rel, s.records.Update(withoutFiles(rel)))
+}
+
+// wrote notes that a revision was written, unless that has failed.
+func (s *Store) wrote(rel *helm.Release, err error) error {
+	if err != nil {
+		return s.failed(SecretName(s.release.Name, rel.Version), err)
+	}
+
 	s.revisions[rel.Version] = rel
 	s.statuses[rel.Version] = state.Status(rel.Info.Status)
 	s.written = append(s.written, rel.Version)
+
+	return nil
 }
 
-// failed keeps the first error of a write.
+// failed returns the error of a write.
 func (s *Store) failed(secret string, err error) error {
+	s.uncertain = true
+
 	if apierrors.IsConflict(err) {
 		err = fmt.Errorf("%w: another process has written the record since", ErrChanged)
 	}
 
-	err = NewError(s.release.Namespace+"/"+secret, err)
-	if s.err == nil {
-		s.err = err
+	if large := oversizeError(0); errors.As(err, &large) {
+		err = large
 	}
 
-	return err
+	return NewError(s.release.Namespace+"/"+secret, err)
 }
 
 // withoutFiles returns a copy of the revision whose chart has no templates and files.
-func withoutFiles(rel *helmrelease.Release) *helmrelease.Release {
+func withoutFiles(rel *helm.Release) *helm.Release {
 	stored := *rel
 	if c := rel.Chart; c != nil {
-		stored.Chart = &helmchart.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema}
+		stored.Chart = &helm.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema}
 	}
 
 	return &stored

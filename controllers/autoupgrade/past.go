@@ -1,4 +1,4 @@
-package decide
+package autoupgrade
 
 import (
 	"fmt"
@@ -74,14 +74,12 @@ func isGivenUp(r, newest state.Revision) bool {
 		newest.Number != r.Number && newest.Status == state.StatusDeployed
 }
 
-// LastUpgrade returns the last automatic upgrade of a resource; nil if there was none. shown is what its status has,
-// which may be nil. The description is that of the newest revision in Helm's history.
-func LastUpgrade(
-	shown *v1alpha2.AutomaticUpgradeStatus, history state.History, description string,
-) *v1alpha2.AutomaticUpgrade {
-	before := ptr.Deref(ptr.Deref(shown, v1alpha2.AutomaticUpgradeStatus{}).Last, v1alpha2.AutomaticUpgrade{})
+// Last returns the last automatic upgrade of a resource with this status; nil if there was none.
+func Last(status *v1alpha2.ProviderStatus, installed Installed) *v1alpha2.AutomaticUpgrade {
+	shown := ptr.Deref(status.AutomaticUpgrade, v1alpha2.AutomaticUpgradeStatus{})
+	before := ptr.Deref(shown.Last, v1alpha2.AutomaticUpgrade{})
 
-	return lastUpgrade(history, before, description)
+	return lastUpgrade(installed.History, before, installed.Description)
 }
 
 // lastUpgrade returns the newest automatic upgrade in the history, nil if there is none. Before is what the status has
@@ -102,7 +100,7 @@ func lastUpgrade(
 			Version:  r.Version,
 			Revision: int64(r.Number),
 			Time:     metav1.NewTime(r.Created),
-			Result:   upgradeResult(r, newest),
+			Result:   resultOf(r, newest),
 		}
 
 		switch {
@@ -118,8 +116,8 @@ func lastUpgrade(
 	return nil
 }
 
-// upgradeResult returns the result of an automatic upgrade.
-func upgradeResult(r, newest state.Revision) v1alpha2.UpgradeResult {
+// resultOf returns the result of an automatic upgrade.
+func resultOf(r, newest state.Revision) v1alpha2.UpgradeResult {
 	passing := r.Failure == state.FailureInterrupted || r.Failure == state.FailureUnavailable
 
 	switch {

@@ -1,4 +1,4 @@
-package decide
+package autoupgrade
 
 import (
 	"github.com/Masterminds/semver/v3"

@@ -1,0 +1,139 @@
+// Package helm names what this module uses of Helm's library and what differs between its major versions: the types of
+// charts, releases and their records, rendering, and the storage of records. A new version changes this package only.
+package helm
+
+import (
+	"fmt"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	helmtime "helm.sh/helm/v3/pkg/time"
+)
+
+type (
+	// Chart is a chart as Helm loads and stores it.
+	Chart = chart.Chart
+	// Metadata is what a chart's Chart.yaml says.
+	Metadata = chart.Metadata
+	// BufferedFile is a file of a chart that is loaded.
+	BufferedFile = loader.BufferedFile
+)
+
+type (
+	// Capabilities are what templates can ask of a cluster.
+	Capabilities = chartutil.Capabilities
+	// KubeVersion is the version of a cluster.
+	KubeVersion = chartutil.KubeVersion
+	// VersionSet are the APIs of a cluster.
+	VersionSet = chartutil.VersionSet
+	// ReleaseOptions are what templates can ask of the revision that they are rendered for.
+	ReleaseOptions = chartutil.ReleaseOptions
+)
+
+type (
+	// Release is a revision of a release as Helm records it.
+	Release = release.Release
+	// Info is what has become of a revision.
+	Info = release.Info
+	// Status is the status of a revision.
+	Status = release.Status
+	// Hook is an object that is created at a certain time, and not part of the manifest.
+	Hook = release.Hook
+	// HookEvent is such a time.
+	HookEvent = release.HookEvent
+	// HookDeletePolicy says when the object of a hook is deleted.
+	HookDeletePolicy = release.HookDeletePolicy
+	// HookExecution is the last run of a hook.
+	HookExecution = release.HookExecution
+	// HookPhase is how far it has come.
+	HookPhase = release.HookPhase
+	// Time is a time in a record.
+	Time = helmtime.Time
+)
+
+// The statuses of a revision.
+const (
+	StatusDeployed        = release.StatusDeployed
+	StatusSuperseded      = release.StatusSuperseded
+	StatusFailed          = release.StatusFailed
+	StatusUninstalling    = release.StatusUninstalling
+	StatusUninstalled     = release.StatusUninstalled
+	StatusPendingInstall  = release.StatusPendingInstall
+	StatusPendingUpgrade  = release.StatusPendingUpgrade
+	StatusPendingRollback = release.StatusPendingRollback
+)
+
+// When hooks run, and when their objects are deleted.
+const (
+	HookPreInstall   = release.HookPreInstall
+	HookPostInstall  = release.HookPostInstall
+	HookPreUpgrade   = release.HookPreUpgrade
+	HookPostUpgrade  = release.HookPostUpgrade
+	HookPreRollback  = release.HookPreRollback
+	HookPostRollback = release.HookPostRollback
+	HookPreDelete    = release.HookPreDelete
+	HookPostDelete   = release.HookPostDelete
+
+	DeleteBeforeCreation = release.HookBeforeHookCreation
+	DeleteSucceeded      = release.HookSucceeded
+	DeleteFailed         = release.HookFailed
+
+	PhaseRunning   = release.HookPhaseRunning
+	PhaseSucceeded = release.HookPhaseSucceeded
+	PhaseFailed    = release.HookPhaseFailed
+)
+
+// The annotation by which a chart, or a user, keeps an object when its release is removed.
+const (
+	ResourcePolicyAnnotation = "helm.sh/resource-policy"
+	KeepPolicy               = "keep"
+)
+
+// InstallOrder is the order in which kinds are installed.
+var InstallOrder = releaseutil.InstallOrder
+
+// At returns a time as records have it.
+func At(t time.Time) Time { return Time{Time: t} }
+
+// NewCapabilities returns what templates can ask of a cluster: its version and its APIs.
+func NewCapabilities(version KubeVersion, apis []string) *Capabilities {
+	return &Capabilities{
+		KubeVersion: version,
+		APIVersions: VersionSet(apis),
+		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
+	}
+}
+
+// Load returns the chart that consists of the files.
+func Load(files []*BufferedFile) (*Chart, error) { return loader.LoadFiles(files) }
+
+// SplitManifests returns the documents of a file.
+func SplitManifests(text string) map[string]string { return releaseutil.SplitManifests(text) }
+
+// Render renders the templates of a chart in the steps in which Helm does so, without DNS and without a client for
+// lookups. It returns them by path, and changes the chart's values as its dependencies ask for.
+func Render(
+	c *Chart, values map[string]any, options ReleaseOptions, capabilities *Capabilities,
+) (map[string]string, error) {
+	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
+		return nil, err
+	}
+
+	input, err := chartutil.ToRenderValues(c, values, options, capabilities)
+	if err != nil {
+		return nil, err
+	}
+
+	version := capabilities.KubeVersion.String()
+	if c.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, version) {
+		return nil, fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s",
+			c.Metadata.KubeVersion, version)
+	}
+
+	return new(engine.Engine).Render(c, input)
+}
