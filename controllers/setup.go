@@ -200,13 +200,12 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 		},
 		Preflight: &preflight.Checker{Client: c.cached, Cluster: pool.Identity},
 		Upgrades:  tracker,
-		Automatic: &autoupgrade.Selector{
+		Automatic: &autoupgrade.Reader{
 			Cache:     c.cached,
 			APIReader: c.uncached,
 			Cluster:   pool.Identity,
 			Tracker:   tracker,
 			Clock:     options.Clock,
-			Wake:      c.wake,
 		},
 		Events:         c.events,
 		Clock:          options.Clock,

@@ -34,7 +34,7 @@ func TestInputs(t *testing.T) {
 		g.Expect(cells).NotTo(ContainElement(MatchRegexp(`^\s*$`)), line)
 		g.Expect(strings.TrimSpace(cells[1])).To(MatchRegexp("^(evidence|claim): "), line)
 
-		for _, name := range regexp.MustCompile("`([A-Za-z.]+)`").FindAllStringSubmatch(cells[0], -1) {
+		for _, name := range regexp.MustCompile("`([A-Za-z0-9.]+)`").FindAllStringSubmatch(cells[0], -1) {
 			listed = append(listed, name[1])
 		}
 	}
@@ -42,7 +42,7 @@ func TestInputs(t *testing.T) {
 	var fields []string
 
 	seen := map[reflect.Type]bool{}
-	for _, input := range []any{decide.Installed{}, decide.Changing{}, decide.Removing{}} {
+	for _, input := range []any{decide.Installed{}, decide.Changing{}, decide.Upgrading{}, decide.Removing{}} {
 		fields = append(fields, fieldsOf(reflect.TypeOf(input), seen)...)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 )
 
 const (
@@ -24,12 +25,6 @@ type Window struct {
 	duration time.Duration
 	zone     *time.Location
 }
-
-// Opening is a time for which a window is open. Windows that touch or overlap are one.
-type Opening struct{ From, Until time.Time }
-
-// Includes reports whether a time is in the opening.
-func (o Opening) Includes(t time.Time) bool { return !t.Before(o.From) && t.Before(o.Until) }
 
 // ParseWindow returns the window of a policy. The error is a *PolicyError.
 func ParseWindow(spec v1alpha2.MaintenanceWindow) (*Window, error) {
@@ -77,8 +72,8 @@ var leapYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Opening returns the opening that includes a time, or the next one. It takes at most as many steps as the longest
 // window has minutes.
-func (w *Window) Opening(now time.Time) Opening {
-	var opening Opening
+func (w *Window) Opening(now time.Time) decide.Opening {
+	var opening decide.Opening
 
 	// The schedule is about what clocks on the wall show, so that each of its times occurs exactly once.
 	for wall := onWall(now.In(w.zone)).Add(-w.duration - maxShift); ; {
@@ -93,7 +88,7 @@ func (w *Window) Opening(now time.Time) Opening {
 		case start.After(now) && opening.Includes(now):
 			return opening
 		case start.After(now):
-			return Opening{From: start, Until: start.Add(w.duration)}
+			return decide.Opening{From: start, Until: start.Add(w.duration)}
 		case start.After(opening.Until):
 			opening.From = start
 		}

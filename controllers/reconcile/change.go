@@ -141,7 +141,7 @@ func (r *run) saveChart(ctx context.Context) report.Result {
 
 	r.note(report.Stored(r.plan.Chart.Records(r.provider.GetStatus())))
 
-	return failed(r.pinVersion(ctx, r.provider, r.plan.Version), fetching)
+	return report.Result{}
 }
 
 // applyPlan installs or upgrades the release. Its namespace gets the labels and annotations of the

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
@@ -47,47 +46,72 @@ func (r *run) checkCore(ctx context.Context) report.Result {
 
 // selectVersion selects the version that the range of the resource resolves to, if the operator may do so.
 func (r *run) selectVersion(ctx context.Context) report.Result {
-	selection, err := r.Automatic.Select(ctx, r.provider, r.forUpgrade())
-	r.selection = selection
-
-	if err == nil {
-		r.note(report.WillUpgrade(selection.Pending))
-	}
-
-	return failed(err, fetching)
+	return r.upgrade(ctx, decide.Prevented{})
 }
 
-// forUpgrade returns what automatic upgrades have to know of what is installed.
-func (r *run) forUpgrade() autoupgrade.Installed {
-	found := autoupgrade.Installed{History: r.installed.history}
+// upgrade selects a version, and wakes the resource when that may have changed.
+func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Result {
+	seen := r.upgrading(prevented)
+
+	for {
+		step := r.decided(seen, decide.Upgrade(seen))
+		if step.Action == decide.ReadOthers {
+			seen.Answers[step.Action] = failed(r.Automatic.ReadOthers(ctx, r.provider, &seen), fetching)
+			continue
+		}
+
+		if !step.Selection.Starts() {
+			r.Automatic.Release(r.provider.GetUID())
+		}
+
+		if step.Result.Ends() {
+			return step.Result
+		}
+
+		r.selection, r.memory.waits = step.Selection, step.Selection.Waits
+		r.note(report.WillUpgrade(r.selection.Pending))
+
+		if !step.Until.IsZero() {
+			r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), step.Until.Sub(seen.Now))
+		}
+
+		return report.Result{}
+	}
+}
+
+// upgrading returns what an automatic upgrade goes by.
+func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
+	seen, err := r.Automatic.Read(r.provider)
+	if err != nil {
+		refused := &preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}
+		seen.Invalid = failed(refused, fetching)
+	}
+
+	seen.History, seen.Prevented = r.installed.history, prevented
+	seen.Waits = r.memory.waits
 
 	if record := r.installed.record; record != nil {
-		found.Contract, found.Description = record.Contract, record.Description
+		seen.Contract = record.Contract
 	}
 
 	switch {
 	case r.provider.GetSpec().Paused:
-		found.Obstacle = "spec.paused is true"
+		seen.Obstacle = "spec.paused is true"
 	case !r.installed.healthy():
-		found.Obstacle = "the provider is not healthy"
+		seen.Obstacle = "the provider is not healthy"
 	case r.deviations != nil && len(leftDeviations(*r.deviations)) > 0:
-		found.Obstacle = "objects have drifted"
+		seen.Obstacle = "objects have drifted"
 	}
 
-	return found
-}
-
-// checkSelection makes sure that the plan of an automatic upgrade is what was selected.
-func (r *run) checkSelection(context.Context) report.Result {
-	return failed(r.selection.Check(r.plan.Version, r.plan.Chart.Contract(), r.installed.record.Contract), fetching)
+	return seen
 }
 
 // block gives up an automatic upgrade that was about to start, and returns to the version that is installed.
-func (r *run) block(reason string) {
-	r.selection = r.Automatic.Block(r.provider, r.selection, reason, r.installed.history)
-	r.note(report.WillUpgrade(r.selection.Pending))
+func (r *run) block(ctx context.Context, reason string) {
+	r.upgrade(ctx, decide.Prevented{Version: r.selection.Version, Message: reason})
 	r.note(report.Resolved(r.selection.Version))
 
+	r.plan = plan.Plan{}
 	r.goal, r.release, r.inputsProblem = goal{}, decide.Release{}, report.Result{}
 	r.prepared, r.crds, r.crdsChecked, r.coreLater = nil, nil, "", false
 }

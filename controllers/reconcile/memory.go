@@ -25,6 +25,8 @@ type memory struct {
 	// permitted is the digest of the release that the account of the provider was found to be allowed to install.
 	permitted   string
 	corrections drift.Backoff
+	// waits is since when an automatic upgrade waits for others, by what it waits for.
+	waits map[string]time.Time
 }
 
 // arrival returns when a generation was seen first: now, unless it was asked before.
@@ -103,6 +105,6 @@ func (r *Reconciler) forget(provider v1alpha2.Provider) {
 	r.Clusters.Forget(provider)
 	r.Planner.Charts.Forget(provider)
 	r.Upgrades.Forget(provider.GetUID())
-	r.Automatic.Forget(provider.GetUID())
+	r.Automatic.Release(provider.GetUID())
 	r.Metrics.Forget(provider)
 }

@@ -21,7 +21,7 @@ func TestForget(t *testing.T) {
 		Clusters:  &clusters.Pool{},
 		Planner:   &plan.Planner{Charts: &plan.Charts{}},
 		Upgrades:  upgrades.NewTracker(nil, nil),
-		Automatic: &autoupgrade.Selector{},
+		Automatic: &autoupgrade.Reader{},
 	}}
 
 	resource := func(uid types.UID) v1alpha2.Provider {

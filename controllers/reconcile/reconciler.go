@@ -75,8 +75,8 @@ type Dependencies struct {
 	Planner   *plan.Planner
 	Preflight *preflight.Checker
 	Upgrades  *upgrades.Tracker
-	// Automatic selects the versions of automatic upgrades.
-	Automatic *autoupgrade.Selector
+	// Automatic reads what automatic upgrades go by.
+	Automatic *autoupgrade.Reader
 	Events    events.EventRecorder
 	// Clock is that of the API server with the provider resources.
 	Clock *clock.Clock

@@ -12,10 +12,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
@@ -45,7 +45,8 @@ func (r *run) input() report.Input {
 
 	if r.installed.record != nil {
 		in.Installed.Record.Kinds = r.kinds()
-		in.Automatic.Last = autoupgrade.Last(r.provider.GetStatus(), r.forUpgrade())
+		in.Automatic.Last = decide.LastUpgrade(
+			r.provider.GetStatus().AutomaticUpgrade, r.installed.history, r.installed.record.Description)
 	}
 
 	if r.target != nil && r.target.Remote {

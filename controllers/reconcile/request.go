@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -73,10 +75,21 @@ func (r *run) markHandled(ctx context.Context) report.Result {
 func (r *run) marked(resourceVersion string, err error) report.Result {
 	if err == nil {
 		r.installed.revision.ResourceVersion = resourceVersion
-		r.Automatic.Recheck(r.provider)
+		r.recheck()
 	}
 
 	return failed(err, applying)
+}
+
+// recheckDelay lets the cache of releases see what was recorded.
+const recheckDelay = time.Second
+
+// recheck brings a provider with automatic upgrades back after something was recorded with its newest revision: an
+// upgrade may follow only one that is healthy, and fulfills what the resource asks for.
+func (r *run) recheck() {
+	if autoupgrade.Enabled(r.provider.GetSpec()) {
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), recheckDelay)
+	}
 }
 
 // planFailed ends the change with the problem that prevented the plan, unless what the resource asks for
@@ -151,50 +164,43 @@ func appliedHash(spec *v1alpha2.ProviderSpec, digest string) (string, error) {
 // versionOwner is the field manager that writes spec.version.
 const versionOwner = v1alpha2.FieldOwner + "-version"
 
+// writesVersion reports whether fields are managed by what writes spec.version.
+func writesVersion(e metav1.ManagedFieldsEntry) bool { return e.Manager == versionOwner }
+
 // pinVersion writes the version that an empty spec.version resolved to into the spec. A version that
 // is set meanwhile is not overwritten.
-func (r *Reconciler) pinVersion(ctx context.Context, provider v1alpha2.Provider, version string) error {
-	if provider.GetSpec().Version != "" {
-		return r.disownVersion(ctx, provider)
-	}
-
-	changed := provider.DeepCopyObject().(v1alpha2.Provider) // as in setFinalizer
+func (r *run) pinVersion(ctx context.Context) report.Result {
+	version := r.plan.Version
+	changed := cloneProvider(r.provider) // as in setFinalizer
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
-		`{"metadata":{"resourceVersion":%q},"spec":{"version":%q}}`, provider.GetResourceVersion(), version))
+		`{"metadata":{"resourceVersion":%q},"spec":{"version":%q}}`, r.provider.GetResourceVersion(), version))
 
 	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(versionOwner))
 	if apierrors.IsNotFound(err) {
-		return nil
+		return report.Result{}
 	}
 
 	if err != nil {
-		return fmt.Errorf("write version %s into spec.version: %w", version, err)
+		return failed(fmt.Errorf("write version %s into spec.version: %w", version, err), fetching)
 	}
 
-	provider.GetSpec().Version = version
-	provider.SetGeneration(changed.GetGeneration())
+	r.provider.GetSpec().Version = version
+	r.provider.SetGeneration(changed.GetGeneration())
 
-	return nil
+	return report.Result{}
 }
 
-// disownVersion removes pinVersion's ownership of the field, which would be a conflict for a user who
-// applies another version with server-side apply. If it does not succeed, a later reconcile does it.
-func (r *Reconciler) disownVersion(ctx context.Context, provider v1alpha2.Provider) error {
-	changed := provider.DeepCopyObject().(v1alpha2.Provider)
-	changed.SetManagedFields(slices.DeleteFunc(changed.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == versionOwner
-	}))
+// disownVersion removes pinVersion's ownership of the field. If it does not succeed, a later reconcile does it.
+func (r *run) disownVersion(ctx context.Context) report.Result {
+	changed := cloneProvider(r.provider)
+	changed.SetManagedFields(slices.DeleteFunc(changed.GetManagedFields(), writesVersion))
 
-	if len(changed.GetManagedFields()) == len(provider.GetManagedFields()) {
-		return nil
-	}
-
-	patch := client.MergeFromWithOptions(provider, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(r.provider, client.MergeFromWithOptimisticLock{})
 
 	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
 	if apierrors.IsConflict(err) {
-		return nil
+		return report.Result{}
 	}
 
-	return client.IgnoreNotFound(err)
+	return failed(client.IgnoreNotFound(err), fetching)
 }

@@ -2,14 +2,13 @@ package reconcile
 
 import (
 	"context"
-
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
@@ -66,7 +65,7 @@ type run struct {
 	identified bool
 
 	// selection is the version that the range of the resource resolves to.
-	selection autoupgrade.Selection
+	selection decide.Selection
 
 	// What the change finds out: the plan and its basis, the goal for the release, and what follows for it.
 	// inputsProblem is why inputs could not be used that are not needed for what is installed.
@@ -228,7 +227,7 @@ func (r *run) take(ctx context.Context, step decide.Step) report.Result {
 	case decide.Rollback:
 		return r.rollBack(ctx, step.Target)
 	case decide.Block:
-		r.block(step.Result.Message)
+		r.block(ctx, step.Result.Message)
 	case decide.Reassess:
 		r.assess()
 	case decide.Leave, decide.End:
@@ -287,18 +286,25 @@ var timedActions = map[decide.Action]metrics.Step{
 // changing returns what the change goes by, besides what was seen of the release.
 func (r *run) changing() decide.Changing {
 	known := decide.Changing{
-		Core:       r.Type == v1alpha2.CoreProviderType,
-		Returns:    plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo != nil,
-		Arrived:    r.arrived,
-		Account:    r.target != nil && r.target.Account != "",
-		Unreadable: failed(r.unobserved, applying),
-		Foreign:    failed(r.foreign, applying),
-		Starts:     r.selection.Starts(),
-		Problem:    r.inputsProblem,
-		Release:    r.release,
-		CoreLater:  r.coreLater,
-		Applied:    r.applied,
-		Now:        time.Now(),
+		Core:        r.Type == v1alpha2.CoreProviderType,
+		Returns:     plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo != nil,
+		Arrived:     r.arrived,
+		Account:     r.target != nil && r.target.Account != "",
+		Unreadable:  failed(r.unobserved, applying),
+		Foreign:     failed(r.foreign, applying),
+		Starts:      r.selection.Starts(),
+		Selected:    r.selection.Version,
+		Unpinned:    r.provider.GetSpec().Version == "",
+		OwnsVersion: slices.ContainsFunc(r.provider.GetManagedFields(), writesVersion),
+		Problem:     r.inputsProblem,
+		Release:     r.release,
+		CoreLater:   r.coreLater,
+		Applied:     r.applied,
+		Now:         time.Now(),
+	}
+
+	if r.plan.Chart != nil {
+		known.Found = r.plan.Version
 	}
 
 	// A rollback has no plan.
@@ -333,7 +339,8 @@ var actions = map[decide.Action]func(*run, context.Context) report.Result{
 	decide.Identify:          (*run).identify,
 	decide.Select:            (*run).selectVersion,
 	decide.Plan:              (*run).makePlan,
-	decide.CheckSelection:    (*run).checkSelection,
+	decide.PinVersion:        (*run).pinVersion,
+	decide.DisownVersion:     (*run).disownVersion,
 	decide.Observe:           (*run).observe,
 	decide.CompareRelease:    (*run).compareRelease,
 	decide.MarkRequest:       (*run).markHandled,

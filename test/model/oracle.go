@@ -263,6 +263,8 @@ func checkDeployed(now Snapshot, newest Record) *Violation {
 	switch {
 	case !newest.deployed(), newest.waits():
 		return nil
+	case newest.Ours() && newest.runs() && !newest.Healthy:
+		return violates(Target, "a later revision could not be rolled back to it: it was never seen healthy")
 	case !now.runs(newest.Content):
 		return violates(Objects, "the objects are not those of the newest revision, %v", newest.Objects())
 	case now.Contract != Find(newest.Content.Version).Contract:

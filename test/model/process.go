@@ -58,7 +58,7 @@ func (p *process) proceed(w *World, f fate) {
 	}
 
 	if len(p.plan) == 0 {
-		if p == w.leader && f == passes {
+		if p == w.leader && f == passes && (w.news || !p.idle) {
 			p.decide(w)
 		}
 
@@ -150,7 +150,7 @@ func (p *process) decide(w *World) {
 
 	if p.plan = r.proceed(); len(p.plan) == 0 {
 		p.idle = !r.wrote && !r.again
-		p.reconcile = nil
+		p.reconcile, w.news = nil, false
 	}
 }
 

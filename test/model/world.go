@@ -59,6 +59,8 @@ type World struct {
 
 	processes [2]*process
 	leader    *process
+	// news is set if anything but the operator has changed the world since the last pass: another one would do the same.
+	news bool
 
 	defect    Defect
 	oracle    *Oracle
@@ -145,9 +147,9 @@ func (w *World) newestNumber() int {
 	return w.records[0].Number
 }
 
-// add adds a revision, if no other process has added one with its number.
+// add adds a revision, if no other program has changed the history.
 func (w *World) add(r Record) bool {
-	if r.Number <= w.newestNumber() {
+	if r.Number != w.newestNumber()+1 {
 		return false
 	}
 
@@ -193,6 +195,8 @@ func (w *World) report(v *Violation) {
 }
 
 func (w *World) act(step Step) {
+	w.news = w.news || step.Kind != Operate && step.Kind != Fail
+
 	switch step.Kind {
 	case Operate:
 		w.operate(passes)
@@ -242,7 +246,7 @@ func (w *World) elect() {
 	if !other.frozen {
 		w.leader.lost = true
 		w.leader = other
-		w.now = w.now.Add(lease)
+		w.now, w.news = w.now.Add(lease), true
 	}
 }
 
@@ -279,9 +283,9 @@ func (w *World) settle() {
 		case !p.idle:
 			continue
 		case !p.wake.IsZero():
-			w.now = p.wake
+			w.now, w.news = p.wake, true
 		case p.stalled && !looked:
-			w.now = w.now.Add(state.MaxBackoff)
+			w.now, w.news = w.now.Add(state.MaxBackoff), true
 			looked = true
 		default:
 			w.report(w.oracle.CheckIdle(w.Snapshot()))

@@ -56,6 +56,8 @@ type Step struct {
 	Until time.Time
 	// Result of End, and of what ended the change for Block.
 	Result report.Result
+	// Selection is the version that an automatic upgrade results in.
+	Selection Selection
 }
 
 // Installed is what care goes by: the release, and what this reconcile has done with its newest revision.

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -18,8 +19,10 @@ const (
 	Select Action = "Select"
 	// Plan plans the release of that version.
 	Plan Action = "Plan"
-	// CheckSelection checks that the plan of an automatic upgrade is what was selected.
-	CheckSelection Action = "CheckSelection"
+	// PinVersion writes the version that was found for an empty spec.version into it.
+	PinVersion Action = "PinVersion"
+	// DisownVersion gives up the ownership of spec.version.
+	DisownVersion Action = "DisownVersion"
 	// Observe reads the release.
 	Observe Action = "Observe"
 	// CompareRelease compares the release with the plan: it finds Changing.Release.
@@ -95,8 +98,13 @@ type Changing struct {
 	// Installed is the newest revision, if it can be read.
 	Installed Content
 
-	// Starts is set if an automatic upgrade starts.
-	Starts bool
+	// Starts is set if an automatic upgrade starts, and Selected is the version that was selected for it.
+	Starts   bool
+	Selected string
+	// Found is the version that was found for what the resource asks for; empty if its chart is not known. Unpinned is set
+	// if spec.version is empty, and OwnsVersion if the operator has written it.
+	Found                 string
+	Unpinned, OwnsVersion bool
 	// Planned is what is installed next, if it is known.
 	Planned Content
 	// Problem is why inputs could not be used; zero for none.
@@ -131,8 +139,11 @@ type CRDs struct {
 var changeRules = []rule[Changing]{
 	{"a cluster has each provider only once", ask(Identify, always)},
 	{"a range selects a version", ask(Select, Changing.plans)},
-	{"what the resource asks for is planned", ask(Plan, Changing.plans)},
-	{"an automatic upgrade is what was selected", ask(CheckSelection, Changing.startsAsPlanned)},
+	{"what the resource asks for is planned", look(Plan, Changing.plans)},
+	{"an empty version becomes the one that was found", ask(PinVersion, Changing.pins)},
+	{"a version belongs to the user", ask(DisownVersion, Changing.disowns)},
+	{"without a plan nothing is changed", unplanned},
+	{"an automatic upgrade is what was selected", reselect},
 	{"the release is read", ask(Observe, Changing.unknown)},
 	{"a release of another program stays", foreign},
 	{compareRow, ask(CompareRelease, Changing.readable)},
@@ -199,7 +210,33 @@ func always(Changing) bool { return true }
 
 func (c Changing) plans() bool { return !c.Returns }
 
-func (c Changing) startsAsPlanned() bool { return c.Starts && !c.Problem.Ends() }
+// pins reports whether the version that was found is written into the spec, also if it cannot be installed: a user who
+// corrects that gets no other version meanwhile.
+func (c Changing) pins() bool { return c.plans() && c.Unpinned && c.Found != "" }
+
+// disowns reports whether the operator owns a version that it has pinned, which would be a conflict for a user who
+// applies another one with server-side apply.
+func (c Changing) disowns() bool {
+	return c.plans() && !c.Unpinned && c.OwnsVersion && c.Found != ""
+}
+
+func unplanned(c Changing) (Step, bool) { return end(c.Answers[Plan]) }
+
+// reselect stops an automatic upgrade for which the source has something else now than it has offered.
+func reselect(c Changing) (Step, bool) {
+	selected, contract := c.Selected, c.Planned.Contract
+	if !c.Starts || c.Problem.Ends() || c.Found == selected && contract == c.Installed.Contract {
+		return Step{}, false
+	}
+
+	return end(report.Result{
+		Outcome: report.Stalled, Condition: v1alpha2.PreflightCheckCondition,
+		Reason: v1alpha2.CAPIVersionIncompatibilityReason,
+		Message: fmt.Sprintf(
+			"the source has offered %s with the contract %s of the installed version, and now has %s with the contract %s",
+			selected, c.Installed.Contract, c.Found, contract),
+	})
+}
 
 func (c Changing) unknown() bool { return !c.Observed && c.readable() }
 

@@ -85,9 +85,9 @@ func TestOrderOfChange(t *testing.T) {
 			},
 		},
 		"an automatic upgrade": {
-			func(c *Changing) { c.Starts, c.CRDs = true, CRDs{} },
+			func(c *Changing) { starts(c); c.CRDs = CRDs{} },
 			[]Action{
-				Identify, Select, Plan, CheckSelection, CompareRelease, CheckRequirements, CheckTurn, PlanCRDs, CorrectCRDs,
+				Identify, Select, Plan, CompareRelease, CheckRequirements, CheckTurn, PlanCRDs, CorrectCRDs,
 				ConfirmTurn, Announce, Apply, AwaitCRDs,
 			},
 		},
@@ -145,10 +145,15 @@ func TestChangeEnds(t *testing.T) {
 		expect  report.Result
 		after   Action
 	}{
-		"a cluster has each provider only once":     {nil, Answers{Identify: refused}, refused, Identify},
-		"a range selects a version":                 {nil, Answers{Select: refused}, refused, Select},
-		"what the resource asks for is planned":     {nil, Answers{Plan: refused}, refused, Plan},
-		"an automatic upgrade is what was selected": {starts, Answers{CheckSelection: waits}, waits, CheckSelection},
+		"a cluster has each provider only once": {nil, Answers{Identify: refused}, refused, Identify},
+		"a range selects a version":             {nil, Answers{Select: refused}, refused, Select},
+		"without a plan nothing is changed":     {unpinned, Answers{Plan: refused}, refused, PinVersion},
+		"an empty version becomes the one that was found": {
+			unpinned, Answers{PinVersion: waits, Plan: refused}, waits, PinVersion,
+		},
+		"a version belongs to the user": {
+			func(c *Changing) { c.Found, c.OwnsVersion = "v1.1.0", true }, Answers{DisownVersion: waits}, waits, DisownVersion,
+		},
 		"the release is read": {
 			func(c *Changing) { c.Observed = false }, Answers{Observe: waits}, waits, Observe,
 		},
@@ -232,14 +237,58 @@ func TestChangeEnds(t *testing.T) {
 	}
 
 	for _, row := range changeRules {
-		NewWithT(t).Expect(shown).To(ContainElement(row.name))
+		switch row.name {
+		case "what the resource asks for is planned": // another row ends the change
+		case "an automatic upgrade is what was selected": // TestReselect
+		default:
+			NewWithT(t).Expect(shown).To(ContainElement(row.name))
+		}
 	}
 }
 
-func starts(c *Changing) { c.Starts = true }
+// TestReselect: an automatic upgrade is given up if the source has something else than it has offered.
+func TestReselect(t *testing.T) {
+	const offered = "the source has offered v1.1.0 with the contract v1beta1 of the installed version, and now has "
+
+	for name, c := range map[string]struct {
+		change  func(*Changing)
+		message string
+	}{
+		"what was offered":        {func(*Changing) {}, ""},
+		"another version":         {func(c *Changing) { c.Found = "v1.2.0" }, "v1.2.0 with the contract v1beta1"},
+		"another contract":        {func(c *Changing) { c.Planned.Contract = "v1beta2" }, "v1.1.0 with the contract v1beta2"},
+		"what a user has changed": {func(c *Changing) { c.Starts, c.Found = false, "v1.2.0" }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			known := upgrade()
+			known.Answers = Answers{Identify: {}, Select: {}, Plan: {}}
+			starts(&known)
+			c.change(&known)
+
+			step := Change(known)
+			if c.message == "" {
+				g.Expect(step.Action).To(Equal(CompareRelease))
+				return
+			}
+
+			g.Expect(step).To(HaveField("Action", Block))
+			g.Expect(step.Row).To(Equal("an automatic upgrade is what was selected"))
+			g.Expect(step.Result.Message).To(Equal(offered + c.message))
+			g.Expect(step.Result.Condition).To(Equal(v1alpha2.PreflightCheckCondition))
+		})
+	}
+}
+
+func starts(c *Changing) {
+	c.Starts, c.Found, c.Selected = true, "v1.1.0", "v1.1.0"
+}
+
+func unpinned(c *Changing) { c.Found, c.Unpinned = "v1.1.0", true }
 
 func problemOfInputs(c *Changing) {
-	c.Starts, c.Problem, c.Release = true, refused, Release{Pinned: true}
+	starts(c)
+	c.Problem, c.Release = refused, Release{Pinned: true}
 }
 
 // TestNeedsCore: who waits for core.
@@ -418,13 +467,20 @@ func randomChange(random *rand.Rand) (Changing, Answers) {
 	known := upgrade()
 
 	for _, set := range []*bool{
-		&known.Core, &known.Returns, &known.SpecChanged, &known.First, &known.Account, &known.Starts, &known.CoreLater,
+		&known.Core, &known.Returns, &known.SpecChanged, &known.First, &known.Account, &known.CoreLater,
+		&known.Unpinned, &known.OwnsVersion,
 	} {
 		*set = some()
 	}
 
 	// The selection is part of a plan.
-	known.Starts = known.Starts && !known.Returns
+	if some() && !known.Returns {
+		starts(&known)
+	}
+
+	if some() {
+		known.Found = "v1.1.0"
+	}
 
 	if some() {
 		known.Observed = false
@@ -470,9 +526,9 @@ func randomChange(random *rand.Rand) (Changing, Answers) {
 	answers := Answers{}
 
 	for _, row := range []Action{
-		Identify, Select, Plan, CheckSelection, Observe, CompareRelease, MarkRequest, CheckRevision, CheckRequirements,
-		CheckCore, CheckTurn, CheckPermissions, Claim, PlanCRDs, MigrateObjects, CheckCRDs, DryRun, ApplyCRDs, CorrectCRDs,
-		ConfirmTurn, Announce, Apply, AwaitCRDs,
+		Identify, Select, Plan, PinVersion, DisownVersion, Observe, CompareRelease, MarkRequest, CheckRevision,
+		CheckRequirements, CheckCore, CheckTurn, CheckPermissions, Claim, PlanCRDs, MigrateObjects, CheckCRDs, DryRun,
+		ApplyCRDs, CorrectCRDs, ConfirmTurn, Announce, Apply, AwaitCRDs,
 	} {
 		switch random.IntN(25) {
 		case 0:

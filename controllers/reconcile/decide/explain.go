@@ -12,7 +12,7 @@ import (
 
 // Decision is what a list of rules was given, and the step that it returned.
 type Decision struct {
-	// Seen is a Beginning, an Installed, a Changing or a Removing.
+	// Seen is a Beginning, an Installed, a Changing, an Upgrading or a Removing.
 	Seen any
 	Step Step
 }
@@ -34,7 +34,7 @@ const (
 
 // List is a list of rows in one pass.
 type List struct {
-	// Name of the list: begin, care, change or removal.
+	// Name of the list: begin, care, upgrade, change or removal.
 	Name string `json:"name"`
 	Rows []Row  `json:"rows"`
 }
@@ -79,9 +79,12 @@ const (
 )
 
 // Explain returns the lists that decisions come from, in their order, each with what became of its rows. A list that
-// began again, because what it was given has changed, is returned again.
+// began again, because what it was given has changed, is returned again. That of automatic upgrades is returned before
+// the change, which asks it for a version.
 func Explain(decisions []Decision) []List {
 	var lists []List
+
+	decisions = upgradesFirst(decisions)
 
 	for len(decisions) > 0 {
 		n := 1
@@ -98,6 +101,22 @@ func Explain(decisions []Decision) []List {
 	return lists
 }
 
+// upgradesFirst returns decisions in which those about automatic upgrades come before the change that asks for them.
+func upgradesFirst(decisions []Decision) []Decision {
+	ordered := make([]Decision, 0, len(decisions))
+
+	for _, d := range decisions {
+		at := len(ordered)
+		for listName(d.Seen) == "upgrade" && at > 0 && listName(ordered[at-1].Seen) == "change" {
+			at--
+		}
+
+		ordered = slices.Insert(ordered, at, d)
+	}
+
+	return ordered
+}
+
 // markDecisive marks the row that explains what is reported: the one that has ended the change or the removal, else the
 // one that has found the release in another state than it should be in, else the one of care that waits.
 func markDecisive(lists []List) {
@@ -106,7 +125,7 @@ func markDecisive(lists []List) {
 			return r.Verdict == Decided && (l.Name != "care" && r.Result != "" || r.Action == Show)
 		},
 		func(_ List, r Row) bool { return r.weight == decisiveState },
-		func(_ List, r Row) bool { return r.Verdict == Decided && !r.Until.IsZero() },
+		func(l List, r Row) bool { return l.Name == "care" && r.Verdict == Decided && !r.Until.IsZero() },
 		func(_ List, r Row) bool { return r.weight == decisiveHealth },
 	}
 
@@ -163,6 +182,8 @@ func listName(seen any) string {
 		return "begin"
 	case Installed:
 		return "care"
+	case Upgrading:
+		return "upgrade"
 	case Changing:
 		return "change"
 	default:
@@ -180,6 +201,8 @@ func explain(decisions []Decision) List {
 		list.Rows = explainRows(beginRules, beginFacts, seen, decisions)
 	case Installed:
 		list.Rows = explainRows(careRules, careFacts, seen, decisions)
+	case Upgrading:
+		list.Rows = explainRows(upgradeRules, upgradeFacts, seen, decisions)
 	case Changing:
 		list.Rows = explainRows(changeRules, changeFacts, seen, decisions)
 	case Removing:
@@ -279,6 +302,8 @@ func confirmed(seen any) bool {
 	switch seen := seen.(type) {
 	case Installed:
 		history = seen.History
+	case Upgrading:
+		history = seen.History
 	case Changing:
 		history = seen.History
 	}
@@ -310,8 +335,12 @@ func answered(seen any, action Action) string {
 // resultOf describes how a step has ended its list.
 func resultOf(step Step) (result, message string, until time.Time) {
 	ended := step.Result
+	if pending := step.Selection.Pending; pending != nil {
+		message = pending.Message
+	}
+
 	if !ended.Ends() {
-		return "", "", step.Until
+		return "", message, step.Until
 	}
 
 	return outcomes[ended.Outcome], ended.Message, ended.At

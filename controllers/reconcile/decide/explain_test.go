@@ -19,6 +19,7 @@ func TestRowsAreExplained(t *testing.T) {
 	names := explained(g, beginRules, beginFacts)
 	names = append(names, explained(g, careRules, careFacts)...)
 	names = append(names, explained(g, changeRules, changeFacts)...)
+	names = append(names, explained(g, upgradeRules, upgradeFacts)...)
 	names = append(names, explained(g, removeRules, removeFacts)...)
 
 	for name := range explanations {
@@ -60,7 +61,7 @@ func TestQuestionsOfRows(t *testing.T) {
 		}
 
 		for _, c := range []Changing{
-			{}, {Starts: true},
+			{}, {Starts: true}, {Found: "v1", Unpinned: true}, {Found: "v1", OwnsVersion: true},
 			{
 				First: true, Account: true, CRDs: CRDs{Change: true, Update: true}, Starts: true,
 				Planned: Content{Known: true, Version: "v2", Contract: "v1"},

@@ -1,13 +1,14 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
 
 // explanation is what users read about a row.
 type explanation struct {
-	// facts are keys of beginFacts, careFacts, changeFacts or removeFacts: those that the row goes by.
+	// facts are keys of beginFacts, careFacts, upgradeFacts, changeFacts or removeFacts: those that the row goes by.
 	facts []string
 	// action is the question that the row asks, and asks what its answer is read from.
 	action Action
@@ -183,6 +184,22 @@ var changeFacts = map[string]fact[Changing]{
 		"what the resource asks for", fromSource,
 		func(c Changing) string { return describeContent(c.Planned) },
 	},
+	"selected": {
+		"version that was selected for an automatic upgrade", fromSource,
+		func(c Changing) string { return cmp.Or(c.Selected, "none") },
+	},
+	"found": {
+		"version that was found for what the resource asks for", fromSource,
+		func(c Changing) string { return cmp.Or(c.Found, "none") },
+	},
+	"unpinned": {
+		"spec.version is empty", fromSpec,
+		func(c Changing) string { return yesNo(c.Unpinned) },
+	},
+	"owns": {
+		"the operator has written spec.version", fromMetadata,
+		func(c Changing) string { return yesNo(c.OwnsVersion) },
+	},
 	"starts": {
 		"an automatic upgrade starts", fromReconcile,
 		func(c Changing) string { return yesNo(c.Starts) },
@@ -218,6 +235,61 @@ var changeFacts = map[string]fact[Changing]{
 	"later": {
 		"core is not ready, and only the CRDs may be applied", fromProviders,
 		func(c Changing) string { return yesNo(c.CoreLater) },
+	},
+}
+
+// upgradeFacts are what the rows of automatic upgrades go by.
+var upgradeFacts = map[string]fact[Upgrading]{
+	"allowed": {
+		"spec.upgradePolicy allows automatic upgrades", fromSpec,
+		func(u Upgrading) string { return yesNo(u.Allowed) },
+	},
+	"invalid": {
+		"why spec.upgradePolicy cannot be used", fromSpec,
+		func(u Upgrading) string { return describeProblem(u.Invalid) },
+	},
+	"range": {"spec.version", fromSpec, func(u Upgrading) string { return cmp.Or(u.Range, "empty") }},
+	"next": {
+		"newest version that may follow the installed one", fromSource,
+		func(u Upgrading) string { return cmp.Or(u.best(), "none") },
+	},
+	"settled": {
+		"what the resource asks for is installed, and was healthy", fromRecords,
+		func(u Upgrading) string { return yesNo(u.past().settled) },
+	},
+	"obstacle": {
+		"why the provider must not be upgraded now", fromObjects,
+		func(u Upgrading) string { return cmp.Or(u.Obstacle, "nothing") },
+	},
+	"window": {
+		"next time when upgrades may start (spec.upgradePolicy.window)", fromSpec,
+		func(u Upgrading) string {
+			if u.Opening.Includes(u.Now) {
+				return "now"
+			}
+
+			return format(u.Opening.From)
+		},
+	},
+	"looking": {
+		"the source is being asked", fromReconcile,
+		func(u Upgrading) string { return yesNo(u.Looking) },
+	},
+	"prevented": {
+		"why a check prevents the version", fromReconcile,
+		func(u Upgrading) string { return cmp.Or(u.Prevented.Message, "nothing") },
+	},
+	"others": {
+		"automatic upgrades of other providers of the cluster", fromProviders,
+		func(u Upgrading) string { return fmt.Sprint(len(u.Others)) },
+	},
+	"core": {
+		"version that core is upgraded to next", fromProviders,
+		func(u Upgrading) string { return cmp.Or(u.Core.next(), "none") },
+	},
+	"patience": {
+		"spec.upgradePolicy.soakTime and spec.release.timeout", fromSpec,
+		func(u Upgrading) string { return fmt.Sprintf("%s, %s", u.Soak, u.Timeout) },
 	},
 }
 
@@ -342,15 +414,37 @@ var explanations = map[string]explanation{
 		action: Identify, asks: []origin{fromProviders, fromRecords},
 		ends: "The deletion of one of the resources, by a user.",
 	},
+	"without a policy there are no automatic upgrades": {facts: []string{"allowed"}},
+	"a policy that cannot be used stops a change":      {facts: []string{"invalid"}, ends: byUser},
+	"a version that a check prevents is not tried again soon": {
+		facts: []string{"prevented"}, ends: byUser + " A newer version is tried as well.",
+	},
+	"a healthy version is followed by a newer one of its range": {facts: []string{"range", "settled", "next"}},
+	"a provider that is not as it should be is not upgraded":    {facts: []string{"obstacle"}},
+	"upgrades start in their window":                            {facts: []string{"window"}},
+	"the source has answered":                                   {facts: []string{"looking"}},
+	"other providers are looked at": {
+		facts: []string{"next"}, action: ReadOthers, asks: []origin{fromProviders}, ends: byRetry,
+	},
+	"upgrades follow each other, that of core first": {facts: []string{"others", "core", "patience"}},
+
 	"a range selects a version": {
 		facts: []string{"returns"}, action: Select, asks: []origin{fromSource}, ends: byUser,
 	},
 	"what the resource asks for is planned": {
-		facts: []string{"returns"}, action: Plan, asks: []origin{fromSource},
-		ends: "The source, when it answers; or a user, who has to correct what the message names.",
+		facts: []string{"returns"}, action: Plan, asks: []origin{fromSource}, ends: byRetry,
+	},
+	"an empty version becomes the one that was found": {
+		facts: []string{"found", "unpinned"}, action: PinVersion, asks: []origin{fromServer}, ends: byWrites,
+	},
+	"a version belongs to the user": {
+		facts: []string{"found", "unpinned", "owns"}, action: DisownVersion, asks: []origin{fromServer}, ends: byWrites,
+	},
+	"without a plan nothing is changed": {
+		facts: []string{"found"}, ends: "The source, when it answers; or a user, who has to correct what the message names.",
 	},
 	"an automatic upgrade is what was selected": {
-		facts: []string{"starts", "problem"}, action: CheckSelection, asks: []origin{fromSource}, ends: byUser,
+		facts: []string{"starts", "selected", "found", "planned", "installed", "problem"}, ends: byUser,
 	},
 	"the release is read": {
 		facts: []string{"observed", "unreadable"}, action: Observe, asks: []origin{fromRecords}, ends: byRetry,

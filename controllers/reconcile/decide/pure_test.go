@@ -89,7 +89,7 @@ func sources(t *testing.T, folder string) []string {
 // TestInputsAreValues checks that nothing that can change or do anything reaches a decision or a report.
 func TestInputsAreValues(t *testing.T) {
 	for _, value := range []any{
-		Beginning{}, Installed{}, Changing{}, Removing{}, Step{}, Wanted{}, Release{},
+		Beginning{}, Installed{}, Changing{}, Upgrading{}, Removing{}, Step{}, Wanted{}, Release{},
 		report.Input{}, report.Summary{}, report.Report{},
 	} {
 		checkValue(t, reflect.TypeOf(value), reflect.TypeOf(value).Name(), map[reflect.Type]bool{})

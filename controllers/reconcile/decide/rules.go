@@ -67,6 +67,8 @@ func MarkdownLists() string {
 	b.WriteString("\n")
 	list(&b, "Change", changeRules)
 	b.WriteString("\n")
+	list(&b, "Automatic upgrades", upgradeRules)
+	b.WriteString("\n")
 	list(&b, "Removal", removeRules)
 
 	return b.String()

@@ -1,4 +1,4 @@
-package autoupgrade
+package decide
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // Selection is the version that a resource asks for.
@@ -22,6 +22,8 @@ type Selection struct {
 	Until time.Time
 	// Pending is the upgrade that follows, and what it waits for; nil for none.
 	Pending *v1alpha2.PendingUpgrade
+	// Waits is since when the upgrade waits for others, by what it waits for. It is remembered until the next selection.
+	Waits map[string]time.Time
 }
 
 // Starts reports whether an automatic upgrade starts now.
@@ -37,21 +39,18 @@ func (s Selection) String() string {
 	return text
 }
 
-// Check makes sure that a plan with a version and a contract is what was selected by what the source said earlier. The
-// error is a *preflight.Error.
-func (s Selection) Check(version, contract, installed string) error {
-	if version == s.Version && contract == installed {
-		return nil
-	}
-
-	return &preflight.Error{Reason: v1alpha2.CAPIVersionIncompatibilityReason, Message: fmt.Sprintf(
-		"the source has offered %s with the contract %s of the installed version, and now has %s with the contract %s",
-		s.Version, installed, version, contract)}
-}
-
 // Started returns the upgrade that starts now, after a revision.
 func (s Selection) Started(after int, now time.Time) v1alpha2.AutomaticUpgrade {
 	return v1alpha2.AutomaticUpgrade{
 		Version: s.Version, Revision: int64(after) + 1, Time: metav1.NewTime(now), Result: v1alpha2.UpgradeProgressing,
 	}
 }
+
+// bounded returns a text for the status.
+func bounded(text string) string {
+	const maxLength = 1000
+	return object.OneLine(object.Printable(text), maxLength)
+}
+
+// format returns a time for users.
+func format(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -1,4 +1,4 @@
-package autoupgrade
+package decide
 
 import (
 	"fmt"
@@ -74,12 +74,14 @@ func isGivenUp(r, newest state.Revision) bool {
 		newest.Number != r.Number && newest.Status == state.StatusDeployed
 }
 
-// Last returns the last automatic upgrade of a resource with this status; nil if there was none.
-func Last(status *v1alpha2.ProviderStatus, installed Installed) *v1alpha2.AutomaticUpgrade {
-	shown := ptr.Deref(status.AutomaticUpgrade, v1alpha2.AutomaticUpgradeStatus{})
-	before := ptr.Deref(shown.Last, v1alpha2.AutomaticUpgrade{})
+// LastUpgrade returns the last automatic upgrade of a resource; nil if there was none. shown is what its status has,
+// which may be nil. The description is that of the newest revision in Helm's history.
+func LastUpgrade(
+	shown *v1alpha2.AutomaticUpgradeStatus, history state.History, description string,
+) *v1alpha2.AutomaticUpgrade {
+	before := ptr.Deref(ptr.Deref(shown, v1alpha2.AutomaticUpgradeStatus{}).Last, v1alpha2.AutomaticUpgrade{})
 
-	return lastUpgrade(installed.History, before, installed.Description)
+	return lastUpgrade(history, before, description)
 }
 
 // lastUpgrade returns the newest automatic upgrade in the history, nil if there is none. Before is what the status has
@@ -100,7 +102,7 @@ func lastUpgrade(
 			Version:  r.Version,
 			Revision: int64(r.Number),
 			Time:     metav1.NewTime(r.Created),
-			Result:   resultOf(r, newest),
+			Result:   upgradeResult(r, newest),
 		}
 
 		switch {
@@ -116,8 +118,8 @@ func lastUpgrade(
 	return nil
 }
 
-// resultOf returns the result of an automatic upgrade.
-func resultOf(r, newest state.Revision) v1alpha2.UpgradeResult {
+// upgradeResult returns the result of an automatic upgrade.
+func upgradeResult(r, newest state.Revision) v1alpha2.UpgradeResult {
 	passing := r.Failure == state.FailureInterrupted || r.Failure == state.FailureUnavailable
 
 	switch {

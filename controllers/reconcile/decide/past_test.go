@@ -1,4 +1,4 @@
-package autoupgrade
+package decide
 
 import (
 	"testing"
@@ -12,20 +12,20 @@ import (
 )
 
 var (
-	asked = state.Request{UID: "uid", Generation: 2}
+	asks  = state.Request{UID: "uid", Generation: 2}
 	later = state.Request{UID: "uid", Generation: 3}
 )
 
 // automatic returns the request of an automatic upgrade.
 func automatic(version string) state.Request {
-	request := asked
+	request := asks
 	request.Automatic = version
 
 	return request
 }
 
 // revisions returns a history of revisions that are given oldest first.
-func revisions(all ...state.Revision) state.History {
+func historyOf(all ...state.Revision) state.History {
 	var history state.History
 
 	for i, r := range all {
@@ -36,11 +36,11 @@ func revisions(all ...state.Revision) state.History {
 	return history
 }
 
-func healthy(version string, request state.Request) state.Revision {
+func healthyAt(version string, request state.Request) state.Revision {
 	return state.Revision{Version: version, Request: request, Status: state.StatusDeployed, Healthy: true}
 }
 
-func failed(version string, request state.Request) state.Revision {
+func failedAt(version string, request state.Request) state.Revision {
 	return state.Revision{
 		Version: version, Request: request, Status: state.StatusFailed, Failure: state.FailureUnhealthy,
 	}
@@ -49,63 +49,63 @@ func failed(version string, request state.Request) state.Revision {
 func TestExamine(t *testing.T) {
 	rollback := state.Revision{Version: "v1.0.0", Status: state.StatusDeployed, RollbackTo: 1, Healthy: true}
 	progressing := state.Revision{Version: "v1.0.1", Request: automatic("v1.0.1"), Status: state.StatusDeployed}
-	interrupted := failed("v1.0.1", automatic("v1.0.1"))
+	interrupted := failedAt("v1.0.1", automatic("v1.0.1"))
 	interrupted.Failure = state.FailureInterrupted
 	failedRollback := rollback
 	failedRollback.Status = state.StatusFailed
-	others := healthy("", asked)
+	others := healthyAt("", asks)
 
 	for name, tt := range map[string]struct {
 		history state.History
 		asked   state.Request
 		want    past
 	}{
-		"nothing installed": {revisions(), asked, past{asked: asked}},
+		"nothing installed": {historyOf(), asks, past{asked: asks}},
 		"a version of the range": {
-			revisions(healthy("v1.0.0", asked)), asked, past{asked: asked, version: "v1.0.0", settled: true},
+			historyOf(healthyAt("v1.0.0", asks)), asks, past{asked: asks, version: "v1.0.0", settled: true},
 		},
 		"a version with build metadata": {
-			revisions(healthy(v1alpha2.LabelValue("v1.0.0+build"), asked)), asked, past{asked: asked},
+			historyOf(healthyAt(v1alpha2.LabelValue("v1.0.0+build"), asks)), asks, past{asked: asks},
 		},
-		"another request": {revisions(healthy("v1.0.0", asked)), later, past{asked: later}},
+		"another request": {historyOf(healthyAt("v1.0.0", asks)), later, past{asked: later}},
 		"progressing": {
-			revisions(healthy("v1.0.0", asked), progressing), asked,
+			historyOf(healthyAt("v1.0.0", asks), progressing), asks,
 			past{asked: automatic("v1.0.1"), version: "v1.0.1"},
 		},
 		"upgraded": {
-			revisions(healthy("v1.0.0", asked), healthy("v1.0.1", automatic("v1.0.1"))), asked,
+			historyOf(healthyAt("v1.0.0", asks), healthyAt("v1.0.1", automatic("v1.0.1"))), asks,
 			past{asked: automatic("v1.0.1"), version: "v1.0.1", settled: true},
 		},
 		"failed, and still there": {
-			revisions(healthy("v1.0.0", asked), failed("v1.0.1", automatic("v1.0.1"))), asked,
+			historyOf(healthyAt("v1.0.0", asks), failedAt("v1.0.1", automatic("v1.0.1"))), asks,
 			past{asked: automatic("v1.0.1"), version: "v1.0.1"},
 		},
 		"rolled back": {
-			revisions(healthy("v1.0.0", asked), failed("v1.0.1", automatic("v1.0.1")), rollback), asked,
-			past{asked: asked, version: "v1.0.0", givenUp: []string{"v1.0.1"}},
+			historyOf(healthyAt("v1.0.0", asks), failedAt("v1.0.1", automatic("v1.0.1")), rollback), asks,
+			past{asked: asks, version: "v1.0.0", givenUp: []string{"v1.0.1"}},
 		},
 		"rolled back, and handled": {
-			revisions(healthy("v1.0.0", asked), failed("v1.0.1", automatic("v1.0.1")), healthy("v1.0.0", asked)), asked,
-			past{asked: asked, version: "v1.0.0", settled: true, givenUp: []string{"v1.0.1"}},
+			historyOf(healthyAt("v1.0.0", asks), failedAt("v1.0.1", automatic("v1.0.1")), healthyAt("v1.0.0", asks)), asks,
+			past{asked: asks, version: "v1.0.0", settled: true, givenUp: []string{"v1.0.1"}},
 		},
 		"rolled back to another automatic upgrade": {
-			revisions(healthy("v1.0.1", automatic("v1.0.1")), failed("v1.0.2", automatic("v1.0.2")), rollback), asked,
+			historyOf(healthyAt("v1.0.1", automatic("v1.0.1")), failedAt("v1.0.2", automatic("v1.0.2")), rollback), asks,
 			past{asked: automatic("v1.0.1"), version: "v1.0.1", givenUp: []string{"v1.0.2"}},
 		},
 		"the rollback failed": {
-			revisions(healthy("v1.0.0", asked), failed("v1.0.1", automatic("v1.0.1")), failedRollback), asked,
+			historyOf(healthyAt("v1.0.0", asks), failedAt("v1.0.1", automatic("v1.0.1")), failedRollback), asks,
 			past{asked: automatic("v1.0.1"), version: "v1.0.1"},
 		},
-		"given up, and asked for again": {
-			revisions(healthy("v1.0.0", asked), failed("v1.0.1", automatic("v1.0.1")), healthy("v1.0.0", later)), later,
+		"given up, and asks for again": {
+			historyOf(healthyAt("v1.0.0", asks), failedAt("v1.0.1", automatic("v1.0.1")), healthyAt("v1.0.0", later)), later,
 			past{asked: later, version: "v1.0.0", settled: true},
 		},
 		"interrupted": {
-			revisions(healthy("v1.0.0", asked), interrupted, healthy("v1.0.1", automatic("v1.0.1"))), asked,
+			historyOf(healthyAt("v1.0.0", asks), interrupted, healthyAt("v1.0.1", automatic("v1.0.1"))), asks,
 			past{asked: automatic("v1.0.1"), version: "v1.0.1", settled: true},
 		},
-		"what a user asked for failed": {
-			revisions(healthy("v1.0.0", asked), failed("v1.0.1", later), rollback), later,
+		"what a user asks for failed": {
+			historyOf(healthyAt("v1.0.0", asks), failedAt("v1.0.1", later), rollback), later,
 			past{asked: later, version: "v1.0.1"},
 		},
 	} {
@@ -114,9 +114,9 @@ func TestExamine(t *testing.T) {
 		})
 	}
 
-	foreign := revisions(healthy("v1.0.0", asked), others)
+	foreign := historyOf(healthyAt("v1.0.0", asks), others)
 	foreign.Revisions[0].Origin = 1
-	NewWithT(t).Expect(examine(foreign, asked)).To(Equal(past{asked: asked}), "helm rollback")
+	NewWithT(t).Expect(examine(foreign, asks)).To(Equal(past{asked: asks}), "helm rollback")
 }
 
 func TestLastUpgrade(t *testing.T) {
@@ -130,26 +130,26 @@ func TestLastUpgrade(t *testing.T) {
 		return last.Version + " " + string(last.Result) + " " + last.Message
 	}
 
-	progressing := healthy("v1.0.1", upgraded)
+	progressing := healthyAt("v1.0.1", upgraded)
 	progressing.Healthy = false
-	unavailable := failed("v1.0.1", upgraded)
+	unavailable := failedAt("v1.0.1", upgraded)
 	unavailable.Failure = state.FailureUnavailable
 
-	first := healthy("v1.0.0", asked)
-	g.Expect(lastUpgrade(revisions(first), none, "")).To(BeNil())
-	g.Expect(result(revisions(first, progressing), none)).To(Equal("v1.0.1 Progressing "))
-	g.Expect(result(revisions(first, unavailable), none)).To(Equal("v1.0.1 Progressing "))
-	g.Expect(result(revisions(first, healthy("v1.0.1", upgraded)), none)).To(Equal("v1.0.1 Succeeded "))
-	g.Expect(result(revisions(first, failed("v1.0.1", upgraded)), none)).To(Equal("v1.0.1 Failed "))
-	g.Expect(result(revisions(first, failed("v1.0.1", upgraded), rollback), none)).To(Equal("v1.0.1 Failed not healthy"))
-	g.Expect(result(revisions(first, progressing, healthy("v1.0.1", later)), none)).To(Equal("v1.0.1 Failed "),
+	first := healthyAt("v1.0.0", asks)
+	g.Expect(lastUpgrade(historyOf(first), none, "")).To(BeNil())
+	g.Expect(result(historyOf(first, progressing), none)).To(Equal("v1.0.1 Progressing "))
+	g.Expect(result(historyOf(first, unavailable), none)).To(Equal("v1.0.1 Progressing "))
+	g.Expect(result(historyOf(first, healthyAt("v1.0.1", upgraded)), none)).To(Equal("v1.0.1 Succeeded "))
+	g.Expect(result(historyOf(first, failedAt("v1.0.1", upgraded)), none)).To(Equal("v1.0.1 Failed "))
+	g.Expect(result(historyOf(first, failedAt("v1.0.1", upgraded), rollback), none)).To(Equal("v1.0.1 Failed not healthy"))
+	g.Expect(result(historyOf(first, progressing, healthyAt("v1.0.1", later)), none)).To(Equal("v1.0.1 Failed "),
 		"replaced before it was healthy")
 
 	rollback.Request = automatic("v1.0.0")
-	g.Expect(result(revisions(first, failed("v1.0.1", upgraded), rollback), none)).To(Equal("v1.0.1 Failed not healthy"),
+	g.Expect(result(historyOf(first, failedAt("v1.0.1", upgraded), rollback), none)).To(Equal("v1.0.1 Failed not healthy"),
 		"the rollback to an automatic upgrade is none")
 
-	handled := revisions(first, healthy("v1.0.1", later))
+	handled := historyOf(first, healthyAt("v1.0.1", later))
 	g.Expect(result(handled, v1alpha2.AutomaticUpgrade{Version: "v1.0.1", Revision: 2})).To(Equal("v1.0.1 Succeeded "),
-		"a user has asked for something else, which the revision fulfills")
+		"a user has asks for something else, which the revision fulfills")
 }

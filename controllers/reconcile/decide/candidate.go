@@ -1,4 +1,4 @@
-package autoupgrade
+package decide
 
 import (
 	"github.com/Masterminds/semver/v3"

@@ -1,0 +1,213 @@
+package autoupgrade
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/clock"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/upgrades"
+)
+
+// Reader reads what automatic upgrades go by. It may be used by many goroutines.
+type Reader struct {
+	// Cache lists provider resources, and APIReader reads them from the API server.
+	Cache, APIReader client.Reader
+	// Cluster tells the clusters of providers apart.
+	Cluster preflight.ClusterOf
+	// Tracker knows what the sources offer.
+	Tracker *upgrades.Tracker
+	// Clock is that of the API server, which tells the time for windows.
+	Clock *clock.Clock
+
+	// starting are the providers whose upgrade is starting, by cluster.
+	starting preflight.Holders[string]
+}
+
+// Read reads the policy of a provider, and what its source offers. The source is asked when the window opens. The error
+// is a *PolicyError.
+func (r *Reader) Read(provider v1alpha2.Provider) (decide.Upgrading, error) {
+	policy, err := Parse(provider.GetSpec())
+	if policy == nil || err != nil {
+		return decide.Upgrading{}, err
+	}
+
+	now := r.Clock.Now()
+	opening := policy.opening(now)
+	known := r.look(provider, opening, now)
+
+	return decide.Upgrading{
+		Answers:  decide.Answers{},
+		Allowed:  true,
+		Range:    provider.GetSpec().Version,
+		Mode:     policy.Mode,
+		Soak:     policy.Soak,
+		Timeout:  plan.Timeout(provider.GetSpec()),
+		Opening:  opening,
+		Windowed: policy.Window != nil,
+		Asked:    plan.Asked(provider),
+		Offered:  known.Offered(),
+		Looking:  known.Pending,
+		Now:      now,
+	}, nil
+}
+
+// ReadOthers adds what automatic upgrades of other providers of the cluster do. If none is starting, none starts in the
+// cluster until Release.
+func (r *Reader) ReadOthers(ctx context.Context, provider v1alpha2.Provider, seen *decide.Upgrading) error {
+	if seen.Starting = !r.starting.Take(r.Cluster(provider), provider.GetUID()); seen.Starting {
+		return nil
+	}
+
+	checker := &preflight.Checker{Client: r.Cache, Cluster: r.Cluster}
+
+	core, err := checker.Core(ctx, provider)
+	if err != nil {
+		return err
+	}
+
+	others, err := r.others(ctx, provider)
+
+	for _, other := range others {
+		isCore := core != nil && core.GetUID() == other.GetUID()
+		if isCore {
+			seen.Core = r.coreUpgrade(other, seen.Now)
+		}
+
+		if last := lastOf(other); last != nil {
+			seen.Others = append(seen.Others, decide.OtherUpgrade{
+				Provider:  v1alpha2.FullName(other),
+				Namespace: other.GetNamespace(),
+				Last:      *last,
+				Blocked:   report.StandingOf(other).Blocked,
+				Trusted:   isCore || other.GetNamespace() == provider.GetNamespace(),
+			})
+		}
+	}
+
+	return err
+}
+
+// others returns the other providers of the cluster that have automatic upgrades, or have had one.
+func (r *Reader) others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
+	var others []v1alpha2.Provider
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		list := t.NewList()
+		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+
+		for _, listed := range list.GetItems() {
+			automatic := Enabled(listed.GetSpec()) || listed.GetStatus().AutomaticUpgrade != nil
+			if !automatic || listed.GetUID() == provider.GetUID() || !r.Cluster.Same(listed, provider) {
+				continue
+			}
+
+			// The cache may not show yet what another upgrade has just written.
+			other := t.New()
+
+			err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(listed), other)
+			if client.IgnoreNotFound(err) != nil {
+				return nil, err
+			}
+
+			if err == nil {
+				others = append(others, other)
+			}
+		}
+	}
+
+	return others, nil
+}
+
+// Release lets upgrades of other providers start.
+func (r *Reader) Release(resource types.UID) { r.starting.Release(resource) }
+
+// coreUpgrade returns the upgrade of core that may follow.
+func (r *Reader) coreUpgrade(core v1alpha2.Provider, now time.Time) decide.CoreUpgrade {
+	policy, err := Parse(core.GetSpec())
+	if policy == nil || err != nil || !mayFollow(core) {
+		return decide.CoreUpgrade{}
+	}
+
+	opening := policy.opening(now)
+	known := r.look(core, opening, now)
+	found := upgradeOfCore(core, policy, opening)
+	found.Offered, found.Looking = known.Offered(), known.Pending
+
+	return found
+}
+
+// look returns what is known of a provider's source, which is asked when the window opens.
+func (r *Reader) look(provider v1alpha2.Provider, opening decide.Opening, now time.Time) upgrades.Known {
+	if opening.From.After(now) {
+		return r.Tracker.Look(provider, time.Time{})
+	}
+
+	return r.Tracker.Look(provider, r.Clock.Local(opening.From))
+}
+
+// mayFollow reports whether another upgrade of core may follow: core is installed, nothing stops it, and it is not
+// being upgraded, which others wait for anyway.
+func mayFollow(core v1alpha2.Provider) bool {
+	last := lastOf(core)
+	progresses := last != nil && last.Result == v1alpha2.UpgradeProgressing
+
+	return core.GetStatus().InstalledVersion != nil && !report.StandingOf(core).Blocked && !progresses
+}
+
+// upgradeOfCore returns the next upgrade of core, according to its resource: it starts when the window opens, and its
+// own wait has ended.
+func upgradeOfCore(core v1alpha2.Provider, policy *Policy, opening decide.Opening) decide.CoreUpgrade {
+	status := core.GetStatus()
+	found := decide.CoreUpgrade{
+		Possible: true,
+		Earliest: opening.From,
+		Choice: decide.Choice{
+			Range: core.GetSpec().Version, Mode: policy.Mode,
+			Installed: ptr.Deref(status.InstalledVersion, ""), Contract: ptr.Deref(status.Contract, ""),
+		},
+	}
+
+	if last := lastOf(core); last != nil && last.Result == v1alpha2.UpgradeFailed {
+		found.Choice.GivenUp = []string{last.Version}
+	}
+
+	pending := ptr.Deref(status.AutomaticUpgrade, v1alpha2.AutomaticUpgradeStatus{}).Pending
+	if pending == nil {
+		return found
+	}
+
+	if pending.Blocked {
+		found.Prevented = pending.Version
+	}
+
+	if pending.NotBefore != nil && pending.NotBefore.After(opening.From) {
+		found.Earliest = pending.NotBefore.Time
+	}
+
+	return found
+}
+
+// lastOf returns the last automatic upgrade of a provider; nil for none.
+func lastOf(provider v1alpha2.Provider) *v1alpha2.AutomaticUpgrade {
+	return ptr.Deref(provider.GetStatus().AutomaticUpgrade, v1alpha2.AutomaticUpgradeStatus{}).Last
+}
+
+// opening returns when upgrades may start: now, or the next time. Without a window that is always.
+func (p *Policy) opening(now time.Time) decide.Opening {
+	if p.Window == nil {
+		return decide.Opening{Until: now.Add(time.Hour)}
+	}
+
+	return p.Window.Opening(now)
+}
