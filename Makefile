@@ -10,6 +10,8 @@ BIN := $(CURDIR)/bin
 # Tests, tools and programs are compiled with the same flags as the programs of the test bed, so that each package is compiled once.
 export CGO_ENABLED := 0
 export GOFLAGS := -trimpath -gcflags=all=-dwarf=false
+# Compilers collect garbage less often, which saves an eighth of their CPU time.
+COMPILER := GOGC=400 GOMEMLIMIT=1GiB
 
 # golangci-lint is pinned here rather than in go.mod, where its hundreds of dependencies would affect the versions of ours.
 GOLANGCI_LINT_VERSION := v2.15.0
@@ -29,21 +31,21 @@ PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 
 .PHONY: demo
 demo: ## Install five Cluster API providers on a local control plane
-	@test -x $(BIN)/demo || echo "• Compiling Capstan, then a control plane. The first time, this takes about \
-	$$(((9 + $(PROCESSORS) - 1) / $(PROCESSORS))) minutes on $(PROCESSORS) processors"
+	@test -x $(BIN)/demo || echo "• Compiling Capstan, then downloading a control plane, or compiling it without internet access. The first time, this \
+	takes about $$(((9 + $(PROCESSORS) - 1) / $(PROCESSORS))) or $$(((13 + $(PROCESSORS) - 1) / $(PROCESSORS))) minutes on $(PROCESSORS) processors"
 	@$(MAKE) --no-print-directory build
 	@exec $(BIN)/demo
 
 .PHONY: bed
 bed: ## Run a local control plane with simulated nodes until Ctrl-C
-	@go build -o $(BIN)/bed ./test/bed/cmd/bed
+	@$(COMPILER) go build -o $(BIN)/bed ./test/bed/cmd/bed
 	@exec $(BIN)/bed up
 
 ##@ Develop
 
 .PHONY: build
 build: ## Build the programs into bin/
-	go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/capstan ./cmd/operator ./test/demo
+	$(COMPILER) go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/capstan ./cmd/operator ./test/demo
 
 .PHONY: generate
 generate: ## Generate deep-copy methods
