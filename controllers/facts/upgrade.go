@@ -3,7 +3,6 @@ package facts
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
@@ -56,7 +55,7 @@ func (r *Reader) CompareUpgrade(
 	after := compared{state.Revision{Number: 1, Origin: 1}, planned.Rendered, planned.Rendered.Objects}
 
 	c, err := compare(p, before, after, upgradeContext)
-	c.Warnings = slices.Clone(planned.Warnings)
+	c.Warnings = planned.Warnings.All()
 	c.addCRDs(planned, report)
 	c.withhold(p, observed)
 

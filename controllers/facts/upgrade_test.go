@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/objectdiff"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // planned returns a plan with a new password in every place.
@@ -21,7 +22,9 @@ func planned(t *testing.T) *plan.Preview {
 	t.Helper()
 
 	return &plan.Preview{
-		Plan: plan.Plan{Version: "v3.0.0", Warnings: []string{"spec.manager has no effect"}},
+		Plan: plan.Plan{Version: "v3.0.0", Warnings: values.Warnings{
+			Ignored: []string{"spec.manager has no effect"},
+		}},
 		Rendered: &release.Record{
 			AppVersion: "v3.0.0",
 			Values:     map[string]any{"variables": map[string]any{"PASSWORD": "n3xt-" + secretValue}},

@@ -78,8 +78,8 @@ type Plan struct {
 	MissingVariables []string
 	// Release that the resource asks for.
 	Release release.Spec
-	// Warnings name the parts of the spec that have no effect on this version.
-	Warnings []string
+	// Warnings are about parts of the spec that have no effect on this version, and flags that it may not have.
+	Warnings values.Warnings
 }
 
 // Plan plans the release that a resource asks for. When it fails, the plan contains what was found

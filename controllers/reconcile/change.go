@@ -79,7 +79,8 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 
 	if r.memory.unannounced {
 		r.memory.unannounced = false
-		r.emit(r.provider, report.Ignored(planned.Warnings))
+		r.emit(r.provider, report.Ignored(planned.Warnings.Ignored))
+		r.emit(r.provider, report.Unpublished(r.progress().Flags))
 	}
 
 	r.plan.Release.Owner = r.self

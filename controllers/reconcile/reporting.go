@@ -111,6 +111,10 @@ func (r *run) progress() report.Progress {
 	made := r.pass.Progress(r.changing())
 	made.Goal, made.CRDsChecked, made.Refusal = r.goal.version, r.crdsChecked, r.refusal
 
+	for _, f := range r.plan.Warnings.Flags {
+		made.Flags = append(made.Flags, report.Flag{Deployment: f.Deployment, Warning: f.String()})
+	}
+
 	if r.failure != nil {
 		made.Failure = r.failure.Error()
 	}

@@ -46,34 +46,30 @@ type customization struct {
 // deployments returns the chart's value "deployments" for spec.manager, spec.deployment,
 // spec.additionalDeployments and the default of high availability, and warnings about parts of them that have no
 // effect.
-func (s *Schema) deployments(in Input) (map[string]any, []string, error) {
+func (s *Schema) deployments(in Input) (map[string]any, Warnings, error) {
+	var warnings Warnings
+
 	customizations, err := s.customizations(in.Spec)
 	if err != nil {
-		return nil, nil, err
+		return nil, warnings, err
 	}
-
-	var warnings []string
 
 	deployments := map[string]*deployment{}
 
 	for _, c := range customizations {
-		customized, ignored, err := s.customize(c)
+		deployments[c.name], err = s.customize(c, &warnings)
 		if err != nil {
-			return nil, nil, err
+			return nil, warnings, err
 		}
-
-		deployments[c.name] = customized
-
-		warnings = append(warnings, ignored...)
 	}
 
 	if in.HighAvailability {
-		warnings = append(warnings, s.setDefaultAvailability(deployments, customizations)...)
+		warnings.Ignored = append(warnings.Ignored, s.setDefaultAvailability(deployments, customizations)...)
 	}
 
 	values, err := toJSON(deployments)
 	if err != nil {
-		return nil, nil, err
+		return nil, warnings, err
 	}
 
 	prune(values)
@@ -126,40 +122,43 @@ func (s *Schema) customizations(spec *v1alpha2.ProviderSpec) ([]customization, e
 	return all, nil
 }
 
-// customize returns the chart's value for a Deployment, and warnings.
-func (s *Schema) customize(c customization) (*deployment, []string, error) {
+// customize returns the chart's value for a Deployment, and adds warnings.
+func (s *Schema) customize(c customization, warnings *Warnings) (*deployment, error) {
 	d := &deployment{Containers: map[string]*container{}}
-
-	var warnings []string
 
 	if c.deployment != nil {
 		ignored, err := s.setDeployment(d, c)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 
-		warnings = append(warnings, ignored...)
+		warnings.Ignored = append(warnings.Ignored, ignored...)
 	}
 
 	if c.manager != nil {
 		name, err := s.managerContainerOf(c.name, c.field+"manager")
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 
 		m := &manager{container: d.container(name), published: publishedFlags(s.templates[c.name], name)}
 		m.set(c.manager)
 
 		for _, ignored := range m.ignored {
-			warnings = append(warnings, c.field+"manager."+ignored)
+			warnings.Ignored = append(warnings.Ignored, c.field+"manager."+ignored)
+		}
+
+		for _, f := range m.unpublished {
+			f.Field, f.Deployment = c.field+"manager."+f.Field, c.name
+			warnings.Flags = append(warnings.Flags, f)
 		}
 	}
 
 	if c.deployment != nil && c.deployment.HighAvailability != nil && *c.deployment.HighAvailability {
-		warnings = append(warnings, s.setAvailability(c.name, d, c.field+"deployment.highAvailability")...)
+		warnings.Ignored = append(warnings.Ignored, s.setAvailability(c.name, d, c.field+"deployment.highAvailability")...)
 	}
 
-	return d, warnings, nil
+	return d, nil
 }
 
 // setDeployment sets what the customization's DeploymentSpec has, and returns warnings.

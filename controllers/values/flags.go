@@ -23,6 +23,25 @@ type flag struct {
 	common bool
 }
 
+// Flag is one that a manager gets although it is not published with it.
+type Flag struct {
+	// Name without dashes.
+	Name string
+	// Field of the resource that sets it.
+	Field string
+	// Deployment of the manager.
+	Deployment string
+}
+
+func (f Flag) String() string {
+	return fmt.Sprintf("%s sets --%s, which the manager of Deployment %s is not published with and may not have: if it "+
+		"does not start, remove the field, or set a flag that it has with additionalArgs", f.Field, f.Name, f.Deployment)
+}
+
+// setsOfCommonFlags are flags of Cluster API's library for managers, of newer and older versions. A manager that is
+// published with one of them has all common ones, too.
+var setsOfCommonFlags = []string{"insecure-diagnostics", "metrics-bind-addr"}
+
 // managerFlags are the flags of Cluster API's managers, by the field that sets them.
 var managerFlags = map[string]flag{
 	"syncPeriod":                    {[]string{"sync-period"}, true},
@@ -67,6 +86,11 @@ func (m *manager) setField(field, value string) {
 
 	if flag.common {
 		m.Args[flag.names[0]] = value
+
+		if !slices.ContainsFunc(setsOfCommonFlags, func(name string) bool { return slices.Contains(m.published, name) }) {
+			m.doubt(field, flag.names[0])
+		}
+
 		return
 	}
 
@@ -99,6 +123,14 @@ func (m *manager) setConcurrency(value string) {
 func (m *manager) has(name string) bool {
 	_, set := m.Args[name]
 	return set || slices.Contains(m.published, name)
+}
+
+// doubt records that the manager may not have the flag that a field sets.
+func (m *manager) doubt(field, flag string) {
+	doubted := slices.ContainsFunc(m.unpublished, func(f Flag) bool { return f.Name == flag })
+	if !doubted {
+		m.unpublished = append(m.unpublished, Flag{Name: flag, Field: field})
+	}
 }
 
 // ignore records that a field has no effect.

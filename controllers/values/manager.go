@@ -3,6 +3,7 @@ package values
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ type manager struct {
 	published []string
 	// ignored describes the fields that have no effect.
 	ignored []string
+	// unpublished are the flags that the manager may not have, without their Deployment.
+	unpublished []Flag
 }
 
 // set sets what the spec has, overriding the container's args.
@@ -40,6 +43,10 @@ func (m *manager) set(spec *v1alpha2.ManagerSpec) {
 	if spec.Debug {
 		m.setField("verbosity", debugVerbosity)
 		m.setField("profilerAddress", debugProfilerAddress)
+
+		for i := range m.unpublished {
+			m.unpublished[i].Field = "debug"
+		}
 	}
 
 	m.setField("syncPeriod", seconds(spec.SyncPeriod))
@@ -73,7 +80,12 @@ func (m *manager) setControllers(spec *v1alpha2.ManagerSpec) {
 
 	for groupKind, concurrency := range sorted(controller.GroupKindConcurrency) {
 		kind, _, _ := strings.Cut(groupKind, ".")
-		m.Args[strings.ToLower(kind)+concurrencySuffix] = number(&concurrency)
+		flag := strings.ToLower(kind) + concurrencySuffix
+		m.Args[flag] = number(&concurrency)
+
+		if !slices.Contains(m.published, flag) {
+			m.doubt("controller.groupKindConcurrency["+groupKind+"]", flag)
+		}
 	}
 
 	m.setConcurrency(number(spec.MaxConcurrentReconciles))

@@ -128,7 +128,7 @@ func customized(
 		return nil, nil, err
 	}
 
-	return rendered(t, c, chosen), warnings, nil
+	return rendered(t, c, chosen), warnings.Ignored, nil
 }
 
 // rendered returns the Deployments that Helm renders from the chart. The values must be valid by its

@@ -58,12 +58,30 @@ type Input struct {
 	HighAvailability bool
 }
 
-// Values returns the values of a chart that chartgen built, and warnings about parts of the spec that have no effect.
+// Warnings are what a user should know about a spec although values follow from it.
+type Warnings struct {
+	// Ignored describes the parts of the spec that have no effect.
+	Ignored []string
+	// Flags are those that managers may not have.
+	Flags []Flag
+}
+
+// All returns all warnings as sentences.
+func (w Warnings) All() []string {
+	all := slices.Clone(w.Ignored)
+	for _, f := range w.Flags {
+		all = append(all, f.String())
+	}
+
+	return all
+}
+
+// Values returns the values of a chart that chartgen built, and warnings about parts of the spec.
 // The error is a *CustomizationError or an *ImagesError if the input is at fault. The same input
 // always gives the same values: nothing is read from the cluster.
-func (s *Schema) Values(in Input) (values map[string]any, warnings []string, err error) {
+func (s *Schema) Values(in Input) (values map[string]any, warnings Warnings, err error) {
 	if err := s.checkNotPlain(in.Spec); err != nil {
-		return nil, nil, err
+		return nil, Warnings{}, err
 	}
 
 	variables := map[string]any{}
@@ -75,7 +93,7 @@ func (s *Schema) Values(in Input) (values map[string]any, warnings []string, err
 
 	deployments, warnings, err := s.deployments(in)
 	if err != nil {
-		return nil, nil, err
+		return nil, Warnings{}, err
 	}
 
 	if len(deployments) > 0 {
@@ -84,7 +102,7 @@ func (s *Schema) Values(in Input) (values map[string]any, warnings []string, err
 
 	images, err := s.images(in)
 	if err != nil {
-		return nil, nil, err
+		return nil, Warnings{}, err
 	}
 
 	if len(images) > 0 {

@@ -101,6 +101,23 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		Consistently(written, quietPeriod).Should(Equal(before+3), "once for each change")
 	})
 
+	It("warns of a flag that the manager may not have, before it does not start", func(ctx SpecContext) {
+		const warning = "spec.manager.verbosity sets --v, which the manager of Deployment doubtful-controller-manager " +
+			"is not published with and may not have"
+
+		doubtful := neverRunning(newTiny("doubtful", "v1.0.0"))
+		w.offer(ctx, doubtful)
+
+		asks := doubtful.resource()
+		asks.Spec.Manager = &v1alpha2.ManagerSpec{Verbosity: new(int32(5))}
+		Expect(w.client.Create(ctx, asks)).To(Succeed())
+
+		Eventually(w.events(ctx, asks)).Should(ContainElement(And(
+			HaveField("Reason", "UnpublishedFlag"), HaveField("Note", ContainSubstring(warning)))))
+		Eventually(w.read(ctx, asks)).Should(notBeReady(v1alpha2.ProgressingReason,
+			"doubtful/doubtful-controller-manager: ", warning))
+	})
+
 	It("sets flags and feature gates of the manager", func(ctx SpecContext) {
 		level := int32(4)
 		before := deployment(ctx, Default)

@@ -26,6 +26,8 @@ type Event struct {
 const (
 	// ignoredReason is about a part of the spec that has no effect.
 	ignoredReason = "Ignored"
+	// unpublishedFlagReason is about a flag that a manager may not have.
+	unpublishedFlagReason = "UnpublishedFlag"
 	// nonconformingReason is about components that break a contract.
 	nonconformingReason = "Nonconforming"
 )
@@ -139,6 +141,16 @@ func ReleaseKept(message string) []Event { return warn(v1alpha2.ReleaseKeptReaso
 
 // Ignored returns the event about parts of the spec that have no effect.
 func Ignored(warnings []string) []Event { return warn(ignoredReason, "Reconcile", warnings...) }
+
+// Unpublished returns the event about flags that a manager may not have.
+func Unpublished(flags []Flag) []Event {
+	messages := make([]string, 0, len(flags))
+	for _, f := range flags {
+		messages = append(messages, f.Warning)
+	}
+
+	return warn(unpublishedFlagReason, "Reconcile", messages...)
+}
 
 // Nonconforming returns the event about components that break a contract.
 func Nonconforming(findings string) []Event { return warn(nonconformingReason, "Lint", findings) }

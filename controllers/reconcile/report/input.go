@@ -108,6 +108,8 @@ type Drift struct {
 type Progress struct {
 	// Planned is set once the plan was begun.
 	Planned bool
+	// Flags are those that managers get although they may not have them.
+	Flags []Flag
 	// InputsProblem is why inputs could not be used that are not needed for what is installed; zero for none.
 	InputsProblem Result
 	// Goal is the version, or the revision, that the release should have, and Digest identifies that.
@@ -128,6 +130,9 @@ type Progress struct {
 	// Refusal is why a failed revision was not rolled back although it should have been.
 	Refusal string
 }
+
+// Flag is one that the manager of a Deployment may not have.
+type Flag struct{ Deployment, Warning string }
 
 // Automatic is what is known of automatic upgrades.
 type Automatic struct {

@@ -89,6 +89,21 @@ func TestReadyNamesWhatIsAppliedOnce(t *testing.T) {
 		ContainSubstring("capstan.dev/update-policy is Once")))))
 }
 
+func TestUnhealthyManagerNamesDoubtfulFlags(t *testing.T) {
+	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in.Change.State.State = state.InSync
+	in.Change.Flags = []Flag{
+		{Deployment: "manager", Warning: "spec.manager.verbosity sets --v"}, {Deployment: "other", Warning: "not about it"},
+	}
+
+	g := NewWithT(t)
+	g.Expect(Summarize(in, Result{}, Result{}).Message).To(HaveSuffix("is installed and healthy"))
+
+	in.Installed.Health = Health{Checked: true, Message: "Deployment capa-system/manager: Replicas: 0/1"}
+	g.Expect(Summarize(in, Result{}, Result{})).To(And(HaveField("Outcome", Waiting), HaveField("Message",
+		"Deployment capa-system/manager: Replicas: 0/1; spec.manager.verbosity sets --v")))
+}
+
 func TestConditionIsAsOldAsWhatItSays(t *testing.T) {
 	g := NewWithT(t)
 	in := with(newInput(), v1alpha2.ReadyCondition, "Some", "two lines", metav1.ConditionFalse, time.Hour)

@@ -22,6 +22,22 @@ type Summary struct {
 
 // Summarize combines how care and change ended: what is installed, and why it is not yet what was asked for.
 func Summarize(in Input, care, change Result) Summary {
+	ended := summarize(in, care, change)
+	if ended.Outcome == Ready {
+		return ended
+	}
+
+	// A manager that gets a flag which it does not have stops at its start, and only its log says why.
+	for _, f := range in.Change.Flags {
+		if strings.Contains(ended.Message, "/"+f.Deployment+":") {
+			ended.Message += "; " + f.Warning
+		}
+	}
+
+	return ended
+}
+
+func summarize(in Input, care, change Result) Summary {
 	if change.Ends() {
 		return Summary{Result: stopped(in, care, change)}
 	}

@@ -42,7 +42,7 @@ func (p *proposer) compare(ctx context.Context, result *proposal) error {
 		return err
 	}
 
-	result.Warnings = append(result.Warnings, preview.Warnings...)
+	result.Warnings = append(result.Warnings, preview.Warnings.All()...)
 
 	adoptions, err := p.cluster.Releases.PreviewAdoption(ctx, plan.ReleaseKey(planned), preview.Rendered.Objects)
 	if err != nil {

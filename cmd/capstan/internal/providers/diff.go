@@ -140,7 +140,7 @@ func (o *diffOptions) compare(
 		return nil, err
 	}
 
-	for _, w := range plan.Warnings {
+	for _, w := range plan.Warnings.All() {
 		o.Warnf("%s", w)
 	}
 
