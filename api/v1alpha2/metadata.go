@@ -125,9 +125,9 @@ const GiveBackAnnotation = Prefix + "/give-back"
 // AdoptCRDAnnotation transfers the ownership of a CRD to the provider whose label is its value.
 const AdoptCRDAnnotation = Prefix + "/adopt"
 
-// AdoptReleaseAnnotation allows the operator, if its value on a provider resource is "true", to take over
-// a Helm release that has the name of the provider's release and was created for something else, and to act on
-// revisions of which only Helm's records tell that they are this resource's.
+// AdoptReleaseAnnotation on a provider resource allows the operator to take over a Helm release that has the name of
+// the provider's release and was created for something else, and to act on the revision whose digest is its value. The
+// value "true" allows the first, and to act on any revision as long as the status has no digest of one.
 const AdoptReleaseAnnotation = Prefix + "/adopt-release"
 
 // InstallBesideAnnotation lists, on a provider resource and separated by commas, namespaces with a Helm release or with

@@ -5,7 +5,7 @@ import (
 )
 
 // HistoryMaxItems is the maximum number of entries in status.history.
-const HistoryMaxItems = 20
+const HistoryMaxItems = 100
 
 // StoredChartsMaxItems is the maximum number of entries in status.storedCharts.
 const StoredChartsMaxItems = 32
@@ -60,11 +60,10 @@ type ProviderStatus struct {
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
-	// history of the release, newest first: what `helm history` shows, plus the digests of the
-	// charts.
+	// history of the release, newest first: what `helm history` shows, with digests.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:MaxItems=100
 	History []ReleaseRevision `json:"history,omitempty"`
 
 	// availableUpgrades are newer versions that are compatible with the contracts in use: the newest
@@ -284,6 +283,12 @@ type ReleaseRevision struct {
 	// chartDigest is the digest of the chart's archive.
 	// +optional
 	ChartDigest string `json:"chartDigest,omitempty"`
+
+	// digest of the revision, which the operator enters when it has created the revision, or has found that it is what
+	// runs. It changes, rolls back to and uninstalls by only revisions whose records have this digest.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Digest string `json:"digest,omitempty"`
 
 	// status as Helm reports it, e.g. `deployed`, `superseded` or `failed`.
 	// +optional

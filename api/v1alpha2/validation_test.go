@@ -391,5 +391,5 @@ func TestStatus(t *testing.T) {
 		stored.Status.History = append(stored.Status.History, v1alpha2.ReleaseRevision{Revision: 1})
 	}
 
-	g.Expect(c.Status().Update(t.Context(), stored)).To(MatchError(ContainSubstring("must have at most 20 items")))
+	g.Expect(c.Status().Update(t.Context(), stored)).To(MatchError(ContainSubstring("must have at most 100 items")))
 }

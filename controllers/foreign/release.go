@@ -4,6 +4,12 @@
 package foreign
 
 import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -29,16 +35,87 @@ func IsRelease(provider v1alpha2.Provider, history state.History, record *releas
 	return record.Provider != v1alpha2.Label(provider) && !again
 }
 
-// Confirm marks the revisions of a release that the resource is known to have created: its status says that it has
-// installed the release, or has begun to, and they are recorded as its own. Any writer of Secrets can make a record,
-// but does not know the UID of a resource that does not exist yet. A user may adopt all of them.
+// Confirm gives each revision of a release what tells that it is the resource's: the digests that the status has of
+// what the operator has written, or the user accepts by the annotation. The metadata of a Secret proves nothing. If a
+// later revision than the newest one is known, its record was deleted: what is left is older than what runs.
 func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History) {
-	adopted, installed := Adopts(provider), MayHaveInstalled(provider)
+	digests, last := knownDigests(provider.GetStatus())
+	accepted := provider.GetAnnotations()[v1alpha2.AdoptReleaseAnnotation]
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
-		revision.Confirmed = adopted || installed && revision.Owner.Is(self)
+		revision.Known = state.Evidence{Any: accepted == "true" && len(digests) == 0}
+
+		outdated := i == 0 && revision.Number < last
+		if !outdated && (revision.Owner.Cluster == self.Cluster || self.Cluster == "") {
+			revision.Known.Digests = slices.Clone(digests[revision.Number])
+		}
+
+		revision.Confirmed = revision.Known.Any || len(revision.Known.Digests) > 0
+
+		if strings.Contains(accepted, ":") {
+			revision.Known.Digests = append(revision.Known.Digests, accepted)
+		}
 	}
+}
+
+// knownDigests returns the digests of revisions that a status has, by their numbers, and the last revision that was
+// entered in its history.
+func knownDigests(status *v1alpha2.ProviderStatus) (digests map[int][]string, last int) {
+	digests = map[int][]string{}
+
+	for _, entry := range status.History {
+		if entry.Digest != "" {
+			number := int(entry.Revision)
+			digests[number] = append(digests[number], entry.Digest)
+			last = max(last, number)
+		}
+	}
+
+	if announced := status.Announced; announced != nil {
+		number := int(announced.Revision)
+		digests[number] = append(digests[number], announced.Digest)
+	}
+
+	return digests, last
+}
+
+// ConfirmNewest completes Confirm for the newest revision, whose record was read. A record that the resource does not
+// know, for example after a restore, is also confirmed by the objects in the cluster, if all are as it says.
+func ConfirmNewest(
+	ctx context.Context, releases *release.Engine, history state.History, record *release.Record,
+) error {
+	newest := &history.Revisions[0]
+
+	newest.Confirmed = newest.Known.Confirms(record.Digest)
+	if newest.Confirmed || history.Foreign() {
+		return nil
+	}
+
+	equal, err := releases.Equals(ctx, history.Release, *newest, record)
+	if err == nil && equal {
+		newest.Confirmed = true
+		newest.Known.Digests = append(newest.Known.Digests, record.Digest)
+	}
+
+	return err
+}
+
+// Unconfirmed returns why a revision is not acted on. The record is nil if it was not read.
+func Unconfirmed(
+	provider v1alpha2.Provider, key types.NamespacedName, revision state.Revision, record *release.Record,
+) *release.UnconfirmedError {
+	err := &release.UnconfirmedError{Release: key, Revision: revision.Number}
+
+	if record != nil {
+		err.Digest = record.Digest
+	}
+
+	if _, last := knownDigests(provider.GetStatus()); last > revision.Number && len(revision.Known.Digests) == 0 {
+		err.Newest = last
+	}
+
+	return err
 }
 
 // MayHaveInstalled reports whether the resource has created a revision of its release, or was about to, by its status.
@@ -49,5 +126,6 @@ func MayHaveInstalled(provider v1alpha2.Provider) bool {
 
 // Adopts reports whether a user allows to take over a release of something else.
 func Adopts(provider v1alpha2.Provider) bool {
-	return v1alpha2.Asks(provider, v1alpha2.AdoptReleaseAnnotation)
+	accepted := provider.GetAnnotations()[v1alpha2.AdoptReleaseAnnotation]
+	return accepted == "true" || strings.Contains(accepted, ":")
 }

@@ -61,34 +61,76 @@ func TestIsRelease(t *testing.T) {
 	}
 }
 
+// TestConfirm: only digests that the status has, or that a user accepts, tell that a revision is the resource's.
 func TestConfirm(t *testing.T) {
 	self := state.Owner{Resource: "uid", Home: "berlin", Cluster: "berlin"}
-	installed := func(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
-	installing := func(p v1alpha2.Provider) { p.GetStatus().Announced = &v1alpha2.AnnouncedRevision{} }
-	adopting := func(p v1alpha2.Provider) {
-		p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"})
+	another := state.Owner{Resource: "another", Home: "berlin", Cluster: "berlin"}
+	copied := self // any writer of Secrets can read the labels of a record, and copy them
+
+	knows := func(number int64, digest string) func(v1alpha2.Provider) {
+		return func(p v1alpha2.Provider) {
+			status := p.GetStatus()
+			status.Release = &v1alpha2.ReleaseStatus{}
+			status.History = append(status.History, v1alpha2.ReleaseRevision{Revision: number, Digest: digest})
+		}
+	}
+	announces := func(p v1alpha2.Provider) {
+		p.GetStatus().Announced = &v1alpha2.AnnouncedRevision{Revision: 2, Digest: "v1:two"}
+	}
+	accepts := func(value string) func(v1alpha2.Provider) {
+		return func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: value})
+		}
+	}
+	all := func(changes ...func(v1alpha2.Provider)) func(v1alpha2.Provider) {
+		return func(p v1alpha2.Provider) {
+			for _, change := range changes {
+				change(p)
+			}
+		}
 	}
 
 	for name, c := range map[string]struct {
 		owner  state.Owner
 		change func(p v1alpha2.Provider)
 		want   bool
+		newest int // that the resource has installed after it
 	}{
-		"a revision that the resource has installed":  {self, installed, true},
-		"one that the resource has begun to install":  {self, installing, true},
-		"one of a resource that has lost its status":  {self, func(v1alpha2.Provider) {}, false},
-		"one of an earlier resource of the same name": {state.Owner{Resource: "earlier", Home: "berlin"}, installed, false},
-		"one without an owner":                        {state.Owner{}, installed, false},
-		"one that the user has adopted":               {state.Owner{}, adopting, true},
+		"a revision that the resource has installed":         {copied, knows(2, "v1:two"), true, 0},
+		"one that the resource has begun to install":         {copied, announces, true, 0},
+		"one that is written again":                          {copied, all(knows(2, "v1:old"), announces), true, 0},
+		"one after a restore, in a resource with its status": {another, knows(2, "v1:two"), true, 0},
+		"one that was planted, or changed in place":          {copied, knows(2, "v1:other"), false, 0},
+		"one that was planted after the last one":            {copied, knows(1, "v1:two"), false, 0},
+		"one of a status without digests":                    {copied, knows(2, ""), false, 0},
+		"one of a resource that has lost its status":         {copied, all(), false, 0},
+		"one in another cluster":                             {state.Owner{Cluster: "bonn"}, knows(2, "v1:two"), false, 0},
+		"one whose successors were deleted":                  {copied, all(knows(2, "v1:two"), knows(3, "v1:x")), false, 3},
+		"one that the user has adopted":                      {state.Owner{}, accepts("v1:two"), true, 0},
+		"one whose successors were deleted, and adopted":     {copied, all(knows(3, "v1:three"), accepts("v1:two")), true, 0},
+		"another one than the user has adopted":              {state.Owner{}, accepts("v1:other"), false, 0},
+		"any, accepted by a resource that knows none":        {state.Owner{}, accepts("true"), true, 0},
+		"any, accepted by one that knows some":               {copied, all(knows(1, "v1:one"), accepts("true")), false, 0},
+		"any, not accepted":                                  {copied, accepts("false"), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
 			p := &v1alpha2.InfrastructureProvider{}
 			c.change(p)
 
 			history := state.History{Revisions: []state.Revision{{Number: 2, Owner: c.owner}, {Number: 1}}}
 			Confirm(p, self, history)
 
-			NewWithT(t).Expect(history.Revisions[0].Confirmed).To(Equal(c.want))
+			// The cluster is not asked about a release of another program.
+			g.Expect(ConfirmNewest(t.Context(), nil, history, &release.Record{Digest: "v1:two"})).To(Succeed())
+
+			newest := history.Revisions[0]
+			g.Expect(newest.Confirmed).To(Equal(c.want))
+			g.Expect(newest.Known.Confirms("")).To(Equal(newest.Known.Any), "what cannot be read")
+
+			if !c.want {
+				g.Expect(Unconfirmed(p, history.Release, newest, nil).Newest).To(Equal(c.newest))
+			}
 		})
 	}
 }

@@ -85,14 +85,19 @@ func (r *run) observe(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
+	if err := foreign.ConfirmNewest(ctx, r.target.Releases, history, record); err != nil {
+		return failed(err, applying)
+	}
+
+	newest, _ = history.Newest()
 	if !newest.Confirmed {
-		r.unconfirmed = &unconfirmedError{release: key, revision: newest.Number}
+		r.unconfirmed = foreign.Unconfirmed(r.provider, key, newest, record)
 		r.installed = installed{history: history}
 
 		return report.Result{}
 	}
 
-	r.installed.record = record
+	r.installed.revision, r.installed.record = newest, record
 
 	return report.Result{}
 }

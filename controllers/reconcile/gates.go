@@ -164,10 +164,6 @@ func (r *run) checkRevision(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
-	if !to.Confirmed {
-		return failed(&unconfirmedError{release: r.installed.history.Release, revision: to.Number}, applying)
-	}
-
 	err := r.checkTarget(ctx, to)
 	if errors.As(err, new(*storage.CorruptError)) {
 		return report.Result{}

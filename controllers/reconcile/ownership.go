@@ -238,20 +238,6 @@ func (e *foreignError) Error() string {
 		e.release, e.revision, e.chart, v1alpha2.AdoptReleaseAnnotation)
 }
 
-// unconfirmedError reports that nothing but its own Secret tells that a revision belongs to the resource.
-type unconfirmedError struct {
-	release  types.NamespacedName
-	revision int
-}
-
-func (e *unconfirmedError) Error() string {
-	return fmt.Sprintf(
-		"revision %d of Helm release %s is not known to be this resource's, and is left alone until a new revision replaces "+
-			"it; if it is, for example after a restore, set the annotation %s: \"true\" on this resource; if it should not "+
-			"exist, delete Secret %s",
-		e.revision, e.release, v1alpha2.AdoptReleaseAnnotation, release.RecordName(e.release, e.revision))
-}
-
 // maxLostSearch limits the search for objects of a release without records.
 const maxLostSearch = 20 * time.Second
 

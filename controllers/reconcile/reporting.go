@@ -87,6 +87,7 @@ func (r *run) seen() report.Installed {
 			AppVersion:  record.AppVersion,
 			Contract:    record.Contract,
 			Description: record.Description,
+			Digest:      record.Digest,
 			Paused:      record.Paused(),
 		}
 	}

@@ -145,7 +145,7 @@ var errorTable = []row{
 	on[*ownedError](preflightFailed, v1alpha2.MoreThanOneProviderInstanceExistsReason, report.Stalled),
 	on[*foreignError](installFailed, v1alpha2.InstallFailedReason, report.Stalled),
 	on[*storage.ExcessError](installFailed, v1alpha2.InstallFailedReason, report.Stalled),
-	on[*unconfirmedError](installFailed, v1alpha2.InstallFailedReason, report.Stalled),
+	on[*release.UnconfirmedError](installFailed, v1alpha2.InstallFailedReason, report.Stalled),
 	on[*cluster.DryRunError](installFailed, v1alpha2.InstallFailedReason, report.Stalled),
 	on[*cluster.ConflictError](installFailed, v1alpha2.InstallFailedReason, report.Stalled),
 	on[*release.NoRevisionError](installFailed, v1alpha2.InstallFailedReason, report.Stalled),

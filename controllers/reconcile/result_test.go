@@ -199,7 +199,7 @@ var errorCases = map[string]errorCase{
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: report.Stalled,
 	},
 	"a revision that is not known to be the resource's": {
-		err:       &unconfirmedError{release: types.NamespacedName{Namespace: "a", Name: "b"}, revision: 3},
+		err:       &release.UnconfirmedError{Release: types.NamespacedName{Namespace: "a", Name: "b"}, Revision: 3},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: report.Stalled,
 	},
 	"a release of a resource in another cluster": {

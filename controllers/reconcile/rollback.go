@@ -9,8 +9,10 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -44,6 +46,7 @@ func refusesRollback(err error) bool {
 		errors.As(err, new(*crds.IncompatibleError)) ||
 		errors.As(err, new(*crds.OwnershipError)) ||
 		errors.As(err, new(*storage.CorruptError)) ||
+		errors.As(err, new(*release.UnconfirmedError)) ||
 		errors.As(err, new(*uncheckedError))
 }
 
@@ -55,6 +58,10 @@ func (c *rollbackChecker) check(
 	record, err := target.Releases.Read(ctx, plan.ReleaseKey(provider), revision)
 	if err != nil {
 		return err
+	}
+
+	if !revision.Known.Confirms(record.Digest) {
+		return foreign.Unconfirmed(provider, plan.ReleaseKey(provider), revision, record)
 	}
 
 	if err := c.preflight.Contracts(ctx, provider, record.Contract); err != nil {

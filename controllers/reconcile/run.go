@@ -46,7 +46,7 @@ type run struct {
 	// foreign is set if the release belongs to something else: it is neither cared for nor changed.
 	// unconfirmed is set if its newest revision is not known to be the resource's: it is not cared for.
 	foreign     error
-	unconfirmed *unconfirmedError
+	unconfirmed *release.UnconfirmedError
 
 	// pass is how far care and change got.
 	pass decide.Pass

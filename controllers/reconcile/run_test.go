@@ -70,7 +70,7 @@ func TestInput(t *testing.T) {
 	r.installed.health = &health.Report{Objects: []health.ObjectHealth{{
 		Object: object.Key{Name: "manager"}, Result: health.Result{Message: "is missing"},
 	}}}
-	r.unconfirmed = &unconfirmedError{revision: 1}
+	r.unconfirmed = &release.UnconfirmedError{Revision: 1}
 	r.failure = errors.New("refused")
 	r.inputsProblem = failed(errors.New("no Secret"), fetching)
 	r.deviations = &[]deviation{{why: "it is changed back"}, {corrected: true}}

@@ -194,6 +194,8 @@ type Result struct {
 type RollbackOptions struct {
 	// Revision to roll back to.
 	Revision int
+	// Known is what the record of that revision is confirmed by; nil accepts any.
+	Known *state.Evidence
 	// Digest of the desired state that the rollback represents. Default: that of the revision, so
 	// that the release is in sync with what was desired then, unless the PostRenderer changes it.
 	Digest string

@@ -1,12 +1,16 @@
 package release
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -36,6 +40,30 @@ func (e *NoRevisionError) Error() string {
 
 	return fmt.Sprintf("release %s has no revision %d to roll back to; its history has %s",
 		e.Release, e.Revision, strings.Join(present, ", "))
+}
+
+// UnconfirmedError means that a revision is not known to be the resource's, and is not acted on.
+type UnconfirmedError struct {
+	Release  types.NamespacedName
+	Revision int
+	// Digest of the revision; empty if its record was not read.
+	Digest string
+	// Newest is a later revision that the resource has installed, and whose record is gone; 0 for none.
+	Newest int
+}
+
+func (e *UnconfirmedError) Error() string {
+	what := "is not known to be this resource's"
+	if e.Newest != 0 {
+		what = fmt.Sprintf(
+			"is older than revision %d, which this resource has installed and whose record is missing", e.Newest)
+	}
+
+	return fmt.Sprintf(
+		"revision %d of Helm release %s %s, and is left alone until a new revision replaces it; if it is right, for example "+
+			"after a restore, set the annotation %s: %q on this resource; if it should not exist, delete Secret %s",
+		e.Revision, e.Release, what, v1alpha2.AdoptReleaseAnnotation, cmp.Or(e.Digest, "true"),
+		RecordName(e.Release, e.Revision))
 }
 
 // RenderError means that chart and values cannot be rendered: a variable is missing, a value does

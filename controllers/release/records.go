@@ -38,6 +38,10 @@ type Record struct {
 	Provider string
 	// PatchedCRDs lists the CRDs that were applied with patches; see Spec.PatchedCRDs.
 	PatchedCRDs string
+	// Digest identifies the revision, see storage.Digest; empty for what was only rendered.
+	Digest string
+	// Hooked is true if the revision has hooks.
+	Hooked bool
 	// Description is Helm's log entry, such as "Upgrade complete" or "Rollback to 3".
 	Description string
 	// Values that the chart was rendered with, of variables among them. They can be secrets.
@@ -152,27 +156,43 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 		return nil, &storage.CorruptError{Secret: release.Namespace + "/" + name, Reason: err.Error()}
 	}
 
-	objects, err := e.decode(rel, rel.Manifest)
+	rel.Labels = secret.Labels
+
+	cached.record, err = e.recordOf(rel)
 	if err != nil {
 		return nil, err
 	}
 
-	cached.record = newRecord(rel, objects)
 	e.records.put(release, cached)
 
 	return cached.record, nil
 }
 
+// recordOf returns the record of a revision with the labels of its Secret.
+func (e *Engine) recordOf(rel *helm.Release) (*Record, error) {
+	objects, err := e.decode(rel, rel.Manifest)
+	if err != nil {
+		return nil, err
+	}
+
+	record := newRecord(rel, objects)
+	record.Digest, err = storage.Digest(rel, rel.Labels)
+
+	return record, err
+}
+
 // keep keeps the record of a revision that was written. If that does not succeed, it is read when it is needed.
 func (e *Engine) keep(release types.NamespacedName, rel *helm.Release, version storage.Version) {
-	objects, err := e.decode(rel, rel.Manifest)
+	record, err := e.recordOf(rel)
 	if err == nil {
-		e.records.put(release, cachedRecord{version.UID, version.ResourceVersion, newRecord(rel, objects)})
+		e.records.put(release, cachedRecord{version.UID, version.ResourceVersion, record})
 	}
 }
 
 func newRecord(rel *helm.Release, objects []*unstructured.Unstructured) *Record {
-	record := &Record{Description: rel.Info.Description, Values: rel.Config, Objects: objects}
+	record := &Record{
+		Description: rel.Info.Description, Values: rel.Config, Objects: objects, Hooked: len(rel.Hooks) > 0,
+	}
 
 	if rel.Chart != nil && rel.Chart.Metadata != nil {
 		record.ChartName = rel.Chart.Metadata.Name

@@ -146,7 +146,7 @@ var _ = Describe("A rollback", func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		for i := range found.Revisions {
-			found.Revisions[i].Confirmed = true
+			found.Revisions[i].Confirmed, found.Revisions[i].Known = true, state.Evidence{Any: true}
 		}
 
 		last, exists := found.RollbackTarget("", state.Policy{})

@@ -52,7 +52,27 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) err
 		return fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
 	}
 
+	if revision.Confirmed {
+		return s.checkDigest(newest, revision.Known)
+	}
+
 	return nil
+}
+
+// checkDigest makes sure that a record, which was just read, is the one that is confirmed. What cannot be decoded has
+// no content to act on.
+func (s *session) checkDigest(revision int, known state.Evidence) error {
+	rel := s.store.Find(revision)
+	if rel == nil {
+		return nil
+	}
+
+	digest, err := storage.Digest(rel, rel.Labels)
+	if err != nil || known.Confirms(digest) {
+		return err
+	}
+
+	return &UnconfirmedError{Release: s.release, Revision: revision, Digest: digest}
 }
 
 // rollback applies the manifest of an earlier revision.
@@ -67,6 +87,12 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 			Release:  s.release.String(),
 			Revision: options.Revision,
 			Present:  s.store.Readable(),
+		}
+	}
+
+	if options.Known != nil {
+		if err := s.checkDigest(options.Revision, *options.Known); err != nil {
+			return err
 		}
 	}
 

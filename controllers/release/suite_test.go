@@ -128,7 +128,7 @@ func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Ob
 	Expect(err).NotTo(HaveOccurred())
 
 	for i := range history.Revisions {
-		history.Revisions[i].Confirmed = true
+		history.Revisions[i].Confirmed, history.Revisions[i].Known = true, state.Evidence{Any: true}
 	}
 
 	return e.Determine(history, digest)

@@ -20,6 +20,12 @@ func (s *session) uninstall(ctx context.Context, options cluster.RemoveOptions) 
 		return nil
 	}
 
+	if options.Digest != "" {
+		if err := s.checkDigest(newest, state.Evidence{Digests: []string{options.Digest}}); err != nil {
+			return err
+		}
+	}
+
 	if len(s.store.Readable()) == 0 {
 		return &storage.CorruptError{
 			Secret: s.release.Namespace + "/" + storage.SecretName(s.release.Name, newest),

@@ -94,15 +94,23 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return nil
 	}
 
+	if !corrupt { // uninstall deals with an unreadable record
+		if err := foreign.ConfirmNewest(ctx, r.Target.Releases, history, record); err != nil {
+			return err
+		}
+
+		newest, _ = history.Newest()
+	}
+
 	if !newest.Confirmed {
-		return r.leave(newest)
+		return r.leave(newest, record)
 	}
 
 	r.recorded = true
 	r.known = true
 
-	if !corrupt { // uninstall deals with an unreadable record
-		r.own = record.Keys()
+	if !corrupt {
+		r.own, r.digest = record.Keys(), record.Digest
 	}
 
 	return nil
@@ -110,7 +118,7 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 
 // leave leaves a release alone whose newest revision is not known to be the resource's. If the resource has installed
 // something, a user must decide.
-func (r *Removal) leave(newest state.Revision) error {
+func (r *Removal) leave(newest state.Revision, record *release.Record) error {
 	r.foreign = true
 	r.Unconfirmed = newest.Number
 
@@ -118,10 +126,8 @@ func (r *Removal) leave(newest state.Revision) error {
 		return nil
 	}
 
-	return &BlockedError{Message: fmt.Sprintf(
-		"revision %d of Helm release %s is not known to be this resource's, so the release is not uninstalled; if it is, "+
-			"set the annotation %s: \"true\" on this resource; otherwise delete Secret %s",
-		newest.Number, r.release, v1alpha2.AdoptReleaseAnnotation, release.RecordName(r.release, newest.Number))}
+	return &BlockedError{Message: "the release is not uninstalled: " +
+		foreign.Unconfirmed(r.Provider, r.release, newest, record).Error()}
 }
 
 // newest returns the newest revision of the resource's release, and whether there is one. A release of
@@ -151,7 +157,7 @@ func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) er
 
 		newest, exists := r.newest(history)
 		if exists && !newest.Confirmed {
-			return r.leave(newest)
+			return r.leave(newest, nil)
 		}
 
 		r.known = exists

@@ -3,11 +3,14 @@ package attack
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/gomega"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +26,8 @@ var plantedAttempts = slices.Concat(
 	planted("Planted by a developer: ", func(s *site) client.Client { return s.developer }),
 	planted("Planted without admission policies: ", func(s *site) client.Client { return s.admin }),
 )
+
+var onDelete = []helmrelease.HookEvent{helmrelease.HookPreDelete, helmrelease.HookPostDelete}
 
 // plot is an attempt to have the operator apply planted records.
 type plot struct {
@@ -48,6 +53,10 @@ func planted(by string, planter func(*site) client.Client) []attempt {
 
 			for _, record := range p.records(s) {
 				err := planter(s).Create(a.ctx, record)
+				if apierrors.IsAlreadyExists(err) {
+					err = planter(s).Update(a.ctx, record)
+				}
+
 				if err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 					return err.Error()
 				}
@@ -177,6 +186,106 @@ var plots = []plot{
 		after:   (*site).settle,
 	},
 	{
+		tried:   "above such a record, with its labels and the UID of the resource",
+		before:  (*site).installAndRead,
+		records: func(s *site) []*corev1.Secret { return s.one(s.copied(2, s.record(2, "deployed", s.kept()))) },
+		after:   (*site).settle,
+	},
+	{
+		tried:  "the same, and the source does not answer",
+		before: (*site).installAndRead,
+		records: func(s *site) []*corev1.Secret {
+			return s.one(s.copied(2, s.record(2, "deployed", s.binding())))
+		},
+		after: func(s *site) string {
+			silent := "https://" + s.host + ":1/v1.0.0/infrastructure-components.yaml"
+			return s.change(`{"fetchConfig":{"selector":null,"url":"` + silent + `"}}`)
+		},
+	},
+	{
+		tried:  "the same, and the provider is removed: by hooks",
+		before: (*site).installAndRead,
+		records: func(s *site) []*corev1.Secret {
+			return s.one(s.copied(2, s.record(2, "deployed", s.binding(), onDelete...)))
+		},
+		after: func(s *site) string { return s.remove() },
+	},
+	{
+		tried:  "hooks above such a record, whose objects are those that the cluster has, and the provider is removed",
+		before: (*site).installAndRead,
+		records: func(s *site) []*corev1.Secret {
+			record := s.forgedFor(s.home, 2, "deployed", note(s.name, s.home.namespace, "an honest value"), &helmrelease.Hook{
+				Name: "x", Kind: "ClusterRoleBinding", Path: "x.yaml", Manifest: s.binding()[4:],
+				Events: onDelete,
+			})
+
+			return s.one(s.copied(2, record))
+		},
+		after: func(s *site) string { return s.remove() },
+	},
+	{
+		tried:   "in place of the content of such a record",
+		before:  (*site).installAndRead,
+		records: func(s *site) []*corev1.Secret { return s.one(s.copied(1, s.record(1, "deployed", s.kept()))) },
+		after:   (*site).settle,
+	},
+	{
+		tried:  "the same, and the provider is removed: by hooks",
+		before: (*site).installAndRead,
+		records: func(s *site) []*corev1.Secret {
+			return s.one(s.copied(1, s.record(1, "deployed", s.binding(), onDelete...)))
+		},
+		after: func(s *site) string { return s.remove() },
+	},
+	{
+		tried:   "the same, and the provider is paused",
+		before:  (*site).installAndRead,
+		records: func(s *site) []*corev1.Secret { return s.one(s.copied(1, s.record(1, "deployed", s.binding()))) },
+		after:   func(s *site) string { return s.change(`{"paused":true}`) },
+	},
+	{
+		tried: "in place of the content of a record that a rollback returns to",
+		before: func(s *site) {
+			s.installAndRead()
+			s.change(`{"release":{"timeout":"4m"},"paused":true}`)
+		},
+		records: func(s *site) []*corev1.Secret { return s.one(s.copied(1, s.record(1, "superseded", s.kept()))) },
+		after:   func(s *site) string { return s.change(`{"paused":false,"release":{"rollbackTo":1}}`) },
+	},
+	{
+		tried: "the same, with hooks of rollbacks",
+		before: func(s *site) {
+			s.installAndRead()
+			s.change(`{"paused":true}`)
+		},
+		records: func(s *site) []*corev1.Secret {
+			return s.one(s.copied(1, s.record(1, "superseded", s.binding(), helmrelease.HookPreRollback)))
+		},
+		after: func(s *site) string { return s.change(`{"paused":false,"release":{"rollbackTo":1}}`) },
+	},
+	{
+		tried:   "above such a record, while the annotation that accepts any release was forgotten on the resource",
+		before:  (*site).installAndAccept,
+		records: func(s *site) []*corev1.Secret { return s.one(s.copied(2, s.record(2, "deployed", s.kept()))) },
+		after:   (*site).settle,
+	},
+	{
+		tried:  "an action that seems to be interrupted, above such a record",
+		before: (*site).installAndRead,
+		records: func(s *site) []*corev1.Secret {
+			return s.one(s.copied(2, s.record(2, "pending-rollback", s.kept())))
+		},
+		after: (*site).settle,
+	},
+	{
+		tried:  "above such a record, with the highest number",
+		before: (*site).installAndRead,
+		records: func(s *site) []*corev1.Secret {
+			return s.one(s.copied(1_000_000, s.record(1_000_000, "deployed", s.kept())))
+		},
+		after: (*site).settle,
+	},
+	{
 		tried:   "the target of a rollback with which the provider is created",
 		records: (*site).healthyBefore,
 		after:   func(s *site) string { return s.install(rollingBack) },
@@ -278,14 +387,39 @@ func (s *site) unhealthy(revision int, status string) *corev1.Secret {
 // installAndRemember installs the provider, has the developer read the labels of its record, and removes it.
 func (s *site) installAndRemember() {
 	s.Helper()
+	s.installAndRead()
+	s.Expect(s.remove()).To(Equal(gone))
+}
+
+// installAndAccept is installAndRead, and has the administrator leave the annotation that accepts any release.
+func (s *site) installAndAccept() {
+	s.Helper()
+	s.installAndRead()
+
+	patch := `{"metadata":{"annotations":{"` + v1alpha2.AdoptReleaseAnnotation + `":"true"}}}`
+	s.Expect(s.admin.Patch(s.ctx, s.home.resource(), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+	s.settle()
+}
+
+// copied gives a record the labels of one that the operator has written for the resource.
+func (s *site) copied(revision int, record *corev1.Secret) *corev1.Secret {
+	number, status := strconv.Itoa(revision), record.Labels["status"]
+	record = s.labeled(record)
+	record.Labels["version"], record.Labels["status"], record.Labels[storage.RevisionLabel] = number, status, number
+	record.Labels[storage.HealthyLabel] = "true"
+
+	return record
+}
+
+// installAndRead installs the provider, and has the developer read the labels of its record.
+func (s *site) installAndRead() {
+	s.Helper()
 	s.installHealthy()
 
 	record := &corev1.Secret{ObjectMeta: s.record(1, "deployed", "").ObjectMeta}
 	s.Expect(s.developer.Get(s.ctx, client.ObjectKeyFromObject(record), record)).To(Succeed())
 	s.Expect(record.Labels).To(HaveKey(v1alpha2.DigestLabel))
 	s.labels = record.Labels
-
-	s.Expect(s.remove()).To(Equal(gone))
 }
 
 // labeled gives a record the labels of one that the operator has written.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"time"
 
@@ -10,14 +11,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Users who may write Secrets can make release records, so one is trusted only if the status of the resource knows of
-// the release, and the record has the resource's UID. After a restore it is not, which must not disturb what runs.
+// Users who may write Secrets can make release records, so one is trusted only if the status of the resource has its
+// digest, or the cluster is what it says. After a restore, what runs must not be disturbed.
 var _ = Describe("A release that the status of its resource does not know", Ordered, func() {
 	var w *world
 
@@ -75,7 +77,30 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 		p.Spec.FetchConfig.Selector.MatchLabels = map[string]string{"provider": "unknown"}
 	}
 
+	// drifting is a change that also deletes an object of the release, so that the cluster does not confirm the record.
+	drifting := func(change func(*v1alpha2.InfrastructureProvider)) func(*v1alpha2.InfrastructureProvider) {
+		return func(p *v1alpha2.InfrastructureProvider) {
+			change(p)
+
+			account := &corev1.ServiceAccount{}
+			account.Namespace, account.Name = p.Namespace, p.Name+"-manager"
+			Expect(w.client.Delete(context.Background(), account)).To(Succeed())
+		}
+	}
+
 	notTrusted := "revision 2 of Helm release"
+
+	// adopt accepts the revision with the digest that the condition names.
+	adopt := func(ctx context.Context, p *v1alpha2.InfrastructureProvider) {
+		GinkgoHelper()
+
+		message := meta.FindStatusCondition(p.Status.Conditions, v1alpha2.ReadyCondition).Message
+		digest := regexp.MustCompile("v1:[0-9a-f]{64}").FindString(message)
+		Expect(digest).NotTo(BeEmpty(), message)
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: digest})
+		})
+	}
 
 	// expectCare expects that the operator corrects what is missing of the release.
 	expectCare := func(ctx context.Context, t tiny) {
@@ -99,7 +124,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 		w.start()
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		Expect(history(ctx, t)).To(HaveLen(3))
+		Expect(history(ctx, t)).To(HaveLen(2))
 		Expect(w.identities(ctx)).To(Equal(before))
 		expectCare(ctx, t)
 	})
@@ -110,27 +135,48 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 		p = replace(ctx, p, unchanged)
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		Expect(history(ctx, t)).To(HaveLen(3))
+		Expect(history(ctx, t)).To(HaveLen(2))
 		Expect(w.identities(ctx)).To(Equal(before))
 		expectCare(ctx, t)
 	})
 
-	It("of which a restored status tells is recorded again, and no pod restarts", func(ctx SpecContext) {
+	It("without digests, as an earlier operator wrote it, is cared for, and no pod restarts", func(ctx SpecContext) {
+		t, p := installed(ctx, "no-digests")
+		before := w.identities(ctx)
+
+		Expect(w.operator.Stop()).To(Succeed())
+		w.read(ctx, p)(Default)
+
+		for i := range p.Status.History {
+			p.Status.History[i].Digest = ""
+		}
+
+		Expect(w.client.Status().Update(ctx, p)).To(Succeed())
+		w.start()
+
+		Eventually(w.read(ctx, p)).Should(HaveField("Status.History", HaveExactElements(
+			HaveField("Digest", HavePrefix("v1:")), HaveField("Digest", BeEmpty()))))
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(history(ctx, t)).To(HaveLen(2))
+		Expect(w.identities(ctx)).To(Equal(before))
+		expectCare(ctx, t)
+	})
+
+	It("of which a restored status tells is cared for, and no pod restarts", func(ctx SpecContext) {
 		t, p := installed(ctx, "restored")
 		before := w.identities(ctx)
 		status := p.Status
 		p = replace(ctx, p, func(p *v1alpha2.InfrastructureProvider) { p.Status = status })
 
-		Eventually(w.read(ctx, p)).Should(HaveField("Status.Release.Revision", BeNumerically("==", 3)))
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		Expect(history(ctx, t)).To(HaveLen(3))
+		Expect(history(ctx, t)).To(HaveLen(2))
 		Expect(w.identities(ctx)).To(Equal(before))
 		expectCare(ctx, t)
 	})
 
 	It("is left alone until its next revision, or until a user adopts it", func(ctx SpecContext) {
 		t, p := installed(ctx, "not-adopted")
-		p = replace(ctx, p, withoutSource)
+		p = replace(ctx, p, drifting(withoutSource))
 		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, "False",
 			v1alpha2.VersionNotFoundReason, notTrusted, v1alpha2.AdoptReleaseAnnotation))
 
@@ -141,9 +187,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 			ShouldNot(Succeed())
 
 		By("adopting it")
-		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"})
-		})
+		adopt(ctx, p)
 		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager) }).Should(Succeed())
 		Expect(history(ctx, t)).To(HaveLen(2))
 	})
@@ -155,13 +199,18 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 			p.Spec.Release = &v1alpha2.ReleaseSpec{RollbackTo: &one}
 		})
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason, "revision 1 of Helm release",
-			notTrusted, v1alpha2.AdoptReleaseAnnotation))
+			v1alpha2.AdoptReleaseAnnotation))
 		Expect(history(ctx, t)).To(HaveLen(2))
 
-		By("adopting it")
+		By("accepting any, although it knows the newest one")
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"})
 		})
+		Eventually(w.read(ctx, p)).Should(And(HaveField("Status.ObservedGeneration", p.Generation),
+			beStalled(v1alpha2.InstallFailedReason, "revision 1 of Helm release")))
+
+		By("adopting it")
+		adopt(ctx, p)
 		Eventually(w.read(ctx, p)).Should(HaveField("Status.InstalledVersion", HaveValue(Equal("v1.0.0"))))
 
 		By("removing the annotation")
@@ -177,18 +226,18 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 		Expect(w.client.Create(ctx, broken.configMap())).To(Succeed())
 
 		zero := int32(0)
-		p = replace(ctx, p, func(p *v1alpha2.InfrastructureProvider) {
+		p = replace(ctx, p, drifting(func(p *v1alpha2.InfrastructureProvider) {
 			p.Spec.Version = broken.version
 			p.Spec.Release = &v1alpha2.ReleaseSpec{Retries: &zero, Timeout: &metav1.Duration{Duration: 3 * time.Second}}
-		})
+		}))
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "not healthy within 3s"))
 		Expect(history(ctx, t)).To(HaveLen(3), "the third one failed, and none follows")
 	})
 
 	It("stays when its resource is deleted, with an event that tells", func(ctx SpecContext) {
 		t, p := installed(ctx, "kept")
+		p = replace(ctx, p, drifting(withoutSource))
 		before := w.identities(ctx)
-		p = replace(ctx, p, withoutSource)
 		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, "False",
 			v1alpha2.VersionNotFoundReason, notTrusted))
 
@@ -237,7 +286,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 
 	It("is shown while its resource is suspended", func(ctx SpecContext) {
 		_, p := installed(ctx, "suspended")
-		p = replace(ctx, p, func(p *v1alpha2.InfrastructureProvider) { p.Spec.Suspend = true })
+		p = replace(ctx, p, drifting(func(p *v1alpha2.InfrastructureProvider) { p.Spec.Suspend = true }))
 		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, "False", v1alpha2.SuspendedReason,
 			notTrusted, "nothing is changed while spec.suspend is true"))
 	})

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -66,7 +68,36 @@ func Announces(a state.Announcement) Change {
 		announced.Action = v1alpha2.ReleaseRollback
 	}
 
-	return change(func(s *v1alpha2.ProviderStatus) { s.Announced = announced })
+	return change(func(s *v1alpha2.ProviderStatus) {
+		s.History = enterFormer(s.History, s.Announced, announced.Revision)
+		s.Announced = announced
+	})
+}
+
+// enterFormer returns a history in which the revision that was announced before the next one is entered, and that has
+// no revisions after the next one, whose records were deleted.
+func enterFormer(
+	history []v1alpha2.ReleaseRevision, former *v1alpha2.AnnouncedRevision, next int64,
+) []v1alpha2.ReleaseRevision {
+	history = slices.DeleteFunc(slices.Clone(history), func(r v1alpha2.ReleaseRevision) bool {
+		return r.Revision > next
+	})
+
+	if former == nil || former.Revision >= next {
+		return history
+	}
+
+	for i := range history {
+		if history[i].Revision == former.Revision {
+			history[i].Digest = former.Digest
+			return history
+		}
+	}
+
+	history = append(history, v1alpha2.ReleaseRevision{Revision: former.Revision, Digest: former.Digest})
+	slices.SortFunc(history, func(a, b v1alpha2.ReleaseRevision) int { return cmp.Compare(b.Revision, a.Revision) })
+
+	return history[:min(len(history), v1alpha2.HistoryMaxItems)]
 }
 
 // NotCreated is that the announced revision was not created after all.

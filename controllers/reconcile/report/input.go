@@ -71,6 +71,8 @@ type Record struct {
 	// AppVersion is the version of the provider, Contract its contract with Cluster API, and Description what
 	// `helm history` shows.
 	AppVersion, Contract, Description string
+	// Digest identifies the revision.
+	Digest string
 	// Paused is set if the Deployments have no replicas.
 	Paused bool
 	// Kinds of the objects, as Kind.group, sorted.

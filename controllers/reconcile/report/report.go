@@ -226,7 +226,7 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 		Status:     string(installed.Revision.Status),
 		Kinds:      releaseKinds(installed, status.Release),
 	}
-	status.History = history(installed.History)
+	status.History = history(installed, status.History)
 	status.Contract = nil
 
 	if installed.Record.Contract != "" {
@@ -275,7 +275,7 @@ func writeAutomatic(automatic Automatic, status *v1alpha2.ProviderStatus) []Even
 func forgetInstalled(in Input, status *v1alpha2.ProviderStatus, written *conditions) {
 	status.InstalledVersion = nil
 	status.Contract = nil
-	status.History = history(in.Installed.History)
+	status.History = history(in.Installed, status.History)
 
 	if status.Release != nil {
 		status.Release.Status = string(state.StatusUninstalled)
@@ -284,9 +284,20 @@ func forgetInstalled(in Input, status *v1alpha2.ProviderStatus, written *conditi
 	written.remove(ofInstalled...)
 }
 
-// history returns what `helm history` shows, newest first.
-func history(history state.History) []v1alpha2.ReleaseRevision {
-	revisions := history.Revisions[:min(len(history.Revisions), v1alpha2.HistoryMaxItems)]
+// history returns what `helm history` shows, newest first. The digests of revisions are never taken from there: that
+// of the newest one is entered once it is confirmed, the others were before.
+func history(installed Installed, before []v1alpha2.ReleaseRevision) []v1alpha2.ReleaseRevision {
+	digests := map[int64]string{}
+	for _, entry := range before {
+		digests[entry.Revision] = entry.Digest
+	}
+
+	if newest := installed.Revision; newest.Confirmed && installed.Record.Readable {
+		digests[int64(newest.Number)] = installed.Record.Digest
+	}
+
+	revisions := installed.History.Revisions
+	revisions = revisions[:min(len(revisions), v1alpha2.HistoryMaxItems)]
 	entries := make([]v1alpha2.ReleaseRevision, 0, len(revisions))
 
 	for _, revision := range revisions {
@@ -295,6 +306,7 @@ func history(history state.History) []v1alpha2.ReleaseRevision {
 			Version:     revision.Version,
 			ChartDigest: revision.ChartDigest,
 			Adopted:     int64(revision.Adopted),
+			Digest:      digests[int64(revision.Number)],
 			Status:      string(revision.Status),
 			Time:        metav1.NewTime(revision.Created),
 		})

@@ -5,6 +5,7 @@ package drift
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -78,16 +79,7 @@ type Comparison struct {
 // Each object costs one GET, unless listed has it and it does not differ, and one PATCH as a dry run if it seems to
 // differ. If there is an error, the comparison has the objects that could be compared.
 func Compare(client *cluster.Client, objects []*unstructured.Unstructured, listed Listed) (Comparison, error) {
-	desired := make([]*unstructured.Unstructured, 0, len(objects))
-
-	for _, o := range objects {
-		o = o.DeepCopy()
-		client.AddHelmMetadata(o)
-		moveStringData(o)
-		desired = append(desired, o)
-	}
-
-	list, unknown, err := client.Resolve(desired)
+	list, unknown, err := resolve(client, objects)
 	if err != nil {
 		return Comparison{}, err
 	}
@@ -132,6 +124,75 @@ func Compare(client *cluster.Client, objects []*unstructured.Unstructured, liste
 	return result, err
 }
 
+// resolve returns copies of the objects of a release as an upgrade would apply them, and those of unknown kinds.
+func resolve(
+	client *cluster.Client, objects []*unstructured.Unstructured,
+) (cluster.ResourceList, []object.Key, error) {
+	desired := make([]*unstructured.Unstructured, 0, len(objects))
+
+	for _, o := range objects {
+		o = o.DeepCopy()
+		client.AddHelmMetadata(o)
+		moveStringData(o)
+		desired = append(desired, o)
+	}
+
+	return client.Resolve(desired)
+}
+
+// InSync reports whether each object exists in the cluster, with the marks of the release, and an upgrade to the same
+// revision would change none of them. It is like Compare, but excludes no objects from the comparison.
+func InSync(client *cluster.Client, objects []*unstructured.Unstructured, listed Listed) (bool, error) {
+	list, unknown, err := resolve(client, objects)
+	if err != nil || len(unknown) > 0 {
+		return false, err
+	}
+
+	var differs atomic.Bool
+
+	errs := cluster.ForEach(list, func(info *resource.Info) error {
+		if differs.Load() {
+			return nil
+		}
+
+		equal, err := equalOne(client, info, listed)
+		if !equal && err == nil {
+			differs.Store(true)
+		}
+
+		return err
+	})
+
+	if differs.Load() {
+		return false, nil
+	}
+
+	for i, err := range errs {
+		if err != nil {
+			return false, cluster.NewCompareError(cluster.KeyOf(list[i]), err)
+		}
+	}
+
+	return true, nil
+}
+
+func equalOne(client *cluster.Client, info *resource.Info, listed Listed) (bool, error) {
+	if listed != nil {
+		if found := listed(info); found != nil && matches(client, info, found) {
+			return true, nil
+		}
+	}
+
+	live, err := client.Get(info)
+	if err != nil || live == nil || client.Obstacle(live) != "" {
+		return false, err
+	}
+
+	fields, err := compareFields(client, info, live)
+
+	return len(fields) == 0, err
+}
+
 // Listed returns an object of the cluster as a list has shown it; nil if it is not known. It is nil without lists.
 type Listed func(*resource.Info) *unstructured.Unstructured
 
@@ -171,24 +232,32 @@ func compareOne(client *cluster.Client, info *resource.Info, listed Listed) (Dif
 		return d, nil
 	}
 
+	d.Fields, err = compareFields(client, info, live)
+
+	return d, err
+}
+
+// compareFields returns the fields that an upgrade would change, apart from those that others set.
+func compareFields(
+	client *cluster.Client, info *resource.Info, live *unstructured.Unstructured,
+) ([]string, error) {
+	desired := info.Object.(*unstructured.Unstructured)
 	removeInjected(desired)
 
-	d.Fields, err = differingFields(client, info, live)
-	if err != nil || !slices.Contains(d.Fields, replicasPointer) || !autoscaling.MayHaveScaled(desired, live) {
-		return d, err
+	fields, err := differingFields(client, info, live)
+	if err != nil || !slices.Contains(fields, replicasPointer) || !autoscaling.MayHaveScaled(desired, live) {
+		return fields, err
 	}
 
 	// Autoscalers are looked for only if the replicas differ, because that costs requests.
-	scaled, err := client.IsScaled(d.Object)
+	scaled, err := client.IsScaled(cluster.KeyOf(info))
 	if err != nil || !scaled {
-		return d, err
+		return fields, err
 	}
 
 	removeField(desired.Object, autoscaling.ReplicasPath)
 
-	d.Fields, err = differingFields(client, info, live)
-
-	return d, err
+	return differingFields(client, info, live)
 }
 
 // matches reports whether an object of the cluster is as the release defines it, without a request.

@@ -1,0 +1,162 @@
+package release_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+var _ = Describe("A record", func() {
+	var (
+		namespace string
+		engine    *release.Engine
+	)
+
+	BeforeEach(func(ctx SpecContext) { namespace, engine = newNamespace(ctx), newEngine("one") })
+
+	// read returns a revision and its record, as another process reads them.
+	read := func(ctx context.Context, number int) (state.Revision, *release.Record) {
+		GinkgoHelper()
+
+		reader := newEngine("reader")
+		history, err := reader.Observe(ctx, releaseIn(namespace))
+		Expect(err).NotTo(HaveOccurred())
+
+		revision, _ := history.Find(number)
+		record, err := reader.Read(ctx, releaseIn(namespace), revision)
+		Expect(err).NotTo(HaveOccurred())
+
+		return revision, record
+	}
+
+	// swap gives a revision the content of another one, but keeps its number.
+	swap := func(ctx context.Context, spec release.Spec) {
+		GinkgoHelper()
+
+		other := newNamespace(ctx)
+		forged := spec
+		forged.Release = releaseIn(other)
+		mustApply(ctx, newEngine("forger"), forged)
+
+		secret, err := client.CoreV1().Secrets(other).Get(ctx, secretOf(1), metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		target, err := client.CoreV1().Secrets(namespace).Get(ctx, secretOf(1), metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		target.Data = secret.Data
+		_, err = client.CoreV1().Secrets(namespace).Update(ctx, target, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+
+	forgery := func() release.Spec { return specOf("", "1.0.0", configMap("forged", "x")) }
+
+	It("has the digest that was announced, also after other writes to it", func(ctx SpecContext) {
+		spec := specOf(namespace, "1.0.0", configMap("config", "first"))
+		prepared, err := engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		var announced state.Announcement
+
+		_, err = prepared.Apply(func(a state.Announcement) error {
+			announced = a
+			return nil
+		})
+		Expect(err).NotTo(HaveOccurred())
+
+		revision, record := read(ctx, 1)
+		Expect(record.Digest).To(Equal(announced.Digest))
+
+		_, err = engine.MarkHealthy(ctx, spec.Release, revision)
+		Expect(err).NotTo(HaveOccurred())
+		mustApply(ctx, engine, specOf(namespace, "2.0.0", configMap("config", "second")))
+
+		_, record = read(ctx, 1)
+		Expect(record.Digest).To(Equal(announced.Digest), "superseded and healthy")
+	})
+
+	It("is no target of a rollback if another one is confirmed", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first")))
+		_, genuine := read(ctx, 1)
+		second := specOf(namespace, "2.0.0", configMap("config", "second"))
+		mustApply(ctx, engine, second)
+
+		swap(ctx, forgery())
+
+		options := release.RollbackOptions{
+			Revision: 1, Reason: "a test", Known: &state.Evidence{Digests: []string{genuine.Digest}},
+		}
+		_, err := engine.Rollback(ctx, second.Release, options, observe(ctx, engine, second))
+		Expect(expectError[*release.UnconfirmedError](err)).To(HaveField("Revision", 1))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
+		Expect(history(ctx, namespace)).To(HaveLen(2))
+	})
+
+	It("is neither replaced nor uninstalled by if another one is confirmed", func(ctx SpecContext) {
+		first := specOf(namespace, "1.0.0", configMap("config", "first"))
+		mustApply(ctx, engine, first)
+		_, genuine := read(ctx, 1)
+		known := state.Evidence{Digests: []string{genuine.Digest}}
+
+		swap(ctx, forgery())
+
+		observed := observe(ctx, engine, first)
+		observed.Revision.Known = known
+		_, err := applyObserved(ctx, engine, specOf(namespace, "2.0.0", configMap("config", "second")), observed)
+		expectError[*release.UnconfirmedError](err)
+
+		_, err = engine.Uninstall(ctx, first.Release, cluster.RemoveOptions{Digest: genuine.Digest})
+		expectError[*release.UnconfirmedError](err)
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
+	})
+
+	DescribeTable(
+		"is equal to the cluster only if all objects are as it says:",
+		func(ctx SpecContext, kind, name, change string, expected bool) {
+			ignored := strings.Replace(configMap("ignored", "x"), "metadata:",
+				"metadata:\n  annotations: {capstan.dev/drift: Ignore}", 1)
+			mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), ignored, deployment("manager", "2")))
+
+			if change == "delete" {
+				run(ctx, "kubectl", "delete", kind, name, "-n", namespace)
+			} else {
+				run(ctx, "kubectl", "patch", kind, name, "-n", namespace, "--type=merge", "-p", change)
+			}
+
+			revision, record := read(ctx, 1)
+			Expect(engine.Equals(ctx, releaseIn(namespace), revision, record)).To(Equal(expected))
+		},
+		Entry("what others have added", "deployment", "manager", `{"metadata":{"labels":{"team":"a"}}}`, true),
+		Entry("an object is missing", "configmap", "config", "delete", false),
+		Entry("an object differs", "deployment", "manager", `{"spec":{"replicas":5}}`, false),
+		Entry("an object lacks a mark", "configmap", "config",
+			`{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`, false),
+		Entry("an object belongs to another release", "configmap", "config",
+			`{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, false),
+		Entry("an object differs that is excluded from drift", "configmap", "ignored", `{"data":{"key":"y"}}`, false),
+		Entry("an excluded object is missing", "configmap", "ignored", "delete", false),
+	)
+
+	It("is not equal to the cluster with a hook, without objects, or if it is not deployed", func(ctx SpecContext) {
+		hook := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hook\n  annotations: {helm.sh/hook: pre-delete}\n"
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), hook))
+
+		revision, record := read(ctx, 1)
+		Expect(engine.Equals(ctx, releaseIn(namespace), revision, record)).To(BeFalse())
+
+		record.Hooked = false
+		Expect(engine.Equals(ctx, releaseIn(namespace), revision, record)).To(BeTrue())
+
+		revision.Status = state.StatusFailed
+		Expect(engine.Equals(ctx, releaseIn(namespace), revision, record)).To(BeFalse())
+
+		revision.Status, record.Objects = state.StatusDeployed, nil
+		Expect(engine.Equals(ctx, releaseIn(namespace), revision, record)).To(BeFalse())
+	})
+})
