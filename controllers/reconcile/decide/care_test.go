@@ -247,3 +247,17 @@ func TestAttemptedDigest(t *testing.T) {
 		})
 	}
 }
+
+// TestRollbackDigest: a rollback that a user asks for is another one while the provider is paused.
+func TestRollbackDigest(t *testing.T) {
+	g := NewWithT(t)
+
+	for _, paused := range []bool{false, true} {
+		rollback := revision(2, state.StatusDeployed, RollbackDigest(1, paused))
+		rollback.RollbackTo = 1
+		g.Expect(IsAutomaticRollback(rollback)).To(BeFalse())
+	}
+
+	g.Expect(RollbackDigest(1, true)).NotTo(Equal(RollbackDigest(1, false)))
+	g.Expect(RollbackDigest(1, false)).NotTo(Equal(RollbackDigest(2, false)))
+}

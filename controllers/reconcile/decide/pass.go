@@ -173,12 +173,12 @@ func (p Pass) afterCare(step Step, result report.Result, seen Seen) Pass {
 		p.stopped = result
 	}
 
-	refused := seen.Policy.Refused[step.Target.Number]
-
-	switch {
-	case step.Action == CheckTarget && !refused:
+	// What was refused is no target any more.
+	if step.Action == CheckTarget {
 		p.allowed = step.Target.Number
-	case step.Action == Rollback && refused:
+	}
+
+	if step.Action == Rollback && seen.Policy.Refused[step.Target.Number] {
 		p = p.repeat(Rollback)
 	}
 
