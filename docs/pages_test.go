@@ -73,14 +73,20 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestIndex checks that each page is linked from the README of its folder, and a page of the reference from that of docs.
 func TestIndex(t *testing.T) {
 	g := NewWithT(t)
 
 	all := pages(t)
 	for page := range all {
-		if path.Dir(page) == "docs" && page != "docs/README.md" {
-			link := "(" + path.Base(page) + ")"
-			g.Expect(all["docs/README.md"]).To(ContainSubstring(link), "docs/README.md does not link to %s", page)
+		index := path.Dir(page) + "/README.md"
+		if path.Dir(page) == "docs/reference" {
+			index = "docs/README.md"
+		}
+
+		if strings.HasPrefix(page, "docs/") && page != index {
+			link := "(" + strings.TrimPrefix(page, path.Dir(index)+"/") + ")"
+			g.Expect(all[index]).To(ContainSubstring(link), "%s does not link to %s", index, page)
 		}
 	}
 }
