@@ -10,6 +10,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
@@ -49,9 +50,8 @@ type Options struct {
 	ImageRegistry string
 	// Managers are settings for the managers of all providers; nil for none.
 	Managers *managers.Settings
-	// VariablesFromEnvironment are the names of the operator's environment variables that providers get as
-	// variables, unless their resource sets them or runs as a ServiceAccount.
-	VariablesFromEnvironment []string
+	// Environment are variables that providers get unless their resource sets them or runs as a ServiceAccount.
+	Environment plan.Environment
 	// SourcePolicy restricts the sources of resources.
 	SourcePolicy fetch.Policy
 	// PushCharts makes the operator push the charts that it builds from its catalog to the chart

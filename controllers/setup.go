@@ -194,7 +194,7 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 			Charts:        newCharts(c.charts, c.uncached, options),
 			ImageRegistry: options.ImageRegistry,
 			Managers:      options.Managers,
-			Environment:   plan.ReadEnvironment(options.VariablesFromEnvironment),
+			Environment:   options.Environment,
 			AwaitCore:     true,
 			Metrics:       options.Metrics,
 		},

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
@@ -40,6 +41,7 @@ type flags struct {
 
 	watchNamespaces    []string
 	watchLabelSelector string
+	environment        []string
 
 	chartRepository string
 	charts          fetch.ChartOptions
@@ -181,7 +183,7 @@ func parse() *flags {
 		"Registry, as host[:port][/path], that replaces that of every image.",
 	)
 	set.StringSliceVar(
-		&f.controllers.VariablesFromEnvironment,
+		&f.environment,
 		"variables-from-environment",
 		nil,
 		"Comma-separated names of the operator's environment variables that providers get as variables, unless "+
@@ -254,6 +256,7 @@ func run(f *flags) error {
 
 	f.controllers.Holder = host + "_" + string(uuid.NewUUID())
 	f.controllers.Namespace = f.election.namespace()
+	f.controllers.Environment = plan.ReadEnvironment(f.environment)
 
 	if f.controllers.Scope, err = watch.NewScope(f.watchNamespaces, f.watchLabelSelector); err != nil {
 		return err

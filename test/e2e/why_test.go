@@ -127,7 +127,7 @@ var _ = Describe("capstan why", Ordered, ContinueOnFailure, func() {
 			create(func(_ *tiny, p *v1alpha2.InfrastructureProvider) {
 				p.Spec.ConfigSecret = &v1alpha2.SecretReference{Name: "aws-variables"}
 			}),
-			`"what the resource asks for is planned" of change`, "Secret no-secret/aws-variables", "does not exist"),
+			`"without a plan nothing is changed" of change`, "Secret no-secret/aws-variables", "does not exist"),
 		Entry("a variable has no value", "no-variable", v1alpha2.MissingVariablesReason,
 			create(func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
 				t.components = strings.Replace(t.components, "${TINY_LEVEL:=info}", "${TINY_LEVEL}", 1)
@@ -135,11 +135,11 @@ var _ = Describe("capstan why", Ordered, ContinueOnFailure, func() {
 			`"contracts fit, and variables and kinds exist" of change`, "TINY_LEVEL"),
 		Entry("the version does not exist", "no-version", v1alpha2.VersionNotFoundReason,
 			create(func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v9.9.9" }),
-			`"what the resource asks for is planned" of change`, "v9.9.9",
+			`"without a plan nothing is changed" of change`, "v9.9.9",
 			"who ends it: The source, when it answers; or a user"),
 		Entry("the provider is in no catalog", "unheard-of", v1alpha2.UnknownProviderReason,
 			create(func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig = nil }),
-			`"what the resource asks for is planned" of change`, "spec.fetchConfig"),
+			`"without a plan nothing is changed" of change`, "spec.fetchConfig"),
 		Entry("a provider has two resources", "twice", v1alpha2.MoreThanOneProviderInstanceExistsReason,
 			installed(func(ctx context.Context, t tiny, p *v1alpha2.InfrastructureProvider) {
 				source := t.configMap()

@@ -143,6 +143,11 @@ func (p *Planner) configure(registry *fetch.Registry, config *operatorconfig.Con
 	return p.options.SourcePolicy.Parse(p.cluster.Config.Host)
 }
 
+// Concerns reports whether the operator reconciles a resource.
+func (p *Planner) Concerns(provider v1alpha2.Provider) bool {
+	return p.options.Scope.Includes(provider)
+}
+
 // DryRun returns what runs the operator's reconciles with the user's permissions, and changes nothing.
 func (p *Planner) DryRun(ctx context.Context) (*controllers.DryRun, error) {
 	return controllers.NewDryRun(ctx, p.cluster.Config, p.cluster.Client.Scheme(), p.options)
@@ -192,6 +197,7 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 		Charts:        &plan.Charts{Store: &store.Cluster{Client: reader}},
 		ImageRegistry: config.ImageRegistry,
 		Managers:      settings,
+		Environment:   config.Controllers.Environment,
 	}
 
 	return nil

@@ -45,6 +45,21 @@ func AddResourceFlags(cmd *cobra.Command) *ResourceFlags {
 	return f
 }
 
+// Open returns what a command about a resource works with: its output, the cluster, and the resource that the arguments
+// and flags select.
+func (f *ResourceFlags) Open(
+	ctx context.Context, o *Options, output *OutputFlags, args []string,
+) (*Printer, *Cluster, v1alpha2.Provider, error) {
+	printer, cluster, err := o.Connect(output, f.Cluster)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+
+	p, err := f.Resource(ctx, o, cluster, args)
+
+	return printer, cluster, p, err
+}
+
 // Resource returns the resource that the arguments and flags select.
 func (f *ResourceFlags) Resource(
 	ctx context.Context,

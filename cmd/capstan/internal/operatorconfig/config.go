@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/managers"
+	"github.com/capstan-project/capstan/controllers/watch"
 )
 
 // Config has those settings of the operator that decide what it installs. Each is the value of the
@@ -36,6 +37,9 @@ type Config struct {
 	Managers managers.Flags
 
 	LabeledConfigMaps bool
+
+	// environment are the names of the variables that providers get from the operator's environment.
+	environment []string
 
 	// Controllers are the settings that decide how the operator reconciles.
 	Controllers controllers.Options
@@ -98,6 +102,8 @@ func Read(ctx context.Context, c client.Reader, namespace, folder string) (*Conf
 		reader: c, namespace: deployment.Namespace,
 		volumes: deployment.Spec.Template.Spec.Volumes, mounts: operator.VolumeMounts,
 	}
+
+	config.readEnvironment(ctx, &m, operator)
 
 	for _, f := range []struct {
 		flag     string
@@ -192,7 +198,19 @@ func Parse(args []string) (*Config, error) {
 	c.ChartOptions.BindFlags(flags)
 	c.Managers.BindFlags(flags)
 
+	var (
+		namespaces []string
+		selector   string
+	)
+
+	flags.StringSliceVar(&c.environment, "variables-from-environment", nil, "")
+	flags.StringSliceVar(&namespaces, "watch-namespaces", nil, "")
+	flags.StringVar(&selector, "watch-label-selector", "", "")
+
 	o := &c.Controllers
+	flags.BoolVar(&o.Suspended, "suspend", false, "")
+	flags.BoolVar(&o.KubeConfig.InsecureExecProvider, "insecure-kubeconfig-exec", false, "")
+	flags.BoolVar(&o.KubeConfig.InsecureTLS, "insecure-kubeconfig-tls", false, "")
 	flags.StringVar(&o.DefaultServiceAccount, "default-service-account", "", "")
 	flags.BoolVar(&o.WatchConfigMaps, "watch-configmap", false, "")
 	flags.BoolVar(&o.WatchSecrets, "watch-configsecret", false, "")
@@ -207,6 +225,11 @@ func Parse(args []string) (*Config, error) {
 	}
 
 	c.ConfigFile = cmp.Or(c.ConfigFile, fetch.DefaultConfigFile)
+
+	var err error
+	if o.Scope, err = watch.NewScope(namespaces, selector); err != nil {
+		return nil, fmt.Errorf("read the operator's arguments: %w", err)
+	}
 
 	return c, nil
 }

@@ -74,12 +74,7 @@ are changes; it is 1 for errors.`,
 }
 
 func (o *diffOptions) run(ctx context.Context, args []string) error {
-	printer, cluster, err := o.Connect(o.output, o.resource.Cluster)
-	if err != nil {
-		return err
-	}
-
-	p, err := o.resource.Resource(ctx, o.Options, cluster, args)
+	printer, cluster, p, err := o.resource.Open(ctx, o.Options, o.output, args)
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -70,12 +67,7 @@ of variables and Secrets are not shown.`,
 }
 
 func (o *whyOptions) run(ctx context.Context, args []string) error {
-	printer, cluster, err := o.Connect(o.output, o.resource.Cluster)
-	if err != nil {
-		return err
-	}
-
-	p, err := o.resource.Resource(ctx, o.Options, cluster, args)
+	printer, cluster, p, err := o.resource.Open(ctx, o.Options, o.output, args)
 	if err != nil {
 		return err
 	}
@@ -90,9 +82,12 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	}
 	defer planner.Close()
 
-	// Libraries log errors of requests that the command no longer waits for.
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	if !planner.Concerns(p) {
+		o.Warnf("the operator does not reconcile %s: --watch-namespaces or --watch-label-selector leaves it out; "+
+			"this is what it would decide if it did", v1alpha2.FullName(p))
+	}
+
+	cli.SilenceLibraries() // they log errors of requests that the command no longer waits for
 
 	run, err := planner.DryRun(ctx)
 	if err != nil {

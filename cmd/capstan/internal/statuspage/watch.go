@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/usage"
@@ -24,9 +21,7 @@ const syncTimeout = time.Minute
 // watch returns a view of the cluster whose provider resources are in a cache, and makes the feed report their changes
 // until the context ends.
 func watch(ctx context.Context, cluster *cli.Cluster, feed *ui.Feed) (*ui.Cluster, error) {
-	// The pages show problems, so libraries log nothing.
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	cli.SilenceLibraries() // the pages show problems
 
 	config := rest.CopyConfig(cluster.Config)
 	config.Timeout = 0 // a watch has no end
