@@ -124,6 +124,9 @@ func determineOwn(history History, newest Revision, digest string) Observed {
 	}
 }
 
+// maxLock limits for how long another program may leave a new revision Locked by writing to it again and again.
+const maxLock = time.Hour
+
 // determineLocked returns the state of a release that another program was changing. Storage does
 // not show if that program still runs, so time decides. An uninstall that stopped half-way is
 // treated the same: Capstan retries its own when the provider is deleted, without asking for the
@@ -131,11 +134,17 @@ func determineOwn(history History, newest Revision, digest string) Observed {
 func determineLocked(history History, newest Revision, rules Rules) Observed {
 	until := newest.Changed.Add(rules.LockTimeout)
 
+	// A new revision is written a few times. What is renewed for longer than any helm command runs holds up nothing, nor
+	// does a record that is not known to be the resource's.
+	if limit := newest.Created.Add(maxLock); (newest.Status.Pending() || !newest.Confirmed) && limit.Before(until) {
+		until = limit
+	}
+
 	if !rules.Now.Before(until) {
 		return Observed{
 			State:    Interrupted,
 			Revision: newest,
-			Message: fmt.Sprintf("another program left revision %d %s at %s and has written nothing since",
+			Message: fmt.Sprintf("another program left revision %d %s, and wrote to it last at %s",
 				newest.Number, newest.Status, formatTime(newest.Changed)),
 		}
 	}

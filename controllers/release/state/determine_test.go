@@ -20,6 +20,7 @@ func TestDetermine(t *testing.T) {
 			Origin:    3,
 			Holder:    "me",
 			Digest:    "wanted",
+			Created:   noon.Add(-2 * time.Minute),
 			Changed:   noon.Add(-time.Minute),
 			Confirmed: true,
 		}
@@ -35,6 +36,7 @@ func TestDetermine(t *testing.T) {
 	otherHolder := func(r *Revision) { r.Holder = "another" }
 	byOthers := func(r *Revision) { r.Origin, r.Holder, r.Digest = 0, "", "" }
 	inherited := func(r *Revision) { r.Origin, r.Holder, r.Digest = 2, "", "" }
+	old := func(r *Revision) { r.Created = noon.Add(-61 * time.Minute) }
 	stale := func(r *Revision) { r.Changed = noon.Add(-6 * time.Minute) }
 
 	for name, tt := range map[string]struct {
@@ -91,7 +93,16 @@ func TestDetermine(t *testing.T) {
 			newest(StatusPendingInstall, byOthers), Locked, "helm uninstall core -n ns",
 		},
 		"helm upgrade died": {
-			newest(StatusPendingUpgrade, inherited, stale), Interrupted, "has written nothing since",
+			newest(StatusPendingUpgrade, inherited, stale), Interrupted, "wrote to it last at 2026-01-01T11:54:00Z",
+		},
+		"pending, and renewed again and again": {
+			newest(StatusPendingUpgrade, inherited, old), Interrupted, "wrote to it last at 2026-01-01T11:59:00Z",
+		},
+		"uninstall of an old revision running": {
+			newest(StatusUninstalling, old), Locked, "2026-01-01T12:04:00Z",
+		},
+		"uninstall of a revision that is not known to be the resource's, renewed again and again": {
+			newest(StatusUninstalling, old, forged), Interrupted, "left revision 3 uninstalling",
 		},
 		"uninstall running": {
 			newest(StatusUninstalling), Locked, "2026-01-01T12:04:00Z",
