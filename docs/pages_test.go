@@ -73,7 +73,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestIndex checks that each page is linked from the README of its folder, and a page of the reference from that of docs.
+// TestIndex checks that each page is linked from the README of its folder, and a page of the reference from that of
+// docs.
 func TestIndex(t *testing.T) {
 	g := NewWithT(t)
 
