@@ -415,6 +415,19 @@ func TestInputsThatCannotBeUsed(t *testing.T) {
 	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.InputsUnavailableCondition).Type).To(BeEmpty())
 }
 
+func TestPendingChangesStayWhileInputsAreUnknown(t *testing.T) {
+	g := NewWithT(t)
+	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in.Change.Decision.Action = state.None
+	in = with(in, v1alpha2.ChangesPendingCondition, v1alpha2.InputsChangedReason, "the Secret", metav1.ConditionTrue, 0)
+
+	in.Change.InputsProblem = Result{Outcome: Stalled, Reason: v1alpha2.SecretNotFoundReason, Message: "no Secret"}
+	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.ChangesPendingCondition).Message).To(Equal("the Secret"))
+
+	in.Change.InputsProblem = Result{}
+	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.ChangesPendingCondition).Type).To(BeEmpty())
+}
+
 func TestTagThatHasMovedIsNewsOnce(t *testing.T) {
 	g := NewWithT(t)
 	in := newInput(revision(1, state.StatusDeployed, wanted))

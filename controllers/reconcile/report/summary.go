@@ -285,14 +285,18 @@ func unchanged(byOperator bool) string {
 
 // runs reports whether a version is one that the resource asks for.
 func (p Provider) runs(version string) bool {
+	if p.Version == version {
+		return true // also of a chart of other origin, whose version may be none
+	}
+
 	matches, err := ranges.Parse(p.Version)
 	if err != nil {
 		return false
 	}
 
 	installed, err := semver.NewVersion(version)
-	if err != nil { // of a chart of other origin
-		return p.Version == "" || p.Version == version
+	if err != nil {
+		return p.Version == ""
 	}
 
 	return matches(installed)

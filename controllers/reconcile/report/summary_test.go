@@ -331,6 +331,23 @@ func TestFailedAttemptWithAProblemOfCare(t *testing.T) {
 	g.Expect(result.UpgradeFailed).NotTo(ContainSubstring("connection refused"))
 }
 
+// TestVersionsThatAreAskedFor: charts of other origin may have versions that are none.
+func TestVersionsThatAreAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		asked, installed string
+		want             bool
+	}{
+		{"~1.0", "v1.0.1", true},
+		{"~1.0", "v1.1.0", false},
+		{"", "nightly", true},
+		{"nightly", "nightly", true},
+		{"~1.0", "nightly", false},
+		{"not a range", "v1.0.0", false},
+	} {
+		NewWithT(t).Expect(Provider{Version: c.asked}.runs(c.installed)).To(Equal(c.want), "%q, %q", c.asked, c.installed)
+	}
+}
+
 func TestSuspended(t *testing.T) {
 	unhealthy := newInput(revision(1, state.StatusDeployed, wanted))
 	unhealthy.Installed.Health = missing
