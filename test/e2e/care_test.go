@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/harness"
 )
 
 // installation is a provider that is installed and healthy at v1.0.0.
@@ -25,8 +24,7 @@ type installation struct {
 	*world
 	provider   v1alpha2.Provider
 	deployment client.ObjectKey // of its manager
-	tiny       tiny             // empty for core
-	folder     string           // for the source, if that is a directory
+	tiny       tiny
 }
 
 // update changes the provider's spec.
@@ -38,7 +36,7 @@ func (i *installation) update(ctx context.Context, change func(*v1alpha2.Provide
 // blocker is something that keeps a provider's next revision from being applied.
 type blocker struct {
 	description string
-	// name of the tiny provider; empty for core.
+	// name of the tiny provider.
 	name string
 	// prepare changes the provider, or what it needs, before it is installed.
 	prepare func(context.Context, *installation, *v1alpha2.InfrastructureProvider)
@@ -55,8 +53,10 @@ type blocker struct {
 	missing bool
 }
 
-// blockers are all of them. The one that removes cert-manager comes last: the Certificates of core go
-// with it.
+// blockers are one of each kind: what is asked for cannot be planned, an input is gone, a check fails, another
+// provider is not well, and objects are gone. That others of a kind end the change in the same way, and none of them
+// care, is what the tables of errors and of package decide show. The one that removes cert-manager comes last: the
+// Certificates of core go with it.
 func blockers() []blocker {
 	return []blocker{
 		{
@@ -85,54 +85,6 @@ func blockers() []blocker {
 			input:   true,
 		},
 		{
-			description: "the source's ConfigMap is missing",
-			name:        "care-configmap",
-			block: func(ctx context.Context, i *installation) {
-				Expect(i.client.Delete(ctx, i.tiny.configMap())).To(Succeed())
-				requestReconcile(ctx, i)
-			},
-			unblock: func(ctx context.Context, i *installation) {
-				Expect(i.client.Create(ctx, i.tiny.configMap())).To(Succeed())
-			},
-			reason:  v1alpha2.VersionNotFoundReason,
-			message: "no ConfigMap in namespace care-configmap",
-			input:   true,
-		},
-		{
-			description: "the source's directory is missing",
-			name:        "care-directory",
-			prepare: func(_ context.Context, i *installation, p *v1alpha2.InfrastructureProvider) {
-				i.tiny.publish(i.folder)
-
-				p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: i.folder}
-			},
-			block: func(ctx context.Context, i *installation) {
-				Expect(os.Rename(i.folder, i.folder+"-moved")).To(Succeed())
-				requestReconcile(ctx, i)
-			},
-			unblock: func(ctx context.Context, i *installation) {
-				Expect(os.Rename(i.folder+"-moved", i.folder)).To(Succeed())
-				requestReconcile(ctx, i)
-			},
-			reason:  v1alpha2.VersionNotFoundReason,
-			message: "care-directory",
-			input:   true,
-		},
-		{
-			description: "a patch matches nothing",
-			name:        "care-patch",
-			block: func(ctx context.Context, i *installation) {
-				i.update(ctx, func(spec *v1alpha2.ProviderSpec) {
-					spec.ManifestPatches = []string{"kind: Deployment\nmetadata: {name: other, labels: {a: b}}"}
-				})
-			},
-			unblock: func(ctx context.Context, i *installation) {
-				i.update(ctx, func(spec *v1alpha2.ProviderSpec) { spec.ManifestPatches = nil })
-			},
-			reason:  v1alpha2.ComponentsPatchErrorReason,
-			message: "spec.manifestPatches[0]: it matches no object",
-		},
-		{
 			description: "a CRD change is unsafe",
 			name:        "care-crd",
 			prepare:     func(ctx context.Context, i *installation, _ *v1alpha2.InfrastructureProvider) { i.offerUnsafe(ctx) },
@@ -147,26 +99,6 @@ func blockers() []blocker {
 			unblock: requestVersion("v1.0.0"),
 			reason:  v1alpha2.UnsafeCRDsReason,
 			message: "default/victim",
-		},
-		{
-			description: "core's version does not exist",
-			block:       requestVersion("v9.9.9"),
-			unblock:     requestVersion("v1.0.0"),
-			reason:      v1alpha2.VersionNotFoundReason,
-			message:     "v9.9.9",
-		},
-		{
-			description: "core's source is missing",
-			block: func(ctx context.Context, i *installation) {
-				Expect(i.client.Delete(ctx, coreConfigMap(ctx))).To(Succeed())
-				requestReconcile(ctx, i)
-			},
-			unblock: func(ctx context.Context, i *installation) {
-				Expect(i.client.Create(ctx, coreConfigMap(ctx))).To(Succeed())
-			},
-			reason:  v1alpha2.VersionNotFoundReason,
-			message: "no ConfigMap in namespace cluster-api-system",
-			input:   true,
 		},
 		{
 			description: "core is unhealthy",
@@ -194,32 +126,13 @@ func blockers() []blocker {
 var certManagerCRDs []apiextensionsv1.CustomResourceDefinition
 
 var _ = Describe("Care for what is installed while a change is blocked", Ordered, ContinueOnFailure, func() {
-	var (
-		w    *world
-		core v1alpha2.Provider
-		// folder holds the sources that are directories.
-		folder string
-	)
+	var w *world
 
-	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
-		core = coreProvider()
-		folder = GinkgoT().TempDir()
-	})
+	BeforeAll(func(ctx SpecContext) { w = readyWorld(ctx) })
 
-	// install installs the provider that the blocker is for, unless it is core.
+	// install installs the provider that the blocker is for.
 	install := func(ctx context.Context, b blocker) *installation {
 		GinkgoHelper()
-
-		if b.name == "" {
-			Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
-
-			return &installation{
-				world:      w,
-				provider:   core,
-				deployment: client.ObjectKey{Namespace: core.GetNamespace(), Name: "capi-controller-manager"},
-			}
-		}
 
 		t := newTiny(b.name, "v1.0.0")
 		p := t.resource()
@@ -228,7 +141,6 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 			provider:   p,
 			deployment: client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"},
 			tiny:       t,
-			folder:     filepath.Join(folder, t.name),
 		}
 
 		Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, t.namespace()))).To(Succeed())
@@ -237,10 +149,7 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 			b.prepare(ctx, i, p)
 		}
 
-		if p.Spec.FetchConfig.Directory == "" {
-			Expect(w.client.Create(ctx, i.tiny.configMap())).To(Succeed())
-		}
-
+		Expect(w.client.Create(ctx, i.tiny.configMap())).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
@@ -371,16 +280,6 @@ func credentials(namespace string) *corev1.Secret {
 
 func createCredentials(ctx context.Context, i *installation) {
 	Expect(i.client.Create(ctx, credentials(i.tiny.name))).To(Succeed())
-}
-
-// coreConfigMap returns the ConfigMap that is core's source.
-func coreConfigMap(ctx context.Context) *corev1.ConfigMap {
-	release, err := harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"})
-	Expect(err).NotTo(HaveOccurred())
-	source, err := release.ConfigMap()
-	Expect(err).NotTo(HaveOccurred())
-
-	return source
 }
 
 // publish writes the provider's release into a local repository.
