@@ -180,9 +180,10 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 	}
 
 	tracker := upgrades.NewTracker(sources, c.wake)
+	resources := fresh.NewClient(c.cached, c.uncached)
 
 	return &reconcile.Dependencies{
-		Client:    fresh.NewClient(c.cached, c.uncached),
+		Client:    resources,
 		APIReader: c.uncached,
 		Scope:     options.Scope,
 		Clusters:  pool,
@@ -201,8 +202,7 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 		Preflight: &preflight.Checker{Client: c.cached, Cluster: pool.Identity},
 		Upgrades:  tracker,
 		Automatic: &autoupgrade.Reader{
-			Cache:     c.cached,
-			APIReader: c.uncached,
+			Resources: resources.Resources(),
 			Cluster:   pool.Identity,
 			Tracker:   tracker,
 			Clock:     options.Clock,

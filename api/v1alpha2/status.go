@@ -210,7 +210,7 @@ const (
 	UpgradeFailed      UpgradeResult = "Failed"
 )
 
-// AnnouncedRevision is a revision of a Helm release, from just before its record is created.
+// AnnouncedRevision is a revision of a Helm release, from just before the first write for it.
 type AnnouncedRevision struct {
 	// action that creates the revision.
 	// +kubebuilder:validation:Enum=Install;Upgrade;Rollback
@@ -220,7 +220,7 @@ type AnnouncedRevision struct {
 	Revision int64 `json:"revision"`
 
 	// digest of the revision: of its objects, hooks, chart, values and number, and of the cluster and name of the
-	// release.
+	// release. It is empty before the record is about to be created, while CRDs are applied.
 	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest"`
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,17 +18,14 @@ import (
 
 // Reader reads what automatic upgrades go by. It may be used by many goroutines.
 type Reader struct {
-	// Cache lists provider resources, and APIReader reads them from the API server.
-	Cache, APIReader client.Reader
+	// Resources lists provider resources, and shows what the operator has written last.
+	Resources client.Reader
 	// Cluster tells the clusters of providers apart.
 	Cluster preflight.ClusterOf
 	// Tracker knows what the sources offer.
 	Tracker *upgrades.Tracker
 	// Clock is that of the API server, which tells the time for windows.
 	Clock *clock.Clock
-
-	// starting are the providers whose upgrade is starting, by cluster.
-	starting preflight.Holders[string]
 }
 
 // Read reads the policy of a provider, and what its source offers. The source is asked when the window opens. The error
@@ -60,14 +56,9 @@ func (r *Reader) Read(provider v1alpha2.Provider) (decide.Upgrading, error) {
 	}, nil
 }
 
-// ReadOthers adds what automatic upgrades of other providers of the cluster do. If none is starting, none starts in the
-// cluster until Release.
+// ReadOthers adds what automatic upgrades of other providers of the cluster do.
 func (r *Reader) ReadOthers(ctx context.Context, provider v1alpha2.Provider, seen *decide.Upgrading) error {
-	if seen.Starting = !r.starting.Take(r.Cluster(provider), provider.GetUID()); seen.Starting {
-		return nil
-	}
-
-	checker := &preflight.Checker{Client: r.Cache, Cluster: r.Cluster}
+	checker := &preflight.Checker{Client: r.Resources, Cluster: r.Cluster}
 
 	core, err := checker.Core(ctx, provider)
 	if err != nil {
@@ -96,31 +87,20 @@ func (r *Reader) ReadOthers(ctx context.Context, provider v1alpha2.Provider, see
 	return err
 }
 
-// others returns the other providers of the cluster that have automatic upgrades, or have had one.
+// others returns the other providers of the cluster that have automatic upgrades, or have had one. They
+// must not be changed.
 func (r *Reader) others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
 	var others []v1alpha2.Provider
 
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
-		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.Resources.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 
-		for _, listed := range list.GetItems() {
-			automatic := Enabled(listed.GetSpec()) || listed.GetStatus().AutomaticUpgrade != nil
-			if !automatic || listed.GetUID() == provider.GetUID() || !r.Cluster.Same(listed, provider) {
-				continue
-			}
-
-			// The cache may not show yet what another upgrade has just written.
-			other := t.New()
-
-			err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(listed), other)
-			if client.IgnoreNotFound(err) != nil {
-				return nil, err
-			}
-
-			if err == nil {
+		for _, other := range list.GetItems() {
+			automatic := Enabled(other.GetSpec()) || other.GetStatus().AutomaticUpgrade != nil
+			if automatic && other.GetUID() != provider.GetUID() && r.Cluster.Same(other, provider) {
 				others = append(others, other)
 			}
 		}
@@ -128,9 +108,6 @@ func (r *Reader) others(ctx context.Context, provider v1alpha2.Provider) ([]v1al
 
 	return others, nil
 }
-
-// Release lets upgrades of other providers start.
-func (r *Reader) Release(resource types.UID) { r.starting.Release(resource) }
 
 // coreUpgrade returns the upgrade of core that may follow.
 func (r *Reader) coreUpgrade(core v1alpha2.Provider, now time.Time) decide.CoreUpgrade {

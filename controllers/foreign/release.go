@@ -72,7 +72,7 @@ func knownDigests(status *v1alpha2.ProviderStatus) (digests map[int][]string, la
 		}
 	}
 
-	if announced := status.Announced; announced != nil {
+	if announced := status.Announced; announced != nil && announced.Digest != "" {
 		number := int(announced.Revision)
 		digests[number] = append(digests[number], announced.Digest)
 	}
@@ -121,7 +121,7 @@ func Unconfirmed(
 // MayHaveInstalled reports whether the resource has created a revision of its release, or was about to, by its status.
 func MayHaveInstalled(provider v1alpha2.Provider) bool {
 	status := provider.GetStatus()
-	return status.Release != nil || status.Announced != nil
+	return status.Release != nil || status.Announced != nil && status.Announced.Digest != ""
 }
 
 // Adopts reports whether a user allows to take over a release of something else.

@@ -77,6 +77,7 @@ func TestConfirm(t *testing.T) {
 	announces := func(p v1alpha2.Provider) {
 		p.GetStatus().Announced = &v1alpha2.AnnouncedRevision{Revision: 2, Digest: "v1:two"}
 	}
+	begins := func(p v1alpha2.Provider) { p.GetStatus().Announced = &v1alpha2.AnnouncedRevision{Revision: 2} }
 	accepts := func(value string) func(v1alpha2.Provider) {
 		return func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: value})
@@ -98,6 +99,7 @@ func TestConfirm(t *testing.T) {
 	}{
 		"a revision that the resource has installed":         {copied, knows(2, "v1:two"), true, 0},
 		"one that the resource has begun to install":         {copied, announces, true, 0},
+		"one before that, while CRDs are applied":            {copied, begins, false, 0},
 		"one that is written again":                          {copied, all(knows(2, "v1:old"), announces), true, 0},
 		"one after a restore, in a resource with its status": {another, knows(2, "v1:two"), true, 0},
 		"one that was planted, or changed in place":          {copied, knows(2, "v1:other"), false, 0},

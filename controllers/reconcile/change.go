@@ -32,6 +32,9 @@ type goal struct {
 	apply func(context.Context, state.Observed) (release.Result, error)
 }
 
+// checking is what is done once there is a plan.
+const checking = "Checking and applying what the resource asks for"
+
 // makePlan plans what the resource asks for, and stores a chart that is new.
 func (r *run) makePlan(ctx context.Context) report.Result {
 	// Fetching may take many requests, each with a timeout of its own.
@@ -84,7 +87,7 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 	}
 
 	r.plan.Release.Owner = r.self
-	r.status.doing(ctx, "Checking and applying what the resource asks for")
+	r.status.doing(ctx, checking)
 
 	return r.setGoal()
 }

@@ -62,14 +62,8 @@ func (r *run) checkChange(ctx context.Context) report.Result {
 	return r.checkCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
 }
 
-// applyChange applies the CRDs of the plan that change, if it is still the provider's turn.
+// applyChange applies the CRDs of the plan that change.
 func (r *run) applyChange(ctx context.Context) report.Result {
-	if r.pass.Changing(r.known()).ChangesVersion() {
-		if result := r.checkTurn(ctx); result.Ends() {
-			return result
-		}
-	}
-
 	return r.sendCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
 }
 

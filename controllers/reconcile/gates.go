@@ -60,10 +60,6 @@ func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Re
 			continue
 		}
 
-		if !step.Selection.Starts() {
-			r.Automatic.Release(r.provider.GetUID())
-		}
-
 		if step.Result.Ends() {
 			return step.Result
 		}
@@ -106,27 +102,18 @@ func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
 	return seen
 }
 
-// block gives up an automatic upgrade that was about to start, and returns to the version that is installed.
+// block gives up an automatic upgrade that was about to start, and returns to the version that is installed. If that of
+// another provider came first, that is selected already.
 func (r *run) block(ctx context.Context, reason string) {
-	r.upgrade(ctx, decide.Prevented{Version: r.selection.Version, Message: reason})
+	if r.selection.Starts() {
+		r.upgrade(ctx, decide.Prevented{Version: r.selection.Version, Message: reason})
+	}
+
 	r.note(report.Resolved(r.selection.Version))
 
 	r.plan = plan.Plan{}
 	r.goal, r.release, r.inputsProblem = goal{}, decide.Release{}, report.Result{}
 	r.prepared, r.crds, r.crdsChecked, r.coreLater = nil, nil, "", false
-}
-
-// announceUpgrade makes an automatic upgrade known before it starts: the status is what other providers' upgrades
-// wait for, also if the operator stops before the end of this run.
-func (r *run) announceUpgrade(ctx context.Context) report.Result {
-	started := r.selection.Started(r.installed.revision.Number, r.Clock.Now())
-
-	err := r.status.record(ctx, report.Upgrades(started))
-	if err == nil {
-		r.emit(r.provider, report.UpgradeStarted(r.selection.String()))
-	}
-
-	return failed(err, applying)
 }
 
 // dryRun prepares the installation or upgrade before its CRDs are applied, so that nothing is touched if a patch

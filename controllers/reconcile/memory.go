@@ -105,6 +105,5 @@ func (r *Reconciler) forget(provider v1alpha2.Provider) {
 	r.Clusters.Forget(provider)
 	r.Planner.Charts.Forget(provider)
 	r.Upgrades.Forget(provider.GetUID())
-	r.Automatic.Release(provider.GetUID())
 	r.Metrics.Forget(provider)
 }

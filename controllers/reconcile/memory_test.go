@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/upgrades"
@@ -18,10 +17,9 @@ func TestForget(t *testing.T) {
 	g := NewWithT(t)
 	name := types.NamespacedName{Namespace: "capa-system", Name: "aws"}
 	r := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
-		Clusters:  &clusters.Pool{},
-		Planner:   &plan.Planner{Charts: &plan.Charts{}},
-		Upgrades:  upgrades.NewTracker(nil, nil),
-		Automatic: &autoupgrade.Reader{},
+		Clusters: &clusters.Pool{},
+		Planner:  &plan.Planner{Charts: &plan.Charts{}},
+		Upgrades: upgrades.NewTracker(nil, nil),
 	}}
 
 	resource := func(uid types.UID) v1alpha2.Provider {

@@ -124,24 +124,6 @@ func (r *run) recorded(ctx context.Context) func(v1alpha2.Provider) bool {
 	return func(p v1alpha2.Provider) bool { return r.target.HasRelease(ctx, plan.ReleaseKey(p)) }
 }
 
-// claim makes sure that no other resource installs the provider at the same time. The claim lasts until
-// the status says that the provider is installed.
-func (r *run) claim(ctx context.Context) report.Result {
-	if !r.claims.Take(r.Clusters.Identity(r.provider), r.provider) {
-		return report.Wait(v1alpha2.MoreThanOneProviderInstanceExistsReason, fmt.Sprintf(
-			"another resource installs %s %s into the same cluster, which can have each provider only once; "+
-				"delete one of the two", r.provider.ProviderType(), r.provider.GetName()), time.Now().Add(report.MinRetry))
-	}
-
-	// The cache may not show yet what another resource has installed.
-	current := &preflight.Checker{Client: r.APIReader, Cluster: r.Clusters.Identity}
-	if err := current.Identity(ctx, r.provider, r.recorded(ctx)); err != nil {
-		return failed(err, applying)
-	}
-
-	return failed(r.checkInstalledByOthers(ctx), applying)
-}
-
 // existed returns a time at which the resource existed already. An installation finds everything that existed then: a
 // list of objects that began later serves all resources that were created before it.
 func (r *run) existed() time.Time {
@@ -155,9 +137,9 @@ func (r *run) existed() time.Time {
 	return created
 }
 
-// checkInstalledByOthers makes sure that no other program has installed the provider in another namespace: both
+// checkInstalled makes sure that no other program has installed the provider in another namespace: both
 // would share CRDs, webhooks and cluster-wide permissions. In its own namespace it is adopted.
-func (r *run) checkInstalledByOthers(ctx context.Context) error {
+func (r *run) checkInstalled(ctx context.Context) report.Result {
 	finder := foreign.Finder{
 		Metadata:    r.target.Metadata,
 		Definitions: r.target.CRDs.Client,
@@ -170,15 +152,15 @@ func (r *run) checkInstalledByOthers(ctx context.Context) error {
 
 	found, err := finder.Elsewhere(ctx, label, plan.ReleaseKey(r.provider))
 	if err != nil || found == nil {
-		return err
+		return failed(err, applying)
 	}
 
-	return &preflight.Error{
+	return failed(&preflight.Error{
 		Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason,
 		Message: fmt.Sprintf("%s is already installed in namespace %s, which was found by %s, and a cluster can have each "+
 			"provider only once; to take it over, create the resource in that namespace instead, or else uninstall it there%s",
 			label, found.Namespace, found.Claim, v1alpha2.InstallBesideHint(found.Namespace)),
-	}
+	}, applying)
 }
 
 // leaveFormerCluster removes from the status what the provider has installed in another cluster than the one

@@ -96,7 +96,8 @@ type Dependencies struct {
 	// Decided is called with each decision about a provider; it may be nil.
 	Decided func(v1alpha2.Provider, decide.Decision)
 
-	claims preflight.Claims
+	// announcements is locked, by cluster, while a change is announced.
+	announcements locks
 }
 
 // Reconcile brings one provider closer to what its resource asks for, and never waits for anything to
@@ -129,8 +130,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 
 	defer func() {
 		err = errors.Join(err, status.save(ctx, provider))
-		r.claims.Release(provider.GetUID())
-		r.Automatic.Release(provider.GetUID())
 	}()
 
 	run := newRun(r, provider, nil)

@@ -39,8 +39,8 @@ const (
 	CheckTurn Action = "CheckTurn"
 	// CheckPermissions checks the permissions of the account that the provider is installed with.
 	CheckPermissions Action = "CheckPermissions"
-	// Claim makes sure that no other resource installs the provider at the same time.
-	Claim Action = "Claim"
+	// CheckInstalled checks that no other program has installed the provider.
+	CheckInstalled Action = "CheckInstalled"
 	// PlanCRDs compares the CRDs with those of the cluster: it finds Changing.CRDs.
 	PlanCRDs Action = "PlanCRDs"
 	// MigrateObjects rewrites objects that are stored in versions that the CRDs no longer have.
@@ -49,15 +49,13 @@ const (
 	CheckCRDs Action = "CheckCRDs"
 	// DryRun tries the objects of the release.
 	DryRun Action = "DryRun"
-	// ApplyCRDs applies the CRDs that change, if it is still the provider's turn.
+	// Announce makes the change known, if other resources still let it begin: resources that are changed together arrive
+	// one after the other.
+	Announce Action = "Announce"
+	// ApplyCRDs applies the CRDs that change.
 	ApplyCRDs Action = "ApplyCRDs"
 	// CorrectCRDs corrects the CRDs that another program has changed.
 	CorrectCRDs Action = "CorrectCRDs"
-	// ConfirmTurn is CheckTurn once more, just before the release changes: resources that are changed together arrive
-	// one after the other.
-	ConfirmTurn Action = "ConfirmTurn"
-	// Announce makes an automatic upgrade known.
-	Announce Action = "Announce"
 	// Apply installs, upgrades or rolls back the release.
 	Apply Action = "Apply"
 	// AwaitCRDs checks that the API server serves the CRDs.
@@ -158,16 +156,15 @@ var changeRules = []rule[Changing]{
 	{"core that changes at the same time comes first", settle},
 	{"providers change one after the other", ask(CheckTurn, Changing.ChangesVersion)},
 	{"the account has all permissions", ask(CheckPermissions, Changing.needsPermissions)},
-	{"one resource installs a provider", ask(Claim, Changing.installs)},
+	{"no other program has installed the provider", ask(CheckInstalled, Changing.installs)},
 	{"CRDs are compared with those of the cluster", ask(PlanCRDs, Changing.plans)},
 	{"objects are rewritten before their version goes", ask(MigrateObjects, Changing.changesCRDs)},
 	{"changes of CRDs break nothing", ask(CheckCRDs, Changing.changesCRDs)},
 	{"the API server accepts all objects", ask(DryRun, Changing.triesBeforeCRDs)},
+	{"a change is announced before it begins", ask(Announce, Changing.begins)},
 	{"CRDs are applied before the release", ask(ApplyCRDs, Changing.changesCRDs)},
 	{"CRDs that were changed are corrected", ask(CorrectCRDs, Changing.plans)},
-	{"it is still the provider's turn", ask(ConfirmTurn, Changing.ChangesVersion)},
 	{"what needs core waits for it", coreFirst},
-	{"an automatic upgrade is announced", ask(Announce, Changing.startsNow)},
 	{"a release that cannot be read is not changed", unreadable},
 	{"the release is applied", ask(Apply, Changing.applies)},
 	{"the CRDs are served", ask(AwaitCRDs, Changing.plans)},
@@ -180,7 +177,7 @@ func Change(c Changing) Step {
 		step.Action = End
 	}
 
-	if step.Action == End && c.blocks(step.Result) {
+	if step.Action == End && (c.blocks(step.Result) || c.isLate()) {
 		step.Action = Block
 		step.Result = report.First(step.Result, c.Problem)
 	}
@@ -191,9 +188,9 @@ func Change(c Changing) Step {
 // Passed reports whether nothing prevents the release from being what the resource asks for.
 func (c Changing) Passed() bool {
 	wanted := c.applies() || c.Release.State.State == state.InSync
-	turn := !c.ChangesVersion() || c.passed(ConfirmTurn)
+	announced := !c.begins() || c.passed(Announce)
 
-	return c.plans() && wanted && c.passed(CorrectCRDs) && turn && !c.CoreLater
+	return c.plans() && wanted && c.passed(CorrectCRDs) && announced && !c.CoreLater
 }
 
 // AppliedCRDs reports whether the CRDs are those of the plan.
@@ -286,7 +283,11 @@ func (c Changing) triesBeforeCRDs() bool {
 	return c.changesCRDs() && c.upgrades() && c.readable() && (c.CRDs.Update || !c.CoreLater)
 }
 
-func (c Changing) startsNow() bool { return c.upgrades() && c.Starts }
+// begins reports whether something is written now that other resources must know of.
+func (c Changing) begins() bool {
+	writes := c.changesCRDs() || c.readable() && !c.CoreLater
+	return writes && (c.installs() || c.ChangesVersion() || c.upgrades() && c.Starts)
+}
 
 func foreign(c Changing) (Step, bool) { return end(c.Foreign) }
 
@@ -341,6 +342,11 @@ func unreadable(c Changing) (Step, bool) { return end(c.Unreadable) }
 func (c Changing) blocks(result report.Result) bool {
 	stopped := result.Outcome == report.Stalled || c.Problem.Ends() && result.Outcome != report.Repeated
 	return c.Starts && stopped && !c.Applied && !c.AppliedCRDs()
+}
+
+// isLate reports whether an automatic upgrade is given up because that of another provider has come first.
+func (c Changing) isLate() bool {
+	return c.Answers[Announce].Ends() && c.Selected != "" && !c.Starts && c.Selected != c.Found
 }
 
 // Replan returns the answers that hold for the plan of another version.

@@ -68,7 +68,7 @@ func TestOrderOfChange(t *testing.T) {
 			func(*Changing) {},
 			[]Action{
 				Identify, Select, Plan, CompareRelease, CheckRequirements, CheckTurn, PlanCRDs, MigrateObjects, CheckCRDs, DryRun,
-				ApplyCRDs, CorrectCRDs, ConfirmTurn, Apply, AwaitCRDs,
+				Announce, ApplyCRDs, CorrectCRDs, Apply, AwaitCRDs,
 			},
 		},
 		"an upgrade to the same version": {
@@ -80,15 +80,15 @@ func TestOrderOfChange(t *testing.T) {
 		"an upgrade to another contract": {
 			func(c *Changing) { c.Planned.Contract, c.CRDs = "v1beta2", CRDs{} },
 			[]Action{
-				Identify, Select, Plan, CompareRelease, CheckRequirements, CheckCore, CheckTurn, PlanCRDs, CorrectCRDs,
-				ConfirmTurn, Apply, AwaitCRDs,
+				Identify, Select, Plan, CompareRelease, CheckRequirements, CheckCore, CheckTurn, PlanCRDs, Announce,
+				CorrectCRDs, Apply, AwaitCRDs,
 			},
 		},
 		"an automatic upgrade": {
 			func(c *Changing) { starts(c); c.CRDs = CRDs{} },
 			[]Action{
-				Identify, Select, Plan, CompareRelease, CheckRequirements, CheckTurn, PlanCRDs, CorrectCRDs,
-				ConfirmTurn, Announce, Apply, AwaitCRDs,
+				Identify, Select, Plan, CompareRelease, CheckRequirements, CheckTurn, PlanCRDs, Announce,
+				CorrectCRDs, Apply, AwaitCRDs,
 			},
 		},
 		"a first installation with an account": {
@@ -99,8 +99,8 @@ func TestOrderOfChange(t *testing.T) {
 				}
 			},
 			[]Action{
-				Identify, Select, Plan, Observe, CompareRelease, CheckRequirements, CheckCore, CheckTurn, CheckPermissions, Claim,
-				PlanCRDs, MigrateObjects, CheckCRDs, DryRun, ApplyCRDs, CorrectCRDs, ConfirmTurn, Apply, AwaitCRDs,
+				Identify, Select, Plan, Observe, CompareRelease, CheckRequirements, CheckCore, CheckTurn, CheckPermissions,
+				CheckInstalled, PlanCRDs, MigrateObjects, CheckCRDs, DryRun, Announce, ApplyCRDs, CorrectCRDs, Apply, AwaitCRDs,
 			},
 		},
 		"nothing to apply": {
@@ -188,29 +188,28 @@ func TestChangeEnds(t *testing.T) {
 		"the account has all permissions": {
 			func(c *Changing) { c.Account = true }, Answers{CheckPermissions: refused}, refused, CheckPermissions,
 		},
-		"one resource installs a provider": {
-			func(c *Changing) { c.First = true }, Answers{Claim: waits}, waits, Claim,
+		"no other program has installed the provider": {
+			func(c *Changing) { c.First = true }, Answers{CheckInstalled: waits}, waits, CheckInstalled,
 		},
+		"a change is announced before it begins":          {nil, Answers{Announce: waits}, waits, Announce},
 		"CRDs are compared with those of the cluster":     {nil, Answers{PlanCRDs: refused}, refused, PlanCRDs},
 		"objects are rewritten before their version goes": {nil, Answers{MigrateObjects: waits}, waits, MigrateObjects},
 		"changes of CRDs break nothing":                   {nil, Answers{CheckCRDs: refused}, refused, CheckCRDs},
 		"the API server accepts all objects":              {nil, Answers{DryRun: refused}, refused, DryRun},
 		"CRDs are applied before the release":             {nil, Answers{ApplyCRDs: waits}, waits, ApplyCRDs},
 		"CRDs that were changed are corrected":            {nil, Answers{CorrectCRDs: waits}, waits, CorrectCRDs},
-		"it is still the provider's turn":                 {nil, Answers{ConfirmTurn: waits}, waits, ConfirmTurn},
-		"an automatic upgrade is announced":               {starts, Answers{Announce: waits}, waits, Announce},
 		"the release is applied":                          {nil, Answers{Apply: waits}, waits, Apply},
 		"the CRDs are served":                             {nil, Answers{AwaitCRDs: waits}, waits, AwaitCRDs},
 		"the release is compared with the plan":           {nil, Answers{CompareRelease: waits}, waits, CompareRelease},
 		"what needs core waits for it": {
 			func(c *Changing) { c.Planned.Contract, c.CoreLater = "v1beta2", true },
-			Answers{CheckCore: waits}, waits, ConfirmTurn,
+			Answers{CheckCore: waits}, waits, CorrectCRDs,
 		},
 		"a release that cannot be read is not changed": {
 			func(c *Changing) {
 				*c = Changing{Unreadable: refused, Planned: c.Planned, CRDs: c.CRDs, Answers: Answers{}, First: true}
 			},
-			nil, refused, ConfirmTurn,
+			nil, refused, CorrectCRDs,
 		},
 		"an uninstall by another program stays": {
 			func(c *Changing) {
@@ -372,13 +371,13 @@ func TestPassed(t *testing.T) {
 		"out of sync, and held": {func(c *Changing) { c.Release.Decision.Action = state.Hold }, false},
 		"CRDs were refused":     {func(c *Changing) { c.Answers[CorrectCRDs] = refused }, false},
 		"CRDs were not reached": {func(c *Changing) { delete(c.Answers, CorrectCRDs) }, false},
-		"another one first":     {func(c *Changing) { c.Answers[ConfirmTurn] = waits }, false},
+		"another one first":     {func(c *Changing) { c.Answers[Announce] = waits }, false},
 		"core is awaited":       {func(c *Changing) { c.CoreLater = true }, false},
 		"a rollback":            {func(c *Changing) { c.Returns = true }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := upgrade()
-			known.Answers = Answers{CorrectCRDs: {}, ConfirmTurn: {}}
+			known.Answers = Answers{CorrectCRDs: {}, Announce: {}}
 			c.change(&known)
 			NewWithT(t).Expect(known.Passed()).To(Equal(c.expected))
 		})
@@ -396,7 +395,7 @@ func TestBlock(t *testing.T) {
 		"a check that may pass later":    {starts, Answers{CheckRequirements: waits}, ""},
 		"a problem with inputs":          {problemOfInputs, nil, "refused"},
 		"an upgrade that a user started": {func(*Changing) {}, Answers{CheckRequirements: refused}, ""},
-		"after the CRDs":                 {starts, Answers{Announce: refused}, ""},
+		"after the CRDs":                 {starts, Answers{Apply: refused}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -427,6 +426,54 @@ func TestBlock(t *testing.T) {
 	}
 }
 
+// sameVersion returns a change of a plan that has the installed version.
+func sameVersion(change func(*Changing)) func(*Changing) {
+	return func(c *Changing) {
+		c.Planned.Version = c.Installed.Version
+		change(c)
+	}
+}
+
+// TestBegins: what is announced, and when.
+func TestBegins(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*Changing)
+		expected bool
+	}{
+		"another version":                  {func(*Changing) {}, true},
+		"the same version":                 {func(c *Changing) { c.Planned.Version = c.Installed.Version }, false},
+		"an automatic upgrade":             {sameVersion(starts), true},
+		"a first installation":             {sameVersion(func(c *Changing) { c.First = true }), true},
+		"nothing to apply":                 {func(c *Changing) { c.Release = inSync }, false},
+		"a rollback":                       {func(c *Changing) { c.Returns = true }, false},
+		"CRDs only, while core is awaited": {func(c *Changing) { c.CoreLater = true }, true},
+		"nothing, while core is awaited":   {func(c *Changing) { c.CoreLater, c.CRDs = true, CRDs{} }, false},
+		"nothing, without permission":      {func(c *Changing) { c.Unreadable, c.CRDs = refused, CRDs{} }, false},
+		"without CRDs":                     {func(c *Changing) { c.CRDs = CRDs{} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := upgrade()
+			c.change(&known)
+			NewWithT(t).Expect(known.begins()).To(Equal(c.expected))
+		})
+	}
+}
+
+// TestLateUpgrade: an automatic upgrade before which that of another provider came returns to the installed version.
+func TestLateUpgrade(t *testing.T) {
+	g := NewWithT(t)
+	known := upgrade()
+	known.Answers = Answers{
+		Identify: {}, Select: {}, Plan: {}, CompareRelease: {}, CheckRequirements: {}, CheckTurn: {}, PlanCRDs: {},
+		MigrateObjects: {}, CheckCRDs: {}, DryRun: {}, Announce: waits,
+	}
+	known.Found, known.Selected = "v1.1.0", "v1.0.0"
+	g.Expect(Change(known)).To(Equal(Step{Row: "a change is announced before it begins", Action: Block, Result: waits}))
+
+	known.Selected = ""
+	g.Expect(Change(known)).To(HaveField("Action", End), "an upgrade that a user asks for waits")
+}
+
 // TestNoQuestionIsAskedTwice walks random changes: no action is taken twice, but for those that plan another version
 // after an automatic upgrade was given up, each change ends, and what is applied has passed all checks.
 func TestNoQuestionIsAskedTwice(t *testing.T) {
@@ -441,7 +488,11 @@ func TestNoQuestionIsAskedTwice(t *testing.T) {
 
 		ended[last.Row]++
 
+		starts := known.Starts
+
 		if blocked := slices.Index(actions, Block); blocked >= 0 {
+			starts = false
+
 			actions = append(slices.Clone(actions[:min(2, blocked)]), actions[blocked+1:]...)
 		}
 
@@ -454,7 +505,8 @@ func TestNoQuestionIsAskedTwice(t *testing.T) {
 
 			g.Expect(actions[:i]).To(ContainElements(Identify, Plan, CompareRelease, CheckRequirements, PlanCRDs, CorrectCRDs))
 			g.Expect(slices.Contains(actions[:i], CheckPermissions)).To(Equal(known.Account))
-			g.Expect(slices.Contains(actions[:i], Claim)).To(Equal(known.First))
+			g.Expect(slices.Contains(actions[:i], CheckInstalled)).To(Equal(known.First))
+			g.Expect(slices.Contains(actions[:i], Announce)).To(Equal(known.First || known.ChangesVersion() || starts))
 			g.Expect(slices.Contains(actions[:i], ApplyCRDs)).To(Equal(known.CRDs.Change))
 		}
 	}
@@ -527,8 +579,8 @@ func randomChange(random *rand.Rand) (Changing, Answers) {
 
 	for _, row := range []Action{
 		Identify, Select, Plan, PinVersion, DisownVersion, Observe, CompareRelease, MarkRequest, CheckRevision,
-		CheckRequirements, CheckCore, CheckTurn, CheckPermissions, Claim, PlanCRDs, MigrateObjects, CheckCRDs, DryRun,
-		ApplyCRDs, CorrectCRDs, ConfirmTurn, Announce, Apply, AwaitCRDs,
+		CheckRequirements, CheckCore, CheckTurn, CheckPermissions, CheckInstalled, PlanCRDs, MigrateObjects, CheckCRDs,
+		DryRun, Announce, ApplyCRDs, CorrectCRDs, Apply, AwaitCRDs,
 	} {
 		switch random.IntN(25) {
 		case 0:

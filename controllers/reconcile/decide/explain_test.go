@@ -131,7 +131,7 @@ func TestExplain(t *testing.T) {
 
 	g.Expect(verdicts[Decided]).To(Equal(1))
 	g.Expect(verdicts[Passed]).To(Equal(5), "identify, select, plan, compare, requirements")
-	g.Expect(verdicts[NotReached]).To(Equal(14))
+	g.Expect(verdicts[NotReached]).To(Equal(13))
 
 	i := slices.IndexFunc(lists[1].Rows, func(r Row) bool { return r.Decisive })
 	row := lists[1].Rows[i]

@@ -493,9 +493,9 @@ var explanations = map[string]explanation{
 		facts: []string{"account", "action"}, action: CheckPermissions, asks: []origin{fromServer},
 		ends: "A user, who grants the permissions.",
 	},
-	"one resource installs a provider": {
-		facts: []string{"first", "action"}, action: Claim, asks: []origin{fromProviders, fromObjects},
-		ends: "The deletion of one of the resources, or of the other installation, by a user.",
+	"no other program has installed the provider": {
+		facts: []string{"first", "action"}, action: CheckInstalled, asks: []origin{fromObjects},
+		ends: "The deletion of the other installation, by a user.",
 	},
 	"CRDs are compared with those of the cluster": {
 		facts: []string{"returns"}, action: PlanCRDs, asks: []origin{fromCRDs}, ends: byUser,
@@ -509,20 +509,18 @@ var explanations = map[string]explanation{
 	"the API server accepts all objects": {
 		facts: []string{"crds", "action", "later"}, action: DryRun, asks: []origin{fromServer}, ends: byWrites,
 	},
+	"a change is announced before it begins": {
+		facts: []string{"first", "installed", "planned", "starts", "action", "crds", "later"}, action: Announce,
+		asks: []origin{fromProviders, fromServer},
+		ends: "The provider that the message names, when it has changed; or the deletion of one of the resources.",
+	},
 	"CRDs are applied before the release": {
 		facts: []string{"crds"}, action: ApplyCRDs, asks: []origin{fromServer}, ends: byWrites,
 	},
 	"CRDs that were changed are corrected": {
 		facts: []string{"returns"}, action: CorrectCRDs, asks: []origin{fromCRDs}, ends: byWrites,
 	},
-	"it is still the provider's turn": {
-		facts: []string{"installed", "planned", "action"}, action: ConfirmTurn, asks: []origin{fromProviders},
-		ends: "The provider that the message names, when it has changed.",
-	},
 	"what needs core waits for it": {facts: []string{"later"}, ends: "The core provider, when it becomes ready."},
-	"an automatic upgrade is announced": {
-		facts: []string{"starts", "action"}, action: Announce, asks: []origin{fromServer}, ends: byRetry,
-	},
 	"a release that cannot be read is not changed": {
 		facts: []string{"unreadable"}, ends: "A user, who grants the permissions.",
 	},

@@ -179,7 +179,7 @@ func TestPassObservesWhatItHasApplied(t *testing.T) {
 	})
 
 	g.Expect(actions).To(Equal([]Action{
-		Identify, Select, Plan, CompareRelease, CheckRequirements, CheckCore, CheckTurn, Claim, PlanCRDs, CorrectCRDs,
-		ConfirmTurn, Apply, AwaitCRDs, End, CareAgain, Reassess, Finish,
+		Identify, Select, Plan, CompareRelease, CheckRequirements, CheckCore, CheckTurn, CheckInstalled, PlanCRDs, Announce,
+		CorrectCRDs, Apply, AwaitCRDs, End, CareAgain, Reassess, Finish,
 	}))
 }

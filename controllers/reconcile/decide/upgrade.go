@@ -48,11 +48,10 @@ type Upgrading struct {
 	// Offered is what the source offers, and Looking is set while it is asked.
 	Offered []v1alpha2.AvailableUpgrade
 	Looking bool
-	// Starting is set while an upgrade of another provider is starting. Others are the last upgrades of other providers
-	// of the cluster, and Core is the next one of core. They are not known before ReadOthers.
-	Starting bool
-	Others   []OtherUpgrade
-	Core     CoreUpgrade
+	// Others are the last upgrades of other providers of the cluster, and Core is the next one of core. They are not known
+	// before ReadOthers.
+	Others []OtherUpgrade
+	Core   CoreUpgrade
 	// Waits is since when the upgrade waits for others, by what it waits for.
 	Waits map[string]time.Time
 	// Prevented is an upgrade that a check has prevented in this reconcile.

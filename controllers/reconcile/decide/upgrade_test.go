@@ -113,12 +113,6 @@ func TestUpgrade(t *testing.T) {
 			"the source has answered", func(u *Upgrading) { u.Waits, u.Looking = since, true },
 			pending("waits until the source has answered", since), noon.Add(othersInterval),
 		},
-		"one that is starting": {
-			"upgrades follow each other, that of core first", func(u *Upgrading) { u.Starting = true },
-			pending("waits for another automatic upgrade, which is starting, until 2026-11-22 12:05 UTC at the latest",
-				map[string]time.Time{toStart: noon}),
-			noon.Add(othersInterval),
-		},
 		"one that soaks": {
 			"upgrades follow each other, that of core first",
 			func(u *Upgrading) {

@@ -9,11 +9,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// What an upgrade waits for, next to the upgrades of other namespaces.
-const (
-	toStart = "start"
-	forCore = "core"
-)
+// forCore is what an upgrade waits for, next to the upgrades of other namespaces.
+const forCore = "core"
 
 // OtherUpgrade is the last automatic upgrade of another provider of the cluster.
 type OtherUpgrade struct {
@@ -111,13 +108,6 @@ func (w wait) pending(version string) *v1alpha2.PendingUpgrade {
 // longestWait returns what the upgrade waits for that other providers do; nil for nothing. How long it waits is only
 // for its own policy to decide: others may belong to other users. Since when it waits is noted.
 func (u Upgrading) longestWait(since map[string]time.Time) *wait {
-	if u.Starting {
-		found := wait{message: "waits for another automatic upgrade, which is starting"}
-		return found.atMost(begin(since, toStart, u.Now).Add(u.Timeout), u.Now)
-	}
-
-	delete(since, toStart)
-
 	// All are looked at, because the time that is left for each namespace passes at the same time.
 	longest := u.waitForCore(since)
 	for _, other := range u.Others {

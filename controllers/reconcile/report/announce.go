@@ -83,7 +83,7 @@ func enterFormer(
 		return r.Revision > next
 	})
 
-	if former == nil || former.Revision >= next {
+	if former == nil || former.Digest == "" || former.Revision >= next {
 		return history
 	}
 
@@ -98,6 +98,35 @@ func enterFormer(
 	slices.SortFunc(history, func(a, b v1alpha2.ReleaseRevision) int { return cmp.Compare(b.Revision, a.Revision) })
 
 	return history[:min(len(history), v1alpha2.HistoryMaxItems)]
+}
+
+// Begins is that a change to a version is about to be made, which creates a revision. It is what other resources go by
+// until that is announced with its digest; otherwise it ends with the reconcile.
+func Begins(first bool, revision int, version string) Change {
+	announced := &v1alpha2.AnnouncedRevision{Action: v1alpha2.ReleaseUpgrade, Revision: int64(revision)}
+	if first {
+		announced.Action = v1alpha2.ReleaseInstall
+	}
+
+	return change(func(s *v1alpha2.ProviderStatus) {
+		s.DesiredVersion = version
+
+		// The record of another one may exist, which only this digest confirms.
+		if s.Announced == nil || s.Announced.Digest == "" {
+			s.Announced = announced
+		}
+	})
+}
+
+// All makes all changes.
+func All(changes ...Change) Change {
+	return func(status v1alpha2.ProviderStatus) v1alpha2.ProviderStatus {
+		for _, change := range changes {
+			status = change(status)
+		}
+
+		return status
+	}
 }
 
 // NotCreated is that the announced revision was not created after all.

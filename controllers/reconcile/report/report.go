@@ -178,6 +178,11 @@ func retryInputs(in Input, result Result, written *conditions) Result {
 
 // writeStatus writes what was found out about the release and the source.
 func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions) []Event {
+	// What has begun without a revision is over.
+	if announced := status.Announced; announced != nil && announced.Digest == "" {
+		status.Announced = nil
+	}
+
 	if in.Installed.Healthy() {
 		status.InstalledVersion = new(in.Installed.Record.AppVersion)
 	}

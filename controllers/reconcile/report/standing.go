@@ -15,8 +15,8 @@ import (
 type Standing struct {
 	// Deleted is set if the resource is being deleted.
 	Deleted bool
-	// Installed is set once the provider was installed, successfully or not, until it is uninstalled. Applied is set if
-	// its newest revision was applied completely.
+	// Installed is set once the installation of the provider has begun, successfully or not, until it is uninstalled.
+	// Applied is set if its newest revision was applied completely.
 	Installed, Applied bool
 	// Contract is that of what is installed; empty for none.
 	Contract string
@@ -28,8 +28,8 @@ type Standing struct {
 	// others wait for it: the change has not begun, or the new version is not healthy yet. It is not once the change has
 	// failed, or waits for a user or for the contracts of other providers.
 	Changing bool
-	// MayReturn is set if the newest revision has another version than the one that was healthy last, to which the
-	// provider may have to return.
+	// MayReturn is set if the newest revision, or one that is about to be created, has another version than the one that
+	// was healthy last, to which the provider may have to return.
 	MayReturn bool
 	// Keeps is set if the provider runs the version that was healthy last although its resource asks for another one: the
 	// change cannot begin yet, or has failed and was rolled back.
@@ -47,7 +47,7 @@ func StandingOf(p v1alpha2.Provider) Standing {
 
 	s := Standing{
 		Deleted:      !p.GetDeletionTimestamp().IsZero(),
-		Installed:    status.Release != nil,
+		Installed:    status.Release != nil || status.Announced != nil,
 		Applied:      is(status, v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue),
 		Ready:        isReady(status),
 		Paused:       is(status, v1alpha2.PausedCondition, metav1.ConditionTrue),
@@ -62,7 +62,7 @@ func StandingOf(p v1alpha2.Provider) Standing {
 	if healthy := status.InstalledVersion; healthy != nil {
 		differs := !SameVersion(WantedVersion(p), *healthy)
 
-		s.MayReturn = newest.Version != "" && newest.Version != *healthy
+		s.MayReturn = newest.Version != "" && NewestVersion(p) != *healthy
 		s.Keeps = differs && newest.Version == *healthy && newest.Status == string(state.StatusDeployed)
 		s.Changing = differs && s.Installed && !s.Deleted && !p.GetSpec().Suspend && !returns(p) && s.mayChange(p)
 	}
@@ -107,8 +107,16 @@ func returns(p v1alpha2.Provider) bool {
 	return release != nil && release.RollbackTo != nil
 }
 
-// NewestVersion returns the version of the newest revision of a provider's release; empty if there is none.
-func NewestVersion(p v1alpha2.Provider) string { return newestOf(p.GetStatus()).Version }
+// NewestVersion returns the version of the newest revision of a provider's release, or of one that is about to be
+// created; empty if there is none.
+func NewestVersion(p v1alpha2.Provider) string {
+	status := p.GetStatus()
+	if announced := status.Announced; announced != nil && announced.Action == v1alpha2.ReleaseUpgrade {
+		return status.DesiredVersion
+	}
+
+	return newestOf(status).Version
+}
 
 // WantedVersion returns the version that a resource asks for; empty if it has to be chosen from several.
 func WantedVersion(p v1alpha2.Provider) string {

@@ -141,3 +141,45 @@ func TestStandingOfRecordedReports(t *testing.T) {
 	NewWithT(t).Expect(seen).To(And(HaveKeyWithValue(true, BeNumerically(">", 5)), HaveKeyWithValue(false,
 		BeNumerically(">", 10))))
 }
+
+// TestStandingOfWhatBegins checks what others go by between the announcement of a change and its revision.
+func TestStandingOfWhatBegins(t *testing.T) {
+	g := NewWithT(t)
+	p := &v1alpha2.InfrastructureProvider{}
+	p.Spec.Version = "v1.1.0"
+	g.Expect(StandingOf(p).Installed).To(BeFalse())
+
+	p.Status = Begins(true, 1, "v1.1.0")(p.Status)
+	g.Expect(StandingOf(p).Installed).To(BeTrue(), "no other resource installs the provider")
+	g.Expect(p.Status.DesiredVersion).To(Equal("v1.1.0"))
+
+	healthy := "v1.0.0"
+	p.Status.InstalledVersion = &healthy
+	p.Status.History = []v1alpha2.ReleaseRevision{{Revision: 1, Version: healthy}}
+	p.Status.Announced = nil
+	g.Expect(StandingOf(p).MayReturn).To(BeFalse())
+
+	p.Status = Begins(false, 2, "v1.1.0")(p.Status)
+	g.Expect(StandingOf(p).MayReturn).To(BeTrue(), "core waits for it")
+	g.Expect(NewestVersion(p)).To(Equal("v1.1.0"))
+
+	p.Status = Begins(false, 2, healthy)(p.Status)
+	g.Expect(StandingOf(p).MayReturn).To(BeFalse(), "the same version is applied again")
+}
+
+// TestBeginsEnds checks that a change which has begun without a revision is over at the end of the reconcile.
+func TestBeginsEnds(t *testing.T) {
+	g := NewWithT(t)
+	in := Input{}
+	in.Provider.Status = Begins(true, 1, "v1.0.0")(in.Provider.Status)
+	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.Announced).To(BeNil())
+
+	in.Provider.Status = Announces(state.Announcement{Revision: 1, Digest: "x"})(in.Provider.Status)
+	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.Announced).NotTo(BeNil(), "its record may exist")
+
+	again := Begins(false, 1, "v1.0.0")(in.Provider.Status)
+	g.Expect(again.Announced.Digest).To(Equal("x"), "its digest is known")
+
+	begun := Begins(false, 1, "v1.0.0")(v1alpha2.ProviderStatus{})
+	g.Expect(Announces(state.Announcement{Revision: 2, Digest: "y"})(begun).History).To(BeEmpty(), "there was no revision")
+}

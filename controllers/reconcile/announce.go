@@ -1,0 +1,96 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+)
+
+// locks are locks by key. They are safe for concurrent use, and their zero value is ready to use.
+type locks struct{ byKey sync.Map }
+
+// lock locks a key, and returns what unlocks it.
+func (l *locks) lock(key string) (unlock func()) {
+	found, _ := l.byKey.LoadOrStore(key, &sync.Mutex{})
+	mutex := found.(*sync.Mutex)
+	mutex.Lock()
+
+	return mutex.Unlock
+}
+
+// announceChange makes the change known before it begins.
+func (r *run) announceChange(ctx context.Context) report.Result {
+	return r.announceKnown(ctx, r.pass.Changing(r.known()))
+}
+
+// announceKnown makes a change known in the status, if the other resources of the cluster still let it begin: they may
+// have begun to change since the first look at them. One resource of a cluster is announced at a time, so that each
+// sees what those before it have announced.
+func (r *run) announceKnown(ctx context.Context, known decide.Changing) report.Result {
+	defer r.announcements.lock(r.Clusters.Identity(r.provider))()
+
+	if result := r.confirm(ctx, known); result.Ends() {
+		return result
+	}
+
+	changes := []report.Change{report.Begins(known.First, r.installed.revision.Number+1, r.plan.Version)}
+	if known.Starts {
+		changes = append(changes, report.Upgrades(r.selection.Started(r.installed.revision.Number, r.Clock.Now())))
+	}
+
+	announcement := report.All(changes...)
+	if err := r.status.record(ctx, announcement); err != nil {
+		return failed(err, applying)
+	}
+
+	r.note(announcement)
+	r.status.doing(ctx, checking)
+
+	if known.Starts {
+		r.emit(r.provider, report.UpgradeStarted(r.selection.String()))
+	}
+
+	return report.Result{}
+}
+
+// confirm looks at the other resources once more, as they are now.
+func (r *run) confirm(ctx context.Context, known decide.Changing) report.Result {
+	current := &preflight.Checker{Client: r.Client.Resources(), Cluster: r.Clusters.Identity}
+
+	if known.First {
+		recorded := func(v1alpha2.Provider) bool { return false } // was asked before, and takes requests
+		if err := current.Identity(ctx, r.provider, recorded); err != nil {
+			return failed(err, applying)
+		}
+	}
+
+	if known.ChangesVersion() {
+		if err := current.Turn(ctx, r.provider, known.Planned.Contract); err != nil {
+			return failed(err, applying)
+		}
+	}
+
+	if !known.Starts {
+		return report.Result{}
+	}
+
+	selected := r.selection
+
+	result := r.upgrade(ctx, decide.Prevented{})
+	if result.Ends() {
+		return result
+	}
+
+	if pending := r.selection.Pending; pending != nil {
+		return report.Wait(v1alpha2.ProgressingReason, pending.Message, time.Time{})
+	}
+
+	r.selection = selected // also if the source offers a newer version by now
+
+	return report.Result{}
+}

@@ -1,0 +1,104 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+)
+
+// TestOneResourceBegins has resources that all install the same provider at the same time, with a cache that shows
+// none of what they write.
+func TestOneResourceBegins(t *testing.T) {
+	const resources = 8
+
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(v1alpha2.AddToScheme(scheme)).To(Succeed())
+
+	name := func(o client.Object) []string { return []string{o.GetName()} }
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha2.InfrastructureProvider{}).
+		WithIndex(&v1alpha2.InfrastructureProvider{}, preflight.NameField, name)
+
+	for i := range resources {
+		p := &v1alpha2.InfrastructureProvider{}
+		p.Namespace, p.Name, p.UID = fmt.Sprintf("team-%d", i), "aws", types.UID(fmt.Sprint(i))
+		builder.WithObjects(p)
+	}
+
+	server := builder.Build()
+
+	var before v1alpha2.InfrastructureProviderList
+
+	g.Expect(server.List(t.Context(), &before)).To(Succeed())
+
+	cache := staleClient(server, before)
+	shared := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
+		Client: fresh.NewClient(cache, server), Clusters: &clusters.Pool{Local: &clusters.Cluster{}},
+	}}
+
+	var (
+		all     sync.WaitGroup
+		results [resources]report.Result
+	)
+
+	for i := range resources {
+		all.Go(func() {
+			p := before.Items[i].DeepCopy()
+			r := newRun(shared, p, nil)
+			r.plan.Version = "v1.0.0"
+			r.status = newStatusWriter(shared.Client, p)
+			results[i] = r.announceKnown(t.Context(), decide.Changing{First: true})
+		})
+	}
+
+	all.Wait()
+
+	begun := 0
+
+	for _, result := range results {
+		if !result.Ends() {
+			begun++
+			continue
+		}
+
+		g.Expect(result.Reason).To(Equal(v1alpha2.MoreThanOneProviderInstanceExistsReason))
+	}
+
+	g.Expect(begun).To(Equal(1))
+}
+
+// staleClient returns a client that lists what existed before. Two that list at the same time meet, so that none is
+// done before the other begins.
+func staleClient(server client.WithWatch, before v1alpha2.InfrastructureProviderList) client.Client {
+	meet := make(chan struct{})
+
+	return interceptor.NewClient(server, interceptor.Funcs{List: func(
+		_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption,
+	) error {
+		select {
+		case meet <- struct{}{}:
+		case <-meet:
+		case <-time.After(20 * time.Millisecond):
+		}
+
+		before.DeepCopyInto(list.(*v1alpha2.InfrastructureProviderList))
+
+		return nil
+	}})
+}
