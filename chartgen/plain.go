@@ -10,15 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
@@ -41,7 +39,7 @@ func PlainCRDs(c *chart.Chart, values map[string]any, labels map[string]string) 
 	}
 
 	// It removes the subcharts that are not enabled.
-	if err := chartutil.ProcessDependenciesWithMerge(loaded, values); err != nil {
+	if err := helm.ProcessDependencies(loaded, values); err != nil {
 		return nil, invalidPlain(chart.MetadataFile, "its dependencies cannot be resolved: "+err.Error())
 	}
 
@@ -66,9 +64,9 @@ func PlainCRDs(c *chart.Chart, values map[string]any, labels map[string]string) 
 }
 
 // loadPlain returns what decides on the CRDs of a chart: metadata, values and CRDs of all its parts.
-func loadPlain(c *chart.Chart) (*helmchart.Chart, error) {
+func loadPlain(c *chart.Chart) (*helm.Chart, error) {
 	var (
-		buffered []*loader.BufferedFile
+		buffered []*helm.BufferedFile
 		total    int
 	)
 
@@ -89,10 +87,10 @@ func loadPlain(c *chart.Chart) (*helmchart.Chart, error) {
 			total += size
 		}
 
-		buffered = append(buffered, &loader.BufferedFile{Name: f.Name, Data: f.Data})
+		buffered = append(buffered, &helm.BufferedFile{Name: f.Name, Data: f.Data})
 	}
 
-	loaded, err := loader.LoadFiles(buffered)
+	loaded, err := helm.Load(buffered)
 	if err != nil {
 		return nil, invalidPlain(chart.MetadataFile, "the chart cannot be loaded: "+err.Error())
 	}
@@ -110,7 +108,7 @@ const maxCopied = 1 << 20
 
 // countParts returns the number of charts that a chart consists of, with each alias, but stops counting at
 // the limit.
-func countParts(c *helmchart.Chart, limit int) int {
+func countParts(c *helm.Chart, limit int) int {
 	count := 1
 
 	for _, part := range c.Dependencies() {
@@ -135,7 +133,7 @@ func countParts(c *helmchart.Chart, limit int) int {
 }
 
 // appendPlainCRDs appends the CRDs in a file, unless there are some with the same names already.
-func appendPlainCRDs(files *[]chart.File, source helmchart.CRD, labels map[string]string) error {
+func appendPlainCRDs(files *[]chart.File, source helm.CRD, labels map[string]string) error {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(source.File.Data)))
 
 	for {

@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
-
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/expr"
+	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
 // renderedTexts checks that Helm renders the text of each object as published. This is what makes a
@@ -68,9 +65,9 @@ func (r *renderedTexts) check() error {
 
 // render renders the pending texts with Helm, by the names of their templates.
 func (r *renderedTexts) render() (map[string]string, error) {
-	c := &helmchart.Chart{
-		Metadata:  &helmchart.Metadata{},
-		Templates: []*helmchart.File{{Name: chart.TemplatesDir + "_expr.tpl", Data: []byte(expr.Helpers)}},
+	c := &helm.Chart{
+		Metadata:  &helm.Metadata{},
+		Templates: []*helm.File{{Name: chart.TemplatesDir + "_expr.tpl", Data: []byte(expr.Helpers)}},
 	}
 	variables := map[string]any{}
 
@@ -82,12 +79,12 @@ func (r *renderedTexts) render() (map[string]string, error) {
 		// Helm deletes the words from what a file renders, once, but not from what "include" returns.
 		template := text.define +
 			fmt.Sprintf("{{- include %q . | replace \"<no value>\" \"<no <no value>value>\" -}}\n", text.name)
-		c.Templates = append(c.Templates, &helmchart.File{Name: text.name + ".yaml", Data: []byte(template)})
+		c.Templates = append(c.Templates, &helm.File{Name: text.name + ".yaml", Data: []byte(template)})
 	}
 
-	values := chartutil.Values{"Values": chartutil.Values{"variables": variables}}
+	values := map[string]any{"Values": map[string]any{"variables": variables}}
 
-	return engine.Render(c, values)
+	return helm.Execute(c, values)
 }
 
 // invalid returns the error for a text that Helm would change.

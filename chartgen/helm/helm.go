@@ -20,6 +20,10 @@ type (
 	Chart = chart.Chart
 	// Metadata is what a chart's Chart.yaml says.
 	Metadata = chart.Metadata
+	// File is a file in a chart, such as a template.
+	File = chart.File
+	// CRD is a file of a chart with CRDs.
+	CRD = chart.CRD
 	// BufferedFile is a file of a chart that is loaded.
 	BufferedFile = loader.BufferedFile
 )
@@ -109,6 +113,9 @@ func NewCapabilities(version KubeVersion, apis []string) *Capabilities {
 	}
 }
 
+// DefaultCapabilities are those of a cluster that is not known.
+func DefaultCapabilities() *Capabilities { return chartutil.DefaultCapabilities }
+
 // Load returns the chart that consists of the files.
 func Load(files []*BufferedFile) (*Chart, error) { return loader.LoadFiles(files) }
 
@@ -120,12 +127,7 @@ func SplitManifests(text string) map[string]string { return releaseutil.SplitMan
 func Render(
 	c *Chart, values map[string]any, options ReleaseOptions, capabilities *Capabilities,
 ) (map[string]string, error) {
-	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
-		return nil, err
-	}
-
-	input, err := chartutil.ToRenderValues(c, values, options, capabilities)
-	if err != nil {
+	if err := ProcessDependencies(c, values); err != nil {
 		return nil, err
 	}
 
@@ -135,5 +137,28 @@ func Render(
 			c.Metadata.KubeVersion, version)
 	}
 
+	return RenderTemplates(c, values, options, capabilities)
+}
+
+// ProcessDependencies leaves out the dependencies of a chart that the values disable, and merges the values of the
+// others into the chart's.
+func ProcessDependencies(c *Chart, values map[string]any) error {
+	return chartutil.ProcessDependenciesWithMerge(c, values)
+}
+
+// RenderTemplates is the part of Render that checks the values by the chart's schema and renders the templates.
+func RenderTemplates(
+	c *Chart, values map[string]any, options ReleaseOptions, capabilities *Capabilities,
+) (map[string]string, error) {
+	input, err := chartutil.ToRenderValues(c, values, options, capabilities)
+	if err != nil {
+		return nil, err
+	}
+
+	return Execute(c, input)
+}
+
+// Execute renders the templates of a chart with nothing but the given input.
+func Execute(c *Chart, input map[string]any) (map[string]string, error) {
 	return new(engine.Engine).Render(c, input)
 }

@@ -10,15 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
 // Manifest renders the chart's templates except NOTES.txt for a namespace, sorted by file name. It
@@ -33,20 +30,15 @@ func Manifest(c *chart.Chart, namespace string, values map[string]any) (string, 
 	return manifest(c, loaded, namespace, values)
 }
 
-func manifest(c *chart.Chart, loaded *helmchart.Chart, namespace string, values map[string]any) (string, error) {
+func manifest(c *chart.Chart, loaded *helm.Chart, namespace string, values map[string]any) (string, error) {
 	completed, err := complete(c, values)
 	if err != nil {
 		return "", err
 	}
 
-	options := chartutil.ReleaseOptions{Name: c.Metadata.Name, Namespace: namespace, Revision: 1, IsInstall: true}
+	options := helm.ReleaseOptions{Name: c.Metadata.Name, Namespace: namespace, Revision: 1, IsInstall: true}
 
-	renderValues, err := chartutil.ToRenderValues(loaded, completed, options, chartutil.DefaultCapabilities)
-	if err != nil {
-		return "", fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
-	}
-
-	files, err := engine.Render(loaded, renderValues)
+	files, err := helm.RenderTemplates(loaded, completed, options, helm.DefaultCapabilities())
 	if err != nil {
 		return "", fmt.Errorf("render chart %s: %w", c.Metadata.Name, err)
 	}
@@ -94,13 +86,13 @@ func Images(c *chart.Chart, values map[string]any) ([]string, error) {
 }
 
 // load converts the chart to what Helm loads from its archive.
-func load(c *chart.Chart) (*helmchart.Chart, error) {
-	files := make([]*loader.BufferedFile, 0, len(c.Files)+len(c.CRDs))
+func load(c *chart.Chart) (*helm.Chart, error) {
+	files := make([]*helm.BufferedFile, 0, len(c.Files)+len(c.CRDs))
 	for _, f := range slices.Concat(c.Files, c.CRDs) {
-		files = append(files, &loader.BufferedFile{Name: f.Name, Data: f.Data})
+		files = append(files, &helm.BufferedFile{Name: f.Name, Data: f.Data})
 	}
 
-	loaded, err := loader.LoadFiles(files)
+	loaded, err := helm.Load(files)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
 	}

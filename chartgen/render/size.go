@@ -8,9 +8,8 @@ import (
 	"errors"
 	"fmt"
 
-	"helm.sh/helm/v3/pkg/release"
-
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
 // MaxReleaseSize is the largest encoded release that Helm can store: the maximum size of a Secret
@@ -72,11 +71,11 @@ func releaseData(c *chart.Chart) ([]byte, error) {
 		return nil, err
 	}
 
-	data, err := json.Marshal(&release.Release{
+	data, err := json.Marshal(&helm.Release{
 		Name:      c.Metadata.Name,
 		Namespace: "default",
 		Version:   1,
-		Info:      &release.Info{},
+		Info:      &helm.Info{},
 		Chart:     loaded,
 		Manifest:  rendered,
 	})
