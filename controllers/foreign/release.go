@@ -28,9 +28,14 @@ func IsRelease(provider v1alpha2.Provider, history state.History, record *releas
 		return !installed
 	}
 
-	// A plain chart names no provider. The one that was installed before is known by its name.
+	return !installed && record.Provider != v1alpha2.Label(provider) || installed && IsOther(provider, record)
+}
+
+// IsOther reports whether a record of another program holds another chart than the provider's. A plain chart names no
+// provider; the one that was installed before is known by its name.
+func IsOther(provider v1alpha2.Provider, record *release.Record) bool {
 	chart := provider.GetStatus().Chart
-	again := installed && chart != nil && chart.Plain && record.ChartName == chart.Name
+	again := chart != nil && chart.Plain && record.ChartName == chart.Name
 
 	return record.Provider != v1alpha2.Label(provider) && !again
 }

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -89,6 +90,10 @@ func (r *run) seen() report.Installed {
 			Description: record.Description,
 			Digest:      record.Digest,
 			Paused:      record.Paused(),
+		}
+
+		if !r.installed.revision.Ours() && foreign.IsOther(r.provider, record) {
+			seen.Record.OtherChart = describeChart(record)
 		}
 	}
 

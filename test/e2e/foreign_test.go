@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -82,6 +83,26 @@ var _ = Describe("A Helm release that has the name of a provider's release", Ord
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: t.name, Name: "platform"}, &corev1.ConfigMap{})).To(Succeed())
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-replaced", "-n", t.name)).To(HaveLen(1))
+	})
+
+	It("is not called the provider if an upgrade by hand has put another chart into it", func(ctx SpecContext) {
+		t := newTiny("mistaken", "v1.0.0")
+		p := t.resource()
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		w.run(ctx, "helm", "upgrade", "infrastructure-mistaken", platformChart(), "-n", t.name)
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.ExternalChangeReason,
+			"revision 2 of release infrastructure-mistaken contains chart platform 1.0.0, which is not the provider's"))
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse,
+			v1alpha2.ExternalChangeReason, "chart platform 1.0.0"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "undo"})
+		})
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
 	It("is adopted if it holds the provider's own chart", rowOwnChart, func(ctx SpecContext) {

@@ -73,6 +73,9 @@ type Record struct {
 	AppVersion, Contract, Description string
 	// Digest identifies the revision.
 	Digest string
+	// OtherChart is the chart of the revision if another program has made it of one that is not the provider's; empty
+	// otherwise.
+	OtherChart string
 	// Paused is set if the Deployments have no replicas.
 	Paused bool
 	// Kinds of the objects, as Kind.group, sorted.
@@ -169,13 +172,14 @@ func (i Input) isRemote() bool { return i.Remote.Interval != 0 }
 
 // deployed reports whether the newest revision is deployed.
 func (i Installed) deployed() bool {
-	return i.Record.Readable && i.Revision.Status == state.StatusDeployed
+	return i.Record.Readable && i.Record.OtherChart == "" && i.Revision.Status == state.StatusDeployed
 }
 
-// Healthy reports whether the objects of the newest revision are known to be healthy, and complete.
+// Healthy reports whether the objects of the newest revision are known to be healthy, and complete. Those of another
+// chart are not the provider.
 func (i Installed) Healthy() bool {
 	staged := i.Revision.Staged && i.Revision.Status == state.StatusDeployed
-	return i.Health.Checked && i.Health.Healthy && !staged
+	return i.Health.Checked && i.Health.Healthy && !staged && i.Record.OtherChart == ""
 }
 
 // isGone reports whether the release was looked at and does not exist.
@@ -187,6 +191,9 @@ func (i Installed) runs() bool { return i.deployed() && i.Healthy() }
 // problem describes why the newest revision does not run.
 func (i Installed) problem() string {
 	switch {
+	case i.Record.OtherChart != "":
+		return fmt.Sprintf("revision %d of release %s contains %s, which is not the provider's: another program made it (%s)",
+			i.Revision.Number, i.History.Release.Name, i.Record.OtherChart, i.Record.Description)
 	case !i.deployed():
 		return fmt.Sprintf("revision %d is %s: %s", i.Revision.Number, i.Revision.Status, i.Record.Description)
 	case i.Health.Message == "":

@@ -46,6 +46,8 @@ func summarize(in Input, care, change Result) Summary {
 	inSync := in.Change.State.State == state.InSync || in.Change.held()
 
 	switch {
+	case inSync && installed.Record.OtherChart != "":
+		return Summary{Result: otherChart(installed)}
 	case inSync && care.Ends():
 		return Summary{Result: care}
 	case inSync:
@@ -83,6 +85,11 @@ func stopped(in Input, care, change Result) Result {
 		return change
 	}
 
+	if installed.Record.OtherChart != "" {
+		change.Message += "; " + installed.problem()
+		return change
+	}
+
 	change.Message += "; " + stillInstalled(in, care)
 
 	if care.Ends() {
@@ -100,6 +107,9 @@ func stillInstalled(in Input, care Result) string {
 	text := fmt.Sprintf("%s stays installed, as revision %d", installed.Record.AppVersion, revision.Number)
 
 	switch {
+	case revision.Status.Pending():
+		return fmt.Sprintf("revision %d, with %s, is %s: %s",
+			revision.Number, installed.Record.AppVersion, revision.Status, installed.Record.Description)
 	case revision.Status != state.StatusDeployed:
 		text = fmt.Sprintf("%s, which is %s: %s", text, revision.Status, installed.Record.Description)
 		if in.Change.Refusal != "" {
@@ -262,6 +272,17 @@ func heldMessage(in Input) string {
 		installed.Revision.Number, installed.Record.Description, v1alpha2.ReconcileRequestAnnotation, accept)
 }
 
+// otherChart is the result when another program has replaced the provider by another chart.
+func otherChart(installed Installed) Result {
+	return Result{
+		Outcome:   Stalled,
+		Condition: v1alpha2.ProviderInstalledCondition,
+		Reason:    v1alpha2.ExternalChangeReason,
+		Message: fmt.Sprintf("%s; to have the provider installed again, change the annotation %s or set "+
+			"spec.release.onExternalChange to Revert", installed.problem(), v1alpha2.ReconcileRequestAnnotation),
+	}
+}
+
 // UninstalledByOthers is the result when another program uninstalled the release, which is respected.
 func UninstalledByOthers(history state.History) Result {
 	return Result{
@@ -322,6 +343,8 @@ func Suspended(in Input) Result {
 		return idle("%s; ", installed.Unconfirmed)
 	case !installed.Record.Readable:
 		return idle("Not installed, and ")
+	case installed.Record.OtherChart != "":
+		return idle("%s; ", installed.problem())
 	case !installed.runs():
 		return idle("%s is not healthy: %s; ", name, installed.problem())
 	case !in.Provider.runs(installed.Record.AppVersion):

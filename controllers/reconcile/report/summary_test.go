@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -112,6 +113,50 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 			g.Expect(result.UpgradeFailed).To(BeEmpty())
 		})
 	}
+}
+
+// TestAnotherChart checks that a release of another chart is not called the provider, whatever its objects are, and
+// that no sentence lacks the version that such a chart does not have.
+func TestAnotherChart(t *testing.T) {
+	const what = "revision 5 of release infrastructure-aws contains chart other 0.1.0, which is not the provider's: " +
+		"another program made it (Upgrade complete)"
+
+	in := newInput(state.Revision{Number: 5, Origin: 4, Status: state.StatusDeployed, Confirmed: true})
+	in.Installed.Record.AppVersion = ""
+	in.Installed.Record.OtherChart = "chart other 0.1.0"
+	in.Change.State.State = state.Unmanaged
+	in.Change.Decision.Action = state.Hold
+	in.Provider.Status.InstalledVersion = new("v1.0.0")
+	in.Provider.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha2.ProviderInstalledCondition, Status: metav1.ConditionTrue},
+		{Type: v1alpha2.ProviderUpgradedCondition, Status: metav1.ConditionTrue, Message: "Revision 4 holds v1.0.0"},
+	}
+
+	g := NewWithT(t)
+	ended := Summarize(in, Result{}, Result{})
+	g.Expect(ended.Outcome).To(Equal(Stalled))
+	g.Expect(ended.Reason).To(Equal(v1alpha2.ExternalChangeReason))
+	g.Expect(ended.Message).To(HavePrefix(what + "; to have the provider installed again, change the annotation "))
+
+	report := Of(in, ended)
+	for _, condition := range []string{v1alpha2.ReadyCondition, v1alpha2.ProviderInstalledCondition} {
+		g.Expect(report.condition(condition)).To(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("chart other 0.1.0"))))
+	}
+
+	g.Expect(report.condition(v1alpha2.ProviderUpgradedCondition)).To(BeZero(), "it is about a revision before")
+
+	g.Expect(Summarize(in, Result{}, refused).Message).To(Equal("there is no v9.9.9; " + what))
+	g.Expect(Suspended(in)).To(And(HaveField("Outcome", Idle),
+		HaveField("Message", what+"; nothing is changed while spec.suspend is true")))
+}
+
+// TestPendingRevisionIsNotInstalled checks what is said while helm rolls back.
+func TestPendingRevisionIsNotInstalled(t *testing.T) {
+	in := newInput(state.Revision{Number: 3, Origin: 1, Status: state.StatusPendingRollback, Confirmed: true})
+	in.Installed.Record.Description = "Rollback to 1"
+	NewWithT(t).Expect(Summarize(in, Result{}, refused).Message).To(Equal(
+		"there is no v9.9.9; revision 3, with v1.0.0, is pending-rollback: Rollback to 1"))
 }
 
 func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {

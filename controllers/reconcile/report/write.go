@@ -88,7 +88,9 @@ func writeUpgraded(in Input, ended Summary, written *conditions) {
 	case ended.UpgradeFailed != "":
 		written.markFalse(v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason,
 			"%s", ended.UpgradeFailed)
-	case in.Change.State.State == state.InSync && installed.Revision.Number > 1:
+	case in.Change.held(), in.Change.State.State == state.InSync && installed.Revision.Number == 1:
+		written.remove(v1alpha2.ProviderUpgradedCondition) // it was about an earlier release, or revision
+	case in.Change.State.State == state.InSync:
 		written.markTrue(v1alpha2.ProviderUpgradedCondition, v1alpha2.ProviderUpgradedReason,
 			"Revision %d holds %s", installed.Revision.Number, installed.Record.AppVersion)
 	}
