@@ -151,7 +151,7 @@ func TestAnotherChart(t *testing.T) {
 		HaveField("Message", what+"; nothing is changed while spec.suspend is true")))
 }
 
-// TestPendingRevisionIsNotInstalled checks what is said while helm rolls back.
+// TestPendingRevisionIsNotInstalled checks what is reported while helm rolls back.
 func TestPendingRevisionIsNotInstalled(t *testing.T) {
 	in := newInput(state.Revision{Number: 3, Origin: 1, Status: state.StatusPendingRollback, Confirmed: true})
 	in.Installed.Record.Description = "Rollback to 1"
