@@ -68,11 +68,7 @@ func (p *process) proceed(w *World, f fate) {
 	next := p.plan[0]
 	p.plan = p.plan[1:]
 
-	if p.lost {
-		w.report(violates(Fenced, "the %s process makes a request", p.name))
-	}
-
-	if p != w.leader {
+	if p.lost || p != w.leader {
 		w.report(violates(Fenced, "the %s process makes a request", p.name))
 	}
 
