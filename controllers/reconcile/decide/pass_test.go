@@ -79,6 +79,9 @@ func TestPass(t *testing.T) {
 	isFailed := late
 	isFailed.Status, isFailed.Failure = state.StatusFailed, state.FailureUnhealthy
 
+	unpruned := healthy
+	unpruned.Status, unpruned.Unpruned = state.StatusDeployed, true
+
 	changeStops := ends(stalled)
 
 	for name, c := range map[string]struct {
@@ -111,6 +114,18 @@ func TestPass(t *testing.T) {
 				},
 			},
 			[]Action{CheckHealth, CheckTarget, Rollback, Nothing, Identify, End, CareForCRDs, Finish},
+			report.Result{},
+		},
+		"there is one rollback in a pass": {
+			with(func(seen *Seen) { show(seen, isFailed, healthy) }),
+			map[Action]func(*Seen) report.Result{Identify: changeStops, Rollback: failed, Observe: observed(isFailed, healthy)},
+			[]Action{CheckHealth, CheckTarget, Rollback, Observe, CheckHealth, Nothing, Identify, End, CareForCRDs, Finish},
+			report.Result{},
+		},
+		"what was done with a revision is done again with another one only": {
+			with(func(seen *Seen) { show(seen, unpruned) }),
+			map[Action]func(*Seen) report.Result{Identify: changeStops, Prune: failed, Observe: observed(unpruned)},
+			[]Action{Prune, Observe, Compare, CheckHealth, Nothing, Identify, End, CareForCRDs, Finish},
 			report.Result{},
 		},
 		"care begins again after a spec that did not come to replace a failed revision": {
@@ -181,5 +196,17 @@ func TestPassObservesWhatItHasApplied(t *testing.T) {
 	g.Expect(actions).To(Equal([]Action{
 		Identify, Select, Plan, CompareRelease, CheckRequirements, CheckCore, CheckTurn, CheckInstalled, PlanCRDs, Announce,
 		CorrectCRDs, Apply, AwaitCRDs, End, CareAgain, Reassess, Finish,
+	}))
+}
+
+// TestPassTellsChangeWhatIsInstalled: without a confirmed revision, core would have to be ready.
+func TestPassTellsChangeWhatIsInstalled(t *testing.T) {
+	history := state.History{Revisions: []state.Revision{{Number: 1, Confirmed: true}}}
+	seen := Seen{Installed: report.Installed{Observed: true, History: history}, Policy: state.Policy{SpecChanged: true}}
+	seen.Installed.Record = report.Record{Readable: true, AppVersion: "v1.0.0", Contract: "v1beta1"}
+
+	NewWithT(t).Expect(Pass{}.Changing(seen)).To(Equal(Changing{
+		SpecChanged: true, First: true, Observed: true, History: history,
+		Installed: Content{Known: true, Version: "v1.0.0", Contract: "v1beta1"},
 	}))
 }
