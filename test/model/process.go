@@ -72,9 +72,12 @@ func (p *process) proceed(w *World, f fate) {
 		w.report(violates(Fenced, "the %s process makes a request", p.name))
 	}
 
-	r := p.reconcile
-	r.wrote = true
+	p.reconcile.wrote = true
+	p.send(next, f)
+}
 
+// send makes a request, and follows its result.
+func (p *process) send(next request, f fate) {
 	accepted := true
 	if f != failsBefore {
 		accepted = next.send()
@@ -85,7 +88,7 @@ func (p *process) proceed(w *World, f fate) {
 		p.plan = next.failed(!accepted)
 	case failed:
 		p.plan = nil
-		r.result = report.Result{Outcome: report.Retrying, Message: "a request has failed"}
+		p.reconcile.result = report.Result{Outcome: report.Retrying, Message: "a request has failed"}
 	case next.then != nil:
 		next.then()
 	}
