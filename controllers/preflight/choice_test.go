@@ -11,6 +11,9 @@ func TestChoice(t *testing.T) {
 		return want{reason: v1alpha2.WaitingForCoreProviderReadyReason, waiting: true, message: message}
 	}
 
+	toBeInstalled := wait("waiting for CoreProvider system/cluster-api to be installed: its contract decides which " +
+		"version is the newest that works with it; an exact spec.version does not wait for that")
+
 	for name, c := range map[string]struct {
 		core     v1alpha2.Provider
 		provider v1alpha2.Provider
@@ -23,8 +26,11 @@ func TestChoice(t *testing.T) {
 		},
 		"with a core that is not installed": {
 			provider(core, "cluster-api"), provider(infrastructure, "aws"),
-			wait("waiting for CoreProvider system/cluster-api to be installed: its contract decides which version is the " +
-				"newest that works with it; an exact spec.version does not wait for that"),
+			toBeInstalled,
+		},
+		"with a core whose installation begins": {
+			provider(core, "cluster-api", begins), provider(infrastructure, "aws"),
+			toBeInstalled,
 		},
 		"with a core that is not healthy yet": {
 			provider(core, "cluster-api", installed, contract("v1beta1")), provider(infrastructure, "aws"), want{},

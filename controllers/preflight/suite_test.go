@@ -63,6 +63,9 @@ func contract(contract string) option {
 // installed is the status of a provider that has a release.
 func installed(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
 
+// begins announces the first revision.
+func begins(p v1alpha2.Provider) { p.GetStatus().Announced = &v1alpha2.AnnouncedRevision{} }
+
 func deleted(p v1alpha2.Provider) {
 	p.SetFinalizers([]string{v1alpha2.Finalizer})
 	p.SetDeletionTimestamp(new(metav1.Now()))
