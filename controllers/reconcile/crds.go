@@ -220,7 +220,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Resul
 		return report.First(failed(r.target.CRDs.CleanUpMigrations(ctx, planned), fetching), ready)
 	}
 
-	if remaining := r.managersTurn(); remaining > 0 && len(tried) < len(unmigrated) {
+	if remaining := r.managersTurn(unmigrated, tried); remaining > 0 && len(tried) < len(unmigrated) {
 		if len(tried) == 0 {
 			ready.At = time.Now().Add(remaining)
 			return ready
@@ -276,14 +276,19 @@ func continueMigration(progress *crds.Progress, now time.Time) time.Time {
 	return now.Add(migrationRetry)
 }
 
-// managersTurn returns how much longer the provider's manager may take to rewrite the objects.
-func (r *run) managersTurn() time.Duration {
+// managersTurn returns how much longer the provider's manager may take to rewrite the objects of CRDs. It has tried
+// those of some.
+func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
 	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
 	if condition == nil || condition.Status == "True" || condition.Reason == v1alpha2.MigrationPendingReason {
-		r.migration = report.Migration{Reason: v1alpha2.WaitingForManagerReason, Message: fmt.Sprintf(
-			"The storage version has changed; the provider's manager has %s to rewrite the objects itself", r.MigrationDelay)}
+		delay := r.MigrationDelay
+		if len(tried) == len(unmigrated) {
+			delay = 0
+		}
 
-		return r.MigrationDelay
+		r.migration = beginMigration(unmigrated, delay)
+
+		return delay
 	}
 
 	if condition.Reason != v1alpha2.WaitingForManagerReason {
@@ -291,6 +296,21 @@ func (r *run) managersTurn() time.Duration {
 	}
 
 	return time.Until(condition.LastTransitionTime.Add(r.MigrationDelay))
+}
+
+// beginMigration returns how far the objects of CRDs are rewritten if that has just become known, and the provider's
+// manager has a time to do it.
+func beginMigration(names []string, delay time.Duration) report.Migration {
+	stored := "Objects of " + object.List(names, maxUnmigrated) + " may be stored in old versions; "
+	if delay == 0 {
+		return report.Migration{
+			Reason: v1alpha2.MigratingCRDsReason, Message: stored + "the operator is rewriting them in the storage version",
+		}
+	}
+
+	return report.Migration{Reason: v1alpha2.WaitingForManagerReason, Message: fmt.Sprintf(
+		"%sthe provider's manager has %s to rewrite them in the storage version, and then the operator does it",
+		stored, delay)}
 }
 
 // migrationFailed records a failed migration and returns for how long it has been failing. The first

@@ -136,12 +136,12 @@ func (r *run) removalFailed(ctx context.Context, err error) report.Result {
 // removedByOthers returns the result of a resource that only finalizers of others hold.
 func (r *run) removedByOthers(ctx context.Context) report.Result {
 	if !predecessor.Manages(r.provider) {
-		return report.Removing()
+		return r.removing()
 	}
 
 	err := predecessor.CheckStopped(ctx, r.APIReader, r.provider.GetNamespace())
 	if running := new(predecessor.RunningError); errors.As(err, &running) {
-		result := report.Removing()
+		result := r.removing()
 		result.At = running.Until
 
 		return result
@@ -176,15 +176,20 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) report.Result {
 
 	err := r.setFinalizer(ctx, r.provider, remove)
 	if apierrors.IsConflict(err) {
-		again := report.Removing()
-		again.At = time.Now().Add(conflictRetry)
-
-		return again
+		return report.Result{
+			Outcome: report.Idle, Reason: v1alpha2.DeletingReason, At: time.Now().Add(conflictRetry),
+			Message: v1alpha2.FullName(r.provider) + " was changed while its finalizer was being removed, which is retried",
+		}
 	}
 
 	r.forget(r.provider)
 
-	return failed(err, fetching)
+	return report.First(failed(err, fetching), r.removing())
+}
+
+// removing returns the result of a removal whose remaining work is not Capstan's.
+func (r *run) removing() report.Result {
+	return report.Removing(v1alpha2.FullName(r.provider), r.provider.GetFinalizers())
 }
 
 // unreachedGrace is how long the removal of a provider that was never installed tries to reach its

@@ -81,20 +81,14 @@ var removeRules = []rule[Removing]{
 	{"CRDs are deleted if that is asked for", ask(DeleteCRDs, Removing.deletesCRDs)},
 	{"the namespace is deleted if that is asked for", ask(DeleteNamespace, Removing.deletesNamespace)},
 	{"charts of a provider that was never installed are deleted", ask(DeleteCharts, Removing.abandons)},
-	{"the resource is let go", ask(DropFinalizer, anyRemoval)},
+	{"the resource is let go", letGo},
 }
 
 // Remove returns the next step of the removal of a deleted resource.
 func Remove(r Removing) Step {
-	step, decides := first(removeRules, r)
-	if !decides {
-		step = Step{Action: End, Result: report.Removing()}
-	}
-
+	step, _ := first(removeRules, r) // the last one always decides
 	return step
 }
-
-func anyRemoval(Removing) bool { return true }
 
 func (r Removing) answers() Answers { return r.Answers }
 
@@ -135,6 +129,15 @@ func unlessExpired(decide func(Removing) (Step, bool)) func(Removing) (Step, boo
 		step, decides := decide(r)
 		return step, decides && (step.Action != End || !r.abandons())
 	}
+}
+
+// letGo ends a removal with what is left for others to do.
+func letGo(r Removing) (Step, bool) {
+	if answer, answered := r.Answers[DropFinalizer]; answered {
+		return Step{Action: End, Result: answer}, true
+	}
+
+	return Step{Action: DropFinalizer}, true
 }
 
 func (r Removing) isCore() bool { return r.removes() && r.Core && r.Found.Installed }

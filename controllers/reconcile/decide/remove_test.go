@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -13,6 +14,9 @@ import (
 func removed() (known Removing, found Found) {
 	return Removing{Finalizer: true, Recorded: true}, Found{Known: true, Installed: true, Release: true}
 }
+
+// letGoResult is what is left for others to do.
+var letGoResult = report.Removing("InfrastructureProvider capa-system/aws", []string{"example.com/other"})
 
 // walkRemoval takes all steps of a removal, and returns their actions and how it ended. Actions without an answer pass.
 func walkRemoval(known Removing, found Found, answers Answers) ([]Action, Step) {
@@ -101,7 +105,7 @@ func TestRemoval(t *testing.T) {
 		},
 		"without our finalizer": {
 			change:   func(r *Removing, _ *Found) { r.Finalizer = false },
-			answers:  Answers{AwaitOthers: report.Removing()},
+			answers:  Answers{AwaitOthers: letGoResult},
 			expected: []Action{AwaitOthers},
 		},
 		"a finalizer that another program has just changed": {
@@ -156,10 +160,13 @@ func TestRemoval(t *testing.T) {
 			}
 
 			if !c.end.Ends() {
-				c.end = report.Removing()
+				c.end = letGoResult
 			}
 
-			actions, last := walkRemoval(known, found, c.answers)
+			answers := Answers{DropFinalizer: letGoResult}
+			maps.Copy(answers, c.answers)
+
+			actions, last := walkRemoval(known, found, answers)
 			g.Expect(actions).To(Equal(c.expected))
 			g.Expect(last.Result).To(Equal(c.end))
 		})

@@ -554,3 +554,13 @@ func TestCorrectionNamesItsObject(t *testing.T) {
 		HaveField("Action", "Create"), HaveField("Related", role), HaveField("Note", "Corrected drift: Role a is missing"))))
 	g.Expect(Corrected(role, false, "Role a differs")).To(ConsistOf(HaveField("Action", "Patch")))
 }
+
+func TestRemovingNamesWhatIsLeft(t *testing.T) {
+	g := NewWithT(t)
+
+	g.Expect(Removing("CoreProvider a/b", nil).Message).To(Equal(
+		"CoreProvider a/b has no finalizers left, so the API server is deleting it"))
+	g.Expect(Removing("CoreProvider a/b", []string{"foregroundDeletion", "example.com/c"}).Message).To(Equal(
+		"Capstan has finished removing the provider; CoreProvider a/b is deleted once the programs that added its other " +
+			"finalizers remove them: foregroundDeletion, example.com/c"))
+}

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -25,7 +27,8 @@ const (
 	Retrying
 	// Idle means that nothing is done, although the provider is not ready: it is suspended.
 	Idle
-	// Repeated means that the reconcile was too early. It is repeated at Result.At, and nothing is reported.
+	// Repeated means that the reconcile was too early, or cut short. It is repeated at Result.At, and nothing is
+	// reported.
 	Repeated
 )
 
@@ -71,7 +74,17 @@ const (
 	MaxRetry = state.MaxBackoff
 )
 
-// Removing is the result of a removal whose remaining work is not Capstan's.
-func Removing() Result {
-	return Result{Outcome: Idle, Reason: v1alpha2.DeletingReason, Message: "The provider is being removed"}
+// Removing is the result of a removal whose remaining work is not Capstan's: that of a resource with the finalizers
+// that are left.
+func Removing(resource string, finalizers []string) Result {
+	message := resource + " has no finalizers left, so the API server is deleting it"
+	if len(finalizers) > 0 {
+		message = fmt.Sprintf("Capstan has finished removing the provider; %s is deleted once the programs that added its "+
+			"other finalizers remove them: %s", resource, object.List(finalizers, maxFinalizers))
+	}
+
+	return Result{Outcome: Idle, Reason: v1alpha2.DeletingReason, Message: message}
 }
+
+// maxFinalizers bounds how many finalizers a message names.
+const maxFinalizers = 5

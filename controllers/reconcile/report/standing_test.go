@@ -98,7 +98,7 @@ func TestStandingIsWhatWasReported(t *testing.T) {
 			newInput(), wait(v1alpha2.WaitingForCoreProviderReadyReason), Standing{Blocked: true, WaitsForCore: true},
 		},
 		"a provider that was uninstalled": {
-			uninstalled, Summary{Result: Removing()}, Standing{},
+			uninstalled, Summary{Result: Removing("InfrastructureProvider a/b", nil)}, Standing{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
