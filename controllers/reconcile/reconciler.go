@@ -137,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 
 	step := run.begin(ctx, &known)
 	if step.Action != decide.FindCluster {
-		return run.ended(step.Result)
+		return run.ended(ctx, step.Result)
 	}
 
 	if !known.Deleted {
@@ -227,13 +227,13 @@ func (r *run) begin(ctx context.Context, known *decide.Beginning) decide.Step {
 func (r *run) follow(ctx context.Context, step decide.Step, unreached error) (ctrl.Result, error) {
 	switch step.Action {
 	case decide.RemoveProvider:
-		return r.ended(r.remove(ctx, unreached))
+		return r.ended(ctx, r.remove(ctx, unreached))
 	case decide.Show:
-		return r.ended(report.Suspended(r.input()))
+		return r.ended(ctx, report.Suspended(r.input()))
 	case decide.Maintain:
 		return r.maintain(ctx)
 	default:
-		return r.ended(step.Result)
+		return r.ended(ctx, step.Result)
 	}
 }
 
@@ -241,7 +241,7 @@ func (r *run) follow(ctx context.Context, step decide.Step, unreached error) (ct
 func (r *run) maintain(ctx context.Context) (ctrl.Result, error) {
 	r.Metrics.InitCounters(r.provider)
 
-	ended := r.reconcile(ctx)
+	ended := unlessCanceled(ctx, r.reconcile(ctx))
 	if ended.Outcome != report.Repeated {
 		r.note(report.Handled(r.provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]))
 	}

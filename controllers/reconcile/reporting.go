@@ -182,8 +182,18 @@ func (r *run) lookUpgrades(ctx context.Context) {
 func (r *run) note(change report.Change) { note(r.provider, change) }
 
 // ended reports how a run ended.
-func (r *run) ended(result report.Result) (ctrl.Result, error) {
-	return r.end(report.Summary{Result: result})
+func (r *run) ended(ctx context.Context, result report.Result) (ctrl.Result, error) {
+	return r.end(unlessCanceled(ctx, report.Summary{Result: result}))
+}
+
+// unlessCanceled returns how a run ended. One that was canceled, because the operator stops, has found out nothing that
+// a user should read: what it did not get was not refused.
+func unlessCanceled(ctx context.Context, ended report.Summary) report.Summary {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return report.Summary{Result: report.Result{Outcome: report.Repeated}}
+	}
+
+	return ended
 }
 
 // end reports how a run ended, and returns when the resource comes back.

@@ -1,13 +1,16 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
@@ -110,6 +113,38 @@ func TestPolicyOfRelease(t *testing.T) {
 			provider.Spec.Release = c.spec
 
 			NewWithT(t).Expect(newRun(&Reconciler{}, provider, nil).policy).To(Equal(c.want))
+		})
+	}
+}
+
+// TestCanceledReconcileReportsNothing checks that the operator's end is not reported as a problem of the provider.
+func TestCanceledReconcileReportsNothing(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	expired, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+
+	for name, c := range map[string]struct {
+		ctx      context.Context
+		reported bool
+	}{
+		"canceled":             {canceled, false},
+		"that took too long":   {expired, true},
+		"that was not stopped": {t.Context(), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			recorder := events.NewFakeRecorder(10)
+
+			r := newTestRun(revision(1, state.StatusDeployed, wanted))
+			r.Events = recorder
+			r.status = newStatusWriter(nil, r.provider)
+
+			_, err := r.ended(c.ctx, failed(fmt.Errorf("read ConfigMap a/b: %w", context.Canceled), fetching))
+			g.Expect(err != nil).To(Equal(c.reported))
+			g.Expect(len(r.provider.GetStatus().Conditions) > 0).To(Equal(c.reported))
+			g.Expect(len(recorder.Events) > 0).To(Equal(c.reported))
 		})
 	}
 }

@@ -162,6 +162,7 @@ func installedExists(s situation, made Report) string {
 // holes are what messages have in the place of something that was not known.
 var holes = []string{
 	"  ", "%!", "; ;", ": ;", ":;", ", ,", " ;", " ,", " :", "()", `""`, "<nil>", "map[", "&{", "0xc0", "is ;", "holds ;",
+	"context canceled", " 0s ",
 }
 
 func hasNoHoles(_ situation, made Report) string {
