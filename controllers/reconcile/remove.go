@@ -249,12 +249,17 @@ func (r *run) namespaceTerminates(ctx context.Context) (bool, error) {
 // reportLeft reports that the release stays in a cluster that cannot be reached. No event can be created
 // in a namespace that is being deleted, so it is one about the namespace, in the namespace default.
 func (r *run) reportLeft(ctx context.Context, cause error) {
-	message := fmt.Sprintf("%s was deleted, and what it installed as release %s was kept in its cluster: %s",
-		v1alpha2.FullName(r.provider), plan.ReleaseKey(r.provider), cause)
+	message := leftMessage(r.provider, cause)
 	ctrl.LoggerFrom(ctx).Info("Kept a release in a cluster that cannot be reached", "problem", message)
 
 	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: r.provider.GetNamespace()}
 	r.emit(namespace, report.ReleaseKept(message))
+}
+
+// leftMessage describes the release that stays in a cluster that cannot be reached.
+func leftMessage(provider v1alpha2.Provider, cause error) string {
+	return fmt.Sprintf("%s was deleted, and what it installed as release %s was kept in its cluster: %s",
+		v1alpha2.FullName(provider), plan.ReleaseKey(provider), cause)
 }
 
 // unreachedHint completes the message about a removal that failed in a remote cluster.
