@@ -5,7 +5,6 @@ package foreign
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -49,19 +48,27 @@ func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
-		revision.Known = state.Evidence{Any: accepted == "true" && len(digests) == 0}
-
 		outdated := i == 0 && revision.Number < last
-		if !outdated && (revision.Owner.Cluster == self.Cluster || self.Cluster == "") {
-			revision.Known.Digests = slices.Clone(digests[revision.Number])
-		}
+		other := revision.Owner.Cluster != self.Cluster && self.Cluster != ""
 
-		revision.Confirmed = revision.Known.Any || len(revision.Known.Digests) > 0
-
-		if strings.Contains(accepted, ":") {
-			revision.Known.Digests = append(revision.Known.Digests, accepted)
+		switch {
+		case accepted == "true" && len(digests) == 0:
+			revision.Known = state.AnyRecord()
+		case outdated, other:
+			revision.Known = state.KnownDigests(nil, acceptedDigest(accepted))
+		default:
+			revision.Known = state.KnownDigests(digests[revision.Number], acceptedDigest(accepted))
 		}
 	}
+}
+
+// acceptedDigest returns the digest that an annotation accepts; empty for none.
+func acceptedDigest(annotation string) string {
+	if !strings.Contains(annotation, ":") {
+		return ""
+	}
+
+	return annotation
 }
 
 // knownDigests returns the digests of revisions that a status has, by their numbers, and the last revision that was
@@ -92,15 +99,19 @@ func ConfirmNewest(
 ) error {
 	newest := &history.Revisions[0]
 
-	newest.Confirmed = newest.Known.Confirms(record.Digest)
-	if newest.Confirmed || history.Foreign() {
+	if newest.Known.Confirms(record.Digest) {
+		newest.Known = state.KnownDigests([]string{record.Digest}, "")
+		return nil
+	}
+
+	newest.Known = state.Evidence{}
+	if history.Foreign() {
 		return nil
 	}
 
 	equal, err := releases.Equals(ctx, history.Release, *newest, record)
 	if err == nil && equal {
-		newest.Confirmed = true
-		newest.Known.Digests = append(newest.Known.Digests, record.Digest)
+		newest.Known = state.KnownDigests([]string{record.Digest}, "")
 	}
 
 	return err
@@ -116,7 +127,7 @@ func Unconfirmed(
 		err.Digest = record.Digest
 	}
 
-	if _, last := knownDigests(provider.GetStatus()); last > revision.Number && len(revision.Known.Digests) == 0 {
+	if _, last := knownDigests(provider.GetStatus()); last > revision.Number && !revision.Confirmed() {
 		err.Newest = last
 	}
 
@@ -132,5 +143,5 @@ func MayHaveInstalled(provider v1alpha2.Provider) bool {
 // Adopts reports whether a user allows to take over a release of something else.
 func Adopts(provider v1alpha2.Provider) bool {
 	accepted := provider.GetAnnotations()[v1alpha2.AdoptReleaseAnnotation]
-	return accepted == "true" || strings.Contains(accepted, ":")
+	return accepted == "true" || acceptedDigest(accepted) != ""
 }

@@ -127,8 +127,9 @@ func TestConfirm(t *testing.T) {
 			g.Expect(ConfirmNewest(t.Context(), nil, history, &release.Record{Digest: "v1:two"})).To(Succeed())
 
 			newest := history.Revisions[0]
-			g.Expect(newest.Confirmed).To(Equal(c.want))
-			g.Expect(newest.Known.Confirms("")).To(Equal(newest.Known.Any), "what cannot be read")
+			g.Expect(newest.Confirmed()).To(Equal(c.want))
+			g.Expect(newest.Confirm().Confirms("v1:two")).To(Equal(c.want))
+			g.Expect(newest.Confirm().Confirms("v1:x")).To(BeFalse(), "a record that replaces the one that was read")
 
 			if !c.want {
 				g.Expect(Unconfirmed(p, history.Release, newest, nil).Newest).To(Equal(c.newest))

@@ -90,7 +90,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 	}
 
 	newest, _ = history.Newest()
-	if !newest.Confirmed {
+	if !newest.Confirmed() {
 		r.unconfirmed = foreign.Unconfirmed(r.provider, key, newest, record)
 		r.installed = installed{history: history}
 
@@ -179,7 +179,7 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Release.Name)
 	log.Info("Rolling back", "state", observed.State, "found", observed.Message, "to", target.Number)
 
-	options := r.rollbackOptions(target.Number, r.failureReason(ctx, digest))
+	options := r.rollbackOptions(target, r.failureReason(ctx, digest))
 	// What an API that is away would serve is missing in any case, and corrected once it is back.
 	options.SkipUnknownKinds = true
 

@@ -176,12 +176,16 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 
 // rollbackGoal returns the goal that spec.release.rollbackTo describes.
 func (r *run) rollbackGoal(revision int) goal {
-	to := r.rollbackOptions(revision, "spec.release.rollbackTo")
+	to := r.rollbackOptions(state.Revision{Number: revision}, "spec.release.rollbackTo")
 	to.Request = r.asked()
 
 	to.Digest = decide.RollbackDigest(revision, to.Paused)
 
 	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
+		if target, exists := r.installed.history.Find(revision); exists {
+			to.Target = target.Confirm()
+		}
+
 		return r.returnTo(ctx, to, observed)
 	}
 
@@ -195,11 +199,11 @@ func (r *run) rollbackGoal(revision int) goal {
 
 // rollbackOptions returns the options of a rollback. Whether the provider is paused is what the spec says
 // now, and not what it said when the revision was installed.
-func (r *run) rollbackOptions(revision int, reason string) release.RollbackOptions {
+func (r *run) rollbackOptions(target state.Revision, reason string) release.RollbackOptions {
 	paused := r.provider.GetSpec().Paused
 
 	return release.RollbackOptions{
-		Revision:     revision,
+		Target:       target.Confirm(),
 		Reason:       reason,
 		Owner:        r.self,
 		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),

@@ -167,10 +167,6 @@ func (r *run) returnTo(
 
 	options.Announce = r.announce(ctx)
 
-	if target, exists := r.installed.history.Find(options.Revision); exists {
-		options.Known = &target.Known
-	}
-
 	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), options, observed)
 }
 

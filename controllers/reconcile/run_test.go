@@ -48,7 +48,7 @@ func newTestRun(revisions ...state.Revision) *run {
 
 // revision returns a revision that Capstan made.
 func revision(number int, status state.Status, digest string) state.Revision {
-	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, Confirmed: true}
+	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, Known: state.AnyRecord()}
 }
 
 func TestRefusalNamesTheNewestTarget(t *testing.T) {

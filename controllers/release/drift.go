@@ -62,7 +62,7 @@ func (e *Engine) listedBy(ctx context.Context, client *cluster.Client) drift.Lis
 
 // Correct changes the objects that differ to what their release defines: it creates those that are
 // missing and changes the others, as an upgrade would, but without a new revision. It skips
-// differences with an obstacle. revision is the one that was compared. Result.Applied has the
+// differences with an obstacle. revision is the one that was compared, by a record that confirms it. Result.Applied has the
 // objects that were corrected, even if others could not be.
 //
 // The error is a *LockedError while another action on the release is running, and wraps storage.ErrChanged
@@ -71,16 +71,20 @@ func (e *Engine) listedBy(ctx context.Context, client *cluster.Client) drift.Lis
 func (e *Engine) Correct(
 	ctx context.Context,
 	release types.NamespacedName,
-	revision int,
+	revision state.Confirmed,
 	differences []drift.Difference,
 ) (Result, error) {
+	if !revision.Known() {
+		return Result{}, &UnconfirmedError{Release: release, Revision: revision.Number()}
+	}
+
 	unlock, err := e.lock(release)
 	if err != nil {
 		return Result{}, err
 	}
 	defer unlock()
 
-	if err := e.checkNewest(ctx, release, revision); err != nil {
+	if err := e.checkNewest(ctx, release, revision.Number()); err != nil {
 		return Result{}, err
 	}
 

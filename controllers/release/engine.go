@@ -192,10 +192,8 @@ type Result struct {
 
 // RollbackOptions are the options of a rollback.
 type RollbackOptions struct {
-	// Revision to roll back to.
-	Revision int
-	// Known is what the record of that revision is confirmed by; nil accepts any.
-	Known *state.Evidence
+	// Target is the revision to roll back to.
+	Target state.Confirmed
 	// Digest of the desired state that the rollback represents. Default: that of the revision, so
 	// that the release is in sync with what was desired then, unless the PostRenderer changes it.
 	Digest string
@@ -245,6 +243,8 @@ func (e *Engine) run(
 }
 
 // Uninstall deletes the release: its objects, including those of failed revisions, and its history.
+// A record of the newest revision that is not confirmed is an *UnconfirmedError, and changes nothing.
+//
 // It keeps CRDs, Namespaces and objects with the annotation "helm.sh/resource-policy: keep". It can
 // be called at any time, whatever state an earlier attempt or another program has left, and does
 // nothing if the release does not exist. A *storage.CorruptError means that no revision can be decoded:
@@ -254,11 +254,11 @@ func (e *Engine) run(
 // release's manager can process their finalizers. While one still exists that others wait for, the error is a
 // *cluster.RemainingError and these are not deleted.
 func (e *Engine) Uninstall(
-	ctx context.Context, release types.NamespacedName, options cluster.RemoveOptions,
+	ctx context.Context, release types.NamespacedName, newest state.Confirmed, options cluster.RemoveOptions,
 ) (Result, error) {
 	defer e.Forget(release)
 
-	return e.run(ctx, release, state.Observed{}, func(s *session) error { return s.uninstall(ctx, options) })
+	return e.run(ctx, release, state.Observed{}, func(s *session) error { return s.uninstall(ctx, newest, options) })
 }
 
 // Forget drops what is known of a release from memory.

@@ -158,7 +158,7 @@ var _ = Describe("During an outage of the API server", func() {
 
 	It("the first install is resumed", func(ctx SpecContext) {
 		mustApply(ctx, newEngine("one"), specOf(namespace, "0.9.0", configMap("other", "")))
-		_, err := newEngine("one").Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
+		_, err := newEngine("one").Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 
 		o := &outage{method: http.MethodPost, path: "/configmaps"}
@@ -199,7 +199,7 @@ var _ = Describe("During an outage of the API server", func() {
 		o := &outage{method: http.MethodPatch, path: "/configmaps/kept"}
 		engine := during(o, lasting)
 		rollBack := func() error {
-			options := release.RollbackOptions{Revision: 1, Reason: "the API server refused Ingress refused"}
+			options := release.RollbackOptions{Target: confirmed(1), Reason: "the API server refused Ingress refused"}
 			_, err := engine.Rollback(ctx, releaseIn(namespace), options, observe(ctx, engine, broken))
 
 			return err

@@ -99,7 +99,7 @@ var _ = Describe("Hooks", func() {
 		Expect(newest(ctx, engine, namespace)).To(
 			And(HaveField("Staged", false), HaveField("Status", state.StatusDeployed)))
 
-		_, err := engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
+		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		expectError[*cluster.RemainingError](err)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("before", "first", "last", "after", "removing"))
 		Expect(getConfigMap(ctx, namespace, "last").DeletionTimestamp).NotTo(BeNil())
@@ -107,7 +107,7 @@ var _ = Describe("Hooks", func() {
 		first := getConfigMap(ctx, namespace, "removing").UID
 
 		letGo(ctx, namespace)
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})).Error().NotTo(HaveOccurred())
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("before", "after", "removing", "removed"))
 		Expect(getConfigMap(ctx, namespace, "removing").UID).To(Equal(first), "it runs once")
 		Expect(history(ctx, namespace)).To(BeEmpty())
@@ -144,11 +144,11 @@ var _ = Describe("Hooks", func() {
 				hooked("removing", "pre-delete"), hooked("removed", "post-delete")))
 
 			victim, alive := killedAfter(n)
-			_, _ = victim.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
+			_, _ = victim.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 			before := runs(namespace)
 
 			By(fmt.Sprintf("continuing from %v with %v after write %d", history(ctx, namespace), before, n))
-			Expect(newEngine("successor").Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})).
+			Expect(newEngine("successor").Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})).
 				Error().NotTo(HaveOccurred())
 
 			after := runs(namespace)

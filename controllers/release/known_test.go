@@ -55,6 +55,11 @@ var _ = Describe("A record", func() {
 		Expect(err).NotTo(HaveOccurred())
 	}
 
+	// known returns a revision that is confirmed by the digest of its record.
+	known := func(number int, record *release.Record) state.Confirmed {
+		return state.Revision{Number: number, Known: state.KnownDigests([]string{record.Digest}, "")}.Confirm()
+	}
+
 	forgery := func() release.Spec { return specOf("", "1.0.0", configMap("forged", "x")) }
 
 	It("has the digest that was announced, also after other writes to it", func(ctx SpecContext) {
@@ -89,9 +94,7 @@ var _ = Describe("A record", func() {
 
 		swap(ctx, forgery())
 
-		options := release.RollbackOptions{
-			Revision: 1, Reason: "a test", Known: &state.Evidence{Digests: []string{genuine.Digest}},
-		}
+		options := release.RollbackOptions{Target: known(1, genuine), Reason: "a test"}
 		_, err := engine.Rollback(ctx, second.Release, options, observe(ctx, engine, second))
 		Expect(expectError[*release.UnconfirmedError](err)).To(HaveField("Revision", 1))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
@@ -102,18 +105,35 @@ var _ = Describe("A record", func() {
 		first := specOf(namespace, "1.0.0", configMap("config", "first"))
 		mustApply(ctx, engine, first)
 		_, genuine := read(ctx, 1)
-		known := state.Evidence{Digests: []string{genuine.Digest}}
-
 		swap(ctx, forgery())
 
 		observed := observe(ctx, engine, first)
-		observed.Revision.Known = known
+		observed.Revision.Known = state.KnownDigests([]string{genuine.Digest}, "")
 		_, err := applyObserved(ctx, engine, specOf(namespace, "2.0.0", configMap("config", "second")), observed)
 		expectError[*release.UnconfirmedError](err)
 
-		_, err = engine.Uninstall(ctx, first.Release, cluster.RemoveOptions{Digest: genuine.Digest})
+		_, err = engine.Uninstall(ctx, first.Release, known(1, genuine), cluster.RemoveOptions{})
 		expectError[*release.UnconfirmedError](err)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
+	})
+
+	It("is never acted on without evidence", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first")))
+		second := specOf(namespace, "2.0.0", configMap("config", "second"))
+		mustApply(ctx, engine, second)
+
+		options := release.RollbackOptions{Target: state.Revision{Number: 1}.Confirm(), Reason: "a test"}
+		_, err := engine.Rollback(ctx, second.Release, options, observe(ctx, engine, second))
+		expectError[*release.UnconfirmedError](err)
+
+		_, err = engine.Uninstall(ctx, second.Release, state.Confirmed{}, cluster.RemoveOptions{})
+		expectError[*release.UnconfirmedError](err)
+
+		_, err = engine.Correct(ctx, second.Release, state.Revision{Number: 2}.Confirm(), nil)
+		expectError[*release.UnconfirmedError](err)
+
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
+		Expect(history(ctx, namespace)).To(HaveLen(2))
 	})
 
 	DescribeTable(

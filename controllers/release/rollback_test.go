@@ -58,7 +58,7 @@ var _ = Describe("A rollback", func() {
 		return first, second
 	}
 	rollBack := func(ctx context.Context, spec release.Spec, revision int) (release.Result, error) {
-		options := release.RollbackOptions{Revision: revision, Reason: "a test"}
+		options := release.RollbackOptions{Target: confirmed(revision), Reason: "a test"}
 		return engine.Rollback(ctx, spec.Release, options, observe(ctx, engine, spec))
 	}
 
@@ -146,7 +146,7 @@ var _ = Describe("A rollback", func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		for i := range found.Revisions {
-			found.Revisions[i].Confirmed, found.Revisions[i].Known = true, state.Evidence{Any: true}
+			found.Revisions[i].Known = state.AnyRecord()
 		}
 
 		last, exists := found.RollbackTarget("", state.Policy{})
@@ -212,7 +212,7 @@ var _ = Describe("A revision", func() {
 		mustApply(ctx, engine, second)
 		run(ctx, "kubectl", "delete", "crd", "vanished.release.test", "--wait")
 
-		options := release.RollbackOptions{Revision: 1, Reason: "a test", SkipUnknownKinds: true}
+		options := release.RollbackOptions{Target: confirmed(1), Reason: "a test", SkipUnknownKinds: true}
 		_, err := engine.Rollback(ctx, second.Release, options, observe(ctx, engine, second))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(objects(ctx, namespace)).To(HaveKeyWithValue("ConfigMap config", "first"))

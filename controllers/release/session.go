@@ -52,8 +52,8 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) err
 		return fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
 	}
 
-	if revision.Confirmed {
-		return s.checkDigest(newest, revision.Known)
+	if revision.Confirmed() {
+		return s.checkDigest(newest, revision.Confirm())
 	}
 
 	return nil
@@ -61,7 +61,7 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) err
 
 // checkDigest makes sure that a record, which was just read, is the one that is confirmed. What cannot be decoded has
 // no content to act on.
-func (s *session) checkDigest(revision int, known state.Evidence) error {
+func (s *session) checkDigest(revision int, known state.Confirmed) error {
 	rel := s.store.Find(revision)
 	if rel == nil {
 		return nil
@@ -81,32 +81,32 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		return err
 	}
 
-	target := s.store.Find(options.Revision)
+	number := options.Target.Number()
+
+	target := s.store.Find(number)
 	if target == nil {
 		return &NoRevisionError{
 			Release:  s.release.String(),
-			Revision: options.Revision,
+			Revision: number,
 			Present:  s.store.Readable(),
 		}
 	}
 
-	if options.Known != nil {
-		if err := s.checkDigest(options.Revision, *options.Known); err != nil {
-			return err
-		}
+	if err := s.checkDigest(number, options.Target); err != nil {
+		return err
 	}
 
 	s.store.ProtectHealthy()
-	s.store.Protect(options.Revision)
+	s.store.Protect(number)
 
 	manifest, err := postRender(options.PostRenderer, target.Manifest)
 	if err != nil {
-		return fmt.Errorf("release %s: change the manifest of revision %d: %w", s.release, options.Revision, err)
+		return fmt.Errorf("release %s: change the manifest of revision %d: %w", s.release, number, err)
 	}
 
 	labels := storage.LabelsOf(target)
 	labels.Holder = s.engine.options.Holder
-	labels.RollbackTo = options.Revision
+	labels.RollbackTo = number
 	labels.Paused = options.Paused
 	labels.Request = options.Request
 	labels.Owner = options.Owner
@@ -141,7 +141,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	revision.Manifest = manifest
 
 	action := rollingBack
-	action.started = fmt.Sprintf("Rollback to %d: %s", options.Revision, options.Reason)
+	action.started = fmt.Sprintf("Rollback to %d: %s", number, options.Reason)
 
 	return s.perform(revision, action, s.store.CurrentManifests(), options.HistoryLimit)
 }

@@ -118,6 +118,11 @@ func specOf(namespace, version string, templates ...string) release.Spec {
 	return newSpec(namespace, chartOf(version, templates...), nil)
 }
 
+// confirmed returns a revision that a user accepts, whatever its record contains.
+func confirmed(number int) state.Confirmed {
+	return state.Revision{Number: number, Known: state.AnyRecord()}.Confirm()
+}
+
 // observe returns the state of a release, compared with its desired state.
 func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Observed {
 	GinkgoHelper()
@@ -128,7 +133,7 @@ func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Ob
 	Expect(err).NotTo(HaveOccurred())
 
 	for i := range history.Revisions {
-		history.Revisions[i].Confirmed, history.Revisions[i].Known = true, state.Evidence{Any: true}
+		history.Revisions[i].Known = state.AnyRecord()
 	}
 
 	return e.Determine(history, digest)

@@ -10,7 +10,7 @@ import (
 )
 
 // uninstall deletes the release. The newest revision tells how far an earlier attempt has come.
-func (s *session) uninstall(ctx context.Context, options cluster.RemoveOptions) error {
+func (s *session) uninstall(ctx context.Context, confirmed state.Confirmed, options cluster.RemoveOptions) error {
 	if err := s.store.Load(ctx); err != nil {
 		return err
 	}
@@ -20,10 +20,8 @@ func (s *session) uninstall(ctx context.Context, options cluster.RemoveOptions) 
 		return nil
 	}
 
-	if options.Digest != "" {
-		if err := s.checkDigest(newest, state.Evidence{Digests: []string{options.Digest}}); err != nil {
-			return err
-		}
+	if err := s.checkDigest(newest, confirmed); err != nil {
+		return err
 	}
 
 	if len(s.store.Readable()) == 0 {

@@ -140,7 +140,7 @@ spec: {policyName: `+namespace+`, validationActions: [Deny]}
 		Eventually(func() error { return advance(ctx, engine, namespace) }).Should(Succeed())
 		Expect(values(ctx, namespace)).To(Equal(map[string]string{"governed": "2.0.0"}))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{AtOnce: true})).Error().NotTo(
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{AtOnce: true})).Error().NotTo(
 			HaveOccurred())
 	})
 
@@ -218,10 +218,10 @@ spec:
 		}
 
 		It("or at once, with the release", func(ctx SpecContext) {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{})
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 			expectHeld(ctx, err)
 
-			Expect(engine.Uninstall(ctx, releaseIn(namespace), cluster.RemoveOptions{AtOnce: true})).Error().NotTo(
+			Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{AtOnce: true})).Error().NotTo(
 				HaveOccurred())
 			expectOthersGone(ctx)
 		})

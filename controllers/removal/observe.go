@@ -102,15 +102,16 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		newest, _ = history.Newest()
 	}
 
-	if !newest.Confirmed {
+	if !newest.Confirmed() {
 		return r.leave(newest, record)
 	}
 
 	r.recorded = true
 	r.known = true
+	r.confirmed = newest.Confirm()
 
 	if !corrupt {
-		r.own, r.digest = record.Keys(), record.Digest
+		r.own = record.Keys()
 	}
 
 	return nil
@@ -156,7 +157,7 @@ func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) er
 		}
 
 		newest, exists := r.newest(history)
-		if exists && !newest.Confirmed {
+		if exists && !newest.Confirmed() {
 			return r.leave(newest, nil)
 		}
 

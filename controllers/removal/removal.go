@@ -61,8 +61,8 @@ type Removal struct {
 	// records, or only corrupt ones, leftovers are the objects that were found without them.
 	recorded bool
 	corrupt  bool
-	// digest of the newest revision, if its record was read.
-	digest string
+	// confirmed is the newest revision, if the storage has the release.
+	confirmed state.Confirmed
 	// foreign is set if the release belongs to something else, and stays.
 	foreign   bool
 	own       []object.Key
@@ -181,8 +181,7 @@ func (r *Removal) uninstallRecorded(ctx context.Context) error {
 		return err
 	}
 
-	options.Digest = r.digest
-	result, err := r.Target.Releases.Uninstall(ctx, r.release, options)
+	result, err := r.Target.Releases.Uninstall(ctx, r.release, r.confirmed, options)
 	corrupt := errors.As(err, new(*storage.CorruptError))
 
 	switch {

@@ -100,7 +100,7 @@ func (w *World) history() state.History {
 	history := state.History{Revisions: make([]state.Revision, 0, len(w.records))}
 	for _, r := range w.records {
 		revision := r.Revision
-		revision.Confirmed = true // users of the model forge no records
+		revision.Known = state.AnyRecord() // users of the model forge no records
 		revision.Paused = revision.Paused && w.defect != ReturnsToPaused
 		history.Revisions = append(history.Revisions, revision)
 	}

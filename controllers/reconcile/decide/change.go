@@ -258,8 +258,7 @@ func (c Changing) needsCore() bool {
 		return false
 	}
 
-	confirmed := func(revision state.Revision) bool { return revision.Confirmed }
-	if !slices.ContainsFunc(c.History.Revisions, confirmed) {
+	if !slices.ContainsFunc(c.History.Revisions, state.Revision.Confirmed) {
 		return true
 	}
 

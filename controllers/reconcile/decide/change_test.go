@@ -26,7 +26,7 @@ func upgrade() Changing {
 	return Changing{
 		Answers:   Answers{},
 		Observed:  true,
-		History:   state.History{Revisions: []state.Revision{{Number: 1, Status: state.StatusDeployed, Confirmed: true}}},
+		History:   state.History{Revisions: []state.Revision{{Number: 1, Status: state.StatusDeployed, Known: state.AnyRecord()}}},
 		Installed: Content{Known: true, Version: "v1.0.0", Contract: "v1beta1"},
 		Planned:   Content{Known: true, Version: "v1.1.0", Contract: "v1beta1"},
 		Release:   Release{Decision: state.Decision{Action: state.Apply}, State: state.Observed{State: state.OutOfSync}},

@@ -310,7 +310,7 @@ func confirmed(seen any) bool {
 
 	newest, _ := history.Newest()
 
-	return newest.Confirmed
+	return newest.Confirmed()
 }
 
 // answered describes the answer to a question.
@@ -381,7 +381,7 @@ func describeRevision(r state.Revision) string {
 		{r.Failure != "", "has failed: " + string(r.Failure)},
 		{r.RollbackTo != 0, fmt.Sprintf("returned to revision %d", r.RollbackTo)},
 		{r.Unreadable, "cannot be read"},
-		{!r.Confirmed, "is not confirmed"},
+		{!r.Confirmed(), "is not confirmed"},
 	} {
 		if note.is {
 			words = append(words, note.text)

@@ -88,7 +88,7 @@ func TestExplain(t *testing.T) {
 	known := Changing{
 		Answers:  Answers{},
 		Observed: true,
-		History:  state.History{Revisions: []state.Revision{{Number: 3, Status: state.StatusDeployed, Confirmed: true}}},
+		History:  state.History{Revisions: []state.Revision{{Number: 3, Status: state.StatusDeployed, Known: state.AnyRecord()}}},
 		Planned:  Content{Known: true, Version: "v2"},
 		Release: Release{
 			State: state.Observed{State: state.OutOfSync}, Decision: state.Decision{Action: state.Apply},
@@ -151,7 +151,7 @@ func TestExplain(t *testing.T) {
 func TestTrust(t *testing.T) {
 	g := NewWithT(t)
 	unconfirmed := Changing{History: state.History{Revisions: []state.Revision{{Number: 1}}}}
-	confirmed := Changing{History: state.History{Revisions: []state.Revision{{Number: 1, Confirmed: true}}}}
+	confirmed := Changing{History: state.History{Revisions: []state.Revision{{Number: 1, Known: state.AnyRecord()}}}}
 
 	g.Expect(trust(unconfirmed, fromRecords)).To(Equal(Claimed))
 	g.Expect(trust(confirmed, fromRecords)).To(Equal(Evidence))

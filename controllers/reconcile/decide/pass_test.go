@@ -38,10 +38,10 @@ func take(seen Seen, effects map[Action]func(*Seen) report.Result) (Pass, []Acti
 // TestPass checks in which order care and change take their steps.
 func TestPass(t *testing.T) {
 	healthy := state.Revision{
-		Number: 1, Origin: 1, Status: state.StatusSuperseded, Digest: "old", Healthy: true, Confirmed: true,
+		Number: 1, Origin: 1, Status: state.StatusSuperseded, Digest: "old", Healthy: true, Known: state.AnyRecord(),
 	}
 	late := state.Revision{
-		Number: 2, Origin: 2, Status: state.StatusDeployed, Digest: "new", Confirmed: true, Changed: now,
+		Number: 2, Origin: 2, Status: state.StatusDeployed, Digest: "new", Known: state.AnyRecord(), Changed: now,
 	}
 	stalled := report.Result{Outcome: report.Stalled, Message: "refused"}
 	retrying := report.Result{Outcome: report.Retrying, Message: "a timeout"}
@@ -201,7 +201,7 @@ func TestPassObservesWhatItHasApplied(t *testing.T) {
 
 // TestPassTellsChangeWhatIsInstalled: without a confirmed revision, core would have to be ready.
 func TestPassTellsChangeWhatIsInstalled(t *testing.T) {
-	history := state.History{Revisions: []state.Revision{{Number: 1, Confirmed: true}}}
+	history := state.History{Revisions: []state.Revision{{Number: 1, Known: state.AnyRecord()}}}
 	seen := Seen{Installed: report.Installed{Observed: true, History: history}, Policy: state.Policy{SpecChanged: true}}
 	seen.Installed.Record = report.Record{Readable: true, AppVersion: "v1.0.0", Contract: "v1beta1"}
 

@@ -120,7 +120,11 @@ func (g generator) revisions() []state.Revision {
 
 		r.Version = versionOf[r.Digest]
 		r.Healthy, r.Paused, r.Staged = g.coin(), g.rarely(), g.rarely()
-		r.Confirmed = g.often()
+
+		if g.often() {
+			r.Known = state.AnyRecord()
+		}
+
 		r.Changed = now.Add(-time.Duration(g.IntN(600)) * time.Second)
 		r.Created = r.Changed.Add(-time.Duration(g.IntN(60)) * time.Second)
 		r.Adopted = oneOf(g, 0, 0, 1, 2)
@@ -155,7 +159,7 @@ func (g generator) look(installed *Installed) {
 	switch {
 	case newest.Unreadable:
 		return
-	case !newest.Confirmed:
+	case !newest.Confirmed():
 		installed.Revision = state.Revision{}
 		installed.Unconfirmed = fmt.Sprintf("revision %d of Helm release capa-system/infrastructure-aws is not known to be "+
 			"this resource's; to accept it, set the annotation %s", newest.Number, v1alpha2.AdoptReleaseAnnotation)

@@ -297,7 +297,7 @@ func history(installed Installed, before []v1alpha2.ReleaseRevision) []v1alpha2.
 		digests[entry.Revision] = entry.Digest
 	}
 
-	if newest := installed.Revision; newest.Confirmed && installed.Record.Readable {
+	if newest := installed.Revision; newest.Confirmed() && installed.Record.Readable {
 		digests[int64(newest.Number)] = installed.Record.Digest
 	}
 

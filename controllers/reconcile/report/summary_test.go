@@ -46,7 +46,7 @@ func newInput(revisions ...state.Revision) Input {
 
 // revision returns a revision that Capstan made.
 func revision(number int, status state.Status, digest string) state.Revision {
-	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, Confirmed: true}
+	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, Known: state.AnyRecord()}
 }
 
 var (
@@ -121,7 +121,7 @@ func TestAnotherChart(t *testing.T) {
 	const what = "revision 5 of release infrastructure-aws contains chart other 0.1.0, which is not the provider's: " +
 		"another program made it (Upgrade complete)"
 
-	in := newInput(state.Revision{Number: 5, Origin: 4, Status: state.StatusDeployed, Confirmed: true})
+	in := newInput(state.Revision{Number: 5, Origin: 4, Status: state.StatusDeployed, Known: state.AnyRecord()})
 	in.Installed.Record.AppVersion = ""
 	in.Installed.Record.OtherChart = "chart other 0.1.0"
 	in.Change.State.State = state.Unmanaged
@@ -153,7 +153,7 @@ func TestAnotherChart(t *testing.T) {
 
 // TestPendingRevisionIsNotInstalled checks what is reported while helm rolls back.
 func TestPendingRevisionIsNotInstalled(t *testing.T) {
-	in := newInput(state.Revision{Number: 3, Origin: 1, Status: state.StatusPendingRollback, Confirmed: true})
+	in := newInput(state.Revision{Number: 3, Origin: 1, Status: state.StatusPendingRollback, Known: state.AnyRecord()})
 	in.Installed.Record.Description = "Rollback to 1"
 	NewWithT(t).Expect(Summarize(in, Result{}, refused).Message).To(Equal(
 		"there is no v9.9.9; revision 3, with v1.0.0, is pending-rollback: Rollback to 1"))

@@ -30,8 +30,6 @@ type RemoveOptions struct {
 	Own OwnKinds
 	// AtOnce deletes all objects at the same time: none waits for others to be gone.
 	AtOnce bool
-	// Digest of the newest revision, by whose record objects are removed and hooks run; empty accepts any.
-	Digest string
 }
 
 // Remaining is an object that was deleted, but still exists.

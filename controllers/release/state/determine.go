@@ -84,7 +84,7 @@ func Determine(history History, digest string, rules Rules) Observed {
 			newest.Number, newest.Status, describeHolder(newest.Holder, rules.Holder))
 	case newest.Status.Pending(), newest.Status == StatusUninstalling:
 		return determineLocked(history, newest, rules)
-	case !newest.Confirmed:
+	case !newest.Confirmed():
 		return observed(Unconfirmed, "revision %d is not known to be this resource's", newest.Number)
 	case newest.Status == StatusUninstalled:
 		return observed(Uninstalled, "revision %d was uninstalled, its history kept", newest.Number)
@@ -136,7 +136,7 @@ func determineLocked(history History, newest Revision, rules Rules) Observed {
 
 	// A new revision is written a few times. What is renewed for longer than any helm command runs holds up nothing, nor
 	// does a record that is not known to be the resource's.
-	if limit := newest.Created.Add(maxLock); (newest.Status.Pending() || !newest.Confirmed) && limit.Before(until) {
+	if limit := newest.Created.Add(maxLock); (newest.Status.Pending() || !newest.Confirmed()) && limit.Before(until) {
 		until = limit
 	}
 

@@ -15,14 +15,14 @@ func TestDetermine(t *testing.T) {
 
 	newest := func(status Status, changes ...change) History {
 		r := Revision{
-			Number:    3,
-			Status:    status,
-			Origin:    3,
-			Holder:    "me",
-			Digest:    "wanted",
-			Created:   noon.Add(-2 * time.Minute),
-			Changed:   noon.Add(-time.Minute),
-			Confirmed: true,
+			Number:  3,
+			Status:  status,
+			Origin:  3,
+			Holder:  "me",
+			Digest:  "wanted",
+			Created: noon.Add(-2 * time.Minute),
+			Changed: noon.Add(-time.Minute),
+			Known:   AnyRecord(),
 		}
 		for _, c := range changes {
 			c(&r)

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -73,11 +72,8 @@ type Revision struct {
 	Created, Changed time.Time
 	// Owner is the resource that the revision was created for, if that is recorded.
 	Owner Owner
-	// Known is what tells that the revision is the resource's. Confirmed is true if the revision has a digest that is
-	// known; of older revisions than the newest one, whose records are read only when they are needed, if one is known
-	// at all. A Secret alone proves nothing: revisions that are not confirmed are shown, and never acted on.
-	Known     Evidence
-	Confirmed bool
+	// Known is what tells that the revision is the resource's. A Secret alone proves nothing.
+	Known Evidence
 	// Unreadable is true after an attempt to decode the revision has failed.
 	Unreadable bool
 
@@ -92,18 +88,10 @@ func (r Revision) Ours() bool { return r.Origin != 0 && r.Origin == r.Number }
 // complete reports whether all objects of the revision were applied.
 func (r Revision) complete() bool { return r.Status == StatusDeployed || r.Status == StatusSuperseded }
 
-// Evidence is what tells that a revision is the resource's.
-type Evidence struct {
-	// Digests of the revision, of which the record must have one.
-	Digests []string
-	// Any is true if a user accepts the record, whatever it contains.
-	Any bool
-}
-
-// Confirms reports whether a record with the digest is the resource's.
-func (e Evidence) Confirms(digest string) bool {
-	return e.Any || digest != "" && slices.Contains(e.Digests, digest)
-}
+// Confirmed reports whether the revision is known to be the resource's. Of older revisions than the newest one, whose
+// records are read only when they are needed, it reports whether any digest is known. Other revisions are shown, and
+// never acted on.
+func (r Revision) Confirmed() bool { return r.Confirm().Known() }
 
 // Announcement is a revision that is about to be written. Its status tells which action creates it.
 type Announcement struct {

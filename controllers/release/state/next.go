@@ -37,7 +37,7 @@ type Policy struct {
 
 // permits reports whether a rollback may return to a revision.
 func (p Policy) permits(r Revision) bool {
-	return r.Confirmed && !p.Refused[r.Number] && (p.Paused || !r.Paused)
+	return r.Confirmed() && !p.Refused[r.Number] && (p.Paused || !r.Paused)
 }
 
 // Action is what to do with a release.

@@ -133,7 +133,7 @@ func TestTableIsComplete(t *testing.T) {
 			found[key{observed.State, decision.Action}] = true
 
 			if decision.Action == Rollback {
-				g.Expect(decision.Revision.Confirmed).To(BeTrue(), "a rollback to a revision that is not the resource's")
+				g.Expect(decision.Revision.Confirmed()).To(BeTrue(), "a rollback to a revision that is not the resource's")
 			}
 		}
 	}

@@ -1,0 +1,46 @@
+package state
+
+import "slices"
+
+// Evidence is what tells that a revision is the resource's; zero for nothing. Only package foreign finds evidence.
+type Evidence struct {
+	// digests of the revision, of which the record must have one, and accepted is another one, which a user accepts of
+	// any revision.
+	digests  []string
+	accepted string
+	// any is true if a user accepts the record, whatever it contains.
+	any bool
+}
+
+// KnownDigests is the evidence for records with one of the digests. A user accepts the last one of any revision; it is
+// empty for none.
+func KnownDigests(digests []string, accepted string) Evidence {
+	return Evidence{digests: slices.Clone(digests), accepted: accepted}
+}
+
+// AnyRecord is the evidence for a record that a user accepts, whatever it contains.
+func AnyRecord() Evidence { return Evidence{any: true} }
+
+// Confirms reports whether a record with the digest is the resource's.
+func (e Evidence) Confirms(digest string) bool {
+	return e.any || digest != "" && (slices.Contains(e.digests, digest) || digest == e.accepted)
+}
+
+// Confirmed is a revision for which there is evidence: what has to be known of a revision before objects are created,
+// changed or deleted by its record. The zero value is no revision, and confirms no record.
+type Confirmed struct {
+	number   int
+	evidence Evidence
+}
+
+// Confirm returns the revision as one to act on. Without evidence it confirms no record.
+func (r Revision) Confirm() Confirmed { return Confirmed{number: r.Number, evidence: r.Known} }
+
+// Known reports whether any record of the revision is confirmed.
+func (c Confirmed) Known() bool { return c.evidence.any || len(c.evidence.digests) > 0 }
+
+// Number of the revision.
+func (c Confirmed) Number() int { return c.number }
+
+// Confirms reports whether a record of the revision is the resource's.
+func (c Confirmed) Confirms(digest string) bool { return c.evidence.Confirms(digest) }
