@@ -289,6 +289,10 @@ func forgetInstalled(in Input, status *v1alpha2.ProviderStatus, written *conditi
 	written.remove(ofInstalled...)
 }
 
+// announcedItems is how many entries enterFormer may add to a history before it is written again: a reconcile creates
+// hardly more revisions than an upgrade and the rollback that follows.
+const announcedItems = 5
+
 // history returns what `helm history` shows, newest first. The digests of revisions are never taken from there: that
 // of the newest one is entered once it is confirmed, the others were before.
 func history(installed Installed, before []v1alpha2.ReleaseRevision) []v1alpha2.ReleaseRevision {
@@ -301,8 +305,7 @@ func history(installed Installed, before []v1alpha2.ReleaseRevision) []v1alpha2.
 		digests[int64(newest.Number)] = installed.Record.Digest
 	}
 
-	revisions := installed.History.Revisions
-	revisions = revisions[:min(len(revisions), v1alpha2.HistoryMaxItems)]
+	revisions := installed.History.Select(v1alpha2.HistoryMaxItems - announcedItems)
 	entries := make([]v1alpha2.ReleaseRevision, 0, len(revisions))
 
 	for _, revision := range revisions {

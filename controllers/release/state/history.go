@@ -1,6 +1,8 @@
 package state
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -143,6 +145,43 @@ func (h History) RollbackTarget(digest string, policy Policy) (Revision, bool) {
 	target, exists := h.first(func(r Revision) bool { return r.Healthy && r.complete() && policy.permits(r) })
 
 	return target, exists && target.Digest != digest
+}
+
+// Select returns at most limit revisions, newest first: those that are acted on before others, which anyone who may write
+// Secrets can add. These are the newest revision, the newest healthy one that is paused and that is not, those that are
+// not complete, and then the newest of the others.
+func (h History) Select(limit int) []Revision {
+	if len(h.Revisions) <= limit {
+		return h.Revisions
+	}
+
+	healthy := map[bool]int{} // by whether it is paused
+
+	for _, r := range slices.Backward(h.Revisions) {
+		if r.Confirmed() && r.Healthy && r.complete() {
+			healthy[r.Paused] = r.Number
+		}
+	}
+
+	rank := func(r Revision) int {
+		switch {
+		case r.Number == h.Revisions[0].Number, r.Number == healthy[r.Paused]:
+			return 0
+		case r.Confirmed() && !r.complete():
+			return 1
+		case r.Confirmed():
+			return 2
+		}
+
+		return 3
+	}
+
+	selected := slices.Clone(h.Revisions)
+	slices.SortStableFunc(selected, func(a, b Revision) int { return cmp.Compare(rank(a), rank(b)) })
+	selected = selected[:limit]
+	slices.SortFunc(selected, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
+
+	return selected
 }
 
 func (h History) first(match func(Revision) bool) (Revision, bool) {
