@@ -5,6 +5,7 @@ package foreign
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // IsRelease reports whether an observed release was created by another program for something else than the
@@ -93,9 +95,14 @@ func knownDigests(status *v1alpha2.ProviderStatus) (digests map[int][]string, la
 }
 
 // ConfirmNewest completes Confirm for the newest revision, whose record was read. A record that the resource does not
-// know, for example after a restore, is also confirmed by the objects in the cluster, if all are as it says.
+// know, for example after a restore, is also confirmed by the objects in the cluster, if all are as it says, and none
+// is left that only the last revision has which the resource knows.
 func ConfirmNewest(
-	ctx context.Context, releases *release.Engine, history state.History, record *release.Record,
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	releases *release.Engine,
+	history state.History,
+	record *release.Record,
 ) error {
 	newest := &history.Revisions[0]
 
@@ -109,12 +116,42 @@ func ConfirmNewest(
 		return nil
 	}
 
+	_, last := knownDigests(provider.GetStatus())
+	former, exists := history.Find(last)
+
+	// What the last revision had is not known any more, so nor is what the record leaves out.
+	if last >= newest.Number || last > 0 && !exists {
+		return nil
+	}
+
 	equal, err := releases.Equals(ctx, history.Release, *newest, record)
+	if err == nil && equal && exists {
+		equal, err = follows(ctx, releases, history, former, record)
+	}
+
 	if err == nil && equal {
 		newest.Known = state.KnownDigests([]string{record.Digest}, "")
 	}
 
 	return err
+}
+
+// follows reports whether what a confirmed revision has, and a later record does not, is gone.
+func follows(
+	ctx context.Context, releases *release.Engine, history state.History, former state.Revision, record *release.Record,
+) (bool, error) {
+	before, err := releases.Read(ctx, history.Release, former)
+	if errors.As(err, new(*storage.CorruptError)) || errors.Is(err, storage.ErrChanged) {
+		return false, nil
+	}
+
+	if err != nil || !former.Confirm().Confirms(before.Digest) {
+		return false, err
+	}
+
+	left, err := releases.Leaves(ctx, history.Release, before, record)
+
+	return !left, err
 }
 
 // Unconfirmed returns why a revision is not acted on. The record is nil if it was not read.

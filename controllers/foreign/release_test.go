@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -124,7 +125,7 @@ func TestConfirm(t *testing.T) {
 			Confirm(p, self, history)
 
 			// The cluster is not asked about a release of another program.
-			g.Expect(ConfirmNewest(t.Context(), nil, history, &release.Record{Digest: "v1:two"})).To(Succeed())
+			g.Expect(ConfirmNewest(t.Context(), p, nil, history, &release.Record{Digest: "v1:two"})).To(Succeed())
 
 			newest := history.Revisions[0]
 			g.Expect(newest.Confirmed()).To(Equal(c.want))
@@ -134,6 +135,35 @@ func TestConfirm(t *testing.T) {
 			if !c.want {
 				g.Expect(Unconfirmed(p, history.Release, newest, nil).Newest).To(Equal(c.newest))
 			}
+		})
+	}
+}
+
+// TestUnknownFormer: if it is not known any more what the last revision had that the resource knows, the objects of the
+// cluster are not asked whether a later record leaves some of them out.
+func TestUnknownFormer(t *testing.T) {
+	for name, revisions := range map[string][]int{
+		"a record that was changed in place":         {3, 2},
+		"an older record":                            {2, 1},
+		"a later record, with the others deleted":    {4},
+		"a later record, with only the last deleted": {4, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			p := &v1alpha2.InfrastructureProvider{}
+			p.GetStatus().History = []v1alpha2.ReleaseRevision{{Revision: 3, Digest: "v1:three"}}
+
+			history := state.History{}
+			for _, number := range revisions {
+				history.Revisions = append(history.Revisions,
+					state.Revision{Number: number, Origin: number, Status: state.StatusDeployed})
+			}
+
+			Confirm(p, state.Owner{}, history)
+
+			planted := &release.Record{Digest: "v1:planted", Objects: []*unstructured.Unstructured{{}}}
+			g.Expect(ConfirmNewest(t.Context(), p, nil, history, planted)).To(Succeed())
+			g.Expect(history.Revisions[0].Confirmed()).To(BeFalse())
 		})
 	}
 }

@@ -85,7 +85,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
-	if err := foreign.ConfirmNewest(ctx, r.target.Releases, history, record); err != nil {
+	if err := foreign.ConfirmNewest(ctx, r.provider, r.target.Releases, history, record); err != nil {
 		return failed(err, applying)
 	}
 

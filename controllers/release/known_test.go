@@ -163,6 +163,30 @@ var _ = Describe("A record", func() {
 		Entry("an excluded object is missing", "configmap", "ignored", "delete", false),
 	)
 
+	DescribeTable(
+		"of a revision that follows another one leaves objects that only the other one has:",
+		func(ctx SpecContext, object string, change []string, expected bool) {
+			mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), configMap("left", "x"), object))
+			_, earlier := read(ctx, 1)
+
+			later := *earlier
+			later.Objects = later.Objects[:1]
+			Expect(later.Objects[0].GetName()).To(Equal("config"))
+			Expect(engine.Leaves(ctx, releaseIn(namespace), earlier, earlier)).To(BeFalse())
+			Expect(engine.Leaves(ctx, releaseIn(namespace), earlier, &later)).To(BeTrue(), "planted")
+
+			run(ctx, "kubectl", append(change, "-n", namespace)...)
+			Expect(engine.Leaves(ctx, releaseIn(namespace), earlier, &later)).To(Equal(expected))
+		},
+		Entry("none, because they were deleted", "", []string{"delete", "configmap", "left"}, false),
+		Entry("one that was changed", "", []string{"label", "configmap", "left", "a=b"}, true),
+		Entry("none that is kept", "",
+			[]string{"annotate", "configmap", "left", "helm.sh/resource-policy=keep"}, false),
+		Entry("none that belongs to another release", "",
+			[]string{"annotate", "configmap", "left", "--overwrite", "meta.helm.sh/release-name=other"}, false),
+		Entry("one of two", configMap("second", "x"), []string{"delete", "configmap", "left"}, true),
+	)
+
 	It("is not equal to the cluster with a hook, without objects, or if it is not deployed", func(ctx SpecContext) {
 		hook := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hook\n  annotations: {helm.sh/hook: pre-delete}\n"
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), hook))

@@ -95,7 +95,7 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 	}
 
 	if !corrupt { // uninstall deals with an unreadable record
-		if err := foreign.ConfirmNewest(ctx, r.Target.Releases, history, record); err != nil {
+		if err := foreign.ConfirmNewest(ctx, r.Provider, r.Target.Releases, history, record); err != nil {
 			return err
 		}
 

@@ -87,6 +87,21 @@ func (c *Client) removable(manifests []string) (ResourceList, error) {
 	}), nil
 }
 
+// HasDropped reports whether the cluster has an object that the release would have deleted when it dropped it from its
+// manifest.
+func (c *Client) HasDropped(info *resource.Info) (bool, error) {
+	if isProtected(KeyOf(info).Kind) {
+		return false, nil
+	}
+
+	live, err := c.Get(info)
+	if err != nil || live == nil {
+		return false, err
+	}
+
+	return c.owns(live) && !isKept(live) && live.GetDeletionTimestamp() == nil, nil
+}
+
 // removeOne deletes an object if it belongs to the release and is not to be kept.
 func (c *Client) removeOne(info *resource.Info) error {
 	if isProtected(KeyOf(info).Kind) {

@@ -176,6 +176,23 @@ func InSync(client *cluster.Client, objects []*unstructured.Unstructured, listed
 	return true, nil
 }
 
+// Left reports whether any of the objects that a release no longer has is left in the cluster. There are none of a kind
+// that the API server does not know.
+func Left(client *cluster.Client, dropped []*unstructured.Unstructured) (bool, error) {
+	list, _, err := resolve(client, dropped)
+	if err != nil {
+		return false, err
+	}
+
+	for _, info := range list {
+		if left, err := client.HasDropped(info); left || err != nil {
+			return left, err
+		}
+	}
+
+	return false, nil
+}
+
 func equalOne(client *cluster.Client, info *resource.Info, listed Listed) (bool, error) {
 	if listed != nil {
 		if found := listed(info); found != nil && matches(client, info, found) {
