@@ -77,6 +77,12 @@ func (w wait) atMost(limit, now time.Time) *wait {
 	return &w
 }
 
+// maxPatience limits how long an upgrade waits for others that do not get done, whatever its own timeout is.
+const maxPatience = time.Hour
+
+// patience returns how long the upgrade waits for others that do not get done.
+func (u Upgrading) patience() time.Duration { return min(u.Timeout, maxPatience) }
+
 // or returns the one of two waits that may last longer; each of them may be nil.
 func (w *wait) or(other *wait) *wait {
 	if w == nil || other != nil && other.limit.After(w.limit) {
@@ -127,7 +133,7 @@ func (u Upgrading) waitForUpgrade(other OtherUpgrade, since map[string]time.Time
 
 	began := begin(since, "namespace "+other.Namespace, u.Now)
 
-	return found.atMost(began.Add(u.Soak+u.Timeout), u.Now)
+	return found.atMost(began.Add(u.Soak+u.patience()), u.Now)
 }
 
 func (u Upgrading) waitForLast(other OtherUpgrade) *wait {
@@ -137,7 +143,7 @@ func (u Upgrading) waitForLast(other OtherUpgrade) *wait {
 	switch {
 	case last.Result == v1alpha2.UpgradeProgressing && !other.Blocked:
 		found := wait{message: fmt.Sprintf("waits until the automatic upgrade of %s is healthy", name)}
-		return found.atMost(last.Time.Add(u.Timeout), u.Now)
+		return found.atMost(last.Time.Add(u.patience()), u.Now)
 	case last.Result == v1alpha2.UpgradeSucceeded:
 		until := last.Time.Add(u.Soak)
 		found := wait{message: "waits for spec.upgradePolicy.soakTime after the automatic upgrade of " + name, until: until}
@@ -166,10 +172,10 @@ func (u Upgrading) waitForCore(since map[string]time.Time) *wait {
 		return nil
 	case !core.isDue(u.Now):
 		found.until = core.Earliest
-		return found.atMost(core.Earliest.Add(u.Timeout), u.Now)
+		return found.atMost(core.Earliest.Add(u.patience()), u.Now)
 	}
 
-	return found.atMost(begin(since, forCore, u.Now).Add(u.Timeout), u.Now)
+	return found.atMost(begin(since, forCore, u.Now).Add(u.patience()), u.Now)
 }
 
 // begin returns since when an upgrade waits for something, which is now if it has not before.

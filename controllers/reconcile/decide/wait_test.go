@@ -192,3 +192,22 @@ func TestLongestWait(t *testing.T) {
 	g.Expect(short.or(long)).To(BeIdenticalTo(long))
 	g.Expect(long.or(short)).To(BeIdenticalTo(long))
 }
+
+// TestPatience: a provider whose own timeout is very long waits for others for an hour.
+func TestPatience(t *testing.T) {
+	g := NewWithT(t)
+
+	u := patient()
+	g.Expect(u.waitForLast(upgradedAgo(5*time.Minute, v1alpha2.UpgradeProgressing))).To(BeNil(), "its own timeout")
+
+	u.Timeout = 80_000 * time.Hour
+	g.Expect(u.waitForLast(upgradedAgo(59*time.Minute, v1alpha2.UpgradeProgressing))).NotTo(BeNil())
+	g.Expect(u.waitForLast(upgradedAgo(time.Hour, v1alpha2.UpgradeProgressing))).To(BeNil())
+
+	u.Core = CoreUpgrade{Possible: true, Looking: true}
+	g.Expect(u.waitForCore(map[string]time.Time{forCore: noon.Add(-59 * time.Minute)})).NotTo(BeNil())
+	g.Expect(u.waitForCore(map[string]time.Time{forCore: noon.Add(-time.Hour)})).To(BeNil())
+
+	since := map[string]time.Time{"namespace there": noon.Add(-u.Soak - time.Hour)}
+	g.Expect(u.waitForUpgrade(upgradedAgo(time.Minute, v1alpha2.UpgradeProgressing), since)).To(BeNil())
+}
