@@ -112,6 +112,7 @@ func ConfirmNewest(
 	}
 
 	newest.Known = state.Evidence{}
+
 	if history.Foreign() {
 		return nil
 	}

@@ -43,8 +43,8 @@ func (e *Engine) Equals(
 	return drift.InSync(client, record.Objects, e.listedBy(ctx, client))
 }
 
-// Leaves reports whether objects of an earlier revision are left in the cluster that a later one no longer has. Then the
-// cluster is not what the later record says, although all objects that it has are.
+// Leaves reports whether objects of an earlier revision are left in the cluster that a later one no longer has. Then
+// the cluster is not what the later record says, although all objects that it has are.
 func (e *Engine) Leaves(ctx context.Context, release types.NamespacedName, earlier, later *Record) (bool, error) {
 	keys := later.Keys()
 	dropped := slices.DeleteFunc(slices.Clone(earlier.Objects), func(o *unstructured.Unstructured) bool {
@@ -74,8 +74,8 @@ func (e *Engine) listedBy(ctx context.Context, client *cluster.Client) drift.Lis
 
 // Correct changes the objects that differ to what their release defines: it creates those that are
 // missing and changes the others, as an upgrade would, but without a new revision. It skips
-// differences with an obstacle. revision is the one that was compared, by a record that confirms it. Result.Applied has the
-// objects that were corrected, even if others could not be.
+// differences with an obstacle. revision is the one that was compared, by a record that confirms it.
+// Result.Applied has the objects that were corrected, even if others could not be.
 //
 // The error is a *LockedError while another action on the release is running, and wraps storage.ErrChanged
 // if the revision is no longer the newest one; nothing was done then. Otherwise it is a

@@ -107,7 +107,8 @@ var _ = Describe("Hooks", func() {
 		first := getConfigMap(ctx, namespace, "removing").UID
 
 		letGo(ctx, namespace)
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})).Error().NotTo(HaveOccurred())
+		_, err = engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("before", "after", "removing", "removed"))
 		Expect(getConfigMap(ctx, namespace, "removing").UID).To(Equal(first), "it runs once")
 		Expect(history(ctx, namespace)).To(BeEmpty())

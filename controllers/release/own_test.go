@@ -150,7 +150,8 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		}
 
 		dropFinalizers(ctx)
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own})).Error().NotTo(HaveOccurred())
+		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own})
+		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 

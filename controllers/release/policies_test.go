@@ -122,7 +122,9 @@ var _ = Describe("The policy of an object", func() {
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", ""),
 			annotated(configMap("last", ""), "delete-policy", "Orphan")))
 		Expect(result.Left).To(ConsistOf(HaveField("Name", "dropped")))
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})).Error().NotTo(HaveOccurred())
+
+		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "last"))
 
 		for _, orphan := range []string{"dropped", "last"} {
@@ -217,7 +219,8 @@ var _ = Describe("The policy of an object", func() {
 
 		By("keeping it when the release is gone")
 
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})).Error().NotTo(HaveOccurred())
+		_, err = engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, elsewhere)).To(BeEmpty())
 		Expect(exists(elsewhere)).To(BeTrue())
 	})

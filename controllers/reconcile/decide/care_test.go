@@ -22,7 +22,8 @@ func revision(number int, status state.Status, digest string) state.Revision {
 	created := now.Add(-time.Minute)
 
 	return state.Revision{
-		Number: number, Origin: number, Status: status, Digest: digest, Known: state.AnyRecord(), Created: created, Changed: created,
+		Number: number, Origin: number, Status: status, Digest: digest, Known: state.AnyRecord(),
+		Created: created, Changed: created,
 	}
 }
 

@@ -24,9 +24,11 @@ var (
 // upgrade is what an upgrade goes by, of a provider with changed CRDs, before anything was asked.
 func upgrade() Changing {
 	return Changing{
-		Answers:   Answers{},
-		Observed:  true,
-		History:   state.History{Revisions: []state.Revision{{Number: 1, Status: state.StatusDeployed, Known: state.AnyRecord()}}},
+		Answers:  Answers{},
+		Observed: true,
+		History: state.History{Revisions: []state.Revision{
+			{Number: 1, Status: state.StatusDeployed, Known: state.AnyRecord()},
+		}},
 		Installed: Content{Known: true, Version: "v1.0.0", Contract: "v1beta1"},
 		Planned:   Content{Known: true, Version: "v1.1.0", Contract: "v1beta1"},
 		Release:   Release{Decision: state.Decision{Action: state.Apply}, State: state.Observed{State: state.OutOfSync}},

@@ -88,8 +88,10 @@ func TestExplain(t *testing.T) {
 	known := Changing{
 		Answers:  Answers{},
 		Observed: true,
-		History:  state.History{Revisions: []state.Revision{{Number: 3, Status: state.StatusDeployed, Known: state.AnyRecord()}}},
-		Planned:  Content{Known: true, Version: "v2"},
+		History: state.History{Revisions: []state.Revision{
+			{Number: 3, Status: state.StatusDeployed, Known: state.AnyRecord()},
+		}},
+		Planned: Content{Known: true, Version: "v2"},
 		Release: Release{
 			State: state.Observed{State: state.OutOfSync}, Decision: state.Decision{Action: state.Apply},
 		},

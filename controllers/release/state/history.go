@@ -147,9 +147,9 @@ func (h History) RollbackTarget(digest string, policy Policy) (Revision, bool) {
 	return target, exists && target.Digest != digest
 }
 
-// Select returns at most limit revisions, newest first: those that are acted on before others, which anyone who may write
-// Secrets can add. These are the newest revision, the newest healthy one that is paused and that is not, those that are
-// not complete, and then the newest of the others.
+// Select returns at most limit revisions, newest first: those that are acted on before others, which anyone who may
+// write Secrets can add. These are the newest revision, the newest healthy one that is paused and that is not, those
+// that are not complete, and then the newest of the others.
 func (h History) Select(limit int) []Revision {
 	if len(h.Revisions) <= limit {
 		return h.Revisions
