@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -56,7 +57,7 @@ func (e *Engine) label(
 		return "", err
 	}
 
-	secret := storage.SecretName(release.Name, revision.Number)
+	secret := helm.RecordName(release.Name, revision.Number)
 	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}
 
 	patched, err := e.metadata.Namespace(release.Namespace).Patch(ctx, secret, types.MergePatchType, patch, options)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -75,7 +76,7 @@ func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName) err
 			return nil
 		case len(s.store.Readable()) == 0:
 			return &storage.CorruptError{
-				Secret: release.Namespace + "/" + storage.SecretName(release.Name, newest),
+				Secret: release.Namespace + "/" + helm.RecordName(release.Name, newest),
 				Reason: "nor can an older one, so the objects are unknown",
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -110,7 +111,7 @@ func noteVersion(releases map[types.NamespacedName]map[string]string, secret *me
 		releases[release] = map[string]string{}
 	}
 
-	releases[release][storage.SecretName(release.Name, revision.Number)] = revision.ResourceVersion
+	releases[release][helm.RecordName(release.Name, revision.Number)] = revision.ResourceVersion
 }
 
 // observeLive is Observe, but always makes the request.
@@ -172,7 +173,7 @@ func historyOf(release types.NamespacedName, records []metav1.PartialObjectMetad
 func versionsOf(history state.History) map[string]string {
 	versions := map[string]string{}
 	for _, r := range history.Revisions {
-		versions[storage.SecretName(history.Release.Name, r.Number)] = r.ResourceVersion
+		versions[helm.RecordName(history.Release.Name, r.Number)] = r.ResourceVersion
 	}
 
 	return versions

@@ -95,7 +95,7 @@ func (r *Record) Select(keys []object.Key) []*unstructured.Unstructured {
 
 // RecordName returns the Secret that holds a revision of a release, as namespace/name.
 func RecordName(release types.NamespacedName, revision int) string {
-	return release.Namespace + "/" + storage.SecretName(release.Name, revision)
+	return release.Namespace + "/" + helm.RecordName(release.Name, revision)
 }
 
 // recordClients returns the clients that read and write Helm's records, by the connection unless they have to add to
@@ -137,7 +137,7 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 		return record, nil
 	}
 
-	name := storage.SecretName(release.Name, revision.Number)
+	name := helm.RecordName(release.Name, revision.Number)
 
 	secret, err := e.secrets.Secrets(release.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -192,6 +193,6 @@ func (s *session) remember() {
 
 	newest, _ := s.store.LastWritten()
 	if rel := s.store.Find(newest); rel != nil {
-		s.engine.keep(s.release, rel, versions[storage.SecretName(s.release.Name, newest)])
+		s.engine.keep(s.release, rel, versions[helm.RecordName(s.release.Name, newest)])
 	}
 }

@@ -26,7 +26,7 @@ func (s *session) uninstall(ctx context.Context, confirmed state.Confirmed, opti
 
 	if len(s.store.Readable()) == 0 {
 		return &storage.CorruptError{
-			Secret: s.release.Namespace + "/" + storage.SecretName(s.release.Name, newest),
+			Secret: s.release.Namespace + "/" + helm.RecordName(s.release.Name, newest),
 			Reason: "nor can an older one, so the objects to delete are unknown",
 		}
 	}

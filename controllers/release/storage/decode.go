@@ -16,11 +16,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
-// SecretName returns the name of the Secret in which Helm stores a revision.
-func SecretName(release string, revision int) string {
-	return helm.RecordName(release, revision)
-}
-
 // Limits of a record. A Secret holds at most 1 MiB of compressed JSON, which can be a thousand times as
 // large; the largest records of real providers are 5 MB, with their CRDs in templates.
 const (

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
 // record returns the Secret of a revision with the content.
@@ -33,7 +35,7 @@ func record(t *testing.T, revision int, content []byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns",
-			Name:      SecretName("x", revision),
+			Name:      helm.RecordName("x", revision),
 			Labels: map[string]string{
 				"owner": "helm", nameLabel: "x", statusLabel: "deployed", numberLabel: fmt.Sprint(revision),
 			},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -113,7 +114,7 @@ func TestDigestOfStored(t *testing.T) {
 	g.Expect(want).To(MatchRegexp("^v1:[0-9a-f]{64}$"))
 
 	secrets := fake.NewClientset().CoreV1().Secrets("capi-system")
-	name := SecretName("core", 2)
+	name := helm.RecordName("core", 2)
 
 	changed := identified()
 	changed.Info = &helmrelease.Info{Status: helmrelease.StatusDeployed, Description: "Upgrade complete", Notes: "hello"}
@@ -142,7 +143,7 @@ func TestDigestOfStored(t *testing.T) {
 func TestRevisionIsAnnounced(t *testing.T) {
 	g := NewWithT(t)
 	secrets := fake.NewClientset().CoreV1().Secrets("capi-system")
-	name := SecretName("core", 2)
+	name := helm.RecordName("core", 2)
 	refused := errors.New("the API server is not available")
 
 	var announced []state.Announcement

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
@@ -59,7 +60,7 @@ func TestRevisionOf(t *testing.T) {
 		}
 
 		return &metav1.ObjectMeta{
-			Name:              SecretName("core", 3),
+			Name:              helm.RecordName("core", 3),
 			Labels:            labels,
 			UID:               "uid",
 			ResourceVersion:   "7",
@@ -168,13 +169,13 @@ func TestFinishedJobs(t *testing.T) {
 		labels[key] = value
 	}
 
-	revision, ok := RevisionOf(&metav1.ObjectMeta{Name: SecretName("core", 3), Labels: labels})
+	revision, ok := RevisionOf(&metav1.ObjectMeta{Name: helm.RecordName("core", 3), Labels: labels})
 	g.Expect(ok).To(BeTrue())
 	g.Expect(IsFinished(revision, job)).To(BeTrue())
 	g.Expect(IsFinished(revision, other)).To(BeFalse())
 
 	labels[numberLabel] = "4"
-	revision, ok = RevisionOf(&metav1.ObjectMeta{Name: SecretName("core", 4), Labels: labels})
+	revision, ok = RevisionOf(&metav1.ObjectMeta{Name: helm.RecordName("core", 4), Labels: labels})
 	g.Expect(ok).To(BeTrue())
 	g.Expect(IsFinished(revision, job)).To(BeFalse(), "helm has copied the label to the next revision")
 

@@ -190,7 +190,7 @@ func (s *Store) FailInterrupted(reason string) error {
 		rel.Labels[FailureLabel] = string(state.FailureInterrupted)
 	}
 
-	return s.write(rel)
+	return s.Record(rel)
 }
 
 // FailNewest marks the newest revision failed for the given reason. It returns ErrChanged if
@@ -206,12 +206,12 @@ func (s *Store) FailNewest(failure state.Failure, reason string) error {
 	rel.SetStatus(helm.StatusFailed, object.OneLine(reason, maxDescription))
 	rel.Labels[FailureLabel] = string(failure)
 
-	return s.write(rel)
+	return s.Record(rel)
 }
 
 // ResourceVersion returns the resource version of a revision's Secret, as it was read or written last.
 func (s *Store) ResourceVersion(revision int) string {
-	return s.secrets.versions[SecretName(s.release.Name, revision)].ResourceVersion
+	return s.secrets.versions[helm.RecordName(s.release.Name, revision)].ResourceVersion
 }
 
 // LastWritten returns the newest revision that was written, and its status; zero if none was.

@@ -35,7 +35,7 @@ func (s *Store) Create(rel *helm.Release) error {
 	}
 
 	if rel.Version == s.resumed {
-		return s.write(rel)
+		return s.Record(rel)
 	}
 
 	err := s.records.Create(withoutFiles(rel))
@@ -68,9 +68,6 @@ func (s *Store) announce(rel *helm.Release) error {
 	return nil
 }
 
-// Record writes what has changed of a revision: the last runs of its hooks, for example.
-func (s *Store) Record(rel *helm.Release) error { return s.write(rel) }
-
 // Supersede marks all revisions superseded that are deployed, but the given one.
 func (s *Store) Supersede(by int) error {
 	for _, rel := range s.newestFirst() {
@@ -79,7 +76,7 @@ func (s *Store) Supersede(by int) error {
 		}
 
 		rel.Info.Status = helm.StatusSuperseded
-		if err := s.write(rel); err != nil {
+		if err := s.Record(rel); err != nil {
 			return err
 		}
 	}
@@ -98,7 +95,7 @@ func (s *Store) Replace() error {
 
 	rel.SetStatus(helm.StatusSuperseded, "superseded by new release")
 
-	return s.write(rel)
+	return s.Record(rel)
 }
 
 // End records how the action has ended that has created a revision. Revisions that were deployed before are superseded
@@ -120,7 +117,7 @@ func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 		rel.Info.Description += "; adopted " + object.Count(outcome.Adopted, "existing object")
 	}
 
-	return s.write(rel)
+	return s.Record(rel)
 }
 
 // Limit deletes the oldest revisions, so that there are no more than the limit with the one that the action creates. It
@@ -171,7 +168,7 @@ func (s *Store) Purge() error {
 
 // Delete deletes the record of a revision.
 func (s *Store) Delete(number int) error {
-	secret := SecretName(s.release.Name, number)
+	secret := helm.RecordName(s.release.Name, number)
 
 	err := s.secrets.Delete(context.Background(), secret, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -184,8 +181,9 @@ func (s *Store) Delete(number int) error {
 	return nil
 }
 
-// write writes a revision that is stored. Placeholders are not: the damaged record may be worth more.
-func (s *Store) write(rel *helm.Release) error {
+// Record writes what has changed of a revision that is stored: the last runs of its hooks, for example. Placeholders
+// are not written: the damaged record may be worth more.
+func (s *Store) Record(rel *helm.Release) error {
 	if s.placeholders[rel.Version] {
 		return nil
 	}
@@ -196,7 +194,7 @@ func (s *Store) write(rel *helm.Release) error {
 // wrote notes that a revision was written, unless that has failed.
 func (s *Store) wrote(rel *helm.Release, err error) error {
 	if err != nil {
-		return s.failed(SecretName(s.release.Name, rel.Version), err)
+		return s.failed(helm.RecordName(s.release.Name, rel.Version), err)
 	}
 
 	s.revisions[rel.Version] = rel

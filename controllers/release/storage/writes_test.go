@@ -86,7 +86,7 @@ func TestEnd(t *testing.T) {
 	var statuses []string
 
 	for number := 1; number <= 4; number++ {
-		secret, err := secrets.Get(t.Context(), SecretName("x", number), metav1.GetOptions{})
+		secret, err := secrets.Get(t.Context(), helm.RecordName("x", number), metav1.GetOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 
 		statuses = append(statuses, secret.Labels[statusLabel])
