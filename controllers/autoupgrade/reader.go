@@ -65,7 +65,7 @@ func (r *Reader) ReadOthers(ctx context.Context, provider v1alpha2.Provider, see
 		return err
 	}
 
-	others, err := r.others(ctx, provider)
+	others, err := checker.Others(ctx, provider)
 
 	for _, other := range others {
 		isCore := core != nil && core.GetUID() == other.GetUID()
@@ -85,28 +85,6 @@ func (r *Reader) ReadOthers(ctx context.Context, provider v1alpha2.Provider, see
 	}
 
 	return err
-}
-
-// others returns the other providers of the cluster that have automatic upgrades, or have had one. They
-// must not be changed.
-func (r *Reader) others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
-	var others []v1alpha2.Provider
-
-	for _, t := range v1alpha2.ProviderTypes() {
-		list := t.NewList()
-		if err := r.Resources.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, err
-		}
-
-		for _, other := range list.GetItems() {
-			automatic := Enabled(other.GetSpec()) || other.GetStatus().AutomaticUpgrade != nil
-			if automatic && other.GetUID() != provider.GetUID() && r.Cluster.Same(other, provider) {
-				others = append(others, other)
-			}
-		}
-	}
-
-	return others, nil
 }
 
 // coreUpgrade returns the upgrade of core that may follow.

@@ -86,16 +86,11 @@ func stays(p v1alpha2.Provider) bool { return !report.StandingOf(p).Deleted }
 
 func anyProvider(v1alpha2.Provider) bool { return true }
 
-// others returns all providers of the provider's cluster but core and the provider itself. They
-// must not be changed.
-func (c *Checker) others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
+// Others returns all other providers of the provider's cluster. They must not be changed.
+func (c *Checker) Others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
 	var others []v1alpha2.Provider
 
 	for _, t := range v1alpha2.ProviderTypes() {
-		if t == v1alpha2.CoreProviderType {
-			continue
-		}
-
 		list := t.NewList()
 		if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
@@ -109,4 +104,12 @@ func (c *Checker) others(ctx context.Context, provider v1alpha2.Provider) ([]v1a
 	}
 
 	return others, nil
+}
+
+// others returns Others without core.
+func (c *Checker) others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
+	others, err := c.Others(ctx, provider)
+	isCore := func(p v1alpha2.Provider) bool { return p.ProviderType() == v1alpha2.CoreProviderType }
+
+	return slices.DeleteFunc(others, isCore), err
 }
