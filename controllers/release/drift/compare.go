@@ -194,10 +194,8 @@ func Left(client *cluster.Client, dropped []*unstructured.Unstructured) (bool, e
 }
 
 func equalOne(client *cluster.Client, info *resource.Info, listed Listed) (bool, error) {
-	if listed != nil {
-		if found := listed(info); found != nil && matches(client, info, found) {
-			return true, nil
-		}
+	if listed.match(client, info) != nil {
+		return true, nil
 	}
 
 	live, err := client.Get(info)
@@ -213,19 +211,30 @@ func equalOne(client *cluster.Client, info *resource.Info, listed Listed) (bool,
 // Listed returns an object of the cluster as a list has shown it; nil if it is not known. It is nil without lists.
 type Listed func(*resource.Info) *unstructured.Unstructured
 
+// match returns an object as a list has shown it if that is as the release defines it; nil otherwise.
+func (l Listed) match(client *cluster.Client, info *resource.Info) *unstructured.Unstructured {
+	if l == nil {
+		return nil
+	}
+
+	if found := l(info); found != nil && matches(client, info, found) {
+		return found
+	}
+
+	return nil
+}
+
 func compareOne(client *cluster.Client, info *resource.Info, listed Listed) (Difference, error) {
 	desired := info.Object.(*unstructured.Unstructured)
 	d := Difference{Object: cluster.KeyOf(info), desired: info}
 
 	// What an outdated list shows as a difference may have been corrected since. A later change has a later version, which
 	// wakes the provider.
-	if listed != nil {
-		if found := listed(info); found != nil && matches(client, info, found) {
-			d.live = found
-			d.Snapshot = object.SnapshotOf(d.Object, found)
+	if found := listed.match(client, info); found != nil {
+		d.live = found
+		d.Snapshot = object.SnapshotOf(d.Object, found)
 
-			return d, nil
-		}
+		return d, nil
 	}
 
 	live, err := client.Get(info)
