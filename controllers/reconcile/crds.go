@@ -220,7 +220,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Resul
 		return report.First(failed(r.target.CRDs.CleanUpMigrations(ctx, planned), fetching), ready)
 	}
 
-	if remaining := r.managersTurn(unmigrated, tried); remaining > 0 && len(tried) < len(unmigrated) {
+	if remaining := r.managersTurn(unmigrated, tried); remaining > 0 {
 		if len(tried) == 0 {
 			ready.At = time.Now().Add(remaining)
 			return ready
@@ -276,26 +276,26 @@ func continueMigration(progress *crds.Progress, now time.Time) time.Time {
 	return now.Add(migrationRetry)
 }
 
-// managersTurn returns how much longer the provider's manager may take to rewrite the objects of CRDs. It has tried
-// those of some.
+// managersTurn returns how much longer the provider's manager may take to rewrite the objects of CRDs: no longer once
+// it has tried all of them.
 func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
+	delay := r.MigrationDelay
+	if len(tried) == len(unmigrated) {
+		delay = 0
+	}
+
 	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
 	if condition == nil || condition.Status == "True" || condition.Reason == v1alpha2.MigrationPendingReason {
-		delay := r.MigrationDelay
-		if len(tried) == len(unmigrated) {
-			delay = 0
-		}
-
 		r.migration = beginMigration(unmigrated, delay)
 
 		return delay
 	}
 
-	if condition.Reason != v1alpha2.WaitingForManagerReason {
+	if condition.Reason != v1alpha2.WaitingForManagerReason || delay == 0 {
 		return 0
 	}
 
-	return time.Until(condition.LastTransitionTime.Add(r.MigrationDelay))
+	return time.Until(condition.LastTransitionTime.Add(delay))
 }
 
 // beginMigration returns how far the objects of CRDs are rewritten if that has just become known, and the provider's
