@@ -51,8 +51,6 @@ func (s *session) perform(rel *helm.Release, action action, bases []string, limi
 	outcome := storage.Outcome{Adopted: s.client.Adopted(), Unpruned: s.client.Unpruned(), Description: action.done}
 
 	switch {
-	case err == nil && action.done == "":
-		outcome.Description = action.started
 	case err != nil && action.failed == "":
 		outcome.Description = action.started + "; the rollback failed: " + err.Error()
 	case err != nil:

@@ -143,6 +143,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 
 	action := rollingBack
 	action.started = fmt.Sprintf("Rollback to %d: %s", number, options.Reason)
+	action.done = action.started
 
 	return s.perform(revision, action, s.store.CurrentManifests(), options.HistoryLimit)
 }
