@@ -38,7 +38,7 @@ func (r *run) announceKnown(ctx context.Context, known decide.Changing) report.R
 		return result
 	}
 
-	changes := []report.Change{report.Begins(known.First, r.installed.revision.Number+1, r.plan.Version)}
+	changes := []report.Change{report.Begins(known.First, r.installed.revision.Number+1, r.change.plan.Version)}
 	if known.Starts {
 		changes = append(changes, report.Upgrades(r.selection.Started(r.installed.revision.Number, r.Clock.Now())))
 	}

@@ -61,7 +61,7 @@ func TestOneResourceBegins(t *testing.T) {
 		all.Go(func() {
 			p := before.Items[i].DeepCopy()
 			r := newRun(shared, p, nil)
-			r.plan.Version = "v1.0.0"
+			r.change.plan.Version = "v1.0.0"
 			r.status = newStatusWriter(shared.Client, p)
 			results[i] = r.announceKnown(t.Context(), decide.Changing{First: true})
 		})

@@ -43,7 +43,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 	history, err := r.target.Releases.Observe(ctx, key)
 	if apierrors.IsForbidden(err) && r.target.Account != "" {
 		// The change reports all permissions that the account lacks, and applies nothing.
-		r.unobserved = err
+		r.installed.unreadable = err
 		return report.Result{}
 	}
 
@@ -51,12 +51,9 @@ func (r *run) observe(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	r.observed, r.stale = true, false
 	r.policy.Now = r.target.Releases.Clock().Now()
-	r.foreign, r.unconfirmed = nil, nil
 	foreign.Confirm(r.provider, r.self, history)
-	r.installed = installed{history: history}
-	r.deviations = nil
+	r.installed = installed{observed: true, history: history}
 
 	newest, exists := history.Newest()
 	if !exists {
@@ -72,8 +69,8 @@ func (r *run) observe(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	if r.foreign = r.checkOwner(record); r.foreign != nil {
-		r.installed = installed{}
+	if err := r.checkOwner(record); err != nil {
+		r.installed = installed{observed: true, foreign: err}
 		return report.Result{}
 	}
 
@@ -91,8 +88,11 @@ func (r *run) observe(ctx context.Context) report.Result {
 
 	newest, _ = history.Newest()
 	if !newest.Confirmed() {
-		r.unconfirmed = foreign.Unconfirmed(r.provider, key, newest, record)
-		r.installed = installed{history: history}
+		r.installed = installed{
+			observed:    true,
+			history:     history,
+			unconfirmed: foreign.Unconfirmed(r.provider, key, newest, record),
+		}
 
 		return report.Result{}
 	}
@@ -150,7 +150,7 @@ func (r *run) markFailed(ctx context.Context, step decide.Step) report.Result {
 	ctrl.LoggerFrom(ctx).Info("The revision failed",
 		"release", history.Release.Name, "revision", revision.Number, "reason", step.Reason)
 
-	r.stale = true
+	r.installed.stale = true
 
 	return failed(r.target.Releases.MarkFailed(ctx, history.Release, revision, step.Failure, step.Reason), applying)
 }
@@ -197,7 +197,7 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 		return failed(err, applying)
 	}
 
-	r.stale = true
+	r.installed.stale = true
 
 	return report.Result{}
 }

@@ -52,7 +52,7 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 	r.status.doing(ctx, "Getting the provider from its source")
 
 	planned, err := r.Planner.Plan(planning, request)
-	r.plan = planned
+	r.change.plan = planned
 
 	r.status.pause(ctx, r.provider)
 
@@ -75,7 +75,7 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 	}
 
 	if planned.SourceErr != nil {
-		r.inputsProblem = failed(planned.SourceErr, fetching)
+		r.change.problem = failed(planned.SourceErr, fetching)
 	}
 
 	r.note(report.Lacks(planned.MissingVariables))
@@ -86,7 +86,7 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 		r.emit(r.provider, report.Unpublished(r.progress().Flags))
 	}
 
-	r.plan.Release.Owner = r.self
+	r.change.plan.Release.Owner = r.self
 	r.status.doing(ctx, checking)
 
 	return r.setGoal()
@@ -94,18 +94,18 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 
 // setGoal sets the goal that the plan describes.
 func (r *run) setGoal() report.Result {
-	digest, err := r.target.Releases.Digest(r.plan.Release)
+	digest, err := r.target.Releases.Digest(r.change.plan.Release)
 	if err != nil {
 		return failed(err, applying)
 	}
 
-	r.basis, err = r.target.Releases.Basis(r.plan.Release)
+	r.change.basis, err = r.target.Releases.Basis(r.change.plan.Release)
 	if err != nil {
 		return failed(err, applying)
 	}
 
-	r.goal = goal{
-		version: r.plan.Chart.Version(),
+	r.change.goal = goal{
+		version: r.change.plan.Chart.Version(),
 		digest:  digest,
 		action:  metrics.ActionUpgrade,
 		apply:   r.applyPlan,
@@ -116,13 +116,13 @@ func (r *run) setGoal() report.Result {
 
 // saveChart stores the chart of the plan.
 func (r *run) saveChart(ctx context.Context) report.Result {
-	if r.plan.Chart.NewWithUnlistedTemplates() {
-		r.emit(r.provider, report.TemplatesNotListed(r.plan.Version))
+	if r.change.plan.Chart.NewWithUnlistedTemplates() {
+		r.emit(r.provider, report.TemplatesNotListed(r.change.plan.Version))
 	}
 
-	findings := r.plan.Chart.Findings()
+	findings := r.change.plan.Chart.Findings()
 
-	missed, err := r.Planner.Charts.Save(ctx, r.provider, r.plan.Chart)
+	missed, err := r.Planner.Charts.Save(ctx, r.provider, r.change.plan.Chart)
 	if err != nil {
 		return failed(err, fetching)
 	}
@@ -135,15 +135,15 @@ func (r *run) saveChart(ctx context.Context) report.Result {
 		r.emit(r.provider, report.ComponentsNotWritten(missed.Components.Error()))
 	}
 
-	if outdated := r.plan.Chart.Outdated; outdated != nil {
-		r.emit(r.provider, report.SourceUnavailable(r.plan.Chart.Digest, outdated.Error()))
+	if outdated := r.change.plan.Chart.Outdated; outdated != nil {
+		r.emit(r.provider, report.SourceUnavailable(r.change.plan.Chart.Digest, outdated.Error()))
 	}
 
 	if findings != "" {
 		r.emit(r.provider, report.Nonconforming(findings))
 	}
 
-	r.note(report.Stored(r.plan.Chart.Records(r.provider.GetStatus())))
+	r.note(report.Stored(r.change.plan.Chart.Records(r.provider.GetStatus())))
 
 	return report.Result{}
 }
@@ -151,19 +151,19 @@ func (r *run) saveChart(ctx context.Context) report.Result {
 // applyPlan installs or upgrades the release. Its namespace gets the labels and annotations of the
 // provider's Namespace, pod security levels among them.
 func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release.Result, err error) {
-	if r.prepared == nil {
-		r.prepared, err = r.preparePlan(ctx, observed, release.PrepareOptions{})
+	if r.change.prepared == nil {
+		r.change.prepared, err = r.preparePlan(ctx, observed, release.PrepareOptions{})
 		if err != nil {
 			return release.Result{}, err
 		}
 	}
 
-	labels, annotations, err := chartgen.Namespace(r.plan.Release.Chart, r.plan.Release.Values)
+	labels, annotations, err := chartgen.Namespace(r.change.plan.Release.Chart, r.change.plan.Release.Values)
 	if err != nil {
 		return release.Result{}, err
 	}
 
-	if err := r.target.MarkNamespace(ctx, r.plan.Release.Release.Namespace, labels, annotations); err != nil {
+	if err := r.target.MarkNamespace(ctx, r.change.plan.Release.Release.Namespace, labels, annotations); err != nil {
 		return release.Result{}, err
 	}
 
@@ -171,7 +171,7 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 		return release.Result{}, err
 	}
 
-	return r.prepared.Apply(r.announce(ctx))
+	return r.change.prepared.Apply(r.announce(ctx))
 }
 
 // rollbackGoal returns the goal that spec.release.rollbackTo describes.
@@ -217,8 +217,8 @@ func (r *run) compareRelease(ctx context.Context) report.Result {
 	r.installed.history.Lost = r.recordsLost(ctx)
 	r.assess()
 
-	if r.plan.Chart != nil && !r.release.Keeps() {
-		r.note(report.Uses(r.plan.Chart.Status(r.provider.GetStatus().Chart)))
+	if r.change.plan.Chart != nil && !r.change.release.Keeps() {
+		r.note(report.Uses(r.change.plan.Chart.Status(r.provider.GetStatus().Chart)))
 	}
 
 	return report.Result{}
@@ -246,17 +246,17 @@ func (r *run) forgetAnnounced(result release.Result, err error) {
 // apply takes the action that reaches the goal. Whether the action succeeded is read from the history
 // afterwards.
 func (r *run) apply(ctx context.Context) report.Result {
-	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.history.Release.Name, "version", r.goal.version)
-	log.Info("Applying the release", "state", r.release.State.State, "found", r.release.State.Message)
+	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.history.Release.Name, "version", r.change.goal.version)
+	log.Info("Applying the release", "state", r.change.release.State.State, "found", r.change.release.State.Message)
 
-	action := r.goal.action
-	if r.release.State.State == state.Absent {
+	action := r.change.goal.action
+	if r.change.release.State.State == state.Absent {
 		action = metrics.ActionInstall
 
 		r.note(report.InstallsAgain())
 	}
 
-	result, err := r.goal.apply(ctx, r.release.State)
+	result, err := r.change.goal.apply(ctx, r.change.release.State)
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 	r.target.Health.MarkVerified(result.Applied)
 	r.emit(r.provider, report.Adopted(result.Adopted))

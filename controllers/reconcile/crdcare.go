@@ -227,7 +227,7 @@ func (r *run) advance(ctx context.Context) report.Result {
 	r.failure = err
 	r.emit(r.provider, report.Adopted(result.Adopted))
 
-	r.advanced, r.stale = true, true
+	r.advanced, r.installed.stale = true, true
 
 	return report.Result{}
 }

@@ -44,32 +44,34 @@ func (e *unsafeError) Error() string {
 
 // planChange plans the CRDs of the plan.
 func (r *run) planChange(ctx context.Context) report.Result {
-	planned, result := r.planCRDs(ctx, r.plan.Applied)
+	planned, result := r.planCRDs(ctx, r.change.plan.Applied)
 	if result.Ends() {
 		return result
 	}
 
-	r.crds = planned
+	r.change.crds = planned
 
 	return failed(r.target.CRDs.CheckUnmanaged(ctx, planned), applying)
 }
 
 // migrateChange is migrateBefore for the CRDs of the plan.
-func (r *run) migrateChange(ctx context.Context) report.Result { return r.migrateBefore(ctx, r.crds) }
+func (r *run) migrateChange(ctx context.Context) report.Result {
+	return r.migrateBefore(ctx, r.change.crds)
+}
 
 // checkChange is checkCRDs for the CRDs of the plan.
 func (r *run) checkChange(ctx context.Context) report.Result {
-	return r.checkCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
+	return r.checkCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
 }
 
 // applyChange applies the CRDs of the plan that change.
 func (r *run) applyChange(ctx context.Context) report.Result {
-	return r.sendCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
+	return r.sendCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
 }
 
 // correctChange is correctCRDs for the CRDs of the plan.
 func (r *run) correctChange(ctx context.Context) report.Result {
-	return r.correctCRDs(ctx, r.crds, r.plan.Applied.Metadata.AppVersion)
+	return r.correctCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
 }
 
 // applyChanges applies the changes of a plan for a version of the provider, once that is safe.
@@ -168,7 +170,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 	}
 
 	r.emit(r.provider, report.UnsafeCRDsAllowed(checked.Allowed()))
-	r.crdsChecked = checked.Message()
+	r.change.crdsChecked = checked.Message()
 
 	return report.Result{}
 }
@@ -176,7 +178,9 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 // awaitCRDs waits for the API server to serve the CRDs; the watch on them wakes the provider when it
 // does. That takes the API server a while, one CRD after the other. The release does not wait for it:
 // usually none of its objects is of such a kind, and its pods take longer to start.
-func (r *run) awaitCRDs(ctx context.Context) report.Result { return r.served(ctx, r.plan.Applied) }
+func (r *run) awaitCRDs(ctx context.Context) report.Result {
+	return r.served(ctx, r.change.plan.Applied)
+}
 
 // served waits for the CRDs of a chart.
 func (r *run) served(ctx context.Context, c *chart.Chart) report.Result {
@@ -204,11 +208,11 @@ func (r *run) served(ctx context.Context, c *chart.Chart) report.Result {
 // the provider is ready. Cluster API's managers do that themselves, so they get time for it first. It
 // returns the given result, with the time to continue if there is more to do.
 func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Result {
-	if r.plan.Applied == nil {
+	if r.change.plan.Applied == nil {
 		return ready // a rollback, which leaves the CRDs as they are, or a problem with inputs or patches
 	}
 
-	planned, result := r.planCRDs(ctx, r.plan.Applied)
+	planned, result := r.planCRDs(ctx, r.change.plan.Applied)
 	if result.Ends() {
 		return result
 	}

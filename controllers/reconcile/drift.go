@@ -42,7 +42,7 @@ func (r *run) prune(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	r.stale = true
+	r.installed.stale = true
 
 	return report.Result{}
 }
@@ -80,7 +80,7 @@ func (r *run) correctDrift(ctx context.Context) report.Result {
 		}
 	}
 
-	r.deviations = &found
+	r.installed.deviations = &found
 	r.recordDrift(ctx)
 
 	if unwatched != nil && compareErr == nil {
@@ -213,14 +213,14 @@ func whyLeft(failure error, next time.Time) string {
 func (r *run) recordDrift(ctx context.Context) {
 	var left []object.Snapshot
 
-	for _, d := range *r.deviations {
+	for _, d := range *r.installed.deviations {
 		if !d.corrected && !d.Missing {
 			left = append(left, d.Snapshot)
 		}
 	}
 
 	r.target.Health.MarkDrifted(left)
-	r.announceCorrections(ctx, *r.deviations)
+	r.announceCorrections(ctx, *r.installed.deviations)
 }
 
 // announceCorrections counts and announces what was corrected.
@@ -250,12 +250,12 @@ func leftDeviations(all []deviation) []string {
 
 // lostMeanwhile reports whether an object is missing that still existed when drift was looked for.
 func (r *run) lostMeanwhile() bool {
-	if r.deviations == nil || r.installed.health == nil {
+	if r.installed.deviations == nil || r.installed.health == nil {
 		return false
 	}
 
 	seen := func(o object.Key) bool {
-		return slices.ContainsFunc(*r.deviations, func(d deviation) bool { return d.Object == o })
+		return slices.ContainsFunc(*r.installed.deviations, func(d deviation) bool { return d.Object == o })
 	}
 
 	return slices.ContainsFunc(r.installed.health.Missing(), func(o object.Key) bool { return !seen(o) })

@@ -60,7 +60,7 @@ func TestLostMeanwhile(t *testing.T) {
 		"health is unknown":                  {nil, &[]deviation{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run{installed: installed{health: test.health}, deviations: test.deviations}
+			r := run{installed: installed{health: test.health, deviations: test.deviations}}
 			NewWithT(t).Expect(r.lostMeanwhile()).To(Equal(test.expected))
 		})
 	}

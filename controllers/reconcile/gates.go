@@ -22,9 +22,9 @@ func (r *run) checkRequirements(ctx context.Context) report.Result {
 	err := r.Preflight.Installation(ctx, preflight.Input{
 		Provider:         r.provider,
 		Mapper:           r.target.Client.RESTMapper(),
-		Contract:         r.plan.Chart.Contract(),
-		RequiredKinds:    r.plan.Chart.RequiredKinds(),
-		MissingVariables: r.plan.MissingVariables,
+		Contract:         r.change.plan.Chart.Contract(),
+		RequiredKinds:    r.change.plan.Chart.RequiredKinds(),
+		MissingVariables: r.change.plan.MissingVariables,
 	})
 
 	// Until they are served, changes of their CRDs bring the resource back.
@@ -38,7 +38,7 @@ func (r *run) checkRequirements(ctx context.Context) report.Result {
 func (r *run) checkCore(ctx context.Context) report.Result {
 	err := r.Preflight.CoreReady(ctx, r.provider)
 	if core := new(preflight.Error); errors.As(err, &core) {
-		r.coreLater = core.AllowCRDs
+		r.change.coreLater = core.AllowCRDs
 	}
 
 	return failed(err, applying)
@@ -95,7 +95,7 @@ func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
 		seen.Obstacle = "spec.paused is true"
 	case !r.installed.healthy():
 		seen.Obstacle = "the provider is not healthy"
-	case r.deviations != nil && len(leftDeviations(*r.deviations)) > 0:
+	case r.installed.deviations != nil && len(leftDeviations(*r.installed.deviations)) > 0:
 		seen.Obstacle = "objects have drifted"
 	}
 
@@ -110,10 +110,7 @@ func (r *run) block(ctx context.Context, reason string) {
 	}
 
 	r.note(report.Resolved(r.selection.Version))
-
-	r.plan = plan.Plan{}
-	r.goal, r.release, r.inputsProblem = goal{}, decide.Release{}, report.Result{}
-	r.prepared, r.crds, r.crdsChecked, r.coreLater = nil, nil, "", false
+	r.change = change{}
 }
 
 // dryRun prepares the installation or upgrade before its CRDs are applied, so that nothing is touched if a patch
@@ -121,7 +118,7 @@ func (r *run) block(ctx context.Context, reason string) {
 func (r *run) dryRun(ctx context.Context) report.Result {
 	var err error
 
-	r.prepared, err = r.preparePlan(ctx, r.release.State, release.PrepareOptions{CRDsFollow: true})
+	r.change.prepared, err = r.preparePlan(ctx, r.change.release.State, release.PrepareOptions{CRDsFollow: true})
 
 	return failed(err, applying)
 }
@@ -129,18 +126,18 @@ func (r *run) dryRun(ctx context.Context) report.Result {
 func (r *run) preparePlan(
 	ctx context.Context, observed state.Observed, options release.PrepareOptions,
 ) (_ *release.Prepared, err error) {
-	r.plan.Release.Request, options.Since = r.asked(), r.existed()
+	r.change.plan.Release.Request, options.Since = r.asked(), r.existed()
 
-	if r.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
+	if r.change.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
 		return nil, err
 	}
 
-	return r.target.Releases.Prepare(ctx, r.plan.Release, observed, options)
+	return r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
 }
 
 // checkTurn makes sure that no other provider has to change its version first.
 func (r *run) checkTurn(ctx context.Context) report.Result {
-	return failed(r.Preflight.Turn(ctx, r.provider, r.plan.Chart.Contract()), applying)
+	return failed(r.Preflight.Turn(ctx, r.provider, r.change.plan.Chart.Contract()), applying)
 }
 
 // checkRevision makes sure that the provider may return to the revision that spec.release.rollbackTo

@@ -292,8 +292,8 @@ func (c catalog) addInputs(t *testing.T) {
 		},
 		func(r *run) {
 			r.provider.GetSpec().SecretName = "aws-variables"
-			r.release.Pinned = true
-			r.release.Pin.Number, r.release.Pin.Differences = 1, []state.Difference{state.DifferentVariables}
+			r.change.release.Pinned = true
+			r.change.release.Pin.Number, r.change.release.Pin.Differences = 1, []state.Difference{state.DifferentVariables}
 		},
 		func(r *run) {
 			failure := revision(2, state.StatusFailed, "digest of an upgrade")

@@ -256,8 +256,8 @@ func describeChart(record *release.Record) string {
 
 // recordAdopted records with the revision which version another program has installed before.
 func (r *run) recordAdopted(ctx context.Context) error {
-	version, err := foreign.Version(ctx, r.target.APIReader, r.provider, r.prepared.Adopts())
-	r.prepared.SetAdoptedVersion(version)
+	version, err := foreign.Version(ctx, r.target.APIReader, r.provider, r.change.prepared.Adopts())
+	r.change.prepared.SetAdoptedVersion(version)
 
 	return err
 }

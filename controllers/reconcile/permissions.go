@@ -20,11 +20,11 @@ import (
 // checkPermissions makes sure that the account that the provider is installed with has all permissions
 // for the release, before anything is done. What was permitted for the same release is not asked again.
 func (r *run) checkPermissions(ctx context.Context) report.Result {
-	if r.memory.permitted == r.goal.digest && !r.policy.Requested {
+	if r.memory.permitted == r.change.goal.digest && !r.policy.Requested {
 		return report.Result{}
 	}
 
-	record, err := r.target.Releases.Render(ctx, r.plan.Release)
+	record, err := r.target.Releases.Render(ctx, r.change.plan.Release)
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -50,7 +50,7 @@ func (r *run) checkPermissions(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	r.memory.permitted = r.goal.digest
+	r.memory.permitted = r.change.goal.digest
 
 	return report.Result{}
 }
@@ -78,8 +78,8 @@ func (r *run) installation(wanted *release.Record) permissions.Installation {
 	return permissions.Installation{
 		Mapper:   r.target.Client.RESTMapper(),
 		Provider: r.provider,
-		Chart:    r.plan.Chart.Installable,
-		Values:   r.plan.Release.Values,
+		Chart:    r.change.plan.Chart.Installable,
+		Values:   r.change.plan.Release.Values,
 		Objects:  objects,
 		Hooks:    wanted.Hooks,
 		Remote:   r.target.Remote,

@@ -70,7 +70,7 @@ func askedVersion(spec *v1alpha2.ProviderSpec) string {
 // seen returns what was seen of the release.
 func (r *run) seen() report.Installed {
 	seen := report.Installed{
-		Observed:   r.observed,
+		Observed:   r.installed.observed,
 		History:    r.installed.history,
 		Revision:   r.installed.revision,
 		Drift:      r.drift(),
@@ -78,8 +78,8 @@ func (r *run) seen() report.Installed {
 		Identified: r.identified,
 	}
 
-	if r.unconfirmed != nil {
-		seen.Unconfirmed = r.unconfirmed.Error()
+	if r.installed.unconfirmed != nil {
+		seen.Unconfirmed = r.installed.unconfirmed.Error()
 	}
 
 	if record := r.installed.record; record != nil {
@@ -115,9 +115,9 @@ func (r *run) seen() report.Installed {
 // progress returns how far the change got.
 func (r *run) progress() report.Progress {
 	made := r.pass.Progress(r.changing())
-	made.Goal, made.CRDsChecked, made.Refusal = r.goal.version, r.crdsChecked, r.refusal
+	made.Goal, made.CRDsChecked, made.Refusal = r.change.goal.version, r.change.crdsChecked, r.refusal
 
-	for _, f := range r.plan.Warnings.Flags {
+	for _, f := range r.change.plan.Warnings.Flags {
 		made.Flags = append(made.Flags, report.Flag{Deployment: f.Deployment, Warning: f.String()})
 	}
 
@@ -125,9 +125,9 @@ func (r *run) progress() report.Progress {
 		made.Failure = r.failure.Error()
 	}
 
-	if len(r.release.Pin.Differences) > 0 {
+	if len(r.change.release.Pin.Differences) > 0 {
 		made.Pending = r.pendingMessage()
-		made.PendingInputs = r.release.Pin.Differences[0].IsInput()
+		made.PendingInputs = r.change.release.Pin.Differences[0].IsInput()
 	}
 
 	return made
@@ -140,11 +140,11 @@ func (r *run) drift() report.Drift {
 	switch {
 	case off && r.installed.record != nil:
 		return report.Drift{Compared: true}
-	case r.deviations == nil:
+	case r.installed.deviations == nil:
 		return report.Drift{}
 	}
 
-	return report.Drift{Compared: true, Left: leftDeviations(slices.Concat(*r.deviations, r.crdDeviations))}
+	return report.Drift{Compared: true, Left: leftDeviations(slices.Concat(*r.installed.deviations, r.crdDeviations))}
 }
 
 // kinds returns the kinds of the objects of the newest revision, sorted.

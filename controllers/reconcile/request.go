@@ -42,25 +42,25 @@ func (r *run) assess() {
 		Healthy:        r.installed.othersHealthy(),
 		Policy:         r.policy,
 		Asked:          r.asked(),
-		Digest:         r.goal.digest,
-		Basis:          r.basis,
+		Digest:         r.change.goal.digest,
+		Basis:          r.change.basis,
 		Rules:          r.target.Releases.Rules(),
 		OwnedElsewhere: r.ownedElsewhere(),
-		Incomplete:     r.inputsProblem.Ends(),
+		Incomplete:     r.change.problem.Ends(),
 	}
 
 	for _, input := range []state.Difference{
 		state.DifferentVariables, state.DifferentManifests, state.DifferentSource,
 	} {
 		// A rollback has no plan.
-		if r.plan.Chart != nil && r.watched(input) {
+		if r.change.plan.Chart != nil && r.watched(input) {
 			wanted.Watched = append(wanted.Watched, input)
 		}
 	}
 
-	r.release = decide.Assess(wanted)
+	r.change.release = decide.Assess(wanted)
 
-	clock, found := r.target.Releases.Clock(), &r.release
+	clock, found := r.target.Releases.Clock(), &r.change.release
 	found.State.Until, found.Decision.Until = clock.Local(found.State.Until), clock.Local(found.Decision.Until)
 }
 
@@ -101,15 +101,15 @@ func (r *run) planFailed(problem report.Result) report.Result {
 		return problem
 	}
 
-	r.inputsProblem = problem
-	r.goal = goal{version: pin.Version}
+	r.change.problem = problem
+	r.change.goal = goal{version: pin.Version}
 
 	return report.Result{}
 }
 
 // watched reports whether a change of an input takes effect at once.
 func (r *run) watched(input state.Difference) bool {
-	switch r.plan.InputKind(input) {
+	switch r.change.plan.InputKind(input) {
 	case plan.KindSecret:
 		return r.WatchSecrets
 	case plan.KindConfigMap:
@@ -121,13 +121,13 @@ func (r *run) watched(input state.Difference) bool {
 
 // pendingMessage describes what has changed since the revision that stays was created.
 func (r *run) pendingMessage() string {
-	changes := make([]string, 0, len(r.release.Pin.Differences))
-	for _, d := range r.release.Pin.Differences {
-		changes = append(changes, r.plan.Describe(r.provider, r.release.Pin.Basis, r.basis, d))
+	changes := make([]string, 0, len(r.change.release.Pin.Differences))
+	for _, d := range r.change.release.Pin.Differences {
+		changes = append(changes, r.change.plan.Describe(r.provider, r.change.release.Pin.Basis, r.change.basis, d))
 	}
 
 	return fmt.Sprintf("%s since revision %d was created, which has not been applied; to apply it, "+
-		"change the annotation %s or the spec", strings.Join(changes, "; "), r.release.Pin.Number,
+		"change the annotation %s or the spec", strings.Join(changes, "; "), r.change.release.Pin.Number,
 		v1alpha2.ReconcileRequestAnnotation)
 }
 
@@ -135,7 +135,7 @@ func (r *run) pendingMessage() string {
 // applied, and once.
 func (r *run) markApplied(ctx context.Context) error {
 	before, exists := r.provider.GetAnnotations()[v1alpha2.AppliedSpecHashAnnotation]
-	if !exists || r.release.Decision.Action != state.None {
+	if !exists || r.change.release.Decision.Action != state.None {
 		return nil
 	}
 
@@ -170,7 +170,7 @@ func writesVersion(e metav1.ManagedFieldsEntry) bool { return e.Manager == versi
 // pinVersion writes the version that an empty spec.version resolved to into the spec. A version that
 // is set meanwhile is not overwritten.
 func (r *run) pinVersion(ctx context.Context) report.Result {
-	version := r.plan.Version
+	version := r.change.plan.Version
 	changed := cloneProvider(r.provider) // as in setFinalizer
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
 		`{"metadata":{"resourceVersion":%q},"spec":{"version":%q}}`, r.provider.GetResourceVersion(), version))

@@ -30,7 +30,6 @@ type run struct {
 	provider v1alpha2.Provider
 	target   *clusters.Target
 	policy   state.Policy
-	began    time.Time
 	memory   *memory
 	// arrived is when the resource was seen first in its generation.
 	arrived time.Time
@@ -39,27 +38,12 @@ type run struct {
 	// self is how the resource is recorded as the owner of its release.
 	self state.Owner
 
-	// observed is set once the release was read, and unobserved if the account must not read it.
-	observed   bool
-	unobserved error
-
-	// foreign is set if the release belongs to something else: it is neither cared for nor changed.
-	// unconfirmed is set if its newest revision is not known to be the resource's: it is not cared for.
-	foreign     error
-	unconfirmed *release.UnconfirmedError
-
 	// pass is how far care and change got.
 	pass decide.Pass
 
-	// What care finds out: the newest revision, and its deviations, which are nil until they were compared. stale is set
-	// if the release was changed since it was read, and advanced after a step with a staged revision.
-	installed  installed
-	deviations *[]deviation
-	stale      bool
-	advanced   bool
-
-	// crdDeviations are the CRDs that another program has changed.
-	crdDeviations []deviation
+	// installed is what was read last, and change what is being prepared: both are replaced as a whole.
+	installed installed
+	change    change
 
 	// identified is set if no other resource has installed the provider.
 	identified bool
@@ -67,13 +51,61 @@ type run struct {
 	// selection is the version that the range of the resource resolves to.
 	selection decide.Selection
 
-	// What the change finds out: the plan and its basis, the goal for the release, and what follows for it.
-	// inputsProblem is why inputs could not be used that are not needed for what is installed.
-	plan          plan.Plan
-	basis         state.Basis
-	inputsProblem report.Result
-	goal          goal
-	release       decide.Release
+	// advanced is set after a step with a staged revision. applied is set once a revision was created, and failure is
+	// why that has failed. refusal is why a failed revision was not rolled back although it should have been.
+	advanced    bool
+	applied     bool
+	failure     error
+	refusal     string
+	uninstalled bool
+
+	// source is what is known of the provider's source, migration how far objects are rewritten, and crdDeviations are
+	// the CRDs that another program has changed.
+	source        report.Source
+	migration     report.Migration
+	crdDeviations []deviation
+}
+
+// installed is what a read of the release has found.
+type installed struct {
+	// observed is set once the release was read, and unreadable if the account must not read it.
+	observed   bool
+	unreadable error
+
+	// foreign is set if the release belongs to something else: it is neither cared for nor changed.
+	// unconfirmed is set if its newest revision is not known to be the resource's: it is not cared for.
+	foreign     error
+	unconfirmed *release.UnconfirmedError
+
+	history  state.History
+	revision state.Revision
+	// record is the content of the newest revision; nil if there is none or it cannot be read.
+	record *release.Record
+	// health of the record's objects; nil until it was read.
+	health   *health.Report
+	replicas replicas
+	// deviations of the objects; nil until they were compared.
+	deviations *[]deviation
+	// waiting are the objects of a staged revision that wait for others, and removing is set while all
+	// that is left to do is to wait for deletions.
+	waiting  []waves.Held
+	removing bool
+	// stale is set if the release was changed since it was read.
+	stale bool
+}
+
+// healthy reports whether the objects of the revision are known to be healthy, and complete.
+func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy() && !i.isStaged() }
+
+// change is what is being prepared for the release.
+type change struct {
+	plan  plan.Plan
+	basis state.Basis
+	// problem is why inputs could not be used that are not needed for what is installed.
+	problem report.Result
+	goal    goal
+	// release is what follows from the goal for the release.
+	release decide.Release
 
 	// coreLater is set if core is not ready and the CRDs may be applied nevertheless. crds are the changes of CRDs, and
 	// crdsChecked describes those that were checked.
@@ -81,38 +113,9 @@ type run struct {
 	crds        *crds.Plan
 	crdsChecked string
 
-	// prepared is the installation or upgrade, once nothing but to apply it is left to do. applied is set once a
-	// revision was created, and failure is why that has failed.
+	// prepared is the installation or upgrade, once nothing but to apply it is left to do.
 	prepared *release.Prepared
-	applied  bool
-	failure  error
-
-	// refusal is why a failed revision was not rolled back although it should have been.
-	refusal string
-
-	// source is what is known of the provider's source, and migration how far objects are rewritten.
-	source      report.Source
-	migration   report.Migration
-	uninstalled bool
 }
-
-// installed is the newest revision of the release.
-type installed struct {
-	history  state.History
-	revision state.Revision
-	// record is the content of the revision; nil if there is none or it cannot be read.
-	record *release.Record
-	// health of the record's objects; nil until it was read.
-	health   *health.Report
-	replicas replicas
-	// waiting are the objects of a staged revision that wait for others, and removing is set while all
-	// that is left to do is to wait for deletions.
-	waiting  []waves.Held
-	removing bool
-}
-
-// healthy reports whether the objects of the revision are known to be healthy, and complete.
-func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy() && !i.isStaged() }
 
 func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) *run {
 	spec := plan.ReleaseSpec(provider.GetSpec())
@@ -125,7 +128,6 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 		provider:   provider,
 		target:     target,
 		memory:     r.memoryOf(provider),
-		began:      time.Now(),
 		policy: state.Policy{
 			Retries:       int(ptr.Deref(spec.Retries, defaultRetries)),
 			RetryInterval: retryInterval.Duration,
@@ -140,7 +142,7 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 	}
 	if target != nil {
 		run.self = r.Clusters.Owner(provider, target)
-		run.arrived = run.memory.arrival(provider.GetGeneration(), run.began)
+		run.arrived = run.memory.arrival(provider.GetGeneration(), time.Now())
 		run.memory.unannounced = run.memory.unannounced || run.policy.SpecChanged
 	}
 
@@ -154,7 +156,7 @@ func (r *run) reconcile(ctx context.Context) report.Summary {
 	}
 
 	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
-		r.goal = r.rollbackGoal(int(*revision))
+		r.change.goal = r.rollbackGoal(int(*revision))
 	}
 
 	r.takeSteps(ctx)
@@ -242,7 +244,7 @@ func (r *run) take(ctx context.Context, step decide.Step) report.Result {
 func (r *run) known() decide.Seen {
 	return decide.Seen{
 		Installed: r.seen(),
-		Stale:     r.stale,
+		Stale:     r.installed.stale,
 		Policy:    r.policy,
 		Rules:     r.target.Releases.Rules(),
 		Waiting: decide.Waiting{
@@ -290,35 +292,35 @@ func (r *run) changing() decide.Changing {
 		Returns:     plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo != nil,
 		Arrived:     r.arrived,
 		Account:     r.target != nil && r.target.Account != "",
-		Unreadable:  failed(r.unobserved, applying),
-		Foreign:     failed(r.foreign, applying),
+		Unreadable:  failed(r.installed.unreadable, applying),
+		Foreign:     failed(r.installed.foreign, applying),
 		Starts:      r.selection.Starts(),
 		Selected:    r.selection.Version,
 		Unpinned:    r.provider.GetSpec().Version == "",
 		OwnsVersion: slices.ContainsFunc(r.provider.GetManagedFields(), writesVersion),
-		Problem:     r.inputsProblem,
-		Release:     r.release,
-		CoreLater:   r.coreLater,
+		Problem:     r.change.problem,
+		Release:     r.change.release,
+		CoreLater:   r.change.coreLater,
 		Applied:     r.applied,
 		Now:         time.Now(),
 	}
 
-	if r.plan.Chart != nil {
-		known.Found = r.plan.Version
+	if r.change.plan.Chart != nil {
+		known.Found = r.change.plan.Version
 	}
 
 	// A rollback has no plan.
-	if r.goal.apply != nil {
+	if r.change.goal.apply != nil {
 		known.Planned.Known = true
 
-		if chart := r.plan.Chart; chart != nil {
+		if chart := r.change.plan.Chart; chart != nil {
 			known.Planned.Version, known.Planned.Contract = chart.Version(), chart.Contract()
 		}
 	}
 
-	if r.crds != nil {
-		_, updated := r.crds.Changes()
-		known.CRDs = decide.CRDs{Change: r.crds.HasChanges(), Update: len(updated) > 0}
+	if r.change.crds != nil {
+		_, updated := r.change.crds.Changes()
+		known.CRDs = decide.CRDs{Change: r.change.crds.HasChanges(), Update: len(updated) > 0}
 	}
 
 	return known

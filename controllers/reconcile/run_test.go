@@ -30,9 +30,9 @@ const (
 func newTestRun(revisions ...state.Revision) *run {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}}
 	r := newRun(&Reconciler{Dependencies: &Dependencies{}}, p, nil)
-	r.observed = true
-	r.goal = goal{version: "v1.1.0", digest: wanted}
-	r.release.Digest = wanted
+	r.installed.observed = true
+	r.change.goal = goal{version: "v1.1.0", digest: wanted}
+	r.change.release.Digest = wanted
 	r.installed.history = state.History{
 		Release: plan.ReleaseKey(p), Revisions: revisions,
 	}
@@ -73,10 +73,10 @@ func TestInput(t *testing.T) {
 	r.installed.health = &health.Report{Objects: []health.ObjectHealth{{
 		Object: object.Key{Name: "manager"}, Result: health.Result{Message: "is missing"},
 	}}}
-	r.unconfirmed = &release.UnconfirmedError{Revision: 1}
+	r.installed.unconfirmed = &release.UnconfirmedError{Revision: 1}
 	r.failure = errors.New("refused")
-	r.inputsProblem = failed(errors.New("no Secret"), fetching)
-	r.deviations = &[]deviation{{why: "it is changed back"}, {corrected: true}}
+	r.change.problem = failed(errors.New("no Secret"), fetching)
+	r.installed.deviations = &[]deviation{{why: "it is changed back"}, {corrected: true}}
 
 	in := r.input()
 	g.Expect(in.Installed.Record.Kinds).To(Equal([]string{"Deployment.apps"}))
