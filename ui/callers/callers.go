@@ -10,7 +10,9 @@ package callers
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,9 +42,11 @@ const (
 	maxReads     = 2048
 
 	// maxStreams and maxPages are how many pages of one user can wait for updates, and how many can be rendered, at
-	// the same time.
+	// the same time. maxUnknown is how many senders that are not known yet the API server is asked about for one
+	// address: all share these requests.
 	maxStreams = 32
 	maxPages   = 4
+	maxUnknown = 32
 )
 
 // Options are what an Access needs.
@@ -70,11 +74,19 @@ type Access struct {
 	open map[use]int
 }
 
-// use is what a user can have several of at the same time.
+// use is what a user, or an address, can have several of at the same time.
 type use struct {
-	user   string
-	stream bool
+	by   string
+	kind useKind
 }
+
+type useKind int
+
+const (
+	streams useKind = iota
+	pages
+	unknown
+)
 
 // New returns an access. It sends no requests.
 func New(options Options) (*Access, error) {
@@ -111,18 +123,37 @@ func (a *Access) Admit(r *http.Request, stream bool) (release func(), err error)
 		return nil, err
 	}
 
-	of, most := use{c.name, stream}, maxPages
 	if stream {
-		most = maxStreams
+		return a.enter(use{owner(c.name), streams}, maxStreams)
 	}
 
+	return a.enter(use{owner(c.name), pages}, maxPages)
+}
+
+// owner returns what the pages of a user are counted for. Who may create one ServiceAccount may create many in its
+// namespace, so these count as one user.
+func owner(user string) string {
+	const accounts = "system:serviceaccount:"
+
+	account, isAccount := strings.CutPrefix(user, accounts)
+	if !isAccount {
+		return user
+	}
+
+	namespace, _, _ := strings.Cut(account, ":")
+
+	return accounts + namespace
+}
+
+// enter counts a use until it ends. The error is a *ui.RefusedError if there are too many at the same time.
+func (a *Access) enter(of use, most int) (leave func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
 	if a.open[of] >= most {
 		return nil, &ui.RefusedError{
 			Code:    http.StatusTooManyRequests,
-			Message: "You have too many pages open. Close some of them, and try again in a few seconds.",
+			Message: "Too many pages are open for you or your address. Close some of them, and try again in a few seconds.",
 		}
 	}
 
@@ -164,7 +195,15 @@ func (a *Access) identify(r *http.Request) (*caller, error) {
 
 	c := &caller{Access: a, credentials: credentials, key: credentials.key()}
 
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+
 	c.name, err = a.callers.get(r.Context(), c.key, func(ctx context.Context) (string, error) {
+		leave, err := a.enter(use{address, unknown}, maxUnknown)
+		if err != nil {
+			return "", err
+		}
+		defer leave()
+
 		return a.reviewer.user(ctx, credentials)
 	})
 

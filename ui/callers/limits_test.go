@@ -125,5 +125,65 @@ func TestAdmission(t *testing.T) {
 		}
 	}
 
+	for i := range maxPages {
+		_, err := admit(fmt.Sprintf("system:serviceaccount:tiny:account-%d", i), false)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+
+	_, err := admit("system:serviceaccount:tiny:another", false)
+	g.Expect(err).To(MatchError(ContainSubstring("Too many pages")), "accounts of a namespace count as one user")
+
+	other, err := admit("system:serviceaccount:team:account", false)
+	g.Expect(err).NotTo(HaveOccurred())
+	other()
+	g.Expect(access.open).To(HaveLen(1))
+}
+
+// TestUnknownTokens checks that who sends tokens that the API server does not know uses up what its own address may.
+func TestUnknownTokens(t *testing.T) {
+	g := NewWithT(t)
+	cluster := newCluster(t)
+	access := cluster.access(t)
+
+	send := func(address, token string) error {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.RemoteAddr, r.Header = address+":1234", header(token)
+
+		leave, err := access.Admit(r, false)
+		if err == nil {
+			leave()
+		}
+
+		return err
+	}
+
+	g.Expect(send("192.0.2.1", "jane-token")).To(Succeed())
+
+	var sent sync.WaitGroup
+
+	cluster.mu.Lock() // it answers to none
+
+	answer := sync.OnceFunc(cluster.mu.Unlock)
+	defer answer()
+
+	for i := range maxUnknown {
+		sent.Go(func() { _ = send("192.0.2.1", fmt.Sprint("unknown-", i)) })
+	}
+
+	g.Eventually(func() int {
+		access.mu.Lock()
+		defer access.mu.Unlock()
+
+		return access.open[use{"192.0.2.1", unknown}]
+	}).Should(Equal(maxUnknown))
+
+	refused := new(ui.RefusedError)
+	g.Expect(errors.As(send("192.0.2.1", "one-more"), &refused)).To(BeTrue())
+	g.Expect(refused.Code).To(Equal(http.StatusTooManyRequests))
+	g.Expect(send("192.0.2.1", "jane-token")).To(Succeed(), "she is known")
+
+	answer()
+	g.Expect(send("192.0.2.2", "proxy-token")).To(Succeed(), "another address has its own")
+	sent.Wait()
 	g.Expect(access.open).To(BeEmpty())
 }
