@@ -86,13 +86,13 @@ type RunningError struct {
 
 func (e *RunningError) Error() string {
 	return fmt.Sprintf("cluster-api-operator also manages this resource, in pod %s, so Capstan changes nothing; to hand "+
-		"the resource over, stop it: kubectl scale deployment --namespace %s --selector %s --replicas=0",
-		e.Pod, e.Pod.Namespace, Selector)
+		"the resource over, stop it: kubectl scale deployment --namespace %s --selector %s --replicas=0%s",
+		e.Pod, e.Pod.Namespace, Selector, v1alpha2.InstallBesideHint(e.Pod.Namespace))
 }
 
-// CheckStopped returns a *RunningError if cluster-api-operator runs and manages resources in a namespace. Pods that
-// must not be read do not count.
-func CheckStopped(ctx context.Context, reader client.Reader, namespace string) error {
+// CheckStopped returns a *RunningError if cluster-api-operator runs and manages a resource. Pods that must not be read
+// do not count, nor do those that the resource says are something else: their labels prove nothing.
+func CheckStopped(ctx context.Context, reader client.Reader, resource v1alpha2.Provider) error {
 	list := &corev1.PodList{}
 
 	err := reader.List(ctx, list, Labels(), client.Limit(maxPods))
@@ -105,7 +105,12 @@ func CheckStopped(ctx context.Context, reader client.Reader, namespace string) e
 	}
 
 	for i := range list.Items {
-		if pod := &list.Items[i]; Runs(pod) && manages(pod, namespace) {
+		pod := &list.Items[i]
+		if v1alpha2.InstallsBeside(resource, pod.Namespace) {
+			continue
+		}
+
+		if Runs(pod) && manages(pod, resource.GetNamespace()) {
 			return &RunningError{Pod: client.ObjectKeyFromObject(pod), Until: time.Now().Add(interval)}
 		}
 	}

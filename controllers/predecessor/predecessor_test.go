@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // manager returns the pod of a manager with a command line.
@@ -32,6 +34,7 @@ func TestCheckStopped(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod     *corev1.Pod
 		running bool
+		beside  string // the annotation of the resource
 	}{
 		"none":                          {pod: other},
 		"one":                           {pod: manager("--leader-elect"), running: true},
@@ -44,15 +47,21 @@ func TestCheckStopped(t *testing.T) {
 		"one for all namespaces":        {pod: manager("--namespace="), running: true},
 		"a flag without a value":        {pod: manager("--namespace"), running: true},
 		"a flag with a similar name":    {pod: manager("--namespaces=other"), running: true},
+		"one that is something else":    {pod: manager(), beside: "other, capi-operator-system"},
+		"one beside something else":     {pod: manager(), beside: "other", running: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			err := CheckStopped(t.Context(), fake.NewFakeClient(c.pod), "capi-system")
+			resource := &v1alpha2.CoreProvider{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "capi-system", Annotations: map[string]string{v1alpha2.InstallBesideAnnotation: c.beside},
+			}}
+			err := CheckStopped(t.Context(), fake.NewFakeClient(c.pod), resource)
 
 			if c.running {
 				g.Expect(err).To(MatchError(And(
 					ContainSubstring("pod capi-operator-system/manager"),
-					ContainSubstring("--namespace capi-operator-system --selector "+Selector+" --replicas=0"))))
+					ContainSubstring("--namespace capi-operator-system --selector "+Selector+" --replicas=0"),
+					ContainSubstring(v1alpha2.InstallBesideAnnotation+": capi-operator-system"))))
 			} else {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
@@ -75,7 +84,7 @@ func TestCheckStoppedWithErrors(t *testing.T) {
 			list := func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return c.err }
 			reader := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{List: list}).Build()
 
-			err := CheckStopped(t.Context(), reader, "capi-system")
+			err := CheckStopped(t.Context(), reader, &v1alpha2.CoreProvider{})
 			NewWithT(t).Expect(err == nil).To(Equal(c.passes), "%v", err)
 		})
 	}

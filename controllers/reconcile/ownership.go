@@ -25,7 +25,7 @@ import (
 
 // checkStopped makes sure that cluster-api-operator no longer manages the resource.
 func (r *run) checkStopped(ctx context.Context) report.Result {
-	return failed(predecessor.CheckStopped(ctx, r.APIReader, r.provider.GetNamespace()), fetching)
+	return failed(predecessor.CheckStopped(ctx, r.APIReader, r.provider), fetching)
 }
 
 // takeOver takes the resource over from cluster-api-operator: the status that this has left is none of Capstan's, and

@@ -139,7 +139,7 @@ func (r *run) removedByOthers(ctx context.Context) report.Result {
 		return r.removing()
 	}
 
-	err := predecessor.CheckStopped(ctx, r.APIReader, r.provider.GetNamespace())
+	err := predecessor.CheckStopped(ctx, r.APIReader, r.provider)
 	if running := new(predecessor.RunningError); errors.As(err, &running) {
 		result := r.removing()
 		result.At = running.Until
@@ -167,7 +167,7 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) report.Result {
 
 	remove := controllerutil.RemoveFinalizer
 
-	if predecessor.Manages(r.provider) && predecessor.CheckStopped(ctx, r.APIReader, r.provider.GetNamespace()) == nil {
+	if predecessor.Manages(r.provider) && predecessor.CheckStopped(ctx, r.APIReader, r.provider) == nil {
 		remove = func(o client.Object, finalizer string) bool {
 			removed := controllerutil.RemoveFinalizer(o, finalizer)
 			return predecessor.Release(o) || removed
