@@ -1,12 +1,21 @@
 package reconcile
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -60,4 +69,33 @@ func TestManagersTurn(t *testing.T) {
 	g.Expect(r.migration.Reason).To(Equal(v1alpha2.WaitingForManagerReason))
 	g.Expect(r.managersTurn([]string{"a"}, []string{"a"})).To(BeZero())
 	g.Expect(r.migration.Reason).To(Equal(v1alpha2.MigratingCRDsReason))
+}
+
+// TestUncheckedCRDs checks that changes of CRDs that could not be checked stop the change.
+func TestUncheckedCRDs(t *testing.T) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+
+	live := &apiextensionsv1.CustomResourceDefinition{}
+	live.Name = "as.example.com"
+	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()
+	away := interceptor.NewClient(cached, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no connection")
+		},
+	})
+
+	r := newTestRun(revision(1, state.StatusDeployed, wanted))
+	r.target = &clusters.Target{CRDs: crds.NewApplier(crds.Clients{Client: cached, APIReader: away})}
+
+	planned, err := r.target.CRDs.Plan(t.Context(), crds.Request{
+		Label: "infrastructure-aws", Version: "v1.1.0", Files: []chart.File{{Name: "crds/as.example.com.yaml", Data: []byte(
+			"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.example.com}\n")}},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	result := r.checkCRDs(t.Context(), planned, "v1.1.0")
+	g.Expect(result.Outcome).To(Equal(report.Retrying))
+	g.Expect(result.Message).To(Equal("read CustomResourceDefinition as.example.com: no connection"))
 }

@@ -6,7 +6,12 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 func TestKeptImages(t *testing.T) {
@@ -34,4 +39,30 @@ func TestKeptImages(t *testing.T) {
 			NewWithT(t).Expect(keptImages(published, health.Result{Images: test.found})).To(Equal(test.want))
 		})
 	}
+}
+
+// TestFindReplicas checks that looking again, as after drift is corrected, finds what is there now.
+func TestFindReplicas(t *testing.T) {
+	g := NewWithT(t)
+	paused := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": int64(0)},
+	}}
+	paused.SetAnnotations(map[string]string{v1alpha2.PausedReplicasAnnotation: "1"})
+
+	r := newTestRun(revision(1, state.StatusDeployed, wanted))
+	r.installed.record.Objects = []*unstructured.Unstructured{paused}
+	find := func(found int64) replicas {
+		r.installed.health = &health.Report{Objects: []health.ObjectHealth{{
+			Object: object.KeyOf(paused), Result: health.Result{Status: status.CurrentStatus, Replicas: found},
+		}}}
+		g.Expect(r.findReplicas(t.Context())).To(Succeed())
+
+		return r.installed.replicas
+	}
+
+	first := find(1)
+	g.Expect(first.running).To(BeTrue())
+	g.Expect(first.wrong).To(ConsistOf(ContainSubstring("has spec.replicas 1 instead of 0")))
+	g.Expect(find(1)).To(Equal(first))
+	g.Expect(find(0)).To(BeZero())
 }

@@ -3,14 +3,21 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -37,4 +44,26 @@ func TestRefusesRollback(t *testing.T) {
 			NewWithT(t).Expect(refusesRollback(err)).To(Equal(test.want))
 		})
 	}
+}
+
+// TestUncheckedTarget checks that the provider neither returns to a revision that could not be checked, nor rules it
+// out.
+func TestUncheckedTarget(t *testing.T) {
+	g := NewWithT(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	t.Cleanup(server.Close)
+
+	engine, err := release.NewEngine(&rest.Config{Host: server.URL}, release.Options{Holder: "test"})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	target := revision(1, state.StatusSuperseded, former)
+	r := newTestRun(revision(2, state.StatusFailed, wanted), target)
+	r.target = &clusters.Target{Releases: engine}
+
+	result := r.checkReturn(t.Context(), target)
+	g.Expect(result.Outcome).To(Equal(report.Retrying))
+	g.Expect(result.Message).To(HavePrefix("read Secret capa-system/sh.helm.release.v1.infrastructure-aws.v1"))
+	g.Expect(r.policy.Refused).To(BeEmpty())
 }

@@ -117,6 +117,34 @@ func TestPolicyOfRelease(t *testing.T) {
 	}
 }
 
+// TestMarked checks that a provider whose next upgrade may follow what was recorded comes back.
+func TestMarked(t *testing.T) {
+	patches := &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch}
+
+	for name, c := range map[string]struct {
+		policy *v1alpha2.UpgradePolicy
+		err    error
+		woken  int
+	}{
+		"automatic upgrades":      {patches, nil, 1},
+		"no automatic upgrades":   {nil, nil, 0},
+		"nothing could be marked": {patches, errors.New("timeout"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			woken := 0
+
+			r := newTestRun(revision(1, state.StatusDeployed, wanted))
+			r.provider.GetSpec().UpgradePolicy = c.policy
+			r.Wake = func(string, string, time.Duration) { woken++ }
+
+			g.Expect(r.marked("2", c.err).Ends()).To(Equal(c.err != nil))
+			g.Expect(r.installed.revision.ResourceVersion == "2").To(Equal(c.err == nil))
+			g.Expect(woken).To(Equal(c.woken))
+		})
+	}
+}
+
 // TestCanceledReconcileReportsNothing checks that the operator's end is not reported as a problem of the provider.
 func TestCanceledReconcileReportsNothing(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
