@@ -96,6 +96,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		providers.NewResumeCommand(options),
 		providers.NewUnpauseCommand(options),
 		providers.NewSuspendCommand(options),
+		providers.NewDebugCommand(options, version),
 		providers.NewDeleteCommand(options),
 		providers.NewListCommand(options),
 		providers.NewVersionsCommand(options),

@@ -132,26 +132,34 @@ func readyReason(p v1alpha2.Provider) string {
 	}
 }
 
-// withoutCredentials returns the chart without the user information and the query that the URL of its source may
-// have. It does not change its argument.
+// withoutCredentials returns the chart without the credentials that the URL of its source may have. It does not change
+// its argument.
 func withoutCredentials(chart *v1alpha2.ChartStatus) *v1alpha2.ChartStatus {
-	if chart == nil || !strings.Contains(chart.Source, "://") {
-		return chart
+	if chart == nil {
+		return nil
 	}
 
 	chart = chart.DeepCopy()
-
-	source, err := url.Parse(chart.Source)
-	if err != nil {
-		chart.Source = ""
-		return chart
-	}
-
-	source.User = nil
-	source.RawQuery = ""
-	chart.Source = source.String()
+	chart.Source = WithoutCredentials(chart.Source)
 
 	return chart
+}
+
+// WithoutCredentials returns a URL without the user information and the query, which may have a token. Any other text
+// is returned as it is; what cannot be parsed as a URL, but has its form, is empty.
+func WithoutCredentials(text string) string {
+	if !strings.Contains(text, "://") {
+		return text
+	}
+
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+
+	u.User, u.RawQuery = nil, ""
+
+	return u.String()
 }
 
 // Condition returns the condition of a type, or nil if the provider does not have it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -188,6 +189,37 @@ var _ = Describe("capstan why", Ordered, ContinueOnFailure, func() {
 		Entry("it is paused", "paused", v1alpha2.PausedReason,
 			create(func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.Paused = true }), nothingLeft),
 	)
+
+	It("is part of what capstan debug collects", func(ctx SpecContext) {
+		p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "no-variable", Name: "no-variable"}}
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"OTHER": secretValue} })
+
+		folder, before := GinkgoT().TempDir(), cli.writes()
+		archive := filepath.Join(folder, "found.tar.gz")
+		out := cli.succeed(ctx, "debug", "no-variable", "hanging", "older", "--destination", archive)
+		Expect(cli.writes()).To(Equal(before))
+		Expect(exec.CommandContext(ctx, "tar", "-xzf", archive, "-C", folder).Run()).To(Succeed())
+
+		read := func(name string) string {
+			content := string(must(os.ReadFile(filepath.Join(folder, "found", name))))
+			Expect(out).To(ContainSubstring(name))
+			Expect(content).NotTo(ContainSubstring(secretValue))
+
+			return content
+		}
+		of := func(name, file string) string {
+			return read("providers/" + name + "/infrastructure-" + name + "/" + file)
+		}
+
+		Expect(read("versions.yaml")).To(ContainSubstring("kubernetes: v1."))
+		Expect(read("operator/deployment.yaml")).To(ContainSubstring("--concurrency=4"))
+		Expect(of("no-variable", "resource.yaml")).To(ContainSubstring("OTHER: (hidden)"))
+		Expect(of("no-variable", "why.txt")).To(ContainSubstring("TINY_LEVEL"))
+		Expect(of("hanging", "status.txt")).To(ContainSubstring("hanging-controller-manager"))
+		Expect(of("hanging", "why.txt")).To(ContainSubstring(`"a revision has a deadline" of care`))
+		Expect(of("older", "history.yaml")).To(ContainSubstring("version: v1.1.0"))
+		Expect(of("older", "why.txt")).To(ContainSubstring("v1.1.0 stays installed"))
+	})
 
 	Context("of a changed resource", func() {
 		moving := newTiny("moving", "v1.0.0")

@@ -1,0 +1,454 @@
+package providers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
+	"github.com/capstan-project/capstan/controllers"
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+// A log in the archive has at most maxLogBytes from its last maxLogLines lines.
+const (
+	maxLogLines = int64(10000)
+	maxLogBytes = int64(4 << 20)
+)
+
+// maxDebugPods and maxDebugEvents limit what is collected of a namespace.
+const (
+	maxDebugPods   = 100
+	maxDebugEvents = 500
+)
+
+// debugOptions are the flags of `debug`.
+type debugOptions struct {
+	*cli.Options
+
+	own         string
+	cluster     *cli.ClusterFlags
+	planner     *cli.PlannerFlags
+	destination string
+	managerLogs bool
+}
+
+// NewDebugCommand returns `capstan debug` for a program of this version.
+func NewDebugCommand(options *cli.Options, own string) *cobra.Command {
+	o := &debugOptions{Options: options, own: own}
+	cmd := &cobra.Command{
+		Use:   "debug [PROVIDER...]",
+		Short: "Collect what is needed to find out why providers do not work",
+		Long: `Collect what is needed to find out why providers do not work, in an archive for a bug report: versions, the
+operator's Deployment and log, and for each provider its resource, status, history and pods, the events of its
+namespace, and what the operator decides about it. Without arguments, collect that for all providers.
+
+The archive has no Secrets, values of variables, Helm values, patches or values of environment variables. Names,
+messages and logs are as they are: read them before you share the archive. The command lists the files that it has
+written, and what could not be read. It changes nothing in the cluster.`,
+		Example: `  capstan debug
+  capstan debug infrastructure-aws --manager-logs`,
+		ValidArgsFunction: completion.Provider,
+		RunE:              cli.Run(o.run),
+	}
+
+	flags := cmd.Flags()
+	o.cluster = cli.AddClusterFlags(flags)
+	o.planner = cli.AddPlannerFlags(flags)
+	flags.StringVar(&o.destination, "destination", "",
+		"File to write, which must not exist. Default: capstan-debug-TIME.tar.gz in the current folder.")
+	flags.BoolVar(&o.managerLogs, "manager-logs", false, "Include the logs of the providers' pods.")
+
+	return cmd
+}
+
+func (o *debugOptions) run(ctx context.Context, args []string) error {
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	now := time.Now().UTC()
+	if o.destination == "" {
+		o.destination = "capstan-debug-" + now.Format("20060102T150405Z") + ".tar.gz"
+	}
+
+	selected, err := cluster.Providers(ctx)
+	if len(args) > 0 {
+		selected, err = cluster.FindAll(ctx, args)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	cli.SilenceLibraries() // they log errors of requests that the command no longer waits for
+
+	pods, err := kubernetes.NewForConfig(cluster.Config)
+	if err != nil {
+		return err
+	}
+
+	c := &collector{debugOptions: o, cluster: cluster, pods: pods}
+	c.collectVersions(ctx)
+	c.collectOperator(ctx)
+
+	for _, p := range selected {
+		c.collectProvider(ctx, p)
+	}
+
+	c.explain(ctx, selected)
+
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	if err := c.archive.write(o.destination, now); err != nil {
+		return err
+	}
+
+	return o.report(&c.archive)
+}
+
+// report lists what the archive contains.
+func (o *debugOptions) report(a *archive) error {
+	printer := &cli.Printer{Writer: o.Out, Format: cli.FormatTable}
+	rows := make([]cli.Row, 0, len(a.files))
+
+	for _, f := range a.files {
+		rows = append(rows, cli.Row{Cells: []string{f.name, cli.Size(int64(len(f.content)))}})
+	}
+
+	if err := printer.Table([]string{"FILE", "SIZE"}, rows); err != nil {
+		return err
+	}
+
+	for _, missing := range a.missing {
+		o.Warnf("not included: %s", missing)
+	}
+
+	o.Hintf("\nWrote %s. Read the files before you share them: names, messages and logs are as they are in the cluster.",
+		o.destination)
+
+	return nil
+}
+
+// collector reads what the archive contains. What cannot be read is listed in the archive.
+type collector struct {
+	*debugOptions
+
+	cluster *cli.Cluster
+	pods    kubernetes.Interface
+	archive archive
+}
+
+// collectVersions adds the versions of this program and of Kubernetes.
+func (c *collector) collectVersions(_ context.Context) {
+	versions := map[string]string{"capstan": c.own}
+
+	d, err := discovery.NewDiscoveryClientForConfig(c.cluster.Config)
+	if err == nil {
+		info, infoErr := d.ServerVersion()
+		if err = infoErr; err == nil {
+			versions["kubernetes"] = info.GitVersion
+		}
+	}
+
+	if err != nil {
+		c.archive.lacks("the version of Kubernetes", err)
+	}
+
+	c.addYAML("versions.yaml", versions)
+}
+
+// collectOperator adds the operator's Deployment, pods, events and logs.
+func (c *collector) collectOperator(ctx context.Context) {
+	deployment, err := operatorconfig.Find(ctx, c.cluster.Client, c.planner.OperatorNamespace())
+	if err != nil {
+		c.archive.lacks("the operator's Deployment, pods, events and logs", err)
+		return
+	}
+
+	deployment.SetGroupVersionKind(deploymentKind)
+
+	content, err := withoutValues(deployment)
+	if err != nil {
+		c.archive.lacks("the operator's Deployment", err)
+	} else {
+		c.addYAML("operator/deployment.yaml", content)
+	}
+
+	c.collectPods(ctx, "operator", deployment.Namespace, deployment.Spec.Selector, true)
+	c.collectEvents(ctx, "operator", deployment.Namespace)
+}
+
+// collectProvider adds a provider's resource, status, history, pods and events.
+func (c *collector) collectProvider(ctx context.Context, p v1alpha2.Provider) {
+	folder := folderOf(p)
+
+	content, err := withoutValues(p)
+	if err != nil {
+		c.archive.lacks("the resource of "+v1alpha2.FullName(p), err)
+	} else {
+		c.addYAML(path.Join(folder, "resource.yaml"), content)
+	}
+
+	view, err := c.cluster.Facts().Detailed(ctx, p)
+	if err != nil {
+		c.archive.lacks("the status of "+v1alpha2.FullName(p), err)
+	} else {
+		c.addText(path.Join(folder, "status.txt"), func(printer *cli.Printer) error {
+			printer.Tree(tree(view, true))
+			return nil
+		})
+	}
+
+	history, err := c.cluster.Facts().History(ctx, p)
+	if err != nil {
+		c.archive.lacks("the history of "+v1alpha2.FullName(p), err)
+	} else {
+		c.addYAML(path.Join(folder, "history.yaml"), history)
+	}
+
+	c.collectPods(ctx, folder, p.GetNamespace(), &metav1.LabelSelector{
+		MatchLabels: map[string]string{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(p)},
+	}, c.managerLogs)
+	c.collectEvents(ctx, folder, p.GetNamespace())
+}
+
+// explain adds what the operator decides about providers.
+func (c *collector) explain(ctx context.Context, selected []v1alpha2.Provider) {
+	if len(selected) == 0 {
+		return
+	}
+
+	planner, err := c.planner.Planner(ctx, c.Options, c.cluster)
+	if err != nil {
+		c.archive.lacks("what the operator decides", err)
+		return
+	}
+	defer planner.Close()
+
+	run, err := planner.DryRun(ctx)
+	if err != nil {
+		c.archive.lacks("what the operator decides", err)
+		return
+	}
+
+	for _, p := range selected {
+		c.explainOne(ctx, run, p)
+	}
+}
+
+func (c *collector) explainOne(ctx context.Context, run *controllers.DryRun, p v1alpha2.Provider) {
+	found, err := explain(ctx, run, p, false)
+	if err != nil {
+		c.archive.lacks("what the operator decides about "+v1alpha2.FullName(p), err)
+		return
+	}
+
+	why := whyOptions{Options: c.Options, inputs: true}
+
+	c.addText(path.Join(folderOf(p), "why.txt"), func(printer *cli.Printer) error {
+		why.print(printer, found)
+		return nil
+	})
+}
+
+// folderOf returns the folder of a provider in the archive.
+func folderOf(p v1alpha2.Provider) string {
+	return path.Join("providers", p.GetNamespace(), v1alpha2.Label(p))
+}
+
+// podState is what the archive has of a pod.
+type podState struct {
+	Name       string                   `json:"name"`
+	Node       string                   `json:"node,omitempty"`
+	Phase      corev1.PodPhase          `json:"phase,omitempty"`
+	Conditions []corev1.PodCondition    `json:"conditions,omitempty"`
+	Init       []corev1.ContainerStatus `json:"initContainers,omitempty"`
+	Containers []corev1.ContainerStatus `json:"containers,omitempty"`
+}
+
+// collectPods adds the states of pods, and their logs if that is asked for.
+func (c *collector) collectPods(
+	ctx context.Context, folder, namespace string, labels *metav1.LabelSelector, logs bool,
+) {
+	selector, err := metav1.LabelSelectorAsSelector(labels)
+	if err != nil {
+		c.archive.lacks("pods in namespace "+namespace, err)
+		return
+	}
+
+	found := &corev1.PodList{}
+
+	err = c.cluster.Client.List(ctx, found, client.InNamespace(namespace),
+		client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxDebugPods))
+	if err != nil {
+		c.archive.lacks("pods in namespace "+namespace, err)
+		return
+	}
+
+	states := make([]podState, 0, len(found.Items))
+
+	for i := range found.Items {
+		pod := &found.Items[i]
+		states = append(states, podState{
+			Name: pod.Name, Node: pod.Spec.NodeName, Phase: pod.Status.Phase, Conditions: pod.Status.Conditions,
+			Init: pod.Status.InitContainerStatuses, Containers: pod.Status.ContainerStatuses,
+		})
+	}
+
+	c.addYAML(path.Join(folder, "pods.yaml"), states)
+
+	if !logs {
+		return
+	}
+
+	for i := range found.Items {
+		c.collectLogs(ctx, folder, &found.Items[i])
+	}
+}
+
+// collectLogs adds the logs of a pod's containers, and those of containers that were restarted.
+func (c *collector) collectLogs(ctx context.Context, folder string, pod *corev1.Pod) {
+	for _, s := range pod.Status.ContainerStatuses {
+		name := path.Join(folder, "logs", pod.Name+"_"+s.Name)
+
+		if s.RestartCount > 0 {
+			c.collectLog(ctx, name+"_previous.txt", pod, s.Name, true)
+		}
+
+		c.collectLog(ctx, name+".txt", pod, s.Name, false)
+	}
+}
+
+func (c *collector) collectLog(ctx context.Context, name string, pod *corev1.Pod, container string, previous bool) {
+	lines := maxLogLines
+	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines}
+
+	log, err := c.pods.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+	if err != nil {
+		c.archive.lacks(name, err)
+		return
+	}
+	defer log.Close()
+
+	// The server cuts a log at its end, so the limit is applied here.
+	content, err := lastBytes(log, maxLogBytes)
+	if err != nil {
+		c.archive.lacks(name, err)
+		return
+	}
+
+	c.archive.add(name, content)
+}
+
+// lastBytes returns the last bytes of what a reader has.
+func lastBytes(r io.Reader, limit int64) ([]byte, error) {
+	var content bytes.Buffer
+
+	for {
+		n, err := io.CopyN(&content, r, limit)
+
+		content.Next(max(0, content.Len()-int(limit)))
+
+		if n < limit || err != nil {
+			return content.Bytes(), ignoreEOF(err)
+		}
+	}
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+
+	return err
+}
+
+// collectEvents adds the newest events of a namespace.
+func (c *collector) collectEvents(ctx context.Context, folder, namespace string) {
+	found := &corev1.EventList{}
+
+	if err := c.cluster.Client.List(ctx, found, client.InNamespace(namespace)); err != nil {
+		c.archive.lacks("events in namespace "+namespace, err)
+		return
+	}
+
+	slices.SortStableFunc(found.Items, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
+
+	if left := len(found.Items) - maxDebugEvents; left > 0 {
+		c.archive.lacks(fmt.Sprintf("the %d oldest events in namespace %s", left, namespace), nil)
+		found.Items = found.Items[left:]
+	}
+
+	c.addText(path.Join(folder, "events.txt"), func(printer *cli.Printer) error {
+		rows := make([]cli.Row, 0, len(found.Items))
+
+		for _, e := range found.Items {
+			rows = append(rows, cli.Row{Cells: []string{
+				lastSeen(e).UTC().Format(time.RFC3339), e.Type, e.Reason,
+				e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, object.OneLine(e.Message, maxEventMessage),
+			}})
+		}
+
+		return printer.Table([]string{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}, rows)
+	})
+}
+
+// maxEventMessage limits the message of an event in bytes.
+const maxEventMessage = 1024
+
+// lastSeen returns when an event was observed last.
+func lastSeen(e corev1.Event) time.Time {
+	switch {
+	case e.Series != nil:
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	}
+
+	return e.CreationTimestamp.Time
+}
+
+// addYAML adds a file with a value.
+func (c *collector) addYAML(name string, value any) {
+	content, err := yaml.Marshal(value)
+	if err != nil {
+		c.archive.lacks(name, err)
+		return
+	}
+
+	c.archive.add(name, content)
+}
+
+// addText adds a file with what a function prints.
+func (c *collector) addText(name string, print func(*cli.Printer) error) {
+	var content bytes.Buffer
+
+	if err := print(&cli.Printer{Writer: &content, Format: cli.FormatTable}); err != nil {
+		c.archive.lacks(name, err)
+		return
+	}
+
+	c.archive.add(name, content.Bytes())
+}
