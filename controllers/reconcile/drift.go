@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -38,7 +39,17 @@ func (d *deviation) String() string {
 
 // prune deletes what the revision has left because it could not be deleted for a passing reason.
 func (r *run) prune(ctx context.Context) report.Result {
-	if err := r.target.Releases.Prune(ctx, r.installed.history.Release, r.installed.revision); err != nil {
+	err := r.target.Releases.Prune(ctx, r.installed.history.Release, r.installed.revision)
+
+	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
+	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {
+		r.undeleted = remaining.Error()
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), advanceAfter(time.Since(r.installed.revision.Created)))
+
+		return report.Result{}
+	}
+
+	if err != nil {
 		return failed(err, applying)
 	}
 

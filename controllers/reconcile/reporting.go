@@ -76,6 +76,7 @@ func (r *run) seen() report.Installed {
 		Drift:      r.drift(),
 		ClusterUID: string(r.self.Cluster),
 		Identified: r.identified,
+		Undeleted:  r.undeleted,
 	}
 
 	if r.installed.unconfirmed != nil {

@@ -52,11 +52,13 @@ type run struct {
 	selection decide.Selection
 
 	// advanced is set after a step with a staged revision. applied is set once a revision was created, and failure is
-	// why that has failed. refusal is why a failed revision was not rolled back although it should have been.
+	// why that has failed. refusal is why a failed revision was not rolled back although it should have been. undeleted
+	// describes objects that the newest revision does not have, and that finalizers hold; empty for none.
 	advanced    bool
 	applied     bool
 	failure     error
 	refusal     string
+	undeleted   string
 	uninstalled bool
 
 	// source is what is known of the provider's source, migration how far objects are rewritten, and crdDeviations are
@@ -260,7 +262,7 @@ func (r *run) known() decide.Seen {
 // one that care was deferred for.
 func (r *run) careAgain(ctx context.Context) report.Result {
 	result := r.observe(ctx)
-	r.policy, r.refusal, r.advanced = decide.Again(r.policy), "", false
+	r.policy, r.refusal, r.undeleted, r.advanced = decide.Again(r.policy), "", "", false
 
 	return result
 }

@@ -91,8 +91,8 @@ func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName) err
 }
 
 // Prune deletes the objects that an observed revision, which is deployed, has left: it does not have them,
-// and they could not be deleted for a passing reason when it was applied. The error is a *cluster.RemoveError if
-// they still cannot be deleted.
+// and they could not be deleted for a passing reason when it was applied, or finalizers held them. The error is a
+// *cluster.RemoveError if they still cannot be deleted, and a *cluster.RemainingError if only finalizers hold them.
 func (e *Engine) Prune(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
 	_, err := e.amend(ctx, release, revision, func(s *session) error {
 		rel := s.store.Find(revision.Number)

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -204,6 +205,35 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		run(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", policy)
 		Eventually(func() error { _, err := apply(ctx, engine, spec); return err }).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))
+	})
+
+	It("names the object that a finalizer holds until it is gone", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("kept", ""), configMap("held", "")))
+
+		finalizer := func(value string) {
+			_, err := client.CoreV1().ConfigMaps(namespace).Patch(ctx, "held", types.MergePatchType,
+				[]byte(`{"metadata":{"finalizers":`+value+`}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+
+		finalizer(`["example.com/hold"]`)
+
+		spec := specOf(namespace, "1.1.0", configMap("kept", ""))
+		mustApply(ctx, engine, spec)
+
+		revision := observe(ctx, engine, spec).Revision
+		Expect(revision.Unpruned).To(BeTrue())
+
+		err := engine.Prune(ctx, releaseIn(namespace), revision)
+		expectError[*cluster.RemainingError](err)
+		Expect(err).To(MatchError("ConfigMap " + namespace + "/held is being deleted, but its finalizers hold it: " +
+			"example.com/hold"))
+		Expect(observe(ctx, engine, spec).Revision.Unpruned).To(BeTrue())
+
+		finalizer("null")
+		Expect(engine.Prune(ctx, releaseIn(namespace), revision)).To(Succeed())
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))
+		Expect(observe(ctx, engine, spec).Revision.Unpruned).To(BeFalse())
 	})
 
 	It("recovers from an unreadable record without destroying it", func(ctx SpecContext) {

@@ -53,6 +53,9 @@ func (e *Engine) Advance(
 
 		if complete {
 			labels[storage.StagedLabel] = storage.Complete
+			if s.client.Unpruned() {
+				labels[storage.UnprunedLabel] = "true"
+			}
 
 			revision.ResourceVersion, err = s.runLastHooks(revision)
 			if err != nil && failureOf(err) == state.FailureRejected {

@@ -263,6 +263,59 @@ var _ = Describe("A release of five waves", Ordered, func() {
 		Eventually(w.read(ctx, late)).Should(beReady("v1.1.1"))
 	})
 
+	It("names what it has dropped until finalizers let it go, after an upgrade and a rollback", func(ctx SpecContext) {
+		// Each version has two waves. The second one adds an object with a finalizer, and never becomes healthy.
+		good, better, bad := newTiny("dropping", "v1.0.0"), newTiny("dropping", "v1.1.0"), newTiny("dropping", "v1.2.0")
+		first := func(name, finalizers string) string {
+			return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: dropping-system, "+
+				"annotations: {capstan.dev/apply-order: \"-1\"}, finalizers: [%s]}\n", name, finalizers)
+		}
+		kept := first("kept", "")
+		good.components += kept + first("old", "example.com/held")
+		better.components += kept
+		bad.components = strings.Replace(bad.components, "registry.example.com/", "registry.example.com/never-pulled/", 1) +
+			kept + first("brought", "example.com/held")
+
+		for _, t := range []tiny{good, better, bad} {
+			w.offer(ctx, t)
+		}
+
+		dropping := good.resource()
+		letGo := func(name string) {
+			w.run(ctx, "kubectl", "patch", "configmap", name, "-n", "dropping", "--type=merge", "-p",
+				`{"metadata":{"finalizers":null}}`)
+		}
+		held := func(name string) string {
+			return "no longer part of the release: ConfigMap dropping/" + name + " is being deleted, but its finalizers hold " +
+				"it: example.com/held; the program that added a finalizer has to remove it"
+		}
+
+		Expect(w.client.Create(ctx, dropping)).To(Succeed())
+		Eventually(w.read(ctx, dropping)).Should(beReady(good.version))
+
+		Expect(bedtest.Edit(ctx, w.client, dropping, func(p *v1alpha2.InfrastructureProvider) {
+			p.Spec.Version = better.version
+		})).To(Succeed())
+		Eventually(w.read(ctx, dropping)).Should(
+			And(beReady(better.version), beReadyWith(v1alpha2.HealthyReason, held("old"))))
+		letGo("old")
+		Eventually(w.read(ctx, dropping)).Should(And(
+			beReady(better.version), Not(beReadyWith(v1alpha2.HealthyReason, "no longer part of the release"))))
+
+		Expect(bedtest.Edit(ctx, w.client, dropping, func(p *v1alpha2.InfrastructureProvider) {
+			p.Spec.Version = bad.version
+			p.Spec.Release = &v1alpha2.ReleaseSpec{
+				Timeout: &metav1.Duration{Duration: 5 * time.Second}, Retries: ptr.To(int32(0)),
+			}
+		})).To(Succeed())
+		Eventually(w.read(ctx, dropping)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason,
+			"v1.1.0 runs again", held("brought")))
+		letGo("brought")
+		Eventually(w.read(ctx, dropping)).Should(And(
+			beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "v1.1.0 runs again"),
+			Not(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "no longer part of the release"))))
+	})
+
 	It("is applied by kubectl from a plain helm template", func(ctx SpecContext) {
 		t := withWaves("plain-waves", "v1.0.0")
 		provider := bundle.Provider{Type: "InfrastructureProvider", Name: t.name, Label: "infrastructure-" + t.name}

@@ -100,6 +100,10 @@ func (g generator) situation() situation {
 		s.in.Migration = Migration{Reason: v1alpha2.WaitingForManagerReason, Message: "The storage version has changed"}
 	}
 
+	if !s.suspended && len(s.in.Installed.History.Revisions) == 2 {
+		s.in.Installed.Undeleted = "ConfigMap a/old is being deleted, but its finalizers hold it: example.com/hold"
+	}
+
 	if g.rarely() {
 		s.in.Remote = Remote{Next: time.Second, Interval: time.Minute}
 	}

@@ -60,6 +60,8 @@ type Installed struct {
 	ClusterUID string
 	// Identified is set if no other resource has installed the provider.
 	Identified bool
+	// Undeleted describes objects that the revision does not have, and that finalizers hold; empty for none.
+	Undeleted string
 	// Unconfirmed is why the newest revision is not known to be the resource's; empty if it is.
 	Unconfirmed string
 }

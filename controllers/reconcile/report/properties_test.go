@@ -106,6 +106,10 @@ func differenceIsNamed(s situation, made Report) string {
 		return "the images that differ"
 	}
 
+	if !strings.Contains(ready.Message, s.in.Installed.Undeleted) {
+		return "the objects that finalizers hold"
+	}
+
 	if len(s.in.Installed.Drift.Left) > 0 && !isTrue(made, v1alpha2.DriftedCondition) {
 		return "the objects that differ"
 	}

@@ -89,6 +89,16 @@ func TestReadyNamesWhatIsAppliedOnce(t *testing.T) {
 		ContainSubstring("capstan.dev/update-policy is Once")))))
 }
 
+func TestReadyNamesWhatFinalizersHold(t *testing.T) {
+	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in.Change.State.State = state.InSync
+	in.Installed.Undeleted = "ConfigMap a/old is being deleted, but its finalizers hold it: example.com/hold"
+
+	NewWithT(t).Expect(Summarize(in, Result{}, Result{})).To(And(HaveField("Outcome", Ready), HaveField("Message",
+		"infrastructure-aws v1.0.0 is installed and healthy; no longer part of the release: ConfigMap a/old is being "+
+			"deleted, but its finalizers hold it: example.com/hold; the program that added a finalizer has to remove it")))
+}
+
 func TestUnhealthyManagerNamesDoubtfulFlags(t *testing.T) {
 	in := newInput(revision(1, state.StatusDeployed, wanted))
 	in.Change.State.State = state.InSync

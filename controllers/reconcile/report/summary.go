@@ -23,6 +23,8 @@ type Summary struct {
 // Summarize combines how care and change ended: what is installed, and why it is not yet what was asked for.
 func Summarize(in Input, care, change Result) Summary {
 	ended := summarize(in, care, change)
+	ended.Message += undeletedMessage(in.Installed.Undeleted)
+
 	if ended.Outcome == Ready {
 		return ended
 	}
@@ -164,6 +166,15 @@ func keptMessage(kept string) string {
 
 	return fmt.Sprintf("; %s, because %s is %s: change it yourself, or delete the object to have it created again",
 		kept, v1alpha2.UpdatePolicyAnnotation, v1alpha2.UpdateOnce)
+}
+
+// undeletedMessage names objects of earlier revisions that finalizers hold.
+func undeletedMessage(undeleted string) string {
+	if undeleted == "" {
+		return ""
+	}
+
+	return "; no longer part of the release: " + undeleted + "; the program that added a finalizer has to remove it"
 }
 
 // attemptFailed is the result when the goal was attempted and failed: why, what runs now, and what

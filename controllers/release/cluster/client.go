@@ -34,8 +34,10 @@ type Client struct {
 
 	unpruned bool
 
-	mu      sync.Mutex // guards changes
+	mu      sync.Mutex // guards changes and held
 	changes Changes
+	// held are objects whose deletion the API server has accepted, and that finalizers held then.
+	held []Remaining
 }
 
 // Changes are the changes that an action made in the cluster.

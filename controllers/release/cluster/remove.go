@@ -51,17 +51,23 @@ func (c *Client) prune(list ResourceList) error {
 	return err
 }
 
-// Unpruned reports whether objects that the target does not have are left to be deleted.
-func (c *Client) Unpruned() bool { return c.unpruned }
+// Unpruned reports whether objects that the target does not have are left to be deleted, or may be because of their
+// finalizers.
+func (c *Client) Unpruned() bool { return c.unpruned || len(c.held) > 0 }
 
-// Prune deletes the objects of older manifests that a manifest does not have.
+// Prune deletes the objects of older manifests that a manifest does not have. The error is a *RemainingError while
+// finalizers hold some of them, and all others are deleted.
 func (c *Client) Prune(content string, older []string) error {
 	lists, err := c.parseAll(append([]string{content}, older...))
 	if err != nil {
 		return err
 	}
 
-	return c.remove(missing(lists[1:], lists[0]))
+	if err := c.remove(missing(lists[1:], lists[0])); err != nil {
+		return err
+	}
+
+	return newRemainingError(c.held)
 }
 
 // Remove deletes the objects of manifests, which are those of one release, newest first.
@@ -133,6 +139,13 @@ func (c *Client) removeOne(info *resource.Info) error {
 	}
 
 	c.addChange(&c.changes.Pruned, info)
+
+	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+
+		c.held = append(c.held, Remaining{Object: KeyOf(info), Finalizers: finalizers})
+	}
 
 	return nil
 }
