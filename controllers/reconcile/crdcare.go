@@ -247,6 +247,19 @@ func (r *run) lacksManager() bool {
 	return r.installed.revision.Paused && (len(r.installed.waiting) == 0 || r.installed.waiting[0].Own)
 }
 
+// problem describes why objects are not healthy. Those that wait for others are named only if there is no other cause.
+func (i *installed) problem() string {
+	if i.othersHealthy() {
+		return i.health.Message()
+	}
+
+	causes := slices.DeleteFunc(slices.Clone(i.health.Objects), func(h health.ObjectHealth) bool {
+		return waits(i.waiting, h.Object)
+	})
+
+	return health.Report{Objects: causes}.Message()
+}
+
 // othersHealthy reports whether all objects but those that wait for them are known to be healthy.
 func (i *installed) othersHealthy() bool {
 	return i.health != nil && !slices.ContainsFunc(i.health.Unhealthy(), func(h health.ObjectHealth) bool {

@@ -106,7 +106,7 @@ func (r *run) seen() report.Installed {
 			Failed:   found.Failed(),
 			Final:    found.Verdict() == health.Stop,
 			Finished: len(found.Finished()) > 0,
-			Message:  found.Message(),
+			Message:  r.installed.problem(),
 		}
 	}
 

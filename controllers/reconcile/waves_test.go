@@ -5,6 +5,9 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -30,4 +33,22 @@ func TestLacksManager(t *testing.T) {
 			g.Expect(run.lacksManager()).To(Equal(test.expected))
 		})
 	}
+}
+
+// TestProblemNamesCauses checks that objects which wait for others are named only if nothing else is the cause.
+func TestProblemNamesCauses(t *testing.T) {
+	g := NewWithT(t)
+	gate := health.ObjectHealth{Object: manager, Result: health.Result{
+		Status: status.InProgressStatus, Message: "Replicas: 0/1",
+	}}
+	waiting := []waves.Held{{Object: own, Place: waves.Order{}.Applied(true), Own: true}}
+	run := newTestRun(revision(1, state.StatusDeployed, former))
+	run.installed.waiting = waiting
+
+	run.installed.health = &health.Report{Objects: withWaiting([]health.ObjectHealth{gate}, waiting)}
+	g.Expect(run.installed.problem()).To(Equal(gate.String()))
+
+	gate.Status = status.CurrentStatus
+	run.installed.health = &health.Report{Objects: withWaiting([]health.ObjectHealth{gate}, waiting)}
+	g.Expect(run.installed.problem()).To(HaveSuffix("is applied once the provider's manager is healthy"))
 }
