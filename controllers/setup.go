@@ -261,6 +261,7 @@ func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.
 		predicate.GenerationChangedPredicate{},
 		predicate.AnnotationChangedPredicate{},
 		predicate.LabelChangedPredicate{},
+		watch.StatusLost,
 	)
 
 	// Seven controllers with a dozen watches each log a hundred times that they start: that is for

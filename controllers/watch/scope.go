@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // Scope selects the provider resources that the operator reconciles. The operator reads the others
@@ -57,6 +59,21 @@ func (s Scope) Concerns() predicate.Predicate {
 		GenericFunc: concerned.Generic,
 		UpdateFunc:  func(e event.UpdateEvent) bool { return s.Includes(e.ObjectOld) || s.Includes(e.ObjectNew) },
 	}
+}
+
+// StatusLost passes on that a resource has lost its status, which nothing but a reconcile writes again.
+var StatusLost = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, wasProvider := e.ObjectOld.(v1alpha2.Provider)
+		now, isProvider := e.ObjectNew.(v1alpha2.Provider)
+
+		// The API server writes -1 into a status that is missing.
+		return wasProvider && isProvider &&
+			before.GetStatus().ObservedGeneration > 0 && now.GetStatus().ObservedGeneration <= 0
+	},
 }
 
 // CacheNamespaces returns the scope's namespaces as a cache's option; nil for all.

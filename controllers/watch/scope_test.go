@@ -60,3 +60,28 @@ func TestScopeConcernsWhatLeavesIt(t *testing.T) {
 	g.Expect(concerns.Create(event.CreateEvent{Object: outside})).To(BeFalse())
 	g.Expect(concerns.Delete(event.DeleteEvent{Object: inside})).To(BeTrue())
 }
+
+func TestStatusLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, now int64
+		lost        bool
+	}{
+		"new":     {0, 0, false},
+		"written": {0, 1, false},
+		"kept":    {1, 2, false},
+		"lost":    {2, 0, true},
+		"reset":   {2, -1, true},
+		"begun":   {-1, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := func(generation int64) *v1alpha2.CoreProvider {
+				p := &v1alpha2.CoreProvider{}
+				p.GetStatus().ObservedGeneration = generation
+
+				return p
+			}
+			update := event.UpdateEvent{ObjectOld: observed(c.before), ObjectNew: observed(c.now)}
+			NewWithT(t).Expect(StatusLost.Update(update)).To(Equal(c.lost))
+		})
+	}
+}
