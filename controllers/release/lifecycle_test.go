@@ -30,6 +30,10 @@ var _ = Describe("A release", func() {
 		Expect(cm.Data).To(HaveKeyWithValue("key", "debug"))
 		Expect(cm.ManagedFields[0].Manager).To(Equal("capstan"))
 
+		record, err := client.CoreV1().Secrets(namespace).Get(ctx, "sh.helm.release.v1."+name+".v1", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(record.ManagedFields).To(HaveEach(HaveField("Manager", "capstan")))
+
 		observed := observe(ctx, engine, spec)
 		Expect(observed.State).To(Equal(state.InSync))
 		Expect(observed.Revision).To(HaveField("Holder", "one"))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/retry"
 )
 
@@ -50,6 +51,8 @@ func (s *secrets) Create(
 		}
 	}
 
+	options.FieldManager = v1alpha2.FieldOwner
+
 	return s.write(ctx, secret, func() (*corev1api.Secret, error) {
 		return s.SecretInterface.Create(ctx, secret, options)
 	})
@@ -60,6 +63,7 @@ func (s *secrets) Update(
 	ctx context.Context, secret *corev1api.Secret, options metav1.UpdateOptions,
 ) (*corev1api.Secret, error) {
 	secret.ResourceVersion = s.versions[secret.Name].ResourceVersion
+	options.FieldManager = v1alpha2.FieldOwner
 
 	return s.write(ctx, secret, func() (*corev1api.Secret, error) {
 		return s.SecretInterface.Update(ctx, secret, options)
