@@ -1,0 +1,177 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/audit/audittest"
+	"github.com/capstan-project/capstan/test/bed"
+)
+
+// injectFrom is cert-manager's annotation of what it injects a CA into.
+const injectFrom = "cert-manager.io/inject-ca-from"
+
+// withPlaceholder returns a tiny provider in the shape of digitalocean: its CRD has a conversion webhook, whose CA
+// cert-manager injects in place of what kubebuilder's scaffold used to write, a line break.
+func (t tiny) withPlaceholder() tiny {
+	t.components = strings.Replace(t.components, "\nspec:\n  group:", fmt.Sprintf(
+		"\n  annotations: {%s: %[2]s-system/%[2]s-serving-cert}\nspec:\n  group:", injectFrom, t.name), 1)
+	t.components = strings.Replace(t.components, "  scope: Namespaced\n", fmt.Sprintf(`  scope: Namespaced
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {caBundle: Cg==, service: {name: %[1]s-webhook, namespace: %[1]s-system, path: /convert}}
+`, t.name), 1)
+	t.components += fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s-webhook, namespace: %[1]s-system}
+spec: {selector: {app: %[1]s}, ports: [{port: 443, targetPort: 9443}]}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: %[1]s-serving-cert, namespace: %[1]s-system}
+spec: {secretName: %[1]s-cert, dnsNames: [%[1]s-webhook], issuerRef: {kind: Issuer, name: %[1]s-issuer}}
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: %[1]s-issuer, namespace: %[1]s-system}
+spec: {selfSigned: {}}
+`, t.name)
+
+	return t
+}
+
+// injectCA does what cert-manager's cainjector does, until the context ends: it writes a CA into each annotated CRD
+// that has another one.
+func (w *world) injectCA(ctx context.Context, ca []byte) {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+
+		list := &apiextensionsv1.CustomResourceDefinitionList{}
+		if w.client.List(ctx, list) != nil {
+			continue
+		}
+
+		for i := range list.Items {
+			crd := &list.Items[i]
+			if crd.Annotations[injectFrom] == "" || bytes.Equal(crd.Spec.Conversion.Webhook.ClientConfig.CABundle, ca) {
+				continue
+			}
+
+			crd.Spec.Conversion.Webhook.ClientConfig.CABundle = ca
+			_ = w.client.Update(ctx, crd, client.FieldOwner("cert-manager-cainjector")) // or again, after a conflict
+		}
+	}
+}
+
+var _ = Describe("CRDs with a placeholder for the CA that cert-manager injects", Ordered, func() {
+	var (
+		w  *world
+		ca []byte
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		w = readyWorld(ctx)
+
+		var err error
+
+		ca, err = audittest.Certificate(1)
+		Expect(err).NotTo(HaveOccurred())
+
+		injecting, stop := context.WithCancel(context.WithoutCancel(ctx))
+		done := make(chan struct{})
+
+		go func() {
+			defer close(done)
+
+			w.injectCA(injecting, ca)
+		}()
+
+		DeferCleanup(func() { stop(); <-done })
+	})
+
+	before := newTiny("ocean", "v1.0.0").withPlaceholder()
+	after := newTiny("ocean", "v1.1.0").serving("v1", "v2").withPlaceholder()
+	p := before.resource()
+
+	// injected returns the path of a CRD's webhook, once the CRD has the CA, and not by the operator.
+	injected := func(name string) func(Gomega, SpecContext) string {
+		return func(g Gomega, ctx SpecContext) string {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			g.Expect(w.client.Get(ctx, client.ObjectKey{Name: name}, crd)).To(Succeed())
+			g.Expect(crd.Spec.Conversion.Webhook.ClientConfig.CABundle).To(Equal(ca))
+
+			for _, entry := range crd.ManagedFields {
+				if entry.Manager == v1alpha2.FieldOwner {
+					g.Expect(string(entry.FieldsV1.GetRawBytes())).NotTo(ContainSubstring("caBundle"))
+				}
+			}
+
+			return *crd.Spec.Conversion.Webhook.ClientConfig.Service.Path
+		}
+	}
+
+	It("are installed", func(ctx SpecContext) {
+		w.offer(ctx, before)
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady(before.version))
+		Eventually(injected(before.crd())).WithContext(ctx).Should(Equal("/convert"))
+	})
+
+	It("are upgraded", func(ctx SpecContext) {
+		w.offer(ctx, after)
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = after.version })
+		Eventually(w.read(ctx, p)).Should(beReady(after.version))
+		Expect(names(w.definition(ctx, after.crd()))).To(HaveExactElements("v1", "v2"))
+		Expect(injected(after.crd())(Default, ctx)).To(Equal("/convert"))
+	})
+
+	It("are corrected", func(ctx SpecContext) {
+		w.editDefinition(ctx, after.crd(), func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Conversion.Webhook.ClientConfig.Service.Path = new("/wrong")
+		}, client.FieldOwner("kubectl-edit"))
+		Eventually(injected(after.crd())).WithContext(ctx).Should(Equal("/convert"))
+		Eventually(w.events(ctx, p)).Should(ContainElement(And(
+			HaveField("Reason", v1alpha2.DriftCorrectedReason), HaveField("Note", ContainSubstring(after.crd())))))
+		Eventually(w.read(ctx, p)).Should(And(beReady(after.version), Not(haveCondition(v1alpha2.DriftedCondition,
+			metav1.ConditionTrue, v1alpha2.DriftNotCorrectedReason))))
+	})
+
+	It("are adopted", func(ctx SpecContext) {
+		t := newTiny("adopted-ocean", "v1.0.0").withPlaceholder()
+		adopted := t.resource()
+
+		w.offer(ctx, t)
+		w.createComponents(ctx, t, "clusterctl")
+		Eventually(injected(t.crd())).WithContext(ctx).Should(Equal("/convert"))
+
+		Expect(w.client.Create(ctx, adopted)).To(Succeed())
+		Eventually(w.read(ctx, adopted)).Should(beReady(t.version))
+		Expect(injected(t.crd())(Default, ctx)).To(Equal("/convert"))
+	})
+
+	It("are never sent with the placeholder, which the API server would refuse", func() {
+		Expect(w.operatorWrites(func(r bed.Request) bool {
+			return r.Resource == "customresourcedefinitions" && r.Code >= 400
+		})).To(BeEmpty())
+	})
+})
