@@ -32,11 +32,7 @@ func (e *Engine) Observe(ctx context.Context, release types.NamespacedName) (sta
 		records, known := e.options.Records(ctx, release)
 
 		history, err := historyOf(release, records)
-		if err != nil {
-			return history, err
-		}
-
-		if known && e.seen.Shows(release, versionsOf(history)) {
+		if err == nil && known && e.seen.Shows(release, versionsOf(history)) {
 			return e.complete(history), nil
 		}
 	}
