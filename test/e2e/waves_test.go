@@ -59,6 +59,19 @@ spec:
 	return objects
 }
 
+// afterwards returns objects that are applied one after the other, after all waves, and are healthy at once: no watch
+// shows it.
+func afterwards(namespace string) string {
+	var objects string
+
+	for order := 11; order <= 15; order++ {
+		objects += fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: after-%[1]d, namespace: %[2]s, "+
+			"annotations: {capstan.dev/apply-order: \"%[1]d\"}}\n", order, namespace)
+	}
+
+	return objects
+}
+
 // withWaves returns a provider with all waves but the last one.
 func withWaves(name, version string) tiny {
 	t := newTiny(name, version)
@@ -79,7 +92,7 @@ var _ = Describe("A release of five waves", Ordered, func() {
 		manifests := &corev1.ConfigMap{}
 		manifests.Namespace, manifests.Name = t.name, "last-wave"
 		manifests.Data = map[string]string{
-			v1alpha2.ConfigMapManifestsKey: waveObjects(t.name, len(waveOrders)-1, t.version),
+			v1alpha2.ConfigMapManifestsKey: waveObjects(t.name, len(waveOrders)-1, t.version) + afterwards(t.name),
 		}
 
 		return manifests
