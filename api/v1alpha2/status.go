@@ -223,6 +223,34 @@ type AnnouncedRevision struct {
 	// release. It is empty before the record is about to be created, while CRDs are applied.
 	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest"`
+
+	// wave is the first wave of the revision, if applying it does not complete the revision.
+	// +optional
+	Wave *int32 `json:"wave,omitempty"`
+
+	// request that the revision results from; absent for a rollback that was not requested.
+	// +optional
+	Request *RevisionRequest `json:"request,omitempty"`
+}
+
+// RevisionRequest is what a user asked for.
+type RevisionRequest struct {
+	// uid of the resource.
+	// +kubebuilder:validation:MaxLength=128
+	UID string `json:"uid"`
+
+	// generation of the resource.
+	Generation int64 `json:"generation"`
+
+	// requestedAt is the value of the annotation `reconcile.fluxcd.io/requestedAt`, encoded as that of a label.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	RequestedAt string `json:"requestedAt,omitempty"`
+
+	// automaticUpgrade is the version of an automatic upgrade since the two were last changed, encoded as that of a label.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	AutomaticUpgrade string `json:"automaticUpgrade,omitempty"`
 }
 
 // ReleaseAction creates a revision of a Helm release.
@@ -293,6 +321,36 @@ type ReleaseRevision struct {
 	// status as Helm reports it, e.g. `deployed`, `superseded` or `failed`.
 	// +optional
 	Status string `json:"status,omitempty"`
+
+	// healthy is true once all objects of the revision have been healthy at the same time: it can be rolled back to.
+	// This field and those up to `request` are set for revisions with a digest only. Labels of Helm's records repeat
+	// them, and nothing is decided by these labels.
+	// +optional
+	Healthy bool `json:"healthy,omitempty"`
+
+	// failure is why the revision failed, e.g. `Rejected` or `Unhealthy`.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Failure string `json:"failure,omitempty"`
+
+	// wave is the last wave that was applied, as long as others are left.
+	// +optional
+	Wave *int32 `json:"wave,omitempty"`
+
+	// unpruned is true while objects that the revision does not have are left to be deleted.
+	// +optional
+	Unpruned bool `json:"unpruned,omitempty"`
+
+	// finishedJobs identifies the Jobs of the revision that have completed, so that they are not run again.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	FinishedJobs []string `json:"finishedJobs,omitempty"`
+
+	// request that resulted in the revision, or that was handled last while it was the newest one.
+	// +optional
+	Request *RevisionRequest `json:"request,omitempty"`
 
 	// adopted is the number of objects that existed before and became part of the release with the revision. Default: 0.
 	// +optional

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -43,7 +44,8 @@ func IsOther(provider v1alpha2.Provider, record *release.Record) bool {
 
 // Confirm gives each revision of a release what tells that it is the resource's: the digests that the status has of
 // what the operator has written, or the user accepts by the annotation. The metadata of a Secret proves nothing. If a
-// later revision than the newest one is known, its record was deleted: what is left is older than what runs.
+// later revision than the newest one is known, its record was deleted: what is left is older than what runs. What
+// changes of older revisions is what the status knows.
 func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History) {
 	digests, last := knownDigests(provider.GetStatus())
 	accepted := provider.GetAnnotations()[v1alpha2.AdoptReleaseAnnotation]
@@ -60,6 +62,10 @@ func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History
 			revision.Known = state.KnownDigests(nil, acceptedDigest(accepted))
 		default:
 			revision.Known = state.KnownDigests(digests[revision.Number], acceptedDigest(accepted))
+		}
+
+		if known, exists := report.Known(provider.GetStatus(), revision.Number, ""); exists && i > 0 {
+			revision.Recall(known)
 		}
 	}
 }
@@ -96,7 +102,7 @@ func knownDigests(status *v1alpha2.ProviderStatus) (digests map[int][]string, la
 
 // ConfirmNewest completes Confirm for the newest revision, whose record was read. A record that the resource does not
 // know, for example after a restore, is also confirmed by the objects in the cluster, if all are as it says, and none
-// is left that only the last revision has which the resource knows.
+// is left that only the last revision has which the resource knows. Then it tells once what has changed of it.
 func ConfirmNewest(
 	ctx context.Context,
 	provider v1alpha2.Provider,
@@ -106,35 +112,56 @@ func ConfirmNewest(
 ) error {
 	newest := &history.Revisions[0]
 
-	if newest.Known.Confirms(record.Digest) {
-		newest.Known = state.KnownDigests([]string{record.Digest}, "")
-		return nil
-	}
-
+	confirmed := newest.Known.Confirms(record.Digest)
 	newest.Known = state.Evidence{}
 
-	if history.Foreign() {
+	if !confirmed {
+		var err error
+		if confirmed, err = runs(ctx, provider, releases, history, record); err != nil {
+			return err
+		}
+	}
+
+	if !confirmed {
 		return nil
 	}
 
+	newest.Known = state.KnownDigests([]string{record.Digest}, "")
+
+	if known, exists := report.Known(provider.GetStatus(), newest.Number, record.Digest); exists {
+		newest.Recall(known)
+	}
+
+	return nil
+}
+
+// runs reports whether the objects in the cluster are as the record of the newest revision says.
+func runs(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	releases *release.Engine,
+	history state.History,
+	record *release.Record,
+) (bool, error) {
+	if history.Foreign() {
+		return false, nil
+	}
+
+	newest := history.Revisions[0]
 	_, last := knownDigests(provider.GetStatus())
 	former, exists := history.Find(last)
 
 	// What the last revision had is not known any more, so nor is what the record leaves out.
 	if last >= newest.Number || last > 0 && !exists {
-		return nil
+		return false, nil
 	}
 
-	equal, err := releases.Equals(ctx, history.Release, *newest, record)
+	equal, err := releases.Equals(ctx, history.Release, newest, record)
 	if err == nil && equal && exists {
 		equal, err = follows(ctx, releases, history, former, record)
 	}
 
-	if err == nil && equal {
-		newest.Known = state.KnownDigests([]string{record.Digest}, "")
-	}
-
-	return err
+	return equal, err
 }
 
 // follows reports whether what a confirmed revision has, and a later record does not, is gone.

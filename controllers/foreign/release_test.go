@@ -167,3 +167,24 @@ func TestUnknownFormer(t *testing.T) {
 		})
 	}
 }
+
+// TestMarks: what changes of a revision is what the status knows, and what the record claims if that knows nothing.
+func TestMarks(t *testing.T) {
+	g := NewWithT(t)
+	p := &v1alpha2.InfrastructureProvider{}
+	p.GetStatus().History = []v1alpha2.ReleaseRevision{
+		{Revision: 3, Digest: "v1:three", Status: "deployed"}, {Revision: 2, Digest: "v1:two", Healthy: true}, {Revision: 1},
+	}
+
+	forged := func(number int) state.Revision {
+		return state.Revision{Number: number, Origin: number, Status: state.StatusFailed, Failure: state.FailureFinal}
+	}
+	history := state.History{Revisions: []state.Revision{forged(3), forged(2), forged(1)}}
+
+	Confirm(p, state.Owner{}, history)
+	g.Expect(ConfirmNewest(t.Context(), p, nil, history, &release.Record{Digest: "v1:three"})).To(Succeed())
+
+	g.Expect(history.Revisions[0]).To(And(HaveField("Status", state.StatusDeployed), HaveField("Failure", BeEmpty())))
+	g.Expect(history.Revisions[1]).To(And(HaveField("Healthy", true), HaveField("Failure", state.FailureInterrupted)))
+	g.Expect(history.Revisions[2]).To(Equal(forged(1)), "it is shown, and never acted on")
+}

@@ -133,14 +133,18 @@ func (r *run) owner() health.Owner {
 
 // markFinished records in the history which Jobs have completed, so that they are not run again.
 func (r *run) markFinished(ctx context.Context) report.Result {
-	key, finished := plan.ReleaseKey(r.provider), r.installed.health.Finished()
-	return r.marked(r.target.Releases.MarkFinished(ctx, key, r.installed.revision, finished))
+	finished := r.installed.health.Finished()
+	version, err := r.target.Releases.MarkFinished(ctx, plan.ReleaseKey(r.provider), r.installed.revision, finished)
+
+	return r.marked(version, err, func(newest *state.Revision) { storage.Finish(newest, finished) })
 }
 
 // markHealthy records in the history that the revision was healthy, so that a later one can be rolled
 // back to it.
 func (r *run) markHealthy(ctx context.Context) report.Result {
-	return r.marked(r.target.Releases.MarkHealthy(ctx, r.installed.history.Release, r.installed.revision))
+	version, err := r.target.Releases.MarkHealthy(ctx, r.installed.history.Release, r.installed.revision)
+
+	return r.marked(version, err, func(newest *state.Revision) { newest.Healthy = true })
 }
 
 // markFailed marks the revision failed.
@@ -149,6 +153,13 @@ func (r *run) markFailed(ctx context.Context, step decide.Step) report.Result {
 
 	ctrl.LoggerFrom(ctx).Info("The revision failed",
 		"release", history.Release.Name, "revision", revision.Number, "reason", step.Reason)
+
+	err := r.announce(ctx)(state.Announcement{
+		Revision: revision.Number, Digest: r.installed.record.Digest, Status: state.StatusFailed, Failure: step.Failure,
+	})
+	if err != nil {
+		return failed(err, applying)
+	}
 
 	r.installed.stale = true
 

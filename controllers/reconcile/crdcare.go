@@ -166,6 +166,7 @@ func (r *run) returnTo(
 	}
 
 	options.Announce = r.announce(ctx)
+	options.Known = r.installed.history.Revisions
 
 	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), options, observed)
 }
@@ -208,7 +209,10 @@ func (r *run) advance(ctx context.Context) report.Result {
 	}
 
 	history, revision := r.installed.history, r.installed.revision
-	result, err := r.target.Releases.Advance(ctx, history.Release, revision, own)
+
+	result, err := r.target.Releases.Advance(ctx, history.Release, revision, release.AdvanceOptions{
+		Own: own, Known: history.Revisions, Announce: r.announce(ctx),
+	})
 	r.target.Health.MarkVerified(result.Applied)
 
 	problems := advanceProblems(err)
@@ -226,6 +230,11 @@ func (r *run) advance(ctx context.Context) report.Result {
 
 	r.failure = err
 	r.emit(r.provider, report.Adopted(result.Adopted))
+
+	if err == nil {
+		r.installed.revision.Staged, r.installed.revision.Wave = result.Staged, result.Wave
+		r.noteMarks()
+	}
 
 	r.advanced, r.installed.stale = true, true
 

@@ -39,7 +39,9 @@ func (d *deviation) String() string {
 
 // prune deletes what the revision has left because it could not be deleted for a passing reason.
 func (r *run) prune(ctx context.Context) report.Result {
-	err := r.target.Releases.Prune(ctx, r.installed.history.Release, r.installed.revision)
+	history := r.installed.history
+
+	err := r.target.Releases.Prune(ctx, history.Release, r.installed.revision, history.Revisions)
 
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
 	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {
@@ -52,6 +54,9 @@ func (r *run) prune(ctx context.Context) report.Result {
 	if err != nil {
 		return failed(err, applying)
 	}
+
+	r.installed.revision.Unpruned = false
+	r.noteMarks()
 
 	r.installed.stale = true
 

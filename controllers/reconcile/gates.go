@@ -132,6 +132,8 @@ func (r *run) preparePlan(
 		return nil, err
 	}
 
+	options.Known = r.installed.history.Revisions
+
 	return r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
 }
 

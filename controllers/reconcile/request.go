@@ -67,18 +67,35 @@ func (r *run) assess() {
 // markHandled records with the newest revision that the resource asks for nothing else.
 func (r *run) markHandled(ctx context.Context) report.Result {
 	release, revision := r.installed.history.Release, r.installed.revision
+	version, err := r.target.Releases.MarkRequest(ctx, release, revision, r.asked())
 
-	return r.marked(r.target.Releases.MarkRequest(ctx, release, revision, r.asked()))
+	return r.marked(version, err, func(newest *state.Revision) { newest.Request = r.asked() })
 }
 
-// marked notes the resource version of the newest revision after its labels were changed.
-func (r *run) marked(resourceVersion string, err error) report.Result {
-	if err == nil {
-		r.installed.revision.ResourceVersion = resourceVersion
-		r.recheck()
+// marked notes what has changed of the newest revision, and the resource version of its record, whose labels repeat it.
+func (r *run) marked(resourceVersion string, err error, change func(*state.Revision)) report.Result {
+	if err != nil {
+		return failed(err, applying)
 	}
 
-	return failed(err, applying)
+	for _, newest := range []*state.Revision{&r.installed.revision, &r.installed.history.Revisions[0]} {
+		change(newest)
+
+		newest.ResourceVersion = resourceVersion
+	}
+
+	r.noteMarks()
+	r.recheck()
+
+	return report.Result{}
+}
+
+// noteMarks notes what is known of the newest revision. The status is written at the end: what a process that is killed
+// before has found out, the next one finds out, too.
+func (r *run) noteMarks() {
+	if record := r.installed.record; record != nil {
+		r.note(report.Marks(r.installed.revision, record.Digest))
+	}
 }
 
 // recheckDelay lets the cache of releases see what was recorded.

@@ -138,8 +138,9 @@ func TestMarked(t *testing.T) {
 			r.provider.GetSpec().UpgradePolicy = c.policy
 			r.Wake = func(string, string, time.Duration) { woken++ }
 
-			g.Expect(r.marked("2", c.err).Ends()).To(Equal(c.err != nil))
+			g.Expect(r.marked("2", c.err, func(newest *state.Revision) { newest.Healthy = true }).Ends()).To(Equal(c.err != nil))
 			g.Expect(r.installed.revision.ResourceVersion == "2").To(Equal(c.err == nil))
+			g.Expect(r.installed.history.Revisions[0].Healthy).To(Equal(c.err == nil))
 			g.Expect(woken).To(Equal(c.woken))
 		})
 	}

@@ -96,7 +96,7 @@ func (e *Engine) Correct(
 	}
 	defer unlock()
 
-	if err := e.checkNewest(ctx, release, revision.Number()); err != nil {
+	if err := e.checkNewest(ctx, release, revision); err != nil {
 		return Result{}, err
 	}
 
@@ -108,7 +108,7 @@ func (e *Engine) Correct(
 
 // checkNewest returns an error unless the revision is the newest one and no other program works on
 // the release.
-func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, revision int) error {
+func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, revision state.Confirmed) error {
 	history, err := e.observeLive(ctx, release)
 	if err != nil {
 		return err
@@ -116,12 +116,16 @@ func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, 
 
 	history.Busy = false // that is the correction itself
 
+	if len(history.Revisions) > 0 {
+		history.Revisions[0] = revision.Of(history.Revisions[0])
+	}
+
 	observed := e.Determine(history, "")
 
 	switch {
 	case observed.State == state.Locked:
 		return &LockedError{Message: observed.Message, Until: observed.Until}
-	case observed.Revision.Number != revision || observed.State == state.Interrupted:
+	case observed.Revision.Number != revision.Number() || observed.State == state.Interrupted:
 		return fmt.Errorf("release %s: %w", release, storage.ErrChanged)
 	}
 

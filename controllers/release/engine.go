@@ -186,6 +186,9 @@ type Result struct {
 	// that succeeded may not have been able to.
 	Revision int
 	Status   state.Status
+	// Staged and Wave are how far Advance has got with the revision.
+	Staged bool
+	Wave   int
 
 	cluster.Changes
 }
@@ -211,6 +214,8 @@ type RollbackOptions struct {
 	Request state.Request
 	// Announce is called before the revision is written; it may be nil.
 	Announce state.Announce
+	// Known is the same as in PrepareOptions.
+	Known []state.Revision
 	// SkipUnknownKinds leaves out the objects whose kinds the API server does not serve, instead of
 	// failing with a *cluster.UnknownKindError.
 	SkipUnknownKinds bool

@@ -93,15 +93,15 @@ var _ = Describe("During an outage of the API server", func() {
 
 		revision := observe(ctx, engine, second()).Revision
 		Expect(revision.Unpruned).To(BeTrue())
-		err := engine.Prune(ctx, releaseIn(namespace), revision)
+		err := engine.Prune(ctx, releaseIn(namespace), revision, nil)
 		Expect(expectError[*cluster.RemoveError](err).Passing).To(BeTrue())
 		Expect(err).To(MatchError(ContainSubstring("ConfigMap " + namespace + "/dropped could not be deleted")))
 
 		o.over()
-		Expect(engine.Prune(ctx, releaseIn(namespace), revision)).To(Succeed())
+		Expect(engine.Prune(ctx, releaseIn(namespace), revision, nil)).To(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
 		Expect(observe(ctx, engine, second()).Revision.Unpruned).To(BeFalse())
-		Expect(engine.Prune(ctx, releaseIn(namespace), revision)).To(MatchError(storage.ErrChanged))
+		Expect(engine.Prune(ctx, releaseIn(namespace), revision, nil)).To(MatchError(storage.ErrChanged))
 	})
 
 	It("nothing is changed while it is unknown if a change would be accepted", func(ctx SpecContext) {

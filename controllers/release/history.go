@@ -88,7 +88,9 @@ func (e *Engine) MarkFailed(
 	failure state.Failure,
 	reason string,
 ) error {
-	_, err := e.amend(ctx, release, revision, func(s *session) error { return s.store.FailNewest(failure, reason) })
+	_, err := e.amend(ctx, release, revision, []state.Revision{revision}, func(s *session) error {
+		return s.store.FailNewest(failure, reason)
+	})
 
 	return err
 }
@@ -98,9 +100,12 @@ func (e *Engine) amend(
 	ctx context.Context,
 	release types.NamespacedName,
 	revision state.Revision,
+	known []state.Revision,
 	action func(*session) error,
 ) (Result, error) {
 	return e.run(ctx, release, state.Observed{}, func(s *session) error {
+		s.store.Recall(known)
+
 		if err := s.loadObserved(ctx, revision); err != nil {
 			return err
 		}

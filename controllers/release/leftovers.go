@@ -93,8 +93,11 @@ func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName) err
 // Prune deletes the objects that an observed revision, which is deployed, has left: it does not have them,
 // and they could not be deleted for a passing reason when it was applied, or finalizers held them. The error is a
 // *cluster.RemoveError if they still cannot be deleted, and a *cluster.RemainingError if only finalizers hold them.
-func (e *Engine) Prune(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
-	_, err := e.amend(ctx, release, revision, func(s *session) error {
+// Known is the same as in PrepareOptions.
+func (e *Engine) Prune(
+	ctx context.Context, release types.NamespacedName, revision state.Revision, known []state.Revision,
+) error {
+	_, err := e.amend(ctx, release, revision, known, func(s *session) error {
 		rel := s.store.Find(revision.Number)
 		if rel == nil {
 			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)

@@ -71,7 +71,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	// advance takes all steps that are left.
 	advance := func(ctx context.Context, revision state.Revision) error {
 		for revision.Staged {
-			_, err := newEngine("another").Advance(ctx, releaseIn(namespace), revision, own)
+			_, err := newEngine("another").Advance(ctx, releaseIn(namespace), revision, release.AdvanceOptions{Own: own})
 			if err != nil {
 				return err
 			}

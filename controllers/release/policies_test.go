@@ -214,7 +214,7 @@ var _ = Describe("The policy of an object", func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		revision, _ := installed.Newest()
-		Expect(engine.Advance(ctx, releaseIn(namespace), revision, nil)).Error().NotTo(HaveOccurred())
+		Expect(engine.Advance(ctx, releaseIn(namespace), revision, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, later)).To(ConsistOf("last"))
 
 		By("keeping it when the release is gone")

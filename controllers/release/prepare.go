@@ -35,6 +35,8 @@ type PrepareOptions struct {
 	// Since is a time at which the release was wanted already. Objects of a first revision that existed then are found,
 	// and all others are expected not to exist. The zero time reads each object.
 	Since time.Time
+	// Known is what is known of the revisions of the history, in place of what their Secrets claim.
+	Known []state.Revision
 }
 
 // Prepare prepares an install or upgrade of a release, and changes nothing. It renders the chart and reads
@@ -52,6 +54,8 @@ func (e *Engine) Prepare(
 	}
 
 	p := &Prepared{session: e.newSession(ctx, spec.Release), spec: spec, observed: observed}
+	p.session.store.Recall(options.Known)
+
 	if err := p.render(ctx); err != nil {
 		return nil, err
 	}

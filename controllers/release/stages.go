@@ -19,6 +19,16 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
+// AdvanceOptions are the options of Engine.Advance.
+type AdvanceOptions struct {
+	// Own is the same as in Spec.
+	Own cluster.OwnKinds
+	// Known is the same as in PrepareOptions.
+	Known []state.Revision
+	// Announce is called before it is written that the revision has failed; it may be nil.
+	Announce state.Announce
+}
+
 // Advance takes the next step with a staged revision, which must be the newest one and deployed. Call it once all
 // objects but those that Waiting returns are healthy, and again until the revision is not staged any more: each step
 // applies the next wave. The last one deletes what the revision no longer has, one wave after the other, and runs the
@@ -29,10 +39,14 @@ import (
 // those of Prepared.Apply, and *cluster.RemainingError while objects that were deleted still exist; the revision stays
 // as it is.
 func (e *Engine) Advance(
-	ctx context.Context, release types.NamespacedName, revision state.Revision, own cluster.OwnKinds,
+	ctx context.Context, release types.NamespacedName, revision state.Revision, options AdvanceOptions,
 ) (Result, error) {
-	return e.amend(ctx, release, revision, func(s *session) error {
-		s.client.SetOwnKinds(own)
+	staged, last := revision.Staged, revision.Wave
+
+	result, err := e.amend(ctx, release, revision, options.Known, func(s *session) error {
+		s.client.SetOwnKinds(options.Own)
+		s.store.SetAnnounce(options.Announce)
+
 		manifests := s.store.CurrentManifests()
 		wave, complete, err := s.client.Advance(manifests[0], manifests[1:], waves.Place(revision.Wave))
 
@@ -71,7 +85,9 @@ func (e *Engine) Advance(
 			labels[storage.AdoptedLabel] = strconv.Itoa(revision.Adopted + adopted)
 		}
 
-		_, err = e.label(ctx, release, revision, labels)
+		if _, err = e.label(ctx, release, revision, labels); err == nil {
+			staged, last = !complete, int(wave)
+		}
 
 		// Objects of kinds that a wave defines get their namespaces when the record is read again.
 		if strings.Contains(manifests[0], "kind: CustomResourceDefinition") {
@@ -80,6 +96,10 @@ func (e *Engine) Advance(
 
 		return err
 	})
+
+	result.Staged, result.Wave = staged, last
+
+	return result, err
 }
 
 // runLastHooks runs the hooks that follow the last wave of a revision, unless an earlier attempt has. It returns the

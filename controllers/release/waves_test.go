@@ -35,7 +35,7 @@ func advance(ctx context.Context, e *release.Engine, namespace string) error {
 			return nil
 		}
 
-		if _, err := e.Advance(ctx, releaseIn(namespace), revision, nil); err != nil {
+		if _, err := e.Advance(ctx, releaseIn(namespace), revision, release.AdvanceOptions{}); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ var _ = Describe("Waves", func() {
 			Expect(revision.Staged).To(BeTrue())
 
 			before := configMaps(ctx, namespace)
-			Expect(engine.Advance(ctx, releaseIn(namespace), revision, nil)).Error().NotTo(HaveOccurred())
+			Expect(engine.Advance(ctx, releaseIn(namespace), revision, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
 			Expect(configMaps(ctx, namespace)).To(ConsistOf(append(before, added)))
 		}
 
@@ -97,7 +97,7 @@ var _ = Describe("Waves", func() {
 
 		first := newest(ctx, engine, namespace)
 		Eventually(engine.Clock().Now).Should(BeTemporally(">", first.Changed.Add(2*time.Second)))
-		Expect(engine.Advance(ctx, releaseIn(namespace), first, nil)).Error().NotTo(HaveOccurred())
+		Expect(engine.Advance(ctx, releaseIn(namespace), first, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
 
 		complete := newest(ctx, engine, namespace)
 		Expect(complete.Staged).To(BeFalse())

@@ -23,8 +23,10 @@ import (
 // plantedAttempts plant Helm's records in a namespace before an administrator has a provider there: by a
 // developer, which an admission policy may refuse, and by an administrator, as without the policies.
 var plantedAttempts = slices.Concat(
-	planted("Planted by a developer: ", func(s *site) client.Client { return s.developer }),
-	planted("Planted without admission policies: ", func(s *site) client.Client { return s.admin }),
+	planted("Planted by a developer: ", plots, func(s *site) client.Client { return s.developer }),
+	planted("Planted without admission policies: ", plots, func(s *site) client.Client { return s.admin }),
+	planted("Changed by a developer: ", marked, func(s *site) client.Client { return s.developer }),
+	planted("Changed without admission policies: ", marked, func(s *site) client.Client { return s.admin }),
 )
 
 var onDelete = []helmrelease.HookEvent{helmrelease.HookPreDelete, helmrelease.HookPostDelete}
@@ -41,7 +43,7 @@ type plot struct {
 }
 
 // planted returns the plots as attempts in which the client plants the records.
-func planted(by string, planter func(*site) client.Client) []attempt {
+func planted(by string, plots []plot, planter func(*site) client.Client) []attempt {
 	var all []attempt
 
 	for _, p := range plots {

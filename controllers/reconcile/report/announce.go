@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -54,11 +53,16 @@ func Handled(request string) Change {
 	return change(func(s *v1alpha2.ProviderStatus) { s.LastHandledReconcileAt = request })
 }
 
-// Announces is that a revision of the release is about to be created: a record whose resource does not know of it
-// proves nothing.
+// Announces is what is about to be written of a revision of the release. If it is about to be created, a record whose
+// resource does not know of it proves nothing. How that has ended is known before it is in the record, too.
 func Announces(a state.Announcement) Change {
+	if !a.Status.Pending() {
+		return ended(a)
+	}
+
 	announced := &v1alpha2.AnnouncedRevision{
 		Action: v1alpha2.ReleaseUpgrade, Revision: int64(a.Revision), Digest: a.Digest,
+		Wave: wave(a.Staged, a.Wave), Request: request(a.Request),
 	}
 
 	switch a.Status {
@@ -69,35 +73,65 @@ func Announces(a state.Announcement) Change {
 	}
 
 	return change(func(s *v1alpha2.ProviderStatus) {
-		s.History = enterFormer(s.History, s.Announced, announced.Revision)
+		// The records of revisions after the next one were deleted.
+		s.History = slices.DeleteFunc(s.History, func(r v1alpha2.ReleaseRevision) bool {
+			return r.Revision > announced.Revision
+		})
+
+		if former := s.Announced; former != nil && former.Digest != "" && former.Revision < announced.Revision {
+			s.History = enterFormer(s.History, entryOf(former))
+		}
+
 		s.Announced = announced
 	})
 }
 
-// enterFormer returns a history in which the revision that was announced before the next one is entered, and that has
-// no revisions after the next one, whose records were deleted.
-func enterFormer(
-	history []v1alpha2.ReleaseRevision, former *v1alpha2.AnnouncedRevision, next int64,
-) []v1alpha2.ReleaseRevision {
-	history = slices.DeleteFunc(slices.Clone(history), func(r v1alpha2.ReleaseRevision) bool {
-		return r.Revision > next
-	})
-
-	if former == nil || former.Digest == "" || former.Revision >= next {
-		return history
-	}
-
+// enterFormer enters a revision that was announced before the next one, unless the history has how it has ended.
+func enterFormer(history []v1alpha2.ReleaseRevision, former v1alpha2.ReleaseRevision) []v1alpha2.ReleaseRevision {
 	for i := range history {
-		if history[i].Revision == former.Revision {
-			history[i].Digest = former.Digest
+		if history[i].Revision == former.Revision && history[i].Digest == former.Digest {
 			return history
 		}
 	}
 
-	history = append(history, v1alpha2.ReleaseRevision{Revision: former.Revision, Digest: former.Digest})
-	slices.SortFunc(history, func(a, b v1alpha2.ReleaseRevision) int { return cmp.Compare(b.Revision, a.Revision) })
+	return enter(history, former)
+}
 
-	return history[:min(len(history), v1alpha2.HistoryMaxItems)]
+// ended is how the action that has created a revision has ended, or that the revision has failed later.
+func ended(a state.Announcement) Change {
+	return func(s v1alpha2.ProviderStatus) v1alpha2.ProviderStatus {
+		revision, _ := Known(&s, a.Revision, a.Digest)
+		revision.Number, revision.Status = a.Revision, a.Status
+		revision.Failure, revision.Unpruned = a.Failure, revision.Unpruned || a.Unpruned
+
+		return Marks(revision, a.Digest)(s)
+	}
+}
+
+// Marks is that something has changed of a revision, whose record has the digest. It does nothing if the status does
+// not know the revision.
+func Marks(revision state.Revision, digest string) Change {
+	return change(func(s *v1alpha2.ProviderStatus) {
+		if _, exists := Known(s, revision.Number, digest); !exists {
+			return
+		}
+
+		entry := v1alpha2.ReleaseRevision{Revision: int64(revision.Number)}
+
+		for _, before := range s.History {
+			if before.Revision == entry.Revision {
+				entry = before
+			}
+		}
+
+		entry.Status = string(revision.Status)
+		enterKnown(&entry, digest, revision)
+		s.History = enter(s.History, entry)
+
+		if s.Announced != nil && s.Announced.Revision == entry.Revision {
+			s.Announced = nil
+		}
+	})
 }
 
 // Begins is that a change to a version is about to be made, which creates a revision. It is what other resources go by

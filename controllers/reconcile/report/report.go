@@ -289,40 +289,6 @@ func forgetInstalled(in Input, status *v1alpha2.ProviderStatus, written *conditi
 	written.remove(ofInstalled...)
 }
 
-// announcedItems is how many entries enterFormer may add to a history before it is written again: a reconcile creates
-// hardly more revisions than an upgrade and the rollback that follows.
-const announcedItems = 5
-
-// history returns what `helm history` shows, newest first. The digests of revisions are never taken from there: that
-// of the newest one is entered once it is confirmed, the others were before.
-func history(installed Installed, before []v1alpha2.ReleaseRevision) []v1alpha2.ReleaseRevision {
-	digests := map[int64]string{}
-	for _, entry := range before {
-		digests[entry.Revision] = entry.Digest
-	}
-
-	if newest := installed.Revision; newest.Confirmed() && installed.Record.Readable {
-		digests[int64(newest.Number)] = installed.Record.Digest
-	}
-
-	revisions := installed.History.Select(v1alpha2.HistoryMaxItems - announcedItems)
-	entries := make([]v1alpha2.ReleaseRevision, 0, len(revisions))
-
-	for _, revision := range revisions {
-		entries = append(entries, v1alpha2.ReleaseRevision{
-			Revision:    int64(revision.Number),
-			Version:     revision.Version,
-			ChartDigest: revision.ChartDigest,
-			Adopted:     int64(revision.Adopted),
-			Digest:      digests[int64(revision.Number)],
-			Status:      string(revision.Status),
-			Time:        metav1.NewTime(revision.Created),
-		})
-	}
-
-	return entries
-}
-
 // releaseKinds returns the kinds of the newest revision, and those that the status has already: objects
 // of a kind may remain when a revision that drops it fails. It is empty if there are too many.
 func releaseKinds(installed Installed, before *v1alpha2.ReleaseStatus) []string {

@@ -174,12 +174,15 @@ func TestBeginsEnds(t *testing.T) {
 	in.Provider.Status = Begins(true, 1, "v1.0.0")(in.Provider.Status)
 	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.Announced).To(BeNil())
 
-	in.Provider.Status = Announces(state.Announcement{Revision: 1, Digest: "x"})(in.Provider.Status)
+	in.Provider.Status = Announces(state.Announcement{
+		Revision: 1, Digest: "x", Status: state.StatusPendingInstall,
+	})(in.Provider.Status)
 	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.Announced).NotTo(BeNil(), "its record may exist")
 
 	again := Begins(false, 1, "v1.0.0")(in.Provider.Status)
 	g.Expect(again.Announced.Digest).To(Equal("x"), "its digest is known")
 
 	begun := Begins(false, 1, "v1.0.0")(v1alpha2.ProviderStatus{})
-	g.Expect(Announces(state.Announcement{Revision: 2, Digest: "y"})(begun).History).To(BeEmpty(), "there was no revision")
+	next := state.Announcement{Revision: 2, Digest: "y", Status: state.StatusPendingUpgrade}
+	g.Expect(Announces(next)(begun).History).To(BeEmpty(), "there was no revision")
 }

@@ -28,19 +28,25 @@ func (e Evidence) Confirms(digest string) bool {
 
 // Confirmed is a revision for which there is evidence: what has to be known of a revision before objects are created,
 // changed or deleted by its record. The zero value is no revision, and confirms no record.
-type Confirmed struct {
-	number   int
-	evidence Evidence
-}
+type Confirmed struct{ revision Revision }
 
 // Confirm returns the revision as one to act on. Without evidence it confirms no record.
-func (r Revision) Confirm() Confirmed { return Confirmed{number: r.Number, evidence: r.Known} }
+func (r Revision) Confirm() Confirmed { return Confirmed{r} }
 
 // Known reports whether any record of the revision is confirmed.
-func (c Confirmed) Known() bool { return c.evidence.any || len(c.evidence.digests) > 0 }
+func (c Confirmed) Known() bool { return c.revision.Known.any || len(c.revision.Known.digests) > 0 }
 
 // Number of the revision.
-func (c Confirmed) Number() int { return c.number }
+func (c Confirmed) Number() int { return c.revision.Number }
 
 // Confirms reports whether a record of the revision is the resource's.
-func (c Confirmed) Confirms(digest string) bool { return c.evidence.Confirms(digest) }
+func (c Confirmed) Confirms(digest string) bool { return c.revision.Known.Confirms(digest) }
+
+// Of returns the revision as it is known, or as its Secret claims if that was written since.
+func (c Confirmed) Of(claimed Revision) Revision {
+	if claimed.Number == c.revision.Number && claimed.ResourceVersion == c.revision.ResourceVersion {
+		return c.revision
+	}
+
+	return claimed
+}

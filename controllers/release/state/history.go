@@ -95,16 +95,42 @@ func (r Revision) complete() bool { return r.Status == StatusDeployed || r.Statu
 // never acted on.
 func (r Revision) Confirmed() bool { return r.Confirm().Known() }
 
-// Announcement is a revision that is about to be written. Its status tells which action creates it.
+// Announcement is what is about to be written of a revision. Its status tells which action creates it, or how that has
+// ended.
 type Announcement struct {
 	Revision int
 	// Digest identifies the revision.
 	Digest string
 	Status Status
+	// Request, Staged and Wave are those of the revision that is about to be created, Failure and Unpruned those of one
+	// that was.
+	Request  Request
+	Staged   bool
+	Wave     int
+	Failure  Failure
+	Unpruned bool
 }
 
-// Announce makes a revision known before it is written. After an error, it is not.
+// Announce makes known what is about to be written. After an error, it is not written.
 type Announce func(Announcement) error
+
+// Recall replaces what changes of a revision, which its Secret claims, by what is known of it. Only an uninstall by
+// another program, which is respected, is taken from the Secret, and that an action is over: whether it has failed is
+// known before that is written.
+func (r *Revision) Recall(known Revision) {
+	r.Healthy, r.Failure, r.Request = known.Healthy, known.Failure, known.Request
+	r.Staged, r.Wave, r.Unpruned, r.FinishedJobs = known.Staged, known.Wave, known.Unpruned, known.FinishedJobs
+
+	claimed, ended := r.Status, known.complete() || known.Status == StatusFailed
+
+	switch {
+	case claimed == StatusUninstalling, claimed == StatusUninstalled:
+	case known.Status == StatusFailed, ended && (claimed == StatusFailed || claimed.Pending()):
+		r.Status = known.Status
+	case claimed == StatusFailed:
+		r.Failure = FailureInterrupted
+	}
+}
 
 // History is what Helm's storage holds of a release. A release without revisions does not exist.
 type History struct {

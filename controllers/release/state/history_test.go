@@ -72,3 +72,69 @@ func TestSelect(t *testing.T) {
 		})
 	}
 }
+
+// TestRecall: what is known of a revision counts, whatever its Secret claims. Helm may uninstall and supersede it.
+func TestRecall(t *testing.T) {
+	asked := Request{UID: "uid", Generation: 2}
+	known := Revision{
+		Status: StatusDeployed, Healthy: true, Staged: true, Wave: 3, Unpruned: true, FinishedJobs: []string{"x"},
+		Request: asked,
+	}
+	forged := Revision{
+		Number: 2, Digest: "v1-x", Status: StatusFailed, Failure: FailureUnhealthy, Wave: 9, FinishedJobs: []string{"y"},
+		Request: Request{UID: "uid", Generation: 9},
+	}
+
+	t.Run("all marks", func(t *testing.T) {
+		want := known
+		want.Number, want.Digest = 2, "v1-x"
+
+		forged.Recall(known)
+		NewWithT(t).Expect(forged).To(Equal(want))
+	})
+
+	for name, c := range map[string]struct {
+		known, claimed, want Status
+		failure              Failure
+	}{
+		"deployed":                        {StatusDeployed, StatusDeployed, StatusDeployed, ""},
+		"superseded by the next one":      {StatusDeployed, StatusSuperseded, StatusSuperseded, ""},
+		"failed, forged":                  {StatusDeployed, StatusFailed, StatusDeployed, ""},
+		"an older one, forged":            {StatusSuperseded, StatusFailed, StatusSuperseded, ""},
+		"being created, forged":           {StatusDeployed, StatusPendingUpgrade, StatusDeployed, ""},
+		"uninstalled by helm":             {StatusDeployed, StatusUninstalled, StatusUninstalled, ""},
+		"being uninstalled by helm":       {StatusFailed, StatusUninstalling, StatusUninstalling, FailureRejected},
+		"failed, before it was written":   {StatusFailed, StatusPendingInstall, StatusFailed, FailureRejected},
+		"failed later":                    {StatusFailed, StatusDeployed, StatusFailed, FailureRejected},
+		"failed, superseded by helm":      {StatusFailed, StatusSuperseded, StatusFailed, FailureRejected},
+		"announced, being created":        {"", StatusPendingUpgrade, StatusPendingUpgrade, ""},
+		"announced, created":              {"", StatusDeployed, StatusDeployed, ""},
+		"announced, interrupted":          {"", StatusFailed, StatusFailed, FailureInterrupted},
+		"seen being created, interrupted": {StatusPendingUpgrade, StatusFailed, StatusFailed, FailureInterrupted},
+		"seen being created, created":     {StatusPendingUpgrade, StatusDeployed, StatusDeployed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			failure := Failure("")
+			if c.known == StatusFailed {
+				failure = FailureRejected
+			}
+
+			revision := Revision{Status: c.claimed}
+			revision.Recall(Revision{Status: c.known, Failure: failure})
+			g.Expect(revision.Status).To(Equal(c.want))
+			g.Expect(revision.Failure).To(Equal(c.failure))
+		})
+	}
+}
+
+// TestConfirmedOf: what is known of a revision does not apply to a record that was written since.
+func TestConfirmedOf(t *testing.T) {
+	g := NewWithT(t)
+	known := Revision{Number: 2, ResourceVersion: "7", Healthy: true}.Confirm()
+
+	g.Expect(known.Of(Revision{Number: 2, ResourceVersion: "7"}).Healthy).To(BeTrue())
+	g.Expect(known.Of(Revision{Number: 2, ResourceVersion: "8"}).Healthy).To(BeFalse())
+	g.Expect(known.Of(Revision{Number: 1, ResourceVersion: "7"}).Healthy).To(BeFalse())
+}

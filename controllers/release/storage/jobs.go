@@ -27,6 +27,17 @@ func FinishedJobLabels(revision int, jobs []object.Key) map[string]string {
 	return labels
 }
 
+// Finish records with a revision that Jobs have completed.
+func Finish(revision *state.Revision, jobs []object.Key) {
+	ids := slices.Clone(revision.FinishedJobs)
+	for _, job := range jobs {
+		ids = append(ids, jobID(job))
+	}
+
+	slices.Sort(ids)
+	revision.FinishedJobs = slices.Compact(ids)
+}
+
 // IsFinished reports whether an object is a Job that is recorded to have completed in a revision.
 func IsFinished(revision state.Revision, o object.Key) bool {
 	return len(revision.FinishedJobs) > 0 && slices.Contains(revision.FinishedJobs, jobID(o))

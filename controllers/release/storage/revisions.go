@@ -9,7 +9,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // Newest returns the number of the newest revision and its status in storage; zero if there is
@@ -135,11 +134,8 @@ func (s *Store) IncompleteManifests() []string {
 func (s *Store) isComplete(revision int) bool {
 	status := s.statuses[revision]
 	applied := status == state.StatusDeployed || status == state.StatusSuperseded
-	labels := s.revisions[revision].Labels
-	_, wave := waves.FromLabel(labels[StagedLabel])
-	staged := wave && isOwn(labels, revision)
 
-	return applied && !staged && !s.placeholders[revision] && !s.unpruned[revision]
+	return applied && !s.placeholders[revision] && !s.marks[revision].Staged && !s.marks[revision].Unpruned
 }
 
 // Protect excludes a revision from the history limit.
@@ -151,12 +147,11 @@ func (s *Store) ProtectHealthy() {
 	protected := false
 
 	for _, rel := range s.newestFirst() {
-		healthy := isOwn(rel.Labels, rel.Version) && rel.Labels[HealthyLabel] == "true"
-		if !healthy || !s.isComplete(rel.Version) {
+		if !s.marks[rel.Version].Healthy || !s.isComplete(rel.Version) {
 			continue
 		}
 
-		paused := rel.Labels[PausedLabel] == "true"
+		paused := s.marks[rel.Version].Paused
 		if !paused || !protected {
 			s.Protect(rel.Version)
 		}
@@ -205,6 +200,10 @@ func (s *Store) FailNewest(failure state.Failure, reason string) error {
 
 	rel.SetStatus(helm.StatusFailed, object.OneLine(reason, maxDescription))
 	rel.Labels[FailureLabel] = string(failure)
+
+	if err := s.announce(rel, state.Announcement{Failure: failure}); err != nil {
+		return err
+	}
 
 	return s.Record(rel)
 }

@@ -36,14 +36,15 @@ type Store struct {
 	new     NewRevision
 
 	revisions    map[int]*helm.Release
-	statuses     map[int]state.Status // as stored
-	placeholders map[int]bool         // revisions that cannot be decoded
-	unpruned     map[int]bool         // revisions after which objects are left to be deleted
-	resumed      int                  // the revision that the action writes again; 0 for a new one
-	protected    map[int]bool         // revisions that the history limit does not delete
-	written      []int                // revisions, in the order of writes
-	loaded       bool                 // Load has read all revisions
-	uncertain    bool                 // a write has failed, so what is stored is unknown
+	statuses     map[int]state.Status   // as stored
+	placeholders map[int]bool           // revisions that cannot be decoded
+	known        []state.Revision       // what the caller knows of revisions
+	marks        map[int]state.Revision // what changes of the revisions
+	resumed      int                    // the revision that the action writes again; 0 for a new one
+	protected    map[int]bool           // revisions that the history limit does not delete
+	written      []int                  // revisions, in the order of writes
+	loaded       bool                   // Load has read all revisions
+	uncertain    bool                   // a write has failed, so what is stored is unknown
 }
 
 // NewRevision is what Capstan records with the revision that an action creates.
@@ -76,7 +77,7 @@ func New(client corev1.SecretInterface, release types.NamespacedName) *Store {
 		revisions:    map[int]*helm.Release{},
 		statuses:     map[int]state.Status{},
 		placeholders: map[int]bool{},
-		unpruned:     map[int]bool{},
+		marks:        map[int]state.Revision{},
 		protected:    map[int]bool{},
 	}
 }
@@ -114,6 +115,10 @@ func (s *Store) Load(ctx context.Context) error {
 	return nil
 }
 
+// Recall sets what is known of revisions, which is used in place of what their Secrets claim. What has changed since
+// they were read is not known. It must be called before Load.
+func (s *Store) Recall(known []state.Revision) { s.known = known }
+
 // LoadNone is Load for a release that is known to have no revisions. If it has got one meanwhile, Create fails.
 func (s *Store) LoadNone() { s.loaded = true }
 
@@ -131,8 +136,12 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 		return 0
 	}
 
+	for _, known := range s.known {
+		revision = known.Confirm().Of(revision)
+	}
+
 	s.statuses[revision.Number] = revision.Status
-	s.unpruned[revision.Number] = revision.Unpruned
+	s.marks[revision.Number] = revision
 	s.secrets.versions[secret.Name] = Version{secret.UID, secret.ResourceVersion}
 
 	compressed := len(secret.Data["release"])
@@ -187,7 +196,7 @@ func (s *Store) SetNewRevision(revision NewRevision) {
 
 	rel := s.Find(newest)
 	if rel == nil || status != state.StatusFailed || !isOwn(rel.Labels, newest) ||
-		rel.Labels[FailureLabel] != string(state.FailureUnavailable) ||
+		s.marks[newest].Failure != state.FailureUnavailable ||
 		!revision.Labels.sameAttempt(rel.Labels) {
 		return
 	}

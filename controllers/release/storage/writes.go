@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // NextRevision returns the number of the revision that the action creates.
@@ -30,7 +31,10 @@ func (s *Store) Create(rel *helm.Release) error {
 	rel.Labels[SaltLabel] = rand.Text()
 	rel.Info.Description = object.OneLine(rel.Info.Description, maxDescription)
 
-	if err := s.announce(rel); err != nil {
+	place, staged := waves.FromLabel(s.new.Labels.Staged)
+
+	created := state.Announcement{Request: s.new.Labels.Request, Staged: staged, Wave: int(place)}
+	if err := s.announce(rel, created); err != nil {
 		return err
 	}
 
@@ -47,8 +51,8 @@ func (s *Store) Create(rel *helm.Release) error {
 	return s.wrote(rel, err)
 }
 
-// announce announces a revision before it is written: a record that nothing else names proves nothing.
-func (s *Store) announce(rel *helm.Release) error {
+// announce announces what is about to be written of a revision: its record alone proves nothing.
+func (s *Store) announce(rel *helm.Release, announcement state.Announcement) error {
 	if s.new.Announce == nil {
 		return nil
 	}
@@ -58,10 +62,10 @@ func (s *Store) announce(rel *helm.Release) error {
 		return err
 	}
 
-	err = s.new.Announce(state.Announcement{
-		Revision: rel.Version, Digest: digest, Status: state.Status(rel.Info.Status),
-	})
-	if err != nil {
+	announcement.Revision, announcement.Digest = rel.Version, digest
+	announcement.Status = state.Status(rel.Info.Status)
+
+	if err := s.new.Announce(announcement); err != nil {
 		return fmt.Errorf("announce revision %d of release %s: %w", rel.Version, s.release, err)
 	}
 
@@ -115,6 +119,14 @@ func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 	if outcome.Adopted > 0 {
 		rel.Labels[AdoptedLabel] = strconv.Itoa(outcome.Adopted)
 		rel.Info.Description += "; adopted " + object.Count(outcome.Adopted, "existing object")
+	}
+
+	// What follows from success is found out again; what follows from this is not.
+	if outcome.Failure != "" || outcome.Unpruned {
+		ended := state.Announcement{Failure: outcome.Failure, Unpruned: outcome.Unpruned}
+		if err := s.announce(rel, ended); err != nil {
+			return err
+		}
 	}
 
 	return s.Record(rel)

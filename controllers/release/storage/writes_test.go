@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // storeOf returns a store of revisions with these statuses and manifests, the oldest first.
@@ -112,4 +114,95 @@ func TestOversizeRecord(t *testing.T) {
 		`^Helm's record in Secret ns/sh\.helm\.release\.v1\.x\.v1 could not be stored: it takes \d+ KiB, and a Secret ` +
 			`holds 1024 KiB; reduce the chart`)))
 	g.Expect(secrets.List(t.Context(), metav1.ListOptions{})).To(HaveField("Items", BeEmpty()))
+}
+
+// TestRecall: what is known of revisions counts, and not what their labels claim, unless they were written since.
+func TestRecall(t *testing.T) {
+	g := NewWithT(t)
+	secrets := fake.NewClientset().CoreV1().Secrets("ns")
+	storeOf(t, secrets, [2]string{"superseded", "a"}, [2]string{"superseded", "b"}, [2]string{"failed", "c"})
+
+	known := func(number int, change func(*state.Revision)) state.Revision {
+		secret, err := secrets.Get(t.Context(), helm.RecordName("x", number), metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+
+		revision, _ := RevisionOf(&secret.ObjectMeta)
+		change(&revision)
+
+		return revision
+	}
+	load := func(revisions ...state.Revision) *Store {
+		store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
+		store.Recall(revisions)
+		g.Expect(store.Load(t.Context())).To(Succeed())
+
+		return store
+	}
+
+	healthy := known(1, func(r *state.Revision) { r.Healthy = true })
+	unpruned := known(2, func(r *state.Revision) { r.Unpruned = true })
+	deployed := known(3, func(r *state.Revision) { r.Status = state.StatusDeployed })
+
+	g.Expect(load().CurrentManifests()).To(Equal([]string{"c", "b"}))
+	g.Expect(load(unpruned).CurrentManifests()).To(Equal([]string{"c", "b", "a"}))
+	g.Expect(load(deployed).CurrentManifests()).To(Equal([]string{"c"}))
+
+	deployed.ResourceVersion = "another"
+	g.Expect(load(deployed).CurrentManifests()).To(Equal([]string{"c", "b"}), "it was written since")
+
+	store := load(healthy)
+	store.ProtectHealthy()
+	g.Expect(store.Limit(2)).To(Succeed())
+	g.Expect(store.Readable()).To(Equal([]int{1, 2, 3}))
+
+	store = load()
+	store.ProtectHealthy()
+	g.Expect(store.Limit(2)).To(Succeed())
+	g.Expect(store.Readable()).To(Equal([]int{2, 3}))
+}
+
+// TestFailureIsAnnounced: that a revision has failed is known before its record says so. Success is found out again.
+func TestFailureIsAnnounced(t *testing.T) {
+	rejected := state.Announcement{Failure: state.FailureRejected, Status: state.StatusFailed}
+	unpruned := state.Announcement{Unpruned: true, Status: state.StatusDeployed}
+
+	for name, c := range map[string]struct {
+		outcome Outcome
+		refused bool
+		want    state.Announcement
+		status  string
+	}{
+		"success":          {Outcome{}, false, state.Announcement{}, "deployed"},
+		"failure":          {Outcome{Failure: state.FailureRejected}, false, rejected, "failed"},
+		"failure, refused": {Outcome{Failure: state.FailureRejected}, true, rejected, "pending-install"},
+		"objects are left": {Outcome{Unpruned: true}, false, unpruned, "deployed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			secrets := fake.NewClientset().CoreV1().Secrets("ns")
+			store := storeOf(t, secrets, [2]string{"pending-install", "a"})
+
+			var announced state.Announcement
+
+			store.SetAnnounce(func(a state.Announcement) error {
+				announced = a
+				announced.Revision, announced.Digest = 0, ""
+
+				if c.refused {
+					return errors.New("refused")
+				}
+
+				return nil
+			})
+
+			rel := store.Find(1)
+			rel.Labels = map[string]string{}
+			g.Expect(store.End(rel, c.outcome) == nil).To(Equal(!c.refused))
+			g.Expect(announced).To(Equal(c.want))
+
+			secret, err := secrets.Get(t.Context(), helm.RecordName("x", 1), metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(secret.Labels["status"]).To(Equal(c.status))
+		})
+	}
 }

@@ -1,0 +1,227 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/release/waves"
+)
+
+// marked are plots that change labels of records that the operator has written, and nothing else.
+var marked = []plot{
+	{
+		tried: "a label that says that a revision was healthy, which the next one would be rolled back to",
+		before: func(s *site) {
+			s.home.extra = s.unavailable()
+			s.begin()
+			s.awaitRevision(1, "deployed")
+			s.neverRevised(3)
+		},
+		records: func(s *site) []*corev1.Secret { return s.relabeled(1, storage.HealthyLabel, "true") },
+		after: func(s *site) string {
+			p := s.home.resource()
+			patch := `{"spec":{"release":{"timeout":"3s","retries":0},"deployment":{"replicas":2}}}`
+			s.Expect(s.admin.Patch(s.ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+
+			return s.outcome(p)
+		},
+	},
+	{
+		tried: "labels that say that the newest revision has failed, so that it would be rolled back",
+		before: func(s *site) {
+			s.installTwice()
+			s.neverRevised(3)
+		},
+		records: func(s *site) []*corev1.Secret {
+			failure := string(state.FailureUnhealthy)
+			return s.relabeled(2, "status", "failed", storage.FailureLabel, failure, storage.HealthyLabel, "")
+		},
+		after: (*site).correct,
+	},
+	{
+		tried: "a label that says that the newest revision is being created, so that it would be created again",
+		before: func(s *site) {
+			s.installTwice()
+			s.neverRevised(3)
+		},
+		records: func(s *site) []*corev1.Secret { return s.relabeled(2, "status", "pending-upgrade") },
+		after:   (*site).correct,
+	},
+	{
+		tried: "a label that says that all waves of a revision were applied",
+		before: func(s *site) {
+			s.home.extra = s.unavailable() + fmt.Sprintf(`---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: %s-later, namespace: %s, annotations: {%s: "9"}}
+`, s.name, s.home.namespace, v1alpha2.ApplyOrderAnnotation)
+			s.begin()
+			s.awaitRevision(1, "deployed")
+			s.neverExists(&corev1.ConfigMap{ObjectMeta: named(s.home.namespace, s.name+"-later")})
+		},
+		records: func(s *site) []*corev1.Secret { return s.relabeled(1, storage.StagedLabel, storage.Complete) },
+		after:   (*site).correct,
+	},
+	{
+		tried: "a label that says that waves of a revision are left, which the operator would take as applied later",
+		before: func(s *site) {
+			s.installHealthy()
+			s.never("the operator has taken a step with the revision", func(context.Context) bool {
+				return s.live(1).Labels[storage.StagedLabel] == storage.Complete
+			})
+		},
+		records: func(s *site) []*corev1.Secret { return s.relabeled(1, storage.StagedLabel, waves.Place(0).Label()) },
+		after:   (*site).correct,
+	},
+	{
+		tried: "a label that says that objects of earlier revisions are left to be deleted",
+		before: func(s *site) {
+			s.installTwice()
+
+			// An administrator needs what the release no longer has.
+			restored := &corev1.ConfigMap{ObjectMeta: named(s.home.namespace, s.name+"-one")}
+			restored.Labels = map[string]string{v1alpha2.ManagedByLabel: "Helm"}
+			restored.Annotations = map[string]string{
+				"meta.helm.sh/release-name":      "infrastructure-" + s.name,
+				"meta.helm.sh/release-namespace": s.home.namespace,
+			}
+			s.provide(restored)
+			s.never("a ConfigMap was deleted", func(ctx context.Context) bool {
+				return s.admin.Get(ctx, client.ObjectKeyFromObject(restored), restored) != nil
+			})
+		},
+		records: func(s *site) []*corev1.Secret { return s.relabeled(2, storage.UnprunedLabel, "true") },
+		after:   (*site).correct,
+	},
+	{
+		tried: "a label that says that a Job has completed, so that the revision would be healthy",
+		before: func(s *site) {
+			s.home.extra = strings.Replace(s.unavailable(), "apps/v1\nkind: Deployment", "batch/v1\nkind: Job", 1)
+			s.home.extra = strings.Replace(s.home.extra, "  selector: {matchLabels: {app: "+s.name+"}}\n", "", 1)
+			s.home.extra = strings.Replace(s.home.extra, "spec: {nodeSelector", "spec: {restartPolicy: Never, nodeSelector", 1)
+			s.begin()
+			s.awaitRevision(1, "deployed")
+			s.neverReady()
+		},
+		records: func(s *site) []*corev1.Secret {
+			job := object.Key{
+				GroupVersionKind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"},
+				Namespace:        s.home.namespace, Name: s.name,
+			}
+
+			var labels []string
+			for label, value := range storage.FinishedJobLabels(1, []object.Key{job}) {
+				labels = append(labels, label, value)
+			}
+
+			return s.relabeled(1, labels...)
+		},
+		after: (*site).correct,
+	},
+	{
+		tried: "a label that says that another request was handled last, so that what has changed since would be applied",
+		before: func(s *site) {
+			s.installHealthy()
+
+			s.home.extra = "---\n" + note(s.name+"-more", s.home.namespace, "published later")
+			s.Expect(s.admin.Update(s.ctx, s.home.configMap())).To(Succeed())
+			s.neverRevised(2)
+		},
+		records: func(s *site) []*corev1.Secret {
+			return s.relabeled(1, storage.RequestLabel, "another.9.1", storage.RequestedAtLabel, "another")
+		},
+		after: (*site).correct,
+	},
+}
+
+// begin creates the provider, which does not become healthy.
+func (s *site) begin() {
+	s.Helper()
+	s.provide(s.home.configMap(), s.home.resource())
+}
+
+// installTwice installs the provider in two healthy revisions.
+func (s *site) installTwice() {
+	s.Helper()
+	s.home.extra = "---\n" + note(s.name+"-${TEXT:=one}", s.home.namespace, "x")
+	s.installHealthy()
+	s.change(`{"variables":{"TEXT":"two"}}`)
+	s.awaitRevision(2, "deployed")
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.live(2).Labels).To(HaveKeyWithValue(storage.HealthyLabel, "true"))
+	}).Should(Succeed())
+}
+
+// live returns the record of a revision.
+func (s *site) live(revision int) *corev1.Secret {
+	record := s.home.recordOf(revision, "", nil)
+	_ = s.admin.Get(s.ctx, client.ObjectKeyFromObject(record), record)
+
+	return record
+}
+
+// awaitRevision waits until a revision has a status.
+func (s *site) awaitRevision(revision int, status string) {
+	s.Helper()
+	s.Eventually(func() string { return s.live(revision).Labels["status"] }).Should(Equal(status))
+}
+
+// relabeled returns the record of a revision with other labels, given as names and values; empty values remove them.
+func (s *site) relabeled(revision int, labels ...string) []*corev1.Secret {
+	record := s.live(revision)
+	record.ObjectMeta = metav1.ObjectMeta{Namespace: record.Namespace, Name: record.Name, Labels: record.Labels}
+
+	for pair := range slices.Chunk(labels, 2) {
+		record.Labels[pair[0]] = pair[1]
+		if pair[1] == "" {
+			delete(record.Labels, pair[0])
+		}
+	}
+
+	return s.one(record)
+}
+
+// correct has the operator correct an object of the release twice, so that it has looked at the records since, and
+// returns its answer.
+func (s *site) correct() string {
+	s.Helper()
+
+	for range 2 {
+		lost := &corev1.ConfigMap{ObjectMeta: named(s.home.namespace, s.name)}
+		s.Expect(s.admin.Delete(s.ctx, lost)).To(Succeed())
+		s.Eventually(func() error { return s.admin.Get(s.ctx, client.ObjectKeyFromObject(lost), lost) }).Should(Succeed())
+	}
+
+	p := s.home.resource()
+	s.Expect(s.admin.Get(s.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+
+	return readyReason(p)
+}
+
+// neverRevised declares that a revision must not be created.
+func (s *site) neverRevised(number int) {
+	s.neverExists(&corev1.Secret{ObjectMeta: s.home.recordOf(number, "", nil).ObjectMeta})
+}
+
+// neverReady declares that the provider must not become ready.
+func (s *site) neverReady() {
+	s.never("the provider is ready", func(ctx context.Context) bool {
+		p := s.home.resource()
+		err := s.admin.Get(ctx, client.ObjectKeyFromObject(p), p)
+
+		return err == nil && p.GetStatus().InstalledVersion != nil
+	})
+}
