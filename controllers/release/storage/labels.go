@@ -129,10 +129,10 @@ func LastWrite(fields []metav1.ManagedFieldsEntry) metav1.Time {
 }
 
 // RevisionOf returns the revision that a Secret's metadata describes. It returns false if the
-// Secret is not one of Helm's, or CheckRecords refuses its number.
+// Secret is not one of Helm's, which have the name of their revision, or CheckRecords refuses its number.
 func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 	number, err := strconv.Atoi(m.Labels[numberLabel])
-	if err != nil || number < 1 || number > maxNumber || !strings.HasSuffix(m.Name, ".v"+m.Labels[numberLabel]) {
+	if err != nil || number < 1 || number > maxNumber || m.Name != helm.RecordName(ReleaseName(m.Labels), number) {
 		return state.Revision{}, false
 	}
 

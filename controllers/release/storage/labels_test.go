@@ -106,12 +106,24 @@ func TestRevisionOf(t *testing.T) {
 		g.Expect(revision).To(And(HaveField("Origin", 2), HaveField("Digest", ""), HaveField("Healthy", false)))
 	})
 
-	for name, number := range map[string]string{"no number": "", "not a number": "x", "another number": "4"} {
+	for name, changes := range map[string]map[string]string{
+		"no number":                   {numberLabel: ""},
+		"not a number":                {numberLabel: "x"},
+		"another number":              {numberLabel: "4"},
+		"a record of another release": {nameLabel: "other"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			_, ok := RevisionOf(metadata(map[string]string{numberLabel: number}))
+			_, ok := RevisionOf(metadata(changes))
 			NewWithT(t).Expect(ok).To(BeFalse())
 		})
 	}
+
+	t.Run("a second Secret for the revision", func(t *testing.T) {
+		second := metadata(nil)
+		second.Name = "more." + second.Name
+		_, ok := RevisionOf(second)
+		NewWithT(t).Expect(ok).To(BeFalse())
+	})
 }
 
 func TestIsChangedByOthers(t *testing.T) {
@@ -160,7 +172,7 @@ func TestFinishedJobs(t *testing.T) {
 	other := job
 	other.Name = "other"
 
-	labels := map[string]string{numberLabel: "3"}
+	labels := map[string]string{nameLabel: "core", numberLabel: "3"}
 
 	for key, value := range FinishedJobLabels(3, []object.Key{job}) {
 		g.Expect(validation.IsQualifiedName(key)).To(BeEmpty())
