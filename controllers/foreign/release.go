@@ -44,8 +44,9 @@ func IsOther(provider v1alpha2.Provider, record *release.Record) bool {
 
 // Confirm gives each revision of a release what tells that it is the resource's: the digests that the status has of
 // what the operator has written, or the user accepts by the annotation. The metadata of a Secret proves nothing. If a
-// later revision than the newest one is known, its record was deleted: what is left is older than what runs. What
-// changes of older revisions is what the status knows.
+// later revision than the newest one is known, its record was deleted: what is left is older than what runs, and not
+// accepted either, because the annotation may be left from when it was the newest one. What changes of older revisions
+// is what the status knows.
 func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History) {
 	digests, last := knownDigests(provider.GetStatus())
 	accepted := provider.GetAnnotations()[v1alpha2.AdoptReleaseAnnotation]
@@ -58,7 +59,9 @@ func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History
 		switch {
 		case accepted == "true" && len(digests) == 0:
 			revision.Known = state.AnyRecord()
-		case outdated, other:
+		case outdated:
+			revision.Known = state.Evidence{}
+		case other:
 			revision.Known = state.KnownDigests(nil, acceptedDigest(accepted))
 		default:
 			revision.Known = state.KnownDigests(digests[revision.Number], acceptedDigest(accepted))

@@ -110,7 +110,7 @@ func TestConfirm(t *testing.T) {
 		"one in another cluster":                             {state.Owner{Cluster: "bonn"}, knows(2, "v1:two"), false, 0},
 		"one whose successors were deleted":                  {copied, all(knows(2, "v1:two"), knows(3, "v1:x")), false, 3},
 		"one that the user has adopted":                      {state.Owner{}, accepts("v1:two"), true, 0},
-		"one whose successors were deleted, and adopted":     {copied, all(knows(3, "v1:three"), accepts("v1:two")), true, 0},
+		"one without its successors, once adopted":           {copied, all(knows(3, "v1:x"), accepts("v1:two")), false, 3},
 		"another one than the user has adopted":              {state.Owner{}, accepts("v1:other"), false, 0},
 		"any, accepted by a resource that knows none":        {state.Owner{}, accepts("true"), true, 0},
 		"any, accepted by one that knows some":               {copied, all(knows(1, "v1:one"), accepts("true")), false, 0},

@@ -54,16 +54,17 @@ type UnconfirmedError struct {
 
 func (e *UnconfirmedError) Error() string {
 	what := "is not known to be this resource's"
+	fix := fmt.Sprintf("; if it is right, for example after a restore, set the annotation %s: %q on this resource",
+		v1alpha2.AdoptReleaseAnnotation, cmp.Or(e.Digest, "true"))
+
 	if e.Newest != 0 {
 		what = fmt.Sprintf(
 			"is older than revision %d, which this resource has installed and whose record is missing", e.Newest)
+		fix = ""
 	}
 
-	return fmt.Sprintf(
-		"revision %d of Helm release %s %s, and is left alone until a new revision replaces it; if it is right, for example "+
-			"after a restore, set the annotation %s: %q on this resource; if it should not exist, delete Secret %s",
-		e.Revision, e.Release, what, v1alpha2.AdoptReleaseAnnotation, cmp.Or(e.Digest, "true"),
-		RecordName(e.Release, e.Revision))
+	return fmt.Sprintf("revision %d of Helm release %s %s, and is left alone until a new revision replaces it%s; "+
+		"if it should not exist, delete Secret %s", e.Revision, e.Release, what, fix, RecordName(e.Release, e.Revision))
 }
 
 // RenderError means that chart and values cannot be rendered: a variable is missing, a value does
