@@ -3,6 +3,7 @@ package attack
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -10,7 +11,9 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,8 +84,16 @@ func (a *arena) overruled(claims ...client.Object) string {
 	a.Helper()
 	a.provide(claims...) // also what a policy would refuse
 
+	return a.overruledFor(func(v1alpha2.Provider) {})
+}
+
+// overruledFor is overruled with a change of the resource, once the claims exist.
+func (a *arena) overruledFor(change func(v1alpha2.Provider)) string {
+	a.Helper()
+
 	s := small{victim, a.name, "v1.0.0", ""}
 	p := s.resource()
+	change(p)
 	a.provide(s.configMap(), p)
 
 	refused := a.outcome(p)
@@ -96,8 +107,57 @@ func (a *arena) overruled(claims ...client.Object) string {
 	return fmt.Sprintf("it warns, %q, and is overruled", refused)
 }
 
+// item returns an item of clusterctl's inventory for the attempt's provider.
+func (a *arena) item() *unstructured.Unstructured {
+	item := &unstructured.Unstructured{Object: map[string]any{
+		"providerName": a.name, "type": "InfrastructureProvider", "version": "v1.0.0",
+	}}
+	item.SetAPIVersion("clusterctl.cluster.x-k8s.io/v1alpha3")
+	item.SetKind("Provider")
+	item.SetNamespace(tenant)
+	item.SetName("infrastructure-" + a.name)
+	item.SetLabels(map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-" + a.name})
+
+	return item
+}
+
+// converted returns a CustomResourceDefinition that has the label of the attempt's provider, and whose objects a
+// Service of the tenant converts.
+func (a *arena) converted() *apiextensionsv1.CustomResourceDefinition {
+	const group = "claims.example.com"
+
+	plural := a.name + "s"
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: named("", plural+"."+group)}
+	crd.Labels = map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-" + a.name}
+	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: group,
+		Scope: apiextensionsv1.NamespaceScoped,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{
+			Kind: strings.ToUpper(a.name), ListKind: strings.ToUpper(a.name) + "List", Plural: plural, Singular: a.name,
+		},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+			Name: "v1", Served: true, Storage: true,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+		}},
+		Conversion: &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook: &apiextensionsv1.WebhookConversion{
+				ConversionReviewVersions: []string{"v1"},
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{
+					Service: &apiextensionsv1.ServiceReference{Namespace: tenant, Name: a.name},
+				},
+			},
+		},
+	}
+
+	return crd
+}
+
 // taken has components take an object of another release, and returns the operator's answer.
-func (a *arena) taken(annotations string) string {
+func (a *arena) taken(annotations string) string { return a.takenWith(annotations, nil) }
+
+// takenWith is taken, for an object that has more annotations.
+func (a *arena) takenWith(annotations string, marks map[string]string) string {
 	a.Helper()
 
 	name := "prey-" + a.name // in the namespace that the components are moved to
@@ -105,6 +165,7 @@ func (a *arena) taken(annotations string) string {
 	prey.Annotations = map[string]string{
 		v1alpha2.HelmReleaseNameAnnotation: "other", v1alpha2.HelmReleaseNamespaceAnnotation: tenant,
 	}
+	maps.Copy(prey.Annotations, marks)
 
 	a.provide(prey)
 	a.never("the object of another release is overwritten", func(ctx context.Context) bool {

@@ -63,7 +63,7 @@ var repositoryAttempts = []attempt{
 	{"A forged stored chart with the content ID of a provider", func(a *arena) string {
 		a.neverPushed("infrastructure-" + a.name)
 
-		if err := a.forge(); err != nil {
+		if err := a.forge(a.tenant, a.small("")); err != nil {
 			return "the API server: " + err.Error()
 		}
 
@@ -80,14 +80,14 @@ func (a *arena) neverPushed(label string) {
 	a.never("the chart repository has "+label, func(ctx context.Context) bool { return len(a.tags(ctx, label)) > 0 })
 }
 
-// forge writes a stored chart of the attempt's provider, as the operator would, with the content ID of
-// its components but with other templates.
-func (a *arena) forge() error {
+// forge writes a stored chart of a provider, as the operator would, with the content ID of its components but with
+// other templates.
+func (a *arena) forge(as client.Client, s small) error {
 	a.Helper()
 
-	s, label := a.small(""), "infrastructure-"+a.name
+	label := "infrastructure-" + s.name
 	b := &bundle.Bundle{
-		Provider: bundle.Provider{Name: a.name, Type: "InfrastructureProvider", Label: label},
+		Provider: bundle.Provider{Name: s.name, Type: "InfrastructureProvider", Label: label},
 		Version:  s.version, Metadata: []byte(metadata), Components: []byte(s.components()),
 	}
 	built, err := chartgen.Build(b)
@@ -100,8 +100,8 @@ func (a *arena) forge() error {
 	c, err := chart.New(built.Metadata, append(files, chart.File{Name: "templates/x.yaml", Data: []byte(forged)}))
 	a.Expect(err).NotTo(HaveOccurred())
 
-	key := store.Key{Namespace: tenant, Provider: label, Version: s.version, ContentID: chartgen.ContentID(b)}
-	_, err = (&store.Cluster{Client: a.tenant}).Put(a.ctx, key, c)
+	key := store.Key{Namespace: s.namespace, Provider: label, Version: s.version, ContentID: chartgen.ContentID(b)}
+	_, err = (&store.Cluster{Client: as}).Put(a.ctx, key, c)
 
 	return err
 }
@@ -133,7 +133,7 @@ var surfaceAttempts = []attempt{
 		return err.Error()
 	}},
 	{"A stored chart written by the tenant", func(a *arena) string {
-		err := a.forge()
+		err := a.forge(a.tenant, a.small(""))
 		a.Expect(err).To(MatchError(ContainSubstring("forbidden")))
 
 		return err.Error()
