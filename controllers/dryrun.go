@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/dryrun"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/reconcile"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -66,6 +67,16 @@ type Unknown struct {
 	Row string `json:"row,omitempty"`
 	// Denied is what the user may not do.
 	Denied []string `json:"denied"`
+}
+
+// String says what is not known, and why.
+func (u Unknown) String() string {
+	text := "Not known"
+	if u.Row != "" {
+		text = fmt.Sprintf("The answer to the row %q is not known", u.Row)
+	}
+
+	return text + ", because you may not " + object.List(u.Denied, 3) + "; the operator may, so it can decide otherwise."
 }
 
 // Event is an event that would have been emitted.

@@ -40,7 +40,9 @@ func (h *handler) preview(ctx context.Context, r *http.Request, view View) (any,
 		content.Problem = fmt.Sprintf("spec.release.rollbackTo is %d, so nothing but this revision is installed.",
 			*p.GetSpec().Release.RollbackTo)
 	default:
-		content.SetChanges(h.Previews.of(p, version))
+		wanted := p.DeepCopyObject().(v1alpha2.Provider) //nolint:forcetypeassert // a copy has the type
+		wanted.GetSpec().Version = version
+		content.SetChanges(h.Previews.of(wanted))
 	}
 
 	return content, nil

@@ -163,7 +163,7 @@ func TestPreviewsAreBounded(t *testing.T) {
 
 	for _, u := range p.GetStatus().AvailableUpgrades {
 		_, body := get(t, s.url+upgradePage+u.Version, nil)
-		g.Expect(body).To(Or(ContainSubstring("is being computed"), ContainSubstring("too many other previews")))
+		g.Expect(body).To(Or(ContainSubstring("is being computed"), ContainSubstring("too many others are being computed")))
 
 		if !strings.Contains(body, "is being computed") {
 			refused++

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -26,6 +28,7 @@ type why struct {
 	Reported *metav1.Condition `json:"reported"`
 	Passes   []struct {
 		Ready   *metav1.Condition `json:"ready"`
+		Lists   []decide.List     `json:"lists"`
 		Unknown []any             `json:"unknown"`
 		Writes  []any             `json:"writes"`
 	} `json:"passes"`
@@ -219,6 +222,37 @@ var _ = Describe("capstan why", Ordered, ContinueOnFailure, func() {
 		Expect(of("hanging", "why.txt")).To(ContainSubstring(`"a revision has a deadline" of care`))
 		Expect(of("older", "history.yaml")).To(ContainSubstring("version: v1.1.0"))
 		Expect(of("older", "why.txt")).To(ContainSubstring("v1.1.0 stays installed"))
+	})
+
+	It("shows the same rows on the page of a provider", func(ctx SpecContext) {
+		t := newTiny("on-page", "v1.0.0")
+		p := t.resource()
+		p.Spec.Variables = map[string]string{"TINY_LEVEL": secretValue}
+		p.Spec.Version = "v9.9.9"
+
+		w.offer(ctx, t)
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(ready(ctx, p)).Should(HaveField("Reason", v1alpha2.VersionNotFoundReason))
+
+		site := openStatusPage(ctx, cli)
+		before := cli.writes()
+		found := cli.why(ctx, "infrastructure-on-page")
+		shown := func() string { return site.read(ctx, "providers/InfrastructureProvider/on-page/on-page") }
+
+		Eventually(shown).Should(ContainSubstring("Decided by the row"))
+
+		for _, list := range found.Passes[0].Lists {
+			Expect(shown()).To(ContainSubstring("<summary>Rows of " + list.Name + "</summary>"))
+
+			for _, row := range list.Rows {
+				if row.Verdict != "NotReached" {
+					Expect(shown()).To(ContainSubstring("<strong>" + html.EscapeString(row.Name) + "</strong>"))
+				}
+			}
+		}
+
+		Expect(shown()).To(And(ContainSubstring("Who ends it: "), Not(ContainSubstring(secretValue))))
+		Expect(cli.writes()).To(Equal(before))
 	})
 
 	Context("of a changed resource", func() {

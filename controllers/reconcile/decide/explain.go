@@ -117,6 +117,19 @@ func upgradesFirst(decisions []Decision) []Decision {
 	return ordered
 }
 
+// Decisive returns the row that explains what is reported, and the name of its list; nil for none.
+func Decisive(lists []List) (list string, row *Row) {
+	for _, l := range lists {
+		for i := range l.Rows {
+			if l.Rows[i].Decisive {
+				return l.Name, &l.Rows[i]
+			}
+		}
+	}
+
+	return "", nil
+}
+
 // markDecisive marks the row that explains what is reported: the one that has ended the change or the removal, else the
 // one that has found the release in another state than it should be in, else the one of care that waits.
 func markDecisive(lists []List) {

@@ -76,7 +76,14 @@
     if (part.hasAttribute("data-list") && next.hasAttribute("data-list")) {
       replaceItems(part, next);
     } else {
-      part.replaceWith(document.importNode(next, true));
+      const fresh = document.importNode(next, true);
+
+      for (const details of part.querySelectorAll("details[open][id]")) {
+        const other = fresh.querySelector("#" + CSS.escape(details.id));
+        if (other) other.open = true;
+      }
+
+      part.replaceWith(fresh);
     }
   }
 

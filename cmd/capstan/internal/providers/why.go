@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 )
 
@@ -214,7 +213,7 @@ func (o *whyOptions) printPass(printer *cli.Printer, made pass, full bool) {
 		printer.Printf("%s", printer.Paint(readyStyle(made.Ready), describeReady(made.Ready)))
 	}
 
-	if list, row := decisive(made.Lists); row != nil {
+	if list, row := decide.Decisive(made.Lists); row != nil {
 		printer.Tree(decisiveTree(list, row))
 	} else if len(made.Lists) > 0 {
 		printer.Printf("No row of the rules has found anything that is left to do.")
@@ -223,7 +222,7 @@ func (o *whyOptions) printPass(printer *cli.Printer, made pass, full bool) {
 	}
 
 	for _, u := range made.Unknown {
-		printer.Printf("%s", printer.Paint(cli.Yellow, describeUnknown(u)))
+		printer.Printf("%s", printer.Paint(cli.Yellow, u.String()))
 	}
 
 	if made.After > 0 {
@@ -245,28 +244,6 @@ func (o *whyOptions) printPass(printer *cli.Printer, made pass, full bool) {
 			printer.Tree(o.listTree(list))
 		}
 	}
-}
-
-func describeUnknown(u controllers.Unknown) string {
-	text := "Not known"
-	if u.Row != "" {
-		text = fmt.Sprintf("The answer to the row %q is not known", u.Row)
-	}
-
-	return text + ", because you may not " + object.List(u.Denied, 3) + "; the operator may, so it can decide otherwise."
-}
-
-// decisive returns the row that explains what is reported, and the name of its list; nil for none.
-func decisive(lists []decide.List) (string, *decide.Row) {
-	for _, list := range lists {
-		for i := range list.Rows {
-			if list.Rows[i].Decisive {
-				return list.Name, &list.Rows[i]
-			}
-		}
-	}
-
-	return "", nil
 }
 
 func decisiveTree(list string, row *decide.Row) cli.Node {
