@@ -279,7 +279,9 @@ func (g *gitHub) getJSON(ctx context.Context, address string, into any) (http.He
 func (g *gitHub) explainToken(err error) error {
 	var status *web.StatusError
 	if errors.As(err, &status) && status.Status == http.StatusUnauthorized && g.hasToken {
-		return &InvalidTokenError{err}
+		return &InvalidTokenError{err: err, message: fmt.Sprintf("%s answers %d %s: the token is wrong or has expired; "+
+			"replace token or GITHUB_TOKEN in the Secret of spec.fetchConfig.secretRef, or GITHUB_TOKEN in the provider's "+
+			"variables or in the environment", status.URL, status.Status, http.StatusText(status.Status))}
 	}
 
 	return err

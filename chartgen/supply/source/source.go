@@ -135,11 +135,12 @@ type UntrustedError struct {
 func (e *UntrustedError) Error() string { return e.Message }
 
 // InvalidTokenError reports that a server refuses the token that was sent.
-type InvalidTokenError struct{ err error }
-
-func (e *InvalidTokenError) Error() string {
-	return fmt.Sprintf("%v; the token (GITHUB_TOKEN, or token, in the Secret) is wrong or has expired", e.err)
+type InvalidTokenError struct {
+	message string
+	err     error
 }
+
+func (e *InvalidTokenError) Error() string { return e.message }
 
 // Unwrap returns the *web.StatusError.
 func (e *InvalidTokenError) Unwrap() error { return e.err }
