@@ -1,8 +1,6 @@
 package export
 
 import (
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
@@ -95,12 +93,4 @@ func deployedVersion(status *v1alpha2.ProviderStatus) string {
 	}
 
 	return ""
-}
-
-// restoredMessage says that the item of a provider was changed or deleted by another program, and what to do
-// instead.
-func restoredMessage(p v1alpha2.Provider, what string) string {
-	return fmt.Sprintf("clusterctl's inventory was changed: the item of %s was %s, and is restored, because Capstan "+
-		"manages this provider; to change its version, use capstan upgrade apply or spec.version; to remove it, use "+
-		"capstan delete, or delete this resource", v1alpha2.Label(p), what)
 }

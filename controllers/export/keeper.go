@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // keeper reconciles items. It is not safe for concurrent use.
@@ -173,6 +174,7 @@ func (k *keeper) remember(item *clusterctlv1.Provider) {
 
 // announce emits an event that the item of a provider was changed by another program.
 func (k *keeper) announce(p v1alpha2.Provider, what string) {
-	k.events.Eventf(p, nil, corev1.EventTypeWarning, v1alpha2.InventoryRestoredReason, "Restore", "%s",
-		restoredMessage(p, what))
+	for _, e := range report.InventoryRestored(v1alpha2.Label(p), what) {
+		k.events.Eventf(p, nil, e.Type, e.Reason, e.Action, "%s", e.Note)
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,12 +32,16 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/export"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/permissions"
@@ -51,16 +58,8 @@ import (
 // withoutMessage are the reasons that the catalog of messages lacks. A situation below, or a recorded report, that has
 // one removes it; none may be added.
 var withoutMessage = []string{
-	v1alpha2.AccessDeniedReason,
-	v1alpha2.ComponentsCustomizationErrorReason,
-	v1alpha2.ComponentsNotWrittenReason,
-	v1alpha2.GivenBackReason,
-	v1alpha2.InvalidGithubTokenReason,
-	v1alpha2.InventoryRestoredReason,
 	v1alpha2.KubeConfigErrorReason,
 	v1alpha2.TagMovedReason,
-	v1alpha2.UnsafeCRDsAllowedReason,
-	v1alpha2.UntrustedSourceReason,
 }
 
 // said is a message with what has it: a condition or an event.
@@ -187,9 +186,14 @@ func inputOf(r *run) report.Input {
 func (c catalog) addErrors(t *testing.T) {
 	t.Helper()
 
-	for _, err := range append(problemsOfSpec(t), problemsOfCluster()...) {
-		r := newTestRun()
-		c.addReport(report.Of(inputOf(r), report.Summary{Result: failed(err, fetching)}))
+	for _, err := range slices.Concat(problemsOfSpec(t), problemsOfCluster(), problemsOfReferences(t)) {
+		c.addReport(report.Of(inputOf(newTestRun()), report.Summary{Result: failed(err, fetching)}))
+	}
+
+	for _, err := range []error{wrongToken(t), otherDigest(t)} {
+		result := failed(err, fetching)
+		result.Message = localAddress.ReplaceAllString(result.Message, "server.example.com")
+		c.addReport(report.Of(inputOf(newTestRun()), report.Summary{Result: result}))
 	}
 }
 
@@ -264,6 +268,75 @@ func problemsOfCluster() []error {
 	}
 }
 
+// problemsOfReferences returns errors of what a resource refers to.
+func problemsOfReferences(t *testing.T) []error {
+	t.Helper()
+
+	g := NewWithT(t)
+	readers := &access.Readers{APIReader: noProviders(t), NoCrossNamespaceRefs: true}
+
+	reader, err := readers.For(aws())
+	g.Expect(err).NotTo(HaveOccurred())
+
+	denied := reader.Get(t.Context(), client.ObjectKey{Namespace: "shared", Name: "aws-variables"}, &corev1.Secret{})
+	_, list := values.Plain(&v1alpha2.ProviderSpec{Values: &runtime.RawExtension{Raw: []byte(`["a"]`)}})
+
+	return []error{denied, list}
+}
+
+// localAddress matches the address of a test's server.
+var localAddress = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+
+// providerOfAWS is what a source has to have.
+var providerOfAWS = bundle.Provider{Type: "InfrastructureProvider", Name: "aws", Label: "infrastructure-aws"}
+
+// wrongToken returns the error of a server that refuses a token.
+func wrongToken(t *testing.T) error {
+	t.Helper()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "Bad credentials", http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+
+	credentials := func(context.Context, source.Server) (web.Credentials, error) {
+		return web.Credentials{Token: "expired"}, nil
+	}
+	site, err := source.NewWebsite(server.URL+"/kubernetes-sigs/cluster-api-provider-aws/releases", providerOfAWS,
+		source.WebOptions{Credentials: credentials})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	_, err = site.Versions(t.Context())
+
+	return err
+}
+
+// otherDigest returns the error of an artifact that has not the required digest.
+func otherDigest(t *testing.T) error {
+	t.Helper()
+
+	g := NewWithT(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+		w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat("b", 64))
+		w.Header().Set("Content-Length", "2")
+	}))
+	t.Cleanup(server.Close)
+
+	registry, err := oci.NewClient(oci.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	options := source.OptionsForClient(registry)
+	options.Digest = "sha256:" + strings.Repeat("a", 64)
+
+	artifact, err := source.NewArtifact(server.URL+"/capi/infrastructure-aws", providerOfAWS, options)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	_, err = artifact.Fetch(t.Context(), source.Version{Name: "v2.11.1"})
+
+	return err
+}
+
 // noProviders returns a client for a cluster without resources.
 func noProviders(t *testing.T) client.Client {
 	t.Helper()
@@ -314,6 +387,40 @@ func (c catalog) addInputs(t *testing.T) {
 	}
 
 	c.addRemoval(t)
+	c.addAllowed(t)
+	c.addNotWritten(t)
+
+	c.addReport(report.Of(inputOf(newTestRun()), report.Summary{Result: report.AfterGivingBack()}))
+}
+
+// addAllowed adds the message about an unsafe change that a user allows.
+func (c catalog) addAllowed(t *testing.T) {
+	t.Helper()
+
+	live := &apiextensionsv1.CustomResourceDefinition{}
+	live.Name = "awsclusters.infrastructure.cluster.x-k8s.io"
+	live.Spec.Scope = apiextensionsv1.NamespaceScoped
+	desired := live.DeepCopy()
+	desired.Spec.Scope = apiextensionsv1.ClusterScoped
+
+	checked, err := safety.Check(t.Context(), safety.Input{
+		Changes: []safety.Change{{Live: live, Desired: desired}}, Allow: []string{live.Name},
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	c.addEvents(report.UnsafeCRDsAllowed(checked.Allowed()))
+}
+
+// addNotWritten adds the message about components in whose place another program has a ConfigMap.
+func (c catalog) addNotWritten(t *testing.T) {
+	t.Helper()
+
+	others := &corev1.ConfigMap{}
+	others.Namespace, others.Name = "capa-system", "infrastructure-aws-v2.11.1"
+	writer := &export.ComponentsWriter{Client: fake.NewClientBuilder().WithObjects(others).Build()}
+
+	err := writer.Write(t.Context(), aws(), &bundle.Bundle{Version: "v2.11.1", Components: []byte("{}")})
+	NewWithT(t).Expect(err).To(HaveOccurred())
+	c.addEvents(report.ComponentsNotWritten(err.Error()))
 }
 
 // addRemoval adds the message of a removal that waits.
@@ -340,6 +447,7 @@ func (c catalog) addAnnounced() {
 			Object: deployment, Fields: []string{"/spec/replicas"},
 		}}).String()),
 		report.DeletingCRDs([]string{"awsclusters.infrastructure.cluster.x-k8s.io"}),
+		report.InventoryRestored("infrastructure-aws", "set to v2.10.3 by clusterctl"),
 		report.UpgradeStarted(decide.Selection{From: "v2.11.1", Version: "v2.11.2"}.String()),
 		report.ReleaseKept(leftMessage(aws(), &clusters.UnreachableError{
 			Address: "https://192.0.2.1:6443", Reason: "connect: connection refused",

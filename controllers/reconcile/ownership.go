@@ -66,9 +66,7 @@ func (r *run) giveBack(ctx context.Context) report.Result {
 	r.note(report.GivenBack())
 	r.forget(r.provider)
 
-	return report.Result{Outcome: report.Idle, Reason: v1alpha2.GivenBackReason, Message: fmt.Sprintf(
-		"Given back to cluster-api-operator, which installs nothing again when it is started; to let Capstan take it over "+
-			"again, remove the annotation %s", v1alpha2.GiveBackAnnotation)}
+	return report.AfterGivingBack()
 }
 
 // handOver changes whose resource it is. It is repeated soon if another program has changed the resource meanwhile.
