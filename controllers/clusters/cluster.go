@@ -99,6 +99,7 @@ func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluste
 		Access:      mayWatch,
 		APIReader:   c.apiReader,
 		Wake:        wake,
+		AtOnce:      connection.Unwatched,
 	})
 
 	c.own, err = c.newTarget("")

@@ -53,7 +53,7 @@ func (t *Tracker) explain(ctx context.Context, id object.Key, o client.Object, r
 		return result
 	}
 
-	if unhealthy < startupTime {
+	if unhealthy < startupTime && !t.atOnce {
 		return result
 	}
 

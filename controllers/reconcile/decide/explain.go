@@ -57,6 +57,7 @@ type Row struct {
 	Inputs []Input `json:"inputs,omitempty"`
 
 	weight weight
+	ends   string
 }
 
 // Input is something that a row goes by.
@@ -148,7 +149,7 @@ func markDecisive(lists []List) {
 			if i >= 0 {
 				row := &list.Rows[i]
 				row.Decisive = true
-				row.Ends = explanations[row.Name].ends
+				row.Ends = row.ends
 
 				return
 			}
@@ -181,6 +182,15 @@ func weigh(name string, seen any) weight {
 	}
 
 	return 0
+}
+
+// endOf says who or what ends what a row describes.
+func endOf(name string, seen any) string {
+	if c, is := seen.(Changing); is && name == compareRow && c.Release.Decision.Action == state.Stop {
+		return "A user, who changes the resource or asks for another attempt by its annotation."
+	}
+
+	return explanations[name].ends
 }
 
 // continues reports whether a decision belongs to the same list as the one before.
@@ -244,6 +254,7 @@ func explainRows[Seen any](rules []rule[Seen], facts map[string]fact[Seen], seen
 		if reached {
 			row.Verdict, row.Action = NotNeeded, taken(decisions, rule.name)
 			row.Inputs, row.weight = inputs(about, facts, seen), weigh(rule.name, seen)
+			row.ends = endOf(rule.name, seen)
 		}
 
 		if row.Action != Nothing {
@@ -342,7 +353,7 @@ func answered(seen any, action Action) string {
 		return answer.Message
 	}
 
-	return "nothing prevents it"
+	return "no problem"
 }
 
 // resultOf describes how a step has ended its list.

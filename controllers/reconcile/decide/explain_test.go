@@ -210,3 +210,13 @@ func TestDecisiveRow(t *testing.T) {
 		})
 	}
 }
+
+// TestEndOf checks that a release that is given up does not wait for the operator.
+func TestEndOf(t *testing.T) {
+	g := NewWithT(t)
+	stopped := Changing{Release: Release{Decision: state.Decision{Action: state.Stop}}}
+
+	g.Expect(endOf(compareRow, stopped)).To(HavePrefix("A user, who changes the resource"))
+	g.Expect(endOf(compareRow, Changing{})).To(Equal("The operator, which tries again."))
+	g.Expect(endOf(healthRow, stopped)).To(Equal(explanations[healthRow].ends))
+}

@@ -441,7 +441,8 @@ var explanations = map[string]explanation{
 		facts: []string{"found", "unpinned", "owns"}, action: DisownVersion, asks: []origin{fromServer}, ends: byWrites,
 	},
 	"without a plan nothing is changed": {
-		facts: []string{"found"}, ends: "The source, when it answers; or a user, who has to correct what the message names.",
+		facts: []string{"found"}, action: Plan, asks: []origin{fromSpec, fromObjects, fromSource},
+		ends: "A user, who has to correct what the message names; or what it names, when it exists or answers.",
 	},
 	"an automatic upgrade is what was selected": {
 		facts: []string{"starts", "selected", "found", "planned", "installed", "problem"}, ends: byUser,
@@ -453,8 +454,7 @@ var explanations = map[string]explanation{
 	compareRow: {
 		facts:  []string{"state", "action", "installed", "planned", "changed"},
 		action: CompareRelease, asks: []origin{fromRecords},
-		ends: "The operator, which tries again; if the action is Stop, a user, who changes the resource or asks for " +
-			"another attempt by its annotation.",
+		ends: "The operator, which tries again.",
 	},
 	"a request that is fulfilled is recorded": {
 		facts: []string{"handled"}, action: MarkRequest, asks: []origin{fromRecords}, ends: byRetry,
