@@ -78,8 +78,17 @@ func (a *arena) request(p v1alpha2.Provider) {
 func (a *arena) victimIsUpgraded() string {
 	a.Helper()
 
+	return a.victimIsUpgradedAfter(0)
+}
+
+// victimIsUpgradedAfter is victimIsUpgraded, for a provider that lets others prove themselves for a while.
+func (a *arena) victimIsUpgradedAfter(soak time.Duration) string {
+	a.Helper()
+
 	s := small{victim, a.name + "-victim", "v1.0.0", ""}
 	p := automatic(s.resource(), 10*time.Second)
+	p.Spec.UpgradePolicy.SoakTime = &metav1.Duration{Duration: soak}
+
 	a.Expect(a.admin.Create(a.ctx, s.configMap())).To(Succeed())
 	a.Expect(a.admin.Create(a.ctx, p)).To(Succeed())
 	a.Eventually(a.installed(p)).Should(Equal("v1.0.0"))

@@ -117,11 +117,12 @@ func (u Upgrading) best() string {
 	return choice.Best(u.Offered)
 }
 
-// starts returns the selection of an upgrade that starts now.
+// starts returns the selection of an upgrade that starts now. Since when it has waited stays known: it may be decided
+// again before its revision is announced.
 func (u Upgrading) starts() Selection {
 	best := u.best()
 
-	starting := Selection{Version: best, Automatic: v1alpha2.LabelValue(best), From: u.past().version}
+	starting := Selection{Version: best, Automatic: v1alpha2.LabelValue(best), From: u.past().version, Waits: u.Waits}
 	if u.Windowed {
 		starting.Until = u.Opening.Until
 	}

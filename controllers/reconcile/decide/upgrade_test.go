@@ -67,7 +67,7 @@ func TestUpgrade(t *testing.T) {
 			"", func(u *Upgrading) {
 				u.Waits, u.Others = since, []OtherUpgrade{upgradedAgo(2*time.Hour, v1alpha2.UpgradeSucceeded)}
 			},
-			starts, nextHour,
+			Selection{Version: "v1.0.1", Automatic: "v1.0.1", From: "v1.0.0", Waits: since}, nextHour,
 		},
 		"no policy": {
 			"without a policy there are no automatic upgrades", func(u *Upgrading) { *u = Upgrading{Waits: since} }, Selection{},
