@@ -87,6 +87,7 @@ const (
 	DeleteSucceeded      = release.HookSucceeded
 	DeleteFailed         = release.HookFailed
 
+	PhaseUnknown   = release.HookPhaseUnknown
 	PhaseRunning   = release.HookPhaseRunning
 	PhaseSucceeded = release.HookPhaseSucceeded
 	PhaseFailed    = release.HookPhaseFailed

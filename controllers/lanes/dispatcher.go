@@ -1,7 +1,6 @@
 // Package lanes keeps the workers of a controller free from resources that may wait for something
 // that a user chose: a remote cluster, or a server that components are fetched from. Each of these
-// runs in a lane, with few workers of its own; all other resources run on the controller's workers. A
-// reconcile that begins a long wait leaves its worker, in a lane or not, to the next resource.
+// runs in a lane, with few workers of its own; all other resources run on the controller's workers.
 package lanes
 
 import (
@@ -18,9 +17,6 @@ import (
 const (
 	// workersPerLane is how many resources of a lane are reconciled at a time.
 	workersPerLane = 2
-	// maxAway is how many reconciles of a kind may leave their workers at a time, to limit the memory that this
-	// takes. Others keep their workers.
-	maxAway = 8
 	// maxActive is how many resources of all lanes are reconciled at a time, to limit the memory that
 	// this takes, and maxActiveTime how long one counts: after that it is waiting for something.
 	maxActive     = 16
@@ -61,7 +57,6 @@ type Dispatcher struct {
 	lanes   map[string]*lane
 	waiting map[reconcile.Request]task
 	running map[reconcile.Request]*run
-	away    int // how many of running have left their workers
 }
 
 // lane is a queue with its own workers, which exist only while there is work.

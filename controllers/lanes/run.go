@@ -10,8 +10,6 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/capstan-project/capstan/controllers/longwait"
 )
 
 // run is a reconcile that is running.
@@ -19,50 +17,21 @@ type run struct {
 	since time.Time
 	// onWorker is set while a worker of the controller waits for it.
 	onWorker bool
-	// away is set once it has left its worker, of the controller or of a lane.
-	away bool
 	// again means that the resource was enqueued meanwhile.
 	again bool
 }
 
-// onWorker reconciles a resource on a worker of the controller, until the reconcile ends or leaves it.
+// onWorker reconciles a resource on a worker of the controller.
 func (d *Dispatcher) onWorker(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
-	var (
-		result ctrl.Result
-		err    error
-	)
+	defer d.workers.Done()
 
-	// The controller's context ends with this call, so only its deadline is kept.
-	values, cancel := context.WithoutCancel(ctx), context.CancelFunc(func() {})
-	if deadline, ok := ctx.Deadline(); ok {
-		values, cancel = context.WithDeadline(values, deadline)
-	}
-
-	free := make(chan struct{})
-
-	go func() {
-		defer d.workers.Done()
-		defer cancel()
-
-		ended, away, endedErr := d.run(values, req, func() { close(free) })
-		if away {
-			d.settle(values, req, ended, endedErr)
-			return
-		}
-
-		result, err = ended, endedErr
-
-		d.finish(req)
-		close(free)
-	}()
-
-	<-free
+	result, err := d.run(ctx, req)
+	d.finish(req)
 
 	return result, err
 }
 
-// work reconciles the resources of a lane until there are none. A reconcile that leaves its worker keeps the
-// goroutine, and the worker continues in another.
+// work reconciles the resources of a lane until there are none.
 func (d *Dispatcher) work(name string, l *lane) {
 	defer d.workers.Done()
 
@@ -73,19 +42,10 @@ func (d *Dispatcher) work(name string, l *lane) {
 		}
 
 		exit := d.enter()
-		result, away, err := d.run(values, req, func() {
-			exit()
-			d.workers.Add(1)
-
-			go d.work(name, l)
-		})
+		result, err := d.run(values, req)
 
 		exit()
 		d.settle(values, req, result, err)
-
-		if away {
-			return
-		}
 	}
 }
 
@@ -135,44 +95,15 @@ func (d *Dispatcher) next(name string, l *lane) (reconcile.Request, context.Cont
 	return reconcile.Request{}, nil, false
 }
 
-// run reconciles a resource until it ends, or until the manager does. If the reconcile leaves its worker, onLeave
-// is called then.
-func (d *Dispatcher) run(
-	values context.Context, req reconcile.Request, onLeave func(),
-) (result ctrl.Result, away bool, err error) {
+// run reconciles a resource until it ends, or until the manager does.
+func (d *Dispatcher) run(values context.Context, req reconcile.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithCancel(values)
 	defer cancel()
 
 	unlink := context.AfterFunc(d.ctx, cancel)
 	defer unlink()
 
-	ctx = longwait.With(ctx, func(string) {
-		if !away && d.leave(req) {
-			away = true
-
-			onLeave()
-		}
-	})
-
-	result, err = d.recovered(ctx, req)
-
-	return result, away, err
-}
-
-// leave notes that a reconcile leaves its worker, unless too many others have.
-func (d *Dispatcher) leave(req reconcile.Request) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	if d.away == maxAway {
-		return false
-	}
-
-	d.away++
-	running := d.running[req]
-	running.away, running.onWorker = true, false
-
-	return true
+	return d.recovered(ctx, req)
 }
 
 // recovered reconciles a resource, and returns a panic as an error.
@@ -214,10 +145,6 @@ func (d *Dispatcher) finish(req reconcile.Request) {
 
 	ended := d.running[req]
 	delete(d.running, req)
-
-	if ended.away {
-		d.away--
-	}
 	d.mu.Unlock()
 
 	if ended.again {

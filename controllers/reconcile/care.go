@@ -196,8 +196,14 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 
 	result, err := r.returnTo(ctx, options, observed)
 	r.forgetAnnounced(result, err)
-	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 	r.target.Health.MarkVerified(result.Applied)
+
+	if errors.As(err, new(*cluster.HookError)) {
+		r.installed.stale = true
+		return report.Result{}
+	}
+
+	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 
 	if errors.As(err, new(*cluster.DryRunError)) {
 		r.refuse(target, err)

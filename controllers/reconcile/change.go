@@ -257,7 +257,12 @@ func (r *run) apply(ctx context.Context) report.Result {
 	}
 
 	result, err := r.change.goal.apply(ctx, r.change.release.State)
-	r.Metrics.CountReleaseAction(r.provider, action, err)
+	runsHooks := errors.As(err, new(*cluster.HookError)) // it is counted when they have ended
+
+	if !runsHooks {
+		r.Metrics.CountReleaseAction(r.provider, action, err)
+	}
+
 	r.target.Health.MarkVerified(result.Applied)
 	r.emit(r.provider, report.Adopted(result.Adopted))
 
@@ -268,6 +273,10 @@ func (r *run) apply(ctx context.Context) report.Result {
 	r.applied = err == nil || result.Revision != 0
 
 	r.forgetAnnounced(result, err)
+
+	if runsHooks {
+		return report.Result{}
+	}
 
 	if leavesRevision(result, err) {
 		r.failure = err

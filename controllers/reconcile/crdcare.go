@@ -199,9 +199,9 @@ func (r *run) findWaiting(ctx context.Context) error {
 	return nil
 }
 
-// advance takes the next step with a staged revision once the objects that others wait for are healthy.
-// What is not possible yet, because a webhook does not answer or a finalizer is left, is tried again: it is
-// no failure of the revision before its deadline.
+// advance takes the next step with a revision that runs hooks, or with a staged one once the objects that others wait
+// for are healthy. What is not possible yet, because a webhook does not answer or a finalizer is left, is tried again:
+// it is no failure of the revision before its deadline.
 func (r *run) advance(ctx context.Context) report.Result {
 	own, err := r.ownKinds(ctx)
 	if err != nil {
@@ -215,8 +215,12 @@ func (r *run) advance(ctx context.Context) report.Result {
 	})
 	r.target.Health.MarkVerified(result.Applied)
 
+	if errors.As(err, new(*cluster.HookError)) {
+		return failed(err, applying)
+	}
+
 	problems := advanceProblems(err)
-	if len(problems) > 0 {
+	if len(problems) > 0 && !revision.RunsHooks() {
 		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
 		r.installed.removing = errors.As(err, new(*cluster.RemainingError))
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), advanceAfter(time.Since(revision.Created)))
@@ -224,7 +228,12 @@ func (r *run) advance(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
-	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*cluster.ConflictError)) {
+	if revision.RunsHooks() {
+		r.Metrics.CountReleaseAction(r.provider, actionOf(revision.Status), err)
+	}
+
+	hooked := revision.RunsHooks() && result.Revision != 0 // the result is recorded
+	if err != nil && !hooked && !leavesRevision(result, err) && !errors.As(err, new(*cluster.ConflictError)) {
 		return failed(err, applying)
 	}
 
@@ -239,6 +248,18 @@ func (r *run) advance(ctx context.Context) report.Result {
 	r.advanced, r.installed.stale = true, true
 
 	return report.Result{}
+}
+
+// actionOf returns how metrics count the action that a pending revision results from.
+func actionOf(status state.Status) metrics.Action {
+	switch status {
+	case state.StatusPendingInstall:
+		return metrics.ActionInstall
+	case state.StatusPendingRollback:
+		return metrics.ActionRollback
+	}
+
+	return metrics.ActionUpgrade
 }
 
 // comeBack brings the provider back at once if the next step with the revision can be taken already: no watch shows

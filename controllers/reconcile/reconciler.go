@@ -32,7 +32,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/longwait"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
@@ -125,8 +124,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 
 	status := newStatusWriter(r.Client, provider)
-
-	ctx = longwait.With(ctx, func(what string) { status.waiting(ctx, what) })
 
 	defer func() {
 		err = errors.Join(err, status.save(ctx, provider))

@@ -130,6 +130,10 @@ func (r *run) removalFailed(ctx context.Context, err error) report.Result {
 		outcome = report.Waiting
 	}
 
+	if !blocked.Next.IsZero() {
+		next = blocked.Next
+	}
+
 	return report.Result{Outcome: outcome, Reason: v1alpha2.DeletionBlockedReason, Message: blocked.Message, At: next}
 }
 

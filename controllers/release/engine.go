@@ -19,7 +19,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/fresh"
-	"github.com/capstan-project/capstan/controllers/longwait"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -32,7 +31,7 @@ type Options struct {
 	// LockTimeout is how long another program, such as helm upgrade, may go without writing to a
 	// release before it is considered dead. Default: 5m.
 	LockTimeout time.Duration
-	// HookTimeout limits the hooks that one action runs, together. Default: 5m.
+	// HookTimeout limits how long a hook runs, and how long its deletion takes. Default: 5m.
 	HookTimeout time.Duration
 	// RequestTimeout limits each request to the API server, unless the configuration does. Default:
 	// 30s.
@@ -257,7 +256,7 @@ func (e *Engine) run(
 //
 // Objects are deleted in the order of their annotations, and those of the release's own kinds first: only the
 // release's manager can process their finalizers. While one still exists that others wait for, the error is a
-// *cluster.RemainingError and these are not deleted.
+// *cluster.RemainingError and these are not deleted. While hooks run it is a *cluster.HookError.
 func (e *Engine) Uninstall(
 	ctx context.Context, release types.NamespacedName, newest state.Confirmed, options cluster.RemoveOptions,
 ) (Result, error) {
@@ -300,8 +299,5 @@ func (e *Engine) isBusy(release types.NamespacedName) bool {
 
 // newClient returns a client for one action on a release.
 func (e *Engine) newClient(ctx context.Context, release types.NamespacedName) *cluster.Client {
-	log := logr.FromContextOrDiscard(ctx)
-	longWait := func(what string) { longwait.Begin(ctx, what) }
-
-	return cluster.NewClient(e.connection, release, log, longWait)
+	return cluster.NewClient(e.connection, release, logr.FromContextOrDiscard(ctx))
 }

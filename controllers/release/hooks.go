@@ -2,41 +2,102 @@ package release
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// runHooks runs the hooks of a revision for an event, one after the other, by Helm's rules. Hooks that have run since a
-// time, in an earlier attempt, do not run again; the zero time runs all of them.
-func (s *session) runHooks(rel *helm.Release, event helm.HookEvent, since helm.Time) error {
+// maxHooks is how many hooks an event has at most.
+const maxHooks = 50
+
+// earlierEvents are the events that come before others in the same action.
+var earlierEvents = map[helm.HookEvent]helm.HookEvent{
+	helm.HookPostInstall:  helm.HookPreInstall,
+	helm.HookPostUpgrade:  helm.HookPreUpgrade,
+	helm.HookPostRollback: helm.HookPreRollback,
+	helm.HookPostDelete:   helm.HookPreDelete,
+}
+
+// runHooks runs the hooks of a revision for an event, one after the other, by Helm's rules. It never waits: the error
+// is a *cluster.HookError until the last one has ended, and the next call continues from what the record says.
+func (s *session) runHooks(rel *helm.Release, event helm.HookEvent) error {
 	hooks := hooksOf(rel, event)
+	running := helm.HookEvent(rel.Labels[storage.HooksLabel])
 
-	for i, h := range hooks {
-		phase := phaseSince(h, event, since)
-		if phase == helm.PhaseSucceeded {
-			continue
-		}
-
-		ran, err := s.runHook(rel, h, phase == helm.PhaseRunning)
-		if err == nil {
-			continue
-		}
-
-		if ran {
-			s.deleteFailed(h, hooks[:i])
-		}
-
-		return fmt.Errorf("%s %w", event, err)
+	if len(hooks) == 0 || earlierEvents[running] == event {
+		return nil
 	}
+
+	if len(hooks) > maxHooks {
+		return fmt.Errorf("the chart has more than %d %s hooks", maxHooks, event)
+	}
+
+	if running != event {
+		if err := s.beginHooks(rel, event, hooks); err != nil {
+			return err
+		}
+	}
+
+	err := s.runEach(rel, event, hooks)
 
 	slices.Reverse(hooks)
 
 	for _, h := range hooks {
-		if err := s.deleteHook(h, helm.DeleteSucceeded); err != nil {
-			return fmt.Errorf("%s %w", event, err)
+		if err == nil {
+			err = s.deleteHook(h, helm.DeleteSucceeded)
 		}
+	}
+
+	if err == nil || errors.As(err, new(*cluster.HookError)) {
+		return err
+	}
+
+	return fmt.Errorf("%s %w", event, err)
+}
+
+// beginHooks records that the hooks for an event are next. The last run of a hook in a record may be about
+// another event.
+func (s *session) beginHooks(rel *helm.Release, event helm.HookEvent, hooks []*helm.Hook) error {
+	rel.Labels[storage.HooksLabel] = string(event)
+
+	for _, h := range hooks {
+		h.LastRun = helm.HookExecution{}
+	}
+
+	return s.store.Record(rel)
+}
+
+// runEach runs the hooks that have not run yet. Those of an uninstall that failed run again.
+func (s *session) runEach(rel *helm.Release, event helm.HookEvent, hooks []*helm.Hook) error {
+	again := event == helm.HookPreDelete || event == helm.HookPostDelete
+
+	for i, h := range hooks {
+		failed := h.LastRun.Phase == helm.PhaseFailed
+
+		switch {
+		case h.LastRun.Phase == helm.PhaseSucceeded:
+			continue
+		case failed && !again:
+			s.deleteFailed(h, hooks[:i])
+			return fmt.Errorf("hook %s failed", h.Name)
+		case failed:
+			h.LastRun = helm.HookExecution{}
+		}
+
+		ran, err := s.runHook(rel, h)
+		if err == nil {
+			continue
+		}
+
+		if ran && h.LastRun.Phase == helm.PhaseFailed {
+			s.deleteFailed(h, hooks[:i])
+		}
+
+		return err
 	}
 
 	return nil
@@ -60,68 +121,72 @@ func hooksOf(rel *helm.Release, event helm.HookEvent) []*helm.Hook {
 	return hooks
 }
 
-// earlierEvents are the events that come before others in the same action.
-var earlierEvents = map[helm.HookEvent]helm.HookEvent{
-	helm.HookPostInstall:  helm.HookPreInstall,
-	helm.HookPostUpgrade:  helm.HookPreUpgrade,
-	helm.HookPostRollback: helm.HookPreRollback,
-	helm.HookPostDelete:   helm.HookPreDelete,
-}
-
-// phaseSince returns how far the run of a hook has come that has begun since a time; empty if there was none. A record
-// does not tell for which event a hook has run.
-func phaseSince(h *helm.Hook, event helm.HookEvent, since helm.Time) helm.HookPhase {
-	if since.IsZero() || h.LastRun.StartedAt.Before(since) || slices.Contains(h.Events, earlierEvents[event]) {
-		return ""
-	}
-
-	return h.LastRun.Phase
-}
-
-// runHook creates the objects of a hook, unless an earlier attempt has, and waits until they have completed. ran
-// reports whether they were created.
-func (s *session) runHook(rel *helm.Release, h *helm.Hook, started bool) (ran bool, err error) {
+// runHook creates the objects of a hook, and records how it has ended. Before they are created the phase is recorded
+// as unknown, and then as running: what was created is not created again, even if it is gone. ran reports whether they
+// were created.
+func (s *session) runHook(rel *helm.Release, h *helm.Hook) (ran bool, err error) {
 	objects, err := s.client.Hook(h.Manifest)
 	if err != nil {
 		return false, err
 	}
 
-	if !started {
+	recorded := h.LastRun.Phase != ""
+	if !recorded {
 		if err := s.deleteHook(h, helm.DeleteBeforeCreation); err != nil {
 			return false, err
 		}
 
-		h.LastRun = helm.HookExecution{StartedAt: helm.At(s.engine.clock.Now()), Phase: helm.PhaseRunning}
+		h.LastRun = helm.HookExecution{StartedAt: helm.At(s.engine.clock.Now()), Phase: helm.PhaseUnknown}
 		if err := s.store.Record(rel); err != nil {
 			return false, err
 		}
 	}
 
-	if err = s.client.CreateHook(objects, started); err == nil {
-		ran = true
-		err = s.client.AwaitHook(objects, s.engine.options.HookTimeout)
+	ran = h.LastRun.Phase == helm.PhaseRunning
+	if !ran {
+		err = s.client.CreateHook(objects, recorded)
+		ran = err == nil
 	}
 
-	h.LastRun.CompletedAt = helm.At(s.engine.clock.Now())
-	h.LastRun.Phase = helm.PhaseSucceeded
+	if ran {
+		err = s.client.CheckHook(objects, h.LastRun.StartedAt.Time, s.hookTime())
+	}
 
-	if err != nil {
+	before := h.LastRun.Phase
+
+	switch {
+	case err == nil:
+		h.LastRun.Phase = helm.PhaseSucceeded
+	case errors.As(err, new(*cluster.HookError)):
+		h.LastRun.Phase = helm.PhaseRunning
+	default:
 		h.LastRun.Phase = helm.PhaseFailed
 	}
 
-	return ran, cmp.Or(err, s.store.Record(rel))
+	if h.LastRun.Phase == before {
+		return ran, err
+	}
+
+	if h.LastRun.Phase != helm.PhaseRunning {
+		h.LastRun.CompletedAt = helm.At(s.engine.clock.Now())
+	}
+
+	// That a hook could not be recorded comes first: an action that ended would have lost it.
+	return ran, cmp.Or(s.store.Record(rel), err)
 }
 
 // deleteFailed deletes the objects of a hook that failed, and of the ones before it that did not, as far as their
-// policies say so. That the hook failed is more important than an error of this.
+// policies say so. It does not wait until they are gone: that the hook failed is more important.
 func (s *session) deleteFailed(failed *helm.Hook, before []*helm.Hook) {
-	err := s.deleteHook(failed, helm.DeleteFailed)
-	for _, h := range before {
-		err = cmp.Or(err, s.deleteHook(h, helm.DeleteSucceeded))
-	}
+	policy := helm.DeleteFailed
 
-	if err != nil {
-		s.log.Info("The objects of a hook that failed, or of one before it, could not be deleted", "problem", err.Error())
+	for _, h := range slices.Concat([]*helm.Hook{failed}, before) {
+		err := s.deleteHook(h, policy)
+		policy = helm.DeleteSucceeded
+
+		if err != nil && !errors.As(err, new(*cluster.HookError)) {
+			s.log.Info("The objects of a hook that failed, or of one before it, could not be deleted", "problem", err.Error())
+		}
 	}
 }
 
@@ -133,5 +198,9 @@ func (s *session) deleteHook(h *helm.Hook, policy helm.HookDeletePolicy) error {
 		return nil
 	}
 
-	return s.client.DeleteHook(h.Manifest, s.engine.options.HookTimeout)
+	return s.client.DeleteHook(h.Manifest, s.hookTime())
+}
+
+func (s *session) hookTime() cluster.HookTime {
+	return cluster.HookTime{Now: s.engine.clock.Now(), Limit: s.engine.options.HookTimeout}
 }

@@ -2,9 +2,16 @@ package release
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/manifest"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -29,7 +36,8 @@ var (
 )
 
 // perform records a new revision, runs its hooks, applies its objects and records the result. bases are the manifests
-// of the revisions whose objects may exist.
+// of the revisions whose objects may exist. The error is a *cluster.HookError if hooks have not ended: resume continues
+// then.
 func (s *session) perform(rel *helm.Release, action action, bases []string, limit int) error {
 	if err := s.store.Limit(historyLimit(limit)); err != nil {
 		s.log.Info("Old revisions could not be deleted, and will be later", "problem", err.Error())
@@ -47,8 +55,91 @@ func (s *session) perform(rel *helm.Release, action action, bases []string, limi
 		return err
 	}
 
-	err := s.applyRevision(rel, action, bases)
-	outcome := storage.Outcome{Adopted: s.client.Adopted(), Unpruned: s.client.Unpruned(), Description: action.done}
+	err := s.runHooks(rel, action.before)
+	if err == nil {
+		err = s.client.Apply(bases)
+	}
+
+	return s.complete(rel, action, s.store.Staged(), err)
+}
+
+// resume continues a revision after perform, or an earlier attempt, has ended because of a hook.
+func (s *session) resume(revision state.Revision) error {
+	rel := s.store.Find(revision.Number)
+	if rel == nil {
+		return fmt.Errorf("revision %d of release %s: %w", revision.Number, s.release, storage.ErrChanged)
+	}
+
+	action := s.actionOf(rel)
+	if helm.HookEvent(rel.Labels[storage.HooksLabel]) == action.after {
+		return s.complete(rel, action, revision.Staged, nil)
+	}
+
+	err := s.runHooks(rel, action.before)
+	if err == nil {
+		err = s.applyRecorded(rel, action)
+	}
+
+	return s.complete(rel, action, revision.Staged, err)
+}
+
+// actionOf returns the action that a pending revision results from.
+func (s *session) actionOf(rel *helm.Release) action {
+	switch rel.Info.Status {
+	case helm.StatusPendingInstall:
+		return installing
+	case helm.StatusPendingUpgrade:
+		return upgrading
+	}
+
+	action := rollingBack
+	action.started, action.done = rel.Info.Description, rel.Info.Description
+
+	return action
+}
+
+// applyRecorded applies the objects of a revision as they are recorded.
+func (s *session) applyRecorded(rel *helm.Release, action action) error {
+	objects, err := manifest.Decode(rel.Manifest)
+	if err != nil {
+		return err
+	}
+
+	if action.pending == helm.StatusPendingRollback {
+		err = s.client.SetPartialTarget(objects)
+	} else {
+		err = s.client.SetTarget(objects, func(schema.GroupKind) bool { return false })
+	}
+
+	if err != nil {
+		return err
+	}
+
+	bases := s.store.CurrentManifests()[1:]
+	if action.pending == helm.StatusPendingInstall && len(bases) < 2 {
+		bases = nil // all is complete that was installed before
+	}
+
+	return s.client.Apply(bases)
+}
+
+// complete runs the last hooks of a revision whose objects were applied, and records the result. If it is staged, the
+// last hooks run after the last wave, see Engine.Advance. err is why the objects were not applied.
+func (s *session) complete(rel *helm.Release, action action, staged bool, err error) error {
+	s.noteApplied(rel)
+
+	if err == nil && !staged {
+		err = s.runHooks(rel, action.after)
+	}
+
+	if errors.As(err, new(*cluster.HookError)) {
+		return err
+	}
+
+	adopted, _ := strconv.Atoi(rel.Labels[storage.AdoptedLabel]) // 0 without the label
+	outcome := storage.Outcome{
+		Adopted: adopted, Unpruned: rel.Labels[storage.UnprunedLabel] == "true", Description: action.done,
+	}
 
 	switch {
 	case err != nil && action.failed == "":
@@ -68,20 +159,13 @@ func (s *session) perform(rel *helm.Release, action action, bases []string, limi
 	return cmp.Or(err, s.store.End(rel, outcome))
 }
 
-// applyRevision applies the objects of a revision, between its hooks. If there are more waves, the last hooks run after
-// these, see Engine.Advance.
-func (s *session) applyRevision(rel *helm.Release, action action, bases []string) error {
-	if err := s.runHooks(rel, action.before, helm.Time{}); err != nil {
-		return err
+// noteApplied notes what was found when the objects were applied, in case that the last hooks end in another attempt.
+func (s *session) noteApplied(rel *helm.Release) {
+	if adopted := s.client.Adopted(); adopted > 0 {
+		rel.Labels[storage.AdoptedLabel] = strconv.Itoa(adopted)
 	}
 
-	if err := s.client.Apply(bases); err != nil {
-		return err
+	if s.client.Unpruned() {
+		rel.Labels[storage.UnprunedLabel] = "true"
 	}
-
-	if s.store.Staged() {
-		return nil
-	}
-
-	return s.runHooks(rel, action.after, helm.Time{})
 }

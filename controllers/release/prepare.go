@@ -135,14 +135,14 @@ func (p *Prepared) SetAdoptedVersion(version string) { p.session.store.SetAdopte
 // Apply changes the release to its desired state: by an install if the release was state.Absent, state.RecordsLost or
 // state.Uninstalled, otherwise by an upgrade. It first marks the newest revision
 // failed if the release was state.Interrupted. It returns when the objects are applied, ready or
-// not, and announces long waits for hooks of the chart by longwait.Begin, with the context that was given to
-// Prepare. The revision is announced before it is written. It cannot be cancelled once it has started; each of its
+// not. The revision is announced before it is written. It cannot be cancelled once it has started; each of its
 // requests is limited instead. It must be called only once.
 //
 // The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
 //   - storage.ErrChanged, *LockedError, *cluster.UnknownKindError, *cluster.ConflictError: nothing was done
 //   - *cluster.RejectedError, *cluster.UnavailableError, *cluster.RemoveError: there is a new revision, which
 //     failed; after a *cluster.UnavailableError, the next Apply of the same writes that revision again
+//   - *cluster.HookError: hooks of the new revision are running; Advance continues it
 //   - *storage.Error: the Secret of a revision could not be written
 func (p *Prepared) Apply(announce state.Announce) (Result, error) {
 	p.session.store.SetAnnounce(announce)

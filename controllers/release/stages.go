@@ -29,15 +29,16 @@ type AdvanceOptions struct {
 	Announce state.Announce
 }
 
-// Advance takes the next step with a staged revision, which must be the newest one and deployed. Call it once all
-// objects but those that Waiting returns are healthy, and again until the revision is not staged any more: each step
-// applies the next wave. The last one deletes what the revision no longer has, one wave after the other, and runs the
-// hooks that follow. What has been done is seen in the cluster and in the revision, so it can stop at any time.
+// Advance takes the next step with a confirmed revision, which must be the newest one: one that runs hooks, or one that
+// is staged and deployed. Call it once all objects but those that Waiting returns are healthy, and again until the
+// revision is not staged any more: each step applies the next wave. The last one deletes what the revision no longer
+// has, one wave after the other, and runs the hooks that follow. What has been done is seen in the cluster and in the
+// revision, so it can stop at any time.
 //
-// After a *cluster.RejectedError or *cluster.ConflictError, or if a hook fails, the revision is marked failed. What may
-// be accepted once the wave before takes effect is a *cluster.UnavailableError for a few seconds. Other errors are
-// those of Prepared.Apply, and *cluster.RemainingError while objects that were deleted still exist; the revision stays
-// as it is.
+// The error is a *cluster.HookError while hooks run. After a *cluster.RejectedError or *cluster.ConflictError, or if a
+// hook fails, the revision is marked failed. What may be accepted once the wave before takes effect is a
+// *cluster.UnavailableError for a few seconds. Other errors are those of Prepared.Apply, and *cluster.RemainingError
+// while objects that were deleted still exist; the revision stays as it is.
 func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, options AdvanceOptions,
 ) (Result, error) {
@@ -46,6 +47,10 @@ func (e *Engine) Advance(
 	result, err := e.amend(ctx, release, revision, options.Known, func(s *session) error {
 		s.client.SetOwnKinds(options.Own)
 		s.store.SetAnnounce(options.Announce)
+
+		if revision.RunsHooks() {
+			return s.resume(revision)
+		}
 
 		manifests := s.store.CurrentManifests()
 		wave, complete, err := s.client.Advance(manifests[0], manifests[1:], waves.Place(revision.Wave))
@@ -72,12 +77,8 @@ func (e *Engine) Advance(
 			}
 
 			revision.ResourceVersion, err = s.runLastHooks(revision)
-			if err != nil && failureOf(err) == state.FailureRejected {
-				return cmp.Or(s.store.FailNewest(state.FailureRejected, err.Error()), err)
-			}
-
 			if err != nil {
-				return err
+				return s.lastHooksFailed(err)
 			}
 		}
 
@@ -102,8 +103,17 @@ func (e *Engine) Advance(
 	return result, err
 }
 
-// runLastHooks runs the hooks that follow the last wave of a revision, unless an earlier attempt has. It returns the
-// resource version of the revision's Secret.
+// lastHooksFailed marks the newest revision failed, unless its last hooks are still running, or could not be recorded.
+func (s *session) lastHooksFailed(err error) error {
+	if errors.As(err, new(*cluster.HookError)) || failureOf(err) != state.FailureRejected {
+		return err
+	}
+
+	return cmp.Or(s.store.FailNewest(state.FailureRejected, err.Error()), err)
+}
+
+// runLastHooks runs the hooks that follow the last wave of a revision. It returns the resource version of the
+// revision's Secret.
 func (s *session) runLastHooks(revision state.Revision) (resourceVersion string, err error) {
 	rel := s.store.Find(revision.Number)
 	if rel == nil {
@@ -119,7 +129,7 @@ func (s *session) runLastHooks(revision state.Revision) (resourceVersion string,
 		event = helm.HookPostInstall
 	}
 
-	err = s.runHooks(rel, event, rel.Info.LastDeployed)
+	err = s.runHooks(rel, event)
 
 	return s.store.ResourceVersion(revision.Number), err
 }

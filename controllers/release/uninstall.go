@@ -54,7 +54,7 @@ func (s *session) removeRevision(rel *helm.Release, status state.Status, options
 		}
 	}
 
-	if err := s.runHooks(rel, helm.HookPreDelete, rel.Info.Deleted); err != nil {
+	if err := s.runHooks(rel, helm.HookPreDelete); err != nil {
 		return err
 	}
 
@@ -66,7 +66,7 @@ func (s *session) removeRevision(rel *helm.Release, status state.Status, options
 		return nil
 	}
 
-	if err := s.runHooks(rel, helm.HookPostDelete, rel.Info.Deleted); err != nil {
+	if err := s.runHooks(rel, helm.HookPostDelete); err != nil {
 		return err
 	}
 

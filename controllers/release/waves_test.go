@@ -24,14 +24,16 @@ func ordered(order int, object string) string {
 		fmt.Sprintf("metadata:\n  annotations: {capstan.dev/apply-order: %q}\n", fmt.Sprint(order)), 1)
 }
 
-// advance takes all steps that are left, as long as the process lives.
+// advance takes all steps that are left, as long as the process lives and no hook has to end.
 func advance(ctx context.Context, e *release.Engine, namespace string) error {
 	for {
 		history, err := newEngine("observer").Observe(ctx, releaseIn(namespace))
 		Expect(err).NotTo(HaveOccurred())
 
 		revision, exists := history.Newest()
-		if !exists || !revision.Staged || revision.Status != state.StatusDeployed {
+		staged := revision.Staged && revision.Status == state.StatusDeployed
+
+		if !exists || !staged && !revision.RunsHooks() {
 			return nil
 		}
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,8 +30,9 @@ import (
 // BlockedError reports what keeps a provider from being removed, and what to do about it.
 type BlockedError struct {
 	Message string
-	// Waiting is set if the removal continues without a user's help.
+	// Waiting is set if the removal continues without a user's help, and Next is when; zero if that is not known.
 	Waiting bool
+	Next    time.Time
 }
 
 func (e *BlockedError) Error() string { return e.Message }
@@ -79,6 +81,10 @@ func (r *Removal) Explain(err error) error {
 			"%s; the provider's manager removes them, so the rest of the release stays until then; if it cannot, "+
 				"remove the finalizers, or set the annotation %s: \"true\" to leave such objects behind",
 			remaining, v1alpha2.DeleteInUseAnnotation)}
+	}
+
+	if hook := new(cluster.HookError); errors.As(err, &hook) {
+		return &BlockedError{Waiting: true, Message: hook.Error(), Next: hook.Next}
 	}
 
 	if !apierrors.IsForbidden(err) || errors.As(err, new(*BlockedError)) {

@@ -28,7 +28,7 @@ const (
 	CheckHealth Action = "CheckHealth"
 	// MarkFinished records which Jobs have completed.
 	MarkFinished Action = "MarkFinished"
-	// Advance takes the next step with a staged revision.
+	// Advance takes the next step with a revision that is staged or runs hooks.
 	Advance Action = "Advance"
 	// MarkHealthy records that the revision was healthy.
 	MarkHealthy Action = "MarkHealthy"
@@ -92,6 +92,7 @@ type Waiting struct {
 
 // careRules are the rules of care. The first one that decides counts.
 var careRules = []rule[Installed]{
+	{"a revision continues with its hooks", resume},
 	{"what could not be deleted is deleted", prune},
 	{"drift comes before health", compare},
 	{healthRow, checkHealth},
@@ -124,6 +125,8 @@ func (in Installed) did(action Action) bool {
 func (in Installed) take(action Action, when bool) (Step, bool) {
 	return Step{Action: action}, when && !in.did(action)
 }
+
+func resume(in Installed) (Step, bool) { return in.take(Advance, in.newest().RunsHooks()) }
 
 func prune(in Installed) (Step, bool) { return in.take(Prune, in.newest().Unpruned && in.deployed()) }
 

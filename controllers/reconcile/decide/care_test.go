@@ -57,6 +57,9 @@ func TestCare(t *testing.T) {
 	rollback := revision(3, deployed, former)
 	rollback.RollbackTo = 1
 
+	runsHooks := revision(1, state.StatusPendingInstall, wanted)
+	runsHooks.HooksBegun = true
+
 	unpruned := healthy
 	unpruned.Unpruned = true
 
@@ -97,6 +100,10 @@ func TestCare(t *testing.T) {
 		"a completed Job": {
 			installed(healthy), func(in *Installed) { in.Health.Finished = true },
 			Step{Row: "completed Jobs are recorded", Action: MarkFinished},
+		},
+		"a revision that runs hooks": {
+			installed(runsHooks), sick,
+			Step{Row: "a revision continues with its hooks", Action: Advance},
 		},
 		"a staged revision": {
 			installed(healthy), func(in *Installed) { in.Waiting.Staged = true; in.Health.Healthy = false },

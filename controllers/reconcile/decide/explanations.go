@@ -47,7 +47,7 @@ const (
 	byUser    = "A user, who has to change what the message names."
 	byWatch   = "The operator, which looks again when one of these objects changes."
 	byRetry   = "The operator, which tries again by itself."
-	byProgram = "The program that works on the release, or its end."
+	byProgram = "The program that works on the release, or the hook, when it ends."
 	byMigrate = "The operator, which rewrites some objects at a time."
 	byWrites  = "The operator, which tries again by itself; or a user, if the message asks for a change."
 )
@@ -394,6 +394,9 @@ var explanations = map[string]explanation{
 		facts: []string{"back"}, action: GiveBack, asks: []origin{fromServer}, ends: byWrites,
 	},
 
+	"a revision continues with its hooks": {
+		facts: []string{"revision"}, ends: "The hook, when it ends, or after five minutes.",
+	},
 	"what could not be deleted is deleted": {facts: []string{"revision"}},
 	"drift comes before health":            {facts: []string{"drift"}},
 	healthRow:                              {facts: []string{"health"}, ends: "The objects, when they become healthy."},
@@ -459,10 +462,8 @@ var explanations = map[string]explanation{
 	"a request that is fulfilled is recorded": {
 		facts: []string{"handled"}, action: MarkRequest, asks: []origin{fromRecords}, ends: byRetry,
 	},
-	"inputs that cannot be used stop a change": {facts: []string{"problem", "planned", "action"}, ends: byUser},
-	"a program that works on the release is awaited": {
-		facts: []string{"state"}, ends: byProgram,
-	},
+	"inputs that cannot be used stop a change":           {facts: []string{"problem", "planned", "action"}, ends: byUser},
+	"an action on the release, or its hooks, is awaited": {facts: []string{"state"}, ends: byProgram},
 	"an uninstall by another program stays": {
 		facts: []string{"state", "action"},
 		ends:  "A user, who changes the resource or deletes it.",

@@ -82,13 +82,16 @@ func TestPass(t *testing.T) {
 	unpruned := healthy
 	unpruned.Status, unpruned.Unpruned = state.StatusDeployed, true
 
+	hooked := late
+	hooked.Status, hooked.HooksBegun = state.StatusPendingUpgrade, true
+
 	changeStops := ends(stalled)
 
 	for name, c := range map[string]struct {
 		seen    Seen
 		effects map[Action]func(*Seen) report.Result
 		want    []Action
-		care    report.Result
+		ended   report.Result // how the pass has ended early, or its care
 	}{
 		"a failed revision is observed, and returns to where it may": {
 			with(func(*Seen) {}),
@@ -158,7 +161,19 @@ func TestPass(t *testing.T) {
 			with(func(seen *Seen) { show(seen, isFailed, healthy); seen.Policy.SpecChanged = true }),
 			map[Action]func(*Seen) report.Result{Identify: changeStops, CareAgain: ends(retrying)},
 			[]Action{CheckHealth, Leave, Nothing, Identify, End, CareAgain, Finish},
-			report.Result{},
+			retrying,
+		},
+		"hooks of what is asked for hold up all else": {
+			with(func(seen *Seen) { show(seen, hooked, healthy) }),
+			map[Action]func(*Seen) report.Result{Advance: ends(retrying)},
+			[]Action{Advance, Finish},
+			retrying,
+		},
+		"hooks of something else do not": {
+			with(func(seen *Seen) { show(seen, hooked, healthy); seen.Policy.SpecChanged = true }),
+			map[Action]func(*Seen) report.Result{Advance: ends(retrying), Identify: changeStops},
+			[]Action{Advance, Identify, End, CareForCRDs, Finish},
+			retrying,
 		},
 		"nothing is installed": {
 			with(func(seen *Seen) { seen.Installed.Record.Readable = false }),
@@ -171,7 +186,7 @@ func TestPass(t *testing.T) {
 			g := NewWithT(t)
 			pass, actions := take(c.seen, c.effects)
 			g.Expect(actions).To(Equal(c.want))
-			g.Expect(pass.care).To(Equal(c.care))
+			g.Expect(report.First(pass.early, pass.care)).To(Equal(c.ended))
 		})
 	}
 }

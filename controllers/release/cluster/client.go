@@ -26,11 +26,9 @@ type Client struct {
 	release    types.NamespacedName
 	log        logr.Logger
 
-	own      OwnKinds
-	target   target
-	absent   func(schema.GroupVersionResource, types.NamespacedName) bool
-	hooks    hookBudget
-	longWait func(what string)
+	own    OwnKinds
+	target target
+	absent func(schema.GroupVersionResource, types.NamespacedName) bool
 
 	unpruned bool
 
@@ -56,12 +54,9 @@ type Changes struct {
 	Applied []object.Snapshot
 }
 
-// NewClient returns the client for one action on a release. longWait is called when the action has to wait for
-// something.
-func NewClient(
-	connection *Connection, release types.NamespacedName, log logr.Logger, longWait func(what string),
-) *Client {
-	return &Client{connection: connection, release: release, log: log, longWait: longWait}
+// NewClient returns the client for one action on a release.
+func NewClient(connection *Connection, release types.NamespacedName, log logr.Logger) *Client {
+	return &Client{connection: connection, release: release, log: log}
 }
 
 // SetOwnKinds sets the kinds whose objects wait for all others; see Advance.

@@ -35,24 +35,42 @@ func (c *Client) CreateHook(list ResourceList, started bool) error {
 	})
 }
 
-// AwaitHook waits until the Jobs and Pods of a hook have completed. total is the time for all hooks of the action.
-func (c *Client) AwaitHook(list ResourceList, total time.Duration) error {
-	left, err := c.hooks.take(total, time.Now())
-	if err != nil {
-		return err
-	}
+// HookError means that a hook is running, or that its objects are being deleted. The action continues with another call
+// once it has ended.
+type HookError struct {
+	// What is waited for.
+	What string
+	// Next is when to look again: no watch shows the end of a hook.
+	Next time.Time
+}
 
+func (e *HookError) Error() string { return "waiting for " + e.What }
+
+// HookTime limits how long a hook may take.
+type HookTime struct {
+	Now   time.Time
+	Limit time.Duration
+}
+
+// CheckHook returns a *HookError until the Jobs and Pods of a hook, which was created at a time, have completed.
+// Another error says that one of them has failed, or takes too long.
+func (c *Client) CheckHook(list ResourceList, created time.Time, now HookTime) error {
 	awaited := list.Filter(func(info *resource.Info) bool {
 		kind := info.Mapping.GroupVersionKind.Kind
 		return kind == "Job" || kind == "Pod"
 	})
 
-	return c.await("hook", awaited, left, hookEnded)
+	left, err := c.unended(awaited, hookEnded)
+	if err != nil {
+		return fmt.Errorf("%s: %w", naming("hook", awaited), err)
+	}
+
+	return now.check(naming("hook", left), len(left), created)
 }
 
-// DeleteHook deletes the objects of a hook, unless they are of a protected kind, and waits until they are gone, within
-// the same time.
-func (c *Client) DeleteHook(content string, total time.Duration) error {
+// DeleteHook deletes the objects of a hook, unless they are of a protected kind. It returns a *HookError until they are
+// gone.
+func (c *Client) DeleteHook(content string, now HookTime) error {
 	objects, err := manifest.Decode(content)
 	if err != nil {
 		return err
@@ -68,57 +86,54 @@ func (c *Client) DeleteHook(content string, total time.Duration) error {
 		return err
 	}
 
-	left, err := c.hooks.left(total, time.Now())
-	if err != nil {
-		return err
-	}
+	since := now.Now
 
-	return c.await("the deletion of hook", list, left, func(live *unstructured.Unstructured) (bool, error) {
+	left, err := c.unended(list, func(live *unstructured.Unstructured) (bool, error) {
+		if live != nil && live.GetDeletionTimestamp() != nil && live.GetDeletionTimestamp().Time.Before(since) {
+			since = live.GetDeletionTimestamp().Time
+		}
+
 		return live == nil, nil
 	})
+
+	what := naming("the deletion of hook", left)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+
+	return now.check(what, len(left), since)
 }
 
-// Intervals between two looks at a hook.
-const (
-	minHookInterval = 200 * time.Millisecond
-	maxHookInterval = 2 * time.Second
-)
-
-// await waits until something is true of each object of a hook, which is nil if it does not exist. It names them in
-// what is shown meanwhile and in the error.
-func (c *Client) await(
-	what string, list ResourceList, limit time.Duration, ended func(*unstructured.Unstructured) (bool, error),
-) error {
+// naming names the objects of a hook.
+func naming(what string, list ResourceList) string {
 	for _, info := range list {
 		what += " " + KeyOf(info).String()
 	}
 
-	deadline := time.Now().Add(limit)
+	return what
+}
 
-	wait := func() error {
-		for interval := minHookInterval; len(list) > 0; interval = min(2*interval, maxHookInterval) {
-			var err error
+// Bounds of the time between two looks at a hook.
+const (
+	minHookInterval = 500 * time.Millisecond
+	maxHookInterval = 10 * time.Second
+)
 
-			if list, err = c.unended(list, ended); err != nil || len(list) == 0 {
-				return err
-			}
+// check returns a *HookError if something is left that has been waited for since a time, and another error if that
+// takes too long.
+func (t HookTime) check(what string, left int, since time.Time) error {
+	age := t.Now.Sub(since)
 
-			left := time.Until(deadline)
-			if left <= 0 {
-				return fmt.Errorf("it takes longer than %s", limit.Round(time.Second))
-			}
-
-			time.Sleep(min(interval, left))
-		}
-
+	switch {
+	case left == 0:
 		return nil
+	case age >= t.Limit:
+		return fmt.Errorf("%s: it takes longer than %s", what, t.Limit)
 	}
 
-	if err := awaitHook(wait, func() { c.longWait(what) }); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
+	interval := min(max(age/4, minHookInterval), maxHookInterval, t.Limit-age)
 
-	return nil
+	return &HookError{What: what, Next: t.Now.Add(interval)}
 }
 
 // unended returns the objects of which something is not true yet.

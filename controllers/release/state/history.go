@@ -54,6 +54,8 @@ type Revision struct {
 	// that was applied, a waves.Place.
 	Staged bool
 	Wave   int
+	// HooksBegun is true once hooks of the revision have begun to run.
+	HooksBegun bool
 	// RollbackTo is the number of the revision that Capstan rolled back to with this one; 0 if this
 	// is no rollback, or another program's.
 	RollbackTo int
@@ -89,6 +91,9 @@ func (r Revision) Ours() bool { return r.Origin != 0 && r.Origin == r.Number }
 
 // complete reports whether all objects of the revision were applied.
 func (r Revision) complete() bool { return r.Status == StatusDeployed || r.Status == StatusSuperseded }
+
+// RunsHooks reports whether hooks of the revision have to end before its action does.
+func (r Revision) RunsHooks() bool { return r.Ours() && r.Status.Pending() && r.HooksBegun }
 
 // Confirmed reports whether the revision is known to be the resource's. Of older revisions than the newest one, whose
 // records are read only when they are needed, it reports whether any digest is known. Other revisions are shown, and
