@@ -1,6 +1,8 @@
 package docs_test
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -39,17 +41,42 @@ func TestInputs(t *testing.T) {
 		}
 	}
 
-	var fields []string
+	var fields, types []string
 
 	seen := map[reflect.Type]bool{}
-	for _, input := range []any{decide.Installed{}, decide.Changing{}, decide.Upgrading{}, decide.Removing{}} {
+
+	for _, input := range []any{
+		decide.Beginning{}, decide.Installed{}, decide.Changing{}, decide.Upgrading{}, decide.Removing{},
+	} {
 		fields = append(fields, fieldsOf(reflect.TypeOf(input), seen)...)
+		types = append(types, reflect.TypeOf(input).Name())
 	}
+
+	g.Expect(types).To(ConsistOf(inputsOfRules(g)), "the types that lists of rules take")
 
 	slices.Sort(fields)
 	slices.Sort(listed)
 	g.Expect(len(fields)).To(BeNumerically(">", 50))
 	g.Expect(listed).To(Equal(fields), "the fields of what decisions go by, and of what these contain")
+}
+
+// inputsOfRules returns the names of the types that the lists of rules in package decide take.
+func inputsOfRules(g Gomega) []string {
+	files, err := filepath.Glob(filepath.Join(root, "controllers/reconcile/decide/*.go"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	var names []string
+
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		for _, found := range regexp.MustCompile(`= \[\]rule\[(\w+)\]\{`).FindAllStringSubmatch(string(source), -1) {
+			names = append(names, found[1])
+		}
+	}
+
+	return names
 }
 
 // fieldsOf returns the fields of a type of the project and of those that it contains, as package.Type.Field. A field
