@@ -282,30 +282,12 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			[]string{"spec.deployment.containers", `no container "manger"; it has manager`},
 		),
 		Entry(
-			"a Deployment that does not exist",
-			func(spec *v1alpha2.ProviderSpec) {
-				spec.AdditionalDeployments = map[string]v1alpha2.AdditionalDeployment{"other": {}}
-			},
-			v1alpha2.ComponentsCustomizationErrorReason,
-			[]string{"spec.additionalDeployments[other]", "it has custom-controller-manager"},
-		),
-		Entry(
 			"a patch that matches nothing",
 			func(spec *v1alpha2.ProviderSpec) {
 				spec.ManifestPatches = []string{"kind: Deployment\nmetadata: {name: other, labels: {a: b}}"}
 			},
 			v1alpha2.ComponentsPatchErrorReason,
 			[]string{"spec.manifestPatches[0]: it matches no object", "Deployment custom/custom-controller-manager"},
-		),
-		Entry(
-			"an operation that cannot be done",
-			func(spec *v1alpha2.ProviderSpec) {
-				spec.ManifestPatches, spec.Patches = nil, []v1alpha2.Patch{
-					{Patch: "[{op: remove, path: /spec/nothing}]", Target: &v1alpha2.PatchTarget{Kind: "Deployment"}},
-				}
-			},
-			v1alpha2.ComponentsPatchErrorReason,
-			[]string{"spec.patches[0]: cannot be applied to Deployment custom/custom-controller-manager"},
 		),
 		Entry("additional manifests that are not there",
 			func(spec *v1alpha2.ProviderSpec) {

@@ -184,15 +184,6 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(exists(ctx, t.inVersion("v1"), client.ObjectKey{Namespace: "unheld", Name: "came-along"})).To(BeTrue())
 	})
 
-	It("keeps the objects if an annotation allows it", func(ctx SpecContext) {
-		t, p := installed(ctx, "overridden")
-		used(ctx, t, "a")
-		annotate(ctx, p, v1alpha2.DeleteInUseAnnotation)
-		remove(ctx, p)
-		goesAway(ctx, p)
-		Expect(exists(ctx, t.object("v1", "a"), client.ObjectKey{Namespace: "default", Name: "a"})).To(BeTrue())
-	})
-
 	It("deletes CRDs on request, including orphaned ones, when no objects are left", func(ctx SpecContext) {
 		t, p := installed(ctx, "with-crds")
 		orphan := newTiny("with-crds-orphan", "v0.9.0")

@@ -140,61 +140,6 @@ var _ = Describe("A provider's input", Ordered, func() {
 			replaceConfigMap(&w),
 		),
 		Entry(
-			"an HTML page instead of components",
-			"html",
-			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
-				t.components = "<html>\n<body>Not found</body>\n</html>\n"
-			},
-			v1alpha2.ProviderInstalledCondition,
-			v1alpha2.InvalidComponentsReason,
-			[]string{"components.yaml line 1"},
-			replaceConfigMap(&w),
-		),
-		Entry(
-			"two Namespaces",
-			"two-namespaces",
-			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
-				t.components += "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: second}\n"
-			},
-			v1alpha2.ProviderInstalledCondition,
-			v1alpha2.InvalidComponentsReason,
-			[]string{"a second Namespace, second in addition to two-namespaces-system"},
-			replaceConfigMap(&w),
-		),
-		Entry(
-			"an expression that is not closed",
-			"open-expression",
-			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
-				t.components = strings.Replace(t.components, "${TINY_LEVEL:=info}", "${TINY_LEVEL:=info", 1)
-			},
-			v1alpha2.ProviderInstalledCondition,
-			v1alpha2.InvalidComponentsReason,
-			[]string{"components.yaml line", "expression ${TINY_LEVEL:=info"},
-			replaceConfigMap(&w),
-		),
-		Entry(
-			"metadata without the version's series",
-			"no-series",
-			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
-				t.metadata = strings.Replace(t.metadata, "minor: 0", "minor: 7", 1)
-			},
-			v1alpha2.ProviderInstalledCondition,
-			v1alpha2.InvalidComponentsReason,
-			[]string{"metadata.yaml", "no releaseSeries for 1.0"},
-			replaceConfigMap(&w),
-		),
-		Entry(
-			"a contract that is not supported",
-			"old-contract",
-			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
-				t.metadata = strings.ReplaceAll(t.metadata, "v1beta2", "v1alpha3")
-			},
-			v1alpha2.PreflightCheckCondition,
-			v1alpha2.CAPIVersionIncompatibilityReason,
-			[]string{`contract "v1alpha3"`, "choose a version with v1beta1 or v1beta2"},
-			replaceConfigMap(&w),
-		),
-		Entry(
 			"an unknown version",
 			"unknown-version",
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v9.9.9" },
