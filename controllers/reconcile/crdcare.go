@@ -241,7 +241,8 @@ func (r *run) advance(ctx context.Context) report.Result {
 	r.emit(r.provider, report.Adopted(result.Adopted))
 
 	if err == nil {
-		r.installed.revision.Staged, r.installed.revision.Wave = result.Staged, result.Wave
+		newest := &r.installed.revision
+		newest.Staged, newest.Wave, newest.Unpruned = result.Staged, result.Wave, result.Unpruned
 		r.noteMarks()
 	}
 

@@ -185,9 +185,10 @@ type Result struct {
 	// that succeeded may not have been able to.
 	Revision int
 	Status   state.Status
-	// Staged and Wave are how far Advance has got with the revision.
-	Staged bool
-	Wave   int
+	// Staged and Wave are how far Advance has got with the revision, and Unpruned is set if it has left objects.
+	Staged   bool
+	Wave     int
+	Unpruned bool
 
 	cluster.Changes
 }

@@ -42,7 +42,7 @@ type AdvanceOptions struct {
 func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, options AdvanceOptions,
 ) (Result, error) {
-	staged, last := revision.Staged, revision.Wave
+	staged, last, unpruned := revision.Staged, revision.Wave, revision.Unpruned
 
 	result, err := e.amend(ctx, release, revision, options.Known, func(s *session) error {
 		s.client.SetOwnKinds(options.Own)
@@ -72,7 +72,8 @@ func (e *Engine) Advance(
 
 		if complete {
 			labels[storage.StagedLabel] = storage.Complete
-			if s.client.Unpruned() {
+
+			if unpruned = unpruned || s.client.Unpruned(); unpruned {
 				labels[storage.UnprunedLabel] = "true"
 			}
 
@@ -98,7 +99,7 @@ func (e *Engine) Advance(
 		return err
 	})
 
-	result.Staged, result.Wave = staged, last
+	result.Staged, result.Wave, result.Unpruned = staged, last, unpruned
 
 	return result, err
 }
