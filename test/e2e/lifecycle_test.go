@@ -213,6 +213,18 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 			Expect(p.Status.Release.Revision).To(Equal(int64(1)))
 		})
+
+		It("because of a missing variable changes nothing", func(ctx SpecContext) {
+			good, bad := newTiny("needy", "v1.0.0"), newTiny("needy", "v1.1.0")
+			bad.components = strings.Replace(bad.components, "${TINY_LEVEL:=info}", "${TINY_LEVEL}", 1)
+			p := versions(ctx, nil, good, bad)
+			before := deployment(ctx, p.Name)
+			upgrade(ctx, p, "v1.1.0")
+			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.MissingVariablesReason, "TINY_LEVEL"))
+			Expect(deployment(ctx, p.Name).Generation).To(Equal(before.Generation))
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": "debug"} })
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		})
 	})
 
 	It("is rolled back to the revision in rollbackTo, and upgraded again without it", func(ctx SpecContext) {
@@ -234,6 +246,14 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = nil })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(p.Status.Release.Revision).To(Equal(int64(4)))
+	})
+
+	It("is downgraded in place", func(ctx SpecContext) {
+		p := versions(ctx, nil, newTiny("down", "v1.1.0"), newTiny("down", "v1.0.0"))
+		uid := deployment(ctx, p.Name).UID
+		upgrade(ctx, p, "v1.0.0")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(deployment(ctx, p.Name).UID).To(Equal(uid))
 	})
 
 	for _, helm := range []string{"helm", "helm4"} {
