@@ -61,7 +61,10 @@ func (c *rollbackChecker) check(
 	}
 
 	if !revision.Known.Confirms(record.Digest) {
-		return foreign.Unconfirmed(provider, plan.ReleaseKey(provider), revision, record)
+		unconfirmed := foreign.Unconfirmed(provider, plan.ReleaseKey(provider), revision, record)
+		unconfirmed.Newest = 0 // the records of later revisions exist
+
+		return unconfirmed
 	}
 
 	if err := c.preflight.Contracts(ctx, provider, record.Contract); err != nil {
