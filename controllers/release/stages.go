@@ -71,11 +71,7 @@ func (e *Engine) Advance(
 		labels := map[string]string{storage.StagedLabel: wave.Label()}
 
 		if complete {
-			labels[storage.StagedLabel] = storage.Complete
-
-			if unpruned = unpruned || s.client.Unpruned(); unpruned {
-				labels[storage.UnprunedLabel] = "true"
-			}
+			labels, unpruned = s.completeLabels(unpruned)
 
 			revision.ResourceVersion, err = s.runLastHooks(revision)
 			if err != nil {
@@ -111,6 +107,18 @@ func (s *session) lastHooksFailed(err error) error {
 	}
 
 	return cmp.Or(s.store.FailNewest(state.FailureRejected, err.Error()), err)
+}
+
+// completeLabels returns the labels of a revision without further waves, and whether it has left objects.
+func (s *session) completeLabels(unpruned bool) (labels map[string]string, left bool) {
+	labels = map[string]string{storage.StagedLabel: storage.Complete}
+	left = unpruned || s.client.Unpruned()
+
+	if left {
+		labels[storage.UnprunedLabel] = "true"
+	}
+
+	return labels, left
 }
 
 // runLastHooks runs the hooks that follow the last wave of a revision. It returns the resource version of the
