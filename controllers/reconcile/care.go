@@ -94,6 +94,9 @@ func (r *run) observe(ctx context.Context) report.Result {
 			unconfirmed: foreign.Unconfirmed(r.provider, key, newest, record),
 		}
 
+		// No watch tells when the objects are what the record says.
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), confirmAfter(r.policy.Now.Sub(newest.Changed)))
+
 		return report.Result{}
 	}
 

@@ -18,10 +18,16 @@ import (
 const (
 	minAdvance = time.Second
 	maxAdvance = 30 * time.Second
+	// maxConfirm is longer, because all objects are read.
+	maxConfirm = 5 * time.Minute
 )
 
 // advanceAfter returns how long to wait for the next attempt, by the age of the revision.
 func advanceAfter(age time.Duration) time.Duration { return min(max(age/4, minAdvance), maxAdvance) }
+
+// confirmAfter returns how long to wait before the cluster is compared again with a record that is not confirmed, by
+// the time since that was written.
+func confirmAfter(age time.Duration) time.Duration { return min(max(age/4, minAdvance), maxConfirm) }
 
 // waits reports whether an object is one of those that wait.
 func waits(waiting []waves.Held, o object.Key) bool {

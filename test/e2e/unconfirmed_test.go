@@ -284,6 +284,41 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 			&appsv1.Deployment{})).NotTo(Succeed())
 	})
 
+	It("is confirmed once the cluster is what its record says, whether or not a watch tells", func(ctx SpecContext) {
+		t := newTiny("equal-again", "v1.0.0")
+		t.components += `---
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: equal-again, namespace: equal-again}
+template: {spec: {containers: [{name: x, image: example.com/x}]}}
+`
+		p := t.resource()
+
+		for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
+			Expect(w.client.Create(ctx, o)).To(Succeed())
+		}
+
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		unwatched := &corev1.PodTemplate{}
+		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(p), unwatched)).To(Succeed())
+
+		p = replace(ctx, p, func(p *v1alpha2.InfrastructureProvider) {
+			p.Spec.Suspend = true
+
+			Expect(w.client.Delete(ctx, unwatched)).To(Succeed())
+		})
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, "False", v1alpha2.SuspendedReason,
+			"revision 1 of Helm release"))
+		Consistently(w.read(ctx, p), quietPeriod).Should(haveCondition(v1alpha2.ReadyCondition, "False",
+			v1alpha2.SuspendedReason, "revision 1 of Helm release"))
+
+		unwatched.ResourceVersion, unwatched.UID = "", ""
+		Expect(w.client.Create(ctx, unwatched)).To(Succeed())
+		Eventually(w.read(ctx, p)).ShouldNot(haveCondition(v1alpha2.ReadyCondition, "False", v1alpha2.SuspendedReason,
+			"revision 1 of Helm release"))
+	})
+
 	It("is shown while its resource is suspended", func(ctx SpecContext) {
 		_, p := installed(ctx, "suspended")
 		p = replace(ctx, p, drifting(func(p *v1alpha2.InfrastructureProvider) { p.Spec.Suspend = true }))
