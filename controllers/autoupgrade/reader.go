@@ -97,7 +97,7 @@ func (r *Reader) coreUpgrade(core v1alpha2.Provider, now time.Time) decide.CoreU
 	opening := policy.opening(now)
 	known := r.look(core, opening, now)
 	found := upgradeOfCore(core, policy, opening)
-	found.Offered, found.Looking = known.Offered(), known.Pending
+	found.Provider, found.Offered, found.Looking = v1alpha2.FullName(core), known.Offered(), known.Pending
 
 	return found
 }

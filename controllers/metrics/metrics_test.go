@@ -114,6 +114,9 @@ func TestProviderCollector(t *testing.T) {
 		Last:    &v1alpha2.AutomaticUpgrade{Version: "v2.11.2", Result: v1alpha2.UpgradeFailed},
 	}
 
+	stalled.Status.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{
+		Pending: &v1alpha2.PendingUpgrade{Version: "v1.13.6", WaitsFor: "InfrastructureProvider capa-system/aws"},
+	}
 	stalled.Status.MissingVariables = []string{"A", "B"}
 	conditions.MarkStalled(stalled, v1alpha2.MissingVariablesReason, "A and B")
 	conditions.MarkFalse(stalled, v1alpha2.ReadyCondition, v1alpha2.MissingVariablesReason, "A and B")
@@ -133,6 +136,7 @@ func TestProviderCollector(t *testing.T) {
 # TYPE capstan_provider_automatic_upgrade gauge
 capstan_provider_automatic_upgrade{` + aws + `state="Blocked",type="InfrastructureProvider",version="v2.11.3"} 1
 capstan_provider_automatic_upgrade{` + aws + `state="Failed",type="InfrastructureProvider",version="v2.11.2"} 1
+capstan_provider_automatic_upgrade{` + core + `state="Delayed",type="CoreProvider",version="v1.13.6"} 1
 # HELP capstan_provider_condition 1 if the condition of a provider is True, 0 if it is False, absent or unknown.
 # TYPE capstan_provider_condition gauge
 capstan_provider_condition{condition="Ready",` + aws + `reason="Healthy",type="InfrastructureProvider"} 1

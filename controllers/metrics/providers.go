@@ -55,6 +55,7 @@ var (
 // States of an automatic upgrade that has not started. The others are those of v1alpha2.UpgradeResult.
 const (
 	statePending = "Pending"
+	stateDelayed = "Delayed"
 	stateBlocked = "Blocked"
 )
 
@@ -136,8 +137,12 @@ func collectProvider(metrics chan<- prometheus.Metric, p v1alpha2.Provider) {
 
 	if pending := upgrade.Pending; pending != nil {
 		state := statePending
-		if pending.Blocked {
+
+		switch {
+		case pending.Blocked:
 			state = stateBlocked
+		case pending.WaitsFor != "":
+			state = stateDelayed
 		}
 
 		send(automaticDesc, 1, pending.Version, state)

@@ -14,6 +14,8 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
@@ -217,7 +219,12 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 		Eventually(w.read(ctx, honest)).Should(HaveField("Status.AutomaticUpgrade.Pending.Message", MatchRegexp(
 			"^waits until the automatic upgrade of InfrastructureProvider stuck/stuck to v1.0.1 is healthy, "+
 				"until .* UTC at the latest$")))
+		Eventually(func(g Gomega) {
+			g.Expect(conditions.Get(w.read(ctx, honest)(g), v1alpha2.UpgradeDelayedCondition)).To(
+				HaveField("Message", ContainSubstring("InfrastructureProvider stuck/stuck")))
+		}).Should(Succeed())
 		Eventually(w.read(ctx, honest)).Should(And(beReady("v1.0.1"), upgraded("v1.0.1", v1alpha2.UpgradeSucceeded)))
+		Expect(conditions.Has(honest, v1alpha2.UpgradeDelayedCondition)).To(BeFalse())
 		Expect(w.read(ctx, stuck)(Default)).To(upgraded("v1.0.1", v1alpha2.UpgradeProgressing))
 		Expect(honest.Status.AutomaticUpgrade.Last.Time.Sub(stuck.Status.AutomaticUpgrade.Last.Time.Time)).
 			To(BeNumerically(">=", 30*time.Second))

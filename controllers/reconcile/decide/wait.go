@@ -25,6 +25,8 @@ type OtherUpgrade struct {
 
 // CoreUpgrade is an automatic upgrade of core that may follow; zero if none may.
 type CoreUpgrade struct {
+	// Provider is the name of core's resource for people.
+	Provider string
 	// Possible is set if core is installed, nothing stops it, and it is not being upgraded, which others wait for anyway.
 	Possible bool
 	// Choice among what is Offered. Looking is set while the source of core is asked.
@@ -54,6 +56,8 @@ func (c CoreUpgrade) isDue(now time.Time) bool {
 // wait is what an upgrade waits for; nil for nothing.
 type wait struct {
 	message string
+	// other is the provider whose upgrade is not done yet; empty if it waits for something else.
+	other string
 	// until is when the wait ends at the earliest; zero if that is not known.
 	until time.Time
 	// limit is when it ends at the latest, which the message leaves out; zero if there is none.
@@ -94,7 +98,7 @@ func (w *wait) or(other *wait) *wait {
 
 // pending returns the upgrade to a version that waits, as the status shows it.
 func (w wait) pending(version string) *v1alpha2.PendingUpgrade {
-	pending := &v1alpha2.PendingUpgrade{Version: version, Message: w.message}
+	pending := &v1alpha2.PendingUpgrade{Version: version, Message: w.message, WaitsFor: w.other}
 
 	if !w.limit.IsZero() {
 		pending.Message += ", until " + format(w.limit)
@@ -142,7 +146,10 @@ func (u Upgrading) waitForLast(other OtherUpgrade) *wait {
 
 	switch {
 	case last.Result == v1alpha2.UpgradeProgressing && !other.Blocked:
-		found := wait{message: fmt.Sprintf("waits until the automatic upgrade of %s is healthy", name)}
+		found := wait{
+			message: fmt.Sprintf("waits until the automatic upgrade of %s is healthy", name), other: other.Provider,
+		}
+
 		return found.atMost(last.Time.Add(u.patience()), u.Now)
 	case last.Result == v1alpha2.UpgradeSucceeded:
 		until := last.Time.Add(u.Soak)
@@ -174,6 +181,8 @@ func (u Upgrading) waitForCore(since map[string]time.Time) *wait {
 		found.until = core.Earliest
 		return found.atMost(core.Earliest.Add(u.patience()), u.Now)
 	}
+
+	found.other = core.Provider
 
 	return found.atMost(begin(since, forCore, u.Now).Add(u.patience()), u.Now)
 }

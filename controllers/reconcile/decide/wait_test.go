@@ -193,6 +193,19 @@ func TestLongestWait(t *testing.T) {
 	g.Expect(long.or(short)).To(BeIdenticalTo(long))
 }
 
+// TestWaitsFor: the status names another provider only while its upgrade is not done.
+func TestWaitsFor(t *testing.T) {
+	g := NewWithT(t)
+	u := patient()
+	other := upgradedAgo(time.Second, v1alpha2.UpgradeProgressing)
+	g.Expect(u.waitForLast(other).pending("v1").WaitsFor).To(Equal(other.Provider))
+	g.Expect(u.waitForLast(upgradedAgo(time.Second, v1alpha2.UpgradeSucceeded)).pending("v1").WaitsFor).To(BeEmpty(),
+		"its own soakTime")
+
+	u.Core = CoreUpgrade{Provider: "core", Possible: true, Looking: true}
+	g.Expect(u.waitForCore(map[string]time.Time{}).pending("v1").WaitsFor).To(Equal("core"))
+}
+
 // TestPatience: a provider whose own timeout is very long waits for others for an hour.
 func TestPatience(t *testing.T) {
 	g := NewWithT(t)
@@ -204,7 +217,7 @@ func TestPatience(t *testing.T) {
 	g.Expect(u.waitForLast(upgradedAgo(59*time.Minute, v1alpha2.UpgradeProgressing))).NotTo(BeNil())
 	g.Expect(u.waitForLast(upgradedAgo(time.Hour, v1alpha2.UpgradeProgressing))).To(BeNil())
 
-	u.Core = CoreUpgrade{Possible: true, Looking: true}
+	u.Core = CoreUpgrade{Provider: "core", Possible: true, Looking: true}
 	g.Expect(u.waitForCore(map[string]time.Time{forCore: noon.Add(-59 * time.Minute)})).NotTo(BeNil())
 	g.Expect(u.waitForCore(map[string]time.Time{forCore: noon.Add(-time.Hour)})).To(BeNil())
 
