@@ -114,9 +114,8 @@ func TestProviderCollector(t *testing.T) {
 		Last:    &v1alpha2.AutomaticUpgrade{Version: "v2.11.2", Result: v1alpha2.UpgradeFailed},
 	}
 
-	stalled.Status.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{
-		Pending: &v1alpha2.PendingUpgrade{Version: "v1.13.6", WaitsFor: "InfrastructureProvider capa-system/aws"},
-	}
+	conditions.MarkTrue(ready, v1alpha2.UpgradeDelayedCondition, v1alpha2.WaitingForOtherUpgradeReason, "waits")
+
 	stalled.Status.MissingVariables = []string{"A", "B"}
 	conditions.MarkStalled(stalled, v1alpha2.MissingVariablesReason, "A and B")
 	conditions.MarkFalse(stalled, v1alpha2.ReadyCondition, v1alpha2.MissingVariablesReason, "A and B")
@@ -136,15 +135,17 @@ func TestProviderCollector(t *testing.T) {
 # TYPE capstan_provider_automatic_upgrade gauge
 capstan_provider_automatic_upgrade{` + aws + `state="Blocked",type="InfrastructureProvider",version="v2.11.3"} 1
 capstan_provider_automatic_upgrade{` + aws + `state="Failed",type="InfrastructureProvider",version="v2.11.2"} 1
-capstan_provider_automatic_upgrade{` + core + `state="Delayed",type="CoreProvider",version="v1.13.6"} 1
 # HELP capstan_provider_condition 1 if the condition of a provider is True, 0 if it is False, absent or unknown.
 # TYPE capstan_provider_condition gauge
 capstan_provider_condition{condition="Ready",` + aws + `reason="Healthy",type="InfrastructureProvider"} 1
 capstan_provider_condition{condition="Reconciling",` + aws + `reason="",type="InfrastructureProvider"} 0
 capstan_provider_condition{condition="Stalled",` + aws + `reason="",type="InfrastructureProvider"} 0
+capstan_provider_condition{condition="UpgradeDelayed",` + aws +
+		`reason="WaitingForOtherUpgrade",type="InfrastructureProvider"} 1
 capstan_provider_condition{condition="Ready",` + core + `reason="MissingVariables",type="CoreProvider"} 0
 capstan_provider_condition{condition="Reconciling",` + core + `reason="",type="CoreProvider"} 0
 capstan_provider_condition{condition="Stalled",` + core + `reason="MissingVariables",type="CoreProvider"} 1
+capstan_provider_condition{condition="UpgradeDelayed",` + core + `reason="",type="CoreProvider"} 0
 # HELP capstan_provider_info Always 1; the labels are a provider's versions, contract and Helm release.
 # TYPE capstan_provider_info gauge
 capstan_provider_info{contract="",desired_version="",` + core + `release="",type="CoreProvider",version=""} 1

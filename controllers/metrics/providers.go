@@ -55,12 +55,13 @@ var (
 // States of an automatic upgrade that has not started. The others are those of v1alpha2.UpgradeResult.
 const (
 	statePending = "Pending"
-	stateDelayed = "Delayed"
 	stateBlocked = "Blocked"
 )
 
 // exportedConditions are the conditions in capstan_provider_condition.
-var exportedConditions = []string{v1alpha2.ReadyCondition, v1alpha2.ReconcilingCondition, v1alpha2.StalledCondition}
+var exportedConditions = []string{
+	v1alpha2.ReadyCondition, v1alpha2.ReconcilingCondition, v1alpha2.StalledCondition, v1alpha2.UpgradeDelayedCondition,
+}
 
 // providerCollector collects the metrics of providers.
 type providerCollector struct {
@@ -137,12 +138,8 @@ func collectProvider(metrics chan<- prometheus.Metric, p v1alpha2.Provider) {
 
 	if pending := upgrade.Pending; pending != nil {
 		state := statePending
-
-		switch {
-		case pending.Blocked:
+		if pending.Blocked {
 			state = stateBlocked
-		case pending.WaitsFor != "":
-			state = stateDelayed
 		}
 
 		send(automaticDesc, 1, pending.Version, state)
