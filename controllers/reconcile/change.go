@@ -257,12 +257,6 @@ func (r *run) apply(ctx context.Context) report.Result {
 	}
 
 	result, err := r.change.goal.apply(ctx, r.change.release.State)
-	runsHooks := errors.As(err, new(*cluster.HookError)) // it is counted when they have ended
-
-	if !runsHooks {
-		r.Metrics.CountReleaseAction(r.provider, action, err)
-	}
-
 	r.target.Health.MarkVerified(result.Applied)
 	r.emit(r.provider, report.Adopted(result.Adopted))
 
@@ -274,9 +268,11 @@ func (r *run) apply(ctx context.Context) report.Result {
 
 	r.forgetAnnounced(result, err)
 
-	if runsHooks {
-		return report.Result{}
+	if errors.As(err, new(*cluster.HookError)) {
+		return report.Result{} // it is counted when the hooks have ended
 	}
+
+	r.Metrics.CountReleaseAction(r.provider, action, err)
 
 	if leavesRevision(result, err) {
 		r.failure = err
