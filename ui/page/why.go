@@ -73,17 +73,16 @@ func (p *Provider) Explain(found Explanation, computed time.Time, err error) {
 	}
 
 	w.Unknown = slices.Clone(found.Unknown)
-	w.Decision = "No row of the rules has found anything that is left to do."
 
-	if list, row := decide.Decisive(found.Lists); row != nil {
-		w.Decision = fmt.Sprintf("Decided by the row %q of %s", row.Name, list)
+	row, text := decide.Decisive(found.Lists)
+	w.Decision = text
+
+	if row != nil {
 		w.Inputs, w.Ends = inputsOf(row), row.Ends
 
 		if !row.Until.IsZero() {
 			w.Until = row.Until.UTC().Format(time.RFC3339)
 		}
-	} else if len(found.Lists) == 0 {
-		w.Decision = "No row of the rules was reached: what the condition says comes before them."
 	}
 
 	for _, list := range found.Lists {
@@ -93,16 +92,10 @@ func (p *Provider) Explain(found Explanation, computed time.Time, err error) {
 
 func newRowList(list decide.List) RowList {
 	shown := RowList{Name: list.Name}
-	left := 0
+	rows, left := list.Reached()
 
-	for i := range list.Rows {
-		row := &list.Rows[i]
-		if row.Verdict == decide.NotReached {
-			left++
-			continue
-		}
-
-		shown.Rows = append(shown.Rows, newRow(row))
+	for i := range rows {
+		shown.Rows = append(shown.Rows, newRow(&rows[i]))
 	}
 
 	if left > 0 {

@@ -118,17 +118,29 @@ func upgradesFirst(decisions []Decision) []Decision {
 	return ordered
 }
 
-// Decisive returns the row that explains what is reported, and the name of its list; nil for none.
-func Decisive(lists []List) (list string, row *Row) {
+// Decisive returns the row that explains what is reported, or nil for none, and a text that names it or says that there
+// is none.
+func Decisive(lists []List) (row *Row, text string) {
 	for _, l := range lists {
 		for i := range l.Rows {
 			if l.Rows[i].Decisive {
-				return l.Name, &l.Rows[i]
+				return &l.Rows[i], fmt.Sprintf("Decided by the row %q of %s", l.Rows[i].Name, l.Name)
 			}
 		}
 	}
 
-	return "", nil
+	if len(lists) == 0 {
+		return nil, "No row of the rules was reached: what the condition says comes before them."
+	}
+
+	return nil, "No row of the rules has found anything that is left to do."
+}
+
+// Reached returns the rows up to the one that decided, and how many follow that were not reached.
+func (l List) Reached() (rows []Row, left int) {
+	rows = slices.DeleteFunc(slices.Clone(l.Rows), func(r Row) bool { return r.Verdict == NotReached })
+
+	return rows, len(l.Rows) - len(rows)
 }
 
 // markDecisive marks the row that explains what is reported: the one that has ended the change or the removal, else the

@@ -213,13 +213,8 @@ func (o *whyOptions) printPass(printer *cli.Printer, made pass, full bool) {
 		printer.Printf("%s", printer.Paint(readyStyle(made.Ready), describeReady(made.Ready)))
 	}
 
-	if list, row := decide.Decisive(made.Lists); row != nil {
-		printer.Tree(decisiveTree(list, row))
-	} else if len(made.Lists) > 0 {
-		printer.Printf("No row of the rules has found anything that is left to do.")
-	} else {
-		printer.Printf("No row of the rules was reached: what the condition says comes before them.")
-	}
+	row, text := decide.Decisive(made.Lists)
+	printer.Tree(decisiveTree(text, row))
 
 	for _, u := range made.Unknown {
 		printer.Printf("%s", printer.Paint(cli.Yellow, u.String()))
@@ -246,8 +241,13 @@ func (o *whyOptions) printPass(printer *cli.Printer, made pass, full bool) {
 	}
 }
 
-func decisiveTree(list string, row *decide.Row) cli.Node {
-	tree := cli.Node{Text: fmt.Sprintf("Decided by the row %q of %s", row.Name, list)}
+// decisiveTree returns a text with what the row goes by that it is about; the row may be nil.
+func decisiveTree(text string, row *decide.Row) cli.Node {
+	tree := cli.Node{Text: text}
+	if row == nil {
+		return tree
+	}
+
 	addInputs(&tree, row)
 
 	if !row.Until.IsZero() {
@@ -270,14 +270,10 @@ func addInputs(tree *cli.Node, row *decide.Row) {
 // listTree returns the rows of a list. Those after the decisive one are not listed one by one.
 func (o *whyOptions) listTree(list decide.List) cli.Node {
 	tree := cli.Node{Text: "Rows of " + list.Name, Style: cli.Bold}
-	left := 0
+	rows, left := list.Reached()
 
-	for i := range list.Rows {
-		row := &list.Rows[i]
-		if row.Verdict == decide.NotReached {
-			left++
-			continue
-		}
+	for i := range rows {
+		row := &rows[i]
 
 		node := cli.Node{Text: describeRow(row), Style: rowStyle(row)}
 		if o.inputs {
