@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -23,7 +22,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
 	"github.com/capstan-project/capstan/controllers"
-	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/facts"
 )
 
 // A log in the archive has at most maxLogBytes from its last maxLogLines lines.
@@ -158,20 +157,19 @@ type collector struct {
 	archive archive
 }
 
-// collectVersions adds the versions of this program and of Kubernetes.
-func (c *collector) collectVersions(_ context.Context) {
+// collectVersions adds the versions of this program, of Kubernetes, and of cert-manager and the operator if they are
+// installed.
+func (c *collector) collectVersions(ctx context.Context) {
 	versions := map[string]string{"capstan": c.own}
+	where := platform{Config: c.cluster.Config, Client: c.cluster.Client, Namespace: c.planner.OperatorNamespace()}
 
-	d, err := discovery.NewDiscoveryClientForConfig(c.cluster.Config)
-	if err == nil {
-		info, infoErr := d.ServerVersion()
-		if err = infoErr; err == nil {
-			versions["kubernetes"] = info.GitVersion
-		}
+	components, err := where.read(ctx, c.own)
+	if err != nil {
+		c.archive.lacks("versions", err)
 	}
 
-	if err != nil {
-		c.archive.lacks("the version of Kubernetes", err)
+	for _, found := range components {
+		versions[found.Name] = found.Installed
 	}
 
 	c.addYAML("versions.yaml", versions)
@@ -392,20 +390,26 @@ func (c *collector) collectEvents(ctx context.Context, folder, namespace string)
 		return
 	}
 
-	slices.SortStableFunc(found.Items, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
+	events := make([]debugEvent, 0, len(found.Items))
 
-	if left := len(found.Items) - maxDebugEvents; left > 0 {
+	for i := range found.Items {
+		e := &found.Items[i]
+		events = append(events, debugEvent{facts.NewEvent(e), e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name})
+	}
+
+	slices.SortStableFunc(events, func(a, b debugEvent) int { return a.Time.Compare(b.Time.Time) })
+
+	if left := len(events) - maxDebugEvents; left > 0 {
 		c.archive.lacks(fmt.Sprintf("the %d oldest events in namespace %s", left, namespace), nil)
-		found.Items = found.Items[left:]
+		events = events[left:]
 	}
 
 	c.addText(path.Join(folder, "events.txt"), func(printer *cli.Printer) error {
-		rows := make([]cli.Row, 0, len(found.Items))
+		rows := make([]cli.Row, 0, len(events))
 
-		for _, e := range found.Items {
+		for _, e := range events {
 			rows = append(rows, cli.Row{Cells: []string{
-				lastSeen(e).UTC().Format(time.RFC3339), e.Type, e.Reason,
-				e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, object.OneLine(e.Message, maxEventMessage),
+				e.Time.UTC().Format(time.RFC3339), e.Type, e.Reason, e.object, e.Message,
 			}})
 		}
 
@@ -413,21 +417,11 @@ func (c *collector) collectEvents(ctx context.Context, folder, namespace string)
 	})
 }
 
-// maxEventMessage limits the message of an event in bytes.
-const maxEventMessage = 1024
+// debugEvent is an event and the object that it is about.
+type debugEvent struct {
+	facts.Event
 
-// lastSeen returns when an event was observed last.
-func lastSeen(e corev1.Event) time.Time {
-	switch {
-	case e.Series != nil:
-		return e.Series.LastObservedTime.Time
-	case !e.LastTimestamp.IsZero():
-		return e.LastTimestamp.Time
-	case !e.EventTime.IsZero():
-		return e.EventTime.Time
-	}
-
-	return e.CreationTimestamp.Time
+	object string
 }
 
 // addYAML adds a file with a value.
