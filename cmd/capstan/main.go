@@ -19,13 +19,9 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clusters"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/convert"
 	_ "github.com/capstan-project/capstan/cmd/capstan/internal/headroom"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/setup"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/statuspage"
 )
 
 // version is set by the linker.
@@ -80,12 +76,12 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		charts.NewCommand(options),
 		clusters.NewAuditCommand(options),
 		clusters.NewCRDsCommand(options),
-		convert.NewCommand(options),
+		adopt.NewConvertCommand(options),
 		clusters.NewGenerateCommand(options),
-		registries.NewMirrorCommand(options),
+		charts.NewMirrorCommand(options),
 		setup.NewCommand(options, version),
 		providers.NewStatusCommand(options),
-		statuspage.NewCommand(options),
+		clusters.NewUICommand(options),
 		providers.NewHistoryCommand(options),
 		providers.NewDiffCommand(options),
 		providers.NewWhyCommand(options),
@@ -106,7 +102,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetHelpTemplate(helpTemplate)
 	root.SetUsageTemplate(usageTemplate)
-	completion.AddToFlags(root)
+	cli.AddCompletions(root)
 	nameExamples(root, options.Program)
 
 	return root

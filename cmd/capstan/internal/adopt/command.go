@@ -1,4 +1,5 @@
-// Package adopt takes over the providers that another program has installed.
+// Package adopt moves from other programs to Capstan: it takes over the providers that they have installed, and
+// converts their configuration.
 package adopt
 
 import (

@@ -1,4 +1,4 @@
-// Package charts has the commands for provider charts.
+// Package charts has the commands about charts of providers and the registries that store them.
 package charts
 
 import (

@@ -10,7 +10,6 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 )
 
 // lintOptions are the flags of `chart lint`.
@@ -51,7 +50,7 @@ finding of the --fail-on level or a worse one, and 1 if the check is not possibl
 	o.findings = cli.AddFindingsFlags(cmd.Flags())
 	o.input = &lintInput{
 		identity: addIdentityFlags(cmd.Flags(), true),
-		access:   registries.AddAccessFlags(cmd.Flags()),
+		access:   AddAccessFlags(cmd.Flags()),
 		catalog:  cli.AddCatalogFlags(cmd.Flags()),
 		options:  options,
 	}

@@ -14,13 +14,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 )
 
 // lintInput reads what `chart lint` checks.
 type lintInput struct {
 	identity *Identity
-	access   *registries.AccessFlags
+	access   *AccessFlags
 	catalog  *cli.CatalogFlags
 	options  *cli.Options
 }

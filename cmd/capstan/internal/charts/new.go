@@ -15,7 +15,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/scaffold"
 )
 
 // newOptions are the flags of `chart new`.
@@ -66,7 +65,7 @@ func (o *newOptions) run(_ context.Context, args []string) error {
 	version := "v" + strings.TrimPrefix(o.version, "v")
 	image := cmp.Or(o.image, fmt.Sprintf("registry.example.com/%s-controller:%s", label, version))
 
-	files, err := scaffold.Files(scaffold.Provider{Type: providerType, Name: name, Version: version, Image: image})
+	files, err := scaffold(newProvider{Type: providerType, Name: name, Version: version, Image: image})
 	if err != nil {
 		return err
 	}

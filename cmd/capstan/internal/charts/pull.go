@@ -8,14 +8,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 )
 
 // pullOptions are the flags of `chart pull`.
 type pullOptions struct {
 	*cli.Options
 
-	access      *registries.AccessFlags
+	access      *AccessFlags
 	destination string
 }
 
@@ -29,7 +28,7 @@ func newPullCommand(options *cli.Options) *cobra.Command {
 		Args:    cli.Arguments(1, 1, "the reference of a chart"),
 		RunE:    cli.Run(o.run),
 	}
-	o.access = registries.AddAccessFlags(cmd.Flags())
+	o.access = AddAccessFlags(cmd.Flags())
 	addDestinationFlag(cmd.Flags(), &o.destination)
 
 	return cmd

@@ -7,7 +7,6 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 )
 
 // pushOptions are the flags of `chart push`.
@@ -15,7 +14,7 @@ type pushOptions struct {
 	*cli.Options
 
 	identity *Identity
-	access   *registries.AccessFlags
+	access   *AccessFlags
 }
 
 func newPushCommand(options *cli.Options) *cobra.Command {
@@ -36,7 +35,7 @@ other content is never overwritten.`,
 		RunE: cli.Run(o.run),
 	}
 	o.identity = AddIdentityFlags(cmd.Flags())
-	o.access = registries.AddAccessFlags(cmd.Flags())
+	o.access = AddAccessFlags(cmd.Flags())
 
 	return cmd
 }

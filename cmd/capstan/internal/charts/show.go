@@ -11,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 )
 
 // showOptions are the flags of `chart show`.
@@ -19,7 +18,7 @@ type showOptions struct {
 	*cli.Options
 
 	identity *Identity
-	access   *registries.AccessFlags
+	access   *AccessFlags
 	output   *cli.OutputFlags
 }
 
@@ -37,7 +36,7 @@ built from a provider's folder.`,
 		RunE: cli.Run(o.run),
 	}
 	o.identity = AddIdentityFlags(cmd.Flags())
-	o.access = registries.AddAccessFlags(cmd.Flags())
+	o.access = AddAccessFlags(cmd.Flags())
 	o.output = cli.AddOutputFlags(cmd.Flags())
 
 	return cmd
@@ -76,7 +75,7 @@ func (o *showOptions) run(ctx context.Context, args []string) error {
 
 // open describes the chart that an argument refers to.
 func (o *showOptions) open(ctx context.Context, argument string) (*description, error) {
-	if registries.IsReference(argument) {
+	if isReference(argument) {
 		pulled, err := o.access.PullChart(ctx, argument, o.In)
 		if err != nil {
 			return nil, err

@@ -1,5 +1,5 @@
 // Package cli holds what the commands of capstan share: their streams, the connection to the
-// management cluster, the output formats, and waiting for the operator.
+// management cluster, completion, the output formats, and waiting for the operator.
 package cli
 
 import (

@@ -12,7 +12,6 @@ import (
 	"github.com/capstan-project/capstan/audit"
 	"github.com/capstan-project/capstan/audit/live"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
@@ -50,7 +49,7 @@ level or a worse one, and 1 if the audit is not possible.`,
   capstan audit infrastructure-aws --fail-on warning --baseline known.yaml
   capstan audit -o sarif > audit.sarif`,
 		Args:              cli.Arguments(0, -1, "any number of providers"),
-		ValidArgsFunction: completion.Providers,
+		ValidArgsFunction: cli.CompleteProviders,
 		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()

@@ -1,4 +1,5 @@
-// Package clusters has the commands for workload clusters and for the CRDs of a management cluster.
+// Package clusters has the commands about a cluster as a whole: its CRDs, objects that do not conform to contracts, its
+// status page, and templates of new clusters.
 package clusters
 
 import (

@@ -19,7 +19,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/facts"
@@ -63,7 +62,7 @@ messages and logs are as they are: read them before you share the archive. The c
 written, and what could not be read. It changes nothing in the cluster.`,
 		Example: `  capstan debug
   capstan debug infrastructure-aws --manager-logs`,
-		ValidArgsFunction: completion.Provider,
+		ValidArgsFunction: cli.CompleteProvider,
 		RunE:              cli.Run(o.run),
 	}
 

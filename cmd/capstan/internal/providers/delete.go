@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 )
 
 // deleteOptions are the flags of `delete`.
@@ -65,7 +64,7 @@ prevents it. With --dry-run, it lists what would be removed and what would preve
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only list what would be removed, and what prevents it.")
 	flags.SetNormalizeFunc(singular)
 
-	cmd.ValidArgsFunction = completion.Providers
+	cmd.ValidArgsFunction = cli.CompleteProviders
 	cmd.RunE = cli.Run(opts.run)
 
 	return cmd

@@ -8,7 +8,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -50,7 +49,7 @@ are changes; it is 1 for errors.`,
   capstan diff infrastructure-aws --baseline 2 --revision 3
   capstan diff infrastructure-aws --live
   capstan diff -f aws.yaml --exit-code`,
-		ValidArgsFunction: completion.Provider,
+		ValidArgsFunction: cli.CompleteProvider,
 		RunE:              cli.Run(o.run),
 	}
 	cli.Renamed(cmd, "from", "use --baseline")

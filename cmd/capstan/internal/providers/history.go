@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -34,7 +33,7 @@ digest of its chart.`,
 		Example: `  capstan history infrastructure-aws
   capstan history infrastructure-aws -o yaml`,
 		Args:              cli.Arguments(1, 1, "one provider"),
-		ValidArgsFunction: completion.Provider,
+		ValidArgsFunction: cli.CompleteProvider,
 		RunE:              cli.Run(o.run),
 	}
 	o.cluster = cli.AddClusterFlags(cmd.Flags())

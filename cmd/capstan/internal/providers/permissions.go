@@ -16,7 +16,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -46,7 +45,7 @@ account grant more than it has. Nothing is changed, and the ServiceAccount is no
 		Example: `  capstan permissions -f aws.yaml | kubectl apply -f -
   capstan permissions infrastructure-aws --version v2.12.0
   capstan permissions infrastructure-aws --service-account installer`,
-		ValidArgsFunction: completion.Provider,
+		ValidArgsFunction: cli.CompleteProvider,
 		RunE:              cli.Run(o.run),
 	}
 	o.resource = cli.AddResourceFlags(cmd)

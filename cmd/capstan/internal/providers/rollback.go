@@ -10,7 +10,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -40,7 +39,7 @@ revisions; capstan diff PROVIDER --revision REVISION shows what would change.`,
   capstan rollback infrastructure-aws 3
   capstan rollback infrastructure-aws --undo`,
 		Args:              cli.Arguments(1, 2, "a provider and optionally a revision"),
-		ValidArgsFunction: completion.Provider,
+		ValidArgsFunction: cli.CompleteProvider,
 		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()

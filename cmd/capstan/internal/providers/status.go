@@ -14,7 +14,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers/facts"
 )
 
@@ -50,7 +49,7 @@ depend on, but only those of their objects and conditions that need attention.`,
 		Example: `  capstan status
   capstan status infrastructure-aws --watch`,
 		Args:              cli.Arguments(0, 1, "at most one provider"),
-		ValidArgsFunction: completion.Provider,
+		ValidArgsFunction: cli.CompleteProvider,
 		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()

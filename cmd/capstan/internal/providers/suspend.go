@@ -10,7 +10,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 )
 
 // suspendOptions are the flags of a command that suspends, resumes, pauses or unpauses providers, and what makes it
@@ -94,7 +93,7 @@ func newSuspensionCommand(
 	opts.cluster = cli.AddClusterFlags(cmd.Flags())
 	opts.wait = cli.AddWaitFlags(cmd.Flags(), untilText)
 	opts.selection = cli.AddSelectionFlags(cmd)
-	cmd.ValidArgsFunction = completion.Providers
+	cmd.ValidArgsFunction = cli.CompleteProviders
 	cmd.RunE = cli.Run(opts.run)
 
 	return cmd

@@ -11,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
@@ -40,7 +39,7 @@ until all are ready. The operator upgrades them in the right order.`,
   capstan upgrade apply cluster-api:v1.13.5 infrastructure-aws:v2.11.1
   capstan upgrade apply --version '~1.13' --only cluster-api,bootstrap-kubeadm,control-plane-kubeadm --dry-run`,
 		Args:              o.checkArguments,
-		ValidArgsFunction: completion.ProviderVersions,
+		ValidArgsFunction: cli.CompleteProviderVersions,
 		RunE:              cli.Run(o.run),
 	}
 	cli.Renamed(cmd, "to", "use --version")

@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 )
 
 // versionsOptions are the flags of `versions`.
@@ -18,7 +17,7 @@ type versionsOptions struct {
 	*cli.Options
 
 	catalog    *cli.CatalogFlags
-	registries *registries.AccessFlags
+	registries *charts.AccessFlags
 	output     *cli.OutputFlags
 	all        bool
 }
@@ -39,11 +38,11 @@ the configuration file has in one.`,
 		Example: `  capstan versions infrastructure-aws
   capstan versions cluster-api --all -o json`,
 		Args:              cli.Arguments(1, 1, "one provider"),
-		ValidArgsFunction: completion.KnownProviders,
+		ValidArgsFunction: cli.CompleteKnownProviders,
 		RunE:              cli.Run(o.run),
 	}
 	o.catalog = cli.AddCatalogFlags(cmd.Flags())
-	o.registries = registries.AddAccessFlags(cmd.Flags())
+	o.registries = charts.AddAccessFlags(cmd.Flags())
 	o.output = cli.AddOutputFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.all, "all", false, "List every version, including pre-releases.")
 

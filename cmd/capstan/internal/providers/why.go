@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 )
@@ -51,7 +50,7 @@ of variables and Secrets are not shown.`,
   capstan why infrastructure-aws --inputs
   capstan why infrastructure-aws --set spec.version=v2.11.1
   capstan why -f aws.yaml -o json`,
-		ValidArgsFunction: completion.Provider,
+		ValidArgsFunction: cli.CompleteProvider,
 		RunE:              cli.Run(o.run),
 	}
 

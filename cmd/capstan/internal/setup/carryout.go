@@ -13,8 +13,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/mirror"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
@@ -172,7 +172,7 @@ func (o *options) copyArchive(ctx context.Context) error {
 
 	target := &mirror.Registry{Client: registry.Client, Base: base}
 
-	return registries.Copy(ctx, o.ErrOut, items, target, parallelCopies)
+	return charts.CopyToMirror(ctx, o.ErrOut, items, target, parallelCopies)
 }
 
 // parallelCopies is the number of artifacts that are copied at the same time.

@@ -1,4 +1,4 @@
-package completion
+package cli
 
 import (
 	"os"
@@ -11,11 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 )
 
-func providers() []v1alpha2.Provider {
+func completable() []v1alpha2.Provider {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: name + "-system", Name: name}
 	}
@@ -30,7 +28,7 @@ func providers() []v1alpha2.Provider {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestCompleteNames(t *testing.T) {
 	for _, c := range []struct {
 		word string
 		args []string
@@ -47,25 +45,25 @@ func TestNames(t *testing.T) {
 		{"", []string{"infrastructure-aws", "cluster-api"}, []string{"bootstrap-kubeadm\tnot installed in kubeadm-system"}},
 		{"azure", nil, nil},
 	} {
-		NewWithT(t).Expect(names(providers(), c.args, c.word)).To(Equal(c.want), c.word)
+		NewWithT(t).Expect(completeNames(completable(), c.args, c.word)).To(Equal(c.want), c.word)
 	}
 }
 
-func TestUpgrades(t *testing.T) {
+func TestCompleteUpgrades(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(upgrades(providers(), "infrastructure-aws")).To(Equal(
+	g.Expect(completeUpgrades(completable(), "infrastructure-aws")).To(Equal(
 		[]string{"infrastructure-aws:v2.11.1", "infrastructure-aws:v2.10.4"}))
-	g.Expect(upgrades(providers(), "cluster-api")).To(BeEmpty())
+	g.Expect(completeUpgrades(completable(), "cluster-api")).To(BeEmpty())
 }
 
 // Completion uses the cluster that the command line selects, with all connection flags.
-func TestFlagsAreCopied(t *testing.T) {
+func TestCopyFlags(t *testing.T) {
 	g := NewWithT(t)
 	from, to := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 
-	cli.AddClusterFlags(from)
+	AddClusterFlags(from)
 	from.Bool("all", false, "")
-	cli.AddClusterFlags(to)
+	AddClusterFlags(to)
 	g.Expect(from.Parse([]string{"--all", "--context=other", "-n=ns", "--as-group=a", "--as-group=b"})).To(Succeed())
 	copyFlags(to, from)
 
@@ -75,33 +73,34 @@ func TestFlagsAreCopied(t *testing.T) {
 }
 
 // Without a cluster there is nothing to complete, and no error that would disturb the shell.
-func TestWithoutCluster(t *testing.T) {
+func TestCompletionWithoutCluster(t *testing.T) {
 	g := NewWithT(t)
-	clitest.WithoutConfiguration(t)
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 
 	cmd := &cobra.Command{Use: "test"}
-	cli.AddClusterFlags(cmd.Flags())
+	AddClusterFlags(cmd.Flags())
 	cmd.SetContext(t.Context())
 
-	for _, complete := range []cobra.CompletionFunc{Provider, Providers, ProviderVersions, namespaces} {
+	for _, complete := range []cobra.CompletionFunc{
+		CompleteProvider, CompleteProviders, CompleteProviderVersions, completeNamespaces,
+	} {
 		found, _ := complete(cmd, nil, "")
 		g.Expect(found).To(BeEmpty())
 	}
 }
 
-func TestContexts(t *testing.T) {
+func TestCompleteContexts(t *testing.T) {
 	g := NewWithT(t)
-	clitest.WithoutConfiguration(t)
-
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "{apiVersion: v1, kind: Config, contexts: [{name: one, context: {}}, {name: two, context: {}}]}"
 	g.Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
 
 	cmd := &cobra.Command{Use: "test"}
-	cli.AddClusterFlags(cmd.Flags())
+	AddClusterFlags(cmd.Flags())
 	g.Expect(cmd.Flags().Set("kubeconfig", file)).To(Succeed())
 
-	found, directive := contexts(cmd, nil, "")
+	found, directive := completeContexts(cmd, nil, "")
 	g.Expect(found).To(Equal([]string{"one", "two"}))
 	g.Expect(directive).To(Equal(cobra.ShellCompDirectiveNoFileComp))
 }

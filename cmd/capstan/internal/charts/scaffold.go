@@ -1,5 +1,4 @@
-// Package scaffold writes the first version of a provider: what clusterctl and Capstan need, without a program.
-package scaffold
+package charts
 
 import (
 	"bytes"
@@ -18,8 +17,8 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// Provider describes a new provider.
-type Provider struct {
+// newProvider describes a new provider.
+type newProvider struct {
 	Type v1alpha2.ProviderType
 	Name string
 	// Version with a leading v.
@@ -28,8 +27,8 @@ type Provider struct {
 	Image string
 }
 
-// Files returns the files of a release of the provider, by their names in the release.
-func Files(p Provider) ([]chart.File, error) {
+// scaffold returns the files of a release of the provider, by their names in the release.
+func scaffold(p newProvider) ([]chart.File, error) {
 	version, err := semver.StrictNewVersion(strings.TrimPrefix(p.Version, "v"))
 	if err != nil {
 		return nil, fmt.Errorf("version %s: %w", p.Version, err)
@@ -75,7 +74,7 @@ type data struct {
 	Major, Minor uint64
 }
 
-func newData(p Provider, version *semver.Version) *data {
+func newData(p newProvider, version *semver.Version) *data {
 	label := p.Type.Label(p.Name)
 	d := &data{
 		Label: label, Namespace: label + "-system", Image: p.Image, Prefix: label, Prefixed: camelCase(p.Name),

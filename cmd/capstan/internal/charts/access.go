@@ -1,6 +1,4 @@
-// Package registries has the command that mirrors providers to registries, and the flags with which
-// commands access registries.
-package registries
+package charts
 
 import (
 	"bufio"
@@ -122,7 +120,7 @@ func (f *AccessFlags) Catalog(in io.Reader) catalog.Access {
 	}}
 }
 
-// IsReference reports whether an argument refers to a registry, and not to a file.
-func IsReference(argument string) bool {
+// isReference reports whether an argument refers to a registry, and not to a file.
+func isReference(argument string) bool {
 	return strings.HasPrefix(argument, "oci://") || strings.HasPrefix(argument, "http://")
 }

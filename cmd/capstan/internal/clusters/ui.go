@@ -1,5 +1,4 @@
-// Package statuspage has the command that serves the status page to the user of this computer.
-package statuspage
+package clusters
 
 import (
 	"context"
@@ -20,8 +19,8 @@ import (
 // loopback is the address that the page is served at.
 const loopback = "127.0.0.1"
 
-// options are the flags of `ui`.
-type options struct {
+// uiOptions are the flags of `ui`.
+type uiOptions struct {
 	*cli.Options
 
 	cluster *cli.ClusterFlags
@@ -29,9 +28,9 @@ type options struct {
 	port    uint16
 }
 
-// NewCommand returns `capstan ui`.
-func NewCommand(shared *cli.Options) *cobra.Command {
-	o := &options{Options: shared}
+// NewUICommand returns `capstan ui`.
+func NewUICommand(shared *cli.Options) *cobra.Command {
+	o := &uiOptions{Options: shared}
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve a status page of the providers to your browser",
@@ -53,7 +52,7 @@ sees what your kubeconfig allows you to read, except for the values of variables
 	return cmd
 }
 
-func (o *options) run(ctx context.Context, _ []string) error {
+func (o *uiOptions) run(ctx context.Context, _ []string) error {
 	cluster, err := o.cluster.Connect()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package scaffold
+package charts
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 )
 
 // TestFiles: what is written for a type of provider can be built and conforms to the contracts.
-func TestFiles(t *testing.T) {
+func TestScaffold(t *testing.T) {
 	for _, providerType := range v1alpha2.ProviderTypes() {
 		t.Run(string(providerType), func(t *testing.T) {
 			if providerType == v1alpha2.CoreProviderType {
@@ -21,7 +21,7 @@ func TestFiles(t *testing.T) {
 			}
 
 			g := NewWithT(t)
-			files, err := Files(Provider{
+			files, err := scaffold(newProvider{
 				Type: providerType, Name: "my-own", Version: "v1.2.0", Image: "registry.example.com/my-own:v1.2.0",
 			})
 			g.Expect(err).NotTo(HaveOccurred())
@@ -47,7 +47,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-func TestInvalidVersion(t *testing.T) {
-	_, err := Files(Provider{Type: v1alpha2.AddonProviderType, Name: "x", Version: "v1"})
+func TestScaffoldInvalidVersion(t *testing.T) {
+	_, err := scaffold(newProvider{Type: v1alpha2.AddonProviderType, Name: "x", Version: "v1"})
 	NewWithT(t).Expect(err).To(MatchError("version v1: invalid semantic version"))
 }

@@ -1,5 +1,4 @@
-// Package convert converts the values of cluster-api-operator's chart into those of the operator's chart.
-package convert
+package adopt
 
 import (
 	"context"
@@ -16,8 +15,8 @@ import (
 // maxFile is the largest file with values that is read, in bytes.
 const maxFile = 4 << 20
 
-// NewCommand returns `capstan convert`.
-func NewCommand(o *cli.Options) *cobra.Command {
+// NewConvertCommand returns `capstan convert`.
+func NewConvertCommand(o *cli.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "convert {FILE | -}",
 		Short: "Convert values of cluster-api-operator's chart",

@@ -1,5 +1,4 @@
-// Package completion completes arguments and flags of commands in shells: names of providers, namespaces and values.
-package completion
+package cli
 
 import (
 	"context"
@@ -11,40 +10,41 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
-// timeout limits the requests for one completion: a shell waits for it.
-const timeout = 3 * time.Second
+// completionTimeout limits the requests for one completion: a shell waits for it.
+const completionTimeout = 3 * time.Second
 
-// Provider completes a single argument with the providers of the management cluster.
-func Provider(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// CompleteProvider completes a single argument with the providers of the management cluster.
+func CompleteProvider(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 
-	return Providers(cmd, args, word)
+	return CompleteProviders(cmd, args, word)
 }
 
-// Providers completes any number of arguments with the providers of the management cluster, each once.
-func Providers(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return names(existing(cmd), args, word), cobra.ShellCompDirectiveNoFileComp
+// CompleteProviders completes any number of arguments with the providers of the management cluster, each once.
+func CompleteProviders(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return completeNames(existingProviders(cmd), args, word), cobra.ShellCompDirectiveNoFileComp
 }
 
-// ProviderVersions is Providers for arguments of the form PROVIDER:VERSION, with the versions that providers can be
-// upgraded to.
-func ProviderVersions(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	providers := existing(cmd)
+// CompleteProviderVersions is CompleteProviders for arguments of the form PROVIDER:VERSION, with the versions that
+// providers can be upgraded to.
+func CompleteProviderVersions(
+	cmd *cobra.Command, args []string, word string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	providers := existingProviders(cmd)
 
 	if name, _, found := strings.Cut(word, ":"); found {
-		return upgrades(providers, name), cobra.ShellCompDirectiveNoFileComp
+		return completeUpgrades(providers, name), cobra.ShellCompDirectiveNoFileComp
 	}
 
 	for i, arg := range args {
 		args[i], _, _ = strings.Cut(arg, ":")
 	}
 
-	found := names(providers, args, word)
+	found := completeNames(providers, args, word)
 	for i, completion := range found {
 		name, description, _ := strings.Cut(completion, "\t")
 		found[i] = cobra.CompletionWithDesc(name+":", description)
@@ -53,14 +53,17 @@ func ProviderVersions(cmd *cobra.Command, args []string, word string) ([]cobra.C
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// KnownProviders completes a single argument with the providers of the catalog, which needs no management cluster.
-func KnownProviders(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// CompleteKnownProviders completes a single argument with the providers of the catalog, which needs no management
+// cluster.
+func CompleteKnownProviders(
+	cmd *cobra.Command, args []string, _ string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags := cli.AddCatalogFlags(set)
+	flags := AddCatalogFlags(set)
 	copyFlags(set, cmd.Flags())
 
 	catalog, err := flags.Load()
@@ -77,9 +80,9 @@ func KnownProviders(cmd *cobra.Command, args []string, _ string) ([]cobra.Comple
 	return labels, cobra.ShellCompDirectiveNoFileComp
 }
 
-// names returns the names of providers that complete a word, except those of the arguments: labels, or, if none fits,
-// types with names (infrastructure/aws) and names.
-func names(providers []v1alpha2.Provider, args []string, word string) []cobra.Completion {
+// completeNames returns the names of providers that complete a word, except those of the arguments: labels, or, if
+// none fits, types with names (infrastructure/aws) and names.
+func completeNames(providers []v1alpha2.Provider, args []string, word string) []cobra.Completion {
 	for _, name := range []func(v1alpha2.Provider) string{
 		v1alpha2.Label,
 		func(p v1alpha2.Provider) string { return p.ProviderType().Name() + "/" + p.GetName() },
@@ -89,7 +92,7 @@ func names(providers []v1alpha2.Provider, args []string, word string) []cobra.Co
 
 		for _, p := range providers {
 			if text := name(p); strings.HasPrefix(text, word) && !slices.Contains(args, text) {
-				found = append(found, cobra.CompletionWithDesc(text, describe(p)))
+				found = append(found, cobra.CompletionWithDesc(text, versionAndNamespace(p)))
 			}
 		}
 
@@ -101,8 +104,8 @@ func names(providers []v1alpha2.Provider, args []string, word string) []cobra.Co
 	return nil
 }
 
-// describe returns a provider's version and namespace.
-func describe(p v1alpha2.Provider) string {
+// versionAndNamespace returns a provider's version and namespace.
+func versionAndNamespace(p v1alpha2.Provider) string {
 	version := "not installed"
 	if installed := p.GetStatus().InstalledVersion; installed != nil {
 		version = *installed
@@ -111,8 +114,8 @@ func describe(p v1alpha2.Provider) string {
 	return version + " in " + p.GetNamespace()
 }
 
-// upgrades returns the arguments for all versions that the provider with a label can be upgraded to.
-func upgrades(providers []v1alpha2.Provider, label string) []cobra.Completion {
+// completeUpgrades returns the arguments for all versions that the provider with a label can be upgraded to.
+func completeUpgrades(providers []v1alpha2.Provider, label string) []cobra.Completion {
 	var found []cobra.Completion
 
 	for _, p := range providers {
@@ -128,13 +131,13 @@ func upgrades(providers []v1alpha2.Provider, label string) []cobra.Completion {
 	return found
 }
 
-// existing returns the providers of the management cluster that the flags of a command select; none if it cannot be
-// reached, because a shell has no use for errors.
-func existing(cmd *cobra.Command) []v1alpha2.Provider {
-	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+// existingProviders returns the providers of the management cluster that the flags of a command select; none if it
+// cannot be reached, because a shell has no use for errors.
+func existingProviders(cmd *cobra.Command) []v1alpha2.Provider {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 
-	cluster, err := connect(cmd)
+	cluster, err := selectedCluster(cmd)
 	if err != nil {
 		cobra.CompDebugln(err.Error(), false)
 		return nil
@@ -148,10 +151,10 @@ func existing(cmd *cobra.Command) []v1alpha2.Provider {
 	return providers
 }
 
-// connect returns the management cluster that the flags of a command select.
-func connect(cmd *cobra.Command) (*cli.Cluster, error) {
+// selectedCluster returns the management cluster that the flags of a command select.
+func selectedCluster(cmd *cobra.Command) (*Cluster, error) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags := cli.AddClusterFlags(set)
+	flags := AddClusterFlags(set)
 	copyFlags(set, cmd.Flags())
 
 	return flags.Connect()

@@ -1,4 +1,4 @@
-package registries
+package charts
 
 import (
 	"encoding/base64"
@@ -22,13 +22,8 @@ import (
 	"github.com/capstan-project/capstan/test/image"
 )
 
-const (
-	registryPassword = "pass-word"
-	samples          = "../../../../test/data/providers"
-)
-
-// run runs `capstan mirror` with arguments.
-func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
+// runMirror runs `capstan mirror` with arguments.
+func runMirror(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 
 	return clitest.Run(t.Context(), NewMirrorCommand, args...)
@@ -105,7 +100,7 @@ func TestMirrorProviders(t *testing.T) {
 	folder, image, _, registry, access := publishedProvider(t)
 	run := func(args ...string) (string, string) {
 		t.Helper()
-		out, log, err := run(t, append(args, access...)...)
+		out, log, err := runMirror(t, append(args, access...)...)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		return out, log
@@ -173,7 +168,7 @@ func TestMirrorErrors(t *testing.T) {
 		"nothing":        {[]string{"--to", filepath.Join(dir, "a.tar")}, "there is nothing to copy"},
 		"a target's tag": {[]string{"infrastructure-aws", "--to", "oci://example.com/a:v1"}, "give the repository alone"},
 		"an unknown folder": {
-			[]string{"infrastructure-none", "--source", samples, "--to", filepath.Join(dir, "a.tar")},
+			[]string{"infrastructure-none", "--source", sampleProviders, "--to", filepath.Join(dir, "a.tar")},
 			"infrastructure-none",
 		},
 		"an unknown name": {
@@ -181,7 +176,7 @@ func TestMirrorErrors(t *testing.T) {
 			"infrastructure-none",
 		},
 		"another version": {
-			[]string{"infrastructure-aws:v9.9.9", "--source", samples, "--to", filepath.Join(dir, "a.tar")},
+			[]string{"infrastructure-aws:v9.9.9", "--source", sampleProviders, "--to", filepath.Join(dir, "a.tar")},
 			"version v9.9.9 is not on offer",
 		},
 		"no resources": {
@@ -195,7 +190,7 @@ func TestMirrorErrors(t *testing.T) {
 		"no archive": {[]string{"--archive", empty, "--to", "oci://example.com/a"}, "is not an OCI image layout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := run(t, test.args...)
+			_, _, err := runMirror(t, test.args...)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.message)))
 		})
 	}
@@ -215,10 +210,10 @@ func TestMirrorInstalled(t *testing.T) {
 	g.Expect(c.Create(t.Context(), p)).To(Succeed())
 	archive := filepath.Join(t.TempDir(), "mirror.tar")
 	args := []string{"--installed", "--kubeconfig", b.Kubeconfig(), "--charts-only", "--to", archive}
-	_, _, err = run(t, args...)
+	_, _, err = runMirror(t, args...)
 	g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider default/docker has no chart yet")))
 
-	made, err := (&chartFlags{folder: samples}).build(t.Context(), nil, "infrastructure-docker", "v1.0.0")
+	made, err := (&chartFlags{folder: sampleProviders}).build(t.Context(), nil, "infrastructure-docker", "v1.0.0")
 	g.Expect(err).NotTo(HaveOccurred())
 	stored, err := (&store.Cluster{Client: c}).Put(
 		t.Context(),
@@ -229,7 +224,7 @@ func TestMirrorInstalled(t *testing.T) {
 
 	p.Status.DesiredVersion, p.Status.Chart = "v1.0.0", &v1alpha2.ChartStatus{Digest: stored.Digest}
 	g.Expect(c.Status().Update(t.Context(), p)).To(Succeed())
-	out, _, err := run(t, args...)
+	out, _, err := runMirror(t, args...)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(out).To(ContainSubstring("1 chart and 0 images"))
 }

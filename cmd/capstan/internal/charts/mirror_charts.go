@@ -1,4 +1,4 @@
-package registries
+package charts
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package registries
+package charts
 
 import (
 	"fmt"
@@ -84,7 +84,7 @@ func TestMirrorCertManager(t *testing.T) {
 
 	run := func(args ...string) string {
 		t.Helper()
-		out, _, err := run(t, append(args, access...)...)
+		out, _, err := runMirror(t, append(args, access...)...)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		return out

@@ -1,4 +1,4 @@
-package completion
+package cli
 
 import (
 	"context"
@@ -10,23 +10,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
 // flagFunctions complete flags that have the same meaning in all commands.
 var flagFunctions = map[string]cobra.CompletionFunc{
-	"namespace":          namespaces,
-	"operator-namespace": namespaces,
-	"target-namespace":   namespaces,
-	"context":            contexts,
+	"namespace":          completeNamespaces,
+	"operator-namespace": completeNamespaces,
+	"target-namespace":   completeNamespaces,
+	"context":            completeContexts,
 }
 
-// AddToFlags adds completion to the flags of a command and of all its subcommands.
-func AddToFlags(cmd *cobra.Command) {
+// AddCompletions adds completion to the flags of a command and of all its subcommands.
+func AddCompletions(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		complete := flagFunctions[flag.Name]
-		if values := flag.Annotations[cli.ValuesAnnotation]; len(values) > 0 {
+		if values := flag.Annotations[ValuesAnnotation]; len(values) > 0 {
 			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 		}
 
@@ -36,16 +34,16 @@ func AddToFlags(cmd *cobra.Command) {
 	})
 
 	for _, sub := range cmd.Commands() {
-		AddToFlags(sub)
+		AddCompletions(sub)
 	}
 }
 
-// namespaces completes a flag with the namespaces of the management cluster.
-func namespaces(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+// completeNamespaces completes a flag with the namespaces of the management cluster.
+func completeNamespaces(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 
-	cluster, err := connect(cmd)
+	cluster, err := selectedCluster(cmd)
 	if err != nil {
 		cobra.CompDebugln(err.Error(), false)
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -66,8 +64,8 @@ func namespaces(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, c
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// contexts completes a flag with the contexts of the kubeconfig.
-func contexts(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeContexts completes a flag with the contexts of the kubeconfig.
+func completeContexts(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath, _ = cmd.Flags().GetString("kubeconfig")
 

@@ -1,4 +1,4 @@
-package registries
+package charts
 
 import (
 	"context"
@@ -120,7 +120,7 @@ func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 		return printItems(printer, items)
 	}
 
-	if IsReference(o.to) {
+	if isReference(o.to) {
 		return o.copyToRegistry(ctx, client, items)
 	}
 
@@ -132,7 +132,7 @@ func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 func (o *mirrorOptions) client() (*oci.Client, error) {
 	host := ""
 
-	if IsReference(o.to) {
+	if isReference(o.to) {
 		base, err := oci.ParseRepository(o.to)
 		if err != nil {
 			return nil, err
@@ -267,11 +267,11 @@ func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, 
 }
 
 func (o *mirrorOptions) copy(ctx context.Context, items []*mirror.Item, target mirror.Target) error {
-	return Copy(ctx, o.ErrOut, items, target, o.parallel)
+	return CopyToMirror(ctx, o.ErrOut, items, target, o.parallel)
 }
 
-// Copy copies items to a mirror, up to a number of them at the same time, and shows the progress.
-func Copy(ctx context.Context, out io.Writer, items []*mirror.Item, target mirror.Target, parallel int) error {
+// CopyToMirror copies items to a mirror, up to a number of them at the same time, and shows the progress.
+func CopyToMirror(ctx context.Context, out io.Writer, items []*mirror.Item, target mirror.Target, parallel int) error {
 	progress := newProgress(out, items)
 	err := mirror.Copy(ctx, items, target, mirror.Options{Parallel: parallel, Observer: progress})
 
