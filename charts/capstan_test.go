@@ -9,17 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
 )
-
-func TestChartFormat(t *testing.T) {
-	g := NewWithT(t)
-	capstan, err := Load("capstan")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(capstan.Metadata.Annotations).To(
-		HaveKeyWithValue(v1alpha2.ChartFormatAnnotation, chartgen.Version), "set it in capstan/Chart.yaml")
-}
 
 func TestCertManager(t *testing.T) {
 	const public = "oci://quay.io/jetstack/charts/cert-manager"

@@ -52,5 +52,8 @@ package controllers
 // Events, of the operator and of leader election:
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
 //
+// What the operator publishes about itself, in a ConfigMap that the chart creates:
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=capstan-configuration,namespace=operator,verbs=patch
+//
 // Leader election, in the operator's namespace:
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=operator,verbs=get;create;update

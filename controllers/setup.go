@@ -143,22 +143,10 @@ type connections struct {
 }
 
 func (c connections) dependencies(local *clusters.Cluster, options Options) (*reconcile.Dependencies, error) {
-	readers := &access.Readers{
-		APIReader:             c.uncached,
-		Kept:                  c.kept,
-		Cache:                 c.cached,
-		Impersonate:           local.Reader,
-		DefaultServiceAccount: options.DefaultServiceAccount,
-		NoCrossNamespaceRefs:  options.ACL.NoCrossNamespaceRefs,
-	}
-	sources := &fetch.Resolver{
-		Readers:           readers,
-		Config:            &fetch.ConfigFile{Path: options.ConfigFile},
-		Registry:          options.Registry,
-		Policy:            &options.SourcePolicy,
-		LabeledConfigMaps: options.LabeledConfigMaps,
-		KnownMetadata:     source.NewKnownMetadata(),
-	}
+	readers := options.readers(c.uncached)
+	readers.Kept, readers.Cache, readers.Impersonate = c.kept, c.cached, local.Reader
+
+	planner := options.planner(readers, c.cached, newCharts(c.charts, c.uncached, options))
 
 	allowed, err := web.ParseRanges(kubeConfigAddressesFlag, options.KubeConfigAddresses)
 	if err != nil {
@@ -179,7 +167,8 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 		Holder:     options.Holder,
 	}
 
-	tracker := upgrades.NewTracker(sources, c.wake)
+	planner.Cluster, planner.AwaitCore = pool.Identity, true
+	tracker := upgrades.NewTracker(planner.Sources, c.wake)
 	resources := fresh.NewClient(c.cached, c.uncached)
 
 	return &reconcile.Dependencies{
@@ -187,18 +176,7 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 		APIReader: c.uncached,
 		Scope:     options.Scope,
 		Clusters:  pool,
-		Planner: &plan.Planner{
-			Cache:         c.cached,
-			Cluster:       pool.Identity,
-			Readers:       readers,
-			Sources:       sources,
-			Charts:        newCharts(c.charts, c.uncached, options),
-			ImageRegistry: options.ImageRegistry,
-			Managers:      options.Managers,
-			Environment:   options.Environment,
-			AwaitCore:     true,
-			Metrics:       options.Metrics,
-		},
+		Planner:   planner,
 		Preflight: &preflight.Checker{Client: c.cached, Cluster: pool.Identity},
 		Upgrades:  tracker,
 		Automatic: &autoupgrade.Reader{
@@ -219,6 +197,42 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 
 		Metrics: options.Metrics,
 	}, nil
+}
+
+// NewPreviewPlanner returns the operator's planner for a command, which reads all with the permissions of a client,
+// whatever a resource names, and keeps charts with it.
+func NewPreviewPlanner(c client.Client, options Options) *plan.Planner {
+	return options.planner(options.readers(c), c, &plan.Charts{Store: &store.Cluster{Client: c}})
+}
+
+// readers returns readers of what resources name.
+func (o *Options) readers(uncached client.Reader) *access.Readers {
+	return &access.Readers{
+		APIReader:             uncached,
+		DefaultServiceAccount: o.DefaultServiceAccount,
+		NoCrossNamespaceRefs:  o.ACL.NoCrossNamespaceRefs,
+	}
+}
+
+// planner returns a planner that lists providers with a reader.
+func (o *Options) planner(readers *access.Readers, providers client.Reader, charts *plan.Charts) *plan.Planner {
+	return &plan.Planner{
+		Cache:   providers,
+		Readers: readers,
+		Sources: &fetch.Resolver{
+			Readers:           readers,
+			Config:            &fetch.ConfigFile{Path: o.ConfigFile},
+			Registry:          o.Registry,
+			Policy:            &o.SourcePolicy,
+			LabeledConfigMaps: o.LabeledConfigMaps,
+			KnownMetadata:     source.NewKnownMetadata(),
+		},
+		Charts:        charts,
+		ImageRegistry: o.ImageRegistry,
+		Managers:      o.Managers,
+		Environment:   o.Environment,
+		Metrics:       o.Metrics,
+	}
 }
 
 // newCharts returns the charts of all providers.

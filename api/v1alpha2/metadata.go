@@ -85,10 +85,6 @@ const (
 // A rollback takes it back, whatever the adoption policy is.
 const OrphanedByAnnotation = Prefix + "/orphaned-by"
 
-// ChartFormatAnnotation holds, on the operator's Deployment and in its chart, the version of the chart format in which
-// the operator builds charts.
-const ChartFormatAnnotation = Prefix + "/chart-format"
-
 // Labels of clusterctl. The provider contract requires them on every object of a provider.
 const (
 	// ClusterctlLabel has an empty value. `clusterctl move` uses it to find the kinds to move.

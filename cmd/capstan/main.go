@@ -31,6 +31,7 @@ func main() {
 	options := &cli.Options{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		Program:   displayName(os.Args[0]),
+		Version:   version,
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -79,24 +80,24 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		adopt.NewConvertCommand(options),
 		clusters.NewGenerateCommand(options),
 		charts.NewMirrorCommand(options),
-		setup.NewCommand(options, version),
+		setup.NewCommand(options),
 		providers.NewStatusCommand(options),
 		clusters.NewUICommand(options),
 		providers.NewHistoryCommand(options),
 		providers.NewDiffCommand(options),
 		providers.NewWhyCommand(options),
 		providers.NewPermissionsCommand(options),
-		providers.NewUpgradeCommand(options, version),
+		providers.NewUpgradeCommand(options),
 		providers.NewRollbackCommand(options),
 		providers.NewPauseCommand(options),
 		providers.NewResumeCommand(options),
 		providers.NewUnpauseCommand(options),
 		providers.NewSuspendCommand(options),
-		providers.NewDebugCommand(options, version),
+		providers.NewDebugCommand(options),
 		providers.NewDeleteCommand(options),
 		providers.NewListCommand(options),
 		providers.NewVersionsCommand(options),
-		newVersionCommand(options, version),
+		newVersionCommand(options),
 	)
 
 	root.SetFlagErrorFunc(cli.FlagError)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
+	"github.com/capstan-project/capstan/controllers"
 )
 
 // searchTimeout limits the search for the operator: without a connection, the program's own version is still printed
@@ -23,14 +23,13 @@ type versionOptions struct {
 	cluster *cli.ClusterFlags
 	output  *cli.OutputFlags
 
-	own               string
 	operatorNamespace string
 	client            bool
 }
 
-// newVersionCommand returns `capstan version` for a program of this version.
-func newVersionCommand(o *cli.Options, own string) *cobra.Command {
-	opts := &versionOptions{Options: o, own: own}
+// newVersionCommand returns `capstan version`.
+func newVersionCommand(o *cli.Options) *cobra.Command {
+	opts := &versionOptions{Options: o}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of this program and of the operator",
@@ -58,7 +57,7 @@ func (o *versionOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	v := versions{Client: component{Version: o.own, ChartFormat: chartgen.Version}}
+	v := versions{Client: cli.ProgramVersion{Version: o.Version, ChartFormat: chartgen.Version}}
 
 	if !o.client {
 		if err := o.findOperator(ctx, &v); err != nil {
@@ -91,12 +90,13 @@ func (o *versionOptions) findOperator(ctx context.Context, v *versions) error {
 
 	namespace := cmp.Or(o.operatorNamespace, o.cluster.Namespace())
 
-	installed, err := operatorconfig.Find(ctx, cluster.Client, namespace)
+	installed, err := cli.FindOperator(ctx, cluster.Client, namespace)
 	if err != nil {
 		return err
 	}
 
-	v.Operator = newOperator(installed)
+	published, err := controllers.ReadPublished(ctx, cluster.Client, installed.Namespace)
+	v.Operator = newOperator(installed, published)
 
-	return nil
+	return err
 }

@@ -67,9 +67,14 @@ func (e *election) configure(options *ctrl.Options, config *rest.Config, identit
 
 // namespace returns the operator's namespace; empty outside of a pod, unless a flag names it.
 func (e *election) namespace() string {
+	return cmp.Or(e.Namespace, podNamespace())
+}
+
+// podNamespace returns the namespace of the pod that the operator runs in; empty outside of a pod.
+func podNamespace() string {
 	content, _ := os.ReadFile(namespaceFile) // only pods have it
 
-	return cmp.Or(e.Namespace, strings.TrimSpace(string(content)))
+	return strings.TrimSpace(string(content))
 }
 
 // newLease returns the lock of the election. The operator exits when the lease is lost, or older than

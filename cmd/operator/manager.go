@@ -4,22 +4,23 @@ import (
 	"github.com/fluxcd/pkg/runtime/client"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/retry"
 )
 
 // newManager returns the manager. Its client, and all that the controllers derive from it, end with the
 // lease of the leader, tell the API server's time, and repeat requests.
-func (f *flags) newManager(options ctrl.Options) (ctrl.Manager, error) {
+func (f *flags) newManager(settings *controllers.Options, options ctrl.Options) (ctrl.Manager, error) {
 	config := client.GetConfigOrDie(f.client)
 
-	if err := f.election.configure(&options, config, f.controllers.Holder); err != nil {
+	if err := f.election.configure(&options, config, settings.Holder); err != nil {
 		return nil, err
 	}
 
-	f.controllers.Clock = &clock.Clock{}
+	settings.Clock = &clock.Clock{}
 
-	config.Wrap(f.controllers.Clock.Wrap)
+	config.Wrap(settings.Clock.Wrap)
 	config.Wrap(retry.Wrap)
 
 	mgr, err := ctrl.NewManager(config, options)

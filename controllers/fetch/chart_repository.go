@@ -26,7 +26,8 @@ type ChartOptions struct {
 	VerifyKeys string
 }
 
-const verifyKeysFlag = "chart-repository-verify-keys"
+// VerifyKeysFlag is the flag of VerifyKeys.
+const VerifyKeysFlag = "chart-repository-verify-keys"
 
 // BindFlags adds the operator's flags for the options.
 func (o *ChartOptions) BindFlags(set *pflag.FlagSet) {
@@ -46,7 +47,7 @@ func (o *ChartOptions) BindFlags(set *pflag.FlagSet) {
 	)
 	set.StringVar(
 		&o.VerifyKeys,
-		verifyKeysFlag,
+		VerifyKeysFlag,
 		"",
 		"File with a public key of cosign, with which the charts in the chart repository must be signed. It cannot be "+
 			"combined with --push-charts.",
@@ -61,7 +62,7 @@ func (o *ChartOptions) Check(push bool) error {
 
 	if push {
 		return fmt.Errorf("--%s cannot be combined with --push-charts: the operator does not sign the charts that it pushes",
-			verifyKeysFlag)
+			VerifyKeysFlag)
 	}
 
 	policy, err := o.policy()
@@ -70,7 +71,7 @@ func (o *ChartOptions) Check(push bool) error {
 	}
 
 	if _, err := policy.Verifier(nil); err != nil {
-		return fmt.Errorf("--%s: %w", verifyKeysFlag, err)
+		return fmt.Errorf("--%s: %w", VerifyKeysFlag, err)
 	}
 
 	return nil
@@ -80,17 +81,17 @@ func (o *ChartOptions) Check(push bool) error {
 func (o *ChartOptions) policy() (verify.Policy, error) {
 	data, err := os.ReadFile(o.VerifyKeys)
 	if err != nil {
-		return verify.Policy{}, fmt.Errorf("--%s: %w", verifyKeysFlag, err)
+		return verify.Policy{}, fmt.Errorf("--%s: %w", VerifyKeysFlag, err)
 	}
 
 	if len(data) == 0 {
-		return verify.Policy{}, errors.New("--" + verifyKeysFlag + ": the file is empty; it must hold a public key")
+		return verify.Policy{}, errors.New("--" + VerifyKeysFlag + ": the file is empty; it must hold a public key")
 	}
 
 	return verify.Policy{
 		Provider: v1alpha2.VerifyCosign,
 		Keys:     map[string][]byte{filepath.Base(o.VerifyKeys) + ".pub": data},
-		KeysFrom: o.VerifyKeys + " (--" + verifyKeysFlag + ")",
+		KeysFrom: o.VerifyKeys + " (--" + VerifyKeysFlag + ")",
 	}, nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
@@ -106,8 +107,8 @@ func (c commandLine) writes() int {
 	return len(requests)
 }
 
-// createOperatorDeployment creates the Deployment that the operator has when its chart installs it.
-// The command line reads the operator's configuration there.
+// createOperatorDeployment creates the Deployment that the operator has when its chart installs it, and what it
+// publishes then.
 func (w *world) createOperatorDeployment(ctx context.Context) {
 	GinkgoHelper()
 
@@ -126,6 +127,10 @@ func (w *world) createOperatorDeployment(ctx context.Context) {
 		},
 	}
 	Expect(w.client.Create(ctx, deployment)).To(Succeed())
+
+	config := &controllers.Config{}
+	Expect(config.Set(nil)).To(BeEmpty())
+	Expect((&controllers.Publisher{Client: w.client, Namespace: "default", Config: config}).Publish(ctx)).To(Succeed())
 }
 
 var _ = Describe("The command line", Ordered, func() {

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/capstan-project/capstan/chartgen"
 )
 
 // ProgramName is the name of the program, which examples and hints begin with.
@@ -23,6 +25,12 @@ type Options struct {
 
 	// Program is what users type to run the program, if that is not its name: "kubectl capstan".
 	Program string
+	// Version of the program; empty if it is unknown.
+	Version string
+}
+
+func (o *Options) version() ProgramVersion {
+	return ProgramVersion{Version: o.Version, ChartFormat: chartgen.Version}
 }
 
 // Named returns a message in which the commands in backquotes begin with what users type to run the program.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -14,22 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
 	"github.com/capstan-project/capstan/controllers"
-	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
-	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/plan"
 )
 
 // PlannerFlags configure the planner like the operator.
 type PlannerFlags struct {
 	operatorNamespace string
-	config            operatorconfig.Config
+	config            controllers.Config
 	// newOperator is used instead of the flags if the cluster has no operator; it may be nil.
-	newOperator *operatorconfig.Config
+	newOperator *OperatorConfig
 }
 
 // AddPlannerFlags adds the operator's flags to a command that plans what the operator would do.
@@ -42,7 +37,7 @@ func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 		"Namespace of the operator, whose configuration is used unless flags override it. Default: search all.",
 	)
 	flags.StringVar(
-		&f.config.ImageRegistry,
+		&f.config.Options.ImageRegistry,
 		"image-registry",
 		"",
 		"Registry, as host[:port][/path], that replaces that of every image. Default: the operator's.",
@@ -66,7 +61,7 @@ func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 		"File with additional CA certificates for registries. Default: the operator's.",
 	)
 	flags.StringVar(
-		&f.config.ConfigFile,
+		&f.config.Options.ConfigFile,
 		"config",
 		"",
 		"Configuration file in clusterctl's format. Default: the operator's.",
@@ -76,13 +71,13 @@ func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 }
 
 // Given returns the operator's settings that flags override; the others are empty.
-func (f *PlannerFlags) Given() operatorconfig.Config { return f.config }
+func (f *PlannerFlags) Given() controllers.Config { return f.config }
 
 // OperatorNamespace returns the value of --operator-namespace.
 func (f *PlannerFlags) OperatorNamespace() string { return f.operatorNamespace }
 
 // PlanForNewOperator makes the planner use a configuration if there is no operator in the cluster yet.
-func (f *PlannerFlags) PlanForNewOperator(config *operatorconfig.Config) { f.newOperator = config }
+func (f *PlannerFlags) PlanForNewOperator(config *OperatorConfig) { f.newOperator = config }
 
 // Planner computes what the operator would do, and changes nothing.
 type Planner struct {
@@ -114,33 +109,22 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (_ *
 		return nil, err
 	}
 
-	registry, err := fetch.NewRegistry(config.ChartRepository, config.RegistryConfig, config.RegistryCA)
-	if err != nil {
+	for _, warning := range o.version().Differences(config.Operator) {
+		o.Warnf("%s", warning)
+	}
+
+	if p.options, err = config.Load(); err != nil {
 		return nil, err
 	}
 
-	registry.ChartOptions = config.ChartOptions
-
-	if err := p.connect(c, registry, config); err != nil {
-		return nil, err
-	}
-
-	return p, p.configure(registry, config)
-}
-
-// configure sets the options of a dry run of the operator.
-func (p *Planner) configure(registry *fetch.Registry, config *operatorconfig.Config) error {
 	host, _ := os.Hostname() // only informative: a dry run locks no release
-
-	p.options = config.Controllers
 	p.options.Holder = "capstan@" + host
-	p.options.Registry = registry
-	p.options.ImageRegistry = config.ImageRegistry
-	p.options.Managers = p.planner.Managers
-	p.options.LabeledConfigMaps = config.LabeledConfigMaps
-	p.options.ConfigFile = cmp.Or(config.ConfigFile, fetch.DefaultConfigFile)
 
-	return p.options.SourcePolicy.Parse(p.cluster.Config.Host)
+	if err := p.options.SourcePolicy.Parse(c.Config.Host); err != nil {
+		return nil, err
+	}
+
+	return p, p.connect(c)
 }
 
 // Concerns reports whether the operator reconciles a resource.
@@ -155,7 +139,7 @@ func (p *Planner) DryRun(ctx context.Context) (*controllers.DryRun, error) {
 
 // connect creates the operator's planner. It reads everything from the API server, and keeps charts
 // that it builds in memory only.
-func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operatorconfig.Config) error {
+func (p *Planner) connect(c *Cluster) error {
 	scheme := runtime.NewScheme()
 	if err := crds.AddToScheme(scheme); err != nil {
 		return err
@@ -171,34 +155,11 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 		return err
 	}
 
-	reader := &preview{Client: c.Client}
-	p.reader = reader
-
-	settings, err := config.Managers.Load()
-	if err != nil {
-		return fmt.Errorf("read the operator's configuration: %w", err)
-	}
-
-	p.cluster = c
+	p.cluster, p.reader = c, &preview{Client: c.Client}
+	p.planner = controllers.NewPreviewPlanner(p.reader, p.options)
 	p.crds = crds.NewApplier(crds.Clients{
 		Client: definitions, APIReader: definitions, Objects: safety.ClusterObjects{Client: objects},
 	})
-	readers := &access.Readers{APIReader: reader} // the user's own permissions, whatever the resource names
-	p.planner = &plan.Planner{
-		Cache:   reader,
-		Readers: readers,
-		Sources: &fetch.Resolver{
-			Readers:  readers,
-			Config:   &fetch.ConfigFile{Path: cmp.Or(config.ConfigFile, fetch.DefaultConfigFile)},
-			Registry: registry,
-
-			LabeledConfigMaps: config.LabeledConfigMaps,
-		},
-		Charts:        &plan.Charts{Store: &store.Cluster{Client: reader}},
-		ImageRegistry: config.ImageRegistry,
-		Managers:      settings,
-		Environment:   config.Controllers.Environment,
-	}
 
 	return nil
 }
@@ -211,11 +172,11 @@ func (f *PlannerFlags) operatorConfig(
 	o *Options,
 	c *Cluster,
 	folder string,
-) (*operatorconfig.Config, error) {
-	config, err := operatorconfig.Read(ctx, c.Client, f.operatorNamespace, folder)
+) (*OperatorConfig, error) {
+	config, err := ReadOperatorConfig(ctx, c.Client, f.operatorNamespace, folder)
 
-	missing := errors.As(err, new(*operatorconfig.NotFoundError))
-	ambiguous := errors.As(err, new(*operatorconfig.AmbiguousError))
+	missing := errors.As(err, new(*NoOperatorError))
+	ambiguous := errors.As(err, new(*AmbiguousOperatorError))
 	forbidden := apierrors.IsForbidden(err) // not every user may list the Deployments of all namespaces
 
 	switch {
@@ -228,17 +189,19 @@ func (f *PlannerFlags) operatorConfig(
 			err,
 		)
 
-		config = &operatorconfig.Config{}
+		if config, err = NewOperatorConfig(nil); err != nil {
+			return nil, err
+		}
 	case err != nil:
 		return nil, err
 	}
 
 	for _, setting := range []struct{ value, flag *string }{
-		{&config.ImageRegistry, &f.config.ImageRegistry},
+		{&config.Options.ImageRegistry, &f.config.Options.ImageRegistry},
 		{&config.ChartRepository, &f.config.ChartRepository},
 		{&config.RegistryConfig, &f.config.RegistryConfig},
 		{&config.RegistryCA, &f.config.RegistryCA},
-		{&config.ConfigFile, &f.config.ConfigFile},
+		{&config.Options.ConfigFile, &f.config.Options.ConfigFile},
 	} {
 		*setting.value = cmp.Or(*setting.flag, *setting.value)
 	}

@@ -38,13 +38,13 @@ func configuration(t *testing.T) string {
 }
 
 // operator returns the Deployment of an operator.
-func operator(namespace string, args ...string) *appsv1.Deployment {
+func operator(namespace string) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace,
 		Name:      "capstan",
 		Labels:    map[string]string{"app.kubernetes.io/name": "capstan"},
 	}}
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "operator", Args: args}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar"}, {Name: "operator"}}
 
 	return d
 }
@@ -68,7 +68,8 @@ func planner(t *testing.T, args []string, objects ...client.Object) (*PlannerFla
 
 func TestPlannerVersionsWithoutFetchConfig(t *testing.T) {
 	g := NewWithT(t)
-	flags, options, cluster, warnings := planner(t, []string{"--config", configuration(t)}, operator("capstan-system"))
+	flags, options, cluster, warnings := planner(t, []string{"--config", configuration(t)},
+		operator("capstan-system"), published(t, "capstan-system"))
 
 	p, err := flags.Planner(t.Context(), options, cluster)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -86,18 +87,20 @@ func TestPlannerVersionsWithoutFetchConfig(t *testing.T) {
 }
 
 func TestPlannerConfiguration(t *testing.T) {
-	deployed := operator("capstan-system", "--image-registry=mirror:5000", "--chart-repository=oci://mirror:5000/charts")
+	deployed := operator("capstan-system")
+	flags := published(
+		t, "capstan-system", "--image-registry=mirror:5000", "--chart-repository=oci://mirror:5000/charts")
 
 	for name, c := range map[string]struct {
 		args                  []string
 		objects               []client.Object
 		images, charts, warns string
 	}{
-		"from the Deployment": {
-			nil, []client.Object{deployed}, "mirror:5000", "oci://mirror:5000/charts", "",
+		"of the operator": {
+			nil, []client.Object{deployed, flags}, "mirror:5000", "oci://mirror:5000/charts", "",
 		},
 		"a flag takes precedence": {
-			[]string{"--image-registry", "other"}, []client.Object{deployed}, "other", "oci://mirror:5000/charts", "",
+			[]string{"--image-registry", "other"}, []client.Object{deployed, flags}, "other", "oci://mirror:5000/charts", "",
 		},
 		"no Deployment": {
 			[]string{"--image-registry", "other"}, nil, "other", "",
@@ -106,21 +109,21 @@ func TestPlannerConfiguration(t *testing.T) {
 				"set --operator-namespace, or flags such as --image-registry\n",
 		},
 		"several Deployments": {
-			nil, []client.Object{deployed, operator("other")}, "", "",
+			nil, []client.Object{deployed, flags, operator("other")}, "", "",
 			"several Deployments have the label app.kubernetes.io/name=capstan: capstan-system/capstan, other/capstan",
 		},
 		"one of several Deployments": {
 			[]string{"--operator-namespace", "capstan-system"},
-			[]client.Object{deployed, operator("other")},
+			[]client.Object{deployed, flags, operator("other")},
 			"mirror:5000", "oci://mirror:5000/charts", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			flags, options, cluster, warnings := planner(t, c.args, c.objects...)
-			config, err := flags.operatorConfig(t.Context(), options, cluster, t.TempDir())
+			given, options, cluster, warnings := planner(t, c.args, c.objects...)
+			config, err := given.operatorConfig(t.Context(), options, cluster, t.TempDir())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(config.ImageRegistry).To(Equal(c.images))
+			g.Expect(config.Options.ImageRegistry).To(Equal(c.images))
 			g.Expect(config.ChartRepository).To(Equal(c.charts))
 
 			if c.warns == "" {
@@ -130,6 +133,52 @@ func TestPlannerConfiguration(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A command line of another version computes other things than the operator, and says so.
+func TestPlannerOfAnotherVersion(t *testing.T) {
+	for own, want := range map[string]string{
+		"v1.1.0": "Warning: the operator has version v1.2.3 and this program v1.1.0: ",
+		"v1.2.9": "",
+		"v1.3.0": "Warning: the operator has version v1.2.3 and this program v1.3.0: ",
+	} {
+		g := NewWithT(t)
+		flags, options, cluster, warnings := planner(t, nil, operator("capstan-system"), published(t, "capstan-system"))
+		options.Version = own
+
+		p, err := flags.Planner(t.Context(), options, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(p.Close()).To(Succeed())
+		g.Expect(warnings()).To(HavePrefix(want))
+		g.Expect(warnings() == "").To(Equal(want == ""), own)
+	}
+}
+
+// What the operator's flags refuse or provide is refused or provided in previews as well.
+func TestPlannerHonoursFlags(t *testing.T) {
+	g := NewWithT(t)
+	deployed := operator("capstan-system")
+	deployed.Spec.Template.Spec.Containers[1].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "value"}}
+
+	flags, options, cluster, warnings := planner(t, nil, deployed, published(t, "capstan-system",
+		"--variables-from-environment=TOKEN", "--default-service-account=installer", "--no-cross-namespace-refs",
+		"--allowed-source-hosts=example.com"))
+
+	p, err := flags.Planner(t.Context(), options, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { g.Expect(p.Close()).To(Succeed()) })
+	g.Expect(warnings()).To(BeEmpty())
+
+	g.Expect(p.planner.Environment).To(HaveKeyWithValue("TOKEN", "value"))
+	g.Expect(p.planner.Readers.NoCrossNamespaceRefs).To(BeTrue())
+
+	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
+	_, runs := p.planner.Readers.Account(docker)
+	g.Expect(runs).To(BeTrue(), "which gets no variables of the operator")
+
+	docker.Spec.FetchConfig = &v1alpha2.FetchConfiguration{URL: "https://example.org/latest/components.yaml"}
+	_, err = p.Versions(t.Context(), docker)
+	g.Expect(err).To(MatchError(ContainSubstring("--allowed-source-hosts")))
 }
 
 func TestPlannerForbidden(t *testing.T) {
@@ -144,7 +193,7 @@ func TestPlannerForbidden(t *testing.T) {
 
 	config, err := flags.operatorConfig(t.Context(), options, cluster, t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(*config).To(BeZero())
+	g.Expect(config.Options.ImageRegistry).To(BeEmpty())
 	g.Expect(warnings()).To(ContainSubstring("its defaults are used: list Deployments: "))
 }
 
@@ -153,14 +202,15 @@ func TestPlannerClose(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 
-	flags, options, cluster, _ := planner(t, nil, operator("capstan-system"))
+	flags, options, cluster, _ := planner(t, nil, operator("capstan-system"), published(t, "capstan-system"))
 	p, err := flags.Planner(t.Context(), options, cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(os.ReadDir(temporary)).NotTo(BeEmpty())
 	g.Expect(p.Close()).To(Succeed())
 	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
 
-	flags, options, cluster, _ = planner(t, []string{"--registry-ca", "/nowhere"}, operator("capstan-system"))
+	flags, options, cluster, _ = planner(
+		t, []string{"--registry-ca", "/nowhere"}, operator("capstan-system"), published(t, "capstan-system"))
 	_, err = flags.Planner(t.Context(), options, cluster)
 	g.Expect(err).To(MatchError(ContainSubstring("--registry-ca")))
 	g.Expect(os.ReadDir(temporary)).To(BeEmpty(), "after an error")

@@ -19,7 +19,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/facts"
 )
@@ -40,7 +39,6 @@ const (
 type debugOptions struct {
 	*cli.Options
 
-	own         string
 	cluster     *cli.ClusterFlags
 	planner     *cli.PlannerFlags
 	destination string
@@ -48,8 +46,8 @@ type debugOptions struct {
 }
 
 // NewDebugCommand returns `capstan debug` for a program of this version.
-func NewDebugCommand(options *cli.Options, own string) *cobra.Command {
-	o := &debugOptions{Options: options, own: own}
+func NewDebugCommand(options *cli.Options) *cobra.Command {
+	o := &debugOptions{Options: options}
 	cmd := &cobra.Command{
 		Use:   "debug [PROVIDER...]",
 		Short: "Collect what is needed to find out why providers do not work",
@@ -159,10 +157,10 @@ type collector struct {
 // collectVersions adds the versions of this program, of Kubernetes, and of cert-manager and the operator if they are
 // installed.
 func (c *collector) collectVersions(ctx context.Context) {
-	versions := map[string]string{"capstan": c.own}
+	versions := map[string]string{"capstan": c.Version}
 	where := platform{Config: c.cluster.Config, Client: c.cluster.Client, Namespace: c.planner.OperatorNamespace()}
 
-	components, err := where.read(ctx, c.own)
+	components, err := where.read(ctx, c.Version)
 	if err != nil {
 		c.archive.lacks("versions", err)
 	}
@@ -176,7 +174,7 @@ func (c *collector) collectVersions(ctx context.Context) {
 
 // collectOperator adds the operator's Deployment, pods, events and logs.
 func (c *collector) collectOperator(ctx context.Context) {
-	deployment, err := operatorconfig.Find(ctx, c.cluster.Client, c.planner.OperatorNamespace())
+	deployment, err := cli.FindOperator(ctx, c.cluster.Client, c.planner.OperatorNamespace())
 	if err != nil {
 		c.archive.lacks("the operator's Deployment, pods, events and logs", err)
 		return

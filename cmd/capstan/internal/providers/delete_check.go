@@ -15,7 +15,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/removal"
 	"github.com/capstan-project/capstan/controllers/usage"
@@ -192,8 +191,8 @@ func (c *deleteChecker) checkNamespace(ctx context.Context, e *effect) error {
 		}
 	}
 
-	operator, err := operatorconfig.Find(ctx, c.cluster.Client, name)
-	if !errors.As(err, new(*operatorconfig.NotFoundError)) {
+	operator, err := cli.FindOperator(ctx, c.cluster.Client, name)
+	if !errors.As(err, new(*cli.NoOperatorError)) {
 		if err != nil {
 			return err
 		}

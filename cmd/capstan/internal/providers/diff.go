@@ -39,7 +39,7 @@ what a rollback would change, and with --baseline as well, how two revisions dif
 the objects in the cluster differ from a revision, apart from what it does not set. Nothing is
 changed.
 
-The result depends on the operator's configuration, which is read from its Deployment; flags
+The result depends on the operator's configuration, which it publishes; flags
 override it. Values of Secrets are not shown, and CRDs that would change are only listed, with what
 the existing objects show to be unsafe about that. The exit code is 0, or with --exit-code 2 if there
 are changes; it is 1 for errors.`,

@@ -4,14 +4,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
 )
@@ -38,6 +37,11 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 	g.Expect(c.Create(t.Context(), configMap)).To(Succeed())
 	g.Expect(c.Create(t.Context(), operatorDeployment())).To(Succeed())
 
+	operator := &controllers.Config{}
+	g.Expect(operator.Set(map[string]string{"image-registry": "mirror.example.com"})).To(BeEmpty())
+	publisher := &controllers.Publisher{Client: c, Namespace: "default", Config: operator}
+	g.Expect(publisher.Publish(t.Context())).To(Succeed())
+
 	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
 	docker.Spec.Version = "v1.0.0"
 	g.Expect(c.Create(t.Context(), docker)).To(Succeed())
@@ -55,8 +59,7 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 	docker.Status.Contract = new("v1beta2")
 	g.Expect(c.Status().Update(t.Context(), docker)).To(Succeed())
 
-	upgrade := func(o *cli.Options) *cobra.Command { return NewUpgradeCommand(o, "v9.9.9") }
-	out, warnings, err = clitest.Run(t.Context(), upgrade, "plan", "--kubeconfig", b.Kubeconfig())
+	out, warnings, err = clitest.Run(t.Context(), NewUpgradeCommand, "plan", "--kubeconfig", b.Kubeconfig())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(warnings).To(BeEmpty())
 	g.Expect(out).To(MatchRegexp(`(?m)^infrastructure-docker +v1\.0\.0 +v1\.1\.0 +`))
@@ -75,15 +78,13 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 	g.Expect(out).To(MatchRegexp(`\+ +image: other.example.com/capi/capd-manager:v1.0.0`))
 }
 
-// operatorDeployment returns the Deployment of an operator with an image registry and a configuration
-// file.
+// operatorDeployment returns the Deployment of an operator with a configuration file.
 func operatorDeployment() *appsv1.Deployment {
 	labels := map[string]string{"app.kubernetes.io/name": "capstan"}
 	pod := corev1.PodSpec{
 		Containers: []corev1.Container{{
 			Name:         "operator",
 			Image:        "operator",
-			Args:         []string{"--image-registry=mirror.example.com", "--config=/config/clusterctl.yaml"},
 			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/config"}},
 		}},
 		Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{

@@ -12,15 +12,15 @@ import (
 	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
-// NewUpgradeCommand returns `capstan upgrade` for a program of this version.
-func NewUpgradeCommand(options *cli.Options, own string) *cobra.Command {
+// NewUpgradeCommand returns `capstan upgrade`.
+func NewUpgradeCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade",
 		Short: "Plan and apply upgrades of providers",
 		Example: `  capstan upgrade plan
   capstan upgrade apply --contract v1beta2`,
 	}
-	cmd.AddCommand(newUpgradePlanCommand(options, own), newUpgradeApplyCommand(options))
+	cmd.AddCommand(newUpgradePlanCommand(options), newUpgradeApplyCommand(options))
 
 	return cmd
 }

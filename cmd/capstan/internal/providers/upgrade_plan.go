@@ -18,12 +18,10 @@ type upgradePlanOptions struct {
 	cluster *cli.ClusterFlags
 	planner *cli.PlannerFlags
 	output  *cli.OutputFlags
-
-	own string
 }
 
-func newUpgradePlanCommand(options *cli.Options, own string) *cobra.Command {
-	o := &upgradePlanOptions{Options: options, own: own}
+func newUpgradePlanCommand(options *cli.Options) *cobra.Command {
+	o := &upgradePlanOptions{Options: options}
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show the available upgrades",
@@ -35,7 +33,7 @@ they support; before the operator changes anything, it asks the API server wheth
 
 If the source of a provider cannot be read, its newest version is unknown; the exit code is 1 then.
 
-The sources depend on the operator's configuration, which is read from its Deployment; flags
+The sources depend on the operator's configuration, which it publishes; flags
 override it.`,
 		Example: `  capstan upgrade plan
   capstan upgrade plan -o json`,
@@ -58,7 +56,7 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 
 	of := &platform{Config: cluster.Config, Client: cluster.Client, Namespace: o.planner.OperatorNamespace()}
 
-	components, err := of.read(ctx, o.own)
+	components, err := of.read(ctx, o.Version)
 	if err != nil {
 		o.Warnf("%s", err)
 	}

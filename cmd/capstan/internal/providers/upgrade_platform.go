@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
 // component is a part of the platform, which is what providers need besides Cluster API.
@@ -99,8 +99,8 @@ func (p *platform) certManager(ctx context.Context, _ string) (component, error)
 }
 
 func (p *platform) operator(ctx context.Context, own string) (component, error) {
-	deployment, err := operatorconfig.Find(ctx, p.Client, p.Namespace)
-	if errors.As(err, new(*operatorconfig.NotFoundError)) {
+	deployment, err := cli.FindOperator(ctx, p.Client, p.Namespace)
+	if errors.As(err, new(*cli.NoOperatorError)) {
 		return component{}, errNotInstalled
 	}
 
@@ -108,7 +108,7 @@ func (p *platform) operator(ctx context.Context, own string) (component, error) 
 		return component{}, fmt.Errorf("find the operator: %w", err)
 	}
 
-	return newComponent("capstan", operatorconfig.Version(deployment), own, "helm upgrade of its chart"), nil
+	return newComponent("capstan", cli.OperatorVersion(deployment, nil).Version, own, "helm upgrade of its chart"), nil
 }
 
 // newComponent returns a component that this program would install in a version.

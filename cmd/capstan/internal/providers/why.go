@@ -44,7 +44,7 @@ not known, and is listed.
 With --set, --version or --filename, show what would be decided and reported if the resource were changed, through
 as many reconciles as that takes. What is applied is assumed to become healthy.
 
-The result depends on the operator's configuration, which is read from its Deployment; flags override it. Values
+The result depends on the operator's configuration, which it publishes; flags override it. Values
 of variables and Secrets are not shown.`,
 		Example: `  capstan why infrastructure-aws
   capstan why infrastructure-aws --inputs

@@ -60,7 +60,7 @@ func (o *options) planCertManager(ctx context.Context, cluster *cli.Cluster) (*c
 	}
 
 	own := chartutil.Values{"crds": map[string]any{"enabled": true}}
-	if registry := o.planner.Given().ImageRegistry; registry != "" {
+	if registry := o.planner.Given().Options.ImageRegistry; registry != "" {
 		own = chartutil.CoalesceTables(own, certmanager.ImageValues(registry))
 	}
 

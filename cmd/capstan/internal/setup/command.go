@@ -30,8 +30,8 @@ type options struct {
 	dryRun            bool
 }
 
-// NewCommand returns `capstan init`. The version is that of the program, and of the operator that it installs.
-func NewCommand(o *cli.Options, version string) *cobra.Command {
+// NewCommand returns `capstan init`. The program installs an operator of its own version.
+func NewCommand(o *cli.Options) *cobra.Command {
 	opts := &options{Options: o, selected: selection{}}
 	cmd := &cobra.Command{
 		Use:   "init",
@@ -74,12 +74,12 @@ values of variables, and changes nothing.`,
 		"Archive to copy to the mirror first: to the parent of --chart-repository.")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only show what would be done.")
 
-	cmd.RunE = cli.Run(func(ctx context.Context, _ []string) error { return opts.run(ctx, version) })
+	cmd.RunE = cli.Run(opts.run)
 
 	return cmd
 }
 
-func (o *options) run(ctx context.Context, version string) error {
+func (o *options) run(ctx context.Context, _ []string) error {
 	printer, cluster, err := o.Connect(o.output, o.cluster)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (o *options) run(ctx context.Context, version string) error {
 		}
 	}
 
-	plan, err := o.plan(ctx, cluster, version)
+	plan, err := o.plan(ctx, cluster)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
+	"github.com/capstan-project/capstan/controllers"
+	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
 // The operator's release, the objects that its pods mount, and their keys.
@@ -48,7 +49,7 @@ type operator struct {
 
 // planOperator returns the operator to install, or why there is nothing to install. The version is that of the
 // command line.
-func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster, version string) (*operator, string, error) {
+func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*operator, string, error) {
 	op := &operator{chartRelease: chartRelease{
 		name: operatorName, namespace: cmp.Or(o.planner.OperatorNamespace(), operatorNamespace),
 	}}
@@ -58,15 +59,15 @@ func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster, versio
 		return nil, "", err
 	}
 
-	found, err := operatorconfig.Find(ctx, cluster.Client, "")
+	found, err := cli.FindOperator(ctx, cluster.Client, "")
 
 	switch {
 	case last != nil && last.Info.Status == helmrelease.StatusFailed:
 	case err == nil:
 		return nil, fmt.Sprintf("Deployment %s/%s exists", found.Namespace, found.Name), nil
-	case errors.As(err, new(*operatorconfig.AmbiguousError)):
+	case errors.As(err, new(*cli.AmbiguousOperatorError)):
 		return nil, err.Error(), nil
-	case !errors.As(err, new(*operatorconfig.NotFoundError)):
+	case !errors.As(err, new(*cli.NoOperatorError)):
 		return nil, "", err
 	}
 
@@ -74,9 +75,9 @@ func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster, versio
 		return nil, "", err
 	}
 
-	op.setVersion(version)
+	op.setVersion(o.Version)
 
-	if err := op.readConfig(o.planner.Given().ConfigFile); err != nil {
+	if err := op.readConfig(o.planner.Given().Options.ConfigFile); err != nil {
 		return nil, "", err
 	}
 
@@ -132,24 +133,27 @@ func (op *operator) readConfig(file string) error {
 
 // settings returns the settings that the operator will have, with local files, and a function that removes the file
 // that was made for its configuration.
-func (op *operator) settings(given operatorconfig.Config) (*operatorconfig.Config, func(), error) {
+func (op *operator) settings(given controllers.Config) (*cli.OperatorConfig, func(), error) {
 	values := chartutil.CoalesceTables(maps.Clone(op.values), op.chart.Values)
 	flags, _ := values["flags"].(map[string]any)
-	args := make([]string, 0, len(flags))
+	text := map[string]string{}
 
 	for name, value := range flags {
-		args = append(args, fmt.Sprintf("--%s=%v", name, value))
+		text[name] = fmt.Sprint(value)
 	}
 
-	config, err := operatorconfig.Parse(args)
+	// The flags about other things than what the operator installs are not known here.
+	config := &cli.OperatorConfig{}
+
+	_, err := config.Set(text)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	// What else the operator's values mount cannot be read here. The operator will verify signatures.
 	config.RegistryConfig, config.RegistryCA = given.RegistryConfig, given.RegistryCA
-	config.ChartOptions.VerifyKeys = ""
-	config.ConfigFile = ""
+	config.Charts.VerifyKeys = ""
+	config.Options.ConfigFile = fetch.DefaultConfigFile
 
 	if len(op.config) == 0 {
 		return config, func() {}, nil
@@ -160,14 +164,14 @@ func (op *operator) settings(given operatorconfig.Config) (*operatorconfig.Confi
 		return nil, nil, err
 	}
 
-	config.ConfigFile = file.Name()
+	config.Options.ConfigFile = file.Name()
 	_, err = file.Write(op.config)
 
 	return config, func() { _ = os.Remove(file.Name()) }, errors.Join(err, file.Close())
 }
 
 // setValues sets the values of the chart: those given by the user, then those that follow from flags.
-func (op *operator) setValues(given map[string]any, config operatorconfig.Config) error {
+func (op *operator) setValues(given map[string]any, config controllers.Config) error {
 	flags := map[string]any{}
 	own := map[string]any{"flags": flags}
 
@@ -221,9 +225,9 @@ func (op *operator) setValues(given map[string]any, config operatorconfig.Config
 		flags["chart-repository"] = config.ChartRepository
 	}
 
-	if config.ImageRegistry != "" {
-		flags["image-registry"] = config.ImageRegistry
-		own["image"] = map[string]any{"repository": op.mirroredImage(config.ImageRegistry)}
+	if config.Options.ImageRegistry != "" {
+		flags["image-registry"] = config.Options.ImageRegistry
+		own["image"] = map[string]any{"repository": op.mirroredImage(config.Options.ImageRegistry)}
 	}
 
 	for name, list := range map[string][]any{"volumes": volumes, "volumeMounts": mounts} {

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-project/capstan/charts"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
+	"github.com/capstan-project/capstan/controllers"
 )
 
 func newOperator(t *testing.T) *operator {
@@ -24,9 +24,9 @@ func newOperator(t *testing.T) *operator {
 func TestOperatorUsesTheMirror(t *testing.T) {
 	g := NewWithT(t)
 	op := newOperator(t)
-	given := operatorconfig.Config{
+	given := controllers.Config{
+		Options:         controllers.Options{ImageRegistry: "registry.example.com/capi"},
 		ChartRepository: "oci://registry.example.com/capi/charts",
-		ImageRegistry:   "registry.example.com/capi",
 		RegistryConfig:  write(t, "config.json", "{}"),
 		RegistryCA:      write(t, "ca.crt", "certificate"),
 	}
@@ -58,7 +58,7 @@ func TestOperatorUsesTheMirror(t *testing.T) {
 
 	g.Expect(config.ChartRepository).To(Equal(given.ChartRepository))
 	g.Expect(config.RegistryConfig).To(Equal(given.RegistryConfig), "a local file, not the one in the pod")
-	g.Expect(config.ChartOptions.AnyOrigin).To(BeTrue())
+	g.Expect(config.Charts.AnyOrigin).To(BeTrue())
 }
 
 // TestOperatorConfiguration: the operator gets the providers and images of clusterctl's configuration, and none of
@@ -71,7 +71,7 @@ func TestOperatorConfiguration(t *testing.T) {
 		"images: {all: {repository: registry.example.com}}\n")
 
 	g.Expect(op.readConfig(file)).To(Succeed())
-	g.Expect(op.setValues(map[string]any{}, operatorconfig.Config{})).To(Succeed())
+	g.Expect(op.setValues(map[string]any{}, controllers.Config{})).To(Succeed())
 	g.Expect(op.mounted).To(HaveLen(1))
 
 	const want = "images:\n  all:\n    repository: registry.example.com\n" +
@@ -81,12 +81,12 @@ func TestOperatorConfiguration(t *testing.T) {
 	g.Expect(isConfigMap).To(BeTrue())
 	g.Expect(configMap.Data).To(Equal(map[string]string{"clusterctl.yaml": want}))
 
-	config, remove, err := op.settings(operatorconfig.Config{})
+	config, remove, err := op.settings(controllers.Config{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(os.ReadFile(config.ConfigFile)).To(BeEquivalentTo(want))
+	g.Expect(os.ReadFile(config.Options.ConfigFile)).To(BeEquivalentTo(want))
 
 	remove()
-	g.Expect(config.ConfigFile).NotTo(BeAnExistingFile())
+	g.Expect(config.Options.ConfigFile).NotTo(BeAnExistingFile())
 }
 
 // TestOperatorChart: the chart that a release installs has the release's version, and so has the operator.

@@ -37,7 +37,7 @@ type provider struct {
 }
 
 // plan finds out what has to be done. It changes nothing.
-func (o *options) plan(ctx context.Context, cluster *cli.Cluster, version string) (*setupPlan, error) {
+func (o *options) plan(ctx context.Context, cluster *cli.Cluster) (*setupPlan, error) {
 	p := &setupPlan{}
 
 	existing, err := existingProviders(ctx, cluster)
@@ -54,7 +54,7 @@ func (o *options) plan(ctx context.Context, cluster *cli.Cluster, version string
 		return nil, err
 	}
 
-	if err := o.planCharts(ctx, cluster, p, version); err != nil {
+	if err := o.planCharts(ctx, cluster, p); err != nil {
 		return nil, err
 	}
 
@@ -71,14 +71,14 @@ func existingProviders(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Pr
 }
 
 // planCharts finds out whether cert-manager and the operator have to be installed.
-func (o *options) planCharts(ctx context.Context, cluster *cli.Cluster, p *setupPlan, version string) error {
+func (o *options) planCharts(ctx context.Context, cluster *cli.Cluster, p *setupPlan) error {
 	var err error
 
 	if p.certManager, p.certManagerNote, err = o.planCertManager(ctx, cluster); err != nil {
 		return fmt.Errorf("cert-manager: %w", err)
 	}
 
-	if p.operator, p.operatorNote, err = o.planOperator(ctx, cluster, version); err != nil {
+	if p.operator, p.operatorNote, err = o.planOperator(ctx, cluster); err != nil {
 		return fmt.Errorf("the operator: %w", err)
 	}
 
@@ -89,7 +89,7 @@ func (o *options) planCharts(ctx context.Context, cluster *cli.Cluster, p *setup
 func (o *options) planProviders(
 	ctx context.Context, cluster *cli.Cluster, p *setupPlan, selected []wanted, existing []v1alpha2.Provider,
 ) error {
-	sources, err := newVariableSources(o.variables, o.planner.Given().ConfigFile)
+	sources, err := newVariableSources(o.variables, o.planner.Given().Options.ConfigFile)
 	if err != nil {
 		return err
 	}

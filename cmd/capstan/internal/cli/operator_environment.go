@@ -1,4 +1,4 @@
-package operatorconfig
+package cli
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 
 // readEnvironment reads the variables that providers get from the operator's environment. A warning names each that
 // cannot be read.
-func (c *Config) readEnvironment(ctx context.Context, m *mounts, operator *corev1.Container) {
-	c.Controllers.Environment = plan.Environment{}
+func (c *OperatorConfig) readEnvironment(ctx context.Context, m *mounts, operator *corev1.Container) {
+	c.Options.Environment = plan.Environment{}
 
-	for _, name := range c.environment {
+	for _, name := range c.EnvironmentNames {
 		value, err := m.variable(ctx, operator, name)
 		if err != nil {
 			c.Warnings = append(c.Warnings, fmt.Sprintf(
@@ -27,7 +27,7 @@ func (c *Config) readEnvironment(ctx context.Context, m *mounts, operator *corev
 			continue
 		}
 
-		c.Controllers.Environment[name] = string(value)
+		c.Options.Environment[name] = string(value)
 	}
 }
 

@@ -1,4 +1,4 @@
-package operatorconfig
+package cli
 
 import (
 	"context"

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/controllers"
+)
+
+// OperatorConfig is how the operator is configured. The flags that name files hold local ones.
+type OperatorConfig struct {
+	controllers.Config
+	// Operator is the operator's version; empty if it is unknown.
+	Operator ProgramVersion
+	// Warnings describe settings that are not known, and keep their defaults.
+	Warnings []string
+}
+
+// NewOperatorConfig returns the configuration of an operator whose flags have values. The other flags have their
+// defaults. A warning names the flags that this program does not know.
+func NewOperatorConfig(values map[string]string) (*OperatorConfig, error) {
+	config := &OperatorConfig{}
+
+	unknown, err := config.Set(values)
+	if len(unknown) > 0 {
+		config.Warnings = append(config.Warnings, fmt.Sprintf(
+			"the operator has flags that this program does not know and leaves out: --%s; use a program of the operator's "+
+				"version", strings.Join(unknown, ", --")))
+	}
+
+	return config, err
+}
+
+// NoOperatorError means that there is no Deployment of the operator.
+type NoOperatorError struct {
+	// Namespace that was searched; empty means all.
+	Namespace string
+}
+
+func (e *NoOperatorError) Error() string {
+	where := "the cluster"
+	if e.Namespace != "" {
+		where = "namespace " + e.Namespace
+	}
+
+	return fmt.Sprintf("there is no Deployment with the label %s in %s", operatorLabelText(), where)
+}
+
+// AmbiguousOperatorError means that there are several Deployments of the operator.
+type AmbiguousOperatorError struct{ Deployments []string }
+
+func (e *AmbiguousOperatorError) Error() string {
+	return fmt.Sprintf(
+		"several Deployments have the label %s: %s",
+		operatorLabelText(),
+		strings.Join(e.Deployments, ", "),
+	)
+}
+
+// operatorLabel selects the operator's Deployment; its chart sets it.
+var operatorLabel = client.MatchingLabels{"app.kubernetes.io/name": "capstan"}
+
+func operatorLabelText() string {
+	return "app.kubernetes.io/name=" + operatorLabel["app.kubernetes.io/name"]
+}
+
+// ReadOperatorConfig reads what the operator has published. It looks for the operator in a namespace; an empty one
+// means all. Files that the operator has from Secrets and ConfigMaps are copied into folder. The error can be a
+// *NoOperatorError or an *AmbiguousOperatorError.
+func ReadOperatorConfig(ctx context.Context, c client.Reader, namespace, folder string) (*OperatorConfig, error) {
+	deployment, err := FindOperator(ctx, c, namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	operator := operatorContainer(deployment)
+	if operator == nil {
+		return nil, fmt.Errorf("the Deployment %s/%s has no containers", deployment.Namespace, deployment.Name)
+	}
+
+	published, err := controllers.ReadPublished(ctx, c, deployment.Namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	if published == nil {
+		config, err := NewOperatorConfig(nil)
+		if err != nil {
+			return nil, err
+		}
+
+		config.Operator = OperatorVersion(deployment, nil)
+		config.Warnings = append(config.Warnings, fmt.Sprintf(
+			"the operator has not published its configuration in ConfigMap %s/%s, so its defaults are used; wait until it "+
+				"runs, upgrade it if it is older than this program, or set flags such as --image-registry",
+			deployment.Namespace, controllers.PublishedName))
+
+		return config, nil
+	}
+
+	config, err := NewOperatorConfig(published.Flags)
+	if err != nil {
+		return nil, err
+	}
+
+	config.Operator = OperatorVersion(deployment, published)
+	m := mounts{
+		reader: c, namespace: deployment.Namespace,
+		volumes: deployment.Spec.Template.Spec.Volumes, mounts: operator.VolumeMounts,
+	}
+	config.readEnvironment(ctx, &m, operator)
+
+	return config, config.copyFiles(ctx, &m, folder)
+}
+
+// copyFiles copies the files that flags name into a folder. A warning names each that cannot be read.
+func (c *OperatorConfig) copyFiles(ctx context.Context, m *mounts, folder string) error {
+	for _, f := range c.Files() {
+		if *f.Path == "" {
+			continue
+		}
+
+		data, err := m.read(ctx, *f.Path)
+		if err != nil {
+			if *f.Path != f.Optional || !isNotMounted(err) {
+				c.Warnings = append(c.Warnings, fmt.Sprintf("the operator's --%s is left out: %s", f.Name, err))
+			}
+
+			*f.Path = f.Optional
+
+			continue
+		}
+
+		local := filepath.Join(folder, f.Name+path.Ext(*f.Path))
+		if err := os.WriteFile(local, data, 0o600); err != nil {
+			return err
+		}
+
+		*f.Path = local
+	}
+
+	return nil
+}
+
+// FindOperator returns the operator's Deployment, which it looks for in a namespace; an empty one means all. The
+// error can be a *NoOperatorError or an *AmbiguousOperatorError.
+func FindOperator(ctx context.Context, c client.Reader, namespace string) (*appsv1.Deployment, error) {
+	list := &appsv1.DeploymentList{}
+	if err := c.List(ctx, list, client.InNamespace(namespace), operatorLabel); err != nil {
+		return nil, fmt.Errorf("list Deployments: %w", err)
+	}
+
+	switch len(list.Items) {
+	case 0:
+		return nil, &NoOperatorError{Namespace: namespace}
+	case 1:
+		return &list.Items[0], nil
+	}
+
+	names := make([]string, 0, len(list.Items))
+	for _, d := range list.Items {
+		names = append(names, d.Namespace+"/"+d.Name)
+	}
+
+	return nil, &AmbiguousOperatorError{Deployments: names}
+}
+
+// operatorContainer returns the operator's container in its Deployment; nil if there are no containers.
+func operatorContainer(deployment *appsv1.Deployment) *corev1.Container {
+	containers := deployment.Spec.Template.Spec.Containers
+	for i := range containers {
+		if containers[i].Name == "operator" {
+			return &containers[i]
+		}
+	}
+
+	if len(containers) == 0 {
+		return nil
+	}
+
+	return &containers[0]
+}
+
+// mounts are the files that a container has from volumes.
+type mounts struct {
+	reader    client.Reader
+	namespace string
+	volumes   []corev1.Volume
+	mounts    []corev1.VolumeMount
+}

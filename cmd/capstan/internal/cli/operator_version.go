@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/capstan-project/capstan/controllers"
+)
+
+// OperatorVersionLabel is the label of the operator's Deployment with the version of its chart.
+const OperatorVersionLabel = "app.kubernetes.io/version"
+
+// ProgramVersion is the version of a program.
+type ProgramVersion struct {
+	// Version is empty if it is unknown.
+	Version string `json:"version,omitempty"`
+	// ChartFormat is the version of the format in which the program builds charts; empty if it is unknown.
+	ChartFormat string `json:"chartFormat,omitempty"`
+}
+
+// OperatorVersion returns the version of the operator: what it has published unless that is nil, else the tag of its
+// image, and if there is none, as with a digest, the version of its chart.
+func OperatorVersion(deployment *appsv1.Deployment, published *controllers.Published) ProgramVersion {
+	if published != nil {
+		return ProgramVersion{Version: published.Version, ChartFormat: published.ChartFormat}
+	}
+
+	return ProgramVersion{Version: cmp.Or(tag(OperatorImage(deployment)), deployment.Labels[OperatorVersionLabel])}
+}
+
+// OperatorImage returns the image of the operator; empty if it is unknown.
+func OperatorImage(deployment *appsv1.Deployment) string {
+	if container := operatorContainer(deployment); container != nil {
+		return container.Image
+	}
+
+	return ""
+}
+
+// tag returns the tag of an image; empty if it has none, or a digest, which takes precedence over the tag.
+func tag(image string) string {
+	if strings.Contains(image, "@") {
+		return ""
+	}
+
+	name := image[strings.LastIndex(image, "/")+1:]
+	_, tag, _ := strings.Cut(name, ":")
+
+	return tag
+}
+
+// Differences says how the operator's results may differ from those of this program. Patch releases of a minor version
+// compute the same unless the chart format differs.
+func (p ProgramVersion) Differences(operator ProgramVersion) []string {
+	var warnings []string
+
+	own, theirs := minor(p.Version), minor(operator.Version)
+	if own != "" && theirs != "" && own != theirs {
+		warnings = append(warnings, fmt.Sprintf(
+			"the operator has version %s and this program %s: what they compute may differ, and one may not know fields "+
+				"that the other uses; use a program of version %s.x, or upgrade the operator",
+			operator.Version, p.Version, theirs))
+	}
+
+	own, theirs = p.ChartFormat, operator.ChartFormat
+	if theirs != "" && own != theirs {
+		warnings = append(warnings, fmt.Sprintf(
+			"the operator builds charts in format %s and this program in format %s: `capstan diff` shows differences that the "+
+				"operator does not make, and charts that this program pushes have other digests",
+			theirs, own))
+	}
+
+	return warnings
+}
+
+// minor returns the major and minor version of a version; empty if it is not semantic, such as that of a development
+// build.
+func minor(version string) string {
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return ""
+	}
+
+	return fmt.Sprintf("v%d.%d", v.Major(), v.Minor())
+}

@@ -1,0 +1,279 @@
+package controllers
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/managers"
+	"github.com/capstan-project/capstan/controllers/watch"
+)
+
+// Config has the flags of the operator that decide what it does with resources. The operator publishes them, and the
+// command line sets them to the same values, so that it computes the same. They hold no secrets: these are in files
+// and variables that flags name.
+type Config struct {
+	// Options are those settings that flags hold as they are; Load adds the others.
+	Options Options
+
+	// ChartRepository, RegistryConfig and RegistryCA are what Options.Registry is created from.
+	ChartRepository, RegistryConfig, RegistryCA string
+	Charts                                      fetch.ChartOptions
+	// Managers are what Options.Managers are loaded from.
+	Managers managers.Flags
+	// WatchNamespaces and WatchLabelSelector are what Options.Scope consists of.
+	WatchNamespaces    []string
+	WatchLabelSelector string
+	// EnvironmentNames are the names of Options.Environment.
+	EnvironmentNames []string
+}
+
+// BindFlags adds the flags to a set.
+//
+//nolint:funlen // it is a list
+func (c *Config) BindFlags(set *pflag.FlagSet) {
+	o := &c.Options
+
+	set.StringSliceVar(
+		&c.WatchNamespaces,
+		"watch-namespaces",
+		nil,
+		"Comma-separated namespaces whose providers the operator manages. In others it only reads provider "+
+			"resources, to find core and providers that exist only once. Default: all.",
+	)
+	set.StringVar(
+		&c.WatchLabelSelector,
+		"watch-label-selector",
+		"",
+		"Label selector for the provider resources that the operator manages, such as team=a. It only reads "+
+			"the others, to find core and providers that exist only once. Default: all.",
+	)
+	set.IntVar(
+		&o.Concurrency,
+		"concurrency",
+		4,
+		"Number of resources of one kind that are reconciled concurrently.",
+	)
+	set.BoolVar(
+		&o.Suspended,
+		"suspend",
+		false,
+		"Change nothing, as if spec.suspend of all provider resources were true, also of those that are created later.",
+	)
+	set.BoolVar(
+		&o.WatchConfigMaps,
+		"watch-configmap",
+		false,
+		"Upgrade a provider as soon as the ConfigMap with its components changes.",
+	)
+	set.BoolVar(
+		&o.WatchSecrets,
+		"watch-configsecret",
+		false,
+		"Upgrade a provider as soon as the Secret with its variables changes.",
+	)
+	set.BoolVar(
+		&o.LabeledConfigMaps,
+		fetch.LabeledConfigMapsFlag,
+		false,
+		"Install providers without fetchConfig from ConfigMaps in their namespace that have cluster-api-operator's "+
+			"labels, if there are any. Users who may write ConfigMaps there can then decide what is installed.",
+	)
+	set.BoolVar(
+		&o.ComponentsConfigMaps,
+		"components-configmaps",
+		false,
+		"Write the components of each provider that is fetched into a ConfigMap, as cluster-api-operator does, for "+
+			"programs that read it.",
+	)
+	set.BoolVar(
+		&o.ClusterctlInventory,
+		"clusterctl-inventory",
+		true,
+		"Keep clusterctl's inventory, so that clusterctl knows the providers of the operator's cluster.",
+	)
+	set.DurationVar(
+		&o.MigrationDelay,
+		"crd-migration-delay",
+		time.Minute,
+		"How long a healthy provider may take to migrate its objects to a new storage version, before the "+
+			"operator migrates them.",
+	)
+	set.StringVar(
+		&o.ConfigFile,
+		"config",
+		fetch.DefaultConfigFile,
+		"Configuration file in clusterctl's format, such as a mounted ConfigMap, with the keys providers, images "+
+			"and overridesFolder. The default one is optional.",
+	)
+	set.StringVar(
+		&o.DefaultServiceAccount,
+		"default-service-account",
+		"",
+		"ServiceAccount in the resource's namespace to impersonate when spec.serviceAccountName is unset. "+
+			"Default: none, which means that the operator uses its own permissions.",
+	)
+	set.StringVar(
+		&c.ChartRepository,
+		"chart-repository",
+		"",
+		"Repository with charts, such as oci://registry.example.com/capi/charts, in which the operator looks "+
+			"first for providers without fetchConfig.",
+	)
+	set.BoolVar(
+		&o.PushCharts,
+		"push-charts",
+		false,
+		"Push the charts of the catalog's providers that the operator builds to the chart repository.",
+	)
+	c.Charts.BindFlags(set)
+	set.StringVar(
+		&o.ImageRegistry,
+		"image-registry",
+		"",
+		"Registry, as host[:port][/path], that replaces that of every image.",
+	)
+	set.StringSliceVar(
+		&c.EnvironmentNames,
+		"variables-from-environment",
+		nil,
+		"Comma-separated names of the operator's environment variables that providers get as variables, unless "+
+			"their resource sets them or runs as a ServiceAccount. Default: none.",
+	)
+	set.StringVar(
+		&c.RegistryConfig,
+		"registry-config",
+		"",
+		"File with credentials for registries in docker's format, such as a mounted Secret of the type "+
+			"kubernetes.io/dockerconfigjson.",
+	)
+	set.StringVar(
+		&c.RegistryCA,
+		"registry-ca",
+		"",
+		"File with CA certificates for registries, in addition to those of the system.",
+	)
+	c.Managers.BindFlags(set)
+	o.ACL.BindFlags(set)
+	o.SourcePolicy.BindFlags(set)
+	set.BoolVar(
+		&o.KubeConfig.InsecureExecProvider,
+		"insecure-kubeconfig-exec",
+		false,
+		"Allow kubeconfigs of remote clusters to run programs in the operator (exec).",
+	)
+	set.BoolVar(
+		&o.KubeConfig.InsecureTLS,
+		"insecure-kubeconfig-tls",
+		false,
+		"Allow kubeconfigs of remote clusters to disable the verification of TLS certificates, or TLS.",
+	)
+	set.StringSliceVar(
+		&o.KubeConfigAddresses,
+		"allowed-kubeconfig-addresses",
+		nil,
+		"Comma-separated ranges of IP addresses, such as 127.0.0.0/8, that the API servers of kubeconfigs and their "+
+			"proxies may have although they are loopback, link-local or otherwise special. Default: none.",
+	)
+	set.DurationVar(
+		&o.RemoteInterval,
+		"remote-interval",
+		5*time.Minute,
+		"How often to look at what is installed in remote clusters while nothing changes, at least 10s.",
+	)
+}
+
+// FileFlag is a flag whose value is the path of a file.
+type FileFlag struct {
+	Name string
+	Path *string
+	// Optional is the path of a file that may not exist; empty for none.
+	Optional string
+}
+
+// Files returns the flags whose values are paths of files.
+func (c *Config) Files() []FileFlag {
+	return []FileFlag{
+		{Name: "registry-config", Path: &c.RegistryConfig},
+		{Name: "registry-ca", Path: &c.RegistryCA},
+		{Name: managers.CAFlag, Path: &c.Managers.CA},
+		{Name: fetch.VerifyKeysFlag, Path: &c.Charts.VerifyKeys},
+		{Name: "config", Path: &c.Options.ConfigFile, Optional: fetch.DefaultConfigFile},
+	}
+}
+
+// Load checks the flags, reads the files that they name, and returns the operator's settings. Those that are no flags
+// are left empty.
+func (c *Config) Load() (Options, error) {
+	options := c.Options
+
+	var err error
+	if options.Scope, err = watch.NewScope(c.WatchNamespaces, c.WatchLabelSelector); err != nil {
+		return options, err
+	}
+
+	if options.Registry, err = fetch.NewRegistry(c.ChartRepository, c.RegistryConfig, c.RegistryCA); err != nil {
+		return options, err
+	}
+
+	options.Registry.ChartOptions = c.Charts
+	options.Managers, err = c.Managers.Load()
+
+	return options, err
+}
+
+// Values returns the values of all flags by their names.
+func (c *Config) Values() map[string]string {
+	// Binding sets defaults, so the flags are those of a copy that takes the values afterwards.
+	bound := &Config{}
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	bound.BindFlags(set)
+	*bound = *c
+
+	values := map[string]string{}
+
+	set.VisitAll(func(f *pflag.Flag) { values[f.Name] = textOf(f.Value) })
+
+	return values
+}
+
+// Set sets flags to values by their names, and the others to their defaults. It returns the sorted names that are no
+// flags.
+func (c *Config) Set(values map[string]string) (unknown []string, err error) {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.BindFlags(set)
+
+	for name, value := range values {
+		if set.Lookup(name) == nil {
+			unknown = append(unknown, name)
+		} else if err := set.Set(name, value); err != nil {
+			return nil, fmt.Errorf("the operator's configuration cannot be read: %w", err)
+		}
+	}
+
+	slices.Sort(unknown)
+
+	return unknown, nil
+}
+
+// textOf returns the text that sets a flag to the value that it has.
+func textOf(value pflag.Value) string {
+	list, isList := value.(pflag.SliceValue)
+	if !isList {
+		return value.String()
+	}
+
+	var text bytes.Buffer
+
+	w := csv.NewWriter(&text)
+	_ = w.Write(list.GetSlice()) // a buffer does not fail
+	w.Flush()
+
+	return strings.TrimSpace(text.String())
+}
