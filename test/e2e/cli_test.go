@@ -128,9 +128,16 @@ func (w *world) createOperatorDeployment(ctx context.Context) {
 	}
 	Expect(w.client.Create(ctx, deployment)).To(Succeed())
 
+	w.publishConfig(ctx, deployment.Namespace)
+}
+
+// publishConfig publishes what an operator with default flags does in a namespace.
+func (w *world) publishConfig(ctx context.Context, namespace string) {
+	GinkgoHelper()
+
 	config := &controllers.Config{}
 	Expect(config.Set(nil)).To(BeEmpty())
-	Expect((&controllers.Publisher{Client: w.client, Namespace: "default", Config: config}).Publish(ctx)).To(Succeed())
+	Expect((&controllers.Publisher{Client: w.client, Namespace: namespace, Config: config}).Publish(ctx)).To(Succeed())
 }
 
 var _ = Describe("The command line", Ordered, func() {

@@ -183,6 +183,7 @@ var _ = Describe("capstan init turns an empty cluster into a management cluster"
 		Expect(session.screen).To(gbytes.Say(
 			`█{20} infrastructure-aws +infrastructure-aws v[0-9.]+ is installed and healthy`))
 		w.reportCost("all providers", start)
+		w.publishConfig(ctx, "capstan-system")
 
 		out := cli.succeed(ctx, append(args, credentials...)...)
 		Expect(out).To(And(
