@@ -42,14 +42,23 @@ func factsOf(providers []v1alpha2.Provider) []facts.Provider {
 func (h *handler) uses(
 	ctx context.Context, view View, providers []v1alpha2.Provider, most time.Duration,
 ) (map[string]page.Use, error) {
-	known := h.Usages.of(providers, most)
+	known := map[string]page.Use{}
 
-	ids := make([]string, 0, len(known))
-	all := make([]facts.Usage, 0, len(known))
+	var (
+		ids []string
+		all []facts.Usage
+	)
 
-	for id, use := range known {
+	for _, p := range providers {
+		if h.Usages == nil || p.GetSpec().KubeConfig != nil {
+			continue // other clusters are not read
+		}
+
+		found, asked, err := h.Usages.of(p, most)
+		id := pageID(p)
+		known[id] = page.Use{Asked: asked, Problem: problemOf(err)}
 		ids = append(ids, id)
-		all = append(all, use.Usage)
+		all = append(all, found)
 	}
 
 	visible, err := view.Visible(ctx, all)
@@ -81,7 +90,7 @@ func (h *handler) showRemoval(
 	}
 
 	var known *page.Use
-	if use, searched := uses[page.ID(v.Kind, v.Namespace, v.Name)]; searched {
+	if use, searched := uses[pageID(p)]; searched {
 		known = &use
 	}
 

@@ -245,7 +245,7 @@ func (h *handler) explain(p v1alpha2.Provider, content *page.Provider) {
 		return
 	}
 
-	content.Explain(h.Explanations.of(p))
+	content.Explain(h.Explanations.of(p, keepTime))
 }
 
 // find returns the provider that the path of a request names.

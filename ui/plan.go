@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/ui/page"
 )
@@ -19,5 +20,21 @@ func (h *handler) plan(ctx context.Context, _ *http.Request, view View) (any, er
 		providers = append(providers, facts.NewProvider(p))
 	}
 
-	return page.NewPlan(h.frame(), providers, h.Offers.of(found)), nil
+	return page.NewPlan(h.frame(), providers, h.offered(found)), nil
+}
+
+// offered returns what is known of the sources of providers, by page.ID; nil if they are not asked.
+func (h *handler) offered(providers []v1alpha2.Provider) map[string]page.Offer {
+	if h.Offers == nil {
+		return nil
+	}
+
+	offers := make(map[string]page.Offer, len(providers))
+
+	for _, p := range providers {
+		versions, asked, err := h.Offers.of(p, offerTime)
+		offers[pageID(p)] = page.Offer{Versions: versions, Asked: asked, Problem: problemOf(err)}
+	}
+
+	return offers
 }

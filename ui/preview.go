@@ -42,7 +42,7 @@ func (h *handler) preview(ctx context.Context, r *http.Request, view View) (any,
 	default:
 		wanted := p.DeepCopyObject().(v1alpha2.Provider) //nolint:forcetypeassert // a copy has the type
 		wanted.GetSpec().Version = version
-		content.SetChanges(h.Previews.of(wanted))
+		content.SetChanges(h.Previews.of(wanted, keepTime))
 	}
 
 	return content, nil
@@ -52,5 +52,5 @@ func (h *handler) preview(ctx context.Context, r *http.Request, view View) (any,
 // its source says.
 func (h *handler) offers(p v1alpha2.Provider, v facts.Provider, version string) bool {
 	return slices.ContainsFunc(v.Upgrades, func(u v1alpha2.AvailableUpgrade) bool { return u.Version == version }) ||
-		slices.ContainsFunc(h.Offers.versions(p), func(o upgradeplan.Version) bool { return o.Version == version })
+		slices.ContainsFunc(h.Offers.last(p), func(o upgradeplan.Version) bool { return o.Version == version })
 }
