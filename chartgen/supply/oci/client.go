@@ -50,7 +50,9 @@ func NewClient(o Options) (*Client, error) {
 	}
 
 	return &Client{auth: &auth.Client{
-		Client:     &http.Client{Transport: retry.NewTransport(roundTripper), CheckRedirect: checkRedirect(o.Guard)},
+		Client: &http.Client{
+			Transport: retry.NewTransport(roundTripper), CheckRedirect: web.CheckRedirect(o.Guard, isBlob),
+		},
 		Header:     http.Header{"User-Agent": {"capstan"}},
 		Cache:      auth.NewCache(),
 		Credential: o.Credentials,

@@ -39,7 +39,7 @@ func TestRedirects(t *testing.T) {
 			g := NewWithT(t)
 			from, to := request(t, c.from), request(t, c.to)
 
-			err := checkRedirect(&web.Guard{})(to, []*http.Request{from})
+			err := web.CheckRedirect(&web.Guard{}, isBlob)(to, []*http.Request{from})
 			if c.message != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(c.message)))
 				return
@@ -57,7 +57,7 @@ func TestUnguardedRedirects(t *testing.T) {
 
 	from := request(t, "https://registry.example.com/v2/a/manifests/v1")
 
-	g.Expect(checkRedirect(nil)(to, []*http.Request{from})).To(Succeed())
+	g.Expect(web.CheckRedirect(nil, isBlob)(to, []*http.Request{from})).To(Succeed())
 	g.Expect(to.Header).NotTo(HaveKey("Authorization"))
 }
 

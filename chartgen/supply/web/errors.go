@@ -105,7 +105,7 @@ func newUnreachableError(address string, err error) error {
 func (e *UnreachableError) Error() string {
 	var (
 		certificate *tls.CertificateVerificationError
-		redirect    *redirectError
+		redirect    *RedirectError
 		address     *AddressError
 	)
 
@@ -120,7 +120,7 @@ func (e *UnreachableError) Error() string {
 			certificate.Err,
 		)
 	case errors.As(e.err, &redirect):
-		return fmt.Sprintf("%s: the server redirects %s; use the address of the file itself", e.URL, redirect.how)
+		return fmt.Sprintf("%s: %v; use the address of the file itself", e.URL, redirect)
 	case errors.Is(e.err, context.DeadlineExceeded):
 		return fmt.Sprintf(
 			"%s: the response did not start, or did not end, in time; check the server and any proxy in front of it",
@@ -138,7 +138,7 @@ func (e *UnreachableError) Unwrap() error { return e.err }
 func (e *UnreachableError) temporary() bool {
 	var (
 		certificate *tls.CertificateVerificationError
-		redirect    *redirectError
+		redirect    *RedirectError
 		address     *AddressError
 	)
 
@@ -146,8 +146,3 @@ func (e *UnreachableError) temporary() bool {
 		!errors.Is(e.err, context.DeadlineExceeded) &&
 		!errors.Is(e.err, context.Canceled)
 }
-
-// redirectError reports a redirect that is not followed.
-type redirectError struct{ how string }
-
-func (e *redirectError) Error() string { return e.how }

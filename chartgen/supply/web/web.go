@@ -46,32 +46,10 @@ func New(credentials Credentials, guard *Guard, origins ...string) (*Client, err
 	}
 
 	return &Client{
-		http:    &http.Client{Transport: t, CheckRedirect: checkRedirect(guard)},
+		http:    &http.Client{Transport: t, CheckRedirect: CheckRedirect(guard, nil)},
 		timeout: 90 * time.Second,
 		pause:   500 * time.Millisecond,
 	}, nil
-}
-
-// checkRedirect returns a function that limits the number of redirects, and refuses those that leave
-// TLS or that the guard refuses: a server could otherwise choose any file that the operator can read.
-func checkRedirect(guard *Guard) func(req *http.Request, via []*http.Request) error {
-	return func(req *http.Request, via []*http.Request) error {
-		const maxRedirects = 10
-		if len(via) >= maxRedirects {
-			return &redirectError{fmt.Sprintf("more than %d times", maxRedirects)}
-		}
-
-		if req.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
-			return &redirectError{"from https to http, where the file can be tampered with on its way"}
-		}
-
-		if !guard.MayRedirect(via[0].URL, req.URL) {
-			return &redirectError{fmt.Sprintf("to another server, %s, which the operator's flag --allowed-redirect-hosts "+
-				"does not list", req.URL.Host)}
-		}
-
-		return nil
-	}
 }
 
 // Request describes a download.
