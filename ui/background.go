@@ -281,14 +281,15 @@ func (b *Background[T]) compute(known *result[T], p v1alpha2.Provider) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	first, before, errBefore := known.tried.IsZero(), known.value, known.err
-	known.running, known.tried, known.err = false, time.Now(), err
+	before := *known
 
+	known.running, known.tried, known.err = false, time.Now(), err
 	if err == nil {
 		known.value, known.computed = value, known.tried
 	}
 
-	if first || fmt.Sprint(errBefore) != fmt.Sprint(err) || !reflect.DeepEqual(before, known.value) {
+	if before.tried.IsZero() || fmt.Sprint(before.err) != fmt.Sprint(err) ||
+		!reflect.DeepEqual(before.value, known.value) {
 		b.changed[pageID(p)] = true
 	}
 
