@@ -1,11 +1,11 @@
 package crds
 
 import (
-	"maps"
-	"reflect"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/capstan-project/capstan/controllers/objectdiff"
 )
 
 // Difference is what a plan would change about a CRD that exists. It contains no values.
@@ -75,7 +75,7 @@ func (c *change) changedVersions() ([]string, error) {
 
 	after, err := versionsByName(wanted)
 
-	return changedFields(versionsPointer, before, after), err
+	return objectdiff.Fields(versionsPointer, before, after), err
 }
 
 // versionsByName returns the versions of a CRD as JSON objects.
@@ -94,29 +94,4 @@ func versionsByName(crd *apiextensionsv1.CustomResourceDefinition) (map[string]a
 	}
 
 	return versions, nil
-}
-
-// changedFields returns the pointers of the outermost values that differ, where one of two JSON values is not an
-// object or does not have the field.
-func changedFields(pointer string, before, after any) []string {
-	old, isObject := before.(map[string]any)
-	updated, both := after.(map[string]any)
-
-	if !isObject || !both {
-		if reflect.DeepEqual(before, after) {
-			return nil
-		}
-
-		return []string{pointer}
-	}
-
-	all := maps.Clone(old)
-	maps.Copy(all, updated)
-
-	var fields []string
-	for name := range all {
-		fields = append(fields, changedFields(pointer+"/"+escape(name), old[name], updated[name])...)
-	}
-
-	return fields
 }

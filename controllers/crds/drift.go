@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/typed"
+	"github.com/capstan-project/capstan/controllers/objectdiff"
 )
 
 // Drift is how another program has changed a CRD since it was applied. It contains no values.
@@ -175,12 +176,12 @@ func (f *facts) driftOf(live *apiextensionsv1.CustomResourceDefinition) ([]strin
 
 	for name, value := range f.labels {
 		if live.Labels[name] != value {
-			fields = append(fields, "/metadata/labels/"+escape(name))
+			fields = append(fields, objectdiff.Child("/metadata/labels", name))
 		}
 	}
 
 	if f.certificate != "" && live.Annotations[v1alpha2.InjectCAAnnotation] != f.certificate {
-		fields = append(fields, "/metadata/annotations/"+escape(v1alpha2.InjectCAAnnotation))
+		fields = append(fields, objectdiff.Child("/metadata/annotations", v1alpha2.InjectCAAnnotation))
 	}
 
 	slices.Sort(fields)
@@ -228,7 +229,7 @@ func differing(pointer string, wanted, live any) []string {
 
 	var fields []string
 	for name, value := range object {
-		fields = append(fields, differing(pointer+"/"+escape(name), value, liveObject[name])...)
+		fields = append(fields, differing(objectdiff.Child(pointer, name), value, liveObject[name])...)
 	}
 
 	return fields
@@ -245,9 +246,3 @@ func isEmpty(value any) bool {
 		return value == false || value == "" || value == 0.0
 	}
 }
-
-// pointerEscapes replaces what has a meaning in a JSON pointer.
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
-
-// escape returns a name as part of a JSON pointer.
-func escape(name string) string { return pointerEscapes.Replace(name) }

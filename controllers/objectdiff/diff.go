@@ -1,5 +1,5 @@
-// Package objectdiff compares lists of Kubernetes objects. It never shows the values of Secrets, and a Masker hides
-// those of variables.
+// Package objectdiff compares Kubernetes objects: their fields, or lists of them as texts. Texts never show the values
+// of Secrets, and a Masker hides those of variables.
 package objectdiff
 
 import (

@@ -4,23 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-)
 
-// pointerEscaper escapes a key for a JSON pointer.
-var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+	"github.com/capstan-project/capstan/controllers/objectdiff"
+)
 
 // changedFields returns the JSON pointers of the fields that differ between two states of an
 // object, sorted. It ignores status and bookkeeping.
 func changedFields(before, after *unstructured.Unstructured) []string {
-	var found []string
-
-	appendChanged(&found, "", withoutBookkeeping(before), withoutBookkeeping(after))
+	found := objectdiff.Fields("", withoutBookkeeping(before), withoutBookkeeping(after))
 	slices.Sort(found)
 
 	return found
@@ -40,34 +35,6 @@ func withoutBookkeeping(o *unstructured.Unstructured) map[string]any {
 	}
 
 	return object
-}
-
-func appendChanged(found *[]string, pointer string, before, after any) {
-	switch before := before.(type) {
-	case map[string]any:
-		if after, ok := after.(map[string]any); ok {
-			keys := maps.Clone(before)
-			maps.Copy(keys, after)
-
-			for key := range keys {
-				appendChanged(found, pointer+"/"+pointerEscaper.Replace(key), before[key], after[key])
-			}
-
-			return
-		}
-	case []any:
-		if after, ok := after.([]any); ok && len(after) == len(before) {
-			for i := range before {
-				appendChanged(found, pointer+"/"+strconv.Itoa(i), before[i], after[i])
-			}
-
-			return
-		}
-	}
-
-	if !reflect.DeepEqual(before, after) {
-		*found = append(*found, pointer)
-	}
 }
 
 // patchedFields returns the JSON pointers of the fields that a patch changes, sorted. Lists count
@@ -92,7 +59,7 @@ func appendPatched(found *[]string, pointer string, patch map[string]any) {
 			continue // a directive about other keys
 		}
 
-		child := pointer + "/" + pointerEscaper.Replace(key)
+		child := objectdiff.Child(pointer, key)
 
 		if fields, ok := value.(map[string]any); ok && len(fields) > 0 {
 			appendPatched(found, child, fields)
