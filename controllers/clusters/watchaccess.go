@@ -5,18 +5,21 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 )
 
-// accessTime is how long answers about permissions are used.
-const accessTime = 5 * time.Minute
+// accessTime is how long answers about permissions are used, and maxAnswers how many of them.
+const (
+	accessTime = 5 * time.Minute
+	maxAnswers = 2000
+)
 
 // watchAccess knows what the user of a connection may watch, so that no forbidden request is sent.
 type watchAccess struct {
@@ -24,14 +27,7 @@ type watchAccess struct {
 	mapper     meta.RESTMapper
 	namespaces []string // that are watched; empty for all
 
-	mu    sync.Mutex
-	known map[authorizationv1.ResourceAttributes]answer
-}
-
-// answer is an answer of the API server.
-type answer struct {
-	allowed bool
-	at      time.Time
+	known *cache.LRUExpireCache // of ResourceAttributes, whether they are allowed
 }
 
 func (c Connection) newAccess() (*watchAccess, error) {
@@ -44,7 +40,7 @@ func (c Connection) newAccess() (*watchAccess, error) {
 		reviews:    client.SelfSubjectAccessReviews(),
 		mapper:     c.Mapper,
 		namespaces: slices.Sorted(maps.Keys(c.Namespaces)),
-		known:      map[authorizationv1.ResourceAttributes]answer{},
+		known:      cache.NewLRUExpireCache(maxAnswers),
 	}, nil
 }
 
@@ -92,12 +88,8 @@ func (a *watchAccess) permits(
 
 // ask returns a known answer, or asks the API server. Meanwhile other questions do not wait.
 func (a *watchAccess) ask(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
-	a.mu.Lock()
-	known, asked := a.known[attributes]
-	a.mu.Unlock()
-
-	if asked && time.Since(known.at) < accessTime {
-		return known.allowed, nil
+	if known, asked := a.known.Get(attributes); asked {
+		return known.(bool), nil
 	}
 
 	review := &authorizationv1.SelfSubjectAccessReview{
@@ -109,10 +101,7 @@ func (a *watchAccess) ask(ctx context.Context, attributes authorizationv1.Resour
 		return false, fmt.Errorf("ask for the permission to %s %s: %w", attributes.Verb, attributes.Resource, err)
 	}
 
-	a.mu.Lock()
-	defer a.mu.Unlock()
-
-	a.known[attributes] = answer{allowed: review.Status.Allowed, at: time.Now()}
+	a.known.Add(attributes, review.Status.Allowed, accessTime)
 
 	return review.Status.Allowed, nil
 }

@@ -26,8 +26,8 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, options CheckOption
 	began := time.Now()
 	key := p.verdictKey(options.Allow)
 
-	if known, found := a.verdicts.get(key); found && !options.Again && began.Before(known.until) {
-		return known.report, nil
+	if known, found := a.verdicts.Get(key); found && !options.Again {
+		return known.(*safety.Report), nil
 	}
 
 	report, err := a.Check(ctx, p, options.Allow)
@@ -35,8 +35,7 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, options CheckOption
 		return report, err
 	}
 
-	now := time.Now()
-	a.verdicts.add(key, verdict{report: report, until: now.Add(verdictLifetime(now.Sub(began)))})
+	a.verdicts.Add(key, report, verdictLifetime(time.Since(began)))
 
 	return report, a.restartMigrations(ctx, p)
 }
@@ -50,12 +49,6 @@ func (a *Applier) Check(ctx context.Context, p *Plan, allow []string) (*safety.R
 	}
 
 	return safety.Check(ctx, safety.Input{Loads: loads, Comparing: a.comparing, Objects: a.Objects, Allow: allow})
-}
-
-// verdict is a report with errors, and how long it is trusted.
-type verdict struct {
-	report *safety.Report
-	until  time.Time
 }
 
 // Bounds of how long a verdict is trusted.

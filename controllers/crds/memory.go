@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/lru"
 
@@ -43,7 +44,7 @@ type memory struct {
 	compatibility lruCache[compatibilityKey, *safety.Report]
 	// verdicts has the reports of CheckChanges that have errors, by Plan.verdictKey. Without them, all objects would be
 	// read again in each attempt of a provider that waits for a user.
-	verdicts lruCache[string, verdict]
+	verdicts *cache.LRUExpireCache
 
 	mu sync.Mutex
 	// included has the names of the CRDs in the charts of providers, by their label.
@@ -61,7 +62,7 @@ func newMemory() *memory {
 		parsed:        newLRUCache[string, *facts](),
 		replaced:      newLRUCache[string, string](),
 		compatibility: newLRUCache[compatibilityKey, *safety.Report](),
-		verdicts:      newLRUCache[string, verdict](),
+		verdicts:      cache.NewLRUExpireCache(maxCached),
 		included:      map[string]sets.Set[string]{},
 		awaited:       map[string]sets.Set[schema.GroupKind]{},
 		deletions:     map[string]types.UID{},

@@ -10,12 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -81,15 +82,16 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 
-	pause := c.pause
-	for attempt := 1; ; attempt++ {
+	pauses := wait.Backoff{Duration: c.pause, Factor: 2, Jitter: 0.25, Steps: maxAttempts} //nolint:mnd // doubled
+
+	for {
 		res, err := c.attempt(ctx, r)
 		if err == nil {
 			return res, nil
 		}
 
-		wait, worthwhile := retryAfter(err, pause)
-		if !worthwhile || attempt == maxAttempts {
+		pause, worthwhile := retryAfter(err, pauses.Step())
+		if !worthwhile || pauses.Steps == 0 {
 			return nil, err
 		}
 
@@ -100,10 +102,8 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(wait):
+		case <-time.After(pause):
 		}
-
-		pause *= 2
 	}
 }
 
@@ -120,17 +120,12 @@ func retryAfter(err error, pause time.Duration) (time.Duration, bool) {
 		wait := time.Until(limit.Until)
 		return max(wait, pause), wait <= maxPause
 	case errors.As(err, &status):
-		return jitter(pause), status.Status >= http.StatusInternalServerError || status.Status == http.StatusRequestTimeout
+		return pause, status.Status >= http.StatusInternalServerError || status.Status == http.StatusRequestTimeout
 	case errors.As(err, &unreachable):
-		return jitter(pause), unreachable.temporary()
+		return pause, unreachable.temporary()
 	}
 
 	return 0, false
-}
-
-// jitter adds up to a quarter to a pause, so that clients do not retry in step.
-func jitter(pause time.Duration) time.Duration {
-	return pause + rand.N(pause/4+1) //nolint:gosec // not a secret
 }
 
 // attempt sends the request once.

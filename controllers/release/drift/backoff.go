@@ -13,9 +13,8 @@ const (
 	freeCorrections = 5
 	// sameSeries is how soon after the last correction the next one continues its series.
 	sameSeries = time.Minute
-	// minDelay is the first delay; each following one is twice as long, up to maxDelay.
+	// minDelay is the first delay.
 	minDelay = 10 * time.Second
-	maxDelay = state.MaxBackoff
 )
 
 // Subject is an object that a provider resource corrects. Objects of the same name in different
@@ -45,12 +44,7 @@ func (s series) delay() time.Duration {
 		return 0
 	}
 
-	delay := minDelay
-	for range s.count - freeCorrections {
-		delay = min(2*delay, maxDelay)
-	}
-
-	return delay
+	return state.Backoff(minDelay, s.count-freeCorrections+1)
 }
 
 // Next returns when an object may be corrected.

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 func TestBackoffGrowsWithASeries(t *testing.T) {
@@ -35,7 +36,7 @@ func TestBackoffGrowsWithASeries(t *testing.T) {
 
 	g.Expect(delays).To(HaveExactElements(
 		10*time.Second, 20*time.Second, 40*time.Second, 80*time.Second, 160*time.Second, 320*time.Second,
-		maxDelay, maxDelay, maxDelay))
+		state.MaxBackoff, state.MaxBackoff, state.MaxBackoff))
 
 	for _, other := range others {
 		g.Expect(b.Next(other)).NotTo(BeTemporally(">", now), "%v is not affected", other)

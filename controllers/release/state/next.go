@@ -224,7 +224,8 @@ func retry(decision Decision, failures []Revision, since time.Time, policy Polic
 	case decision.Attempts > policy.Retries:
 		return Decision{Action: Stop, Attempts: decision.Attempts}
 	default:
-		return waitUntil(since.Add(policy.backoff(len(failures))), decision, policy)
+		return waitUntil(
+			since.Add(Backoff(cmp.Or(policy.RetryInterval, MinBackoff), len(failures))), decision, policy)
 	}
 }
 
@@ -251,9 +252,8 @@ func waitUntil(until time.Time, decision Decision, policy Policy) Decision {
 	return decision
 }
 
-// backoff returns how long to wait after that many attempts.
-func (p Policy) backoff(attempts int) time.Duration {
-	wait := cmp.Or(p.RetryInterval, MinBackoff)
+// Backoff returns how long to wait after that many attempts: it doubles each time, up to MaxBackoff.
+func Backoff(wait time.Duration, attempts int) time.Duration {
 	for range attempts - 1 {
 		wait = min(2*wait, MaxBackoff)
 	}

@@ -267,15 +267,15 @@ func TestDecisionString(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(Policy{}.backoff(1)).To(Equal(MinBackoff))
-	g.Expect(Policy{RetryInterval: time.Second}.backoff(1)).To(Equal(time.Second))
-	g.Expect(Policy{RetryInterval: time.Second}.backoff(3)).To(Equal(4 * time.Second))
-	g.Expect(Policy{RetryInterval: MaxBackoff}.backoff(2)).To(Equal(MaxBackoff))
+	g.Expect(Backoff(MinBackoff, 1)).To(Equal(MinBackoff))
+	g.Expect(Backoff(time.Second, 1)).To(Equal(time.Second))
+	g.Expect(Backoff(time.Second, 3)).To(Equal(4 * time.Second))
+	g.Expect(Backoff(MaxBackoff, 2)).To(Equal(MaxBackoff))
 
 	last := time.Duration(0)
 
 	for attempts := range 12 {
-		wait := Policy{}.backoff(attempts + 1)
+		wait := Backoff(MinBackoff, attempts+1)
 		g.Expect(wait).To(Or(BeNumerically(">", last), Equal(MaxBackoff)), "after %d attempts", attempts+1)
 		last = wait
 	}
