@@ -329,9 +329,10 @@ type ReleaseRevision struct {
 
 	// healthy is true once all objects of the revision have been healthy at the same time: it can be rolled back to.
 	// This field and those up to `request` are set for revisions with a digest only. Labels of Helm's records repeat
-	// them, and nothing is decided by these labels.
+	// them, and nothing is decided by these labels. Without this field, the operator that has entered the digest did not
+	// enter the others.
 	// +optional
-	Healthy bool `json:"healthy,omitempty"`
+	Healthy *bool `json:"healthy,omitempty"`
 
 	// failure is why the revision failed, e.g. `Rejected` or `Unhealthy`.
 	// +optional

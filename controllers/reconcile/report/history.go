@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -27,7 +28,12 @@ func Known(status *v1alpha2.ProviderStatus, number int, digest string) (state.Re
 
 	for _, entry := range status.History {
 		if entry.Revision == int64(number) && entry.Digest != "" {
-			return known(entry), true
+			revision := known(entry)
+			if revision.Unmarked {
+				revision.Healthy = wasHealthy(status, entry)
+			}
+
+			return revision, true
 		}
 	}
 
@@ -42,7 +48,8 @@ func Known(status *v1alpha2.ProviderStatus, number int, digest string) (state.Re
 func known(entry v1alpha2.ReleaseRevision) state.Revision {
 	revision := state.Revision{
 		Status:       state.Status(entry.Status),
-		Healthy:      entry.Healthy,
+		Unmarked:     entry.Healthy == nil,
+		Healthy:      ptr.Deref(entry.Healthy, false),
 		Failure:      state.Failure(entry.Failure),
 		Unpruned:     entry.Unpruned,
 		FinishedJobs: slices.Clone(entry.FinishedJobs),
@@ -62,10 +69,32 @@ func known(entry v1alpha2.ReleaseRevision) state.Revision {
 	return revision
 }
 
+// wasHealthy reports whether a revision was healthy that the status has no marks of: it has the last version that was.
+// While the newest revision becomes healthy, Ready says so.
+func wasHealthy(status *v1alpha2.ProviderStatus, entry v1alpha2.ReleaseRevision) bool {
+	if entry.Version == "" || entry.Version != ptr.Deref(status.InstalledVersion, "") {
+		return false
+	}
+
+	switch state.Status(entry.Status) {
+	case state.StatusSuperseded:
+		return true
+	case state.StatusDeployed:
+		return find(status.Conditions, v1alpha2.ReadyCondition).Reason != v1alpha2.ProgressingReason
+	}
+
+	return false
+}
+
 // enterKnown completes the entry of a revision that is known by the digest of its record.
 func enterKnown(entry *v1alpha2.ReleaseRevision, digest string, revision state.Revision) {
 	entry.Digest = digest
-	entry.Healthy = revision.Healthy
+	entry.Healthy = nil
+
+	if !revision.Unmarked {
+		entry.Healthy = new(revision.Healthy)
+	}
+
 	entry.Failure = string(revision.Failure)
 	entry.Unpruned = revision.Unpruned
 	entry.FinishedJobs = slices.Clone(revision.FinishedJobs)
@@ -94,7 +123,8 @@ func request(r state.Request) *v1alpha2.RevisionRequest {
 // entryOf returns the entry of a revision that was announced.
 func entryOf(announced *v1alpha2.AnnouncedRevision) v1alpha2.ReleaseRevision {
 	return v1alpha2.ReleaseRevision{
-		Revision: announced.Revision, Digest: announced.Digest, Wave: announced.Wave, Request: announced.Request,
+		Revision: announced.Revision, Digest: announced.Digest,
+		Healthy: new(false), Wave: announced.Wave, Request: announced.Request,
 	}
 }
 

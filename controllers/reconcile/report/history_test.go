@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -14,7 +15,7 @@ import (
 func TestKnown(t *testing.T) {
 	g := NewWithT(t)
 	asked := state.Request{UID: "uid", Generation: 2, RequestedAt: "noon", Automatic: "v1.0.1"}
-	status := v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{{Revision: 1, Healthy: true}}}
+	status := v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{{Revision: 1, Healthy: new(true)}}}
 
 	_, known := Known(&status, 1, "v1:one")
 	g.Expect(known).To(BeFalse(), "an older operator has entered no digest")
@@ -81,6 +82,54 @@ func TestFormerIsKnown(t *testing.T) {
 	g.Expect(status.Announced.Digest).To(Equal("v1:two"))
 }
 
+// TestUnmarked: an operator before 0.1.0 has entered digests only. Which revision was healthy follows from what else it
+// has written, never from labels.
+func TestUnmarked(t *testing.T) {
+	for name, c := range map[string]struct {
+		installed, version string
+		status             state.Status
+		ready              string
+		healthy            bool
+	}{
+		"it runs":                         {"v1.1.0", "v1.1.0", state.StatusDeployed, v1alpha2.HealthyReason, true},
+		"it runs, and is not healthy now": {"v1.1.0", "v1.1.0", state.StatusDeployed, v1alpha2.UnhealthyReason, true},
+		"it becomes healthy":              {"v1.0.0", "v1.1.0", state.StatusDeployed, v1alpha2.ProgressingReason, false},
+		"it becomes healthy again":        {"v1.1.0", "v1.1.0", state.StatusDeployed, v1alpha2.ProgressingReason, false},
+		"the one before it":               {"v1.0.0", "v1.0.0", state.StatusSuperseded, v1alpha2.ProgressingReason, true},
+		"one of another version":          {"v1.1.0", "v1.0.0", state.StatusSuperseded, v1alpha2.HealthyReason, false},
+		"one that failed":                 {"v1.1.0", "v1.1.0", state.StatusFailed, v1alpha2.HealthyReason, false},
+		"none was":                        {"", "v1.0.0", state.StatusSuperseded, v1alpha2.ProgressingReason, false},
+		"it has no version":               {"", "", state.StatusSuperseded, v1alpha2.HealthyReason, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			status := v1alpha2.ProviderStatus{
+				InstalledVersion: &c.installed,
+				Conditions:       []metav1.Condition{{Type: v1alpha2.ReadyCondition, Reason: c.ready}},
+				History: []v1alpha2.ReleaseRevision{
+					{Revision: 2, Digest: "v1:two", Version: c.version, Status: string(c.status)},
+				},
+			}
+
+			revision, known := Known(&status, 2, "v1:two")
+			g.Expect(known).To(BeTrue())
+			g.Expect(revision).To(Equal(state.Revision{Unmarked: true, Status: c.status, Healthy: c.healthy}))
+
+			// That it has failed is known before the rest is.
+			failed := state.Announcement{
+				Revision: 2, Digest: "v1:two", Status: state.StatusFailed, Failure: state.FailureUnhealthy,
+			}
+			revision, _ = Known(new(Announces(failed)(status)), 2, "v1:two")
+			g.Expect(revision).To(And(HaveField("Unmarked", true), HaveField("Status", state.StatusFailed)))
+
+			// From the first report on, the marks are known.
+			status = Marks(state.Revision{Number: 2, Status: c.status, Healthy: c.healthy}, "v1:two")(status)
+			revision, _ = Known(&status, 2, "v1:two")
+			g.Expect(revision).To(Equal(state.Revision{Status: c.status, Healthy: c.healthy}))
+		})
+	}
+}
+
 // TestHistoryHasMarks: what is known is entered for revisions with a digest only. What others claim is not.
 func TestHistoryHasMarks(t *testing.T) {
 	g := NewWithT(t)
@@ -95,7 +144,10 @@ func TestHistoryHasMarks(t *testing.T) {
 	installed.Revision = installed.History.Revisions[0]
 
 	g.Expect(history(installed, nil)).To(HaveExactElements(
-		And(HaveField("Digest", "v1:two"), HaveField("Wave", HaveValue(Equal(int32(3))))),
-		And(HaveField("Digest", ""), HaveField("Healthy", false)),
+		And(
+			HaveField("Digest", "v1:two"), HaveField("Healthy", HaveValue(BeFalse())),
+			HaveField("Wave", HaveValue(Equal(int32(3)))),
+		),
+		And(HaveField("Digest", ""), HaveField("Healthy", BeNil())),
 	))
 }
