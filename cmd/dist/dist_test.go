@@ -151,7 +151,7 @@ func TestRelease(t *testing.T) {
 	g := inModule(t)
 	dir := filepath.Join(t.TempDir(), "dist")
 	host := runtime.GOOS + "/" + runtime.GOARCH
-	args := []string{"release", "--version", "v1.2.3", "--platforms", host, "--output", dir}
+	args := []string{"release", "--version", "v0.1.0", "--platforms", host, "--output", dir}
 	g.Expect(run(t.Context(), args, io.Discard)).To(Succeed())
 
 	read := func(name string) []byte {
@@ -168,16 +168,16 @@ func TestRelease(t *testing.T) {
 
 	program := "capstan_" + strings.Replace(host, "/", "_", 1) + ".tar.gz"
 	g.Expect(string(read("capstan.krew.yaml"))).
-		To(And(ContainSubstring(checksum(read(program))), ContainSubstring("/v1.2.3/"+program)))
-	checkPlugin(t, archive{name: program, program: "capstan", data: read(program)}, "v1.2.3")
+		To(And(ContainSubstring(checksum(read(program))), ContainSubstring("/v0.1.0/"+program)))
+	checkPlugin(t, archive{name: program, program: "capstan", data: read(program)}, "v0.1.0")
 	g.Expect(string(read("capstan.cdx.json"))).To(ContainSubstring(`"pkg:golang/sigs.k8s.io/yaml@v`))
 	g.Expect(string(read("capstan-operator.cdx.json"))).
 		To(ContainSubstring(`"pkg:golang/sigs.k8s.io/controller-runtime@v`))
-	g.Expect(string(read("CHANGELOG.md"))).To(HavePrefix("# v1.2.3\n\n* "))
+	g.Expect(string(read("CHANGELOG.md"))).To(HavePrefix("# v0.1.0\n\nThe first release.\n\n* "))
 
-	chart, err := loader.LoadArchive(bytes.NewReader(read("capstan-1.2.3.tgz")))
+	chart, err := loader.LoadArchive(bytes.NewReader(read("capstan-0.1.0.tgz")))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(chart.Metadata.AppVersion).To(Equal("v1.2.3"))
+	g.Expect(chart.Metadata.AppVersion).To(Equal("v0.1.0"))
 	g.Expect(chart.CRDObjects()).To(HaveLen(7))
 
 	kinds := map[string]int{}
@@ -191,12 +191,32 @@ func TestRelease(t *testing.T) {
 	g.Expect(kinds).To(HaveKeyWithValue("CustomResourceDefinition", 7))
 	g.Expect(kinds).To(HaveKeyWithValue("Namespace", 1))
 	g.Expect(kinds).To(HaveKeyWithValue("Deployment", 1))
-	g.Expect(string(read("capstan.yaml"))).To(ContainSubstring("image: ghcr.io/capstan-project/capstan:v1.2.3\n"))
+	g.Expect(string(read("capstan.yaml"))).To(ContainSubstring("image: ghcr.io/capstan-project/capstan:v0.1.0\n"))
 }
 
 func TestReleaseVersion(t *testing.T) {
 	err := run(t.Context(), []string{"release", "--version", "1.2", "--output", t.TempDir()}, io.Discard)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("not a semantic version")))
+}
+
+func TestChangesOf(t *testing.T) {
+	const all = "# Changes\n\nIntroduction.\n\n## v0.2.0\n\n* [New](docs/new.md)\n\n## v0.1.0\n\n* Old\n"
+
+	for version, want := range map[string]string{
+		"v0.2.0":      "# v0.2.0\n\n* [New](https://github.com/capstan-project/capstan/blob/v0.2.0/docs/new.md)\n",
+		"v0.1.0":      "# v0.1.0\n\n* Old\n",
+		"v0.3.0-rc.1": "# v0.3.0-rc.1\n\n* [New](https://github.com/capstan-project/capstan/blob/v0.3.0-rc.1/docs/new.md)\n",
+	} {
+		g := NewWithT(t)
+		changes, err := changesOf(all, version)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(changes).To(Equal(want))
+	}
+
+	for _, version := range []string{"v0.3.0", "v0.1"} {
+		_, err := changesOf(all, version)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("write it before the release")))
+	}
 }
 
 func TestRecognizeLicense(t *testing.T) {

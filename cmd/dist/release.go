@@ -161,19 +161,41 @@ func (b *builder) writeSBOM(program, name string) error {
 	return b.write(name+".cdx.json", data)
 }
 
-// changelog writes the list of commits since the last tag, newest first.
-func (b *builder) changelog(ctx context.Context) error {
-	commits := "HEAD"
-	if last, err := git(ctx, "describe", "--tags", "--abbrev=0", "HEAD^"); err == nil {
-		commits = last + "..HEAD"
-	}
-
-	text, err := git(ctx, "log", "--no-merges", "--format=* %s (%h)", commits)
+// changelog writes what has changed in the version, from the change log.
+func (b *builder) changelog(context.Context) error {
+	all, err := os.ReadFile("CHANGELOG.md")
 	if err != nil {
 		return err
 	}
 
-	return b.write("CHANGELOG.md", fmt.Appendf(nil, "# %s\n\n%s\n", b.version, text))
+	section, err := changesOf(string(all), b.version)
+	if err != nil {
+		return err
+	}
+
+	return b.write("CHANGELOG.md", []byte(section))
+}
+
+// changesOf returns the section of a version in the change log, with links that work elsewhere. A prerelease has the
+// newest section.
+func changesOf(all, version string) (string, error) {
+	const heading = "\n## "
+
+	sections := strings.Split(all, heading)[1:]
+
+	found := slices.IndexFunc(sections, func(section string) bool { return strings.HasPrefix(section, version+"\n") })
+	if found < 0 && strings.Contains(version, "-") {
+		found = 0
+	}
+
+	if found < 0 || len(sections) == 0 {
+		return "", fmt.Errorf("CHANGELOG.md has no section %q: write it before the release", "## "+version)
+	}
+
+	_, text, _ := strings.Cut(sections[found], "\n")
+	text = strings.ReplaceAll(text, "](docs/", "](https://github.com/capstan-project/capstan/blob/"+version+"/docs/")
+
+	return fmt.Sprintf("# %s\n\n%s\n", version, strings.TrimSpace(text)), nil
 }
 
 // checksums writes the SHA-256 checksums of all files, in the format of sha256sum.
