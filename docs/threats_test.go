@@ -35,9 +35,16 @@ const threatHeader = "| threat | how it is met | test |"
 
 // threatRows returns the cells of the rows of the only table of threats in a page.
 func threatRows(page string) ([][]string, error) {
-	_, table, found := strings.Cut(page, "\n"+threatHeader+"\n|---|---|---|\n")
-	if !found || strings.Contains(table, threatHeader) {
-		return nil, fmt.Errorf("there must be one table with the header %s", threatHeader)
+	return tableRows(page, threatHeader)
+}
+
+// tableRows returns the cells of the rows of the only table with a header in a page.
+func tableRows(page, header string) ([][]string, error) {
+	columns := strings.Count(header, "|") - 1
+
+	_, table, found := strings.Cut(page, "\n"+header+"\n|"+strings.Repeat("---|", columns)+"\n")
+	if !found || strings.Contains(table, header) {
+		return nil, fmt.Errorf("there must be one table with the header %s", header)
 	}
 
 	var rows [][]string
@@ -61,16 +68,21 @@ func threatRows(page string) ([][]string, error) {
 
 // testLink matches a reference to a test: [TestName](../path/to/file_test.go), [TestName/case](…), or the text of
 // a scenario.
-var testLink = regexp.MustCompile(`\[([^][]+)\]\(\.\./([^)\s]+_test\.go)\)`)
+var testLink = regexp.MustCompile(`\[([^][]+)\]\((?:\.\./)+([^)\s]+_test\.go)\)`)
 
 // checkThreat returns what is wrong with a row.
-func checkThreat(cells []string) (problems []error) {
+func checkThreat(cells []string) []error {
 	if len(cells) != 3 || slices.Contains(cells, "") {
 		return []error{errors.New("the row must have three cells, none of them empty")}
 	}
 
-	references := testLink.FindAllStringSubmatch(cells[2], -1)
-	if rest := strings.Trim(testLink.ReplaceAllString(cells[2], ""), " ,"); len(references) == 0 || rest != "" {
+	return checkTests(cells[2])
+}
+
+// checkTests returns what is wrong with a cell that must contain links to tests.
+func checkTests(cell string) (problems []error) {
+	references := testLink.FindAllStringSubmatch(cell, -1)
+	if rest := strings.Trim(testLink.ReplaceAllString(cell, ""), " ,"); len(references) == 0 || rest != "" {
 		return []error{errors.New("the last cell must contain only links to tests, separated by commas")}
 	}
 

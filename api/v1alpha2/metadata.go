@@ -26,13 +26,6 @@ const (
 	// VersionLabel holds the provider's version, e.g. "v2.11.1".
 	VersionLabel = Prefix + "/version"
 
-	// ContentIDLabel holds the content ID of the bundle that a chart was built from.
-	ContentIDLabel = Prefix + "/content-id"
-
-	// OriginLabel holds where the bundle came from. It is set only if the content there cannot
-	// change, so that it need not be fetched again.
-	OriginLabel = Prefix + "/origin"
-
 	// HolderLabel holds, on a Helm release, the leader election identity of the operator process
 	// that is working on it.
 	HolderLabel = Prefix + "/holder"

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -43,6 +46,37 @@ func TestNewer(t *testing.T) {
 	} {
 		if got := newer(test.a, test.b); got != test.want {
 			t.Errorf("newer(%q, %q) is %t", test.a, test.b, got)
+		}
+	}
+}
+
+// TestUpgrade checks that a downgrade of the operator leaves what a newer version has applied.
+func TestUpgrade(t *testing.T) {
+	for applied, changes := range map[string]bool{"": true, "v1.0.0": true, "v1.1.0": true, "v1.2.0": false} {
+		g := NewWithT(t)
+		definitions, err := Bases()
+		g.Expect(err).NotTo(HaveOccurred())
+
+		existing := make([]client.Object, 0, len(definitions))
+
+		for _, definition := range definitions {
+			definition.SetAnnotations(map[string]string{versionAnnotation: applied})
+			existing = append(existing, definition)
+		}
+
+		c := fake.NewClientBuilder().WithObjects(existing...).Build()
+		g.Expect(Upgrade(t.Context(), c, "v1.1.0")).To(Succeed())
+
+		want := applied
+		if changes {
+			want = "v1.1.0"
+		}
+
+		for _, definition := range existing {
+			live := &unstructured.Unstructured{}
+			live.SetGroupVersionKind(definition.GetObjectKind().GroupVersionKind())
+			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(definition), live)).To(Succeed())
+			g.Expect(live.GetAnnotations()).To(HaveKeyWithValue(versionAnnotation, want))
 		}
 	}
 }

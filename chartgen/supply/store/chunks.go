@@ -62,8 +62,6 @@ func (k Key) configMap(chunk int, data []byte) *corev1.ConfigMap {
 				labelComponent:          componentChart,
 				v1alpha2.ProviderLabel:  v1alpha2.LabelValue(k.Provider),
 				v1alpha2.VersionLabel:   v1alpha2.LabelValue(k.Version),
-				v1alpha2.ContentIDLabel: v1alpha2.LabelValue(k.ContentID),
-				v1alpha2.OriginLabel:    v1alpha2.LabelValue(k.Origin),
 			},
 		},
 		Immutable:  &immutable,

@@ -66,6 +66,15 @@ func TestCluster(t *testing.T) {
 
 		NewWithT(t).Expect(len(configMaps())).To(BeNumerically(">", 1))
 	})
+	t.Run("a chart that was fetched as one is known as such", func(t *testing.T) {
+		g := NewWithT(t)
+		fetched := Key{Namespace: "default", Provider: "addon-x", Version: "v1.0.0", ContentID: prebuiltPrefix + "abc"}
+		put, err := store.Put(t.Context(), fetched, small)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(put.Prebuilt).To(BeTrue())
+		g.Expect(store.Get(t.Context(), fetched)).To(Equal(put))
+		g.Expect(store.Delete(t.Context(), "default", fetched.Provider)).To(Succeed())
+	})
 	t.Run("storing it again changes nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		before := configMaps()

@@ -93,6 +93,8 @@ func TestDigestCovers(t *testing.T) {
 		"environment":          func(r *helmrelease.Release) { r.Labels[EnvironmentLabel] = "x" },
 		"resource":             func(r *helmrelease.Release) { r.Labels[resourceLabel] = "x" },
 		"cluster":              func(r *helmrelease.Release) { r.Labels[clusterLabel] = "x" },
+		"resource's cluster":   func(r *helmrelease.Release) { r.Labels[homeLabel] = "x" },
+		"salt":                 func(r *helmrelease.Release) { r.Labels[SaltLabel] = "x" },
 	}
 
 	for name, change := range covered {

@@ -98,6 +98,17 @@ func TestRevisionOf(t *testing.T) {
 		})
 	}
 
+	t.Run("marked later", func(t *testing.T) {
+		revision, _ := RevisionOf(metadata(map[string]string{
+			UnprunedLabel: "true", AdoptedLabel: "2", HooksLabel: "pre-upgrade", FailureLabel: "Unhealthy",
+			resourceLabel: "uid", homeLabel: "here", clusterLabel: "there",
+		}))
+		NewWithT(t).Expect(revision).To(And(
+			HaveField("Unpruned", true), HaveField("Adopted", 2), HaveField("HooksBegun", true),
+			HaveField("Failure", state.FailureUnhealthy),
+			HaveField("Owner", state.Owner{Resource: "uid", Home: "here", Cluster: "there"})))
+	})
+
 	t.Run("copied by helm", func(t *testing.T) {
 		g := NewWithT(t)
 		revision, ok := RevisionOf(metadata(map[string]string{RevisionLabel: "2"}))
