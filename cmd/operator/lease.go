@@ -48,7 +48,10 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	l.seen = *record
 	l.mu.Unlock()
 
-	if record.RenewTime.Before(&before.RenewTime) && record.LeaderTransitions <= before.LeaderTransitions {
+	// The API server stores microseconds, and what this process has written has nanoseconds.
+	renewed, known := record.RenewTime.Truncate(time.Microsecond), before.RenewTime.Truncate(time.Microsecond)
+
+	if renewed.Before(known) && record.LeaderTransitions <= before.LeaderTransitions {
 		l.lost(errRestored)
 		return nil, nil, errRestored
 	}

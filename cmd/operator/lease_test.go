@@ -107,6 +107,7 @@ func TestAnEarlierLease(t *testing.T) {
 	}{
 		"nothing is known":                    {resourcelock.LeaderElectionRecord{}, record("me", 3, 0), false},
 		"as it was written":                   {record("me", 3, 0), record("me", 3, 0), false},
+		"as the API server stores it":         {record("me", 3, 1500), record("me", 3, 1000), false},
 		"renewed":                             {record("me", 3, 0), record("me", 3, time.Second), false},
 		"renewed earlier":                     {record("me", 3, 0), record("me", 3, -time.Second), true},
 		"of an earlier leader":                {record("me", 3, 0), record("other", 2, -time.Hour), true},
