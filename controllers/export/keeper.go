@@ -57,6 +57,11 @@ func (k *keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, err
 	}
 
+	// A lost status, or that of a resource that was created again, does not say yet whether the provider is installed.
+	if provider != nil && provider.GetStatus().ObservedGeneration == 0 {
+		return reconcile.Result{}, nil
+	}
+
 	current := &clusterctlv1.Provider{}
 
 	err = k.items.Get(ctx, req.NamespacedName, current)

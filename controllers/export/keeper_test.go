@@ -43,6 +43,7 @@ func newTestKeeper(t *testing.T, objects ...client.Object) (*keeper, chan string
 // docker returns an installed provider with revisions, newest first, as status and version.
 func docker(revisions ...[2]string) *v1alpha2.InfrastructureProvider {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker"}}
+	p.Status.ObservedGeneration = 1
 
 	for _, r := range revisions {
 		p.Status.Release = &v1alpha2.ReleaseStatus{Status: revisions[0][0]}
@@ -159,7 +160,11 @@ func TestItemFollowsItsProvider(t *testing.T) {
 
 	p.Status = v1alpha2.ProviderStatus{}
 	g.Expect(k.client.Update(t.Context(), p)).To(Succeed())
-	g.Expect(k.reconcile(t)).To(BeNil())
+	g.Expect(k.reconcile(t).Version).To(Equal("v1.1.0"), "the status was lost")
+
+	p.Status.ObservedGeneration = 1
+	g.Expect(k.client.Update(t.Context(), p)).To(Succeed())
+	g.Expect(k.reconcile(t)).To(BeNil(), "not installed")
 
 	p.Status = docker([2]string{"deployed", "v1.0.0"}).Status
 	g.Expect(k.client.Update(t.Context(), p)).To(Succeed())
