@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/config"
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/repository"
+	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/yamlprocessor"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -80,27 +81,37 @@ func (s *Set) process(
 	namespace string,
 	variables config.VariablesClient,
 ) (repository.Template, error) {
-	names, err := missingVariables(file, variables)
-	if err != nil {
-		return nil, s.expressionError(file, err)
-	}
-
-	if len(names) > 0 {
-		return nil, fmt.Errorf("%s: %w", s, &MissingVariablesError{File: file.Name, Names: names})
-	}
-
 	template, err := repository.NewTemplate(repository.TemplateInput{
 		RawArtifact:           file.Data,
 		ConfigVariablesClient: variables,
-		Processor:             processor,
+		Processor:             substitution{processor},
 		TargetNamespace:       namespace,
 	})
-	if err != nil {
-		return nil, s.processError(file, err)
+	if err == nil {
+		return template, nil
 	}
 
-	return template, nil
+	names, syntaxErr := missingVariables(file, variables)
+
+	switch {
+	case syntaxErr != nil:
+		return nil, s.expressionError(file, syntaxErr)
+	case len(names) > 0:
+		return nil, fmt.Errorf("%s: %w", s, &MissingVariablesError{File: file.Name, Names: names})
+	default:
+		return nil, s.processError(file, err)
+	}
 }
+
+// substitution is clusterctl's processor without the lists of variables, which nothing reads here: each takes as long
+// as the substitution.
+type substitution struct{ yamlprocessor.Processor }
+
+// GetVariables returns nothing.
+func (substitution) GetVariables([]byte) ([]string, error) { return nil, nil }
+
+// GetVariableMap returns nothing.
+func (substitution) GetVariableMap([]byte) (map[string]*string, error) { return nil, nil }
 
 // invalid returns the error of a file. Line 0 means the whole file.
 func (s *Set) invalid(file bundle.File, line int, reason string) error {
