@@ -174,6 +174,51 @@ func TestNodeVersion(t *testing.T) {
 	g.Expect(version(Kubelet)).To(And(Not(BeEmpty()), Equal(version(APIServer))))
 }
 
+// TestKubernetesVersions: a folder for another version of Kubernetes pins all its programs and libraries, and they are
+// built into a folder of their own.
+func TestKubernetesVersions(t *testing.T) {
+	g := NewWithT(t)
+	s, err := Find()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	folders, err := filepath.Glob(filepath.Join(s.root, "test", "bed", "tools", kubernetesPins+"-*"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(folders).NotTo(BeEmpty())
+
+	for _, folder := range folders {
+		_, minor, _ := strings.Cut(filepath.Base(folder), "-")
+		t.Setenv("KUBERNETES", minor)
+
+		other, err := Find()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(other.OfBed().Program(APIServer)).NotTo(Equal(s.Program(APIServer)))
+
+		for _, a := range other.artifacts {
+			if a.pins == kubernetesPins {
+				g.Expect(other.pins(a)).To(Equal(folder), a.name)
+			}
+		}
+
+		version, err := other.version(t.Context(), kubernetes(APIServer), "k8s.io/kubernetes")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(version).To(HavePrefix("v" + minor + "."))
+
+		pins, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+		g.Expect(err).NotTo(HaveOccurred())
+
+		library := strings.Replace(version, "v1.", "v0.", 1)
+
+		for _, replaced := range regexp.MustCompile(`=> .*`).FindAllString(string(pins), -1) {
+			g.Expect(replaced).To(HaveSuffix(" " + library))
+		}
+	}
+
+	t.Setenv("KUBERNETES", "1.1")
+
+	_, err = Find()
+	g.Expect(err).To(MatchError(HavePrefix(`KUBERNETES is "1.1", but `)))
+}
+
 // TestClusterctlVersion: the program is of the same version as the library that tests compare with.
 func TestClusterctlVersion(t *testing.T) {
 	g := NewWithT(t)

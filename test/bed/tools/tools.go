@@ -57,6 +57,9 @@ const (
 	ArgoCDManifests = "argocd.yaml"
 )
 
+// kubernetesPins is the folder that pins the control plane. Others, with "-" and a minor version added, pin other ones.
+const kubernetesPins = "kubernetes"
+
 // artifact is a file of a Set: a program if pkg is set, otherwise manifests.
 type artifact struct {
 	name string
@@ -72,7 +75,7 @@ type artifact struct {
 // controlPlaneArtifacts are what a bed runs.
 var controlPlaneArtifacts = []artifact{
 	{
-		name: Etcd, pins: "kubernetes", pkg: "go.etcd.io/etcd/server/v3",
+		name: Etcd, pins: kubernetesPins, pkg: "go.etcd.io/etcd/server/v3",
 		release: release{
 			module: "go.etcd.io/etcd/server/v3",
 			url:    "https://github.com/etcd-io/etcd/releases/download/{version}/etcd-{version}-linux-{arch}.tar.gz",
@@ -187,7 +190,7 @@ func kubernetes(name string) artifact {
 
 	url := "https://dl.k8s.io/release/{version}/bin/linux/{arch}/" + name
 	a := artifact{
-		name: name, pins: "kubernetes", pkg: module + "/cmd/" + name,
+		name: name, pins: kubernetesPins, pkg: module + "/cmd/" + name,
 		release: release{module: module, url: url, sums: url + ".sha256"},
 	}
 
@@ -203,10 +206,12 @@ func kubernetes(name string) artifact {
 	return a
 }
 
-// Set is the programs and manifests of a checkout, in its bin folder.
+// Set is the programs and manifests of a checkout: in its bin folder, or in a folder below it for another version of
+// Kubernetes than that of most tests.
 type Set struct {
-	root      string
-	artifacts []artifact
+	root       string
+	kubernetes string // the other version, such as 1.33
+	artifacts  []artifact
 	// releases is the client of releases; nil if everything is compiled, also after it has failed once.
 	releases atomic.Pointer[http.Client]
 }
@@ -218,7 +223,8 @@ var ErrNoCheckout = errors.New(
 
 var moduleLine = regexp.MustCompile(`(?m)^module github\.com/capstan-project/capstan\s*$`)
 
-// Find returns the set of the checkout that contains the current folder. It builds nothing.
+// Find returns the set of the checkout that contains the current folder, for the minor version of Kubernetes in the
+// variable KUBERNETES. It builds nothing.
 func Find() (*Set, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -232,7 +238,13 @@ func Find() (*Set, error) {
 		}
 
 		if moduleLine.Match(mod) {
-			return &Set{root: dir, artifacts: slices.Concat(controlPlaneArtifacts, clientArtifacts, testArtifacts)}, nil
+			set := &Set{root: dir, kubernetes: os.Getenv("KUBERNETES")}
+
+			if err := set.check(); err != nil {
+				return nil, err
+			}
+
+			return set.of(slices.Concat(controlPlaneArtifacts, clientArtifacts, testArtifacts)), nil
 		}
 
 		parent := filepath.Dir(dir)
@@ -244,13 +256,21 @@ func Find() (*Set, error) {
 	}
 }
 
-// OfBed returns a set with only what a bed runs, kubectl and Helm.
-func (s *Set) OfBed() *Set {
-	return &Set{root: s.root, artifacts: slices.Concat(controlPlaneArtifacts, clientArtifacts)}
+// check returns an error if no folder pins the programs of the version of Kubernetes.
+func (s *Set) check() error {
+	dir := s.pins(kubernetes(APIServer))
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		return fmt.Errorf("KUBERNETES is %q, but %s has no module; choose a version that has one", s.kubernetes, dir)
+	}
+
+	return nil
 }
 
+// OfBed returns a set with only what a bed runs, kubectl and Helm.
+func (s *Set) OfBed() *Set { return s.of(slices.Concat(controlPlaneArtifacts, clientArtifacts)) }
+
 // OfControlPlane returns a set with only what a bed runs.
-func (s *Set) OfControlPlane() *Set { return &Set{root: s.root, artifacts: controlPlaneArtifacts} }
+func (s *Set) OfControlPlane() *Set { return s.of(controlPlaneArtifacts) }
 
 // WithNode returns a set with the programs of a real node added, which a bed does not need.
 func (s *Set) WithNode() *Set { return s.with(nodeArtifacts) }
@@ -264,8 +284,10 @@ func (s *Set) WithArgoCD() *Set { return s.with(argocdArtifacts) }
 // WithClusterctl returns a set with clusterctl added.
 func (s *Set) WithClusterctl() *Set { return s.with(clusterctlArtifacts) }
 
-func (s *Set) with(more []artifact) *Set {
-	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, more)}
+func (s *Set) with(more []artifact) *Set { return s.of(slices.Concat(s.artifacts, more)) }
+
+func (s *Set) of(artifacts []artifact) *Set {
+	return &Set{root: s.root, kubernetes: s.kubernetes, artifacts: artifacts}
 }
 
 // WithReleases returns a set for which Build downloads what projects publish for this platform
@@ -278,7 +300,13 @@ func (s *Set) WithReleases() *Set {
 }
 
 // Dir returns the folder of the programs, for use in PATH.
-func (s *Set) Dir() string { return filepath.Join(s.root, "bin") }
+func (s *Set) Dir() string {
+	if s.kubernetes == "" {
+		return filepath.Join(s.root, "bin")
+	}
+
+	return filepath.Join(s.root, "bin", kubernetesPins+"-"+s.kubernetes)
+}
 
 // Program returns the path of a program. It exists after Build.
 func (s *Set) Program(name string) string { return filepath.Join(s.Dir(), name) }
@@ -298,4 +326,12 @@ func (s *Set) path(a artifact) string {
 	return s.Program(a.name)
 }
 
-func (s *Set) pins(a artifact) string { return filepath.Join(s.root, "test", "bed", "tools", a.pins) }
+// pins returns the folder whose go.mod pins a.
+func (s *Set) pins(a artifact) string {
+	dir := filepath.Join(s.root, "test", "bed", "tools", a.pins)
+	if a.pins == kubernetesPins && s.kubernetes != "" {
+		return dir + "-" + s.kubernetes
+	}
+
+	return dir
+}
