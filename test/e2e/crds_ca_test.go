@@ -83,7 +83,7 @@ func (w *world) injectCA(ctx context.Context, ca []byte) {
 	}
 }
 
-var _ = Describe("CRDs with a placeholder for the CA that cert-manager injects", Ordered, func() {
+var _ = Describe("CRDs with a placeholder for the CA that cert-manager injects", Ordered, everyKubernetes, func() {
 	var (
 		w  *world
 		ca []byte

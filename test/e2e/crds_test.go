@@ -81,7 +81,7 @@ func names(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return all
 }
 
-var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
+var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKubernetes, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {

@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-var _ = Describe("Deleting a provider", Ordered, func() {
+var _ = Describe("Deleting a provider", Ordered, everyKubernetes, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {

@@ -44,7 +44,7 @@ func dockerWebhooks() *admissionv1.MutatingWebhookConfiguration {
 	return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: named("", "capd-mutating-webhook-configuration")}
 }
 
-var _ = Describe("Drift", Ordered, func() {
+var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 	var (
 		w      *world
 		docker v1alpha2.Provider

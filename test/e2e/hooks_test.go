@@ -47,7 +47,7 @@ spec:
 	return &chart.Chart{Metadata: metadata, Files: files}
 }
 
-var _ = Describe("Hooks of a plain chart", Ordered, func() {
+var _ = Describe("Hooks of a plain chart", Ordered, everyKubernetes, func() {
 	const namespace = "hooks"
 
 	var (

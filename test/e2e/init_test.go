@@ -85,7 +85,9 @@ func (w *world) reportCost(of string, start time.Time) {
 		time.Since(start).Round(100*time.Millisecond), programs["capstan"], programs["operator"]))
 }
 
-var _ = Describe("capstan init turns an empty cluster into a management cluster", Ordered, rowInit, func() {
+const emptyCluster = "capstan init turns an empty cluster into a management cluster"
+
+var _ = Describe(emptyCluster, Ordered, everyKubernetes, rowInit, func() {
 	var (
 		w           *world
 		cli         commandLine

@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-var _ = Describe("The sample providers", Ordered, func() {
+var _ = Describe("The sample providers", Ordered, everyKubernetes, func() {
 	var (
 		w            *world
 		core, docker v1alpha2.Provider
@@ -162,6 +162,21 @@ var _ = Describe("The sample providers", Ordered, func() {
 		)
 		Expect(w.client.Patch(ctx, deployment, back)).To(Succeed())
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.1.0"))
+	})
+
+	It("can be highly available: pods that end keep answering for a while", func(ctx SpecContext) {
+		update(ctx, w, docker, func(p v1alpha2.Provider) {
+			p.GetSpec().Deployment = &v1alpha2.DeploymentSpec{HighAvailability: new(true)}
+		})
+		Eventually(func(g Gomega) {
+			g.Expect(w.read(ctx, docker)(g).GetStatus().Release).To(HaveField("Revision", int64(4)))
+			g.Expect(docker).To(beReady("v1.1.0"))
+		}).Should(Succeed())
+
+		deployment := dockerDeployment(ctx)
+		Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(2))
+		Expect(deployment.Spec.Template.Spec.Containers).To(HaveEach(
+			HaveField("Lifecycle.PreStop.Sleep.Seconds", BeEquivalentTo(15))), "an API server removes what it does not know")
 	})
 
 	It("cause no writes while nothing happens", func(ctx SpecContext) {

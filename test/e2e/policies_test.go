@@ -17,7 +17,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-var _ = Describe("A provider whose objects exist", Ordered, ContinueOnFailure, func() {
+var _ = Describe("A provider whose objects exist", Ordered, everyKubernetes, ContinueOnFailure, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {

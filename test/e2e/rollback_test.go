@@ -56,7 +56,7 @@ func oneWay(name string) (first, second tiny) {
 	return first, second
 }
 
-var _ = Describe("A rollback", Ordered, ContinueOnFailure, func() {
+var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func() {
 	var (
 		w    *world
 		core v1alpha2.Provider

@@ -46,6 +46,9 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	return []byte(built)
 }, func(built []byte) { program = string(built) })
 
+// everyKubernetes labels the scenarios that `make kubernetes-versions` repeats with other versions of Kubernetes.
+var everyKubernetes = Label("kubernetes")
+
 // world is a control plane with the operator's CRDs, and usually with an operator.
 type world struct {
 	bed      *bed.Bed

@@ -87,7 +87,7 @@ func providerPath(p v1alpha2.Provider) string {
 	return "providers/" + strings.Join([]string{string(p.ProviderType()), p.GetNamespace(), p.GetName()}, "/")
 }
 
-var _ = Describe("The status page", Ordered, func() {
+var _ = Describe("The status page", Ordered, everyKubernetes, func() {
 	var (
 		w      *world
 		cli    commandLine

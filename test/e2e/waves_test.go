@@ -82,7 +82,7 @@ func withWaves(name, version string) tiny {
 	return t
 }
 
-var _ = Describe("A release of five waves", Ordered, func() {
+var _ = Describe("A release of five waves", Ordered, everyKubernetes, func() {
 	var (
 		w *world
 		p *v1alpha2.InfrastructureProvider
