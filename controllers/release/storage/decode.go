@@ -35,54 +35,83 @@ const (
 // fields that an action takes for granted. The chart's templates and files are left out, because
 // nothing reads them.
 func Decode(secret *corev1.Secret, release string, revision int) (*helm.Release, error) {
-	rel, _, err := decode(secret, release, revision)
+	document, err := unpack(secret.Data["release"])
+	if err != nil {
+		return nil, err
+	}
 
-	return rel, err
+	rel, err := parse(document, release, revision)
+	if err != nil {
+		return nil, err
+	}
+
+	return withoutFiles(rel), nil
 }
 
-// decode is Decode, and returns the size in bytes of the record's JSON without templates and files.
-func decode(secret *corev1.Secret, release string, revision int) (rel *helm.Release, size int, err error) {
-	compressed, err := base64.StdEncoding.AppendDecode(nil, secret.Data["release"])
+// unpack returns the JSON of a record.
+func unpack(data []byte) ([]byte, error) {
+	compressed, err := base64.StdEncoding.AppendDecode(nil, data)
 	if err != nil {
-		return nil, 0, errors.New("it is not base64")
+		return nil, errors.New("it is not base64")
 	}
 
 	reader, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
-		return nil, 0, errors.New("it is not gzip")
+		return nil, errors.New("it is not gzip")
 	}
 
 	document, err := io.ReadAll(io.LimitReader(reader, maxRecord+1))
 	if err != nil {
-		return nil, 0, errors.New("it is truncated or damaged")
+		return nil, errors.New("it is truncated or damaged")
 	}
 
 	if len(document) > maxRecord {
-		return nil, 0, fmt.Errorf("it is larger than %d MiB", maxRecord>>20)
+		return nil, fmt.Errorf("it is larger than %d MiB", maxRecord>>20)
 	}
 
 	if err := limit.List(document, limit.MaxValues); err != nil {
-		return nil, 0, fmt.Errorf("it %w", err)
+		return nil, fmt.Errorf("it %w", err)
 	}
 
-	rel = &helm.Release{}
+	return document, nil
+}
+
+// pack returns a record as Helm stores it.
+func pack(document []byte) ([]byte, error) {
+	var compressed bytes.Buffer
+
+	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+
+	if _, err := w.Write(document); err != nil {
+		return nil, err
+	}
+
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+
+	return base64.StdEncoding.AppendEncode(nil, compressed.Bytes()), nil
+}
+
+// parse returns the revision that JSON describes.
+func parse(document []byte, release string, revision int) (*helm.Release, error) {
+	rel := &helm.Release{}
 	if err := json.Unmarshal(document, rel); err != nil {
-		return nil, 0, errors.New("it is not the JSON of a release")
+		return nil, errors.New("it is not the JSON of a release")
 	}
 
 	if rel.Name != release || rel.Version != revision || rel.Info == nil {
-		return nil, 0, errors.New("it is not the record of this revision")
+		return nil, errors.New("it is not the record of this revision")
 	}
 
 	if rel.Chart == nil {
 		rel.Chart = &helm.Chart{Metadata: &helm.Metadata{}}
 	}
 
-	if err := checkManifests(rel); err != nil {
-		return nil, 0, err
-	}
-
-	return withoutFiles(rel), len(document) - fileSize(rel.Chart), nil
+	return rel, checkManifests(rel)
 }
 
 // fileSize returns the size of a chart's templates and files in JSON, which has them in base64.

@@ -1,9 +1,6 @@
 package storage
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -11,8 +8,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"helm.sh/helm/v3/pkg/chart"
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,12 +20,8 @@ import (
 func record(t *testing.T, revision int, content []byte) *corev1.Secret {
 	t.Helper()
 
-	var compressed bytes.Buffer
-
-	w := gzip.NewWriter(&compressed)
-	_, err := w.Write(content)
+	data, err := pack(content)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	NewWithT(t).Expect(w.Close()).To(Succeed())
 
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -41,15 +32,15 @@ func record(t *testing.T, revision int, content []byte) *corev1.Secret {
 			},
 		},
 		Type: "helm.sh/release.v1",
-		Data: map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(compressed.Bytes()))},
+		Data: map[string][]byte{"release": data},
 	}
 }
 
 // encode returns the JSON of a release.
-func encode(t *testing.T, revision int, change func(*helmrelease.Release)) []byte {
+func encode(t *testing.T, revision int, change func(*helm.Release)) []byte {
 	t.Helper()
 
-	rel := &helmrelease.Release{Name: "x", Namespace: "ns", Version: revision, Info: &helmrelease.Info{Status: "deployed"}}
+	rel := &helm.Release{Name: "x", Namespace: "ns", Version: revision, Info: &helm.Info{Status: "deployed"}}
 	if change != nil {
 		change(rel)
 	}
@@ -78,24 +69,24 @@ func TestDecodeHostileRecords(t *testing.T) {
 		},
 		"a manifest with many values": {
 			func(t *testing.T) []byte {
-				return encode(t, 1, func(r *helmrelease.Release) { r.Manifest = strings.Repeat("-\n", 110000) })
+				return encode(t, 1, func(r *helm.Release) { r.Manifest = strings.Repeat("-\n", 110000) })
 			},
 			"its manifest has a document, number 1, that has more than 100000 values",
 		},
 		"a hook with aliases": {
 			func(t *testing.T) []byte {
-				return encode(t, 1, func(r *helmrelease.Release) {
+				return encode(t, 1, func(r *helm.Release) {
 					manifest := "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 99) + "]"
-					r.Hooks = []*helmrelease.Hook{{Manifest: manifest}}
+					r.Hooks = []*helm.Hook{{Manifest: manifest}}
 				})
 			},
 			"its hook has a document",
 		},
 		"many hooks": {
 			func(t *testing.T) []byte {
-				return encode(t, 1, func(r *helmrelease.Release) {
+				return encode(t, 1, func(r *helm.Release) {
 					for range 5 {
-						r.Hooks = append(r.Hooks, &helmrelease.Hook{Manifest: strings.Repeat("-\n", 70000)})
+						r.Hooks = append(r.Hooks, &helm.Hook{Manifest: strings.Repeat("-\n", 70000)})
 					}
 				})
 			},
@@ -103,7 +94,7 @@ func TestDecodeHostileRecords(t *testing.T) {
 		},
 		"a release at the limits": {
 			func(t *testing.T) []byte {
-				return encode(t, 1, func(r *helmrelease.Release) {
+				return encode(t, 1, func(r *helm.Release) {
 					r.Manifest = list(90000) + "---\n" + list(90000) + "---\n" + strings.Repeat("x", 4<<20-10)
 				})
 			},
@@ -123,10 +114,10 @@ func TestDecodeHostileRecords(t *testing.T) {
 }
 
 func TestDecodeDropsTemplates(t *testing.T) {
-	secret := record(t, 1, encode(t, 1, func(r *helmrelease.Release) {
-		r.Chart = &chart.Chart{
-			Metadata:  &chart.Metadata{Name: "c"},
-			Templates: []*chart.File{{Name: "templates/a.yaml", Data: []byte("a")}},
+	secret := record(t, 1, encode(t, 1, func(r *helm.Release) {
+		r.Chart = &helm.Chart{
+			Metadata:  &helm.Metadata{Name: "c"},
+			Templates: []*helm.File{{Name: "templates/a.yaml", Data: []byte("a")}},
 			Values:    map[string]any{"a": "b"},
 		}
 	}))
@@ -158,7 +149,7 @@ func TestLoadIsBounded(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("more than 200 revisions")))
 
 	large := func(revision int) []byte {
-		return encode(t, revision, func(r *helmrelease.Release) {
+		return encode(t, revision, func(r *helm.Release) {
 			r.Manifest = strings.Repeat("a: "+strings.Repeat("x", 1<<20)+"\n---\n", 10)
 		})
 	}

@@ -22,6 +22,7 @@ type secrets struct {
 	corev1.SecretInterface
 
 	versions map[string]Version // as read or written last, by name
+	unknown  map[string]unknown // fields that were read, by name
 }
 
 // Version identifies a Secret and its content.
@@ -58,10 +59,19 @@ func (s *secrets) Create(
 	})
 }
 
-// Update replaces a Secret. The error is a conflict if it has changed.
+// Update replaces a Secret, but for the unknown fields of its record. The error is a conflict if it has changed.
 func (s *secrets) Update(
 	ctx context.Context, secret *corev1api.Secret, options metav1.UpdateOptions,
 ) (*corev1api.Secret, error) {
+	if more := s.unknown[secret.Name]; len(more) > 0 {
+		data, err := more.addTo(secret.Data["release"])
+		if err != nil {
+			return nil, err
+		}
+
+		secret.Data["release"] = data
+	}
+
 	secret.ResourceVersion = s.versions[secret.Name].ResourceVersion
 	options.FieldManager = v1alpha2.FieldOwner
 

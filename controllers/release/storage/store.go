@@ -68,7 +68,7 @@ type Outcome struct {
 
 // New returns the store for an action on a release.
 func New(client corev1.SecretInterface, release types.NamespacedName) *Store {
-	secrets := &secrets{SecretInterface: client, versions: map[string]Version{}}
+	secrets := &secrets{SecretInterface: client, versions: map[string]Version{}, unknown: map[string]unknown{}}
 
 	return &Store{
 		records:      helm.NewRecords(secrets),
@@ -150,7 +150,7 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 		return 0
 	}
 
-	rel, size, err := decode(secret, s.release.Name, revision.Number)
+	rel, size, err := s.read(secret, revision.Number)
 	if err != nil || size > left {
 		s.placeholders[revision.Number] = true
 		return compressed // decoding took its time
@@ -160,6 +160,24 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 	s.revisions[revision.Number] = rel
 
 	return max(size, compressed)
+}
+
+// read returns the revision of a Secret and the size of its JSON without templates and files, and keeps the fields that
+// are not known.
+func (s *Store) read(secret *corev1api.Secret, revision int) (rel *helm.Release, size int, err error) {
+	document, err := unpack(secret.Data["release"])
+	if err != nil {
+		return nil, 0, err
+	}
+
+	rel, err = parse(document, s.release.Name, revision)
+	if err != nil {
+		return nil, 0, err
+	}
+
+	s.secrets.unknown[secret.Name], err = unknownIn(document)
+
+	return withoutFiles(rel), len(document) - fileSize(rel.Chart), err
 }
 
 // addPlaceholders adds a failed revision for each that cannot be decoded, with the manifest of the
