@@ -157,6 +157,10 @@ kubernetes-versions: ## Test with control planes of the other supported versions
 	go test -vet=off -count 1 -timeout 45m ./test/e2e -ginkgo.label-filter=kubernetes || status=1; \
 	done; exit $$status
 
+.PHONY: helm4
+helm4: bed-binaries ## Build everything with Helm 4's library, and test the engine with it
+	@test/helm4/run
+
 # The rows come from the specs in test/compat, and from those in test/e2e that belong to a row.
 .PHONY: compat
 compat: bed-binaries ## Print what works as with cluster-api-operator and clusterctl, and each difference with its reason

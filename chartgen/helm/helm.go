@@ -105,6 +105,9 @@ var InstallOrder = releaseutil.InstallOrder
 // At returns a time as records have it.
 func At(t time.Time) Time { return Time{Time: t} }
 
+// TimeOf returns a time that a record has.
+func TimeOf(t Time) time.Time { return t.Time }
+
 // NewCapabilities returns what templates can ask of a cluster: its version and its APIs.
 func NewCapabilities(version KubeVersion, apis []string) *Capabilities {
 	return &Capabilities{

@@ -149,7 +149,7 @@ func (s *session) runHook(rel *helm.Release, h *helm.Hook) (ran bool, err error)
 	}
 
 	if ran {
-		err = s.client.CheckHook(objects, h.LastRun.StartedAt.Time, s.hookTime())
+		err = s.client.CheckHook(objects, helm.TimeOf(h.LastRun.StartedAt), s.hookTime())
 	}
 
 	before := h.LastRun.Phase

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"helm.sh/helm/v3/pkg/chartutil"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/helm"
@@ -25,8 +24,8 @@ const endless = `{{ range untilStep 0 20000 1 }}{{ range untilStep 0 20000 1 }}{
 func requestOf(files ...string) Request {
 	request := Request{
 		Files:        []chart.File{{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: x\nversion: 1.0.0\n")}},
-		Release:      chartutil.ReleaseOptions{Name: "x", Namespace: "ns", Revision: 3, IsUpgrade: true},
-		Capabilities: chartutil.DefaultCapabilities.Copy(),
+		Release:      helm.ReleaseOptions{Name: "x", Namespace: "ns", Revision: 3, IsUpgrade: true},
+		Capabilities: helm.DefaultCapabilities(),
 	}
 	for i := 0; i < len(files); i += 2 {
 		request.Files = append(request.Files, chart.File{Name: files[i], Data: []byte(files[i+1])})

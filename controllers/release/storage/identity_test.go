@@ -3,12 +3,9 @@ package storage
 import (
 	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage/driver"
-	helmtime "helm.sh/helm/v3/pkg/time"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,18 +18,18 @@ import (
 )
 
 // identified returns a revision as it is when it is announced.
-func identified() *helmrelease.Release {
-	return &helmrelease.Release{
+func identified() *helm.Release {
+	return &helm.Release{
 		Name: "core", Namespace: "capi-system", Version: 2,
-		Info:     &helmrelease.Info{Status: helmrelease.StatusPendingUpgrade},
+		Info:     &helm.Info{Status: helm.StatusPendingUpgrade},
 		Manifest: "kind: ConfigMap",
-		Hooks: []*helmrelease.Hook{{
+		Hooks: []*helm.Hook{{
 			Name: "migrate", Kind: "Job", Path: "hook.yaml", Manifest: "kind: Job", Weight: 1,
-			Events:         []helmrelease.HookEvent{helmrelease.HookPreUpgrade},
-			DeletePolicies: []helmrelease.HookDeletePolicy{helmrelease.HookSucceeded},
+			Events:         []helm.HookEvent{helm.HookPreUpgrade},
+			DeletePolicies: []helm.HookDeletePolicy{helm.DeleteSucceeded},
 		}},
-		Chart: &helmchart.Chart{
-			Metadata: &helmchart.Metadata{
+		Chart: &helm.Chart{
+			Metadata: &helm.Metadata{
 				Name: "core", Version: "1.0.0", AppVersion: "v1.0.0",
 				Annotations: map[string]string{chartgen.AnnotationContract: "v1beta2", "unknown": "x"},
 			},
@@ -46,11 +43,11 @@ func identified() *helmrelease.Release {
 	}
 }
 
-func annotate(annotation string) func(*helmrelease.Release) {
-	return func(r *helmrelease.Release) { r.Chart.Metadata.Annotations[annotation] = "x" }
+func annotate(annotation string) func(*helm.Release) {
+	return func(r *helm.Release) { r.Chart.Metadata.Annotations[annotation] = "x" }
 }
 
-func digestOf(g *WithT, rel *helmrelease.Release) string {
+func digestOf(g *WithT, rel *helm.Release) string {
 	digest, err := Digest(rel, rel.Labels)
 	g.Expect(err).NotTo(HaveOccurred())
 
@@ -59,42 +56,42 @@ func digestOf(g *WithT, rel *helmrelease.Release) string {
 
 // TestDigestCovers checks that a record that differs in what actions depend on is another revision.
 func TestDigestCovers(t *testing.T) {
-	covered := map[string]func(*helmrelease.Release){
-		"name":            func(r *helmrelease.Release) { r.Name = "other" },
-		"namespace":       func(r *helmrelease.Release) { r.Namespace = "other" },
-		"number":          func(r *helmrelease.Release) { r.Version = 3 },
-		"manifest":        func(r *helmrelease.Release) { r.Manifest = "kind: Secret" },
-		"another hook":    func(r *helmrelease.Release) { r.Hooks = append(r.Hooks, &helmrelease.Hook{Name: "more"}) },
-		"hook's name":     func(r *helmrelease.Release) { r.Hooks[0].Name = "other" },
-		"hook's kind":     func(r *helmrelease.Release) { r.Hooks[0].Kind = "Pod" },
-		"hook's path":     func(r *helmrelease.Release) { r.Hooks[0].Path = "other" },
-		"hook's manifest": func(r *helmrelease.Release) { r.Hooks[0].Manifest = "kind: Pod" },
-		"hook's events": func(r *helmrelease.Release) {
-			r.Hooks[0].Events = []helmrelease.HookEvent{helmrelease.HookPreDelete}
+	covered := map[string]func(*helm.Release){
+		"name":            func(r *helm.Release) { r.Name = "other" },
+		"namespace":       func(r *helm.Release) { r.Namespace = "other" },
+		"number":          func(r *helm.Release) { r.Version = 3 },
+		"manifest":        func(r *helm.Release) { r.Manifest = "kind: Secret" },
+		"another hook":    func(r *helm.Release) { r.Hooks = append(r.Hooks, &helm.Hook{Name: "more"}) },
+		"hook's name":     func(r *helm.Release) { r.Hooks[0].Name = "other" },
+		"hook's kind":     func(r *helm.Release) { r.Hooks[0].Kind = "Pod" },
+		"hook's path":     func(r *helm.Release) { r.Hooks[0].Path = "other" },
+		"hook's manifest": func(r *helm.Release) { r.Hooks[0].Manifest = "kind: Pod" },
+		"hook's events": func(r *helm.Release) {
+			r.Hooks[0].Events = []helm.HookEvent{helm.HookPreDelete}
 		},
-		"hook's weight":        func(r *helmrelease.Release) { r.Hooks[0].Weight = 2 },
-		"hook's delete policy": func(r *helmrelease.Release) { r.Hooks[0].DeletePolicies = nil },
-		"chart's name":         func(r *helmrelease.Release) { r.Chart.Metadata.Name = "other" },
-		"chart's version":      func(r *helmrelease.Release) { r.Chart.Metadata.Version = "2.0.0" },
-		"chart's app version":  func(r *helmrelease.Release) { r.Chart.Metadata.AppVersion = "v2.0.0" },
+		"hook's weight":        func(r *helm.Release) { r.Hooks[0].Weight = 2 },
+		"hook's delete policy": func(r *helm.Release) { r.Hooks[0].DeletePolicies = nil },
+		"chart's name":         func(r *helm.Release) { r.Chart.Metadata.Name = "other" },
+		"chart's version":      func(r *helm.Release) { r.Chart.Metadata.Version = "2.0.0" },
+		"chart's app version":  func(r *helm.Release) { r.Chart.Metadata.AppVersion = "v2.0.0" },
 		"chart's contract":     annotate(chartgen.AnnotationContract),
 		"chart's content":      annotate(chartgen.AnnotationContentID),
 		"chart's patched CRDs": annotate(PatchedCRDsAnnotation),
-		"default values":       func(r *helmrelease.Release) { r.Chart.Values["replicas"] = 2 },
-		"values":               func(r *helmrelease.Release) { r.Config["text"] = "b" },
-		"what created it":      func(r *helmrelease.Release) { r.Labels[v1alpha2.DigestLabel] = "v1-y" },
-		"version":              func(r *helmrelease.Release) { r.Labels[v1alpha2.VersionLabel] = "v2.0.0" },
-		"number of the labels": func(r *helmrelease.Release) { r.Labels[RevisionLabel] = "1" },
-		"digest of the chart":  func(r *helmrelease.Release) { r.Labels[ChartDigestLabel] = "x" },
-		"pause":                func(r *helmrelease.Release) { delete(r.Labels, PausedLabel) },
-		"target of a rollback": func(r *helmrelease.Release) { delete(r.Labels, RollbackLabel) },
-		"version before it":    func(r *helmrelease.Release) { delete(r.Labels, AdoptedVersionLabel) },
-		"inputs":               func(r *helmrelease.Release) { r.Labels[InputsLabel] = "x" },
-		"environment":          func(r *helmrelease.Release) { r.Labels[EnvironmentLabel] = "x" },
-		"resource":             func(r *helmrelease.Release) { r.Labels[resourceLabel] = "x" },
-		"cluster":              func(r *helmrelease.Release) { r.Labels[clusterLabel] = "x" },
-		"resource's cluster":   func(r *helmrelease.Release) { r.Labels[homeLabel] = "x" },
-		"salt":                 func(r *helmrelease.Release) { r.Labels[SaltLabel] = "x" },
+		"default values":       func(r *helm.Release) { r.Chart.Values["replicas"] = 2 },
+		"values":               func(r *helm.Release) { r.Config["text"] = "b" },
+		"what created it":      func(r *helm.Release) { r.Labels[v1alpha2.DigestLabel] = "v1-y" },
+		"version":              func(r *helm.Release) { r.Labels[v1alpha2.VersionLabel] = "v2.0.0" },
+		"number of the labels": func(r *helm.Release) { r.Labels[RevisionLabel] = "1" },
+		"digest of the chart":  func(r *helm.Release) { r.Labels[ChartDigestLabel] = "x" },
+		"pause":                func(r *helm.Release) { delete(r.Labels, PausedLabel) },
+		"target of a rollback": func(r *helm.Release) { delete(r.Labels, RollbackLabel) },
+		"version before it":    func(r *helm.Release) { delete(r.Labels, AdoptedVersionLabel) },
+		"inputs":               func(r *helm.Release) { r.Labels[InputsLabel] = "x" },
+		"environment":          func(r *helm.Release) { r.Labels[EnvironmentLabel] = "x" },
+		"resource":             func(r *helm.Release) { r.Labels[resourceLabel] = "x" },
+		"cluster":              func(r *helm.Release) { r.Labels[clusterLabel] = "x" },
+		"resource's cluster":   func(r *helm.Release) { r.Labels[homeLabel] = "x" },
+		"salt":                 func(r *helm.Release) { r.Labels[SaltLabel] = "x" },
 	}
 
 	for name, change := range covered {
@@ -119,8 +116,8 @@ func TestDigestOfStored(t *testing.T) {
 	name := helm.RecordName("core", 2)
 
 	changed := identified()
-	changed.Info = &helmrelease.Info{Status: helmrelease.StatusDeployed, Description: "Upgrade complete", Notes: "hello"}
-	changed.Hooks[0].LastRun = helmrelease.HookExecution{StartedAt: helmtime.Now(), Phase: helmrelease.HookPhaseSucceeded}
+	changed.Info = &helm.Info{Status: helm.StatusDeployed, Description: "Upgrade complete", Notes: "hello"}
+	changed.Hooks[0].LastRun = helm.HookExecution{StartedAt: helm.At(time.Now()), Phase: helm.PhaseSucceeded}
 	changed.Chart.Metadata.Annotations["unknown"] = "y"
 
 	for _, mark := range []string{
@@ -129,7 +126,7 @@ func TestDigestOfStored(t *testing.T) {
 		changed.Labels[mark] = "x"
 	}
 
-	g.Expect(driver.NewSecrets(secrets).Create(name, changed)).To(Succeed())
+	g.Expect(helm.NewRecords(secrets).Create(changed)).To(Succeed())
 
 	secret, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
