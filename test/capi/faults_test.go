@@ -30,7 +30,7 @@ func inRange(version string) string {
 	return fmt.Sprintf("~%d.%d", v.Major(), v.Minor())
 }
 
-// settle waits until all managers run, each in one pod.
+// settle waits until all managers run in as many pods as they should.
 func settle(ctx context.Context) {
 	GinkgoHelper()
 

@@ -15,85 +15,29 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/audit/canary"
 	"github.com/capstan-project/capstan/test/capi/managers"
 	"github.com/capstan-project/capstan/test/capi/observe"
 )
 
-// canaryObjects are objects, by the label of a provider, that its webhooks admit and convert when they are created.
-// They are of the older served version, and no controller changes them.
-var canaryObjects = map[string]string{
-	"cluster-api": `
-apiVersion: cluster.x-k8s.io/v1beta1
-kind: MachineHealthCheck
-metadata: {namespace: default, generateName: canary-, labels: {canary: "true"}}
-spec:
-  clusterName: none
-  selector: {matchLabels: {canary: "true"}}
-  unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]
-`,
-	"bootstrap-kubeadm": `
-apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
-kind: KubeadmConfigTemplate
-metadata: {namespace: default, generateName: canary-, labels: {canary: "true"}}
-spec: {template: {spec: {verbosity: 1}}}
-`,
-	"control-plane-kubeadm": `
-apiVersion: controlplane.cluster.x-k8s.io/v1beta1
-kind: KubeadmControlPlaneTemplate
-metadata: {namespace: default, generateName: canary-, labels: {canary: "true"}}
-spec: {template: {spec: {kubeadmConfigSpec: {verbosity: 1}}}}
-`,
-	"infrastructure-docker": `
-apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
-kind: DockerMachineTemplate
-metadata: {namespace: default, generateName: canary-, labels: {canary: "true"}}
-spec: {template: {spec: {customImage: none}}}
-`,
-}
-
 // startCanaries starts one canary for each provider. They end with the context.
-func startCanaries(ctx context.Context) []*observe.Canary {
+func startCanaries(ctx context.Context) []*canary.Canary {
 	GinkgoHelper()
 
-	var canaries []*observe.Canary
+	var canaries []*canary.Canary
 
 	for _, label := range managers.Labels {
-		pattern := canaryObject(label)
+		probe, err := canary.NewProbe(ctx, admin, label, "default")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(probe).NotTo(BeNil(), label)
+		GinkgoWriter.Printf("%s is asked by dry run of %s\n", label, probe)
 
-		canaries = append(canaries, observe.Start(ctx, label, func(ctx context.Context) error {
-			o := pattern.DeepCopy()
-			if err := admin.Create(ctx, o); err != nil {
-				return err
-			}
-
-			return admin.Delete(ctx, o)
-		}))
+		canaries = append(canaries, canary.Start(ctx, label, probe.Attempt))
 	}
 
 	return canaries
-}
-
-// canaryObject returns the object that the canary of a provider creates.
-func canaryObject(label string) *unstructured.Unstructured {
-	GinkgoHelper()
-
-	o := &unstructured.Unstructured{}
-	Expect(yaml.Unmarshal([]byte(canaryObjects[label]), o)).To(Succeed())
-
-	return o
-}
-
-// removeCanaries deletes the objects that canaries could not delete.
-func removeCanaries(ctx context.Context) {
-	GinkgoHelper()
-
-	for _, label := range managers.Labels {
-		Expect(admin.DeleteAllOf(ctx, canaryObject(label), client.InNamespace("default"),
-			client.MatchingLabels{"canary": "true"})).To(Succeed())
-	}
 }
 
 // watchLives records what happens to Clusters and Machines until the context ends.
@@ -172,14 +116,12 @@ func expectConversions(ctx context.Context, g Gomega) string {
 	return fmt.Sprintf("%d objects read in %d served versions of %d kinds", objects, versions, kinds)
 }
 
-// namesIn returns the names of the objects in a list, except those of the canaries, which come and go.
+// namesIn returns the names of the objects in a list.
 func namesIn(list *unstructured.UnstructuredList) []string {
 	var names []string
 
 	for i := range list.Items {
-		if o := &list.Items[i]; !strings.HasPrefix(o.GetName(), "canary-") {
-			names = append(names, client.ObjectKeyFromObject(o).String())
-		}
+		names = append(names, client.ObjectKeyFromObject(&list.Items[i]).String())
 	}
 
 	slices.Sort(names)

@@ -1,3 +1,4 @@
+// Package observe watches a cluster while a test changes it, and records whether objects were kept.
 package observe
 
 import (

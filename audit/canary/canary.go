@@ -1,4 +1,4 @@
-package observe
+package canary
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// interval is the time from the start of one attempt of a canary to the start of the next.
-	interval = 200 * time.Millisecond
+	// Interval is the time from the start of one attempt of a canary to the start of the next.
+	Interval = 200 * time.Millisecond
 	// attemptTimeout ends an attempt that is not answered, so that a gap is noticed.
 	attemptTimeout = 5 * time.Second
 )
@@ -31,7 +31,7 @@ func Start(ctx context.Context, name string, attempt func(context.Context) error
 }
 
 func (c *Canary) run(ctx context.Context) {
-	ticker := time.NewTicker(interval)
+	ticker := time.NewTicker(Interval)
 	defer ticker.Stop()
 
 	for {
@@ -63,7 +63,7 @@ func (c *Canary) try(ctx context.Context) {
 	c.gaps.record(start, time.Now(), err)
 }
 
-// Answers reports whether the last attempt succeeded.
+// Answers reports whether the last attempt since the previous summary succeeded.
 func (c *Canary) Answers() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,14 +71,18 @@ func (c *Canary) Answers() bool {
 	return c.gaps.attempts > 0 && c.gaps.open == nil
 }
 
-// Summarize returns the attempts and the gaps that ended since the previous call. An open gap is part of the next
-// summary.
+// Summarize returns the attempts and gaps since the previous summary. If a gap has not ended, what follows of it is
+// another gap of the next summary.
 func (c *Canary) Summarize() Summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	s := Summary{Canary: c.name, Attempts: c.gaps.attempts, Gaps: c.gaps.closed}
-	c.gaps.attempts, c.gaps.closed = 0, nil
+	if c.gaps.open != nil {
+		s.Gaps = append(s.Gaps, *c.gaps.open)
+	}
+
+	c.gaps = gaps{}
 
 	return s
 }
