@@ -58,6 +58,9 @@ func testMoves(repository func() string) {
 		Expect(before).To(Equal(everything))
 
 		from.setStatus(ctx, namespaceToMove)
+
+		expectUndisturbed := []func(){from.undisturbed(ctx), to.undisturbed(ctx)}
+
 		from.clusterctl(ctx, "move", "--namespace", namespaceToMove, "--to-kubeconfig", to.kubeconfig)
 
 		after := to.movable(ctx)
@@ -68,6 +71,10 @@ func testMoves(repository func() string) {
 
 		Expect(after).To(Equal(everything))
 		Expect(slices.Collect(maps.Keys(from.movable(ctx)))).To(ConsistOf(shared))
+
+		for _, expect := range expectUndisturbed {
+			expect()
+		}
 	}
 
 	BeforeAll(func(ctx SpecContext) {
@@ -111,6 +118,30 @@ func testMoves(repository func() string) {
 
 		move(ctx, bootstrap, second)
 	})
+}
+
+// undisturbed notes what runs in the cluster, and returns a check that it still runs: that no pod and no object of a
+// provider was replaced, that Helm's revisions are the same, and that the operator has written nothing meanwhile but
+// statuses, by the API server's audit log.
+func (w *world) undisturbed(ctx context.Context) (check func()) {
+	GinkgoHelper()
+
+	began := time.Now()
+	identities, err := harness.Identities(ctx, w.admin)
+	Expect(err).NotTo(HaveOccurred())
+	revisions, err := harness.Revisions(ctx, w.admin)
+	Expect(err).NotTo(HaveOccurred())
+
+	return func() {
+		GinkgoHelper()
+
+		for _, provider := range providersToMove {
+			Expect(harness.Writes(w.Bed, operatorUser, began, provider.label+"-system")).To(BeEmpty())
+		}
+
+		Expect(harness.Identities(ctx, w.admin)).To(Equal(identities))
+		Expect(harness.Revisions(ctx, w.admin)).To(Equal(revisions))
+	}
 }
 
 // report prints how many objects there are.

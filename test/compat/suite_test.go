@@ -29,6 +29,8 @@ const (
 	root = "../.."
 	// wholeVariable is set by `make compat`. Without it, tests that wait for minutes are skipped or shorter.
 	wholeVariable = "COMPAT"
+	// operatorUser is the operator's user name in the bed's audit log.
+	operatorUser = "system:serviceaccount:capstan-system:capstan"
 )
 
 // Shared by all scenarios: the programs.
@@ -89,7 +91,7 @@ func newWorld(ctx context.Context, repository string) *world {
 func (w *world) startOperator(flags ...string) {
 	GinkgoHelper()
 
-	account, err := w.KubeconfigFor("system:serviceaccount:capstan-system:capstan")
+	account, err := w.KubeconfigFor(operatorUser)
 	Expect(err).NotTo(HaveOccurred())
 
 	log := filepath.Join(GinkgoT().TempDir(), "operator.log")

@@ -14,9 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,43 +82,10 @@ func (c clusterctl) run(ctx context.Context, variables []string, args ...string)
 	return string(output)
 }
 
-// identities returns the UIDs and generations of all objects of providers and of all pods, by kind and name. The
-// generation of a Deployment changes with its annotations; a change of its pods shows in its ReplicaSets.
+// identities returns the identities of all objects of providers and of all pods.
 func (w *world) identities(ctx context.Context) map[string]string {
 	GinkgoHelper()
-
-	identities := map[string]string{}
-	ofProviders := client.HasLabels{v1alpha2.ClusterctlProviderLabel}
-
-	add := func(list client.ObjectList, options ...client.ListOption) {
-		Expect(w.client.List(ctx, list, options...)).To(Succeed())
-
-		items, err := meta.ExtractList(list)
-		Expect(err).NotTo(HaveOccurred())
-
-		for _, item := range items {
-			o := item.(client.Object)
-			identity := string(o.GetUID())
-
-			if _, isDeployment := o.(*appsv1.Deployment); !isDeployment {
-				identity += fmt.Sprintf(", generation %d", o.GetGeneration())
-			}
-
-			identities[fmt.Sprintf("%T %s", o, client.ObjectKeyFromObject(o))] = identity
-		}
-	}
-
-	add(&corev1.PodList{})
-	add(&appsv1.ReplicaSetList{})
-	add(&corev1.SecretList{}, ofProviders)
-	add(&corev1.ServiceAccountList{}, ofProviders)
-	add(&corev1.ServiceList{}, ofProviders)
-	add(&appsv1.DeploymentList{}, ofProviders)
-	add(&rbacv1.ClusterRoleList{}, ofProviders)
-	add(&rbacv1.ClusterRoleBindingList{}, ofProviders)
-	add(&apiextensionsv1.CustomResourceDefinitionList{}, ofProviders)
-
-	return identities
+	return must(harness.Identities(ctx, w.client))
 }
 
 var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered, rowAdopt, func() {
@@ -316,6 +281,18 @@ func (w *world) itemOf(ctx context.Context, namespace, label string) *unstructur
 	Expect(w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: label}, item)).To(Succeed())
 
 	return item
+}
+
+// awaitItem waits until clusterctl's inventory has the installed version of a provider, which is written last.
+func (w *world) awaitItem(ctx context.Context, p v1alpha2.Provider) {
+	GinkgoHelper()
+
+	item := &unstructured.Unstructured{}
+	item.SetGroupVersionKind(clusterctlv1.GroupVersion.WithKind("Provider"))
+
+	key := client.ObjectKey{Namespace: p.GetNamespace(), Name: v1alpha2.Label(p)}
+	Eventually(func() (map[string]any, error) { return item.Object, w.client.Get(ctx, key, item) }).
+		Should(HaveKeyWithValue("version", *p.GetStatus().InstalledVersion))
 }
 
 // managerOf returns a function that reads the Deployment of a provider.

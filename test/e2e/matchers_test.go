@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -128,6 +129,24 @@ func (w *world) operatorWrites(keep func(bed.Request) bool) []bed.Request {
 
 // anything keeps every request.
 func anything(bed.Request) bool { return true }
+
+// undisturbed notes what runs in the cluster, and returns a check that it still runs: that no pod and no object of a
+// provider was replaced, that Helm's revisions are the same, and that by the API server's audit log the operator has
+// written nothing since a time but statuses and what is expected.
+func (w *world) undisturbed(ctx context.Context) func(p v1alpha2.Provider, since time.Time, expected ...string) {
+	GinkgoHelper()
+
+	identities, revisions := w.identities(ctx), must(harness.Revisions(ctx, w.client))
+
+	return func(p v1alpha2.Provider, since time.Time, expected ...string) {
+		GinkgoHelper()
+		Consistently(func() ([]string, error) {
+			return harness.Writes(w.bed, harness.OperatorUser, since, p.GetNamespace())
+		}, quietPeriod).WithPolling(auditInterval).Should(ConsistOf(expected))
+		Expect(w.identities(ctx)).To(Equal(identities))
+		Expect(harness.Revisions(ctx, w.client)).To(Equal(revisions))
+	}
+}
 
 // settled waits until a count, such as of requests, stays the same for a while, and returns it.
 func settled(count func() int) int {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -275,12 +276,25 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		held := beReadyWith(v1alpha2.ExternalChangeReason, "v1.0.0 is healthy", "revision 3 was made by another program",
 			"change the annotation reconcile.fluxcd.io/requestedAt or set")
 
-		w.run(ctx, "helm", "rollback", "infrastructure-escaped", "1", "-n", p.Namespace)
+		w.awaitItem(ctx, p)
+		Expect(w.operator.Stop()).To(Succeed())
+
+		const labels = "patch secrets sh.helm.release.v1.infrastructure-escaped.v3"
+
+		began := time.Now()
+
+		w.run(ctx, "helm", "rollback", "infrastructure-escaped", "1", "-n", p.Namespace, "--wait")
+
+		expectUndisturbed := w.undisturbed(ctx)
+
+		w.start()
 		Eventually(w.read(ctx, p)).Should(held)
+		expectUndisturbed(p, began, labels)
 
 		restart("--image-registry=mirror.example.com")
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"team": "a"}) })
 		Consistently(w.read(ctx, p)).WithTimeout(2 * quietPeriod).Should(held)
+		expectUndisturbed(p, began, labels)
 
 		By("requesting a reconcile")
 		update(ctx, w, p, request("now"))

@@ -38,9 +38,12 @@ var _ = Describe("A cluster whose etcd is restored from a backup", Ordered, func
 		}
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		w.awaitItem(ctx, p)
 
 		restore, err := w.bed.Backup(ctx)
 		Expect(err).NotTo(HaveOccurred())
+
+		expectUndisturbed := w.undisturbed(ctx)
 
 		By("writing a lot that is lost")
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
@@ -66,6 +69,7 @@ var _ = Describe("A cluster whose etcd is restored from a backup", Ordered, func
 		By("starting the operator, as the kubelet does")
 		w.start(flags...)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		expectUndisturbed(p, restored)
 
 		deployments := &appsv1.DeploymentList{}
 		Expect(w.client.List(ctx, deployments, client.InNamespace(p.GetNamespace()))).To(Succeed())

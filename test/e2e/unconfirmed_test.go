@@ -40,6 +40,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = t.version })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		w.awaitItem(ctx, p)
 
 		return t, p
 	}
@@ -114,9 +115,9 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 
 	It("because it was lost is recorded again, and no pod restarts", func(ctx SpecContext) {
 		t, p := installed(ctx, "status-lost")
-		before := w.identities(ctx)
 
 		Expect(w.operator.Stop()).To(Succeed())
+		began, expectUndisturbed := time.Now(), w.undisturbed(ctx)
 		w.read(ctx, p)(Default)
 
 		p.Status = v1alpha2.ProviderStatus{}
@@ -125,26 +126,29 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(history(ctx, t)).To(HaveLen(2))
-		Expect(w.identities(ctx)).To(Equal(before))
+		expectUndisturbed(p, began)
 		expectCare(ctx, t)
 	})
 
 	It("because the resource was created again is recorded again, and no pod restarts", func(ctx SpecContext) {
 		t, p := installed(ctx, "created-again")
-		before := w.identities(ctx)
+
+		Expect(w.operator.Stop()).To(Succeed())
+		began, expectUndisturbed := time.Now(), w.undisturbed(ctx)
 		p = replace(ctx, p, unchanged)
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(history(ctx, t)).To(HaveLen(2))
-		Expect(w.identities(ctx)).To(Equal(before))
+		expectUndisturbed(p, began, "patch infrastructureproviders created-again",
+			"patch secrets sh.helm.release.v1.infrastructure-created-again.v2") // the finalizer, and the label of the request
 		expectCare(ctx, t)
 	})
 
 	It("without digests, as an earlier operator wrote it, is cared for, and no pod restarts", func(ctx SpecContext) {
 		t, p := installed(ctx, "no-digests")
-		before := w.identities(ctx)
 
 		Expect(w.operator.Stop()).To(Succeed())
+		began, expectUndisturbed := time.Now(), w.undisturbed(ctx)
 		w.read(ctx, p)(Default)
 
 		for i := range p.Status.History {
@@ -158,19 +162,22 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 			HaveField("Digest", HavePrefix("v1:")), HaveField("Digest", BeEmpty()))))
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(history(ctx, t)).To(HaveLen(2))
-		Expect(w.identities(ctx)).To(Equal(before))
+		expectUndisturbed(p, began)
 		expectCare(ctx, t)
 	})
 
 	It("of which a restored status tells is cared for, and no pod restarts", func(ctx SpecContext) {
 		t, p := installed(ctx, "restored")
-		before := w.identities(ctx)
+
+		Expect(w.operator.Stop()).To(Succeed())
+		began, expectUndisturbed := time.Now(), w.undisturbed(ctx)
 		status := p.Status
 		p = replace(ctx, p, func(p *v1alpha2.InfrastructureProvider) { p.Status = status })
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(history(ctx, t)).To(HaveLen(2))
-		Expect(w.identities(ctx)).To(Equal(before))
+		expectUndisturbed(p, began, "patch infrastructureproviders restored",
+			"patch secrets sh.helm.release.v1.infrastructure-restored.v2")
 		expectCare(ctx, t)
 	})
 
