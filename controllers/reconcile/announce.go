@@ -12,15 +12,45 @@ import (
 )
 
 // locks are locks by key. They are safe for concurrent use, and their zero value is ready to use.
-type locks struct{ byKey sync.Map }
+type locks struct {
+	mu    sync.Mutex
+	byKey map[string]*keyLock
+}
+
+// keyLock is the lock of one key, which is forgotten once it has no users: clusters come and go.
+type keyLock struct {
+	sync.Mutex
+	users int
+}
 
 // lock locks a key, and returns what unlocks it.
 func (l *locks) lock(key string) (unlock func()) {
-	found, _ := l.byKey.LoadOrStore(key, &sync.Mutex{})
-	mutex := found.(*sync.Mutex)
-	mutex.Lock()
+	l.mu.Lock()
 
-	return mutex.Unlock
+	if l.byKey == nil {
+		l.byKey = map[string]*keyLock{}
+	}
+
+	if l.byKey[key] == nil {
+		l.byKey[key] = &keyLock{}
+	}
+
+	lock := l.byKey[key]
+	lock.users++
+
+	l.mu.Unlock()
+	lock.Lock()
+
+	return func() {
+		lock.Unlock()
+
+		l.mu.Lock()
+		defer l.mu.Unlock()
+
+		if lock.users--; lock.users == 0 {
+			delete(l.byKey, key)
+		}
+	}
 }
 
 // announceChange makes the change known before it begins.
