@@ -33,11 +33,6 @@ func WasTakenOver(resource client.Object) bool {
 	return recorded
 }
 
-// IsAskedBack reports whether a resource has to be given back.
-func IsAskedBack(resource v1alpha2.Provider) bool {
-	return v1alpha2.Asks(resource, v1alpha2.GiveBackAnnotation) && WasTakenOver(resource)
-}
-
 // GiveBack makes a resource cluster-api-operator's again: it has that operator's finalizer and annotation, and not
 // Capstan's.
 func GiveBack(resource client.Object) {

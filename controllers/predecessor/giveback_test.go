@@ -35,17 +35,14 @@ func TestGiveBack(t *testing.T) {
 			g.Expect(TakeOver(p)).To(BeTrue())
 			g.Expect(TakeOver(p)).To(BeFalse())
 			g.Expect(WasTakenOver(p)).To(BeTrue())
-			g.Expect(IsAskedBack(p)).To(BeFalse())
 			g.Expect(p.Finalizers).To(Equal([]string{"other"}))
 
 			p.Finalizers = append(p.Finalizers, v1alpha2.Finalizer)
 			annotate(p, v1alpha2.AppliedSpecHashAnnotation, "of Capstan")
 			annotate(p, v1alpha2.GiveBackAnnotation, "true")
-			g.Expect(IsAskedBack(p)).To(BeTrue())
 			g.Expect(IsGivenBack(p)).To(BeFalse())
 
 			GiveBack(p)
-			g.Expect(IsAskedBack(p)).To(BeFalse())
 			g.Expect(IsGivenBack(p)).To(BeTrue())
 			g.Expect(p.Finalizers).To(ConsistOf("other", Finalizer))
 
@@ -58,14 +55,4 @@ func TestGiveBack(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestIsAskedBack(t *testing.T) {
-	g := NewWithT(t)
-	p := &v1alpha2.CoreProvider{}
-	p.Finalizers = []string{v1alpha2.Finalizer}
-	annotate(p, v1alpha2.GiveBackAnnotation, "true")
-
-	g.Expect(IsAskedBack(p)).To(BeFalse(), "Capstan has installed it")
-	g.Expect(IsGivenBack(p)).To(BeFalse())
 }
