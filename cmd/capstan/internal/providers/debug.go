@@ -52,7 +52,7 @@ func NewDebugCommand(options *cli.Options) *cobra.Command {
 		Use:   "debug [PROVIDER...]",
 		Short: "Collect what is needed to find out why providers do not work",
 		Long: `Collect what is needed to find out why providers do not work, in an archive for a bug report: versions, the
-operator's Deployment and log, and for each provider its resource, status, history and pods, the events of its
+operator's flags, Deployment and log, and for each provider its resource, status, history and pods, the events of its
 namespace, and what the operator decides about it. Without arguments, collect that for all providers.
 
 The archive has no Secrets, values of variables, Helm values, patches or values of environment variables. Names,
@@ -103,6 +103,7 @@ func (o *debugOptions) run(ctx context.Context, args []string) error {
 
 	c := &collector{debugOptions: o, cluster: cluster, pods: pods}
 	c.collectVersions(ctx)
+	c.collectConfiguration(ctx, c.planner.OperatorNamespace())
 	c.collectOperator(ctx)
 
 	for _, p := range selected {
@@ -170,6 +171,28 @@ func (c *collector) collectVersions(ctx context.Context) {
 	}
 
 	c.addYAML("versions.yaml", versions)
+}
+
+// collectConfiguration adds what the operator in a namespace has published about itself, with all its flags.
+func (c *collector) collectConfiguration(ctx context.Context, namespace string) {
+	const what = "the operator's configuration"
+
+	published, err := controllers.ReadPublished(ctx, c.cluster.Client, namespace)
+	if err != nil {
+		c.archive.lacks(what, err)
+		return
+	}
+
+	if published == nil {
+		c.archive.lacks(what, errors.New("it has published none in namespace "+namespace))
+		return
+	}
+
+	for name, value := range published.Flags {
+		published.Flags[name] = facts.WithoutCredentials(value)
+	}
+
+	c.addYAML("operator/configuration.yaml", published)
 }
 
 // collectOperator adds the operator's Deployment, pods, events and logs.

@@ -15,9 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers"
 )
 
 // TestDebugHidesValues checks that the archive has the structure of a resource, and no value that may be a credential.
@@ -64,6 +67,32 @@ func TestDebugHidesValues(t *testing.T) {
 	}
 
 	g.Expect(p.Spec.Variables).To(HaveKeyWithValue("AWS_KEY", secret), "the resource itself is not changed")
+}
+
+// TestDebugConfiguration checks that the archive has the operator's flags, without credentials, or why it has none.
+func TestDebugConfiguration(t *testing.T) {
+	g := NewWithT(t)
+	api := fake.NewFakeClient()
+	c := &collector{cluster: &cli.Cluster{Client: api}}
+
+	c.collectConfiguration(t.Context(), "capstan-system")
+	g.Expect(c.archive.files).To(BeEmpty())
+	g.Expect(c.archive.missing).To(ConsistOf(
+		"the operator's configuration: it has published none in namespace capstan-system"))
+
+	config := &controllers.Config{}
+	_, err := config.Set(map[string]string{"chart-repository": "https://me:s3cret@example.com/charts", "concurrency": "7"})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	publisher := &controllers.Publisher{Client: api, Namespace: "capstan-system", Version: "v1.0.0", Config: config}
+	g.Expect(publisher.Publish(t.Context())).To(Succeed())
+
+	c.collectConfiguration(t.Context(), "capstan-system")
+	g.Expect(c.archive.files).To(HaveLen(1))
+	g.Expect(c.archive.files[0].name).To(Equal("operator/configuration.yaml"))
+	g.Expect(string(c.archive.files[0].content)).To(And(
+		ContainSubstring("Version: v1.0.0"), ContainSubstring("chart-repository: https://example.com/charts"),
+		ContainSubstring(`concurrency: "7"`), Not(ContainSubstring("s3cret"))))
 }
 
 // TestDebugArchive checks what is written, and that a file is not replaced.
