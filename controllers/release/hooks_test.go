@@ -152,6 +152,10 @@ var _ = Describe("Hooks", func() {
 
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", each, configMap("config", "")))
 		first := getConfigMap(ctx, namespace, "each").UID
+		marks := And(HaveKey("meta.helm.sh/release-name"), HaveKey("meta.helm.sh/release-namespace"))
+		Expect(getConfigMap(ctx, namespace, "config").Annotations).To(marks)
+		Expect(getConfigMap(ctx, namespace, "each").Annotations).NotTo(HaveKey(HavePrefix("meta.helm.sh/")), "of a hook")
+		Expect(run(ctx, "helm", "get", "all", name, "-n", namespace)).NotTo(ContainSubstring("meta.helm.sh/"), "a record")
 
 		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", each, configMap("config", "")))
 		Expect(expectError[*cluster.HookError](err).What).To(HavePrefix("the deletion of hook "))

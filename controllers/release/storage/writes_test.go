@@ -3,7 +3,9 @@ package storage
 import (
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,6 +98,35 @@ func TestEnd(t *testing.T) {
 
 	g.Expect(statuses).To(Equal([]string{"superseded", "failed", "superseded", "deployed"}))
 	g.Expect(rel.Info.Description).To(Equal("Upgrade complete; adopted 2 existing objects"))
+}
+
+// TestInherit: a revision was first deployed when the release was, through all revisions that tell it, and has the
+// labels that users have added to the newest one. A copy for a rollback has those of its target.
+func TestInherit(t *testing.T) {
+	g := NewWithT(t)
+	secrets := fake.NewClientset().CoreV1().Secrets("ns")
+	first := helm.At(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+	for number, info := range []*helm.Info{{FirstDeployed: first}, {FirstDeployed: first}, {}} {
+		rel := &helm.Release{
+			Name: "x", Namespace: "ns", Version: number + 1, Info: info,
+			Labels: map[string]string{"team": strconv.Itoa(number + 1)},
+		}
+		rel.Info.Status = helm.StatusSuperseded
+		g.Expect(helm.NewRecords(secrets).Create(rel)).To(Succeed())
+	}
+
+	store := storeOf(t, secrets)
+
+	rel := &helm.Release{Info: &helm.Info{}}
+	store.Inherit(rel)
+	g.Expect(helm.TimeOf(rel.Info.FirstDeployed)).To(Equal(helm.TimeOf(first)), "the newest one does not tell it")
+	g.Expect(rel.Labels).To(HaveKeyWithValue("team", "3"))
+
+	rel = store.Copy(store.Find(1))
+	g.Expect(rel.Version).To(Equal(4))
+	g.Expect(helm.TimeOf(rel.Info.FirstDeployed)).To(Equal(helm.TimeOf(first)))
+	g.Expect(rel.Labels).To(HaveKeyWithValue("team", "1"))
 }
 
 // TestOversizeRecord: a record that could not be written again after the objects were applied is not created.
