@@ -131,7 +131,7 @@ func runJob(t *testing.T, j job, more string) error {
 	write(filepath.Join(programs, "curl"), `#!/bin/sh
 case "$2" in
 https://github.com/capstan-project/capstan/releases/download/v*/capstan_linux_amd64.tar.gz)
-  tar -cz -C `+filepath.Dir(program(t, "capstan"))+` capstan ;;
+  tar -c -C `+filepath.Dir(program(t, "capstan"))+` capstan | gzip -1 ;;
 *) exit 22 ;;
 esac
 `)

@@ -22,7 +22,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	}
 
 	remove = func() error { return os.RemoveAll(folder) }
-	build := exec.Command("go", "build", "-o", folder, "./cmd/...")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", folder, "./cmd/...")
 	build.Dir = root
 	build.Stderr = os.Stderr
 

@@ -52,15 +52,6 @@ var _ = Describe("A resource that cannot work", Ordered, func() {
 		return p
 	}
 
-	It("such as a CoreProvider with a wrong name is deleted while other providers exist", func(ctx SpecContext) {
-		namespaced(ctx, "misnamed")
-
-		p := core("misnamed", "capi")
-		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.IncorrectCoreProviderNameReason))
-		goes(ctx, p)
-	})
-
 	It("such as a second CoreProvider holds up no provider, and is deleted while others exist", func(ctx SpecContext) {
 		namespaced(ctx, "a-second-core")
 

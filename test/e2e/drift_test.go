@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -38,10 +37,6 @@ func dockerManager() *appsv1.Deployment {
 
 func dockerRole() *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{ObjectMeta: named("", "capd-manager-role")}
-}
-
-func dockerWebhooks() *admissionv1.MutatingWebhookConfiguration {
-	return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: named("", "capd-mutating-webhook-configuration")}
 }
 
 var _ = Describe("Drift", Ordered, everyKubernetes, func() {
@@ -117,41 +112,14 @@ var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 			"Deployment "+dockerNamespace+"/capd-controller-manager: /spec/replicas",
 			func(o client.Object) bool { return *o.(*appsv1.Deployment).Spec.Replicas == 1 },
 		),
-		Entry(
-			"an argument edited",
-			dockerManager(),
-			`{"spec":{"template":{"spec":{"containers":[{"name":"manager","args":["--other"]}]}}}}`,
-			"Deployment "+dockerNamespace+"/capd-controller-manager: /spec/template/spec/containers/0/args",
-			func(o client.Object) bool {
-				return len(o.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Args) > 1
-			},
-		),
 		Entry("a ClusterRole deleted", rowDeletedObject, dockerRole(), "", "ClusterRole capd-manager-role is missing",
 			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),
-		Entry("the rules of a ClusterRole removed", dockerRole(), `{"rules":[]}`, "ClusterRole capd-manager-role: /rules",
-			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),
-		Entry(
-			"a webhook configuration deleted",
-			dockerWebhooks(),
-			"",
-			"MutatingWebhookConfiguration capd-mutating-webhook-configuration is missing",
-			func(o client.Object) bool {
-				return len(o.(*admissionv1.MutatingWebhookConfiguration).Webhooks) > 0
-			},
-		),
 		Entry(
 			"a ServiceAccount's labels removed",
 			&corev1.ServiceAccount{ObjectMeta: named(dockerNamespace, "capd-manager")},
 			`{"metadata":{"labels":null}}`,
 			"ServiceAccount "+dockerNamespace+"/capd-manager: /metadata/labels",
 			func(o client.Object) bool { return o.GetLabels()["cluster.x-k8s.io/provider"] != "" },
-		),
-		Entry(
-			"the release's annotations removed",
-			&corev1.ConfigMap{ObjectMeta: named(dockerNamespace, "capd-load-balancer")},
-			`{"metadata":{"annotations":null}}`,
-			"ConfigMap "+dockerNamespace+"/capd-load-balancer: /metadata/annotations",
-			func(o client.Object) bool { return o.GetAnnotations()["meta.helm.sh/release-name"] != "" },
 		),
 	)
 
@@ -176,15 +144,6 @@ var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 			Expect(w.operatorWrites(func(r bed.Request) bool { return r.Received.After(before) && r.Name == o.GetName() })).To(
 				BeEmpty())
 		},
-		Entry(
-			"a certificate injected",
-			dockerWebhooks(),
-			`{"webhooks":[{"name":"default.dockercluster.infrastructure.cluster.x-k8s.io",`+
-				`"clientConfig":{"caBundle":"b3RoZXI="}}]}`,
-			func(o client.Object) bool {
-				return string(o.(*admissionv1.MutatingWebhookConfiguration).Webhooks[0].ClientConfig.CABundle) == "other"
-			},
-		),
 		Entry(
 			"an annotation, a label and a container added",
 			dockerManager(),
@@ -354,12 +313,6 @@ var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 		for _, value := range []string{credential, "secret-of-the-test", "another-secret"} {
 			Expect(everything).NotTo(ContainSubstring(value))
 		}
-	})
-
-	It("causes no requests while there is none", func(ctx SpecContext) {
-		asked := func() int { return len(w.requests(func(r bed.Request) bool { return r.Verb != "watch" })) }
-
-		Consistently(asked).WithTimeout(idleWatch).Should(Equal(settled(asked)))
 	})
 })
 
