@@ -221,6 +221,7 @@ var _ = Describe("capstan why", Ordered, ContinueOnFailure, func() {
 
 		Expect(read("versions.yaml")).To(ContainSubstring("kubernetes: v1."))
 		Expect(read("operator/deployment.yaml")).To(ContainSubstring("--concurrency=4"))
+		Expect(read("operator/configuration.yaml")).To(ContainSubstring("concurrency: "))
 		Expect(of("no-variable", "resource.yaml")).To(ContainSubstring("OTHER: (hidden)"))
 		Expect(of("no-variable", "why.txt")).To(ContainSubstring("TINY_LEVEL"))
 		Expect(of("hanging", "status.txt")).To(ContainSubstring("hanging-controller-manager"))

@@ -103,7 +103,6 @@ func (o *debugOptions) run(ctx context.Context, args []string) error {
 
 	c := &collector{debugOptions: o, cluster: cluster, pods: pods}
 	c.collectVersions(ctx)
-	c.collectConfiguration(ctx, c.planner.OperatorNamespace())
 	c.collectOperator(ctx)
 
 	for _, p := range selected {
@@ -195,11 +194,11 @@ func (c *collector) collectConfiguration(ctx context.Context, namespace string) 
 	c.addYAML("operator/configuration.yaml", published)
 }
 
-// collectOperator adds the operator's Deployment, pods, events and logs.
+// collectOperator adds the operator's flags, Deployment, pods, events and logs.
 func (c *collector) collectOperator(ctx context.Context) {
 	deployment, err := cli.FindOperator(ctx, c.cluster.Client, c.planner.OperatorNamespace())
 	if err != nil {
-		c.archive.lacks("the operator's Deployment, pods, events and logs", err)
+		c.archive.lacks("the operator's flags, Deployment, pods, events and logs", err)
 		return
 	}
 
@@ -212,6 +211,7 @@ func (c *collector) collectOperator(ctx context.Context) {
 		c.addYAML("operator/deployment.yaml", content)
 	}
 
+	c.collectConfiguration(ctx, deployment.Namespace)
 	c.collectPods(ctx, "operator", deployment.Namespace, deployment.Spec.Selector, true)
 	c.collectEvents(ctx, "operator", deployment.Namespace)
 }
