@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -57,6 +58,17 @@ func killed(ctx context.Context, namespace, name string) {
 	Expect(node.Kill(processes)).To(Succeed())
 	Eventually(restarts).Should(BeNumerically(">", before))
 	Eventually(func(g Gomega) { available(ctx, g, namespace) }).Should(Succeed())
+}
+
+// evicted evicts all pods in a namespace, each as soon as disruption budgets allow it.
+func evicted(ctx context.Context, namespace string) {
+	GinkgoHelper()
+
+	for _, pod := range pods(ctx, namespace) {
+		Eventually(func() error {
+			return client.IgnoreNotFound(admin.SubResource("eviction").Create(ctx, &pod, &policyv1.Eviction{}))
+		}).Should(Succeed(), pod.Name)
+	}
 }
 
 // mismatchedSecret contains the certificate of one webhook and the key of another one.

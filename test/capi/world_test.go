@@ -109,7 +109,7 @@ func pods(ctx context.Context, namespace string) []corev1.Pod {
 }
 
 // available expects that all Deployments in a namespace have as many available pods as they should, of their newest
-// revision only.
+// revision only, and that no other pods are left: those that terminate still answer webhooks.
 func available(ctx context.Context, g Gomega, namespace string) {
 	list := &appsv1.DeploymentList{}
 	g.Expect(admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -121,6 +121,8 @@ func available(ctx context.Context, g Gomega, namespace string) {
 		g.Expect(d.Status.UpdatedReplicas).To(Equal(*d.Spec.Replicas), d.Name)
 		g.Expect(d.Status.AvailableReplicas).To(Equal(*d.Spec.Replicas), d.Name)
 	}
+
+	g.Expect(pods(ctx, namespace)).NotTo(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
 }
 
 // apply creates or updates objects.
