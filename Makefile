@@ -177,6 +177,11 @@ chaos: bed-binaries ## Repeat random walks of test/model with the real operator,
 	@cd test/chaos && for seed in $(CHAOS_SEED); do \
 	CHAOS_SEED=$$seed CHAOS_STEPS=$(CHAOS_STEPS) go test -count 1 -timeout 30m || exit 1; done
 
+# The previous release is built once, into bin/upgrade. PROVIDERS may be a folder with real provider releases.
+.PHONY: upgrade
+upgrade: bed-binaries ## Replace the operator of the previous release, and back, while it manages providers in all states
+	go test -count 1 -timeout 30m ./test/upgrade -v -ginkgo.v
+
 # A real node needs root and some Debian packages, which are installed if they are missing. On other systems the scenarios
 # are skipped, with a line that gives the reason.
 NODE_NEEDS := containerd:containerd runc:runc nft:nftables conntrack:conntrack ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
