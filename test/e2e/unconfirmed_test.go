@@ -164,6 +164,18 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 		Expect(history(ctx, t)).To(HaveLen(2))
 		expectUndisturbed(p, began)
 		expectCare(ctx, t)
+
+		By("returning to a revision without a digest, which a user adopts")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: new(int64(1))}
+		})
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason, "revision 1 of Helm release",
+			v1alpha2.AdoptReleaseAnnotation))
+		Expect(history(ctx, t)).To(HaveLen(2))
+
+		adopt(ctx, p)
+		Eventually(w.read(ctx, p)).Should(HaveField("Status.InstalledVersion", HaveValue(Equal("v1.0.0"))))
+		Expect(history(ctx, t)).To(HaveLen(3))
 	})
 
 	It("of which a restored status tells is cared for, and no pod restarts", func(ctx SpecContext) {
