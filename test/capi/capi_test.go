@@ -37,7 +37,7 @@ func tolerated() types.GomegaMatcher {
 		return BeNumerically("<=", 2)
 	}
 
-	return BeNumerically("<", 50)
+	return BeNumerically("<", 150)
 }
 
 func highlyAvailable() bool { return os.Getenv(availabilityVariable) != "false" }
