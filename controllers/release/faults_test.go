@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -129,6 +130,27 @@ var _ = Describe("During an outage of the API server", func() {
 		mustApply(ctx, engine, third)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))
 		Expect(observe(ctx, engine, third).Revision.Unpruned).To(BeFalse())
+	})
+
+	It("an upgrade does not fail because of old revisions, which are deleted later", func(ctx SpecContext) {
+		o := &outage{method: http.MethodDelete, path: "/secrets/sh.helm.release.v1."}
+		engine := during(o, lasting)
+
+		upgrade := func(number int) {
+			spec := specOf(namespace, fmt.Sprintf("1.%d.0", number), configMap("kept", fmt.Sprint(number)))
+			spec.HistoryLimit = 2
+			mustApply(ctx, engine, spec)
+		}
+
+		for number := range 3 {
+			upgrade(number)
+		}
+
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 superseded", "3 deployed"}))
+
+		o.over()
+		upgrade(3)
+		Expect(history(ctx, namespace)).To(Equal([]string{"3 superseded", "4 deployed"}))
 	})
 
 	It("an attempt is resumed, and not repeated as another revision", func(ctx SpecContext) {

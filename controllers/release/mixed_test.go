@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -156,4 +158,19 @@ var _ = Describe("One history of the engine and a helm program", func() {
 		Expect(configMaps(ctx, m.namespace)).To(ConsistOf("check"), "objects of hooks stay")
 	},
 		Entry(nil, "helm", true), Entry(nil, "helm", false), Entry(nil, "helm4", true), Entry(nil, "helm4", false))
+
+	It("returns to what a post-renderer of helm has changed", func(ctx SpecContext) {
+		m := &mixed{helm: "helm", namespace: newNamespace(ctx), engine: newEngine("one")}
+		m.upgrade(ctx, true)
+
+		renderer := filepath.Join(GinkgoT().TempDir(), "renderer")
+		Expect(os.WriteFile(renderer, []byte("#!/bin/sh\nsed s/greeting-2/changed/\n"), 0o700)).To(Succeed())
+		m.number++
+		m.run(ctx, "upgrade", name, write(m.chart(2)), "--set", "greeting=greeting-2", "--post-renderer", renderer)
+
+		m.upgrade(ctx, true)
+		m.rollBack(ctx, true, 2)
+		Expect(objects(ctx, m.namespace)).To(HaveKeyWithValue("ConfigMap config", "changed default 2"))
+		Expect(m.run(ctx, "get", "manifest", name)).To(ContainSubstring("changed default 2"))
+	})
 })
