@@ -10,7 +10,7 @@ import (
 )
 
 // example returns a small value of a schema: the required fields, each with its default or the least value. It need
-// not be valid: patterns and rules in CEL are ignored.
+// not be valid: patterns and rules in CEL are ignored, and lists have at most one item.
 func example(s *apiextensionsv1.JSONSchemaProps) any {
 	for _, known := range append([]apiextensionsv1.JSON{defaultOf(s)}, s.Enum...) {
 		var value any
@@ -61,10 +61,9 @@ func exampleObject(s *apiextensionsv1.JSONSchemaProps) map[string]any {
 func exampleList(s *apiextensionsv1.JSONSchemaProps) []any {
 	list := []any{}
 
-	if s.MinItems != nil && s.Items != nil && s.Items.Schema != nil {
-		for range *s.MinItems {
-			list = append(list, example(s.Items.Schema))
-		}
+	// More than one item could be any number, and again in each of them.
+	if s.MinItems != nil && *s.MinItems > 0 && s.Items != nil && s.Items.Schema != nil {
+		list = append(list, example(s.Items.Schema))
 	}
 
 	return list

@@ -86,7 +86,11 @@ func TestExample(t *testing.T) {
 		"minimum":           {`{type: integer, minimum: 3}`, `3`},
 		"a number or text":  {`{x-kubernetes-int-or-string: true}`, `1`},
 		"an empty list":     {`{type: array, items: {type: string}}`, `[]`},
-		"a list with items": {`{type: array, minItems: 2, items: {type: object}}`, `[{}, {}]`},
+		"a list with items": {`{type: array, minItems: 1, items: {type: object}}`, `[{}]`},
+		"too many items": {
+			`{type: array, minItems: 4000000000, items: {type: array, minItems: 4000000000, items: {type: object}}}`,
+			`[[{}]]`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
