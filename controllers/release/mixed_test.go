@@ -165,6 +165,7 @@ var _ = Describe("One history of the engine and a helm program", func() {
 
 		renderer := filepath.Join(GinkgoT().TempDir(), "renderer")
 		Expect(os.WriteFile(renderer, []byte("#!/bin/sh\nsed s/greeting-2/changed/\n"), 0o700)).To(Succeed())
+
 		m.number++
 		m.run(ctx, "upgrade", name, write(m.chart(2)), "--set", "greeting=greeting-2", "--post-renderer", renderer)
 
