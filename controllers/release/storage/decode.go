@@ -35,17 +35,36 @@ const (
 // fields that an action takes for granted. The chart's templates and files are left out, because
 // nothing reads them.
 func Decode(secret *corev1.Secret, release string, revision int) (*helm.Release, error) {
+	rel, _, err := decode(secret, release, revision)
+
+	return rel, err
+}
+
+// decode is Decode, and returns the size in bytes of the record's JSON without templates and files.
+func decode(secret *corev1.Secret, release string, revision int) (rel *helm.Release, size int, err error) {
 	document, err := unpack(secret.Data["release"])
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 
-	rel, err := parse(document, release, revision)
-	if err != nil {
-		return nil, err
+	rel = &helm.Release{}
+	if err := json.Unmarshal(document, rel); err != nil {
+		return nil, 0, errors.New("it is not the JSON of a release")
 	}
 
-	return withoutFiles(rel), nil
+	if rel.Name != release || rel.Version != revision || rel.Info == nil {
+		return nil, 0, errors.New("it is not the record of this revision")
+	}
+
+	if rel.Chart == nil {
+		rel.Chart = &helm.Chart{Metadata: &helm.Metadata{}}
+	}
+
+	if err := checkManifests(rel); err != nil {
+		return nil, 0, err
+	}
+
+	return withoutFiles(rel), len(document) - fileSize(rel.Chart), nil
 }
 
 // unpack returns the JSON of a record.
@@ -94,24 +113,6 @@ func pack(document []byte) ([]byte, error) {
 	}
 
 	return base64.StdEncoding.AppendEncode(nil, compressed.Bytes()), nil
-}
-
-// parse returns the revision that JSON describes.
-func parse(document []byte, release string, revision int) (*helm.Release, error) {
-	rel := &helm.Release{}
-	if err := json.Unmarshal(document, rel); err != nil {
-		return nil, errors.New("it is not the JSON of a release")
-	}
-
-	if rel.Name != release || rel.Version != revision || rel.Info == nil {
-		return nil, errors.New("it is not the record of this revision")
-	}
-
-	if rel.Chart == nil {
-		rel.Chart = &helm.Chart{Metadata: &helm.Metadata{}}
-	}
-
-	return rel, checkManifests(rel)
 }
 
 // fileSize returns the size of a chart's templates and files in JSON, which has them in base64.

@@ -22,7 +22,7 @@ type secrets struct {
 	corev1.SecretInterface
 
 	versions map[string]Version // as read or written last, by name
-	unknown  map[string]unknown // fields that were read, by name
+	read     map[string][]byte  // records as Helm stores them, by name
 }
 
 // Version identifies a Secret and its content.
@@ -63,8 +63,8 @@ func (s *secrets) Create(
 func (s *secrets) Update(
 	ctx context.Context, secret *corev1api.Secret, options metav1.UpdateOptions,
 ) (*corev1api.Secret, error) {
-	if more := s.unknown[secret.Name]; len(more) > 0 {
-		data, err := more.addTo(secret.Data["release"])
+	if before, read := s.read[secret.Name]; read {
+		data, err := keepUnknown(before, secret.Data["release"])
 		if err != nil {
 			return nil, err
 		}

@@ -68,7 +68,7 @@ type Outcome struct {
 
 // New returns the store for an action on a release.
 func New(client corev1.SecretInterface, release types.NamespacedName) *Store {
-	secrets := &secrets{SecretInterface: client, versions: map[string]Version{}, unknown: map[string]unknown{}}
+	secrets := &secrets{SecretInterface: client, versions: map[string]Version{}, read: map[string][]byte{}}
 
 	return &Store{
 		records:      helm.NewRecords(secrets),
@@ -128,7 +128,7 @@ func (s *Store) Versions() (versions map[string]Version, known bool) {
 	return s.secrets.versions, s.loaded && !s.uncertain
 }
 
-// add adds the revision of a Secret, if it is one, and returns its size, compressed or in memory, whichever is larger.
+// add adds the revision of a Secret, if it is one, and returns its size in memory, where it is kept compressed, too.
 // A revision that is larger than what is left counts as one that cannot be decoded.
 func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 	revision, ok := RevisionOf(&secret.ObjectMeta)
@@ -150,34 +150,17 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 		return 0
 	}
 
-	rel, size, err := s.read(secret, revision.Number)
-	if err != nil || size > left {
+	rel, size, err := decode(secret, s.release.Name, revision.Number)
+	if err != nil || size+compressed > left {
 		s.placeholders[revision.Number] = true
 		return compressed // decoding took its time
 	}
 
 	rel.Labels = customLabels(secret.Labels)
 	s.revisions[revision.Number] = rel
+	s.secrets.read[secret.Name] = secret.Data["release"]
 
-	return max(size, compressed)
-}
-
-// read returns the revision of a Secret and the size of its JSON without templates and files, and keeps the fields that
-// are not known.
-func (s *Store) read(secret *corev1api.Secret, revision int) (rel *helm.Release, size int, err error) {
-	document, err := unpack(secret.Data["release"])
-	if err != nil {
-		return nil, 0, err
-	}
-
-	rel, err = parse(document, s.release.Name, revision)
-	if err != nil {
-		return nil, 0, err
-	}
-
-	s.secrets.unknown[secret.Name], err = unknownIn(document)
-
-	return withoutFiles(rel), len(document) - fileSize(rel.Chart), err
+	return size + compressed
 }
 
 // addPlaceholders adds a failed revision for each that cannot be decoded, with the manifest of the

@@ -23,6 +23,21 @@ var extensible = map[string]reflect.Type{
 	"chart": reflect.TypeFor[helm.Chart](),
 }
 
+// keepUnknown returns a record, as Helm stores it, with the unknown fields that it had before.
+func keepUnknown(before, after []byte) ([]byte, error) {
+	document, err := unpack(before)
+	if err != nil {
+		return nil, err
+	}
+
+	found, err := unknownIn(document)
+	if err != nil || len(found) == 0 {
+		return after, err
+	}
+
+	return found.addTo(after)
+}
+
 // unknownIn returns the unknown fields of a record.
 func unknownIn(document []byte) (unknown, error) {
 	var record fields
@@ -52,7 +67,7 @@ func unknownIn(document []byte) (unknown, error) {
 	return found, nil
 }
 
-// addTo returns a record as Helm stores it with the fields.
+// addTo returns a record, as Helm stores it, with the fields.
 func (u unknown) addTo(data []byte) ([]byte, error) {
 	document, err := unpack(data)
 	if err != nil {
