@@ -36,8 +36,8 @@ func (*mixed) chart(number int) *chart.Chart {
 	return c
 }
 
-// upgrade creates the next revision, with the greeting of its number.
-func (m *mixed) upgrade(ctx context.Context, byEngine bool) {
+// upgrade creates the next revision, with the greeting of its number. The arguments are those of helm.
+func (m *mixed) upgrade(ctx context.Context, byEngine bool, args ...string) {
 	GinkgoHelper()
 
 	m.number++
@@ -49,7 +49,7 @@ func (m *mixed) upgrade(ctx context.Context, byEngine bool) {
 		return
 	}
 
-	m.run(ctx, "upgrade", "--install", name, write(c), "--set", "greeting="+greeting)
+	m.run(ctx, append([]string{"upgrade", "--install", name, write(c), "--set", "greeting=" + greeting}, args...)...)
 }
 
 // rollBack creates the next revision from an earlier one.
@@ -166,9 +166,7 @@ var _ = Describe("One history of the engine and a helm program", func() {
 		renderer := filepath.Join(GinkgoT().TempDir(), "renderer")
 		Expect(os.WriteFile(renderer, []byte("#!/bin/sh\nsed s/greeting-2/changed/\n"), 0o700)).To(Succeed())
 
-		m.number++
-		m.run(ctx, "upgrade", name, write(m.chart(2)), "--set", "greeting=greeting-2", "--post-renderer", renderer)
-
+		m.upgrade(ctx, false, "--post-renderer", renderer)
 		m.upgrade(ctx, true)
 		m.rollBack(ctx, true, 2)
 		Expect(objects(ctx, m.namespace)).To(HaveKeyWithValue("ConfigMap config", "changed default 2"))
