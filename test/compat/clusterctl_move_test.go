@@ -136,7 +136,8 @@ func (w *world) undisturbed(ctx context.Context) (check func()) {
 		GinkgoHelper()
 
 		for _, provider := range providersToMove {
-			Expect(harness.Writes(w.Bed, operatorUser, began, provider.label+"-system")).To(BeEmpty())
+			concerned := harness.Concerns(provider.label + "-system")
+			Expect(harness.Writes(w.Bed, operatorUser, began, concerned)).To(BeEmpty())
 		}
 
 		Expect(harness.Identities(ctx, w.admin)).To(Equal(identities))

@@ -279,7 +279,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		w.awaitItem(ctx, p)
 		Expect(w.operator.Stop()).To(Succeed())
 
-		const labels = "patch secrets sh.helm.release.v1.infrastructure-escaped.v3"
+		const labels = "patch secrets escaped/sh.helm.release.v1.infrastructure-escaped.v3"
 
 		began := time.Now()
 

@@ -139,8 +139,9 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(history(ctx, t)).To(HaveLen(2))
-		expectUndisturbed(p, began, "patch infrastructureproviders created-again",
-			"patch secrets sh.helm.release.v1.infrastructure-created-again.v2") // the finalizer, and the label of the request
+		// The finalizer, and the label of the request.
+		expectUndisturbed(p, began, "patch infrastructureproviders created-again/created-again",
+			"patch secrets created-again/sh.helm.release.v1.infrastructure-created-again.v2")
 		expectCare(ctx, t)
 	})
 
@@ -188,8 +189,8 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(history(ctx, t)).To(HaveLen(2))
-		expectUndisturbed(p, began, "patch infrastructureproviders restored",
-			"patch secrets sh.helm.release.v1.infrastructure-restored.v2")
+		expectUndisturbed(p, began, "patch infrastructureproviders restored/restored",
+			"patch secrets restored/sh.helm.release.v1.infrastructure-restored.v2")
 		expectCare(ctx, t)
 	})
 

@@ -80,14 +80,12 @@ func Revisions(ctx context.Context, c client.Client) (map[string]string, error) 
 	return revisions, nil
 }
 
-// Writes returns what a user has written since a time, to objects in a namespace and to those without one, sorted. It
-// leaves out statuses of provider resources, Leases, Events, and requests that the API server has refused.
-func Writes(b *bed.Bed, user string, since time.Time, namespace string) ([]string, error) {
+// Writes returns what a user has written since a time and keep returns true for, sorted. Leases, Events and requests
+// that the API server has refused are left out.
+func Writes(b *bed.Bed, user string, since time.Time, keep func(bed.Request) bool) ([]string, error) {
 	requests, err := b.Requests(func(r bed.Request) bool {
-		reported := r.Resource == "events" || r.Group == v1alpha2.GroupVersion.Group && r.Subresource == "status"
-		written := r.Write() && r.Code < http.StatusBadRequest && !r.Lease() && !reported
-
-		return r.User == user && written && r.Received.After(since) && (r.Namespace == namespace || r.Namespace == "")
+		written := r.Write() && r.Code < http.StatusBadRequest && !r.Lease() && r.Resource != "events"
+		return r.User == user && written && r.Received.After(since) && keep(r)
 	})
 	if err != nil {
 		return nil, err
@@ -97,10 +95,20 @@ func Writes(b *bed.Bed, user string, since time.Time, namespace string) ([]strin
 
 	for _, r := range requests {
 		resource := strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/")
-		writes = append(writes, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Verb, resource, r.Name)))
+		object := strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
+		writes = append(writes, fmt.Sprintf("%s %s %s", r.Verb, resource, object))
 	}
 
 	slices.Sort(writes)
 
 	return writes, nil
+}
+
+// Concerns returns a function that reports whether a request concerns an object in a namespace, or one without a
+// namespace, and more than the status of a provider resource.
+func Concerns(namespace string) func(bed.Request) bool {
+	return func(r bed.Request) bool {
+		reported := r.Group == v1alpha2.GroupVersion.Group && r.Subresource == "status"
+		return !reported && (r.Namespace == namespace || r.Namespace == "")
+	}
 }

@@ -3,7 +3,6 @@ package upgrade
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,10 +12,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
@@ -94,7 +91,8 @@ func (w *world) start(r release) *harness.Operator {
 func (w *world) replace(ctx context.Context, next release) []string {
 	GinkgoHelper()
 
-	w.update(ctx, next)
+	crds := filepath.Join(next.source, "config/crd/bases")
+	bedtest.Output(GinkgoT(), w.bed.Command(ctx, "kubectl", "replace", "-f", crds))
 
 	begun := time.Now()
 	operator := w.start(next)
@@ -114,27 +112,6 @@ func (w *world) replace(ctx context.Context, next release) []string {
 	w.settle(begun)
 
 	return w.writes(next, begun)
-}
-
-// update replaces the operator's CRDs.
-func (w *world) update(ctx context.Context, r release) {
-	GinkgoHelper()
-
-	files, err := filepath.Glob(filepath.Join(r.source, "config/crd/bases/*.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(files).NotTo(BeEmpty())
-
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		Expect(err).NotTo(HaveOccurred())
-
-		crd, live := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
-		Expect(yaml.UnmarshalStrict(data, crd)).To(Succeed())
-		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(crd), live)).To(Succeed())
-
-		live.Spec = crd.Spec
-		Expect(w.client.Update(ctx, live)).To(Succeed())
-	}
 }
 
 // settle waits until the leader has had nothing to do for a while.
@@ -163,21 +140,12 @@ func (w *world) requests(r release, since time.Time, keep func(bed.Request) bool
 	return requests
 }
 
-// writes returns what an operator has changed since a time, except for Leases and Events, sorted.
+// writes returns what an operator has changed since a time.
 func (w *world) writes(r release, since time.Time) []string {
 	GinkgoHelper()
 
-	requests := w.requests(r, since, func(r bed.Request) bool {
-		return r.Write() && !r.DryRun && r.Code < http.StatusBadRequest && !r.Lease() && r.Resource != "events"
-	})
-	writes := make([]string, 0, len(requests))
-
-	for _, r := range requests {
-		resource := strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/")
-		writes = append(writes, fmt.Sprintf("%s %s %s/%s", r.Verb, resource, r.Namespace, r.Name))
-	}
-
-	slices.Sort(writes)
+	writes, err := harness.Writes(w.bed, r.user(), since, func(bed.Request) bool { return true })
+	Expect(err).NotTo(HaveOccurred())
 
 	return writes
 }
