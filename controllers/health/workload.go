@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +38,7 @@ const (
 // provider later to check again.
 func (t *Tracker) explain(ctx context.Context, id object.Key, o client.Object, result Result) Result {
 	workload, ok := o.(*unstructured.Unstructured)
-	if !ok || !workloadKinds[id.GroupKind()] {
+	if !ok || !HasPods(workload) {
 		return result
 	}
 
@@ -102,16 +103,27 @@ func nextRead(unhealthy time.Duration) time.Duration {
 	return min(unhealthy, maxInterval)
 }
 
-// readPods returns some pods of a workload.
-func (t *Tracker) readPods(ctx context.Context, workload *unstructured.Unstructured) ([]corev1.Pod, error) {
-	var labelSelector metav1.LabelSelector
+// HasPods reports whether an object is of a kind whose spec.selector selects pods: a Deployment, StatefulSet, DaemonSet
+// or Job.
+func HasPods(o *unstructured.Unstructured) bool {
+	return workloadKinds[o.GroupVersionKind().GroupKind()]
+}
+
+// PodSelector returns what selects the pods of an object that has pods.
+func PodSelector(workload *unstructured.Unstructured) (labels.Selector, error) {
+	var selector metav1.LabelSelector
 
 	fields, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &labelSelector); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
 		return nil, err
 	}
 
-	selector, err := metav1.LabelSelectorAsSelector(&labelSelector)
+	return metav1.LabelSelectorAsSelector(&selector)
+}
+
+// readPods returns some pods of a workload.
+func (t *Tracker) readPods(ctx context.Context, workload *unstructured.Unstructured) ([]corev1.Pod, error) {
+	selector, err := PodSelector(workload)
 	if err != nil {
 		return nil, err
 	}

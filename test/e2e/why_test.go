@@ -219,12 +219,14 @@ var _ = Describe("capstan why", Ordered, ContinueOnFailure, func() {
 			return read("providers/" + name + "/infrastructure-" + name + "/" + file)
 		}
 
-		Expect(read("versions.yaml")).To(ContainSubstring("kubernetes: v1."))
+		Expect(read("versions.yaml")).To(And(
+			ContainSubstring("kubernetes: v1."), ContainSubstring("capstan: "), ContainSubstring("command line: ")))
 		Expect(read("operator/deployment.yaml")).To(ContainSubstring("--concurrency=4"))
 		Expect(read("operator/configuration.yaml")).To(ContainSubstring("concurrency: "))
 		Expect(of("no-variable", "resource.yaml")).To(ContainSubstring("OTHER: (hidden)"))
 		Expect(of("no-variable", "why.txt")).To(ContainSubstring("TINY_LEVEL"))
 		Expect(of("hanging", "status.txt")).To(ContainSubstring("hanging-controller-manager"))
+		Expect(of("hanging", "pods.yaml")).To(ContainSubstring("Unschedulable"))
 		Expect(of("hanging", "why.txt")).To(ContainSubstring(`"a revision has a deadline" of care`))
 		Expect(of("older", "history.yaml")).To(ContainSubstring("version: v1.1.0"))
 		Expect(of("older", "why.txt")).To(ContainSubstring("v1.1.0 stays installed"))

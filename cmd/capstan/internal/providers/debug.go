@@ -2,17 +2,23 @@ package providers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -21,6 +27,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/controllers/health"
 )
 
 // A log in the archive has at most maxLogBytes from its last maxLogLines lines.
@@ -157,7 +164,7 @@ type collector struct {
 // collectVersions adds the versions of this program, of Kubernetes, and of cert-manager and the operator if they are
 // installed.
 func (c *collector) collectVersions(ctx context.Context) {
-	versions := map[string]string{"capstan": c.Version}
+	versions := map[string]string{"command line": c.Version}
 	where := platform{Config: c.cluster.Config, Client: c.cluster.Client, Namespace: c.planner.OperatorNamespace()}
 
 	components, err := where.read(ctx, c.Version)
@@ -166,7 +173,7 @@ func (c *collector) collectVersions(ctx context.Context) {
 	}
 
 	for _, found := range components {
-		versions[found.Name] = found.Installed
+		versions[found.Name] = cmp.Or(found.Installed, "unknown")
 	}
 
 	c.addYAML("versions.yaml", versions)
@@ -212,7 +219,14 @@ func (c *collector) collectOperator(ctx context.Context) {
 	}
 
 	c.collectConfiguration(ctx, deployment.Namespace)
-	c.collectPods(ctx, "operator", deployment.Namespace, deployment.Spec.Selector, true)
+
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	if err != nil {
+		c.archive.lacks("the operator's pods", err)
+	} else {
+		c.collectPods(ctx, "operator", deployment.Namespace, true, selector)
+	}
+
 	c.collectEvents(ctx, "operator", deployment.Namespace)
 }
 
@@ -244,9 +258,9 @@ func (c *collector) collectProvider(ctx context.Context, p v1alpha2.Provider) {
 		c.addYAML(path.Join(folder, "history.yaml"), history)
 	}
 
-	c.collectPods(ctx, folder, p.GetNamespace(), &metav1.LabelSelector{
-		MatchLabels: map[string]string{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(p)},
-	}, c.managerLogs)
+	// Pods of a provider that is not installed by a release, such as that of clusterctl, have the label at most.
+	label := labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(p)})
+	c.collectPods(ctx, folder, p.GetNamespace(), c.managerLogs, append(c.podSelectors(ctx, view.Objects), label)...)
 	c.collectEvents(ctx, folder, p.GetNamespace())
 }
 
@@ -304,29 +318,60 @@ type podState struct {
 	Containers []corev1.ContainerStatus `json:"containers,omitempty"`
 }
 
-// collectPods adds the states of pods, and their logs if that is asked for.
+// podSelectors returns what selects the pods of the workloads among objects. Workloads that do not exist have none.
+func (c *collector) podSelectors(ctx context.Context, objects []facts.Object) []labels.Selector {
+	var selectors []labels.Selector
+
+	for _, o := range objects {
+		workload := &unstructured.Unstructured{}
+		workload.SetGroupVersionKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
+
+		if !health.HasPods(workload) {
+			continue
+		}
+
+		err := c.cluster.Client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, workload)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+
+		selector, invalid := health.PodSelector(workload)
+		if err := cmp.Or(err, invalid); err != nil {
+			c.archive.lacks("the pods of "+o.Kind+" "+o.FullName(), err)
+			continue
+		}
+
+		selectors = append(selectors, selector)
+	}
+
+	return selectors
+}
+
+// collectPods adds the states of pods that one of the selectors selects, and their logs if that is asked for.
 func (c *collector) collectPods(
-	ctx context.Context, folder, namespace string, labels *metav1.LabelSelector, logs bool,
+	ctx context.Context, folder, namespace string, logs bool, selectors ...labels.Selector,
 ) {
-	selector, err := metav1.LabelSelectorAsSelector(labels)
-	if err != nil {
-		c.archive.lacks("pods in namespace "+namespace, err)
-		return
+	var pods []corev1.Pod
+
+	for _, selector := range selectors {
+		found := &corev1.PodList{}
+
+		err := c.cluster.Client.List(ctx, found, client.InNamespace(namespace),
+			client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxDebugPods))
+		if err != nil {
+			c.archive.lacks("pods in namespace "+namespace, err)
+			return
+		}
+
+		pods = append(pods, found.Items...)
 	}
 
-	found := &corev1.PodList{}
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	pods = slices.CompactFunc(pods, func(a, b corev1.Pod) bool { return a.Name == b.Name })
+	states := make([]podState, 0, len(pods))
 
-	err = c.cluster.Client.List(ctx, found, client.InNamespace(namespace),
-		client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxDebugPods))
-	if err != nil {
-		c.archive.lacks("pods in namespace "+namespace, err)
-		return
-	}
-
-	states := make([]podState, 0, len(found.Items))
-
-	for i := range found.Items {
-		pod := &found.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		states = append(states, podState{
 			Name: pod.Name, Node: pod.Spec.NodeName, Phase: pod.Status.Phase, Conditions: pod.Status.Conditions,
 			Init: pod.Status.InitContainerStatuses, Containers: pod.Status.ContainerStatuses,
@@ -339,8 +384,8 @@ func (c *collector) collectPods(
 		return
 	}
 
-	for i := range found.Items {
-		c.collectLogs(ctx, folder, &found.Items[i])
+	for i := range pods {
+		c.collectLogs(ctx, folder, &pods[i])
 	}
 }
 
