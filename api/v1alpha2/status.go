@@ -343,6 +343,10 @@ type ReleaseRevision struct {
 	// +optional
 	Wave *int32 `json:"wave,omitempty"`
 
+	// lastTransitionTime is when the revision reached this status and wave. Its deadline and retries count from it.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
+
 	// unpruned is true while objects that the revision does not have are left to be deleted.
 	// +optional
 	Unpruned bool `json:"unpruned,omitempty"`

@@ -1232,6 +1232,7 @@ func (in *ReleaseRevision) DeepCopyInto(out *ReleaseRevision) {
 		*out = new(int32)
 		**out = **in
 	}
+	in.LastTransitionTime.DeepCopyInto(&out.LastTransitionTime)
 	if in.FinishedJobs != nil {
 		in, out := &in.FinishedJobs, &out.FinishedJobs
 		*out = make([]string, len(*in))

@@ -243,6 +243,7 @@ func (r *run) advance(ctx context.Context) report.Result {
 	if err == nil {
 		newest := &r.installed.revision
 		newest.Staged, newest.Wave, newest.Unpruned = result.Staged, result.Wave, result.Unpruned
+		newest.Changed = time.Time{} // its record tells the time
 
 		r.noteMarks()
 	}

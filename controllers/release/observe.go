@@ -122,13 +122,19 @@ func (e *Engine) observeLive(ctx context.Context, release types.NamespacedName) 
 	return e.complete(history), nil
 }
 
-// complete adds to a history what only this process knows.
+// complete adds to a history what only this process knows. No record was written later than now, whatever its managed
+// fields claim.
 func (e *Engine) complete(history state.History) state.History {
 	history.Busy = e.isBusy(history.Release)
+	now := e.clock.Now().Truncate(time.Second)
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
 		revision.Unreadable = e.records.isUnreadable(history.Release, *revision)
+
+		if revision.Changed.After(now) {
+			revision.Changed = now
+		}
 	}
 
 	return history

@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -81,6 +83,23 @@ var _ = Describe("The history of a release comes from the cache", func() {
 
 			return len(requests)
 		}
+	})
+
+	It("has no time in the future", func(ctx SpecContext) {
+		mustApply(ctx, engine, spec)
+
+		future := metav1.NewTime(time.Now().Add(24 * time.Hour))
+		secrets := client.CoreV1().Secrets(namespace)
+		record, err := secrets.Get(ctx, helm.RecordName(spec.Release.Name, 1), metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		record.ManagedFields[0].Time = &future
+		record.Annotations = map[string]string{"release.test/other": "change"}
+		record, err = secrets.Update(ctx, record, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(storage.LastWrite(record.ManagedFields).Time).To(BeTemporally("~", future.Time, time.Minute), "any writer can")
+
+		Expect(observe(ctx, engine, spec).Revision.Changed).To(BeTemporally("~", engine.Clock().Now(), time.Minute))
 	})
 
 	It("but not before the engine has read it once, nor while the cache lags behind what it wrote", func(ctx SpecContext) {

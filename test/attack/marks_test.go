@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -145,6 +146,34 @@ metadata: {name: %s-later, namespace: %s, annotations: {%s: "9"}}
 		},
 		after: (*site).correct,
 	},
+	{
+		tried: "a record that is written again and again, so that the deadline of its revision never passes",
+		before: func(s *site) {
+			p := s.home.resource()
+			s.failing("")(&p.Spec)
+			s.provide(s.home.configMap(), p)
+			s.awaitRevision(1, "deployed")
+		},
+		records: func(s *site) []*corev1.Secret { return s.relabeled(1) },
+		after:   (*site).postpone,
+	},
+}
+
+// postpone writes to the record of the first revision until the revision has failed, and returns the operator's answer.
+func (s *site) postpone() string {
+	s.Helper()
+
+	p := s.home.resource()
+	s.Eventually(func(g Gomega) {
+		record := s.live(1)
+		record.Annotations = map[string]string{"example.com/written": time.Now().String()}
+		g.Expect(s.admin.Update(s.ctx, record)).To(Succeed())
+
+		g.Expect(s.admin.Get(s.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+		g.Expect(readyReason(p)).NotTo(HavePrefix(v1alpha2.ProgressingReason))
+	}).Should(Succeed(), "the revision does not fail")
+
+	return readyReason(p)
 }
 
 // begin creates the provider, which does not become healthy.

@@ -103,6 +103,7 @@ func ended(a state.Announcement) Change {
 		revision, _ := Known(&s, a.Revision, a.Digest)
 		revision.Number, revision.Status = a.Revision, a.Status
 		revision.Failure, revision.Unpruned = a.Failure, revision.Unpruned || a.Unpruned
+		revision.Changed = time.Time{} // its record tells the time once that is written
 
 		return Marks(revision, a.Digest)(s)
 	}

@@ -23,7 +23,10 @@ func Known(status *v1alpha2.ProviderStatus, number int, digest string) (state.Re
 
 	// A revision that is written again begins again.
 	if announced != nil && announced.Digest == digest {
-		return known(entryOf(announced)), true
+		entry := entryOf(announced)
+		entry.Time = resumedSince(status.History, announced.Revision)
+
+		return known(entry), true
 	}
 
 	for _, entry := range status.History {
@@ -44,7 +47,18 @@ func Known(status *v1alpha2.ProviderStatus, number int, digest string) (state.Re
 	return state.Revision{}, false
 }
 
-// known returns what changes of the revision of an entry.
+// resumedSince returns when an attempt was created that the revision resumes; zero if it is a new one.
+func resumedSince(history []v1alpha2.ReleaseRevision, revision int64) metav1.Time {
+	for _, entry := range history {
+		if entry.Revision == revision && state.Failure(entry.Failure) == state.FailureUnavailable {
+			return entry.Time
+		}
+	}
+
+	return metav1.Time{}
+}
+
+// known returns what is known of the revision of an entry, beside its digest.
 func known(entry v1alpha2.ReleaseRevision) state.Revision {
 	revision := state.Revision{
 		Status:       state.Status(entry.Status),
@@ -53,6 +67,8 @@ func known(entry v1alpha2.ReleaseRevision) state.Revision {
 		Failure:      state.Failure(entry.Failure),
 		Unpruned:     entry.Unpruned,
 		FinishedJobs: slices.Clone(entry.FinishedJobs),
+		Created:      entry.Time.Time,
+		Changed:      entry.LastTransitionTime.Time,
 	}
 
 	if entry.Wave != nil {
@@ -95,6 +111,8 @@ func enterKnown(entry *v1alpha2.ReleaseRevision, digest string, revision state.R
 		entry.Healthy = new(revision.Healthy)
 	}
 
+	entry.Time = metav1.NewTime(revision.Created)
+	entry.LastTransitionTime = metav1.NewTime(revision.Changed)
 	entry.Failure = string(revision.Failure)
 	entry.Unpruned = revision.Unpruned
 	entry.FinishedJobs = slices.Clone(revision.FinishedJobs)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +81,52 @@ func TestFormerIsKnown(t *testing.T) {
 	g.Expect(known).To(BeTrue())
 	g.Expect(former).To(Equal(state.Revision{Request: asked}))
 	g.Expect(status.Announced.Digest).To(Equal("v1:two"))
+}
+
+// TestTransitions: the time of a status and a wave is entered once, whatever the record says later. Only a resumed
+// attempt keeps the time at which it was created.
+func TestTransitions(t *testing.T) {
+	g := NewWithT(t)
+	created, applied, failed := time.Unix(100, 0), time.Unix(200, 0), time.Unix(300, 0)
+	status := v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{
+		{Revision: 2, Digest: "v1:former", Status: "failed", Failure: "Rejected", Time: metav1.NewTime(applied)},
+	}}
+	times := func(digest string) [2]time.Time {
+		revision, known := Known(&status, 2, digest)
+		g.Expect(known).To(BeTrue())
+
+		return [2]time.Time{revision.Created, revision.Changed}
+	}
+	begin := func(digest string) {
+		status = Announces(state.Announcement{Revision: 2, Digest: digest, Status: state.StatusPendingUpgrade})(status)
+	}
+
+	begin("v1:two")
+	g.Expect(times("v1:two")).To(HaveEach(BeZero()), "it is not the one whose record was lost")
+
+	status = Marks(state.Revision{Number: 2, Status: state.StatusDeployed, Created: created, Changed: applied},
+		"v1:two")(status)
+	g.Expect(times("v1:two")).To(HaveExactElements(created, applied))
+
+	fail := func(digest string, reason state.Failure) {
+		status = Announces(state.Announcement{
+			Revision: 2, Digest: digest, Status: state.StatusFailed, Failure: reason,
+		})(status)
+	}
+
+	fail("v1:two", state.FailureUnavailable)
+	g.Expect(times("v1:two")).To(HaveExactElements(Equal(created), BeZero()), "its record is about to be written")
+
+	status = Marks(state.Revision{
+		Number: 2, Status: state.StatusFailed, Failure: state.FailureUnavailable, Created: created, Changed: failed,
+	}, "v1:two")(status)
+
+	begin("v1:again")
+	g.Expect(times("v1:again")).To(HaveExactElements(Equal(created), BeZero()))
+	g.Expect(times("v1:two")).To(HaveExactElements(created, failed))
+
+	fail("v1:again", state.FailureUnavailable)
+	g.Expect(times("v1:again")).To(HaveExactElements(Equal(created), BeZero()))
 }
 
 // TestUnmarked: an operator before 0.1.0 has entered digests only. Which revision was healthy follows from what else it

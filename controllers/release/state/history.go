@@ -72,7 +72,8 @@ type Revision struct {
 	Request Request
 	// Basis is what Capstan created the revision from.
 	Basis Basis
-	// Created is when the revision was created, Changed when its Secret was last written.
+	// Created is when the revision was created, and Changed when it reached its status and wave; as long as that is not
+	// known, when its Secret was created and last written.
 	Created, Changed time.Time
 	// Owner is the resource that the revision was created for, if that is recorded.
 	Owner Owner
@@ -145,6 +146,14 @@ func (r *Revision) Recall(known Revision) {
 		r.Status = known.Status
 	case claimed == StatusFailed:
 		r.Failure = FailureInterrupted
+	}
+
+	if !known.Created.IsZero() {
+		r.Created = known.Created
+	}
+
+	if !known.Changed.IsZero() && r.Status == known.Status {
+		r.Changed = known.Changed
 	}
 }
 

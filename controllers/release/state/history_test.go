@@ -2,6 +2,7 @@ package state
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -115,6 +116,21 @@ func TestRecall(t *testing.T) {
 		claims.Recall(Revision{Unmarked: true, Healthy: true, Status: StatusDeployed})
 		g.Expect(claims).To(HaveField("Status", StatusDeployed))
 		g.Expect(claims).To(And(HaveField("Healthy", true), HaveField("Failure", BeEmpty())))
+	})
+
+	t.Run("times", func(t *testing.T) {
+		g := NewWithT(t)
+		created, changed, claimed := noon, noon.Add(time.Minute), noon.Add(time.Hour)
+		known := Revision{Status: StatusDeployed, Created: created, Changed: changed}
+
+		revision := Revision{Status: StatusDeployed, Created: claimed, Changed: claimed}
+		revision.Recall(known)
+		g.Expect(revision).To(And(HaveField("Created", created), HaveField("Changed", changed)))
+
+		// How an action ended is not known until the status has it.
+		revision = Revision{Status: StatusDeployed, Created: claimed, Changed: claimed}
+		revision.Recall(Revision{Status: StatusPendingUpgrade, Changed: changed})
+		g.Expect(revision).To(And(HaveField("Created", claimed), HaveField("Changed", claimed)))
 	})
 
 	for name, c := range map[string]struct {
