@@ -94,7 +94,7 @@ var forgedAttempts = []attempt{
 	}},
 	{"The stored chart of a provider that is installed, replaced by another one", func(a *arena) string {
 		s := a.readSite()
-		forged := &corev1.ConfigMap{ObjectMeta: named(s.name+"-system", s.name)}
+		forged := &corev1.ConfigMap{ObjectMeta: named(s.home.namespace, s.name)}
 		a.neverBecomes(forged, func(data map[string]string) bool { return data["of"] != "" })
 
 		charts := client.MatchingLabels{"app.kubernetes.io/component": "capstan-chart"}
