@@ -177,7 +177,7 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 		Scope:     options.Scope,
 		Clusters:  pool,
 		Planner:   planner,
-		Preflight: &preflight.Checker{Client: c.cached, Cluster: pool.Identity},
+		Preflight: &preflight.Checker{Client: c.cached, Cluster: pool.Identity, Namespace: options.Namespace},
 		Upgrades:  tracker,
 		Automatic: &autoupgrade.Reader{
 			Resources: resources.Resources(),

@@ -113,7 +113,7 @@ const (
 	MissingPermissionsReason = "MissingPermissions"
 
 	// AccessDeniedReason: the resource names an object in another namespace, which the operator's flag
-	// --no-cross-namespace-refs does not allow.
+	// --no-cross-namespace-refs does not allow, or is in the operator's own namespace.
 	AccessDeniedReason = "AccessDenied"
 
 	// CertManagerMissingReason: the provider needs cert-manager, but its API is not served.

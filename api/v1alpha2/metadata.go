@@ -122,7 +122,7 @@ const AdoptReleaseAnnotation = Prefix + "/adopt-release"
 // InstallBesideAnnotation lists, on a provider resource and separated by commas, namespaces with a Helm release or with
 // objects that look like another installation of the provider, or like cluster-api-operator, and are none. Anyone may
 // have created these, so they prevent an installation only without the annotation. A resource that has installed the
-// provider always does.
+// provider always does. If the operator's own namespace is listed, a provider may be installed there.
 const InstallBesideAnnotation = Prefix + "/install-beside"
 
 // AllowUnsafeCRDAnnotation lists, on a provider resource and separated by commas, the CRDs whose

@@ -151,7 +151,7 @@ func (f *flags) options() (controllers.Options, error) {
 	}
 
 	options.Holder = host + "_" + string(uuid.NewUUID())
-	options.Namespace = f.election.namespace()
+	options.Namespace = cmp.Or(podNamespace(), f.election.namespace())
 	options.Environment = plan.ReadEnvironment(f.config.EnvironmentNames)
 	options.Metrics = metrics.NewRecorder(ctrlmetrics.Registry, version)
 
@@ -169,10 +169,9 @@ func (f *flags) addTo(mgr ctrl.Manager, options controllers.Options) error {
 		return err
 	}
 
-	// The command line looks in the namespace of the pod.
-	if namespace := cmp.Or(podNamespace(), options.Namespace); namespace != "" {
+	if options.Namespace != "" {
 		publisher := &controllers.Publisher{
-			Client: mgr.GetClient(), Namespace: namespace, Version: version, Config: &f.config,
+			Client: mgr.GetClient(), Namespace: options.Namespace, Version: version, Config: &f.config,
 		}
 		if err := mgr.Add(publisher); err != nil {
 			return err

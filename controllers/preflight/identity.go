@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
-// Identity checks the name of a CoreProvider, and that no other resource has installed the provider in
+// Identity checks the name of a CoreProvider, the namespace, and that no other resource has installed the provider in
 // the same cluster. No version or chart changes the result, so these checks come first. recorded
 // reports whether Helm's storage has a release of a resource whose status has none, because it was not
 // written, or lost.
@@ -20,6 +20,10 @@ func (c *Checker) Identity(
 	ctx context.Context, provider v1alpha2.Provider, recorded func(v1alpha2.Provider) bool,
 ) error {
 	if err := c.coreName(provider); err != nil {
+		return err
+	}
+
+	if err := c.besideOperator(provider); err != nil {
 		return err
 	}
 
@@ -36,6 +40,25 @@ func (*Checker) coreName(provider v1alpha2.Provider) error {
 		Message: fmt.Sprintf(
 			"the CoreProvider must be named %s, not %s; create it with that name and delete this one",
 			v1alpha2.CoreProviderName, provider.GetName()),
+	}
+}
+
+// besideOperator refuses to install a provider into the operator's own namespace, unless the resource accepts it: pods
+// there may use any of its ServiceAccounts and Secrets, whatever the provider's account may do.
+func (c *Checker) besideOperator(provider v1alpha2.Provider) error {
+	namespace := provider.GetNamespace()
+
+	if namespace != c.Namespace || isInstalled(provider) || v1alpha2.InstallsBeside(provider, namespace) ||
+		!c.Cluster.Same(provider, provider.ProviderType().New()) {
+		return nil
+	}
+
+	return &Error{
+		Reason: v1alpha2.AccessDeniedReason,
+		Message: fmt.Sprintf(
+			"%s %s is in namespace %s, which is the operator's, so its publisher could use the operator's ServiceAccount "+
+				"and Secrets; create the resource in another namespace, or set the annotation %s: %[3]s on it to accept that",
+			provider.ProviderType(), provider.GetName(), namespace, v1alpha2.InstallBesideAnnotation),
 	}
 }
 

@@ -113,6 +113,44 @@ func TestIdentity(t *testing.T) {
 	})
 }
 
+func TestOperatorsNamespace(t *testing.T) {
+	refused := want{
+		reason: v1alpha2.AccessDeniedReason,
+		message: "InfrastructureProvider aws is in namespace system, which is the operator's, so its publisher could use " +
+			"the operator's ServiceAccount and Secrets; create the resource in another namespace, or set the annotation " +
+			"capstan.dev/install-beside: system on it to accept that",
+	}
+
+	for name, c := range map[string]struct {
+		operators string
+		provider  v1alpha2.Provider
+		want      want
+	}{
+		"of the operator":              {"system", provider(infrastructure, "aws"), refused},
+		"accepted for another one":     {"system", provider(infrastructure, "aws", beside("other")), refused},
+		"accepted":                     {"system", provider(infrastructure, "aws", beside("other, system")), want{}},
+		"where it is installed":        {"system", provider(infrastructure, "aws", installed), want{}},
+		"of an operator that is alone": {"operator", provider(infrastructure, "aws"), want{}},
+		"of an unknown operator":       {"", provider(infrastructure, "aws"), want{}},
+		"of another cluster":           {"system", provider(infrastructure, "aws", remote("there")), want{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checker := checker(t, c.provider)
+			checker.Namespace = c.operators
+
+			expect(t, checker.Identity(t.Context(), c.provider, nothingRecorded), c.want)
+		})
+	}
+
+	t.Run("of the same cluster, by a kubeconfig", func(t *testing.T) {
+		p := provider(infrastructure, "aws", remote("here"))
+		checker := checker(t, p)
+		checker.Namespace, checker.Cluster = "system", func(v1alpha2.Provider) string { return "local" }
+
+		expect(t, checker.Identity(t.Context(), p, nothingRecorded), refused)
+	})
+}
+
 func nothingRecorded(v1alpha2.Provider) bool { return false }
 
 // beside returns an option of a provider that is installed beside what looks like it in namespaces.

@@ -55,6 +55,8 @@ type Checker struct {
 	Client client.Reader
 	// Cluster tells the clusters of providers apart.
 	Cluster ClusterOf
+	// Namespace is the operator's; empty if it is unknown.
+	Namespace string
 }
 
 // Input describes an installation to check.

@@ -53,6 +53,17 @@ var honest = []attempt{
 
 		return answer
 	}},
+	{"Honest: an administrator accepts a provider in the operator's namespace", func(a *arena) string {
+		s := small{operatorNamespace, a.name, "v1.0.0", ""}
+		p := s.by("installer")
+		p.SetAnnotations(map[string]string{v1alpha2.InstallBesideAnnotation: operatorNamespace})
+		a.provide(s.configMap(), p)
+
+		answer := a.outcome(p)
+		a.Expect(answer).To(HavePrefix(v1alpha2.HealthyReason))
+
+		return answer
+	}},
 }
 
 // expectInstalled checks that the attempt's ConfigMap is in the tenant's namespace.

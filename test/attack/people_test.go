@@ -31,7 +31,7 @@ func accountUser(name string) string { return "system:serviceaccount:" + tenant 
 // populate creates the namespaces of victim and tenant with their accounts. In all namespaces but the
 // tenant's, the account of providers may do everything. The tenant has three: "limited", which is the
 // default and may do nothing; "installer", which may do everything in the namespace; and "definer",
-// which may write CustomResourceDefinitions, too.
+// which may write CustomResourceDefinitions, too. One in the operator's namespace may do everything there.
 func (w *world) populate(t *testing.T) {
 	g := NewWithT(t)
 
@@ -44,6 +44,10 @@ func (w *world) populate(t *testing.T) {
 			w.bind(t, "", "cluster-admin", account(namespace, "limited"))
 		}
 	}
+
+	g.Expect(w.admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named(operatorNamespace, "installer")})).
+		To(Succeed())
+	w.grant(t, operatorNamespace, "installer", account(operatorNamespace, "installer"), rule("*", []string{"*"}, "*"))
 
 	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: tenantUser}
 	w.grant(t, tenant, "writer", user, rule("", []string{"configmaps", "secrets"}, "*"))

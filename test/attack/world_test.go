@@ -186,7 +186,8 @@ func (w *world) startOperator(t *testing.T) {
 	w.group = newMemoryGroup(t)
 
 	flags := w.supported(t,
-		"--default-service-account=limited", "--chart-repository=oci://"+w.charts.Address+"/charts",
+		"--default-service-account=limited", "--leader-election-namespace="+operatorNamespace,
+		"--chart-repository=oci://"+w.charts.Address+"/charts",
 		"--allow-http-sources=false", "--allowed-source-addresses="+w.host+"/32", "--push-charts=true",
 		"--allowed-kubeconfig-addresses=127.0.0.1/32", "--remote-interval=10s",
 		"--registry-config="+config, "--registry-ca="+ca, "--metrics-bind-address="+w.metrics)

@@ -29,7 +29,7 @@ providers:
   - kind: InfrastructureProvider
     name: docker
     namespace: capstan-system
-    annotations: {example.org/owner: platform}
+    annotations: {example.org/owner: platform, capstan.dev/install-beside: capstan-system}
     spec: {version: v1.0.0, variables: {A: "1"}}
 `
 
