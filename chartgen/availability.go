@@ -64,6 +64,9 @@ func isReadOnly(pod map[string]any, volume any) bool {
 	return true
 }
 
+// NoLeaderElection is why a Deployment cannot run two pods at the same time if its manager has no leader election.
+const NoLeaderElection = "it has no leader election, so two managers would change the same objects"
+
 var leaderElection = regexp.MustCompile(`^--?(?:leader-elect|enable-leader-election)(?:=(.*))?$`)
 
 // ElectsLeader reports whether the arguments of a manager turn leader election on. Of several flags, the last counts.

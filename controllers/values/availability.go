@@ -95,7 +95,7 @@ func single(published map[string]any, d *deployment) string {
 		}
 	}
 
-	return "it has no leader election, so two managers would change the same objects"
+	return chartgen.NoLeaderElection
 }
 
 // texts returns the elements of a list as text.

@@ -190,6 +190,8 @@ func (c *check) checkInstalled(ctx context.Context, p v1alpha2.Provider) error {
 		return err
 	}
 
+	c.checkAvailability(components)
+
 	if err := c.injectCA(ctx, components); err != nil {
 		return err
 	}

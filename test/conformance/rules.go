@@ -69,6 +69,15 @@ var (
 		Why:         "Machines join the cluster at its endpoint, so they would fail.",
 		Remedy:      "Return from the reconciliation until spec.controlPlaneEndpoint of the Cluster is set.",
 	}
+	availabilityRule = lint.Rule{
+		Name:        "conformance/high-availability",
+		Level:       lint.Info,
+		Contract:    contract + "#controllers--watching-namespace",
+		Requirement: "Users can make managers highly available, with spec.deployment.highAvailability.",
+		Why:         "While a pod of the manager is replaced, the API server refuses what its webhooks must check.",
+		Remedy: "Let the manager run in two pods, with leader election and a readiness probe, then upgrade it on a cluster " +
+			"while capstan canary measures whether its webhooks answer.",
+	}
 	removeRule = lint.Rule{
 		Name:        "conformance/removal",
 		Level:       lint.Error,
@@ -82,7 +91,8 @@ var (
 // Rules returns all rules, those of lint and audit included.
 func Rules() []lint.Rule {
 	own := []lint.Rule{
-		chartRule, installRule, upgradeRule, permissionRule, managerRule, ownerRule, endpointRule, removeRule,
+		chartRule, installRule, upgradeRule, permissionRule, availabilityRule, managerRule, ownerRule, endpointRule,
+		removeRule,
 	}
 
 	return slices.Concat(own, lint.Rules(), audit.Rules())
