@@ -252,16 +252,21 @@ func (a *arena) neverExists(o client.Object) {
 // expectNoAdmin checks that the tenant did not get permissions in other namespaces.
 func (w *world) expectNoAdmin(t *testing.T) {
 	for _, user := range []string{tenantUser, accountUser("limited"), accountUser("installer")} {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               user,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"},
-		}}
-		NewWithT(t).Expect(w.admin.Create(t.Context(), review)).To(Succeed())
-
-		if review.Status.Allowed {
+		everything := authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"}
+		if w.allows(t, user, everything) {
 			t.Errorf("%s may do everything", user)
 		}
 	}
+}
+
+// allows reports whether the API server allows something to a user.
+func (w *world) allows(t *testing.T, user string, what authorizationv1.ResourceAttributes) bool {
+	review := &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &what},
+	}
+	NewWithT(t).Expect(w.admin.Create(t.Context(), review)).To(Succeed())
+
+	return review.Status.Allowed
 }
 
 // neverForged declares that forgedLines must not be lines of their own, in the log or in conditions.

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -248,6 +249,13 @@ func (a *arena) room() string {
 	a.bind(a.T, room, "attack-writer-"+tenant, user)
 	a.bind(a.T, room, "attack-writer-"+tenant, account(room, "limited"))
 	a.bind(a.T, room, operatorNamespace+"-edit", user)
+
+	// The API server learns of bindings by a watch.
+	a.Eventually(func() bool {
+		return a.allows(a.T, tenantUser, authorizationv1.ResourceAttributes{
+			Namespace: room, Verb: "create", Group: v1alpha2.GroupVersion.Group, Resource: "infrastructureproviders",
+		})
+	}).Should(BeTrue())
 
 	return room
 }
