@@ -83,8 +83,8 @@ var forgedAttempts = []attempt{
 	}},
 	{"A second Secret for the same revision, of another type", func(a *arena) string {
 		s := a.readSite()
-		second := s.copied(1, s.record(1, "deployed", s.kept()))
-		second.Name, second.Type = "aaa-"+second.Name, corev1.SecretTypeOpaque
+		second := s.copied(1, s.record(1, "deployed", s.binding(), onDelete...))
+		second.Name, second.Type = "zzz-"+second.Name, corev1.SecretTypeOpaque // is listed last
 		s.provide(second)
 
 		answer := s.settle()

@@ -272,10 +272,13 @@ var plots = []plot{
 		after:   (*site).settle,
 	},
 	{
-		tried:  "an action that seems to be interrupted, above such a record",
+		tried:  "an upgrade whose hooks seem to run, above such a record",
 		before: (*site).installAndRead,
 		records: func(s *site) []*corev1.Secret {
-			return s.one(s.copied(2, s.record(2, "pending-rollback", s.kept())))
+			record := s.copied(2, s.record(2, "pending-upgrade", s.binding(), helmrelease.HookPreUpgrade))
+			record.Labels[storage.HooksLabel] = string(helmrelease.HookPreUpgrade)
+
+			return s.one(record)
 		},
 		after: (*site).settle,
 	},
