@@ -201,6 +201,12 @@ export MANAGERS
 e2e-capi: bed-binaries node-packages ## Upgrade cert-manager's and Cluster API's own managers on a real node (requires Linux and root)
 	E2E_CAPI=1 go test -count 1 -timeout 60m ./test/capi -v -ginkgo.v
 
+.PHONY: bench-availability
+bench-availability: bed-binaries node-packages ## Measure the gaps of webhooks for docs/high-availability.md (needs what e2e-capi needs, and an idle machine)
+	@rm -rf bin/gaps && mkdir -p bin/gaps
+	E2E_CAPI=1 HIGH_AVAILABILITY=false GAPS=$(CURDIR)/bin/gaps go test -count 1 -timeout 60m ./test/capi -v -ginkgo.v
+	E2E_CAPI=1 HIGH_AVAILABILITY=true GAPS=$(CURDIR)/bin/gaps go test -count 1 -timeout 60m ./test/capi -v -ginkgo.v
+
 .PHONY: e2e-flux
 e2e-flux: bed-binaries ## Install the charts with Flux's own controllers (building them takes ten minutes once)
 	E2E_FLUX=1 go test -count 1 -timeout 60m ./test/flux -v -ginkgo.v

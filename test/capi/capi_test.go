@@ -11,7 +11,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,18 +28,43 @@ import (
 // availabilityVariable turns off high availability of the managers if it is "false".
 const availabilityVariable = "HIGH_AVAILABILITY"
 
-// tolerated is how many requests of a canary may be refused while the managers are replaced. With high availability, it
-// is one for each pod: the API server reuses connections, and may send a request on one that the manager is closing.
-// Without, no request is answered from the end of the only pod until the next one serves.
-func tolerated() types.GomegaMatcher {
-	if highlyAvailable() {
-		return BeNumerically("<=", 2)
-	}
-
-	return BeNumerically("<", 150)
-}
+// gapsVariable is a folder to which the run is saved, to be printed next to other runs.
+const gapsVariable = "GAPS"
 
 func highlyAvailable() bool { return os.Getenv(availabilityVariable) != "false" }
+
+// expectAvailability expects that highly available managers were replaced without a gap. refused is the most refused
+// requests of a canary. There may be one for each pod: the API server reuses connections, and may send a request on one
+// that the manager is closing.
+func expectAvailability(refused int) {
+	GinkgoHelper()
+
+	if highlyAvailable() {
+		Expect(refused).To(BeNumerically("<=", 2))
+	}
+}
+
+// printGaps prints the gaps of this run next to those of earlier ones with another setting.
+func printGaps(events []observe.Event) {
+	GinkgoHelper()
+
+	runs := []observe.Run{{Name: "off", Events: events}}
+	if highlyAvailable() {
+		runs[0].Name = "on"
+	}
+
+	if folder := os.Getenv(gapsVariable); folder != "" {
+		Expect(runs[0].Save(folder)).To(Succeed())
+
+		var err error
+
+		runs, err = observe.LoadRuns(folder)
+		Expect(err).NotTo(HaveOccurred())
+	}
+
+	fmt.Printf("\nthe longest gap and the most refused requests of a canary, without and with high availability:\n%s\n",
+		observe.Table(runs))
+}
 
 var _ = Describe("Cluster API's own managers", Ordered, func() {
 	var (
@@ -52,17 +76,16 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 		canaries []*canary.Canary
 		stop     context.CancelFunc
 		report   strings.Builder
+		events   []observe.Event
+		began    = time.Now()
 	)
 
 	// become requests the versions of a step, and waits until all providers have them and all their pods run them.
 	become := func(ctx context.Context, step managers.Step, version func(string) string) {
 		GinkgoHelper()
 
-		begin := time.Now()
-
 		request(ctx, step, version)
 		Eventually(func() managers.Step { return versions(ctx) }).Should(Equal(step))
-		fmt.Fprintf(&report, "%v is ready after %.1f s\n", step, time.Since(begin).Seconds())
 		settle(ctx)
 	}
 
@@ -71,7 +94,7 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 	summarize := func(ctx context.Context, what string) int {
 		GinkgoHelper()
 
-		most := 0
+		event := observe.Event{Name: what, Seconds: time.Since(began).Seconds()}
 
 		fmt.Fprintf(&report, "%s\n", what)
 
@@ -79,7 +102,7 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 			Eventually(c.Answers).Should(BeTrue(), "the webhooks answer")
 
 			summary := c.Summarize()
-			most = max(most, summary.Failed())
+			event.Add(summary)
 			fmt.Fprintf(&report, "  %s\n", summary)
 			GinkgoWriter.Println(summary)
 		}
@@ -90,7 +113,10 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 		fmt.Fprintf(&report, "  %s\n", converted)
 		Expect(lives.Lost()).To(BeEmpty())
 
-		return most
+		events = append(events, event)
+		began = time.Now()
+
+		return event.Refused
 	}
 
 	AfterEach(func(ctx SpecContext) {
@@ -98,7 +124,10 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 			AddReportEntry("pods", run(ctx, "kubectl", "get", "pods,capstan", "-A", "-o", "wide"))
 			AddReportEntry("events", run(ctx, "kubectl", "get", "events", "-A", "--sort-by=.lastTimestamp"))
 			AddReportEntry("clusters", run(ctx, "kubectl", "get", "clusters,machines", "-A", "-o", "wide"))
-			AddReportEntry("node", machine.Logs())
+
+			for _, n := range nodes {
+				AddReportEntry(n.Name, n.Logs())
+			}
 		}
 	})
 
@@ -108,6 +137,7 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 		}
 
 		fmt.Printf("\ngaps of the canaries, one attempt every 200 ms:\n%s\n", &report)
+		printGaps(events)
 	})
 
 	It("are installed by the operator, next to cert-manager, from their charts", func(ctx SpecContext) {
@@ -157,7 +187,7 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 			}
 
 			become(ctx, step, version)
-			Expect(summarize(ctx, fmt.Sprint("upgrade to ", step))).To(tolerated())
+			expectAvailability(summarize(ctx, fmt.Sprint("upgrade to ", step)))
 		}
 	})
 
@@ -192,7 +222,7 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 			return bytes.ReplaceAll(components, []byte("image: "+image), []byte("image: "+brokenImage))
 		})
 		fails(ctx, release)
-		Expect(summarize(ctx, "core's upgrade failed: its manager exits")).To(tolerated())
+		expectAvailability(summarize(ctx, "core's upgrade failed: its manager exits"))
 		become(ctx, last, exact)
 	})
 
@@ -207,7 +237,7 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 				[]byte("secret:\n          secretName: "+secret), []byte("secret:\n          secretName: "+mismatchedSecret))
 		})
 		fails(ctx, release)
-		Expect(summarize(ctx, "an upgrade failed: its manager rejects its certificate")).To(tolerated())
+		expectAvailability(summarize(ctx, "an upgrade failed: its manager rejects its certificate"))
 		become(ctx, last, exact)
 	})
 
@@ -219,26 +249,62 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 
 		Eventually(func(g Gomega) { returned = settledDowngrade(ctx, g, previous, last) }).Should(Succeed())
 		settle(ctx)
-		Expect(summarize(ctx, fmt.Sprintf("back to %s where the CRDs allow it: %s", previous, returned))).
-			To(tolerated())
+		expectAvailability(summarize(ctx, fmt.Sprintf("back to %s where the CRDs allow it: %s", previous, returned)))
 		become(ctx, last, exact)
-		Expect(summarize(ctx, fmt.Sprint("again to ", last))).To(tolerated())
+		expectAvailability(summarize(ctx, fmt.Sprint("again to ", last)))
 	})
 
-	It("keep answering while all pods are evicted, as they are when nodes are drained one by one", func(ctx SpecContext) {
-		for _, label := range managers.Labels {
-			evicted(ctx, namespaceOf(label))
+	It("keep answering while nodes are drained one by one", func(ctx SpecContext) {
+		for _, n := range nodes {
+			drained(ctx, n.Name)
 			settle(ctx)
-			Expect(summarize(ctx, label+"'s pods were evicted")).To(tolerated())
+			expectAvailability(summarize(ctx, "a node was drained"))
+			run(ctx, "kubectl", "uncordon", n.Name)
 		}
 
 		for _, namespace := range []string{certManagerNamespace, operatorNamespace} {
-			evicted(ctx, namespace)
 			Eventually(func(g Gomega) { available(ctx, g, namespace) }).Should(Succeed())
 		}
 
 		Eventually(func() managers.Step { return versions(ctx) }).Should(Equal(last))
-		Expect(summarize(ctx, "the pods of cert-manager and the operator were evicted")).To(tolerated())
+	})
+
+	It("keep answering while kubectl restarts them", func(ctx SpecContext) {
+		restarted(ctx)
+		expectAvailability(summarize(ctx, "restarted by kubectl"))
+	})
+
+	// What Kubernetes alone does, to compare with.
+	It("lose requests without the operator, too", func(ctx SpecContext) {
+		if highlyAvailable() {
+			Skip("the operator would undo what is compared")
+		}
+
+		run(ctx, "kubectl", "scale", "deployment", "capstan", "-n", operatorNamespace, "--replicas=0")
+		Eventually(func() []corev1.Pod { return pods(ctx, operatorNamespace) }).Should(BeEmpty())
+
+		changed(ctx, `{"spec":{"replicas":2}}`)
+		summarize(ctx, "without the operator: scaled to two pods")
+
+		for range 3 {
+			restarted(ctx)
+			summarize(ctx, "without the operator: two pods restarted by kubectl")
+		}
+
+		changed(ctx, `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":45,"containers":`+
+			`[{"name":"manager","lifecycle":{"preStop":{"sleep":{"seconds":15}}}}]}}}}`)
+		summarize(ctx, "without the operator: their ends delayed")
+
+		for range 3 {
+			restarted(ctx)
+			summarize(ctx, "without the operator: two pods with delayed ends restarted by kubectl")
+		}
+
+		run(ctx, "kubectl", "scale", "deployment", "capstan", "-n", operatorNamespace, "--replicas=2")
+		Eventually(func(g Gomega) { available(ctx, g, operatorNamespace) }).Should(Succeed())
+		Eventually(func() managers.Step { return versions(ctx) }).Should(Equal(last))
+		settle(ctx)
+		summarize(ctx, "the operator runs again")
 	})
 
 	It("get new certificates when the Secrets of cert-manager are deleted", func(ctx SpecContext) {

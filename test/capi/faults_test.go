@@ -10,8 +10,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -60,15 +60,37 @@ func killed(ctx context.Context, namespace, name string) {
 	Eventually(func(g Gomega) { available(ctx, g, namespace) }).Should(Succeed())
 }
 
-// evicted evicts all pods in a namespace, each as soon as disruption budgets allow it.
-func evicted(ctx context.Context, namespace string) {
+// drained drains a node, as before its maintenance.
+func drained(ctx context.Context, node string) {
+	GinkgoHelper()
+	run(ctx, "kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=5m")
+}
+
+// restarted replaces all pods of the managers with kubectl.
+func restarted(ctx context.Context) {
 	GinkgoHelper()
 
-	for _, pod := range pods(ctx, namespace) {
-		Eventually(func() error {
-			return client.IgnoreNotFound(admin.SubResource("eviction").Create(ctx, &pod, &policyv1.Eviction{}))
-		}).Should(Succeed(), pod.Name)
+	for _, label := range managers.Labels {
+		run(ctx, "kubectl", "rollout", "restart", "deployments", "-n", namespaceOf(label))
 	}
+
+	settle(ctx)
+}
+
+// changed patches the managers' Deployments, and waits until their pods have been replaced.
+func changed(ctx context.Context, patch string) {
+	GinkgoHelper()
+
+	for _, label := range managers.Labels {
+		list := &appsv1.DeploymentList{}
+		Expect(admin.List(ctx, list, client.InNamespace(namespaceOf(label)))).To(Succeed())
+
+		for i := range list.Items {
+			run(ctx, "kubectl", "patch", "deployment", list.Items[i].Name, "-n", list.Items[i].Namespace, "--patch", patch)
+		}
+	}
+
+	settle(ctx)
 }
 
 // mismatchedSecret contains the certificate of one webhook and the key of another one.

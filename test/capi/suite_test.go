@@ -26,7 +26,8 @@ const (
 )
 
 var suite = nodetest.Suite{
-	Name: "the scenarios with Cluster API's managers", Target: "e2e-capi", Variable: "E2E_CAPI", Prepare: prepare,
+	Name: "the scenarios with Cluster API's managers", Target: "e2e-capi", Variable: "E2E_CAPI", Nodes: 2,
+	Prepare: prepare,
 }
 
 // patience is the time that managers may take to start on a busy machine.
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) { suite.Main(m) }
 // Shared by all scenarios.
 var (
 	cluster *bed.Bed
-	machine *node.Node
+	nodes   []*node.Node
 	admin   client.Client
 	hand    *atHand
 )
@@ -56,7 +57,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	hand, err = readAtHand(suite.Folder())
 	Expect(err).NotTo(HaveOccurred())
 
-	cluster, machine = suite.Start(ctx)
+	cluster, nodes = suite.Start(ctx)
 
 	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())

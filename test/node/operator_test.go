@@ -54,7 +54,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		if CurrentSpecReport().Failed() {
 			AddReportEntry("pods", run(ctx, "kubectl", "get", "pods,capstan", "-A", "-o", "wide"))
 			AddReportEntry("events", run(ctx, "kubectl", "get", "events", "-A", "--sort-by=.lastTimestamp"))
-			AddReportEntry("node", machine.Logs())
+			AddReportEntry("node", nodes[0].Logs())
 		}
 	})
 

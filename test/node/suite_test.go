@@ -76,7 +76,7 @@ func prepare(ctx context.Context, folder string) (missing string, err error) {
 // Shared by all scenarios.
 var (
 	cluster *bed.Bed
-	machine *node.Node
+	nodes   []*node.Node
 	admin   client.Client
 )
 
@@ -90,7 +90,7 @@ func TestNode(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 
-	cluster, machine = suite.Start(ctx)
+	cluster, nodes = suite.Start(ctx)
 
 	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())

@@ -28,10 +28,10 @@ state = %[2]q
 
 // The pod network is a bridge, whose address is the node's.
 const networkConfig = `{
-  "cniVersion": "1.0.0", "name": "pods",
+  "cniVersion": "1.0.0", "name": %[1]q,
   "plugins": [
-    {"type": "bridge", "bridge": %q, "isGateway": true, "ipMasq": false, "hairpinMode": true,
-     "ipam": {"type": "host-local", "ranges": [[{"subnet": %q}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+    {"type": "bridge", "bridge": %[1]q, "isGateway": true, "ipMasq": false, "hairpinMode": true,
+     "ipam": {"type": "host-local", "ranges": [[{"subnet": %[2]q}]], "routes": [{"dst": "0.0.0.0/0"}]}},
     {"type": "loopback"}
   ]
 }
@@ -47,6 +47,8 @@ authentication:
   x509: {clientCAFile: %[1]q}
 authorization: {mode: AlwaysAllow}
 containerRuntimeEndpoint: unix://%[2]s
+port: %[5]d
+healthzPort: 0
 podLogsDir: %[3]s
 cgroupDriver: cgroupfs
 cgroupRoot: %[4]s
@@ -65,6 +67,9 @@ evictionHard:
   imagefs.inodesFree: "0%%"
 shutdownGracePeriod: 0s
 `
+
+// kubeletPort is the port of the first node's kubelet.
+const kubeletPort = 10250
 
 // The configuration of kube-proxy. It leaves the machine's connection tracking limits unchanged.
 const proxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
@@ -95,7 +100,8 @@ func (n *Node) configure() error {
 		}
 	}
 
-	if err := makeGroups(); err != nil {
+	group := groupRoot + n.Name
+	if err := makeGroup(group); err != nil {
 		return err
 	}
 
@@ -110,9 +116,10 @@ func (n *Node) configure() error {
 			folder,
 			n.file("cni"),
 		),
-		"cni/pods.conflist": fmt.Sprintf(networkConfig, bridge, podAddresses),
-		"kubelet.yaml":      fmt.Sprintf(kubeletConfig, authority, n.file("containerd.sock"), n.file("pods"), groupRoot),
-		"kube-proxy.yaml":   fmt.Sprintf(proxyConfig, podAddresses, kubeconfig),
+		"cni/pods.conflist": fmt.Sprintf(networkConfig, bridge(n.index), subnet(n.index)),
+		"kubelet.yaml": fmt.Sprintf(
+			kubeletConfig, authority, n.file("containerd.sock"), n.file("pods"), group, kubeletPort+n.index),
+		"kube-proxy.yaml": fmt.Sprintf(proxyConfig, podAddresses, kubeconfig),
 	} {
 		if err := os.WriteFile(n.file(file), []byte(content), 0o600); err != nil {
 			return err
@@ -122,9 +129,9 @@ func (n *Node) configure() error {
 	return nil
 }
 
-// makeGroups creates the control group of all pods: a single one in version 2, one for each
+// makeGroup creates the control group of a node's pods: a single one in version 2, one for each
 // resource in version 1.
-func makeGroups() error {
+func makeGroup(group string) error {
 	trees := []string{"/sys/fs/cgroup"}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
 		if trees, err = filepath.Glob("/sys/fs/cgroup/*"); err != nil {
@@ -133,7 +140,7 @@ func makeGroups() error {
 	}
 
 	for _, tree := range trees {
-		if err := os.MkdirAll(tree+groupRoot, 0o755); err != nil {
+		if err := os.MkdirAll(tree+group, 0o755); err != nil {
 			return fmt.Errorf("make the control group of pods: %w", err)
 		}
 	}

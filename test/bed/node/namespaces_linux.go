@@ -69,13 +69,17 @@ func isolate() error {
 		}
 	}
 
-	for _, command := range []string{
-		"ip link set lo up",
-		"ip link add " + bridge + " type bridge",
-		"ip addr add " + Address + "/24 dev " + bridge,
-		"ip link set " + bridge + " up",
-		"ip route add default dev " + bridge, // kubelet requires a default route; it leads nowhere
-	} {
+	commands := []string{"ip link set lo up"}
+	for i := range limit {
+		commands = append(commands,
+			"ip link add "+bridge(i)+" type bridge",
+			"ip addr add "+address(i)+"/24 dev "+bridge(i),
+			"ip link set "+bridge(i)+" up",
+		)
+	}
+
+	// kubelet requires a default route; it leads nowhere
+	for _, command := range append(commands, "ip route add default dev "+bridge(0)) {
 		args := strings.Fields(command)
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %s", command, err, out)
@@ -121,7 +125,7 @@ func unmount(folder string) error {
 func removeGroups() error {
 	var groups []string
 
-	for _, pattern := range []string{"/sys/fs/cgroup" + groupRoot, "/sys/fs/cgroup/*" + groupRoot} {
+	for _, pattern := range []string{"/sys/fs/cgroup" + groupRoot + "*", "/sys/fs/cgroup/*" + groupRoot + "*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			return err

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// Address is the address of the node, and the one at which pods reach the API server.
+	// Address is the address of the first node, and the one at which pods reach the API server.
 	Address = "10.244.0.1"
-	// podAddresses is the range of pod addresses.
-	podAddresses = "10.244.0.0/24"
-	bridge       = "cni0"
-	name         = "node-0"
-	// groupRoot contains the control groups of all pods.
-	groupRoot = "/capstan-bed"
+	// podAddresses is the range of the pod addresses of all nodes.
+	podAddresses = "10.244.0.0/16"
+	// limit is how many nodes there can be.
+	limit = 2
+	// groupRoot begins the names of the nodes' control groups, which contain those of their pods.
+	groupRoot = "/capstan-bed-"
 	// startTimeout limits the start. On an idle machine the programs start within seconds.
 	startTimeout = 2 * time.Minute
 )
@@ -51,16 +51,24 @@ func BedOptions() bed.Options {
 
 // Node is a real node.
 type Node struct {
+	// Name is the name of its resource.
+	Name string
+
+	index    int
 	bed      *bed.Bed
 	dir      string
 	programs []*exec.Cmd
 }
 
-// Start joins a real node to a bed with BedOptions. The program must be Isolated. Images come from
-// OCI archives; nothing is pulled. When Start returns, pods can be scheduled on the node. The
-// caller must call Stop before the bed's.
-func Start(ctx context.Context, b *bed.Bed, archives ...string) (*Node, error) {
-	n := &Node{bed: b, dir: filepath.Join(b.Dir(), "node")}
+// Start joins a real node to a bed with BedOptions. The index is 0 for the first node. A second node
+// shares the network of the first, and its kube-proxy; both have kubelets, containers and pod
+// addresses of their own. The program must be Isolated. Images come from OCI archives; nothing is
+// pulled. When Start returns, pods can be scheduled on the node. The caller must call Stop before
+// the bed's.
+func Start(ctx context.Context, b *bed.Bed, index int, archives ...string) (*Node, error) {
+	name := fmt.Sprintf("node-%d", index)
+	n := &Node{Name: name, index: index, bed: b, dir: filepath.Join(b.Dir(), name)}
+
 	if err := n.configure(); err != nil {
 		return nil, fmt.Errorf("configure the node: %w", err)
 	}
@@ -83,33 +91,47 @@ func Start(ctx context.Context, b *bed.Bed, archives ...string) (*Node, error) {
 		}
 	}
 
-	kubeconfig, err := b.KubeconfigFor("system:node:" + name)
-	if err != nil {
-		return nil, err
-	}
-
-	if err := n.launch(
-		b.Binary(tools.Kubelet),
-		"--config="+n.file("kubelet.yaml"),
-		"--kubeconfig="+kubeconfig,
-		"--root-dir="+n.file("kubelet"),
-		"--cert-dir="+n.file("pki"),
-		"--hostname-override="+name,
-		"--node-ip="+Address,
-	); err != nil {
-		return nil, err
-	}
-
-	if err := n.launch(
-		b.Binary(tools.KubeProxy),
-		"--config="+n.file("kube-proxy.yaml"),
-		"--hostname-override="+name,
-	); err != nil {
+	if err := n.startKubernetes(); err != nil {
 		return nil, err
 	}
 
 	return n, n.waitFor(ctx, "the node is Ready", n.ready)
 }
+
+// startKubernetes starts kubelet and, on the first node, kube-proxy.
+func (n *Node) startKubernetes() error {
+	kubeconfig, err := n.bed.KubeconfigFor("system:node:" + n.Name)
+	if err != nil {
+		return err
+	}
+
+	if err := n.launch(
+		n.bed.Binary(tools.Kubelet),
+		"--config="+n.file("kubelet.yaml"),
+		"--kubeconfig="+kubeconfig,
+		"--root-dir="+n.file("kubelet"),
+		"--cert-dir="+n.file("pki"),
+		"--hostname-override="+n.Name,
+		"--node-ip="+address(n.index),
+	); err != nil || n.index > 0 {
+		return err
+	}
+
+	return n.launch(
+		n.bed.Binary(tools.KubeProxy),
+		"--config="+n.file("kube-proxy.yaml"),
+		"--hostname-override="+n.Name,
+	)
+}
+
+// address returns the address of a node, which is that of its bridge.
+func address(index int) string { return fmt.Sprintf("10.244.%d.1", index) }
+
+// subnet returns the addresses of a node's pods, and its own.
+func subnet(index int) string { return fmt.Sprintf("10.244.%d.0/24", index) }
+
+// bridge returns the network interface of a node's pods.
+func bridge(index int) string { return fmt.Sprintf("cni%d", index) }
 
 // launch starts a program with its output in <name>.log.
 func (n *Node) launch(program string, args ...string) error {
@@ -162,7 +184,7 @@ func (n *Node) ready(ctx context.Context) error {
 		return err
 	}
 
-	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	node, err := client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -173,7 +195,7 @@ func (n *Node) ready(ctx context.Context) error {
 		}
 	}
 
-	return fmt.Errorf("node %s: %v, taints %v", name, node.Status.Conditions, node.Spec.Taints)
+	return fmt.Errorf("node %s: %v, taints %v", n.Name, node.Status.Conditions, node.Spec.Taints)
 }
 
 // waitFor calls done until it returns nil. If it gives up, the error contains the ends of the

@@ -22,6 +22,8 @@ type Suite struct {
 	Name string
 	// Target is the make target that runs the suite, such as e2e-node, and Variable what it sets.
 	Target, Variable string
+	// Nodes is the number of nodes, at most two; zero means one.
+	Nodes int
 	// Prepare writes the images, as archives named *.tar, and what else the scenarios need to a folder. It runs
 	// outside of the namespaces, where the network may be available, and returns what is missing to run the
 	// scenarios, if anything is.
@@ -85,17 +87,21 @@ func (s Suite) folderVariable() string { return s.Variable + "_FOLDER" }
 // Folder returns the folder of what Prepare has written.
 func (s Suite) Folder() string { return os.Getenv(s.folderVariable()) }
 
-// Start starts a control plane and a node with the images, until the suite has ended.
-func (s Suite) Start(ctx context.Context) (*bed.Bed, *node.Node) {
+// Start starts a control plane and nodes with the images, until the suite has ended.
+func (s Suite) Start(ctx context.Context) (*bed.Bed, []*node.Node) {
 	ginkgo.GinkgoHelper()
 
 	cluster := bedtest.Start(ginkgo.GinkgoT(), node.BedOptions())
 
 	archives, err := filepath.Glob(filepath.Join(s.Folder(), "*.tar"))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	machine, err := node.Start(ctx, cluster, archives...)
-	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	ginkgo.DeferCleanup(func() { gomega.Expect(machine.Stop()).To(gomega.Succeed()) })
 
-	return cluster, machine
+	nodes := make([]*node.Node, max(1, s.Nodes))
+	for i := range nodes {
+		nodes[i], err = node.Start(ctx, cluster, i, archives...)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		ginkgo.DeferCleanup(func() { gomega.Expect(nodes[i].Stop()).To(gomega.Succeed()) })
+	}
+
+	return cluster, nodes
 }
