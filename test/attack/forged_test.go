@@ -117,15 +117,20 @@ var forgedAttempts = []attempt{
 	{"An announcement of a planted record, by such a developer", func(a *arena) string {
 		s := a.readSite()
 		record := s.copied(2, s.record(2, "deployed", s.kept()))
-		s.provide(record)
+		refused := ""
 
-		p := s.home.resource()
-		a.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-		p.Status.Announced = &v1alpha2.AnnouncedRevision{
-			Action: v1alpha2.ReleaseUpgrade, Revision: 2, Digest: s.digestOf(record),
-		}
+		answer := s.whileSuspended(func() { // otherwise the record is replaced before
+			s.provide(record)
 
-		return s.writeStatus(s.statusWriter(), p.Status) + s.settle()
+			p := s.home.resource()
+			a.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+			p.Status.Announced = &v1alpha2.AnnouncedRevision{
+				Action: v1alpha2.ReleaseUpgrade, Revision: 2, Digest: s.digestOf(record),
+			}
+			refused = s.writeStatus(s.statusWriter(), p.Status)
+		})
+
+		return refused + answer
 	}},
 	{"A status that says that another user's provider is installed here, by such a developer", func(a *arena) string {
 		s := a.site()
@@ -297,9 +302,20 @@ func (s *upgraded) returnToFirst() {
 	s.Expect(s.admin.Delete(s.ctx, s.recordAt(2))).To(Succeed())
 }
 
-// meanwhile does something while the provider is suspended, and has all its objects compared afterwards. It returns the
-// operator's answer.
+// meanwhile is whileSuspended, and has all objects of the provider compared afterwards.
 func (s *upgraded) meanwhile(do func()) string {
+	s.Helper()
+
+	return s.whileSuspended(func() {
+		do()
+
+		touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`))
+		s.Expect(s.admin.Patch(s.ctx, s.grade(), touch)).To(Succeed())
+	})
+}
+
+// whileSuspended does something while the provider is suspended. It returns the operator's answer when it no longer is.
+func (s *site) whileSuspended(do func()) string {
 	s.Helper()
 
 	p := s.home.resource()
@@ -307,9 +323,6 @@ func (s *upgraded) meanwhile(do func()) string {
 	s.Expect(s.admin.Patch(s.ctx, p, suspend)).To(Succeed())
 	s.outcome(p)
 	do()
-
-	touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`))
-	s.Expect(s.admin.Patch(s.ctx, s.grade(), touch)).To(Succeed())
 
 	return s.change(`{"suspend":false}`)
 }
