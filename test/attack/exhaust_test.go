@@ -29,8 +29,8 @@ type bomb struct {
 	// lasting says that the operator may be busy with the input for minutes, or accept it. Otherwise it
 	// must say within a minute what is wrong with the provider.
 	lasting bool
-	// during is how long others are served meanwhile, again and again.
-	during time.Duration
+	// answers is how many answers of the hostile server end while others are served, again and again.
+	answers int32
 	// tolerable says that the operator may also accept the input.
 	tolerable bool
 }
@@ -78,13 +78,13 @@ func (w *world) abandon(g Gomega, p v1alpha2.Provider) {
 
 // survive throws a bomb and returns what the operator says, and how long others waited.
 func (a *arena) survive(b bomb) string {
-	restarts, kills := a.restarts.Load(), a.group.kills()
+	restarts, kills, answers := a.restarts.Load(), a.group.kills(), a.answers.Load()
 	thrown := b.throw(a)
 
 	defer a.clean(thrown)
 
 	waited := a.othersAreServed()
-	for until := time.Now().Add(b.during); time.Now().Before(until); {
+	for a.answers.Load() < answers+b.answers {
 		waited = max(waited, a.othersAreServed())
 	}
 

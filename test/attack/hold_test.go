@@ -11,31 +11,37 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// hold is how long other providers are watched meanwhile.
-const hold = 40 * time.Second
-
 // remoteBombs are API servers of the tenant that make the operator hold what they send, by many kubeconfigs.
 var remoteBombs = []bomb{
-	{tried: "28 kubeconfigs for a server that sends 11 MiB and waits before the end", lasting: true, during: hold,
-		throw: func(a *arena) []v1alpha2.Provider { return a.held(28, holding(11<<20)) }},
-	{tried: "60 kubeconfigs for a server that sends 11 MiB and waits before the end", lasting: true, during: hold,
-		throw: func(a *arena) []v1alpha2.Provider { return a.held(60, holding(11<<20)) }},
+	{tried: "60 kubeconfigs for a server that sends 11 MiB and waits before the end", lasting: true, answers: 4,
+		throw: func(a *arena) []v1alpha2.Provider { return a.held(a.counted(holding(11 << 20))) }},
 	{tried: "60 kubeconfigs for a server that answers to who it is, and sends 11 MiB and waits for everything else",
-		lasting: true, during: hold,
-		throw: func(a *arena) []v1alpha2.Provider { return a.held(60, identified(holding(11<<20))) }},
+		lasting: true, answers: 4,
+		throw: func(a *arena) []v1alpha2.Provider { return a.held(identified(a.counted(holding(11 << 20)))) }},
 	{tried: "60 kubeconfigs for a server whose lists have as many objects as the operator accepts",
-		lasting: true, during: hold,
+		lasting: true, answers: 100,
 		throw: func(a *arena) []v1alpha2.Provider {
 			list := `{"kind":"List","apiVersion":"v1","items":[{}` + strings.Repeat(",{}", 100_000) + `]}`
 
-			return a.held(60, identified(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			return a.held(identified(a.counted(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, list)
 			})))
 		}},
 }
 
-// held returns providers with kubeconfigs of their own for a server.
-func (a *arena) held(count int, handler http.Handler) []v1alpha2.Provider {
+// counted answers with a handler, and counts these answers.
+func (a *arena) counted(handler http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		defer a.answers.Add(1)
+
+		handler(w, r)
+	}
+}
+
+// held returns 60 providers with kubeconfigs of their own for a server.
+func (a *arena) held(handler http.Handler) []v1alpha2.Provider {
+	const count = 60
+
 	kubeconfig := a.kubeconfig(a.server(handler), nil)
 	room := a.room()
 	providers := make([]v1alpha2.Provider, 0, count)
@@ -59,10 +65,10 @@ func (a *arena) held(count int, handler http.Handler) []v1alpha2.Provider {
 }
 
 // holding answers every request with a text, and sends its end only after half a minute.
-func holding(size int) http.Handler {
+func holding(size int) http.HandlerFunc {
 	text := []byte(`{"kind":"List","apiVersion":"v1","text":"` + strings.Repeat("x", size))
 
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(text)
 		_ = http.NewResponseController(w).Flush()
 
@@ -72,7 +78,7 @@ func holding(size int) http.Handler {
 		}
 
 		_, _ = io.WriteString(w, `"}`)
-	})
+	}
 }
 
 // identified answers as an API server to who it is and which kinds it serves, and otherwise with a handler.

@@ -67,6 +67,7 @@ type world struct {
 	stopping atomic.Bool
 
 	number  atomic.Int32 // of arenas
+	answers atomic.Int32 // that are counted, of servers of the attacker
 	mu      sync.Mutex
 	effects []effect
 	seen    []string // what hostile servers received in headers
