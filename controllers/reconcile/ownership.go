@@ -49,7 +49,7 @@ func (r *run) addFinalizer(ctx context.Context) report.Result {
 
 // keepInstalled leaves what is installed without its release.
 func (r *run) keepInstalled(ctx context.Context) report.Result {
-	attempt := r.removal()
+	attempt := r.removal(ctx)
 	return failed(attempt.Explain(attempt.Keep(ctx)), applying)
 }
 

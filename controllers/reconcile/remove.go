@@ -34,7 +34,7 @@ const maxBlockedRetry = 30 * time.Second
 func (r *run) remove(ctx context.Context, unreached error) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRemove)()
 
-	attempt := r.removal()
+	attempt := r.removal(ctx)
 	known := decide.Removing{
 		Answers:   decide.Answers{},
 		Finalizer: controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer),
@@ -201,7 +201,7 @@ func (r *run) removing() report.Result {
 const unreachedGrace = time.Minute
 
 // removal returns the removal of the provider, which has not begun.
-func (r *run) removal() *removal.Removal {
+func (r *run) removal(ctx context.Context) *removal.Removal {
 	condition := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)
 
 	return &removal.Removal{
@@ -211,6 +211,7 @@ func (r *run) removal() *removal.Removal {
 		Owner:       r.self,
 		Target:      r.target,
 		Charts:      r.Planner.Charts,
+		Announce:    r.announce(ctx),
 		Uninstalled: condition == v1alpha2.UninstalledReason,
 	}
 }

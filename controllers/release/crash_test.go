@@ -58,6 +58,8 @@ func killedAfter(writes int) (engine *release.Engine, alive func() bool) {
 		c.Wrap(func(rt http.RoundTripper) http.RoundTripper { return killedConnection{rt, left} })
 	})
 
+	victims.Store(engine, left)
+
 	return engine, func() bool { return left.Load() > 0 }
 }
 
@@ -79,7 +81,7 @@ var _ = Describe("A process that is killed", func() {
 	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, first(namespace)) }
 	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, second(namespace)) }
 	uninstall := func(ctx SpecContext, e *release.Engine, namespace string) {
-		_, _ = e.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, _ = e.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{}, nil)
 	}
 
 	recoverFirst := func(ctx SpecContext, e *release.Engine, namespace string) {
@@ -201,7 +203,7 @@ func expectRecovery(ctx SpecContext, e *release.Engine, spec release.Spec) {
 func expectUninstall(ctx SpecContext, e *release.Engine, namespace string) {
 	GinkgoHelper()
 
-	_, err := e.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+	_, err := e.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{}, nil)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(history(ctx, namespace)).To(BeEmpty())
 	Expect(configMaps(ctx, namespace)).To(BeEmpty())

@@ -257,13 +257,18 @@ func (e *Engine) run(
 //
 // Objects are deleted in the order of their annotations, and those of the release's own kinds first: only the
 // release's manager can process their finalizers. While one still exists that others wait for, the error is a
-// *cluster.RemainingError and these are not deleted. While hooks run it is a *cluster.HookError.
+// *cluster.RemainingError and these are not deleted. While hooks run it is a *cluster.HookError; announce, which may be
+// nil, is called before one begins.
 func (e *Engine) Uninstall(
 	ctx context.Context, release types.NamespacedName, newest state.Confirmed, options cluster.RemoveOptions,
+	announce state.Announce,
 ) (Result, error) {
 	defer e.Forget(release)
 
-	return e.run(ctx, release, state.Observed{}, func(s *session) error { return s.uninstall(ctx, newest, options) })
+	return e.run(ctx, release, state.Observed{}, func(s *session) error {
+		s.store.SetAnnounce(announce)
+		return s.uninstall(ctx, newest, options)
+	})
 }
 
 // Forget drops what is known of a release from memory.

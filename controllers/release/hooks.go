@@ -8,7 +8,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // maxHooks is how many hooks an event has at most.
@@ -23,12 +23,12 @@ var earlierEvents = map[helm.HookEvent]helm.HookEvent{
 }
 
 // runHooks runs the hooks of a revision for an event, one after the other, by Helm's rules. It never waits: the error
-// is a *cluster.HookError until the last one has ended, and the next call continues from what the record says.
+// is a *cluster.HookError until the last one has ended, and the next call continues from what was announced. What the
+// record says of them is for users of Helm.
 func (s *session) runHooks(rel *helm.Release, event helm.HookEvent) error {
 	hooks := hooksOf(rel, event)
-	running := helm.HookEvent(rel.Labels[storage.HooksLabel])
 
-	if len(hooks) == 0 || earlierEvents[running] == event {
+	if len(hooks) == 0 || earlierEvents[helm.HookEvent(s.hooks.Event)] == event {
 		return nil
 	}
 
@@ -36,10 +36,10 @@ func (s *session) runHooks(rel *helm.Release, event helm.HookEvent) error {
 		return fmt.Errorf("the chart has more than %d %s hooks", maxHooks, event)
 	}
 
-	if running != event {
-		if err := s.beginHooks(rel, event, hooks); err != nil {
-			return err
-		}
+	if helm.HookEvent(s.hooks.Event) == event {
+		recallRuns(hooks, s.hooks)
+	} else {
+		recallRuns(hooks, state.Hooks{})
 	}
 
 	err := s.runEach(rel, event, hooks)
@@ -59,16 +59,19 @@ func (s *session) runHooks(rel *helm.Release, event helm.HookEvent) error {
 	return fmt.Errorf("%s %w", event, err)
 }
 
-// beginHooks records that the hooks for an event are next. The last run of a hook in a record may be about
-// another event.
-func (s *session) beginHooks(rel *helm.Release, event helm.HookEvent, hooks []*helm.Hook) error {
-	rel.Labels[storage.HooksLabel] = string(event)
-
-	for _, h := range hooks {
-		h.LastRun = helm.HookExecution{}
+// recallRuns replaces what a record says of the last runs of hooks by what is known of them.
+func recallRuns(hooks []*helm.Hook, known state.Hooks) {
+	for i, h := range hooks {
+		switch {
+		case i < known.Begun-1 && h.LastRun.Phase == helm.PhaseSucceeded:
+		case i < known.Begun-1:
+			h.LastRun = helm.HookExecution{Phase: helm.PhaseSucceeded}
+		case i == known.Begun-1:
+			h.LastRun.StartedAt, h.LastRun.Phase = helm.At(known.StartedAt), helm.HookPhase(known.Phase)
+		default:
+			h.LastRun = helm.HookExecution{}
+		}
 	}
-
-	return s.store.Record(rel)
 }
 
 // runEach runs the hooks that have not run yet. Those of an uninstall that failed run again.
@@ -88,7 +91,7 @@ func (s *session) runEach(rel *helm.Release, event helm.HookEvent, hooks []*helm
 			h.LastRun = helm.HookExecution{}
 		}
 
-		ran, err := s.runHook(rel, h)
+		ran, err := s.runHook(rel, hookRun{event, hooks, i})
 		if err == nil {
 			continue
 		}
@@ -121,30 +124,73 @@ func hooksOf(rel *helm.Release, event helm.HookEvent) []*helm.Hook {
 	return hooks
 }
 
-// runHook creates the objects of a hook, and records how it has ended. Before they are created the phase is recorded
-// as unknown, and then as running: what was created is not created again, even if it is gone. ran reports whether they
-// were created.
-func (s *session) runHook(rel *helm.Release, h *helm.Hook) (ran bool, err error) {
+// hookRun is one of the hooks for an event.
+type hookRun struct {
+	event helm.HookEvent
+	hooks []*helm.Hook
+	index int
+}
+
+// announceHook announces that a hook has begun, or another phase of it.
+func (s *session) announceHook(rel *helm.Release, run hookRun) error {
+	last := run.hooks[run.index].LastRun
+	begun := state.Hooks{
+		Event: string(run.event), Begun: run.index + 1, Phase: string(last.Phase), StartedAt: helm.TimeOf(last.StartedAt),
+	}
+
+	if last.Phase == "" {
+		begun = state.Hooks{Event: string(run.event)}
+	}
+
+	if err := s.store.AnnounceHooks(rel, begun); err != nil {
+		return err
+	}
+
+	s.hooks = begun
+
+	return nil
+}
+
+// beginHook announces that a hook begins. What has to be deleted before that may take long: then it is known that the
+// hooks are next.
+func (s *session) beginHook(rel *helm.Release, run hookRun) error {
+	h := run.hooks[run.index]
+
+	err := s.deleteHook(h, helm.DeleteBeforeCreation)
+	if errors.As(err, new(*cluster.HookError)) && helm.HookEvent(s.hooks.Event) != run.event {
+		return cmp.Or(s.announceHook(rel, run), err)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	h.LastRun = helm.HookExecution{StartedAt: helm.At(s.engine.clock.Now()), Phase: helm.PhaseUnknown}
+
+	return s.announceHook(rel, run)
+}
+
+// runHook creates the objects of a hook, and announces how it has ended, as far as the next hook does not tell it.
+// Before they are created it is announced that the phase is unknown, and then that it is running: what was created is
+// not created again, even if it is gone. ran reports whether they were created.
+func (s *session) runHook(rel *helm.Release, run hookRun) (ran bool, err error) {
+	h := run.hooks[run.index]
+
 	objects, err := s.client.Hook(h.Manifest)
 	if err != nil {
 		return false, err
 	}
 
-	recorded := h.LastRun.Phase != ""
-	if !recorded {
-		if err := s.deleteHook(h, helm.DeleteBeforeCreation); err != nil {
-			return false, err
-		}
-
-		h.LastRun = helm.HookExecution{StartedAt: helm.At(s.engine.clock.Now()), Phase: helm.PhaseUnknown}
-		if err := s.store.Record(rel); err != nil {
+	announced := h.LastRun.Phase != ""
+	if !announced {
+		if err := s.beginHook(rel, run); err != nil {
 			return false, err
 		}
 	}
 
 	ran = h.LastRun.Phase == helm.PhaseRunning
 	if !ran {
-		err = s.client.CreateHook(objects, recorded)
+		err = s.client.CreateHook(objects, announced)
 		ran = err == nil
 	}
 
@@ -167,12 +213,25 @@ func (s *session) runHook(rel *helm.Release, h *helm.Hook) (ran bool, err error)
 		return ran, err
 	}
 
-	if h.LastRun.Phase != helm.PhaseRunning {
-		h.LastRun.CompletedAt = helm.At(s.engine.clock.Now())
+	return ran, cmp.Or(s.endRun(rel, run), err)
+}
+
+// endRun announces the new phase of a hook. That it could not be announced comes first: an action that ended would have
+// lost it. The record has the runs once the last hook has ended.
+func (s *session) endRun(rel *helm.Release, run hookRun) error {
+	h, last := run.hooks[run.index], run.index == len(run.hooks)-1
+
+	if h.LastRun.Phase == helm.PhaseRunning {
+		return s.announceHook(rel, run)
 	}
 
-	// That a hook could not be recorded comes first: an action that ended would have lost it.
-	return ran, cmp.Or(s.store.Record(rel), err)
+	h.LastRun.CompletedAt = helm.At(s.engine.clock.Now())
+
+	if h.LastRun.Phase == helm.PhaseSucceeded && !last {
+		return nil
+	}
+
+	return cmp.Or(s.announceHook(rel, run), s.store.Record(rel))
 }
 
 // deleteFailed deletes the objects of a hook that failed, and of the ones before it that did not, as far as their

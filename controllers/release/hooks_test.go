@@ -13,9 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 var _ = Describe("Hooks", func() {
@@ -52,6 +54,12 @@ var _ = Describe("Hooks", func() {
 		_, err := client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType,
 			fmt.Appendf(nil, `{"status":{"phase":%q}}`, phase), metav1.PatchOptions{}, "status")
 		Expect(err).NotTo(HaveOccurred())
+	}
+
+	uninstall := func(ctx SpecContext, e *release.Engine, namespace string) (release.Result, error) {
+		newest := state.Revision{Number: 1, Known: state.AnyRecord(), Hooks: hooksIn(namespace, 1)}
+
+		return e.Uninstall(ctx, releaseIn(namespace), newest.Confirm(), cluster.RemoveOptions{}, announceBy(e, namespace))
 	}
 
 	DescribeTable("have a limit, and no worker waits for them", func(ctx SpecContext, hook, what string) {
@@ -97,6 +105,27 @@ var _ = Describe("Hooks", func() {
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 		Expect(client.CoreV1().Pods(namespace).Get(ctx, "endless", metav1.GetOptions{})).
 			To(HaveField("UID", pod.UID), "it runs once")
+	})
+
+	It("are what was announced, whatever the record claims", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", endless, configMap("config", "")))
+		expectError[*cluster.HookError](err)
+
+		records := storage.New(client.CoreV1().Secrets(namespace), releaseIn(namespace))
+		Expect(records.Load(ctx)).To(Succeed())
+
+		for _, phase := range []helm.HookPhase{helm.PhaseSucceeded, helm.PhaseFailed, ""} {
+			forged := records.Find(1)
+			forged.Hooks[0].LastRun = helm.HookExecution{Phase: phase}
+			Expect(records.Record(forged)).To(Succeed())
+			expectError[*cluster.HookError](advance(ctx, newEngine("another"), namespace))
+			Expect(configMaps(ctx, namespace)).To(BeEmpty())
+		}
+
+		end(ctx, namespace, "endless", corev1.PodSucceeded)
+		Expect(advance(ctx, engine, namespace)).To(Succeed())
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 	})
 
 	It("do not run again if what they have created is gone", func(ctx SpecContext) {
@@ -175,7 +204,9 @@ var _ = Describe("Hooks", func() {
 		second := specOf(namespace, "2.0.0", configMap("config", "2"))
 		mustApply(ctx, engine, second)
 
-		options := release.RollbackOptions{Target: confirmed(1), Reason: "a test"}
+		options := release.RollbackOptions{
+			Target: confirmed(1), Reason: "a test", Announce: announceBy(engine, namespace),
+		}
 		_, err := engine.Rollback(ctx, releaseIn(namespace), options, observe(ctx, engine, second))
 		expectError[*cluster.HookError](err)
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed", "3 pending-rollback"}))
@@ -248,7 +279,7 @@ var _ = Describe("Hooks", func() {
 		Expect(newest(ctx, engine, namespace)).To(
 			And(HaveField("Staged", false), HaveField("Status", state.StatusDeployed)))
 
-		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, err := uninstall(ctx, engine, namespace)
 		expectError[*cluster.RemainingError](err)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("before", "first", "last", "after", "removing"))
 		Expect(getConfigMap(ctx, namespace, "last").DeletionTimestamp).NotTo(BeNil())
@@ -256,7 +287,7 @@ var _ = Describe("Hooks", func() {
 		first := getConfigMap(ctx, namespace, "removing").UID
 
 		letGo(ctx, namespace, "last")
-		_, err = engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, err = uninstall(ctx, engine, namespace)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("before", "after", "removing", "removed"))
 		Expect(getConfigMap(ctx, namespace, "removing").UID).To(Equal(first), "it runs once")
@@ -297,11 +328,11 @@ var _ = Describe("Hooks", func() {
 			Expect(advance(ctx, predecessor, namespace)).To(Succeed())
 
 			victim, alive := killedAfter(n)
-			_, _ = victim.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+			_, _ = uninstall(ctx, victim, namespace)
 			before := runs(namespace)
 
 			By(fmt.Sprintf("continuing from %v with %v after write %d", history(ctx, namespace), before, n))
-			Expect(newEngine("successor").Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})).
+			Expect(uninstall(ctx, newEngine("successor"), namespace)).
 				Error().NotTo(HaveOccurred())
 
 			after := runs(namespace)
@@ -337,7 +368,9 @@ var _ = Describe("Hooks", func() {
 		return errors.Join(err, advance(ctx, e, namespace))
 	}
 	rollBack := func(ctx SpecContext, e *release.Engine, namespace string) error {
-		options := release.RollbackOptions{Target: confirmed(1), Reason: "a test"}
+		options := release.RollbackOptions{
+			Target: confirmed(1), Reason: "a test", Announce: announceBy(e, namespace),
+		}
 		_, err := e.Rollback(ctx, releaseIn(namespace), options, observe(ctx, e, inSteps(namespace, "2.0.0")))
 
 		return errors.Join(err, advance(ctx, e, namespace))

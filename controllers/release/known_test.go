@@ -112,7 +112,7 @@ var _ = Describe("A record", func() {
 		_, err := applyObserved(ctx, engine, specOf(namespace, "2.0.0", configMap("config", "second")), observed)
 		expectError[*release.UnconfirmedError](err)
 
-		_, err = engine.Uninstall(ctx, first.Release, known(1, genuine), cluster.RemoveOptions{})
+		_, err = engine.Uninstall(ctx, first.Release, known(1, genuine), cluster.RemoveOptions{}, nil)
 		expectError[*release.UnconfirmedError](err)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 	})
@@ -126,7 +126,7 @@ var _ = Describe("A record", func() {
 		_, err := engine.Rollback(ctx, second.Release, options, observe(ctx, engine, second))
 		expectError[*release.UnconfirmedError](err)
 
-		_, err = engine.Uninstall(ctx, second.Release, state.Confirmed{}, cluster.RemoveOptions{})
+		_, err = engine.Uninstall(ctx, second.Release, state.Confirmed{}, cluster.RemoveOptions{}, nil)
 		expectError[*release.UnconfirmedError](err)
 
 		_, err = engine.Correct(ctx, second.Release, state.Revision{Number: 2}.Confirm(), nil)

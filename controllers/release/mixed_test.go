@@ -150,7 +150,7 @@ var _ = Describe("One history of the engine and a helm program", func() {
 		if engineBegins {
 			m.run(ctx, "uninstall", name)
 		} else {
-			_, err := m.engine.Uninstall(ctx, spec.Release, confirmed(m.number), cluster.RemoveOptions{})
+			_, err := m.engine.Uninstall(ctx, spec.Release, confirmed(m.number), cluster.RemoveOptions{}, nil)
 			Expect(err).NotTo(HaveOccurred())
 		}
 

@@ -149,7 +149,7 @@ var _ = Describe("The history of a release comes from the cache", func() {
 		Eventually(lists).Should(Equal(3))
 		Consistently(lists, "200ms").Should(Equal(3))
 
-		_, err := engine.Uninstall(ctx, spec.Release, confirmed(1), cluster.RemoveOptions{})
+		_, err := engine.Uninstall(ctx, spec.Release, confirmed(1), cluster.RemoveOptions{}, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.Absent), "the cache still has the revision")
 	})

@@ -71,7 +71,7 @@ func (s *session) resume(revision state.Revision) error {
 	}
 
 	action := s.actionOf(rel)
-	if helm.HookEvent(rel.Labels[storage.HooksLabel]) == action.after {
+	if helm.HookEvent(s.hooks.Event) == action.after {
 		return s.complete(rel, action, revision.Staged, nil)
 	}
 
@@ -126,10 +126,10 @@ func (s *session) applyRecorded(rel *helm.Release, action action) error {
 // complete runs the last hooks of a revision whose objects were applied, and records the result. If it is staged, the
 // last hooks run after the last wave, see Engine.Advance. err is why the objects were not applied.
 func (s *session) complete(rel *helm.Release, action action, staged bool, err error) error {
-	s.noteApplied(rel)
+	noted := s.noteApplied(rel)
 
 	if err == nil && !staged {
-		err = s.runHooks(rel, action.after)
+		err = s.runLast(rel, action.after, noted)
 	}
 
 	if errors.As(err, new(*cluster.HookError)) {
@@ -159,13 +159,28 @@ func (s *session) complete(rel *helm.Release, action action, staged bool, err er
 	return cmp.Or(err, s.store.End(rel, outcome))
 }
 
-// noteApplied notes what was found when the objects were applied, in case that the last hooks end in another attempt.
-func (s *session) noteApplied(rel *helm.Release) {
-	if adopted := s.client.Adopted(); adopted > 0 {
+// runLast runs the last hooks of a revision, which may end in another attempt. That has to know what was noted.
+func (s *session) runLast(rel *helm.Release, event helm.HookEvent, noted bool) error {
+	if noted && len(hooksOf(rel, event)) > 0 {
+		if err := s.store.Record(rel); err != nil {
+			return err
+		}
+	}
+
+	return s.runHooks(rel, event)
+}
+
+// noteApplied notes what was found when the objects were applied, and reports whether that is something.
+func (s *session) noteApplied(rel *helm.Release) bool {
+	adopted, unpruned := s.client.Adopted(), s.client.Unpruned()
+
+	if adopted > 0 {
 		rel.Labels[storage.AdoptedLabel] = strconv.Itoa(adopted)
 	}
 
-	if s.client.Unpruned() {
+	if unpruned {
 		rel.Labels[storage.UnprunedLabel] = "true"
 	}
+
+	return adopted > 0 || unpruned
 }

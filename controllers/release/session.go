@@ -22,6 +22,8 @@ type session struct {
 	log     logr.Logger
 	store   *storage.Store
 	client  *cluster.Client
+	// hooks are those of the newest revision that have begun, as far as they were announced.
+	hooks state.Hooks
 }
 
 func (e *Engine) newSession(ctx context.Context, release types.NamespacedName) *session {

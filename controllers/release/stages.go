@@ -25,7 +25,7 @@ type AdvanceOptions struct {
 	Own cluster.OwnKinds
 	// Known is the same as in PrepareOptions.
 	Known []state.Revision
-	// Announce is called before it is written that the revision has failed; it may be nil.
+	// Announce is called before it is written that the revision has failed, and before a hook begins; it may be nil.
 	Announce state.Announce
 }
 
@@ -47,6 +47,7 @@ func (e *Engine) Advance(
 	result, err := e.amend(ctx, release, revision, options.Known, func(s *session) error {
 		s.client.SetOwnKinds(options.Own)
 		s.store.SetAnnounce(options.Announce)
+		s.hooks = revision.Hooks
 
 		if revision.RunsHooks() {
 			return s.resume(revision)

@@ -134,6 +134,7 @@ func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Ob
 
 	for i := range history.Revisions {
 		history.Revisions[i].Known = state.AnyRecord()
+		history.Revisions[i].Hooks = hooksIn(spec.Release.Namespace, history.Revisions[i].Number)
 	}
 
 	return e.Determine(history, digest)
@@ -154,7 +155,7 @@ func applyObserved(
 		return release.Result{}, err
 	}
 
-	return prepared.Apply(nil)
+	return prepared.Apply(announceBy(e, spec.Release.Namespace))
 }
 
 func mustApply(ctx context.Context, e *release.Engine, spec release.Spec) release.Result {

@@ -24,6 +24,8 @@ func (s *session) uninstall(ctx context.Context, confirmed state.Confirmed, opti
 		return err
 	}
 
+	s.hooks = confirmed.Hooks()
+
 	if len(s.store.Readable()) == 0 {
 		return &storage.CorruptError{
 			Secret: s.release.Namespace + "/" + helm.RecordName(s.release.Name, newest),

@@ -31,13 +31,15 @@ func advance(ctx context.Context, e *release.Engine, namespace string) error {
 		Expect(err).NotTo(HaveOccurred())
 
 		revision, exists := history.Newest()
+		revision.Hooks = hooksIn(namespace, revision.Number)
 		staged := revision.Staged && revision.Status == state.StatusDeployed
 
 		if !exists || !staged && !revision.RunsHooks() {
 			return nil
 		}
 
-		if _, err := e.Advance(ctx, releaseIn(namespace), revision, release.AdvanceOptions{}); err != nil {
+		options := release.AdvanceOptions{Announce: announceBy(e, namespace)}
+		if _, err := e.Advance(ctx, releaseIn(namespace), revision, options); err != nil {
 			return err
 		}
 	}
@@ -142,8 +144,9 @@ spec: {policyName: `+namespace+`, validationActions: [Deny]}
 		Eventually(func() error { return advance(ctx, engine, namespace) }).Should(Succeed())
 		Expect(values(ctx, namespace)).To(Equal(map[string]string{"governed": "2.0.0"}))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{AtOnce: true})).Error().NotTo(
-			HaveOccurred())
+
+		atOnce := cluster.RemoveOptions{AtOnce: true}
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), atOnce, nil)).Error().NotTo(HaveOccurred())
 	})
 
 	It("are refused as a whole if a field of a later one is wrong", func(ctx SpecContext) {
@@ -220,11 +223,11 @@ spec:
 		}
 
 		It("or at once, with the release", func(ctx SpecContext) {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{}, nil)
 			expectHeld(ctx, err)
 
-			Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{AtOnce: true})).Error().NotTo(
-				HaveOccurred())
+			atOnce := cluster.RemoveOptions{AtOnce: true}
+			Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), atOnce, nil)).Error().NotTo(HaveOccurred())
 			expectOthersGone(ctx)
 		})
 

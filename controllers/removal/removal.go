@@ -49,6 +49,8 @@ type Removal struct {
 	Owner  state.Owner
 	Target *clusters.Target
 	Charts *plan.Charts
+	// Announce is called before a hook of the release begins.
+	Announce state.Announce
 	// Uninstalled reports whether this or an earlier attempt has uninstalled the release.
 	Uninstalled bool
 	// Found is what is installed; zero before Find.
@@ -187,7 +189,7 @@ func (r *Removal) uninstallRecorded(ctx context.Context) error {
 		return err
 	}
 
-	result, err := r.Target.Releases.Uninstall(ctx, r.release, r.confirmed, options)
+	result, err := r.Target.Releases.Uninstall(ctx, r.release, r.confirmed, options, r.Announce)
 	corrupt := errors.As(err, new(*storage.CorruptError))
 
 	switch {

@@ -276,7 +276,7 @@ var plots = []plot{
 		before: (*site).installAndRead,
 		records: func(s *site) []*corev1.Secret {
 			record := s.copied(2, s.record(2, "pending-upgrade", s.binding(), helmrelease.HookPreUpgrade))
-			record.Labels[storage.HooksLabel] = string(helmrelease.HookPreUpgrade)
+			record.Labels["capstan.dev/hooks"] = string(helmrelease.HookPreUpgrade)
 
 			return s.one(record)
 		},

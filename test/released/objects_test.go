@@ -104,7 +104,6 @@ func writeRecord(t *testing.T) (record, resource []byte) {
 	g.Expect(store.Create(rel)).To(Succeed())
 
 	maps.Copy(rel.Labels, storage.FinishedJobLabels(2, []object.Key{job}))
-	rel.Labels[storage.HooksLabel] = string(helm.HookPreRollback)
 	rel.Labels[storage.HealthyLabel] = "true"
 	g.Expect(store.End(rel, storage.Outcome{
 		Failure: state.FailureUnhealthy, Description: "Rollback failed", Unpruned: true, Adopted: 2,
@@ -143,7 +142,7 @@ func readRecords(t *testing.T, files map[string][]byte) {
 	revision.FinishedJobs = nil
 	g.Expect(revision).To(Equal(state.Revision{
 		Number: 2, Origin: 2, Status: state.StatusFailed, Holder: want.Holder, Digest: want.Digest, Version: want.Version,
-		ChartDigest: want.ChartDigest, Healthy: true, Paused: true, Staged: true, Wave: -1, HooksBegun: true, RollbackTo: 1,
+		ChartDigest: want.ChartDigest, Healthy: true, Paused: true, Staged: true, Wave: -1, RollbackTo: 1,
 		Unpruned: true, Adopted: 2, AdoptedVersion: want.AdoptedVersion, Failure: state.FailureUnhealthy,
 		Request: want.Request, Basis: want.Basis, Owner: want.Owner,
 	}))

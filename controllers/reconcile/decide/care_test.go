@@ -58,7 +58,7 @@ func TestCare(t *testing.T) {
 	rollback.RollbackTo = 1
 
 	runsHooks := revision(1, state.StatusPendingInstall, wanted)
-	runsHooks.HooksBegun = true
+	runsHooks.Hooks.Event = "pre-install"
 
 	unpruned := healthy
 	unpruned.Unpruned = true

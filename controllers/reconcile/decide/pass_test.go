@@ -83,7 +83,7 @@ func TestPass(t *testing.T) {
 	unpruned.Status, unpruned.Unpruned = state.StatusDeployed, true
 
 	hooked := late
-	hooked.Status, hooked.HooksBegun = state.StatusPendingUpgrade, true
+	hooked.Status, hooked.Hooks.Event = state.StatusPendingUpgrade, "pre-upgrade"
 
 	changeStops := ends(stalled)
 

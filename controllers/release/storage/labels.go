@@ -69,9 +69,6 @@ const (
 	// Complete is the value of StagedLabel of a revision that had several waves.
 	Complete = "complete"
 
-	// HooksLabel is the event whose hooks run, or have run last. A pending revision that has it continues.
-	HooksLabel = v1alpha2.Prefix + "/hooks"
-
 	// SaltLabel is a random text, so that the digest of the revision does not reveal values that can be guessed.
 	SaltLabel = v1alpha2.Prefix + "/salt"
 
@@ -180,7 +177,6 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		r.AdoptedVersion = m.Labels[AdoptedVersionLabel]
 		wave, staged := waves.FromLabel(m.Labels[StagedLabel])
 		r.Wave, r.Staged = int(wave), staged
-		r.HooksBegun = m.Labels[HooksLabel] != ""
 		r.Basis = basisOf(m.Labels)
 		r.Failure = state.Failure(m.Labels[FailureLabel])
 	}
@@ -231,7 +227,6 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	delete(applied, AdoptedLabel)
 	delete(applied, AdoptedVersionLabel)
 	delete(applied, StagedLabel)
-	delete(applied, HooksLabel)
 	delete(applied, RollbackLabel)
 	delete(applied, RequestLabel)
 	delete(applied, RequestedAtLabel)

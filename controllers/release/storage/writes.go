@@ -72,6 +72,11 @@ func (s *Store) announce(rel *helm.Release, announcement state.Announcement) err
 	return nil
 }
 
+// AnnounceHooks announces which hooks of a revision have begun.
+func (s *Store) AnnounceHooks(rel *helm.Release, hooks state.Hooks) error {
+	return s.announce(rel, state.Announcement{Hooks: hooks})
+}
+
 // Supersede marks all revisions superseded that are deployed, but the given one.
 func (s *Store) Supersede(by int) error {
 	for _, rel := range s.newestFirst() {
