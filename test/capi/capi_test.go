@@ -249,7 +249,8 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 
 		Eventually(func(g Gomega) { returned = settledDowngrade(ctx, g, previous, last) }).Should(Succeed())
 		settle(ctx)
-		expectAvailability(summarize(ctx, fmt.Sprintf("back to %s where the CRDs allow it: %s", previous, returned)))
+		fmt.Fprintf(&report, "returned to %s\n", returned)
+		expectAvailability(summarize(ctx, fmt.Sprintf("back to %s where the CRDs allow it", previous)))
 		become(ctx, last, exact)
 		expectAvailability(summarize(ctx, fmt.Sprint("again to ", last)))
 	})
@@ -302,6 +303,12 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 
 		run(ctx, "kubectl", "scale", "deployment", "capstan", "-n", operatorNamespace, "--replicas=2")
 		Eventually(func(g Gomega) { available(ctx, g, operatorNamespace) }).Should(Succeed())
+		Eventually(func(g Gomega) {
+			for _, label := range managers.Labels {
+				g.Expect(deployments(ctx, g, namespaceOf(label))).To(
+					HaveEach(HaveField("Spec.Replicas", HaveValue(BeEquivalentTo(1)))), "drift is corrected")
+			}
+		}).Should(Succeed())
 		Eventually(func() managers.Step { return versions(ctx) }).Should(Equal(last))
 		settle(ctx)
 		summarize(ctx, "the operator runs again")

@@ -10,7 +10,6 @@ import (
 	"github.com/Masterminds/semver/v3"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,11 +81,8 @@ func changed(ctx context.Context, patch string) {
 	GinkgoHelper()
 
 	for _, label := range managers.Labels {
-		list := &appsv1.DeploymentList{}
-		Expect(admin.List(ctx, list, client.InNamespace(namespaceOf(label)))).To(Succeed())
-
-		for i := range list.Items {
-			run(ctx, "kubectl", "patch", "deployment", list.Items[i].Name, "-n", list.Items[i].Namespace, "--patch", patch)
+		for _, d := range deployments(ctx, Default, namespaceOf(label)) {
+			run(ctx, "kubectl", "patch", "deployment", d.Name, "-n", d.Namespace, "--patch", patch)
 		}
 	}
 

@@ -108,14 +108,19 @@ func pods(ctx context.Context, namespace string) []corev1.Pod {
 	return list.Items
 }
 
-// available expects that all Deployments in a namespace have as many available pods as they should, of their newest
-// revision only, and that no other pods are left: those that terminate still answer webhooks.
-func available(ctx context.Context, g Gomega, namespace string) {
+// deployments returns the Deployments in a namespace, of which there must be one.
+func deployments(ctx context.Context, g Gomega, namespace string) []appsv1.Deployment {
 	list := &appsv1.DeploymentList{}
 	g.Expect(admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 	g.Expect(list.Items).NotTo(BeEmpty())
 
-	for _, d := range list.Items {
+	return list.Items
+}
+
+// available expects that all Deployments in a namespace have as many available pods as they should, of their newest
+// revision only, and that no other pods are left: those that terminate still answer webhooks.
+func available(ctx context.Context, g Gomega, namespace string) {
+	for _, d := range deployments(ctx, g, namespace) {
 		g.Expect(d.Status.ObservedGeneration).To(Equal(d.Generation), d.Name)
 		g.Expect(d.Status.Replicas).To(Equal(*d.Spec.Replicas), d.Name)
 		g.Expect(d.Status.UpdatedReplicas).To(Equal(*d.Spec.Replicas), d.Name)
