@@ -71,8 +71,10 @@ func isolate() error {
 
 	commands := []string{"ip link set lo up"}
 	for i := range limit {
+		// Without an address of its own, a bridge has that of one of its pods. It changes when this pod ends, and what
+		// other pods send to the old one is lost until they notice.
 		commands = append(commands,
-			"ip link add "+bridge(i)+" type bridge",
+			fmt.Sprintf("ip link add %s address 02:00:00:00:00:%02x type bridge", bridge(i), i+1),
 			"ip addr add "+address(i)+"/24 dev "+bridge(i),
 			"ip link set "+bridge(i)+" up",
 		)
