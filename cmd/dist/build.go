@@ -42,9 +42,11 @@ func parsePlatforms(list string) ([]platform, error) {
 // every machine.
 func compile(ctx context.Context, pkg, out, version string, p platform) error {
 	ldflags := "-s -w -X main.version=" + version
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", out, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", ldflags, "-o", out, pkg)
 
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+p.os, "GOARCH="+p.arch)
+	// What `go env -w` has set counts unless a variable of the environment replaces it, which an empty one does not.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOOS="+p.os, "GOARCH="+p.arch,
+		"GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
 
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s for %s/%s: %w\n%s", pkg, p.os, p.arch, err, text)

@@ -194,6 +194,31 @@ func TestRelease(t *testing.T) {
 	g.Expect(string(read("capstan.yaml"))).To(ContainSubstring("image: ghcr.io/capstan-project/capstan:v0.1.0\n"))
 }
 
+// TestCompileIsReproducible checks that programs do not depend on settings of the machine that builds them.
+func TestCompileIsReproducible(t *testing.T) {
+	g := inModule(t)
+	dir := t.TempDir()
+	build := func(name string) string {
+		out := filepath.Join(dir, name)
+		g.Expect(compile(t.Context(), "./test/skipped", out, "v0.1.0", platform{"linux", "amd64"})).To(Succeed())
+
+		data, err := os.ReadFile(out)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return checksum(data)
+	}
+	here := build("here")
+
+	const settings = "GOFLAGS=-gcflags=all=-N\nGOAMD64=v3\nGOFIPS140=latest\n"
+
+	file := filepath.Join(dir, "env")
+	g.Expect(os.WriteFile(file, []byte(settings), 0o600)).To(Succeed())
+	t.Setenv("GOENV", file)
+	t.Setenv("TZ", "Asia/Tokyo")
+
+	g.Expect(build("elsewhere")).To(Equal(here))
+}
+
 func TestReleaseVersion(t *testing.T) {
 	err := run(t.Context(), []string{"release", "--version", "1.2", "--output", t.TempDir()}, io.Discard)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("not a semantic version")))
