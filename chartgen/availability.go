@@ -3,17 +3,17 @@ package chartgen
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
 // SinglePod returns why a Deployment, as published, cannot run two pods at the same time; empty if it can. Leader
-// election is not part of it, because values can change its flag: see ElectsLeader.
+// election is not part of it, because values can change its flag: see SingleManager.
 func SinglePod(spec map[string]any) string {
 	pod := bundle.NestedMap(spec, "template", "spec")
 	if pod["hostNetwork"] == true {
@@ -64,9 +64,6 @@ func isReadOnly(pod map[string]any, volume any) bool {
 	return true
 }
 
-// NoLeaderElection is why a Deployment cannot run two pods at the same time if its manager has no leader election.
-const NoLeaderElection = "it has no leader election, so two managers would change the same objects"
-
 var leaderElection = regexp.MustCompile(`^--?(?:leader-elect|enable-leader-election)(?:=(.*))?$`)
 
 // ElectsLeader reports whether the arguments of a manager turn leader election on. Of several flags, the last counts.
@@ -82,17 +79,45 @@ func ElectsLeader(args []string) bool {
 	return elects
 }
 
+// SingleManager returns why a Deployment cannot run two pods at the same time; empty if it can. For the name of a
+// container, changes returns the command, if it is not the published one, and arguments that follow.
+func SingleManager(spec map[string]any, changes func(container string) (command, args []string)) string {
+	if reason := SinglePod(spec); reason != "" {
+		return reason
+	}
+
+	for _, container := range bundle.NestedMaps(spec, "template", "spec", "containers") {
+		command, more := changes(fmt.Sprint(container["name"]))
+		if len(command) == 0 {
+			command = texts(container["command"])
+		}
+
+		if ElectsLeader(slices.Concat(command, texts(container["args"]), more)) {
+			return ""
+		}
+	}
+
+	return "it has no leader election, so two managers would change the same objects"
+}
+
+// texts returns the elements of a list as text.
+func texts(list any) []string {
+	elements, _ := list.([]any)
+
+	all := make([]string, 0, len(elements))
+	for _, element := range elements {
+		all = append(all, fmt.Sprint(element))
+	}
+
+	return all
+}
+
 // budgets are the PodDisruptionBudgets of a provider, as published.
 type budgets []map[string]any
 
 // cover reports whether a Deployment has a budget already. A pod with two cannot be evicted.
 func (b budgets) cover(name string, spec map[string]any) bool {
-	published := bundle.NestedMap(spec, "template", "metadata", "labels")
-	pod := labels.Set{}
-
-	for key, value := range published {
-		pod[key] = fmt.Sprint(value)
-	}
+	pod := bundle.NestedLabels(spec, "template", "metadata", "labels")
 
 	for _, budget := range b {
 		if bundle.NestedString(budget, "metadata", "name") == name {

@@ -73,39 +73,16 @@ func (s *Schema) setAvailability(name string, d *deployment, field string) []str
 
 // single returns why a Deployment cannot run two pods at the same time; empty if it can.
 func single(published map[string]any, d *deployment) string {
-	if reason := chartgen.SinglePod(published); reason != "" {
-		return reason
-	}
-
-	for _, container := range bundle.NestedMaps(published, "template", "spec", "containers") {
-		args := slices.Concat(texts(container["command"]), texts(container["args"]))
-
-		if changed := d.Containers[fmt.Sprint(container["name"])]; changed != nil {
-			if len(changed.Command) > 0 {
-				args = slices.Concat(changed.Command, texts(container["args"]))
-			}
-
-			for name, value := range sorted(changed.Args) {
-				args = append(args, "--"+name+"="+value)
-			}
+	return chartgen.SingleManager(published, func(container string) (command, args []string) {
+		changed := d.Containers[container]
+		if changed == nil {
+			return nil, nil
 		}
 
-		if chartgen.ElectsLeader(args) {
-			return ""
+		for name, value := range sorted(changed.Args) {
+			args = append(args, "--"+name+"="+value)
 		}
-	}
 
-	return chartgen.NoLeaderElection
-}
-
-// texts returns the elements of a list as text.
-func texts(list any) []string {
-	elements, _ := list.([]any)
-
-	all := make([]string, 0, len(elements))
-	for _, element := range elements {
-		all = append(all, fmt.Sprint(element))
-	}
-
-	return all
+		return changed.Command, args
+	})
 }

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
@@ -31,26 +28,19 @@ func (c *check) checkAvailability(components *bundle.Components) {
 
 // unavailable returns why requests to the pods of a Deployment fail during an upgrade; empty if none does.
 func unavailable(deployment map[string]any, components *bundle.Components) string {
-	if reason := chartgen.SinglePod(deployment); reason != "" {
+	asPublished := func(string) (command, args []string) { return nil, nil }
+	if reason := chartgen.SingleManager(deployment, asPublished); reason != "" {
 		return reason
 	}
 
-	var (
-		elects, ready bool
-		containers    = bundle.NestedMaps(deployment, "template", "spec", "containers")
-	)
+	ready := false
 
-	for _, container := range containers {
-		command, _, _ := unstructured.NestedStringSlice(container, "command")
-		args, _, _ := unstructured.NestedStringSlice(container, "args")
-		elects = elects || chartgen.ElectsLeader(slices.Concat(command, args))
+	for _, container := range bundle.NestedMaps(deployment, "template", "spec", "containers") {
 		ready = ready || container["readinessProbe"] != nil || slices.ContainsFunc(bundle.NestedMaps(container, "ports"),
 			func(port map[string]any) bool { return port["name"] == probedPort })
 	}
 
 	switch {
-	case !elects:
-		return chartgen.NoLeaderElection
 	case bundle.NestedString(deployment, "strategy", "type") == "Recreate":
 		return "its strategy Recreate stops all pods before new ones start"
 	case !ready && served(deployment, components):
@@ -63,21 +53,11 @@ func unavailable(deployment map[string]any, components *bundle.Components) strin
 
 // served reports whether a Service of the components selects the pods of a Deployment.
 func served(deployment map[string]any, components *bundle.Components) bool {
-	pod := texts(bundle.NestedMap(deployment, "template", "metadata", "labels"))
+	pod := bundle.NestedLabels(deployment, "template", "metadata", "labels")
 
 	return slices.ContainsFunc(components.Documents, func(doc bundle.Document) bool {
-		selector := texts(bundle.NestedMap(doc.Object.Object, "spec", "selector"))
+		selector := bundle.NestedLabels(doc.Object.Object, "spec", "selector")
 
 		return doc.Object.GetKind() == "Service" && len(selector) > 0 && selector.AsSelector().Matches(pod)
 	})
-}
-
-// texts returns labels or a selector.
-func texts(content map[string]any) labels.Set {
-	set := labels.Set{}
-	for key, value := range content {
-		set[key] = fmt.Sprint(value)
-	}
-
-	return set
 }
