@@ -91,10 +91,8 @@ func Announces(a state.Announcement) Change {
 
 // enterFormer enters a revision that was announced before the next one, unless the history has how it has ended.
 func enterFormer(history []v1alpha2.ReleaseRevision, former v1alpha2.ReleaseRevision) []v1alpha2.ReleaseRevision {
-	for i := range history {
-		if history[i].Revision == former.Revision && history[i].Digest == former.Digest {
-			return history
-		}
+	if entryIn(history, former.Revision).Digest == former.Digest {
+		return history
 	}
 
 	return enter(history, former)
@@ -108,12 +106,9 @@ func runs(a state.Announcement) Change {
 			return
 		}
 
-		entry := v1alpha2.ReleaseRevision{Revision: int64(a.Revision), Digest: a.Digest, Status: string(a.Status)}
-
-		for _, before := range s.History {
-			if before.Revision == entry.Revision && before.Digest == entry.Digest {
-				entry = before
-			}
+		entry := entryIn(s.History, int64(a.Revision))
+		if entry.Digest != a.Digest {
+			entry = v1alpha2.ReleaseRevision{Revision: int64(a.Revision), Digest: a.Digest, Status: string(a.Status)}
 		}
 
 		entry.Hooks = hooks(a.Hooks)
@@ -141,14 +136,7 @@ func Marks(revision state.Revision, digest string) Change {
 			return
 		}
 
-		entry := v1alpha2.ReleaseRevision{Revision: int64(revision.Number)}
-
-		for _, before := range s.History {
-			if before.Revision == entry.Revision {
-				entry = before
-			}
-		}
-
+		entry := entryIn(s.History, int64(revision.Number))
 		entry.Status = string(revision.Status)
 		enterKnown(&entry, digest, revision)
 		s.History = enter(s.History, entry)

@@ -21,23 +21,27 @@ func Known(status *v1alpha2.ProviderStatus, number int, digest string) (state.Re
 		announced = nil
 	}
 
+	before := entryIn(status.History, int64(number))
+
 	// A revision that is written again begins again.
 	if announced != nil && announced.Digest == digest {
 		entry := entryOf(announced)
-		entry.Time = resumedSince(status.History, announced.Revision)
+
+		// It may resume an attempt, which was created then.
+		if before.Failure == string(state.FailureUnavailable) {
+			entry.Time = before.Time
+		}
 
 		return known(entry), true
 	}
 
-	for _, entry := range status.History {
-		if entry.Revision == int64(number) && entry.Digest != "" {
-			revision := known(entry)
-			if revision.Unmarked {
-				revision.Healthy = wasHealthy(status, entry)
-			}
-
-			return revision, true
+	if before.Digest != "" {
+		revision := known(before)
+		if revision.Unmarked {
+			revision.Healthy = wasHealthy(status, before)
 		}
+
+		return revision, true
 	}
 
 	if announced != nil {
@@ -45,17 +49,6 @@ func Known(status *v1alpha2.ProviderStatus, number int, digest string) (state.Re
 	}
 
 	return state.Revision{}, false
-}
-
-// resumedSince returns when an attempt was created that the revision resumes; zero if it is a new one.
-func resumedSince(history []v1alpha2.ReleaseRevision, revision int64) metav1.Time {
-	for _, entry := range history {
-		if entry.Revision == revision && state.Failure(entry.Failure) == state.FailureUnavailable {
-			return entry.Time
-		}
-	}
-
-	return metav1.Time{}
 }
 
 // known returns what is known of the revision of an entry, beside its digest.
@@ -166,6 +159,17 @@ func entryOf(announced *v1alpha2.AnnouncedRevision) v1alpha2.ReleaseRevision {
 		Revision: announced.Revision, Digest: announced.Digest,
 		Healthy: new(false), Wave: announced.Wave, Request: announced.Request, Hooks: announced.Hooks,
 	}
+}
+
+// entryIn returns the entry of a revision in a history, with nothing but its number if it has none.
+func entryIn(history []v1alpha2.ReleaseRevision, revision int64) v1alpha2.ReleaseRevision {
+	for _, entry := range history {
+		if entry.Revision == revision {
+			return entry
+		}
+	}
+
+	return v1alpha2.ReleaseRevision{Revision: revision}
 }
 
 // announcedItems is how many entries enter may add to a history before it is written again: a reconcile creates hardly
