@@ -151,7 +151,7 @@ func (f *flags) options() (controllers.Options, error) {
 	}
 
 	options.Holder = host + "_" + string(uuid.NewUUID())
-	options.Namespace = cmp.Or(podNamespace(), f.election.namespace())
+	options.Namespace = cmp.Or(podNamespace(), f.election.Namespace)
 	options.Environment = plan.ReadEnvironment(f.config.EnvironmentNames)
 	options.Metrics = metrics.NewRecorder(ctrlmetrics.Registry, version)
 
