@@ -1,10 +1,7 @@
 package attack
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -201,16 +198,11 @@ func (s *site) succeeded(event string) []*corev1.Secret {
 	s.Helper()
 
 	record := s.relabeled(1, "capstan.dev/hooks", event)[0]
-	text, err := base64.StdEncoding.DecodeString(string(record.Data["release"]))
-	s.Expect(err).NotTo(HaveOccurred())
-	unpacked, err := gzip.NewReader(bytes.NewReader(text))
-	s.Expect(err).NotTo(HaveOccurred())
-
 	release := &helmrelease.Release{}
-	s.Expect(json.NewDecoder(unpacked).Decode(release)).To(Succeed())
+	s.Expect(json.Unmarshal([]byte(unpacked(record.Data["release"])), release)).To(Succeed())
 
 	release.Hooks[0].LastRun = helmrelease.HookExecution{Phase: helmrelease.HookPhaseSucceeded}
-	text, err = json.Marshal(release)
+	text, err := json.Marshal(release)
 	s.Expect(err).NotTo(HaveOccurred())
 
 	record.Data["release"] = encoded(compress(text))
