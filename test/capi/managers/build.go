@@ -114,7 +114,7 @@ func (b *builder) compile(ctx context.Context, pkg, out string) error {
 		return err
 	}
 
-	_, err := b.goCommand(ctx, "build", "-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w",
+	_, err := b.goCommand(ctx, "build", "-mod=mod", "-gcflags=all=-dwarf=false", "-ldflags=-s -w",
 		"-o", out, pkg)
 
 	return err
@@ -126,7 +126,7 @@ func (b *builder) goCommand(ctx context.Context, args ...string) ([]byte, error)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.folder
 
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-trimpath")
 
 	out, err := cmd.Output()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
