@@ -225,8 +225,8 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 // failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not
 // be completed, which tells another reason.
 func (r *run) failureReason(ctx context.Context, digest string) string {
-	if r.failure != nil {
-		return r.failure.Error()
+	if r.done.failure != nil {
+		return r.done.failure.Error()
 	}
 
 	history := r.installed.history

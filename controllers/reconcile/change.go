@@ -264,7 +264,7 @@ func (r *run) apply(ctx context.Context) report.Result {
 		log.Info("Applied the release", "revision", result.Revision, "status", result.Status)
 	}
 
-	r.applied = err == nil || result.Revision != 0
+	r.done.applied = err == nil || result.Revision != 0
 
 	r.forgetAnnounced(result, err)
 
@@ -275,7 +275,7 @@ func (r *run) apply(ctx context.Context) report.Result {
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 
 	if leavesRevision(result, err) {
-		r.failure = err
+		r.done.failure = err
 		return report.Result{}
 	}
 

@@ -237,7 +237,7 @@ func (r *run) advance(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	r.failure = err
+	r.done.failure = err
 	r.emit(r.provider, report.Adopted(result.Adopted))
 
 	if err == nil {
@@ -248,7 +248,7 @@ func (r *run) advance(ctx context.Context) report.Result {
 		r.noteMarks()
 	}
 
-	r.advanced, r.installed.stale = true, true
+	r.done.advanced, r.installed.stale = true, true
 
 	return report.Result{}
 }
@@ -268,7 +268,7 @@ func actionOf(status state.Status) metrics.Action {
 // comeBack brings the provider back at once if the next step with the revision can be taken already: no watch shows
 // when objects without a status become healthy.
 func (r *run) comeBack() {
-	if r.advanced && r.installed.isStaged() && r.installed.othersHealthy() {
+	if r.done.advanced && r.installed.isStaged() && r.installed.othersHealthy() {
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), 0)
 	}
 }

@@ -45,7 +45,7 @@ func (r *run) prune(ctx context.Context) report.Result {
 
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
 	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {
-		r.undeleted = remaining.Error()
+		r.done.undeleted = remaining.Error()
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), advanceAfter(time.Since(r.installed.revision.Created)))
 
 		return report.Result{}

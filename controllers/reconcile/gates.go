@@ -169,7 +169,7 @@ func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
 func (r *run) refuse(target state.Revision, reason error) {
 	if r.policy.Refused == nil {
 		r.policy.Refused = map[int]bool{}
-		r.refusal = fmt.Sprintf("it stays, because the provider cannot return to %s of revision %d: %s",
+		r.done.refusal = fmt.Sprintf("it stays, because the provider cannot return to %s of revision %d: %s",
 			target.Version, target.Number, reason)
 	}
 

@@ -80,7 +80,7 @@ func (r *run) remove(ctx context.Context, unreached error) report.Result {
 
 		if attempt.Uninstalled {
 			r.Upgrades.Forget(r.provider.GetUID())
-			r.uninstalled = true
+			r.done.uninstalled = true
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (r *run) input() report.Input {
 		Change:      r.progress(),
 		Migration:   r.migration,
 		Source:      r.source,
-		Uninstalled: r.uninstalled,
+		Uninstalled: r.done.uninstalled,
 		Now:         time.Now(),
 	}
 
@@ -76,7 +76,7 @@ func (r *run) seen() report.Installed {
 		Drift:      r.drift(),
 		ClusterUID: string(r.self.Cluster),
 		Identified: r.identified,
-		Undeleted:  r.undeleted,
+		Undeleted:  r.done.undeleted,
 	}
 
 	if r.installed.unconfirmed != nil {
@@ -116,14 +116,14 @@ func (r *run) seen() report.Installed {
 // progress returns how far the change got.
 func (r *run) progress() report.Progress {
 	made := r.pass.Progress(r.changing())
-	made.Goal, made.CRDsChecked, made.Refusal = r.change.goal.version, r.change.crdsChecked, r.refusal
+	made.Goal, made.CRDsChecked, made.Refusal = r.change.goal.version, r.change.crdsChecked, r.done.refusal
 
 	for _, f := range r.change.plan.Warnings.Flags {
 		made.Flags = append(made.Flags, report.Flag{Deployment: f.Deployment, Warning: f.String()})
 	}
 
-	if r.failure != nil {
-		made.Failure = r.failure.Error()
+	if r.done.failure != nil {
+		made.Failure = r.done.failure.Error()
 	}
 
 	if len(r.change.release.Pin.Differences) > 0 {

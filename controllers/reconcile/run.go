@@ -24,7 +24,7 @@ import (
 // defaultRetries is the default of spec.release.retries that the API documents.
 const defaultRetries = 3
 
-// run is one reconcile of one provider. Its steps fill it in.
+// run is one reconcile of one provider: what it was given, and what its steps have found, prepared and written.
 type run struct {
 	*Reconciler
 	provider v1alpha2.Provider
@@ -41,25 +41,16 @@ type run struct {
 	// pass is how far care and change got.
 	pass decide.Pass
 
-	// installed is what was read last, and change what is being prepared: both are replaced as a whole.
+	// installed is what was read last, change what is being prepared, and done what was written.
 	installed installed
 	change    change
+	done      done
 
 	// identified is set if no other resource has installed the provider.
 	identified bool
 
 	// selection is the version that the range of the resource resolves to.
 	selection decide.Selection
-
-	// advanced is set after a step with a staged revision. applied is set once a revision was created, and failure is
-	// why that has failed. refusal is why a failed revision was not rolled back although it should have been. undeleted
-	// describes objects that the newest revision does not have, and that finalizers hold; empty for none.
-	advanced    bool
-	applied     bool
-	failure     error
-	refusal     string
-	undeleted   string
-	uninstalled bool
 
 	// source is what is known of the provider's source, migration how far objects are rewritten, and crdDeviations are
 	// the CRDs that another program has changed.
@@ -117,6 +108,20 @@ type change struct {
 
 	// prepared is the installation or upgrade, once nothing but to apply it is left to do.
 	prepared *release.Prepared
+}
+
+// done is what writes have achieved.
+type done struct {
+	// advanced is set after a step with a staged revision.
+	advanced bool
+	// applied is set once a revision was created, and failure is why that has failed.
+	applied bool
+	failure error
+	// refusal is why a failed revision was not rolled back although it should have been.
+	refusal string
+	// undeleted describes objects that the newest revision does not have, and that finalizers hold; empty for none.
+	undeleted   string
+	uninstalled bool
 }
 
 func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) *run {
@@ -262,7 +267,7 @@ func (r *run) known() decide.Seen {
 // one that care was deferred for.
 func (r *run) careAgain(ctx context.Context) report.Result {
 	result := r.observe(ctx)
-	r.policy, r.refusal, r.undeleted, r.advanced = decide.Again(r.policy), "", "", false
+	r.policy, r.done = decide.Again(r.policy), done{applied: r.done.applied, failure: r.done.failure}
 
 	return result
 }
@@ -303,7 +308,7 @@ func (r *run) changing() decide.Changing {
 		Problem:     r.change.problem,
 		Release:     r.change.release,
 		CoreLater:   r.change.coreLater,
-		Applied:     r.applied,
+		Applied:     r.done.applied,
 		Now:         time.Now(),
 	}
 

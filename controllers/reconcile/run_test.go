@@ -57,7 +57,7 @@ func TestRefusalNamesTheNewestTarget(t *testing.T) {
 	r.refuse(state.Revision{Number: 2, Version: "v1.0.1"}, errors.New("too old"))
 	r.refuse(state.Revision{Number: 1, Version: "v1.0.0"}, errors.New("much too old"))
 
-	g.Expect(r.refusal).To(HaveSuffix("v1.0.1 of revision 2: too old"))
+	g.Expect(r.done.refusal).To(HaveSuffix("v1.0.1 of revision 2: too old"))
 	g.Expect(r.policy.Refused).To(Equal(map[int]bool{1: true, 2: true}))
 }
 
@@ -74,7 +74,7 @@ func TestInput(t *testing.T) {
 		Object: object.Key{Name: "manager"}, Result: health.Result{Message: "is missing"},
 	}}}
 	r.installed.unconfirmed = &release.UnconfirmedError{Revision: 1}
-	r.failure = errors.New("refused")
+	r.done.failure = errors.New("refused")
 	r.change.problem = failed(errors.New("no Secret"), fetching)
 	r.installed.deviations = &[]deviation{{why: "it is changed back"}, {corrected: true}}
 
