@@ -33,14 +33,13 @@ const gapsVariable = "GAPS"
 
 func highlyAvailable() bool { return os.Getenv(availabilityVariable) != "false" }
 
-// expectAvailability expects that highly available managers were replaced without a gap. refused is the most refused
-// requests of a canary. There may be one for each pod: the API server reuses connections, and may send a request on one
-// that the manager is closing.
-func expectAvailability(refused int) {
+// expectAvailability expects that highly available managers were replaced without a gap. A canary may have one refused
+// request for each pod: the API server reuses connections, and may send a request on one that the manager is closing.
+func expectAvailability(event observe.Event) {
 	GinkgoHelper()
 
 	if highlyAvailable() {
-		Expect(refused).To(BeNumerically("<=", 2))
+		Expect(event.Refused).To(BeNumerically("<=", 2))
 	}
 }
 
@@ -90,8 +89,8 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 	}
 
 	// summarize waits until all webhooks answer, prints the gaps since the previous call, and expects that nothing has
-	// been lost. It returns the most refused requests of a canary.
-	summarize := func(ctx context.Context, what string) int {
+	// been lost.
+	summarize := func(ctx context.Context, what string) observe.Event {
 		GinkgoHelper()
 
 		event := observe.Event{Name: what, Seconds: time.Since(began).Seconds()}
@@ -116,7 +115,7 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 		events = append(events, event)
 		began = time.Now()
 
-		return event.Refused
+		return event
 	}
 
 	AfterEach(func(ctx SpecContext) {
@@ -208,11 +207,21 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 
 		for _, label := range managers.Labels {
 			for _, pod := range pods(ctx, namespaceOf(label)) {
-				killed(ctx, pod.Namespace, pod.Name)
-			}
+				var unrouted time.Time
 
-			Eventually(func() managers.Step { return versions(ctx) }).Should(Equal(last))
-			summarize(ctx, label+"'s manager was killed")
+				routing, kill := watchRouting(ctx, &pod), time.Now()
+				killed(ctx, pod.Namespace, pod.Name)
+				Eventually(func() managers.Step { return versions(ctx) }).Should(Equal(last))
+				Expect(routing).To(Receive(&unrouted))
+
+				event := summarize(ctx, label+"'s manager was killed")
+				fmt.Fprintf(&report, "  no ready endpoint after %.1f s\n", unrouted.Sub(kill).Seconds())
+
+				// The other pod answers once kube-proxy knows, which writes rules once a second at most.
+				if highlyAvailable() {
+					Expect(event.Until).To(BeTemporally("<=", unrouted.Add(time.Second+2*canary.Interval)))
+				}
+			}
 		}
 	})
 

@@ -5,15 +5,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -38,6 +44,39 @@ func startCanaries(ctx context.Context) []*canary.Canary {
 	}
 
 	return canaries
+}
+
+// watchRouting returns when a pod is no longer a ready endpoint of any Service: until then, kube-proxy cannot know of it.
+func watchRouting(ctx context.Context, pod *corev1.Pod) <-chan time.Time {
+	GinkgoHelper()
+
+	clientset, err := kubernetes.NewForConfig(cluster.Config())
+	Expect(err).NotTo(HaveOccurred())
+
+	slices, err := clientset.DiscoveryV1().EndpointSlices(pod.Namespace).Watch(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+
+	unrouted := make(chan time.Time, 1)
+
+	go func() {
+		defer slices.Stop()
+
+		for event := range slices.ResultChan() {
+			slice, ok := event.Object.(*discoveryv1.EndpointSlice)
+			if !ok {
+				continue
+			}
+
+			for _, endpoint := range slice.Endpoints {
+				if endpoint.TargetRef.Name == pod.Name && !ptr.Deref(endpoint.Conditions.Ready, true) {
+					unrouted <- time.Now()
+					return
+				}
+			}
+		}
+	}()
+
+	return unrouted
 }
 
 // watchLives records what happens to Clusters and Machines until the context ends.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/capstan-project/capstan/audit/canary"
 )
@@ -21,6 +22,8 @@ type Event struct {
 	// Longest is the longest gap of a canary in seconds, and Refused the most refused requests of a canary.
 	Longest float64 `json:"longest"`
 	Refused int     `json:"refused"`
+	// Until is when the last gap had ended.
+	Until time.Time `json:"-"`
 }
 
 // Add adds the summary of a canary.
@@ -28,6 +31,12 @@ func (e *Event) Add(s canary.Summary) {
 	longest, _ := s.Longest()
 	e.Longest = max(e.Longest, longest.Seconds())
 	e.Refused = max(e.Refused, s.Failed())
+
+	for _, gap := range s.Gaps {
+		if gap.To.After(e.Until) {
+			e.Until = gap.To
+		}
+	}
 }
 
 // Run is the events of one run, in their order.

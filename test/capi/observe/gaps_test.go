@@ -23,7 +23,7 @@ func TestEvent(t *testing.T) {
 
 	event.Add(canary.Summary{Gaps: []canary.Gap{gap(time.Second, 3), gap(2*time.Second, 1)}})
 	event.Add(canary.Summary{Gaps: []canary.Gap{gap(1500*time.Millisecond, 2)}})
-	g.Expect(event).To(Equal(Event{Longest: 2, Refused: 4}))
+	g.Expect(event).To(Equal(Event{Longest: 2, Refused: 4, Until: start.Add(2 * time.Second)}))
 }
 
 // TestTable: runs need not have the same events. Of several with the same name, the worst counts.
