@@ -50,7 +50,7 @@ type effect struct {
 func (w *world) newArena(t *testing.T) *arena {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(patience)
-	g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	g.SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
 
 	return &arena{T: t, Gomega: g, world: w, ctx: t.Context(), name: fmt.Sprintf("x%d", w.number.Add(1))}
 }
