@@ -210,11 +210,13 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 				var unrouted time.Time
 
 				routing, kill := watchRouting(ctx, &pod), time.Now()
+
 				killed(ctx, pod.Namespace, pod.Name)
 				Eventually(func() managers.Step { return versions(ctx) }).Should(Equal(last))
 				Expect(routing).To(Receive(&unrouted))
 
 				event := summarize(ctx, label+"'s manager was killed")
+
 				fmt.Fprintf(&report, "  no ready endpoint after %.1f s\n", unrouted.Sub(kill).Seconds())
 
 				// The other pod answers once kube-proxy knows, which writes rules once a second at most.

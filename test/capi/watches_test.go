@@ -46,7 +46,7 @@ func startCanaries(ctx context.Context) []*canary.Canary {
 	return canaries
 }
 
-// watchRouting returns when a pod is no longer a ready endpoint of any Service: until then, kube-proxy cannot know of it.
+// watchRouting returns when a pod is no longer a ready endpoint of a Service: before, kube-proxy cannot know of it.
 func watchRouting(ctx context.Context, pod *corev1.Pod) <-chan time.Time {
 	GinkgoHelper()
 
