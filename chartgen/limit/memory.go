@@ -18,10 +18,10 @@ const (
 	RemoteMemory = 64 << 20
 )
 
-// Content is the memory for all work on untrusted content in this process: one build and one process
-// that renders, or two such processes, or a build and what remote clusters send. With 100 MiB for the rest of the
-// operator that is less than the limit of its pod.
-var Content = NewMemory(BuildMemory+RenderMemory, BuildMemory+RemoteMemory)
+// Content is the memory for all work on untrusted content in this process. A tenant with all that it can have, which is
+// a build and what its remote clusters send, or two processes that render, leaves enough for a process that renders for
+// another one. With 100 MiB for the rest of the operator that is less than the limit of its pod.
+var Content = NewMemory(BuildMemory+RemoteMemory+RenderMemory, BuildMemory+RemoteMemory)
 
 // Memory divides an amount of memory among tenants, first come, first served. A tenant that waits for
 // memory of its own does not keep others waiting.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // endless is a template that takes minutes and no memory.
@@ -209,24 +210,30 @@ func TestRenderBesideHostileCharts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
-	started := make(chan struct{})
+	ended := make(chan struct{}, 3)
 
 	for range 3 {
 		go func() {
-			started <- struct{}{}
-
 			_, _ = Render(ctx, "hostile", template(endless))
+			ended <- struct{}{}
 		}()
 	}
 
-	for range 3 {
-		<-started
-	}
+	g.Eventually(func() error {
+		limited, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
 
-	start := time.Now()
+		release, err := limit.Content.Acquire(limited, "hostile", limit.RenderMemory)
+		if err == nil {
+			release()
+		}
+
+		return err
+	}).Should(HaveOccurred(), "the hostile tenant has all that it can have")
+
 	_, err := Render(t.Context(), "ns", template("a: b"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(time.Since(start)).To(BeNumerically("<", 2*time.Second))
+	g.Expect(ended).NotTo(Receive())
 }
 
 // BenchmarkRender measures what a child process costs, with a chart that costs nothing.
