@@ -195,7 +195,7 @@ func (s *setting) commands(run int) []command {
 	}
 
 	charts := slices.Concat(
-		[]string{s.capstan, "mirror", "--repository", folder, "--charts-only", "--to", at("charts") + ".tar"},
+		[]string{s.capstan, "mirror", "--source", folder, "--charts-only", "--to", at("charts") + ".tar"},
 		labels,
 	)
 
