@@ -215,6 +215,7 @@ func TestRenderBesideHostileCharts(t *testing.T) {
 	for range 3 {
 		go func() {
 			_, _ = Render(ctx, "hostile", template(endless))
+
 			ended <- struct{}{}
 		}()
 	}
