@@ -53,15 +53,15 @@ func watchRouting(ctx context.Context, pod *corev1.Pod) <-chan time.Time {
 	clientset, err := kubernetes.NewForConfig(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 
-	slices, err := clientset.DiscoveryV1().EndpointSlices(pod.Namespace).Watch(ctx, metav1.ListOptions{})
+	endpoints, err := clientset.DiscoveryV1().EndpointSlices(pod.Namespace).Watch(ctx, metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
 
 	unrouted := make(chan time.Time, 1)
 
 	go func() {
-		defer slices.Stop()
+		defer endpoints.Stop()
 
-		for event := range slices.ResultChan() {
+		for event := range endpoints.ResultChan() {
 			slice, ok := event.Object.(*discoveryv1.EndpointSlice)
 			if !ok {
 				continue
