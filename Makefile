@@ -32,7 +32,7 @@ PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 .PHONY: demo
 demo: ## Install five Cluster API providers on a local control plane
 	@test -x $(BIN)/demo || echo "• Compiling Capstan, then downloading a control plane, or compiling it without internet access. The first time, this \
-	takes about $$(((6 + $(PROCESSORS) - 1) / $(PROCESSORS))) or $$(((11 + $(PROCESSORS) - 1) / $(PROCESSORS))) minutes on $(PROCESSORS) processors"
+	takes about $$(((5 + $(PROCESSORS) - 1) / $(PROCESSORS))) or $$(((11 + $(PROCESSORS) - 1) / $(PROCESSORS))) minutes on $(PROCESSORS) processors"
 	@$(MAKE) --no-print-directory build
 	@exec $(BIN)/demo
 
