@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,7 +15,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -105,6 +105,10 @@ func (r *run) observe(ctx context.Context) report.Result {
 	return report.Result{}
 }
 
+// confirmAfter returns how long to wait before the cluster is compared again with a record that is not confirmed, by
+// the time since that was written.
+func confirmAfter(age time.Duration) time.Duration { return min(max(age/4, minAdvance), maxConfirm) }
+
 // checkHealth reads the health of the revision's objects from the watches, which wake the provider
 // when it changes.
 func (r *run) checkHealth(ctx context.Context) report.Result {
@@ -167,80 +171,4 @@ func (r *run) markFailed(ctx context.Context, step decide.Step) report.Result {
 	r.installed.stale = true
 
 	return failed(r.target.Releases.MarkFailed(ctx, history.Release, revision, step.Failure, step.Reason), applying)
-}
-
-// checkReturn finds out whether the provider may return to a revision.
-func (r *run) checkReturn(ctx context.Context, target state.Revision) report.Result {
-	err := r.checkTarget(ctx, target)
-
-	switch {
-	case err == nil:
-		return report.Result{}
-	case refusesRollback(err):
-		r.refuse(target, err)
-		return report.Result{}
-	}
-
-	return failed(err, applying)
-}
-
-// rollBack rolls a failed revision back.
-func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result {
-	history := r.installed.history
-	digest := decide.AttemptedDigest(history)
-	observed := r.target.Releases.Determine(history, digest)
-
-	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Release.Name)
-	log.Info("Rolling back", "state", observed.State, "found", observed.Message, "to", target.Number)
-
-	options := r.rollbackOptions(target, r.failureReason(ctx, digest))
-	// What an API that is away would serve is missing in any case, and corrected once it is back.
-	options.SkipUnknownKinds = true
-
-	result, err := r.returnTo(ctx, options, observed)
-	r.forgetAnnounced(result, err)
-	r.target.Health.MarkVerified(result.Applied)
-
-	if errors.As(err, new(*cluster.HookError)) {
-		r.installed.stale = true
-		return report.Result{}
-	}
-
-	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
-
-	if errors.As(err, new(*cluster.DryRunError)) {
-		r.refuse(target, err)
-		return report.Result{}
-	}
-
-	if err != nil && !leavesRevision(result, err) {
-		return failed(err, applying)
-	}
-
-	r.installed.stale = true
-
-	return report.Result{}
-}
-
-// failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not
-// be completed, which tells another reason.
-func (r *run) failureReason(ctx context.Context, digest string) string {
-	if r.done.failure != nil {
-		return r.done.failure.Error()
-	}
-
-	history := r.installed.history
-
-	attempts := history.Attempts(digest)
-	if len(attempts) == 0 || attempts[0].Number == r.installed.revision.Number {
-		return r.installed.record.Description
-	}
-
-	record, err := r.target.Releases.Read(ctx, history.Release, attempts[0])
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot read why the release is rolled back", "release", history.Release.Name)
-		return r.installed.record.Description
-	}
-
-	return record.Description
 }

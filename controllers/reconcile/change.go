@@ -3,16 +3,13 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/metrics"
-	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -148,6 +145,30 @@ func (r *run) saveChart(ctx context.Context) report.Result {
 	return report.Result{}
 }
 
+// dryRun prepares the installation or upgrade before its CRDs are applied, so that nothing is touched if a patch
+// matches nothing, an object belongs to another release, or the API server would refuse one.
+func (r *run) dryRun(ctx context.Context) report.Result {
+	var err error
+
+	r.change.prepared, err = r.preparePlan(ctx, r.change.release.State, release.PrepareOptions{CRDsFollow: true})
+
+	return failed(err, applying)
+}
+
+func (r *run) preparePlan(
+	ctx context.Context, observed state.Observed, options release.PrepareOptions,
+) (_ *release.Prepared, err error) {
+	r.change.plan.Release.Request, options.Since = r.asked(), r.existed()
+
+	if r.change.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
+		return nil, err
+	}
+
+	options.Known = r.installed.history.Revisions
+
+	return r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
+}
+
 // applyPlan installs or upgrades the release. Its namespace gets the labels and annotations of the
 // provider's Namespace, pod security levels among them.
 func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release.Result, err error) {
@@ -172,44 +193,6 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 	}
 
 	return r.change.prepared.Apply(r.announce(ctx))
-}
-
-// rollbackGoal returns the goal that spec.release.rollbackTo describes.
-func (r *run) rollbackGoal(revision int) goal {
-	to := r.rollbackOptions(state.Revision{Number: revision}, "spec.release.rollbackTo")
-	to.Request = r.asked()
-
-	to.Digest = decide.RollbackDigest(revision, to.Paused)
-
-	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
-		if target, exists := r.installed.history.Find(revision); exists {
-			to.Target = target.Confirm()
-		}
-
-		return r.returnTo(ctx, to, observed)
-	}
-
-	return goal{
-		version: fmt.Sprintf("revision %d", revision),
-		digest:  to.Digest,
-		action:  metrics.ActionRollback,
-		apply:   apply,
-	}
-}
-
-// rollbackOptions returns the options of a rollback. Whether the provider is paused is what the spec says
-// now, and not what it said when the revision was installed.
-func (r *run) rollbackOptions(target state.Revision, reason string) release.RollbackOptions {
-	paused := r.provider.GetSpec().Paused
-
-	return release.RollbackOptions{
-		Target:       target.Confirm(),
-		Reason:       reason,
-		Owner:        r.self,
-		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
-		PostRenderer: patches.Pausing{Paused: paused},
-		Paused:       paused,
-	}
 }
 
 // compareRelease compares the release with the goal.
@@ -284,4 +267,17 @@ func (r *run) apply(ctx context.Context) report.Result {
 	}
 
 	return failed(err, applying)
+}
+
+// leavesRevision reports whether a failed action has left a failed revision in the history, from which
+// the next action follows.
+func leavesRevision(result release.Result, err error) bool {
+	var (
+		rejected    *cluster.RejectedError
+		unavailable *cluster.UnavailableError
+		remove      *cluster.RemoveError
+	)
+
+	return result.Revision != 0 &&
+		(errors.As(err, &rejected) || errors.As(err, &unavailable) || errors.As(err, &remove))
 }

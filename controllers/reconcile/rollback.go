@@ -5,25 +5,23 @@ import (
 	"errors"
 	"fmt"
 
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/foreign"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
-
-// rollbackChecker checks whether a provider may return to an earlier revision of its release. The same is checked of
-// the revision that spec.release.rollbackTo names and of those that the operator itself returns to after a failure:
-// contracts may have changed since the revision was installed, and CRDs are never rolled back.
-type rollbackChecker struct {
-	planner   *plan.Planner
-	preflight *preflight.Checker
-}
 
 // uncheckedError means that it is not known whether the managers of a revision can work with the CRDs.
 type uncheckedError struct {
@@ -39,7 +37,7 @@ func (e *uncheckedError) Error() string {
 		e.crds, e.version, e.version)
 }
 
-// refusesRollback reports whether an error of check means that the provider must not return to the revision, and
+// refusesRollback reports whether an error of checkTarget means that the provider must not return to the revision, and
 // not that this could not be found out.
 func refusesRollback(err error) bool {
 	return errors.As(err, new(*preflight.Error)) ||
@@ -50,50 +48,47 @@ func refusesRollback(err error) bool {
 		errors.As(err, new(*uncheckedError))
 }
 
-// check checks whether the managers of a revision may run beside the other providers, and can work with
-// the CRDs and conversion webhooks of today. It applies nothing.
-func (c *rollbackChecker) check(
-	ctx context.Context, provider v1alpha2.Provider, target *clusters.Target, revision state.Revision,
-) error {
-	record, err := target.Releases.Read(ctx, plan.ReleaseKey(provider), revision)
+// checkTarget checks whether the managers of an earlier revision may run beside the other providers, and can work with
+// today's CRDs and conversion webhooks: contracts may have changed since the revision was installed, and CRDs are never
+// rolled back. It applies nothing.
+func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
+	record, err := r.target.Releases.Read(ctx, plan.ReleaseKey(r.provider), revision)
 	if err != nil {
 		return err
 	}
 
 	if !revision.Known.Confirms(record.Digest) {
-		unconfirmed := foreign.Unconfirmed(provider, plan.ReleaseKey(provider), revision, record)
+		unconfirmed := foreign.Unconfirmed(r.provider, plan.ReleaseKey(r.provider), revision, record)
 		unconfirmed.Newest = 0 // the records of later revisions exist
 
 		return unconfirmed
 	}
 
-	if err := c.preflight.Contracts(ctx, provider, record.Contract); err != nil {
+	if err := r.Preflight.Contracts(ctx, r.provider, record.Contract); err != nil {
 		return err
 	}
 
-	stored, err := c.planner.Charts.Installed(ctx, provider, record.AppVersion, revision.ChartDigest)
+	stored, err := r.Planner.Charts.Installed(ctx, r.provider, record.AppVersion, revision.ChartDigest)
 	if errors.Is(err, store.ErrNotFound) {
-		return checkRollbackVersion(ctx, provider, target.CRDs, record.AppVersion)
+		return r.checkVersion(ctx, record.AppVersion)
 	}
 
 	if err != nil {
 		return err
 	}
 
-	planned, err := c.planner.CRDs(ctx, target.CRDs, provider, stored.Chart)
+	planned, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, stored.Chart)
 	if err != nil {
 		return err
 	}
 
-	return target.CRDs.CheckUnmanaged(ctx, planned)
+	return r.target.CRDs.CheckUnmanaged(ctx, planned)
 }
 
-// checkRollbackVersion checks a revision whose chart is no longer stored: its managers know the CRDs unless one
+// checkVersion checks the version of a revision whose chart is no longer stored: its managers know the CRDs unless one
 // was applied for a newer version.
-func checkRollbackVersion(
-	ctx context.Context, provider v1alpha2.Provider, applier *crds.Applier, version string,
-) error {
-	newer, err := applier.NewerVersion(ctx, v1alpha2.Label(provider), version)
+func (r *run) checkVersion(ctx context.Context, version string) error {
+	newer, err := r.target.CRDs.NewerVersion(ctx, v1alpha2.Label(r.provider), version)
 	if err != nil {
 		return err
 	}
@@ -103,4 +98,159 @@ func checkRollbackVersion(
 	}
 
 	return nil
+}
+
+// rollbackGoal returns the goal that spec.release.rollbackTo describes.
+func (r *run) rollbackGoal(revision int) goal {
+	to := r.rollbackOptions(state.Revision{Number: revision}, "spec.release.rollbackTo")
+	to.Request = r.asked()
+
+	to.Digest = decide.RollbackDigest(revision, to.Paused)
+
+	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
+		if target, exists := r.installed.history.Find(revision); exists {
+			to.Target = target.Confirm()
+		}
+
+		return r.returnTo(ctx, to, observed)
+	}
+
+	return goal{
+		version: fmt.Sprintf("revision %d", revision),
+		digest:  to.Digest,
+		action:  metrics.ActionRollback,
+		apply:   apply,
+	}
+}
+
+// checkRevision makes sure that the provider may return to the revision that spec.release.rollbackTo names. If that does
+// not exist or cannot be read, the rollback itself reports it.
+func (r *run) checkRevision(ctx context.Context) report.Result {
+	to, exists := r.installed.history.Find(int(*plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo))
+	if !exists {
+		return report.Result{}
+	}
+
+	err := r.checkTarget(ctx, to)
+	if errors.As(err, new(*storage.CorruptError)) {
+		return report.Result{}
+	}
+
+	return failed(err, applying)
+}
+
+// checkReturn rules a revision out as the target of a rollback after a failure if the provider must not return to it.
+func (r *run) checkReturn(ctx context.Context, target state.Revision) report.Result {
+	err := r.checkTarget(ctx, target)
+
+	switch {
+	case err == nil:
+		return report.Result{}
+	case refusesRollback(err):
+		r.refuse(target, err)
+		return report.Result{}
+	}
+
+	return failed(err, applying)
+}
+
+// refuse rules out a target of a rollback.
+func (r *run) refuse(target state.Revision, reason error) {
+	if r.policy.Refused == nil {
+		r.policy.Refused = map[int]bool{}
+		r.done.refusal = fmt.Sprintf("it stays, because the provider cannot return to %s of revision %d: %s",
+			target.Version, target.Number, reason)
+	}
+
+	r.policy.Refused[target.Number] = true
+}
+
+// rollBack rolls a failed revision back.
+func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result {
+	history := r.installed.history
+	digest := decide.AttemptedDigest(history)
+	observed := r.target.Releases.Determine(history, digest)
+
+	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Release.Name)
+	log.Info("Rolling back", "state", observed.State, "found", observed.Message, "to", target.Number)
+
+	options := r.rollbackOptions(target, r.failureReason(ctx, digest))
+	// What an API that is away would serve is missing in any case, and corrected once it is back.
+	options.SkipUnknownKinds = true
+
+	result, err := r.returnTo(ctx, options, observed)
+	r.forgetAnnounced(result, err)
+	r.target.Health.MarkVerified(result.Applied)
+
+	if errors.As(err, new(*cluster.HookError)) {
+		r.installed.stale = true
+		return report.Result{}
+	}
+
+	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
+
+	if errors.As(err, new(*cluster.DryRunError)) {
+		r.refuse(target, err)
+		return report.Result{}
+	}
+
+	if err != nil && !leavesRevision(result, err) {
+		return failed(err, applying)
+	}
+
+	r.installed.stale = true
+
+	return report.Result{}
+}
+
+// failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not
+// be completed, which tells another reason.
+func (r *run) failureReason(ctx context.Context, digest string) string {
+	if r.done.failure != nil {
+		return r.done.failure.Error()
+	}
+
+	history := r.installed.history
+
+	attempts := history.Attempts(digest)
+	if len(attempts) == 0 || attempts[0].Number == r.installed.revision.Number {
+		return r.installed.record.Description
+	}
+
+	record, err := r.target.Releases.Read(ctx, history.Release, attempts[0])
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read why the release is rolled back", "release", history.Release.Name)
+		return r.installed.record.Description
+	}
+
+	return record.Description
+}
+
+// rollbackOptions returns the options of a rollback. Whether the provider is paused is what the spec says
+// now, and not what it said when the revision was installed.
+func (r *run) rollbackOptions(target state.Revision, reason string) release.RollbackOptions {
+	paused := r.provider.GetSpec().Paused
+
+	return release.RollbackOptions{
+		Target:       target.Confirm(),
+		Reason:       reason,
+		Owner:        r.self,
+		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
+		PostRenderer: patches.Pausing{Paused: paused},
+		Paused:       paused,
+	}
+}
+
+// returnTo rolls the release back.
+func (r *run) returnTo(
+	ctx context.Context, options release.RollbackOptions, observed state.Observed,
+) (result release.Result, err error) {
+	if options.Own, err = r.ownKinds(ctx); err != nil {
+		return release.Result{}, err
+	}
+
+	options.Announce = r.announce(ctx)
+	options.Known = r.installed.history.Revisions
+
+	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), options, observed)
 }

@@ -1,0 +1,43 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+)
+
+// checkRequirements makes sure that the contract of the plan fits the other providers', that its variables have
+// values, and that the APIs that it needs are served.
+func (r *run) checkRequirements(ctx context.Context) report.Result {
+	err := r.Preflight.Installation(ctx, preflight.Input{
+		Provider:         r.provider,
+		Mapper:           r.target.Client.RESTMapper(),
+		Contract:         r.change.plan.Chart.Contract(),
+		RequiredKinds:    r.change.plan.Chart.RequiredKinds(),
+		MissingVariables: r.change.plan.MissingVariables,
+	})
+
+	// Until they are served, changes of their CRDs bring the resource back.
+	r.target.CRDs.Await(v1alpha2.Label(r.provider), preflight.MissingKinds(err)...)
+
+	return failed(err, applying)
+}
+
+// checkCore makes sure that core is ready. That it is not is reported after the CRDs if these may be applied
+// nevertheless, because they take a while to be served.
+func (r *run) checkCore(ctx context.Context) report.Result {
+	err := r.Preflight.CoreReady(ctx, r.provider)
+	if core := new(preflight.Error); errors.As(err, &core) {
+		r.change.coreLater = core.AllowCRDs
+	}
+
+	return failed(err, applying)
+}
+
+// checkTurn makes sure that no other provider has to change its version first.
+func (r *run) checkTurn(ctx context.Context) report.Result {
+	return failed(r.Preflight.Turn(ctx, r.provider, r.change.plan.Chart.Contract()), applying)
+}

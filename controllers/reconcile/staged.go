@@ -1,0 +1,238 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/waves"
+)
+
+// Bounds of the time between two attempts to advance. What makes the next one succeed, such as a webhook
+// that starts to answer, is not always seen by a watch.
+const (
+	minAdvance = time.Second
+	maxAdvance = 30 * time.Second
+	// maxConfirm is longer, because all objects are read.
+	maxConfirm = 5 * time.Minute
+)
+
+// isStaged reports whether objects of the newest revision wait for others.
+func (i *installed) isStaged() bool {
+	return i.revision.Staged && i.revision.Status == state.StatusDeployed
+}
+
+// settled returns the objects of the revision that do not wait for others, and should exist.
+func (i *installed) settled() []object.Key {
+	return slices.DeleteFunc(i.record.Needed(i.revision), func(o object.Key) bool {
+		return waits(i.waiting, o)
+	})
+}
+
+// findWaiting finds the objects of a staged revision that wait for others, or were never applied because it has failed.
+func (r *run) findWaiting(ctx context.Context) error {
+	if !r.installed.revision.Staged {
+		return nil
+	}
+
+	own, err := r.ownKinds(ctx)
+	if err != nil {
+		return err
+	}
+
+	r.installed.waiting = r.target.Releases.Waiting(r.installed.record, r.installed.revision, own)
+
+	return nil
+}
+
+// othersHealthy reports whether all objects but those that wait for them are known to be healthy.
+func (i *installed) othersHealthy() bool {
+	return i.health != nil && !slices.ContainsFunc(i.health.Unhealthy(), func(h health.ObjectHealth) bool {
+		return !waits(i.waiting, h.Object)
+	})
+}
+
+// problem describes why objects are not healthy. Those that wait for others are named only if there is no other cause.
+func (i *installed) problem() string {
+	if i.othersHealthy() {
+		return i.health.Message()
+	}
+
+	causes := slices.DeleteFunc(slices.Clone(i.health.Objects), func(h health.ObjectHealth) bool {
+		return waits(i.waiting, h.Object)
+	})
+
+	return health.Report{Objects: causes}.Message()
+}
+
+// lacksManager reports whether the next step with a staged revision needs the manager that the revision has paused:
+// to admit objects of its own kinds, or to process the finalizers of those that are deleted. A resource that asks for
+// a pause later may wait for something else to change.
+func (r *run) lacksManager() bool {
+	return r.installed.revision.Paused && (len(r.installed.waiting) == 0 || r.installed.waiting[0].Own)
+}
+
+// ownKinds returns the kinds of which the release's objects wait for its manager.
+func (r *run) ownKinds(ctx context.Context) (cluster.OwnKinds, error) {
+	return r.target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.provider))
+}
+
+// advance takes the next step with a revision that runs hooks, or with a staged one once the objects that others wait
+// for are healthy. What is not possible yet, because a webhook does not answer or a finalizer is left, is tried again:
+// it is no failure of the revision before its deadline.
+func (r *run) advance(ctx context.Context) report.Result {
+	own, err := r.ownKinds(ctx)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	history, revision := r.installed.history, r.installed.revision
+
+	result, err := r.target.Releases.Advance(ctx, history.Release, revision, release.AdvanceOptions{
+		Own: own, Known: history.Revisions, Announce: r.announce(ctx),
+	})
+	r.target.Health.MarkVerified(result.Applied)
+
+	if errors.As(err, new(*cluster.HookError)) {
+		return failed(err, applying)
+	}
+
+	problems := advanceProblems(err)
+	if len(problems) > 0 && !revision.RunsHooks() {
+		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
+		r.installed.removing = errors.As(err, new(*cluster.RemainingError))
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), advanceAfter(time.Since(revision.Created)))
+
+		return report.Result{}
+	}
+
+	if revision.RunsHooks() {
+		r.Metrics.CountReleaseAction(r.provider, actionOf(revision.Status), err)
+	}
+
+	hooked := revision.RunsHooks() && result.Revision != 0 // the result is recorded
+	if err != nil && !hooked && !leavesRevision(result, err) && !errors.As(err, new(*cluster.ConflictError)) {
+		return failed(err, applying)
+	}
+
+	r.done.failure = err
+	r.emit(r.provider, report.Adopted(result.Adopted))
+
+	if err == nil {
+		newest := &r.installed.revision
+		newest.Staged, newest.Wave, newest.Unpruned = result.Staged, result.Wave, result.Unpruned
+		newest.Changed = time.Time{} // its record tells the time
+
+		r.noteMarks()
+	}
+
+	r.done.advanced, r.installed.stale = true, true
+
+	return report.Result{}
+}
+
+// actionOf returns how metrics count the action that a pending revision results from.
+func actionOf(status state.Status) metrics.Action {
+	switch status {
+	case state.StatusPendingInstall:
+		return metrics.ActionInstall
+	case state.StatusPendingRollback:
+		return metrics.ActionRollback
+	}
+
+	return metrics.ActionUpgrade
+}
+
+// comeBack brings the provider back at once if the next step with the revision can be taken already: no watch shows
+// when objects without a status become healthy.
+func (r *run) comeBack() {
+	if r.done.advanced && r.installed.isStaged() && r.installed.othersHealthy() {
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), 0)
+	}
+}
+
+// advanceAfter returns how long to wait for the next attempt, by the age of the revision.
+func advanceAfter(age time.Duration) time.Duration { return min(max(age/4, minAdvance), maxAdvance) }
+
+// waits reports whether an object is one of those that wait.
+func waits(waiting []waves.Held, o object.Key) bool {
+	return slices.ContainsFunc(waiting, func(h waves.Held) bool { return h.Object == o })
+}
+
+// withWaiting returns the health of objects in which those that wait for others are not healthy, whether they
+// exist or not: they are not yet what the revision says.
+func withWaiting(all []health.ObjectHealth, waiting []waves.Held) []health.ObjectHealth {
+	held := make([]health.ObjectHealth, 0, len(waiting))
+	for _, o := range waiting {
+		held = append(held, health.ObjectHealth{Object: o.Object, Result: health.Result{
+			Status: status.InProgressStatus, Message: o.Reason(),
+		}})
+	}
+
+	return withHealth(all, held)
+}
+
+// withHealth returns the health of objects with that of some replaced or added.
+func withHealth(all, replaced []health.ObjectHealth) []health.ObjectHealth {
+	shown := slices.DeleteFunc(slices.Clone(all), func(h health.ObjectHealth) bool {
+		return slices.ContainsFunc(replaced, func(r health.ObjectHealth) bool { return r.Object == h.Object })
+	})
+
+	return append(shown, replaced...)
+}
+
+// advanceProblems returns the objects for which an attempt to advance has to be repeated; none if the error is
+// another one.
+func advanceProblems(err error) []health.ObjectHealth {
+	var (
+		unavailable *cluster.UnavailableError
+		remove      *cluster.RemoveError
+		remaining   *cluster.RemainingError
+	)
+
+	switch {
+	case errors.As(err, &unavailable):
+		return inProgress("could not be applied yet: ", unavailable.Objects)
+	case errors.As(err, &remove):
+		return inProgress("could not be deleted yet: ", remove.Objects)
+	case errors.As(err, &remaining):
+		return terminating(remaining.Objects)
+	default:
+		return nil
+	}
+}
+
+func inProgress(prefix string, failed []*cluster.ObjectError) []health.ObjectHealth {
+	problems := make([]health.ObjectHealth, 0, len(failed))
+	for _, e := range failed {
+		problems = append(problems, health.ObjectHealth{Object: e.Object, Result: health.Result{
+			Status: status.InProgressStatus, Message: prefix + e.Reason,
+		}})
+	}
+
+	return problems
+}
+
+func terminating(remaining []cluster.Remaining) []health.ObjectHealth {
+	problems := make([]health.ObjectHealth, 0, len(remaining))
+	for _, o := range remaining {
+		problems = append(problems, health.ObjectHealth{Object: o.Object, Result: health.Result{
+			Status: status.TerminatingStatus,
+			Message: "is no longer part of the release and " + o.Reason() +
+				"; what else the release no longer has stays until it is gone",
+		}})
+	}
+
+	return problems
+}

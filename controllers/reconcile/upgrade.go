@@ -1,0 +1,79 @@
+package reconcile
+
+import (
+	"context"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
+)
+
+// selectVersion selects the version that the range of the resource resolves to, if the operator may do so.
+func (r *run) selectVersion(ctx context.Context) report.Result {
+	return r.upgrade(ctx, decide.Prevented{})
+}
+
+// upgrade selects a version, and wakes the resource when that may have changed.
+func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Result {
+	seen := r.upgrading(prevented)
+
+	for {
+		step := r.decided(seen, decide.Upgrade(seen))
+		if step.Action == decide.ReadOthers {
+			seen.Answers[step.Action] = failed(r.Automatic.ReadOthers(ctx, r.provider, &seen), fetching)
+			continue
+		}
+
+		if step.Result.Ends() {
+			return step.Result
+		}
+
+		r.selection, r.memory.waits = step.Selection, step.Selection.Waits
+		r.note(report.WillUpgrade(r.selection.Pending))
+
+		if !step.Until.IsZero() {
+			r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), step.Until.Sub(seen.Now))
+		}
+
+		return report.Result{}
+	}
+}
+
+// upgrading returns what an automatic upgrade goes by.
+func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
+	seen, err := r.Automatic.Read(r.provider)
+	if err != nil {
+		refused := &preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}
+		seen.Invalid = failed(refused, fetching)
+	}
+
+	seen.History, seen.Prevented = r.installed.history, prevented
+	seen.Waits = r.memory.waits
+
+	if record := r.installed.record; record != nil {
+		seen.Contract = record.Contract
+	}
+
+	switch {
+	case r.provider.GetSpec().Paused:
+		seen.Obstacle = "spec.paused is true"
+	case !r.installed.healthy():
+		seen.Obstacle = "the provider is not healthy"
+	case r.installed.deviations != nil && len(leftDeviations(*r.installed.deviations)) > 0:
+		seen.Obstacle = "objects have drifted"
+	}
+
+	return seen
+}
+
+// block gives up an automatic upgrade that was about to start, and returns to the version that is installed. If that of
+// another provider came first, that is selected already.
+func (r *run) block(ctx context.Context, reason string) {
+	if r.selection.Starts() {
+		r.upgrade(ctx, decide.Prevented{Version: r.selection.Version, Message: reason})
+	}
+
+	r.note(report.Resolved(r.selection.Version))
+	r.change = change{}
+}
