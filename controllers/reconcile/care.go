@@ -95,7 +95,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 		}
 
 		// No watch tells when the objects are what the record says.
-		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), confirmAfter(r.policy.Now.Sub(newest.Changed)))
+		r.wakeAfter(confirmAfter(r.policy.Now.Sub(newest.Changed)))
 
 		return report.Result{}
 	}

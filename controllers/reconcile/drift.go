@@ -46,7 +46,7 @@ func (r *run) prune(ctx context.Context) report.Result {
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
 	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {
 		r.done.undeleted = remaining.Error()
-		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), advanceAfter(time.Since(r.installed.revision.Created)))
+		r.wakeAfter(advanceAfter(time.Since(r.installed.revision.Created)))
 
 		return report.Result{}
 	}
@@ -185,7 +185,7 @@ func (r *run) isDue(o object.Key, now time.Time) bool {
 func (r *run) explainLeft(d *deviation, failure error, now time.Time) {
 	next := r.memory.corrections.Next(r.subject(d.Object))
 	d.why = whyLeft(failure, next)
-	r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), next.Sub(now))
+	r.wakeAfter(next.Sub(now))
 }
 
 // subject returns what the back-off knows an object of this provider by.

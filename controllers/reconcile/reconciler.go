@@ -256,13 +256,13 @@ func (r *run) maintain(ctx context.Context) (ctrl.Result, error) {
 func (r *Reconciler) setFinalizer(
 	ctx context.Context, provider v1alpha2.Provider, set func(client.Object, string) bool,
 ) error {
-	before := provider.DeepCopyObject().(v1alpha2.Provider)
+	before := cloneProvider(provider)
 	if !set(provider, v1alpha2.Finalizer) {
 		return nil
 	}
 
 	// A copy takes the answer, which must not overwrite the status that this reconcile has computed.
-	changed := provider.DeepCopyObject().(v1alpha2.Provider)
+	changed := cloneProvider(provider)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
 	provider.SetResourceVersion(changed.GetResourceVersion())

@@ -105,7 +105,7 @@ const recheckDelay = time.Second
 // upgrade may follow only one that is healthy, and fulfills what the resource asks for.
 func (r *run) recheck() {
 	if autoupgrade.Enabled(r.provider.GetSpec()) {
-		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), recheckDelay)
+		r.wakeAfter(recheckDelay)
 	}
 }
 
@@ -161,7 +161,7 @@ func (r *run) markApplied(ctx context.Context) error {
 		return err
 	}
 
-	changed := r.provider.DeepCopyObject().(v1alpha2.Provider) // as in setFinalizer
+	changed := cloneProvider(r.provider) // as in setFinalizer
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
 		`{"metadata":{"annotations":{%q:%q}}}`, v1alpha2.AppliedSpecHashAnnotation, hash))
 

@@ -275,8 +275,13 @@ func (r *run) careAgain(ctx context.Context) report.Result {
 // wakeAt brings the provider back at a time of the API server; not if that is zero.
 func (r *run) wakeAt(at time.Time) {
 	if !at.IsZero() {
-		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), at.Sub(r.policy.Now))
+		r.wakeAfter(at.Sub(r.policy.Now))
 	}
+}
+
+// wakeAfter brings the provider back after a delay.
+func (r *run) wakeAfter(delay time.Duration) {
+	r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), delay)
 }
 
 // timedActions are the actions of a change that metrics show, with the steps that they are part of.

@@ -112,7 +112,7 @@ func (r *run) advance(ctx context.Context) report.Result {
 	if len(problems) > 0 && !revision.RunsHooks() {
 		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
 		r.installed.removing = errors.As(err, new(*cluster.RemainingError))
-		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), advanceAfter(time.Since(revision.Created)))
+		r.wakeAfter(advanceAfter(time.Since(revision.Created)))
 
 		return report.Result{}
 	}
@@ -158,7 +158,7 @@ func actionOf(status state.Status) metrics.Action {
 // when objects without a status become healthy.
 func (r *run) comeBack() {
 	if r.done.advanced && r.installed.isStaged() && r.installed.othersHealthy() {
-		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), 0)
+		r.wakeAfter(0)
 	}
 }
 

@@ -33,7 +33,7 @@ func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Re
 		r.note(report.WillUpgrade(r.selection.Pending))
 
 		if !step.Until.IsZero() {
-			r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), step.Until.Sub(seen.Now))
+			r.wakeAfter(step.Until.Sub(seen.Now))
 		}
 
 		return report.Result{}
