@@ -3,12 +3,14 @@ package release
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/typed"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -68,4 +70,122 @@ func describeMistyped(err error, o *unstructured.Unstructured, defaults, values 
 	}
 
 	return fmt.Sprintf("%v; it comes from %s", err, strings.Join(causes, " or "))
+}
+
+// maxCauses is how many values are named as possible causes. If more values are the same, such as many that
+// are true, none is named.
+const maxCauses = 3
+
+// causesOf describes the values that are equal to what was found in the field of an object, sorted. given are
+// the values by their paths; a text counts as the scalar that it is in YAML.
+func causesOf(wrong *typed.Error, o *unstructured.Unstructured, given map[string]any) []string {
+	found := scalarsAt(o.Object, strings.Split(wrong.Field, "."))
+	found = slices.DeleteFunc(found, func(scalar any) bool { return describeScalar(scalar) != wrong.Found })
+
+	var causes []string
+
+	for path, value := range given {
+		if slices.Contains(found, plainValue(value)) {
+			causes = append(causes, describeCause(path))
+		}
+	}
+
+	if len(causes) > maxCauses {
+		return nil
+	}
+
+	slices.Sort(causes)
+
+	return causes
+}
+
+func describeCause(path string) string {
+	if name, ok := strings.CutPrefix(path, "variables."); ok {
+		return "the variable " + name
+	}
+
+	return "the value " + path
+}
+
+// scalarsAt returns the scalars at a path that has neither indexes of lists nor keys of maps.
+func scalarsAt(node any, path []string) []any {
+	var scalars []any
+
+	switch node := node.(type) {
+	case []any:
+		for _, child := range node {
+			scalars = append(scalars, scalarsAt(child, path)...)
+		}
+	case map[string]any:
+		if len(path) > 0 && node[path[0]] != nil {
+			return scalarsAt(node[path[0]], path[1:])
+		}
+
+		for _, child := range node {
+			scalars = append(scalars, scalarsAt(child, path)...)
+		}
+	case string, bool, int64, float64:
+		if len(path) == 0 {
+			return []any{normalizeScalar(node)}
+		}
+	}
+
+	return scalars
+}
+
+// flattenValues adds the scalars in the values to a map by their paths, such as "variables.REGION". It leaves out
+// lists.
+func flattenValues(values map[string]any, prefix string, into map[string]any) {
+	for key, value := range values {
+		switch value := value.(type) {
+		case map[string]any:
+			flattenValues(value, prefix+key+".", into)
+		case string, bool, int, int64, float64:
+			into[prefix+key] = value
+		}
+	}
+}
+
+// plainValue returns the scalar that a value becomes where a template does not quote it, or nil.
+func plainValue(value any) any {
+	text, ok := value.(string)
+	if !ok {
+		return normalizeScalar(value)
+	}
+
+	var parsed any
+	if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
+		return nil
+	}
+
+	switch parsed.(type) {
+	case string, bool, float64:
+		return normalizeScalar(parsed)
+	}
+
+	return nil
+}
+
+// normalizeScalar returns numbers as float64, to compare them.
+func normalizeScalar(scalar any) any {
+	switch scalar := scalar.(type) {
+	case int:
+		return float64(scalar)
+	case int64:
+		return float64(scalar)
+	}
+
+	return scalar
+}
+
+// describeScalar describes the type of a scalar as typed.Error does.
+func describeScalar(scalar any) string {
+	switch scalar.(type) {
+	case string:
+		return "a text"
+	case bool:
+		return "a boolean"
+	}
+
+	return "a number"
 }
