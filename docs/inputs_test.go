@@ -16,8 +16,8 @@ import (
 
 const inputHeader = "| input | what it is | who can write it | the worst that it can cause |"
 
-// TestInputs checks that the table of inputs in security.md has each field that a decision goes by in one row, and no
-// other fields.
+// TestInputs checks that the table of inputs in security.md has each field that a decision depends on in one row, and
+// no other fields.
 func TestInputs(t *testing.T) {
 	g := NewWithT(t)
 
@@ -57,7 +57,7 @@ func TestInputs(t *testing.T) {
 	slices.Sort(fields)
 	slices.Sort(listed)
 	g.Expect(len(fields)).To(BeNumerically(">", 50))
-	g.Expect(listed).To(Equal(fields), "the fields of what decisions go by, and of what these contain")
+	g.Expect(listed).To(Equal(fields), "the inputs of decisions, and of what these contain")
 }
 
 // inputsOfRules returns the names of the types that the lists of rules in package decide take.

@@ -240,7 +240,7 @@ func (h *handler) provider(ctx context.Context, r *http.Request, view View) (any
 func (h *handler) explain(p v1alpha2.Provider, content *page.Provider) {
 	if h.Explanations == nil {
 		content.Why.Problem = "The operator does not explain its decisions on this page, because it would have to read " +
-			"with its own permissions what they go by. The command does that with yours."
+			"with its own permissions what they depend on. The command does that with yours."
 
 		return
 	}

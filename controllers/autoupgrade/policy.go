@@ -1,5 +1,5 @@
-// Package autoupgrade reads what automatic upgrades go by: spec.upgradePolicy, what the source offers, and what other
-// providers do. Package decide selects the version.
+// Package autoupgrade reads what automatic upgrades depend on: spec.upgradePolicy, what the source offers, and what
+// other providers do. Package decide selects the version.
 //
 // Everything is derived from Helm's storage, the source and the resources, so a restarted operator decides as the
 // one before it; only since when upgrades wait for each other is in memory. An automatic upgrade is recorded with its

@@ -16,7 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/upgrades"
 )
 
-// Reader reads what automatic upgrades go by. It may be used by many goroutines.
+// Reader reads what automatic upgrades depend on. It may be used by many goroutines.
 type Reader struct {
 	// Resources lists provider resources, and shows what the operator has written last.
 	Resources client.Reader

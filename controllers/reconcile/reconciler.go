@@ -74,7 +74,7 @@ type Dependencies struct {
 	Planner   *plan.Planner
 	Preflight *preflight.Checker
 	Upgrades  *upgrades.Tracker
-	// Automatic reads what automatic upgrades go by.
+	// Automatic reads what automatic upgrades depend on.
 	Automatic *autoupgrade.Reader
 	Events    events.EventRecorder
 	// Clock is that of the API server with the provider resources.

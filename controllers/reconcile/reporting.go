@@ -179,7 +179,7 @@ func (r *run) lookUpgrades(ctx context.Context) {
 	}
 }
 
-// note changes the status that the rest of the run goes by.
+// note changes the status that the rest of the run depends on.
 func (r *run) note(change report.Change) { note(r.provider, change) }
 
 // ended reports how a run ended.

@@ -297,7 +297,7 @@ var timedActions = map[decide.Action]metrics.Step{
 	decide.Apply:             metrics.StepRelease,
 }
 
-// changing returns what the change goes by, besides what was seen of the release.
+// changing returns what the change depends on, besides what was seen of the release.
 func (r *run) changing() decide.Changing {
 	known := decide.Changing{
 		Core:        r.Type == v1alpha2.CoreProviderType,

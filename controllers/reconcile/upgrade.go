@@ -40,7 +40,7 @@ func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Re
 	}
 }
 
-// upgrading returns what an automatic upgrade goes by.
+// upgrading returns what an automatic upgrade depends on.
 func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
 	seen, err := r.Automatic.Read(r.provider)
 	if err != nil {

@@ -81,7 +81,7 @@ func (k Kind) providers(c concern) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(k.enqueue(c.field, c.keys, concerns))
 }
 
-// standing is what preflight checks and removals of other providers go by. While hundreds of providers wait for core,
+// standing is what preflight checks and removals of other providers depend on. While hundreds of providers wait for core,
 // any other change of core's status would wake them in vain.
 type standing struct {
 	report.Standing

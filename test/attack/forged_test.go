@@ -23,8 +23,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// forgedAttempts forge what decisions go by: records that were confirmed once, statuses, sources, and what looks like
-// other installations. If no developer does that, an administrator does, as without the admission policies.
+// forgedAttempts forge what decisions depend on: records that were confirmed once, statuses, sources, and what looks
+// like other installations. If no developer does that, an administrator does, as without the admission policies.
 var forgedAttempts = []attempt{
 	{"The records of newer revisions are deleted, so that an old one is the newest", func(a *arena) string {
 		s := a.upgradedSite()

@@ -63,7 +63,7 @@ func (r *reconcile) checkCRDs() {
 	}
 }
 
-// wanted returns what the change goes by.
+// wanted returns what the change depends on.
 func (r *reconcile) wanted(goal string) decide.Wanted {
 	wanted := decide.Wanted{
 		History: r.history, Healthy: r.health.Others, Policy: r.policy, Asked: r.asked(), Digest: goal, Basis: r.basis(),

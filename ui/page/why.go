@@ -28,7 +28,7 @@ type Why struct {
 	Command string
 	// Ready is what the operator would report, if it has reported something else.
 	Ready string
-	// Decision names the decisive row, or says that there is none. Inputs are what that row goes by.
+	// Decision names the decisive row, or says that there is none. Inputs are what that row depends on.
 	Decision string
 	Inputs   []Input
 	// Until is when the operator decides again, and Ends who or what ends a wait; empty if they are not known.
@@ -52,7 +52,7 @@ type Row struct {
 	Inputs                       []Input
 }
 
-// Input is something that a row goes by.
+// Input is something that a row depends on.
 type Input struct{ Name, Value, From, Trust string }
 
 // Explain sets what the operator would decide, or why that is not known. The time is zero while that is computed.

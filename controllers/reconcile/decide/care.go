@@ -60,7 +60,7 @@ type Step struct {
 	Selection Selection
 }
 
-// Installed is what care goes by: the release, and what this reconcile has done with its newest revision.
+// Installed is what care depends on: the release, and what this reconcile has done with its newest revision.
 type Installed struct {
 	History state.History
 	// Observed is the state of the release, compared with what was attempted last.

@@ -27,8 +27,8 @@ func revision(number int, status state.Status, digest string) state.Revision {
 	}
 }
 
-// installed returns what care goes by for revisions, newest first, after drift and health were looked for. All objects
-// are healthy.
+// installed returns what care depends on for revisions, newest first, after drift and health were looked for. All
+// objects are healthy.
 func installed(revisions ...state.Revision) Installed {
 	in := Installed{
 		History: state.History{Revisions: revisions},

@@ -73,7 +73,7 @@ const SettleTime = 500 * time.Millisecond
 // Answers are the results of the actions that were taken. No action is taken twice, so no question is asked twice.
 type Answers map[Action]report.Result
 
-// Changing is what a change goes by: what is known of the resource and of its release, and the answers so far.
+// Changing is what a change depends on: what is known of the resource and of its release, and the answers so far.
 type Changing struct {
 	Answers Answers
 	// Core is set for the core provider.

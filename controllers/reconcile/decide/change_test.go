@@ -21,7 +21,7 @@ var (
 	inSync  = Release{Decision: state.Decision{Action: state.None}, State: state.Observed{State: state.InSync}}
 )
 
-// upgrade is what an upgrade goes by, of a provider with changed CRDs, before anything was asked.
+// upgrade is what an upgrade depends on, of a provider with changed CRDs, before anything was asked.
 func upgrade() Changing {
 	return Changing{
 		Answers:  Answers{},

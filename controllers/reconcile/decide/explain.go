@@ -53,14 +53,14 @@ type Row struct {
 	Ends string `json:"ends,omitempty"`
 	// Decisive is set for the row that explains what is reported, if one does.
 	Decisive bool `json:"decisive,omitempty"`
-	// Inputs are what the row goes by.
+	// Inputs are what the row depends on.
 	Inputs []Input `json:"inputs,omitempty"`
 
 	weight weight
 	ends   string
 }
 
-// Input is something that a row goes by.
+// Input is something that a row depends on.
 type Input struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -247,7 +247,7 @@ func explain(decisions []Decision) List {
 	return list
 }
 
-// fact is something that rows go by.
+// fact is something that rows depend on.
 type fact[Seen any] struct {
 	name  string
 	from  origin

@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// TestRowsAreExplained checks that each row tells what it goes by, that the facts exist, and that a row which can end
-// its list says who or what ends that.
+// TestRowsAreExplained checks that each row tells what it depends on, that the facts exist, and that a row which can
+// end its list says who or what ends that.
 func TestRowsAreExplained(t *testing.T) {
 	g := NewWithT(t)
 	names := explained(g, beginRules, beginFacts)
@@ -33,7 +33,7 @@ func explained[Seen any](g *WithT, rules []rule[Seen], facts map[string]fact[See
 	for _, rule := range rules {
 		about, exists := explanations[rule.name]
 		g.Expect(exists).To(BeTrue(), "explanations lacks the row %q", rule.name)
-		g.Expect(len(about.facts)+len(about.asks)).NotTo(BeZero(), "the row %q goes by nothing", rule.name)
+		g.Expect(len(about.facts)+len(about.asks)).NotTo(BeZero(), "the row %q depends on nothing", rule.name)
 
 		if about.action != Nothing {
 			g.Expect(about.ends).NotTo(BeEmpty(), "nothing ends the row %q", rule.name)

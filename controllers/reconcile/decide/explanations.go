@@ -8,7 +8,7 @@ import (
 
 // explanation is what users read about a row.
 type explanation struct {
-	// facts are keys of beginFacts, careFacts, upgradeFacts, changeFacts or removeFacts: those that the row goes by.
+	// facts are keys of beginFacts, careFacts, upgradeFacts, changeFacts or removeFacts: those that the row depends on.
 	facts []string
 	// action is the question that the row asks, and asks what its answer is read from.
 	action Action
@@ -52,7 +52,7 @@ const (
 	byWrites  = "The operator, which tries again by itself; or a user, if the message asks for a change."
 )
 
-// beginFacts are what the rows go by with which a reconcile begins.
+// beginFacts are what the rows with which a reconcile begins depend on.
 var beginFacts = map[string]fact[Beginning]{
 	"included": {
 		"the operator reconciles the resource", fromMetadata,
@@ -84,7 +84,7 @@ var beginFacts = map[string]fact[Beginning]{
 	},
 }
 
-// careFacts are what the rows of care go by.
+// careFacts are what the rows of care depend on.
 var careFacts = map[string]fact[Installed]{
 	"revision": {
 		"newest revision", fromRecords,
@@ -142,7 +142,7 @@ var careFacts = map[string]fact[Installed]{
 	},
 }
 
-// changeFacts are what the rows of a change go by.
+// changeFacts are what the rows of a change depend on.
 var changeFacts = map[string]fact[Changing]{
 	"returns": {
 		"spec.release.rollbackTo asks for a revision", fromSpec,
@@ -238,7 +238,7 @@ var changeFacts = map[string]fact[Changing]{
 	},
 }
 
-// upgradeFacts are what the rows of automatic upgrades go by.
+// upgradeFacts are what the rows of automatic upgrades depend on.
 var upgradeFacts = map[string]fact[Upgrading]{
 	"allowed": {
 		"spec.upgradePolicy allows automatic upgrades", fromSpec,
@@ -293,7 +293,7 @@ var upgradeFacts = map[string]fact[Upgrading]{
 	},
 }
 
-// removeFacts are what the rows of a removal go by.
+// removeFacts are what the rows of a removal depend on.
 var removeFacts = map[string]fact[Removing]{
 	"finalizer": {
 		"the resource has the operator's finalizer", fromMetadata,

@@ -28,10 +28,10 @@ type Seen struct {
 	Policy    state.Policy
 	// Rules for the state of the release.
 	Rules state.Rules
-	// Waiting, Lost and Compares are what care goes by besides. Compares is set if drift matters.
+	// Waiting, Lost and Compares are what care also depends on. Compares is set if drift matters.
 	Waiting        Waiting
 	Lost, Compares bool
-	// Change is what a change goes by besides.
+	// Change is what a change also depends on.
 	Change Changing
 }
 
@@ -233,7 +233,7 @@ func (p Pass) afterChange(step Step, result report.Result, seen Seen) Pass {
 	return p
 }
 
-// caring returns what care goes by.
+// caring returns what care depends on.
 func (p Pass) caring(seen Seen) Installed {
 	installed := seen.Installed
 
@@ -251,7 +251,7 @@ func (p Pass) caring(seen Seen) Installed {
 	}
 }
 
-// Changing returns what the change goes by.
+// Changing returns what the change depends on.
 func (p Pass) Changing(seen Seen) Changing {
 	record := seen.Installed.Record
 

@@ -34,7 +34,7 @@ const (
 	DropFinalizer Action = "DropFinalizer"
 )
 
-// Removing is what the removal of a deleted resource goes by.
+// Removing is what the removal of a deleted resource depends on.
 type Removing struct {
 	Answers Answers
 	// Finalizer is set if the resource has the operator's.

@@ -10,7 +10,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
-// removed is what the removal of an installed provider goes by, before anything was asked, and what it will find.
+// removed is what the removal of an installed provider depends on, before anything was asked, and what it will find.
 func removed() (known Removing, found Found) {
 	return Removing{Finalizer: true, Recorded: true}, Found{Known: true, Installed: true, Release: true}
 }

@@ -45,7 +45,7 @@ func Recovered(revision state.Revision, healthy bool) bool {
 	return revision.Ours() && revision.Status == state.StatusFailed && unhealthy && healthy
 }
 
-// Wanted is what the change goes by.
+// Wanted is what the change depends on.
 type Wanted struct {
 	History state.History
 	// Healthy is set if all objects of the newest revision that were applied are known to be healthy.

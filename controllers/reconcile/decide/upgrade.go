@@ -21,7 +21,7 @@ const (
 	preventedInterval = 10 * time.Minute
 )
 
-// Upgrading is what an automatic upgrade goes by.
+// Upgrading is what an automatic upgrade depends on.
 type Upgrading struct {
 	Answers Answers
 	// Allowed is set if spec.upgradePolicy allows automatic upgrades, and Invalid is why it cannot be used; zero if it

@@ -147,8 +147,8 @@ func Marks(revision state.Revision, digest string) Change {
 	})
 }
 
-// Begins is that a change to a version is about to be made, which creates a revision. It is what other resources go by
-// until that is announced with its digest; otherwise it ends with the reconcile.
+// Begins announces a change to a version that is about to create a revision, so that other resources wait for it. The
+// announcement lasts until the revision is announced with its digest, or else until the reconcile ends.
 func Begins(first bool, revision int, version string) Change {
 	announced := &v1alpha2.AnnouncedRevision{Action: v1alpha2.ReleaseUpgrade, Revision: int64(revision)}
 	if first {

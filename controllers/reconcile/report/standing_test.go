@@ -23,7 +23,7 @@ func written(in Input, ended Summary) *v1alpha2.InfrastructureProvider {
 	return p
 }
 
-// TestStandingIsWhatWasReported: what others go by is what a reconcile has ended with.
+// TestStandingIsWhatWasReported: what others depend on is what a reconcile has ended with.
 func TestStandingIsWhatWasReported(t *testing.T) {
 	revised := func(number int, status state.Status, version string) state.Revision {
 		r := revision(number, status, wanted)
@@ -142,7 +142,7 @@ func TestStandingOfRecordedReports(t *testing.T) {
 		BeNumerically(">", 10))))
 }
 
-// TestStandingOfWhatBegins checks what others go by between the announcement of a change and its revision.
+// TestStandingOfWhatBegins checks what others depend on between the announcement of a change and its revision.
 func TestStandingOfWhatBegins(t *testing.T) {
 	g := NewWithT(t)
 	p := &v1alpha2.InfrastructureProvider{}

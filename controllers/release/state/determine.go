@@ -54,7 +54,7 @@ type Observed struct {
 	Until time.Time
 }
 
-// Rules are what Determine goes by, in addition to the history.
+// Rules are what Determine depends on, in addition to the history.
 type Rules struct {
 	// Holder identifies this process.
 	Holder string

@@ -34,7 +34,7 @@ func NewWhyCommand(options *cli.Options) *cobra.Command {
 		Use:   "why {PROVIDER | --filename FILE}",
 		Short: "Explain what the operator decides about a provider",
 		Long: `Explain what the operator decides about a provider: the rows of its rules, what became of each of them, the
-row that explains what is reported, what that goes by, and who or what ends a wait. An input is evidence if only
+row that explains what is reported, what that depends on, and who or what ends a wait. An input is evidence if only
 the operator and its own API server can have written it, or else a claim.
 
 The command runs the operator's own reconcile with your permissions, and changes nothing: what would be written is
@@ -59,7 +59,7 @@ of variables and Secrets are not shown.`,
 	o.output = cli.AddOutputFlags(flags)
 	flags.StringArrayVar(&o.set, "set", nil,
 		"Field of the resource to change, as PATH=VALUE, such as spec.version=v2.11.1. It can be repeated.")
-	flags.BoolVar(&o.inputs, "inputs", false, "Show what each row goes by, and not only the decisive one.")
+	flags.BoolVar(&o.inputs, "inputs", false, "Show what each row depends on, and not only the decisive one.")
 
 	return cmd
 }
@@ -240,7 +240,7 @@ func (o *whyOptions) printPass(printer *cli.Printer, made pass, full bool) {
 	}
 }
 
-// decisiveTree returns a text with what the row goes by that it is about; the row may be nil.
+// decisiveTree returns a text about a row with what that depends on; the row may be nil.
 func decisiveTree(text string, row *decide.Row) cli.Node {
 	tree := cli.Node{Text: text}
 	if row == nil {
