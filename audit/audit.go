@@ -30,7 +30,7 @@ type Snapshot struct {
 	// Secrets are those of workload clusters.
 	Secrets []Secret
 	// Managed are the labels of providers, by the names of CRDs that are not part of them and whose objects they
-	// manage nevertheless. These CRDs are among CRDs.
+	// manage anyway. These CRDs are among CRDs.
 	Managed map[string]string
 	// Unread is what could not be read, or not completely.
 	Unread []Unread

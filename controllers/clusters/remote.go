@@ -202,7 +202,7 @@ func (p *Pool) connect(r *remote, config *rest.Config, namespace string) (*Clust
 		Scheme:     p.Scheme,
 		Namespaces: p.Namespaces,
 		Remote:     true,
-	}, p.Holder, func(string, string, time.Duration) {}) // reconciles come back by themselves
+	}, p.Holder, func(string, string, time.Duration) {}) // reconciles are requeued anyway
 }
 
 // dial connects to a server.

@@ -240,7 +240,7 @@ func TestResults(t *testing.T) {
 			}, 1},
 		"a panic is retried": {
 			func(context.Context) (reconcile.Result, error) { panic("a bug") }, 2},
-		"a time to come back is respected": {
+		"a time to requeue is respected": {
 			func(context.Context) (reconcile.Result, error) {
 				return reconcile.Result{RequeueAfter: time.Millisecond}, nil
 			}, 2},

@@ -38,7 +38,7 @@ type unsafeError struct {
 
 func (e *unsafeError) Error() string {
 	return fmt.Sprintf("the change of CustomResourceDefinitions is not safe and was not applied: %s. "+
-		"To apply it nevertheless, set the annotation %s: %s", e.report.Message(),
+		"To apply it anyway, set the annotation %s: %s", e.report.Message(),
 		v1alpha2.AllowUnsafeCRDAnnotation, e.report.Allowance(e.version))
 }
 

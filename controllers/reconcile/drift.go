@@ -21,7 +21,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// deviation is an object that differs from the release, and what became of it.
+// deviation is an object that differs from the release, and whether it was corrected.
 type deviation struct {
 	drift.Difference
 	corrected bool

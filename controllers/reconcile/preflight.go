@@ -27,7 +27,7 @@ func (r *run) checkRequirements(ctx context.Context) report.Result {
 }
 
 // checkCore makes sure that core is ready. That it is not is reported after the CRDs if these may be applied
-// nevertheless, because they take a while to be served.
+// anyway, because they take a while to be served.
 func (r *run) checkCore(ctx context.Context) report.Result {
 	err := r.Preflight.CoreReady(ctx, r.provider)
 	if core := new(preflight.Error); errors.As(err, &core) {

@@ -68,7 +68,7 @@ func (r *run) remove(ctx context.Context, unreached error) report.Result {
 		case decide.AwaitOthers:
 			known.Answers[step.Action] = r.removedByOthers(ctx)
 		case decide.DeleteCharts:
-			ctrl.LoggerFrom(ctx).Info("Letting a resource go without knowing what is installed")
+			ctrl.LoggerFrom(ctx).Info("Removing the finalizer without knowing what is installed")
 
 			known.Answers[step.Action] = failed(r.Planner.Charts.Delete(ctx, r.provider), fetching)
 		case decide.DropFinalizer:
@@ -160,8 +160,8 @@ func (r *run) removedByOthers(ctx context.Context) report.Result {
 	}
 }
 
-// dropFinalizer lets the resource go. cluster-api-operator removes its finalizer itself if it runs. kept is the newest
-// revision of a release that stays; 0 if none does.
+// dropFinalizer removes the finalizer, and that of cluster-api-operator, which removes it itself if it runs. kept is the
+// newest revision of a release that stays; 0 if none does.
 func (r *run) dropFinalizer(ctx context.Context, kept int) report.Result {
 	if kept != 0 {
 		r.emit(r.provider, report.ReleaseKept(fmt.Sprintf(

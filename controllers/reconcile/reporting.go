@@ -197,7 +197,7 @@ func unlessCanceled(ctx context.Context, ended report.Summary) report.Summary {
 	return ended
 }
 
-// end reports how a run ended, and returns when the resource comes back.
+// end reports how a run ended, and returns when the resource is requeued.
 func (r *run) end(ended report.Summary) (ctrl.Result, error) {
 	if ended.Outcome == report.Repeated {
 		r.status.discard(r.provider)

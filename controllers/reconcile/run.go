@@ -100,7 +100,7 @@ type change struct {
 	// release is what follows from the goal for the release.
 	release decide.Release
 
-	// coreLater is set if core is not ready and the CRDs may be applied nevertheless. crds are the changes of CRDs, and
+	// coreLater is set if core is not ready and the CRDs may be applied anyway. crds are the changes of CRDs, and
 	// crdsChecked describes those that were checked.
 	coreLater   bool
 	crds        *crds.Plan
@@ -228,7 +228,7 @@ func (r *run) take(ctx context.Context, step decide.Step) report.Result {
 	switch step.Action {
 	case decide.Nothing:
 		r.wakeAt(step.Until)
-		r.comeBack()
+		r.requeueStaged()
 	case decide.MarkFailed:
 		return r.markFailed(ctx, step)
 	case decide.CheckTarget:
@@ -272,14 +272,14 @@ func (r *run) careAgain(ctx context.Context) report.Result {
 	return result
 }
 
-// wakeAt brings the provider back at a time of the API server; not if that is zero.
+// wakeAt requeues the provider at a time of the API server; not if that is zero.
 func (r *run) wakeAt(at time.Time) {
 	if !at.IsZero() {
 		r.wakeAfter(at.Sub(r.policy.Now))
 	}
 }
 
-// wakeAfter brings the provider back after a delay.
+// wakeAfter requeues the provider after a delay.
 func (r *run) wakeAfter(delay time.Duration) {
 	r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), delay)
 }

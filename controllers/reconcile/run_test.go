@@ -117,7 +117,7 @@ func TestPolicyOfRelease(t *testing.T) {
 	}
 }
 
-// TestMarked checks that a provider whose next upgrade may follow what was recorded comes back.
+// TestMarked checks that a provider whose next upgrade may follow what was recorded is requeued.
 func TestMarked(t *testing.T) {
 	patches := &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch}
 

@@ -154,9 +154,9 @@ func actionOf(status state.Status) metrics.Action {
 	return metrics.ActionUpgrade
 }
 
-// comeBack brings the provider back at once if the next step with the revision can be taken already: no watch shows
+// requeueStaged requeues the provider at once if the next step with the revision can be taken already: no watch shows
 // when objects without a status become healthy.
-func (r *run) comeBack() {
+func (r *run) requeueStaged() {
 	if r.done.advanced && r.installed.isStaged() && r.installed.othersHealthy() {
 		r.wakeAfter(0)
 	}
@@ -230,7 +230,7 @@ func terminating(remaining []cluster.Remaining) []health.ObjectHealth {
 		problems = append(problems, health.ObjectHealth{Object: o.Object, Result: health.Result{
 			Status: status.TerminatingStatus,
 			Message: "is no longer part of the release and " + o.Reason() +
-				"; what else the release no longer has stays until it is gone",
+				"; other objects that the release no longer has stay until it is gone",
 		}})
 	}
 

@@ -56,7 +56,7 @@ func TestAdvanceProblems(t *testing.T) {
 		"a deletion that is refused": {&cluster.RemoveError{Objects: failed}, "deleted yet: failed calling webhook"},
 		"finalizers":                 {&cluster.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
 		"a Pod that stops": {&cluster.RemainingError{Objects: []cluster.Remaining{{Object: own}}},
-			"no longer part of the release and is being deleted; what else"},
+			"no longer part of the release and is being deleted; other objects"},
 		"an object that is refused":   {&cluster.RejectedError{Objects: failed}, ""},
 		"an object of others":         {&cluster.ConflictError{}, ""},
 		"an error of another request": {errors.New("no connection"), ""},

@@ -79,7 +79,7 @@ func (a *arena) labeled() *appsv1.Deployment {
 }
 
 // overruled creates claims of the tenant to a provider, and checks that a resource of the victim can be installed
-// nevertheless: what says that they are something else is written on that resource.
+// anyway: what says that they are something else is written on that resource.
 func (a *arena) overruled(claims ...client.Object) string {
 	a.Helper()
 	a.provide(claims...) // also what a policy would refuse

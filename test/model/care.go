@@ -15,7 +15,7 @@ import (
 func (r *reconcile) take(step decide.Step) []request {
 	switch step.Action {
 	case decide.Nothing:
-		r.comeBack(step.Until)
+		r.requeue(step.Until)
 	case decide.Observe:
 		r.observe()
 	case decide.CareAgain:
@@ -105,8 +105,8 @@ func (r *reconcile) checkHealth() {
 	}
 }
 
-// comeBack makes the process look again at a time, or when events would tell that the next step can be taken.
-func (r *reconcile) comeBack(until time.Time) {
+// requeue makes the process look again at a time, or when events would tell that the next step can be taken.
+func (r *reconcile) requeue(until time.Time) {
 	r.wakeAt(until)
 
 	if !r.health.Others {

@@ -250,7 +250,7 @@ func isOrigin(origin string, of Version) bool {
 }
 
 // repositoryError returns the error for a repository that could not be read; nil if it merely lacks a
-// version, or if the fallback may be used nevertheless. A chart that is invalid or not trusted is
+// version, or if the fallback may be used anyway. A chart that is invalid or not trusted is
 // always an error.
 func (p *ChartsFirst) repositoryError(ctx context.Context, err error) error {
 	switch {

@@ -110,7 +110,7 @@ type Changing struct {
 	// Release is what follows for the release; zero before CompareRelease.
 	Release Release
 
-	// CoreLater is set if core is not ready, and the CRDs may be applied nevertheless.
+	// CoreLater is set if core is not ready, and the CRDs may be applied anyway.
 	CoreLater bool
 	// CRDs are the changes of CRDs; zero before PlanCRDs.
 	CRDs CRDs

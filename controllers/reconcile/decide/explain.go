@@ -17,7 +17,7 @@ type Decision struct {
 	Step Step
 }
 
-// Verdict is what became of a row.
+// Verdict is the outcome of a row.
 type Verdict string
 
 // The verdicts.
@@ -39,7 +39,7 @@ type List struct {
 	Rows []Row  `json:"rows"`
 }
 
-// Row is a rule, and what became of it.
+// Row is a rule and its outcome.
 type Row struct {
 	Name    string  `json:"name"`
 	Verdict Verdict `json:"verdict"`
@@ -79,7 +79,7 @@ const (
 	Claimed  Trust = "claim"
 )
 
-// Explain returns the lists that decisions come from, in their order, each with what became of its rows. A list that
+// Explain returns the lists that decisions come from, in their order, each with the outcomes of its rows. A list that
 // began again, because what it was given has changed, is returned again. That of automatic upgrades is returned before
 // the change, which asks it for a version.
 func Explain(decisions []Decision) []List {
@@ -169,7 +169,7 @@ func markDecisive(lists []List) {
 	}
 }
 
-// weight tells rows that do not end their list, and explain what is reported nevertheless.
+// weight tells rows that do not end their list, but explain what is reported.
 type weight int
 
 const (

@@ -82,7 +82,7 @@ func TestQuestionsOfRows(t *testing.T) {
 	}
 }
 
-// TestExplain checks what becomes of the rows of a change that a gate stops.
+// TestExplain checks the outcomes of the rows of a change that a gate stops.
 func TestExplain(t *testing.T) {
 	g := NewWithT(t)
 	known := Changing{

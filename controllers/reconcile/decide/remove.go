@@ -30,7 +30,7 @@ const (
 	DeleteNamespace Action = "DeleteNamespace"
 	// DeleteCharts deletes the stored charts.
 	DeleteCharts Action = "DeleteCharts"
-	// DropFinalizer lets the resource go.
+	// DropFinalizer removes the finalizer.
 	DropFinalizer Action = "DropFinalizer"
 )
 

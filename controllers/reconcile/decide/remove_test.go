@@ -73,7 +73,7 @@ func TestRemoval(t *testing.T) {
 			answers:  Answers{CheckUse: refused},
 			expected: []Action{FindInstalled, CheckUse}, end: refused,
 		},
-		"a provider in use that goes nevertheless": {
+		"a provider in use that is removed anyway": {
 			change:   func(r *Removing, _ *Found) { r.InUse = true },
 			expected: []Action{FindInstalled, Uninstall, DropFinalizer},
 		},

@@ -22,7 +22,7 @@ type Report struct {
 	Events []Event
 	// Retry is the problem of a reconcile that is tried again with back-off; empty if it is not.
 	Retry string
-	// After is when to come back; zero if an event, or Retry, brings the resource back.
+	// After is when to requeue the resource; zero if an event, or Retry, does.
 	After time.Duration
 	// Soon is set if what is read of a remote cluster then must not be older.
 	Soon bool
@@ -56,7 +56,7 @@ func Of(in Input, ended Summary) Report {
 	result = retryInputs(in, result, written)
 	overdue := finish(in, &result, written)
 	report.Retry = retry(result)
-	report.After, report.Soon = comeBack(in, result, written)
+	report.After, report.Soon = requeue(in, result, written)
 
 	ready := written.get(v1alpha2.ReadyCondition)
 	report.Events = append(report.Events, readyEvent(before, ready, overdue || result.Outcome == Stalled)...)
@@ -117,8 +117,8 @@ func finish(in Input, result *Result, written *conditions) (overdue bool) {
 	return overdue
 }
 
-// comeBack returns when the resource comes back, and whether what is read of a remote cluster then must not be older.
-func comeBack(in Input, result Result, written *conditions) (after time.Duration, soon bool) {
+// requeue returns when the resource is requeued, and whether what is read of a remote cluster then must not be older.
+func requeue(in Input, result Result, written *conditions) (after time.Duration, soon bool) {
 	ready := written.get(v1alpha2.ReadyCondition)
 
 	switch result.Outcome {
@@ -160,8 +160,7 @@ func retryAfter(result Result, condition metav1.Condition, now time.Time) time.D
 	return min(max(now.Sub(condition.LastTransitionTime.Time), MinRetry), MaxRetry)
 }
 
-// retryInputs makes a resource that is ready come back while inputs cannot be used: not every input is
-// watched.
+// retryInputs requeues a resource that is ready while inputs cannot be used: not every input is watched.
 func retryInputs(in Input, result Result, written *conditions) Result {
 	problem := in.Change.InputsProblem
 	if result.Outcome != Ready || !problem.Ends() {

@@ -15,12 +15,12 @@ type Outcome int
 const (
 	// Continue is the outcome of a step after which the next one follows.
 	Continue Outcome = iota
-	// Ready means that the provider is what the resource asks for. It comes back by events, and at
+	// Ready means that the provider is what the resource asks for. It is reconciled again after events, and at
 	// Result.At for work in the background.
 	Ready
-	// Waiting means that an event, or Result.At, brings the resource back.
+	// Waiting means that the resource is reconciled again after an event or at Result.At.
 	Waiting
-	// Stalled means that a user must change something. The resource still comes back, each time
+	// Stalled means that a user must change something. The resource is still requeued, each time
 	// later, because not every input is watched.
 	Stalled
 	// Retrying means that the same may succeed when it is tried again, with back-off.
@@ -41,7 +41,7 @@ type Result struct {
 	Reason, Message string
 	// Cause is the message of Condition, if that is not all of Message: Condition may last longer than what Ready says.
 	Cause string
-	// At is when to come back, if that is known.
+	// At is when to reconcile again, if that is known.
 	At time.Time
 	// Limited is set if a user must look when this takes longer than spec.release.timeout: Waiting for
 	// others, or Retrying.

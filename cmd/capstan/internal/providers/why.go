@@ -33,7 +33,7 @@ func NewWhyCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why {PROVIDER | --filename FILE}",
 		Short: "Explain what the operator decides about a provider",
-		Long: `Explain what the operator decides about a provider: the rows of its rules, what became of each of them, the
+		Long: `Explain what the operator decides about a provider: the rows of its rules, the outcome of each of them, the
 row that explains what is reported, what that depends on, and who or what ends a wait. An input is evidence if only
 the operator and its own API server can have written it, or else a claim.
 
