@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Client reads from a cache and writes, like the client that it wraps. Besides, it knows the newest version of each
+// Client reads from a cache and writes, like the client that it wraps. It also knows the newest version of each
 // resource that it has read or patched. It is safe for concurrent use.
 type Client struct {
 	client.Client

@@ -20,7 +20,7 @@ import (
 type Roles struct {
 	// Objects are a ClusterRole, a Role for each namespace, and their bindings.
 	Objects []client.Object
-	// Warnings name what the account could do with them besides.
+	// Warnings name what the account could also do with them.
 	Warnings []string
 
 	// rules are those of the Roles by namespace, and of the ClusterRole for the empty one.

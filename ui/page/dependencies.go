@@ -23,8 +23,8 @@ type Dependencies struct {
 	Frame
 
 	Clusters []DependencyCluster
-	// Holders are the Clusters whose objects keep providers from being removed, and MoreHolders how many there are
-	// besides.
+	// Holders are the Clusters whose objects keep providers from being removed, and MoreHolders how many more there
+	// are.
 	Holders     []Holder
 	MoreHolders int
 	// Searching counts the providers of which it is not known yet whether they are in use; empty if there are none.
@@ -68,7 +68,7 @@ type DependencyItem struct {
 // DependencyLinks are links to providers.
 type DependencyLinks struct {
 	Items []DependencyLink
-	// More is how many there are besides.
+	// More is how many more there are.
 	More int
 	// All is set instead of links if those are all other providers of the cluster.
 	All string

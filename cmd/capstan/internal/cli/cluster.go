@@ -45,7 +45,7 @@ func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
 		"namespace",
 		"n",
 		"",
-		"Only consider providers in this namespace. Default: all namespaces, whatever the kubeconfig sets.",
+		"Only consider providers in this namespace. Default: all namespaces, regardless of the kubeconfig.",
 	)
 
 	return f
