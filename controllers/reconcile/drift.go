@@ -75,7 +75,7 @@ func (r *run) correctDrift(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.settled())
+	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.expectedObjects())
 
 	// What cannot be watched does not keep other objects from being corrected.
 	unwatched := (*health.WatchError)(nil)

@@ -122,9 +122,9 @@ func (r *run) recorded(ctx context.Context) func(v1alpha2.Provider) bool {
 	return func(p v1alpha2.Provider) bool { return r.target.HasRelease(ctx, plan.ReleaseKey(p)) }
 }
 
-// existed returns a time at which the resource existed already. An installation finds everything that existed then: a
+// existingSince returns a time at which the resource existed already. An installation finds everything that existed then: a
 // list of objects that began later serves all resources that were created before it.
-func (r *run) existed() time.Time {
+func (r *run) existingSince() time.Time {
 	// Times of the API server are cut to seconds, and its clock is known to about a second.
 	created := r.Clock.Local(r.provider.GetCreationTimestamp().Add(2 * time.Second))
 
@@ -142,7 +142,7 @@ func (r *run) checkInstalled(ctx context.Context) report.Result {
 		Metadata:    r.target.Metadata,
 		Definitions: r.target.CRDs.Client,
 		Objects:     r.target.Labeled,
-		Since:       r.existed(),
+		Since:       r.existingSince(),
 		Restricted:  len(r.Scope.Namespaces) > 0,
 		Ignored:     r.installsBeside,
 	}

@@ -255,7 +255,7 @@ func (r *run) known() decide.Seen {
 		Policy:    r.policy,
 		Rules:     r.target.Releases.Rules(),
 		Waiting: decide.Waiting{
-			Staged: r.installed.isStaged(), ForManager: r.lacksManager(), ForDeletions: r.installed.removing,
+			Staged: r.installed.isStaged(), ForManager: r.needsPausedManager(), ForDeletions: r.installed.removing,
 		},
 		Lost:     r.lostMeanwhile(),
 		Compares: driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff,

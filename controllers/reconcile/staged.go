@@ -33,8 +33,8 @@ func (i *installed) isStaged() bool {
 	return i.revision.Staged && i.revision.Status == state.StatusDeployed
 }
 
-// settled returns the objects of the revision that do not wait for others, and should exist.
-func (i *installed) settled() []object.Key {
+// expectedObjects returns the objects of the revision that do not wait for others, and should exist.
+func (i *installed) expectedObjects() []object.Key {
 	return slices.DeleteFunc(i.record.Needed(i.revision), func(o object.Key) bool {
 		return waits(i.waiting, o)
 	})
@@ -76,10 +76,10 @@ func (i *installed) problem() string {
 	return health.Report{Objects: causes}.Message()
 }
 
-// lacksManager reports whether the next step with a staged revision needs the manager that the revision has paused:
+// needsPausedManager reports whether the next step with a staged revision needs the manager that the revision has paused:
 // to admit objects of its own kinds, or to process the finalizers of those that are deleted. A resource that asks for
 // a pause later may wait for something else to change.
-func (r *run) lacksManager() bool {
+func (r *run) needsPausedManager() bool {
 	return r.installed.revision.Paused && (len(r.installed.waiting) == 0 || r.installed.waiting[0].Own)
 }
 

@@ -27,10 +27,10 @@ func TestLacksManager(t *testing.T) {
 			run := newTestRun(revision(1, state.StatusDeployed, former))
 			run.installed.waiting = test.waiting
 			run.provider.GetSpec().Paused = true
-			g.Expect(run.lacksManager()).To(BeFalse(), "the revision is not paused")
+			g.Expect(run.needsPausedManager()).To(BeFalse(), "the revision is not paused")
 
 			run.installed.revision.Paused = true
-			g.Expect(run.lacksManager()).To(Equal(test.expected))
+			g.Expect(run.needsPausedManager()).To(Equal(test.expected))
 		})
 	}
 }
