@@ -122,8 +122,8 @@ func (r *run) recorded(ctx context.Context) func(v1alpha2.Provider) bool {
 	return func(p v1alpha2.Provider) bool { return r.target.HasRelease(ctx, plan.ReleaseKey(p)) }
 }
 
-// existingSince returns a time at which the resource existed already. An installation finds everything that existed then: a
-// list of objects that began later serves all resources that were created before it.
+// existingSince returns a time at which the resource existed already. An installation finds everything that existed
+// then: a list of objects that began later serves all resources that were created before it.
 func (r *run) existingSince() time.Time {
 	// Times of the API server are cut to seconds, and its clock is known to about a second.
 	created := r.Clock.Local(r.provider.GetCreationTimestamp().Add(2 * time.Second))

@@ -160,8 +160,8 @@ func (r *run) removedByOthers(ctx context.Context) report.Result {
 	}
 }
 
-// dropFinalizer removes the finalizer, and that of cluster-api-operator, which removes it itself if it runs. kept is the
-// newest revision of a release that stays; 0 if none does.
+// dropFinalizer removes the finalizer, and that of cluster-api-operator, which removes it itself if it runs. kept is
+// the newest revision of a release that stays; 0 if none does.
 func (r *run) dropFinalizer(ctx context.Context, kept int) report.Result {
 	if kept != 0 {
 		r.emit(r.provider, report.ReleaseKept(fmt.Sprintf(

@@ -123,8 +123,8 @@ func (r *run) rollbackGoal(revision int) goal {
 	}
 }
 
-// checkRevision makes sure that the provider may return to the revision that spec.release.rollbackTo names. If that does
-// not exist or cannot be read, the rollback itself reports it.
+// checkRevision makes sure that the provider may return to the revision that spec.release.rollbackTo names. If that
+// does not exist or cannot be read, the rollback itself reports it.
 func (r *run) checkRevision(ctx context.Context) report.Result {
 	to, exists := r.installed.history.Find(int(*plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo))
 	if !exists {

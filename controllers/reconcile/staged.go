@@ -76,9 +76,9 @@ func (i *installed) problem() string {
 	return health.Report{Objects: causes}.Message()
 }
 
-// needsPausedManager reports whether the next step with a staged revision needs the manager that the revision has paused:
-// to admit objects of its own kinds, or to process the finalizers of those that are deleted. A resource that asks for
-// a pause later may wait for something else to change.
+// needsPausedManager reports whether the next step with a staged revision needs the manager that the revision has
+// paused: to admit objects of its own kinds, or to process the finalizers of those that are deleted. A resource that
+// asks for a pause later may wait for something else to change.
 func (r *run) needsPausedManager() bool {
 	return r.installed.revision.Paused && (len(r.installed.waiting) == 0 || r.installed.waiting[0].Own)
 }

@@ -81,8 +81,8 @@ func (k Kind) providers(c concern) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(k.enqueue(c.field, c.keys, concerns))
 }
 
-// standing is what preflight checks and removals of other providers depend on. While hundreds of providers wait for core,
-// any other change of core's status would wake them in vain.
+// standing is what preflight checks and removals of other providers depend on. While hundreds of providers wait for
+// core, any other change of core's status would wake them in vain.
 type standing struct {
 	report.Standing
 

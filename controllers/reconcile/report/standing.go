@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// Standing is the state of a provider, according to its resource, that the providers depend on which wait for it, or which
-// it waits for. It is read from what Of has written, and from the spec.
+// Standing is the state of a provider, according to its resource, that the providers depend on which wait for it, or
+// which it waits for. It is read from what Of has written, and from the spec.
 type Standing struct {
 	// Deleted is set if the resource is being deleted.
 	Deleted bool
