@@ -105,6 +105,9 @@ func (r *run) observe(ctx context.Context) report.Result {
 	return report.Result{}
 }
 
+// maxConfirm is longer than maxAdvance, because all objects are read.
+const maxConfirm = 5 * time.Minute
+
 // confirmAfter returns how long to wait before the cluster is compared again with a record that is not confirmed, by
 // the time since that was written.
 func confirmAfter(age time.Duration) time.Duration { return min(max(age/4, minAdvance), maxConfirm) }

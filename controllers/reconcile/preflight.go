@@ -20,7 +20,7 @@ func (r *run) checkRequirements(ctx context.Context) report.Result {
 		MissingVariables: r.change.plan.MissingVariables,
 	})
 
-	// Until they are served, changes of their CRDs bring the resource back.
+	// Until they are served, changes of their CRDs requeue the resource.
 	r.target.CRDs.Await(v1alpha2.Label(r.provider), preflight.MissingKinds(err)...)
 
 	return failed(err, applying)

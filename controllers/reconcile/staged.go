@@ -24,8 +24,6 @@ import (
 const (
 	minAdvance = time.Second
 	maxAdvance = 30 * time.Second
-	// maxConfirm is longer, because all objects are read.
-	maxConfirm = 5 * time.Minute
 )
 
 // isStaged reports whether objects of the newest revision wait for others.

@@ -9,7 +9,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// Outcome is how a step or a reconcile ended, and with it what brings the resource back.
+// Outcome is how a step or a reconcile ended, and with it what requeues the resource.
 type Outcome int
 
 const (
