@@ -39,13 +39,32 @@ func (r reasons) readGinkgo(data []byte) error {
 
 	for _, report := range reports {
 		for _, spec := range report.SpecReports {
-			if spec.State.Is(types.SpecStateSkipped) && spec.Failure.Message != "" {
-				r[spec.Failure.Message] = append(r[spec.Failure.Message], spec.FullText())
+			if reason := reasonOf(spec); reason != "" {
+				r[reason] = append(r[reason], spec.FullText())
 			}
 		}
 	}
 
 	return nil
+}
+
+// reasonOf returns why a spec did not run, and "" if it ran or was not selected.
+func reasonOf(spec types.SpecReport) string {
+	switch spec.State {
+	case types.SpecStateSkipped:
+		return spec.Failure.Message
+	case types.SpecStatePending:
+		labels := spec.Labels()
+		awaited := slices.IndexFunc(labels, func(label string) bool { return strings.HasPrefix(label, "until ") })
+
+		if awaited < 0 {
+			return "pending"
+		}
+
+		return "pending " + labels[awaited]
+	default:
+		return ""
+	}
 }
 
 // location is where a test was skipped, in front of the reason.

@@ -22,6 +22,10 @@ func spec(text string, state types.SpecState, reason string) types.SpecReport {
 	return types.SpecReport{LeafNodeText: text, State: state, Failure: types.Failure{Message: reason}}
 }
 
+func pending(text string, labels ...string) types.SpecReport {
+	return types.SpecReport{LeafNodeText: text, State: types.SpecStatePending, LeafNodeLabels: labels}
+}
+
 func TestReasons(t *testing.T) {
 	g := NewWithT(t)
 
@@ -29,6 +33,8 @@ func TestReasons(t *testing.T) {
 		spec("uses a browser", types.SpecStateSkipped, "there is no browser"),
 		spec("works", types.SpecStatePassed, ""),
 		spec("was not selected", types.SpecStateSkipped, ""),
+		pending("works later", "kubernetes", "pending", "until issue 1"),
+		pending("works one day"),
 	}}})
 	g.Expect(err).NotTo(HaveOccurred())
 
@@ -38,6 +44,10 @@ func TestReasons(t *testing.T) {
 	g.Expect(skips.String()).To(Equal(`Skipped tests:
     1  without a reason
        such as TestTwo
+    1  pending
+       such as works one day
+    1  pending until issue 1
+       such as works later
     2  there is no browser
        such as TestOne
 `))
