@@ -9,8 +9,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -53,33 +56,62 @@ spec: {selfSigned: {}}
 	return t
 }
 
-// injectCA does what cert-manager's cainjector does, until the context ends: it writes a CA into each annotated CRD
-// that has another one.
+// startInjecting does what cert-manager's cainjector does, until the function that it returns is called, or the spec or
+// container that calls it ends: it writes a CA into each annotated object whose webhooks have another one.
+func (w *world) startInjecting(ctx context.Context, ca []byte) (stop func()) {
+	GinkgoHelper()
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	stop = func() { cancel(); <-done }
+	DeferCleanup(stop)
+
+	go func() {
+		defer close(done)
+
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				w.injectCA(ctx, ca)
+			}
+		}
+	}()
+
+	return stop
+}
+
+// injectCA writes a CA once. What fails is left to the next time.
 func (w *world) injectCA(ctx context.Context, ca []byte) {
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-
-		list := &apiextensionsv1.CustomResourceDefinitionList{}
-		if w.client.List(ctx, list) != nil {
-			continue
-		}
-
-		for i := range list.Items {
-			crd := &list.Items[i]
-			if crd.Annotations[injectFrom] == "" || bytes.Equal(crd.Spec.Conversion.Webhook.ClientConfig.CABundle, ca) {
-				continue
+	for _, list := range []client.ObjectList{
+		&apiextensionsv1.CustomResourceDefinitionList{},
+		&admissionv1.ValidatingWebhookConfigurationList{},
+		&admissionv1.MutatingWebhookConfigurationList{},
+	} {
+		_ = w.client.List(ctx, list)
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			o := item.(client.Object)
+			if o.GetAnnotations()[injectFrom] == "" {
+				return nil
 			}
 
-			crd.Spec.Conversion.Webhook.ClientConfig.CABundle = ca
-			_ = w.client.Update(ctx, crd, client.FieldOwner("cert-manager-cainjector")) // or again, after a conflict
-		}
+			changed := false
+
+			for _, bundle := range clientConfigs(o) {
+				changed = changed || !bytes.Equal(*bundle, ca)
+				*bundle = ca
+			}
+
+			if changed {
+				_ = w.client.Update(ctx, o, client.FieldOwner("cert-manager-cainjector"))
+			}
+
+			return nil
+		})
 	}
 }
 
@@ -97,16 +129,7 @@ var _ = Describe("CRDs with a placeholder for the CA that cert-manager injects",
 		ca, err = audittest.Certificate(1)
 		Expect(err).NotTo(HaveOccurred())
 
-		injecting, stop := context.WithCancel(context.WithoutCancel(ctx))
-		done := make(chan struct{})
-
-		go func() {
-			defer close(done)
-
-			w.injectCA(injecting, ca)
-		}()
-
-		DeferCleanup(func() { stop(); <-done })
+		w.startInjecting(ctx, ca)
 	})
 
 	before := newTiny("ocean", "v1.0.0").withPlaceholder()
