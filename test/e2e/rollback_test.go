@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -206,6 +208,21 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 		Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.1.0"))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-stuck", "-n", "stuck")).To(HaveLen(2))
 	})
+
+	DescribeTable("takes the next free number, as an upgrade does, if a Secret has the name",
+		func(ctx SpecContext, name string, taken int) {
+			p := install(ctx, newTiny(name, "v1.0.0"), neverRunning(newTiny(name, "v1.1.0")))
+			record := fmt.Sprintf("sh.helm.release.v1.infrastructure-%s.v%d", name, taken)
+			Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: named(p.Namespace, record)})).To(Succeed())
+
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+			Eventually(w.read(ctx, p)).Should(beStalled(
+				v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs again, as revision 4"))
+			Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.0.0"))
+		},
+		Entry("of the record of the upgrade", until("issue 49"), "upgrading", 2),
+		Entry("of its own record", until("issue 49"), "returning", 3),
+	)
 
 	It("to a revision that ran keeps a paused provider paused", func(ctx SpecContext) {
 		p := install(ctx, newTiny("asleep", "v1.0.0"), newTiny("asleep", "v1.1.0"))
