@@ -85,14 +85,25 @@ var plots = []plot{
 		after:   func(s *site) string { return s.install(nil) },
 	},
 	{
-		tried: "a ClusterRoleBinding, by a record like that of helm install with the provider's own chart",
-		records: func(s *site) []*corev1.Secret {
-			record := s.record(1, "deployed", s.kept())
-			maps.DeleteFunc(record.Labels, func(label, _ string) bool { return strings.HasPrefix(label, v1alpha2.Prefix) })
-
-			return s.one(record)
+		tried:   "a ClusterRoleBinding, by a record like that of helm install with the provider's own chart",
+		records: func(s *site) []*corev1.Secret { return s.one(s.helms(s.record(1, "deployed", s.kept()))) },
+		after:   func(s *site) string { return s.install(s.stuck) },
+	},
+	{
+		tried:   "the same, for a provider that has the annotation that accepts any release in Git",
+		before:  (*site).acceptsAny,
+		records: func(s *site) []*corev1.Secret { return s.one(s.helms(s.record(1, "deployed", s.kept()))) },
+		after:   func(s *site) string { return s.install(nil) },
+	},
+	{
+		tried: "the same, between the deletion of this provider and its next creation",
+		before: func(s *site) {
+			s.acceptsAny()
+			s.installHealthy()
+			s.Expect(s.remove()).To(Equal(gone))
 		},
-		after: func(s *site) string { return s.install(s.stuck) },
+		records: func(s *site) []*corev1.Secret { return s.one(s.helms(s.record(1, "deployed", s.kept()))) },
+		after:   func(s *site) string { return s.install(nil) },
 	},
 	{
 		tried:   "for a provider whose source does not answer",
@@ -372,6 +383,21 @@ var plots = []plot{
 			return answer
 		},
 	},
+}
+
+// acceptsAny makes the administrator create the provider with the annotation that accepts any release.
+func (s *site) acceptsAny() {
+	s.Helper()
+	s.until("issue 49")
+
+	s.annotations = map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"}
+}
+
+// helms returns a record without what the operator adds to those of Helm.
+func (s *site) helms(record *corev1.Secret) *corev1.Secret {
+	maps.DeleteFunc(record.Labels, func(label, _ string) bool { return strings.HasPrefix(label, v1alpha2.Prefix) })
+
+	return record
 }
 
 func (s *site) one(record *corev1.Secret) []*corev1.Secret { return []*corev1.Secret{record} }

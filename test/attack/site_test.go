@@ -35,6 +35,8 @@ type site struct {
 	developer client.Client
 	// labels of a record that the operator has written.
 	labels map[string]string
+	// annotations with which the administrator creates the provider.
+	annotations map[string]string
 }
 
 // site creates a site. Neither a binding of the developer to cluster-admin may ever exist, nor may an object
@@ -167,6 +169,8 @@ func (s *site) start(change func(*v1alpha2.ProviderSpec)) {
 	s.Helper()
 
 	p := s.home.resource()
+	p.Annotations = s.annotations
+
 	if change != nil {
 		change(&p.Spec)
 	}

@@ -69,8 +69,11 @@ func (w *world) run(t *testing.T, attempt attempt) {
 	defer func() {
 		a.expectNoEffect()
 
-		if t.Failed() {
+		switch {
+		case t.Failed():
 			answer = "it was not: the attempt failed"
+		case t.Skipped():
+			answer = "it was not tried"
 		}
 
 		w.report(attempt.tried, answer)
