@@ -107,7 +107,7 @@ func unified(before, after *unstructured.Unstructured, contextLines int) (string
 		return "", err
 	}
 
-	diff, err := udiff.ToUnified("", "", oldText, udiff.Strings(oldText, newText), contextLines)
+	diff, err := udiff.ToUnified("", "", oldText, udiff.Lines(oldText, newText), contextLines)
 	if err != nil {
 		return "", fmt.Errorf("compare objects: %w", err)
 	}

@@ -1,6 +1,8 @@
 package objectdiff
 
 import (
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -102,4 +104,75 @@ func TestCompareContext(t *testing.T) {
 	changes, err := Compare(before, after, 0)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(changes).To(Equal([]Change{{"ConfigMap x", Changed, "@@ -5 +5 @@\n-  c: \"3\"\n+  c: changed\n"}}))
+}
+
+// TestCompareKeepsEqualLines checks a rule of the kind that providers change in every release.
+func TestCompareKeepsEqualLines(t *testing.T) {
+	g := NewWithT(t)
+	role := func(rule string) []*unstructured.Unstructured {
+		return objects(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}, rules: ["+
+			rule+"]}")
+	}
+	changes, err := Compare(
+		role("{apiGroups: [''], resources: [configmaps, secrets], verbs: [get, list]}"),
+		role("{apiGroups: [''], resources: [secrets], verbs: [get, list, watch]}"),
+		3,
+	)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(changes).To(HaveLen(1))
+	g.Expect(changes[0].Diff).To(Equal(`@@ -6,8 +6,8 @@
+ - apiGroups:
+   - ""
+   resources:
+-  - configmaps
+   - secrets
+   verbs:
+   - get
+   - list
++  - watch
+`))
+}
+
+// TestCompareNeverRepeatsLines compares random lists: what one change removes, it does not add again.
+func TestCompareNeverRepeatsLines(t *testing.T) {
+	words := []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
+
+	list := func() []any {
+		var items []any
+
+		for _, i := range random.Perm(len(words))[:random.IntN(len(words))] {
+			items = append(items, words[i])
+		}
+
+		return items
+	}
+	object := func() []*unstructured.Unstructured {
+		return []*unstructured.Unstructured{{Object: map[string]any{
+			"kind": "ClusterRole", "rules": []any{
+				map[string]any{"resources": list(), "verbs": list()},
+				map[string]any{"resources": list(), "verbs": list()},
+			},
+		}}}
+	}
+
+	for range 500 {
+		changes, err := Compare(object(), object(), 3)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		for _, change := range changes {
+			removed := map[string]bool{}
+
+			for line := range strings.Lines(change.Diff) {
+				switch {
+				case line[0] == '-':
+					removed[line[1:]] = true
+				case line[0] == '+':
+					NewWithT(t).Expect(removed).NotTo(HaveKey(line[1:]), change.Diff)
+				default:
+					clear(removed)
+				}
+			}
+		}
+	}
 }
