@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -195,6 +196,24 @@ func readObject(text []byte) (*unstructured.Unstructured, error) {
 	}
 
 	return object, limit.Depth(object.Object)
+}
+
+// NameCRDs returns CRDs in files that are named after them: the names of files in a chart are shorter than those of some
+// objects. Of definitions with the same name, the last one counts.
+func NameCRDs(files []chart.File) []chart.File {
+	named := make([]chart.File, 0, len(files))
+
+	for _, f := range files {
+		crd, err := bundle.OutlineObject(string(f.Data))
+		if name := bundle.NestedString(crd, "metadata", "name"); err == nil && name != "" {
+			f.Name = "crds/" + name + ".yaml"
+		}
+
+		named = slices.DeleteFunc(named, func(other chart.File) bool { return other.Name == f.Name })
+		named = append(named, f)
+	}
+
+	return named
 }
 
 // JoinCRDs joins the CRDs of a chart into one file for kubectl apply --server-side. If a namespace

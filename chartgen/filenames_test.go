@@ -33,6 +33,35 @@ func TestLongNames(t *testing.T) {
 	g.Expect(built.File(chartgen.TemplateFile("ValidatingWebhookConfiguration", long))).NotTo(BeEmpty())
 }
 
+// TestRepeatedCRD: of a CRD that the components contain twice, the last one is installed, as by clusterctl.
+func TestRepeatedCRD(t *testing.T) {
+	g := NewWithT(t)
+	crd := "---\n" + strings.Replace(crdWith("a"), "name: a", "name: twice.example.com", 1)
+
+	built, err := chartgen.Build(provider("odd", configMapText+crd+strings.Replace(crd, "description: a", "description: last", 1)))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(built.CRDs).To(HaveLen(1))
+	g.Expect(built.CRDs[0].Name).To(Equal("crds/twice.example.com.yaml"))
+	g.Expect(string(built.CRDs[0].Data)).To(ContainSubstring("description: last"))
+}
+
+// TestNameCRDs: the name of a CRD is that of the object, which the name of its file in the chart need not be.
+func TestNameCRDs(t *testing.T) {
+	g := NewWithT(t)
+	long := strings.Repeat("x", 100) + ".example.com"
+	crd := "---\n" + strings.Replace(crdWith("a"), "name: a", "name: "+long, 1)
+
+	built, err := chartgen.Build(provider("odd", configMapText+crd))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(built.CRDs[0].Name).NotTo(ContainSubstring(long))
+
+	last := chart.File{Name: "crds/another.yaml", Data: built.CRDs[0].Data}
+	broken := chart.File{Name: "crds/broken.yaml", Data: []byte("{")}
+	g.Expect(chartgen.NameCRDs(append(built.CRDs, last, broken))).To(Equal([]chart.File{
+		{Name: "crds/" + long + ".yaml", Data: last.Data}, broken,
+	}))
+}
+
 func TestTemplateFile(t *testing.T) {
 	for object, want := range map[[2]string]string{
 		{"Deployment", "manager"}:         "deployment-manager",

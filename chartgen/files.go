@@ -82,6 +82,14 @@ func objectFiles(components *bundle.Components, s *summary) ([]chart.File, error
 		texts renderedTexts
 	)
 
+	lastCRDs := map[string]*bundle.Document{} // by name
+
+	for i := range components.Documents {
+		if doc := &components.Documents[i]; doc.IsCRD() {
+			lastCRDs[doc.Object.GetName()] = doc
+		}
+	}
+
 	for i := range components.Documents {
 		doc := &components.Documents[i]
 
@@ -95,6 +103,7 @@ func objectFiles(components *bundle.Components, s *summary) ([]chart.File, error
 
 		switch {
 		case doc.IsNamespace():
+		case doc.IsCRD() && doc != lastCRDs[doc.Object.GetName()]: // clusterctl applies both, Helm only the first
 		case doc.IsCRD():
 			data, err := crdFile(doc, s.Provider.Label)
 			if err != nil {

@@ -42,7 +42,7 @@ type Chart struct {
 // installable returns the chart of a provider as Chart.Installable describes it.
 func installable(c *chart.Chart, provider v1alpha2.Provider) (*chart.Chart, error) {
 	if c.Metadata.Annotations[chartgen.AnnotationContentID] != "" {
-		return c, nil
+		return &chart.Chart{Metadata: c.Metadata, Files: c.Files, CRDs: chartgen.NameCRDs(c.CRDs)}, nil
 	}
 
 	chosen, err := values.Plain(provider.GetSpec())

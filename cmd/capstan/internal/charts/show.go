@@ -2,6 +2,7 @@ package charts
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 
@@ -143,9 +144,8 @@ func describe(c *chart.Chart) (*description, error) {
 		}
 	}
 
-	for _, f := range c.CRDs {
-		name := f.Name[strings.LastIndexByte(f.Name, '/')+1:]
-		d.CRDs = append(d.CRDs, strings.TrimSuffix(name, ".yaml"))
+	for _, f := range chartgen.NameCRDs(c.CRDs) {
+		d.CRDs = append(d.CRDs, strings.TrimSuffix(path.Base(f.Name), ".yaml"))
 	}
 
 	return d, nil
