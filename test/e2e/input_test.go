@@ -390,6 +390,19 @@ var _ = Describe("A provider's input", Ordered, func() {
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.VersionNotFoundReason, "v1.0.0 stays installed"))
+
+		By("returning to the version that runs")
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		By("returning to it from the next version, which has replaced it in the source")
+		w.offer(ctx, newTiny(t.name, "v1.1.0"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), haveCondition(v1alpha2.InputsUnavailableCondition,
+			metav1.ConditionTrue, v1alpha2.VersionNotFoundReason, "version v1.0.0 is not on offer; there is v1.1.0")))
+		Expect(w.helm(ctx, "helm", "list", "-n", t.name)).To(ConsistOf(HaveField("AppVersion", "v1.0.0")))
 	})
 })
 

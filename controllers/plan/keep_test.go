@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+)
+
+// TestReturnToAStoredVersion: a version that was installed before is used again although the folder no longer has it.
+func TestReturnToAStoredVersion(t *testing.T) {
+	g := NewWithT(t)
+	folder := t.TempDir()
+	g.Expect(os.CopyFS(folder, os.DirFS(samples))).To(Succeed())
+
+	c := writableClient()
+	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker"}}
+	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: folder}
+
+	for _, version := range []string{"v1.0.0", "v1.1.0"} {
+		p.Spec.Version = version
+		p.Status.History = append(p.Status.History, v1alpha2.ReleaseRevision{ChartDigest: install(t, c, p).Digest})
+	}
+
+	g.Expect(os.RemoveAll(filepath.Join(folder, "infrastructure-docker", "v1.0.0"))).To(Succeed())
+
+	for name, test := range map[string]struct {
+		change func(*v1alpha2.InfrastructureProvider)
+		kept   bool
+	}{
+		"the exact version":         {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v1.0.0" }, true},
+		"the same without its v":    {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "1.0.0" }, true},
+		"a range":                   {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "~1.0.0" }, false},
+		"one that was not there":    {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v1.0.1" }, false},
+		"content of another digest": {func(p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig.Digest = "sha256:1" }, false},
+		"a version of another source": {func(p *v1alpha2.InfrastructureProvider) {
+			for i := range p.Status.StoredCharts {
+				p.Status.StoredCharts[i].Origin = "https://example.com"
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			asks := p.DeepCopy()
+			asks.Spec.Version = "v1.0.0"
+			test.change(asks)
+
+			planned, err := newPlanner(c).Plan(t.Context(), Request{Provider: asks, Scope: c})
+			if !test.kept {
+				g.Expect(source.IsNotFound(err)).To(BeTrue(), "%v", err)
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(planned.Version).To(Equal("v1.0.0"))
+			g.Expect(planned.Chart.Digest).To(Equal(p.Status.History[0].ChartDigest))
+			g.Expect(planned.SourceErr).To(MatchError(ContainSubstring("is not on offer; there is v1.1.0")))
+
+			_, err = newPlanner(c).Plan(t.Context(), Request{Provider: asks, Scope: c, Refresh: true})
+			g.Expect(source.IsNotFound(err)).To(BeTrue(), "%v", err)
+		})
+	}
+}
