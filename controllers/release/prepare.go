@@ -125,6 +125,9 @@ func (p *Prepared) check(ctx context.Context, options PrepareOptions) error {
 	return client.DryRunTarget(p.session.store.CurrentManifests(), !options.CRDsFollow)
 }
 
+// Objects returns the objects of the manifest. They must not be changed.
+func (p *Prepared) Objects() []*unstructured.Unstructured { return p.objects }
+
 // Adopts returns the objects, as they are in the cluster, that belong to no release until they are applied.
 func (p *Prepared) Adopts() []*unstructured.Unstructured { return p.session.client.Adoptable() }
 

@@ -155,6 +155,16 @@ func Unpublished(flags []Flag) []Event {
 // Nonconforming returns the event about components that break a contract.
 func Nonconforming(findings string) []Event { return warn(nonconformingReason, "Lint", findings) }
 
+// Misrouted returns the event about Services that select pods of other providers; none if there are none.
+func Misrouted(services []string) []Event {
+	if len(services) == 0 {
+		return nil
+	}
+
+	return warn(nonconformingReason, "Install", strings.Join(services, "; ")+
+		": requests for one provider reach the manager of another; install one of them into another namespace")
+}
+
 // TemplatesNotListed returns the event about a chart that lacks cluster templates.
 func TemplatesNotListed(version string) []Event {
 	return warn(v1alpha2.ComponentsFetchErrorReason, "Fetch", fmt.Sprintf(
