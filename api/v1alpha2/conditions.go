@@ -201,7 +201,8 @@ const (
 	// version.
 	IncompatibleCRDReason = "IncompatibleCRD"
 
-	// WaitingForCRDsReason: a CustomResourceDefinition that is managed elsewhere is missing.
+	// WaitingForCRDsReason: a CustomResourceDefinition that is managed elsewhere is missing, or a kind of another
+	// project that the provider needs is not served.
 	WaitingForCRDsReason = "WaitingForCRDs"
 )
 

@@ -138,8 +138,8 @@ type ImageMeta struct {
 // Patch changes objects of the provider before they are installed.
 type Patch struct {
 	// patch is YAML or JSON. A list is a JSON patch (RFC 6902). A map is a strategic merge patch for
-	// Kubernetes' built-in kinds and a JSON merge patch (RFC 7396) for all others. A patch cannot
-	// change the identity of an object.
+	// Kubernetes' built-in kinds and a JSON merge patch (RFC 7396) for all others; `$patch: delete` removes
+	// an object of any kind. A patch cannot change the identity of an object.
 	// +kubebuilder:validation:MinLength=1
 	Patch string `json:"patch,omitempty"`
 

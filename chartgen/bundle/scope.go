@@ -44,6 +44,9 @@ var clusterScoped = map[string][]string{
 	"trust.cert-manager.io":        {"Bundle"},
 }
 
+// IsKubernetesGroup reports whether Kubernetes itself serves an API group.
+func IsKubernetesGroup(group string) bool { return kubernetesGroups[group] }
+
 // Scopes records which kinds the provider's own CRDs define, and whether they are namespaced.
 type Scopes map[schema.GroupKind]bool
 

@@ -152,6 +152,12 @@ func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceD
 		return nil, err
 	}
 
+	if version := object.GetAPIVersion(); version != apiextensionsv1.SchemeGroupVersion.String() {
+		return nil, &RefusedError{Name: d.name, Err: fmt.Errorf(
+			"Kubernetes no longer serves its API version %q; choose a version of the provider that has %s",
+			version, apiextensionsv1.SchemeGroupVersion)}
+	}
+
 	bundle.MoveCRD(object, d.namespace)
 	removePlaceholder(object)
 	d.annotate(object, request, kept)

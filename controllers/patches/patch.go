@@ -220,7 +220,9 @@ func (p *patch) changed(object *kyaml.RNode, kind kyaml.TypeMeta) (*kyaml.RNode,
 		return first(patchjson6902.Filter{Patch: p.operations}.Filter([]*kyaml.RNode{object}))
 	}
 
-	if p.strategic && openapi.SchemaForResourceType(kind) != nil {
+	_, isDirective := p.fields["$patch"] // of kustomize, for objects of any kind
+
+	if p.strategic && (isDirective || openapi.SchemaForResourceType(kind) != nil) {
 		return strategicMerge(object, p.fields)
 	}
 

@@ -49,6 +49,12 @@ func TestPatches(t *testing.T) {
 			key:    "Deployment manager",
 			want:   "",
 		},
+		"strategic: $patch: delete removes a custom resource": {
+			patch:  `$patch: delete`,
+			target: "Settings",
+			key:    "Settings settings",
+			want:   "",
+		},
 		"strategic: null removes a field, an empty map sets one": {
 			patch:  `spec: {replicas: null, template: {spec: {volumes: null, nodeSelector: {}}}}`,
 			target: "Deployment",

@@ -113,12 +113,15 @@ func (*Checker) Variables(provider v1alpha2.Provider, missing []string) error {
 // found a little later than its CRD is established.
 const apiRetry = 10 * time.Second
 
-// RequiredAPIs checks that the target serves the kinds, given as Kind.version.group, which in
-// practice are those of cert-manager.
+// certManagerGroups are the API groups that cert-manager serves.
+var certManagerGroups = map[string]bool{"cert-manager.io": true, "acme.cert-manager.io": true}
+
+// RequiredAPIs checks that the target serves the kinds, given as Kind.version.group. Those of real providers are
+// cert-manager's.
 func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) error {
 	var (
-		missing []string
-		kinds   []schema.GroupKind
+		missing, others []string
+		kinds           []schema.GroupKind
 	)
 
 	for _, kind := range required {
@@ -132,6 +135,10 @@ func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) error {
 			missing = append(missing, kind)
 			kinds = append(kinds, gvk.GroupKind())
 
+			if !certManagerGroups[gvk.Group] {
+				others = append(others, kind)
+			}
+
 			continue
 		}
 
@@ -144,13 +151,23 @@ func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) error {
 		return nil
 	}
 
+	reason, fixes := v1alpha2.WaitingForCRDsReason, []string(nil)
+
+	if len(others) < len(missing) {
+		reason, fixes = v1alpha2.CertManagerMissingReason, []string{"install cert-manager"}
+	}
+
+	if len(others) > 0 {
+		fixes = append(fixes, fmt.Sprintf(
+			"install what serves %s, or remove its objects with spec.patches", strings.Join(others, ", ")))
+	}
+
 	return &Error{
-		Reason:       v1alpha2.CertManagerMissingReason,
+		Reason:       reason,
 		Waiting:      true,
 		Until:        time.Now().Add(apiRetry),
 		MissingKinds: kinds,
-		Message: fmt.Sprintf(
-			"the cluster does not serve %s, which the provider needs; install cert-manager",
-			strings.Join(missing, ", ")),
+		Message: fmt.Sprintf("the cluster does not serve %s, which the provider needs; %s",
+			strings.Join(missing, ", "), strings.Join(fixes, "; ")),
 	}
 }

@@ -61,13 +61,34 @@ func TestRequiredAPIs(t *testing.T) {
 	}{
 		"none":   {},
 		"served": {kinds: []string{"Certificate.v1.cert-manager.io"}},
-		"missing": {
-			[]string{"Certificate.v1.cert-manager.io", "Issuer.v1.cert-manager.io", "Widget.v1.example.com"},
+		"cert-manager's": {
+			[]string{"Certificate.v1.cert-manager.io", "Issuer.v1.cert-manager.io", "Order.v1.acme.cert-manager.io"},
+			want{
+				reason:  v1alpha2.CertManagerMissingReason,
+				waiting: true,
+				message: "the cluster does not serve Issuer.v1.cert-manager.io, Order.v1.acme.cert-manager.io, which the " +
+					"provider needs; install cert-manager",
+			},
+		},
+		"another project's": {
+			[]string{"Bundle.v1alpha1.trust.cert-manager.io", "ServiceMonitor.v1.monitoring.coreos.com"},
+			want{
+				reason:  v1alpha2.WaitingForCRDsReason,
+				waiting: true,
+				message: "the cluster does not serve Bundle.v1alpha1.trust.cert-manager.io, " +
+					"ServiceMonitor.v1.monitoring.coreos.com, which the provider needs; install what serves " +
+					"Bundle.v1alpha1.trust.cert-manager.io, ServiceMonitor.v1.monitoring.coreos.com, or remove its objects " +
+					"with spec.patches",
+			},
+		},
+		"both": {
+			[]string{"Issuer.v1.cert-manager.io", "Widget.v1.example.com"},
 			want{
 				reason:  v1alpha2.CertManagerMissingReason,
 				waiting: true,
 				message: "the cluster does not serve Issuer.v1.cert-manager.io, Widget.v1.example.com, which the provider " +
-					"needs; install cert-manager",
+					"needs; install cert-manager; install what serves Widget.v1.example.com, or remove its objects with " +
+					"spec.patches",
 			},
 		},
 	} {

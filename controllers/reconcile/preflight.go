@@ -3,6 +3,10 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -12,18 +16,41 @@ import (
 // checkRequirements makes sure that the contract of the plan fits the other providers', that its variables have
 // values, and that the APIs that it needs are served.
 func (r *run) checkRequirements(ctx context.Context) report.Result {
-	err := r.Preflight.Installation(ctx, preflight.Input{
+	input := preflight.Input{
 		Provider:         r.provider,
 		Mapper:           r.target.Client.RESTMapper(),
 		Contract:         r.change.plan.Chart.Contract(),
 		RequiredKinds:    r.change.plan.Chart.RequiredKinds(),
 		MissingVariables: r.change.plan.MissingVariables,
-	})
+	}
+
+	err := r.Preflight.Installation(ctx, input)
+
+	if spec := r.provider.GetSpec(); preflight.MissingKinds(err) != nil && (spec.Patches != nil || spec.ManifestPatches != nil) {
+		record, renderErr := r.target.Releases.Render(ctx, r.change.plan.Release)
+		if renderErr != nil {
+			return failed(renderErr, applying)
+		}
+
+		input.RequiredKinds = keptKinds(input.RequiredKinds, record.Objects)
+		err = r.Preflight.Installation(ctx, input)
+	}
 
 	// Until they are served, changes of their CRDs requeue the resource.
 	r.target.CRDs.Await(v1alpha2.Label(r.provider), preflight.MissingKinds(err)...)
 
 	return failed(err, applying)
+}
+
+// keptKinds returns those of the kinds of a chart, as Kind.version.group, of which patches have left objects.
+func keptKinds(kinds []string, objects []*unstructured.Unstructured) []string {
+	return slices.DeleteFunc(kinds, func(kind string) bool {
+		gvk, _ := schema.ParseKindArg(kind)
+
+		return gvk != nil && !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GroupVersionKind() == *gvk
+		})
+	})
 }
 
 // checkCore makes sure that core is ready. That it is not is reported after the CRDs if these may be applied

@@ -371,6 +371,22 @@ var _ = Describe("A provider's input", Ordered, func() {
 		},
 	)
 
+	It("with an object of a kind that is not served waits, until a patch removes the object", func(ctx SpecContext) {
+		t := newTiny("unserved", "v1.0.0")
+		t.components += "---\napiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\n" +
+			"metadata: {name: metrics, namespace: unserved-system}\nspec: {endpoints: [{port: metrics}]}\n"
+		p := t.create(ctx, w, unmodified)
+		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.WaitingForCRDsReason,
+			"does not serve ServiceMonitor.v1.monitoring.coreos.com", "remove its objects with spec.patches"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Patches = []v1alpha2.Patch{{
+				Patch: "$patch: delete", Target: &v1alpha2.PatchTarget{Kind: "ServiceMonitor"},
+			}}
+		})
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+
 	It("is doubtful if its Service selects the pods of another provider in the namespace", func(ctx SpecContext) {
 		t, other := newTiny("crowded", "v1.0.0"), newTiny("crowding", "v1.1.0")
 		Eventually(w.read(ctx, t.create(ctx, w, unmodified))).Should(beReady("v1.0.0"))

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -18,8 +19,14 @@ type UnknownKindError struct{ Objects []object.Key }
 func (e *UnknownKindError) Error() string {
 	first := e.Objects[0]
 
-	return fmt.Sprintf("the API server does not know the kind of %s (%s)%s; install the CRD that defines it",
-		first, first.GroupVersion(), object.AndMore(len(e.Objects)-1))
+	fix := "install the CRD that defines it, or remove the object with spec.patches"
+	if bundle.IsKubernetesGroup(first.Group) {
+		fix = "it is not part of this version of Kubernetes: choose another version of the provider, or remove the object " +
+			"with spec.patches"
+	}
+
+	return fmt.Sprintf("the API server does not know the kind of %s (%s)%s; %s",
+		first, first.GroupVersion(), object.AndMore(len(e.Objects)-1), fix)
 }
 
 // Conflict is an object that exists and must not be adopted.

@@ -14,6 +14,7 @@ import (
 
 func TestErrorMessages(t *testing.T) {
 	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 	manager := object.Key{GroupVersionKind: deployment, Namespace: "ns", Name: "manager"}
 	invalid := apierrors.NewInvalid(
 		schema.GroupKind{Kind: "Deployment"},
@@ -42,7 +43,13 @@ func TestErrorMessages(t *testing.T) {
 		},
 		"unknown kind": {
 			&UnknownKindError{Objects: []object.Key{manager}},
-			"the API server does not know the kind of Deployment ns/manager (apps/v1); install the CRD that defines it",
+			"the API server does not know the kind of Deployment ns/manager (apps/v1); it is not part of this version of " +
+				"Kubernetes: choose another version of the provider, or remove the object with spec.patches",
+		},
+		"unknown kind of another project": {
+			&UnknownKindError{Objects: []object.Key{{GroupVersionKind: widget, Name: "w"}}},
+			"the API server does not know the kind of Widget w (example.com/v1); install the CRD that defines it, or " +
+				"remove the object with spec.patches",
 		},
 		"conflict": {
 			&ConflictError{Release: "ns/b", Conflicts: []Conflict{{Object: manager, Reason: "belongs to release ns/a"}}},
