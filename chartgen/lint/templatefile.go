@@ -28,20 +28,16 @@ var sampleValues = strings.NewReplacer(
 // written returns a text with ${CLUSTER_NAME} instead of its value.
 func written(text string) string { return strings.ReplaceAll(text, sampleCluster, "${CLUSTER_NAME}") }
 
-// aloneOnLine matches lines with nothing but an expression. Its value may be any number of lines, or none.
-var aloneOnLine = regexp.MustCompile(`(?m)^[ \t]*\$\{[^}\n]*\}[ \t]*$`)
-
 // newTemplateFile parses a cluster template with sample values for its variables. If it is not valid with
 // these, expressions that are alone on their line are left out.
 func newTemplateFile(t bundle.File) file {
 	var parsed *bundle.Components
 
 	f := unparsedFile(t.Name, t.Data)
-	sample := sampleValues.Replace(string(t.Data))
 
 	text, err := expr.Parse(string(t.Data))
 	if err == nil {
-		parsed, err = bundle.ParseComponents([]byte(sample))
+		parsed, err = bundle.ParseTemplate([]byte(sampleValues.Replace(string(t.Data))))
 	}
 
 	if text == nil || errors.As(err, new(*expr.SyntaxError)) {
@@ -50,11 +46,7 @@ func newTemplateFile(t bundle.File) file {
 		return f
 	}
 
-	if err != nil {
-		parsed, f.err = bundle.ParseComponents([]byte(aloneOnLine.ReplaceAllString(sample, "")))
-	}
-
-	if f.err == nil {
+	if f.err = err; err == nil {
 		f.documents = parsed.Documents
 		f.variables = text.Variables() // the sample has fewer
 	}
@@ -72,7 +64,7 @@ func (f *file) maybeValid() bool {
 
 	first, end := f.document(invalid.Line)
 	for _, line := range f.lines[first-1 : end] {
-		if aloneOnLine.MatchString(line) {
+		if bundle.HasLoneExpression(line) {
 			return true
 		}
 	}

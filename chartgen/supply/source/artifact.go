@@ -129,7 +129,7 @@ func (a *Artifact) readTemplates(
 	var templates []bundle.File
 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if !bundle.IsTemplate(name) {
+		if !isTemplate(a.provider, name) {
 			continue
 		}
 

@@ -162,7 +162,7 @@ func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, e
 			b.Metadata = data
 		case name == components:
 			b.Components = data
-		case bundle.IsTemplate(name):
+		case isTemplate(d.provider, name):
 			b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})
 		}
 

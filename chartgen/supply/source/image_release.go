@@ -114,7 +114,7 @@ func (i *Image) bundle(version Version, release imageRelease) (*bundle.Bundle, e
 	}
 
 	for _, file := range slices.Sorted(maps.Keys(release.files)) {
-		if bundle.IsTemplate(file) {
+		if isTemplate(i.provider, file) {
 			b.Templates = append(b.Templates, bundle.File{Name: file, Data: release.files[file]})
 		}
 	}

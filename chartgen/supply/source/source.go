@@ -11,6 +11,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/opencontainers/go-digest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
@@ -153,6 +154,12 @@ const (
 	maxTemplates     = 200
 	maxTemplatesSize = 16 << 20
 )
+
+// isTemplate reports whether a file of a provider is a cluster template or a ClusterClass. Only infrastructure
+// providers have these, as in clusterctl.
+func isTemplate(provider bundle.Provider, name string) bool {
+	return provider.Type == string(v1alpha2.InfrastructureProviderType) && bundle.IsTemplate(name)
+}
 
 // checkTemplates returns a *bundle.InvalidError if there are too many templates, or if they are too
 // large.

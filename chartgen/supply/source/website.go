@@ -200,10 +200,9 @@ func (w *Website) readComponents(ctx context.Context, version Version) ([]byte, 
 // defaultTemplate is the name of the cluster template without a flavor.
 const defaultTemplate = "cluster-template.yaml"
 
-// readTemplates downloads cluster templates and ClusterClasses, which only infrastructure providers
-// have, as in clusterctl. Listing them may take a request that counts towards a rate limit. A
-// provider is useful without its templates, so files that are none are only logged, and if listing them
-// fails, only the default one is downloaded, and unlisted is true.
+// readTemplates downloads cluster templates and ClusterClasses. Listing them may take a request that counts
+// towards a rate limit. A provider is useful without its templates, so files that are none are only logged, and
+// if listing them fails, only the default one is downloaded, and unlisted is true.
 func (w *Website) readTemplates(ctx context.Context, version Version) (files []bundle.File, unlisted bool, err error) {
 	if w.provider.Type != string(v1alpha2.InfrastructureProviderType) {
 		return nil, false, nil
@@ -249,7 +248,7 @@ func (w *Website) readTemplates(ctx context.Context, version Version) (files []b
 // users of the namespace can read: a server could otherwise have the operator copy any other file.
 func (w *Website) keepTemplates(ctx context.Context, version Version, files []bundle.File) []bundle.File {
 	return slices.DeleteFunc(files, func(file bundle.File) bool {
-		_, err := bundle.ParseComponents(file.Data)
+		_, err := bundle.ParseTemplate(file.Data)
 		if err != nil {
 			logr.FromContextOrDiscard(ctx).Info("Leaving a file out of the chart that is not a cluster template",
 				"url", w.fileURL(w.tagsOf(version)[0], file.Name))
