@@ -52,6 +52,10 @@ func TestParseInvalidComponents(t *testing.T) {
 			"apiVersion: v1\nkind: Secret\n",
 			"components.yaml line 1: a Secret without metadata.name",
 		},
+		"a List": {
+			"apiVersion: v1\nkind: List\nitems: []\n",
+			"components.yaml line 1: a List without metadata.name; write each of its items as a document of its own",
+		},
 		"text after the separator": {
 			named("one") + "--- two\n",
 			"components.yaml line 5: text after the document separator",

@@ -216,6 +216,11 @@ func (p part) checkObject(object *unstructured.Unstructured) error {
 		return p.invalid("an object without apiVersion or kind; is this a provider's components YAML?", nil)
 	}
 
+	if object.GetName() == "" && strings.HasSuffix(object.GetKind(), "List") {
+		return p.invalid(fmt.Sprintf(
+			"a %s without metadata.name; write each of its items as a document of its own", object.GetKind()), nil)
+	}
+
 	if object.GetName() == "" {
 		return p.invalid(fmt.Sprintf("a %s without metadata.name", object.GetKind()), nil)
 	}

@@ -131,8 +131,9 @@ func (m *Metadata) Contract(version string) (string, error) {
 
 	return "", &InvalidError{
 		File: MetadataFile,
-		Reason: fmt.Sprintf("has no releaseSeries for %d.%d, so the contract of %s is unknown; "+
-			"use the metadata.yaml published with that version", v.Major(), v.Minor(), version),
+		Reason: fmt.Sprintf("has no releaseSeries for %d.%d, so the contract of %s is unknown; choose another version, "+
+			"or publish it with a metadata.yaml that has it, e.g. in the operator's overridesFolder",
+			v.Major(), v.Minor(), version),
 	}
 }
 

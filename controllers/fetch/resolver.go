@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -41,13 +42,35 @@ func (e *ConfigError) Error() string { return e.message }
 type UnknownProviderError struct {
 	Type v1alpha2.ProviderType
 	Name string
+	// Similar is the name of a listed provider that may be meant; empty if there is none.
+	Similar string
 }
 
 func (e *UnknownProviderError) Error() string {
+	fix := "correct its name (`capstan providers` lists all)"
+	if e.Similar != "" {
+		fix = "name it " + e.Similar
+	}
+
 	return fmt.Sprintf(
-		"%s %s is neither in clusterctl's list of providers nor in the operator's configuration; correct its name, "+
+		"%s %s is neither in clusterctl's list of providers nor in the operator's configuration; %s, "+
 			"or set spec.fetchConfig to where its components are",
-		e.Type, e.Name)
+		e.Type, e.Name, fix)
+}
+
+// similar returns the name of a listed provider for one that repeats its type, such as infrastructure-docker; empty if
+// there is none.
+func similar(known *catalog.Catalog, t v1alpha2.ProviderType, name string) string {
+	short := strings.TrimSuffix(strings.TrimPrefix(name, t.Name()+"-"), "-"+t.Name())
+	if t == v1alpha2.CoreProviderType {
+		short = v1alpha2.CoreProviderName
+	}
+
+	if _, listed := known.Find(t, short); !listed {
+		return ""
+	}
+
+	return short
 }
 
 // Source returns the source of a provider. The error is a *ConfigError, a *source.AddressError or
@@ -111,7 +134,7 @@ func (in *inputs) defaultSource(known *catalog.Catalog, identity bundle.Provider
 	entry, listed := known.Find(providerType, name)
 
 	if !listed && in.Registry.Charts == nil {
-		return nil, &UnknownProviderError{Type: providerType, Name: name}
+		return nil, &UnknownProviderError{Type: providerType, Name: name, Similar: similar(known, providerType, name)}
 	}
 
 	if !listed {

@@ -131,6 +131,17 @@ func TestSource(t *testing.T) {
 			"InfrastructureProvider unknown is neither in clusterctl's list of providers nor in the operator's configuration")))
 	})
 
+	for name, want := range map[string]string{
+		"infrastructure-docker": "name it docker, or set spec.fetchConfig",
+		"docker-infrastructure": "name it docker, or set spec.fetchConfig",
+		"dokcer":                "correct its name (`capstan providers` lists all), or set spec.fetchConfig",
+	} {
+		t.Run("unknown provider "+name, func(t *testing.T) {
+			_, err := r.Source(provider(name, v1alpha2.ProviderSpec{}))
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(want)))
+		})
+	}
+
 	t.Run("the operator's files", func(t *testing.T) {
 		_, err := r.Source(provider("x", fetching(v1alpha2.FetchConfiguration{URL: "file:///etc"})))
 		NewWithT(t).Expect(err).To(BeAssignableToTypeOf(&source.AddressError{}))

@@ -214,12 +214,12 @@ func (a *Artifact) metadataNames(version Version) []string {
 func (a *Artifact) componentsNames(version Version) []string {
 	t := v1alpha2.ProviderType(a.provider.Type)
 
-	return append(
+	return slices.Compact(append(
 		a.qualifiedNames(version, bundle.ComponentsFile),
 		t.Name()+"-"+bundle.ComponentsFile,
-		t.ComponentsFile(),
+		t.ComponentsFile(), // the same for most types
 		bundle.ComponentsFile,
-	)
+	))
 }
 
 // qualifiedNames returns the names that cluster-api-operator gives a file of this provider and version, with

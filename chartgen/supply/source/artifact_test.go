@@ -198,6 +198,7 @@ func TestArtifactErrors(t *testing.T) {
 	pinned := pushFiles(t, c, base+"good:v1.0.0", files)
 	pushFiles(t, c, base+"good:latest", files)
 	pushFiles(t, c, base+"bad:v1.0.0", map[string]string{"README": "x"})
+	pushFiles(t, c, base+"half:v1.0.0", map[string]string{"metadata.yaml": files["metadata.yaml"]})
 
 	other := "sha256:" + strings.Repeat("0", 64)
 	for name, test := range map[string]struct {
@@ -239,6 +240,12 @@ func TestArtifactErrors(t *testing.T) {
 			err:     &source.NotFoundError{},
 			message: "not found; check",
 		},
+		"no components": {
+			address: "half",
+			version: "v1.0.0",
+			err:     &bundle.InvalidError{},
+			message: "-1.0.0-components.yaml, infrastructure-components.yaml, components.yaml, but only metadata.yaml",
+		},
 		"no files of a release": {
 			address: "bad",
 			version: "v1.0.0",
@@ -260,6 +267,9 @@ func TestArtifactErrors(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 		})
 	}
+
+	_, err := newArtifact(t, c, base+"none", source.OCIOptions{}).Versions(t.Context())
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("if the registry does not list tags, set spec.version")))
 
 	t.Run("a tag that is not a version", func(t *testing.T) {
 		_, err := newArtifact(t, c, base+"good:latest", source.OCIOptions{}).Versions(t.Context())

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/limit"
@@ -95,7 +97,8 @@ func (d *Directory) Versions(context.Context) ([]Version, error) {
 	var versions []Version
 
 	for _, e := range entries {
-		if !e.IsDir() || !ranges.IsExact(e.Name()) {
+		// As for clusterctl, v01.0.0 is no version.
+		if _, err := semver.StrictNewVersion(withoutV(e.Name())); !e.IsDir() || err != nil {
 			continue
 		}
 
@@ -171,7 +174,7 @@ func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, e
 		}
 	}
 
-	return b, requireFiles(b)
+	return b, requireFiles(path, b)
 }
 
 // fingerprint returns a hash of the names, sizes and modification times of the files in a folder. It
@@ -198,16 +201,16 @@ func fingerprint(folder string) string {
 }
 
 // requireFiles returns a *bundle.InvalidError if components or metadata are missing.
-func requireFiles(b *bundle.Bundle) error {
+func requireFiles(folder string, b *bundle.Bundle) error {
 	if b.Components == nil {
-		return &bundle.InvalidError{File: "*-" + bundle.ComponentsFile, Reason: "missing next to " + bundle.MetadataFile}
+		return &bundle.InvalidError{File: folder, Reason: fmt.Sprintf(
+			"has no *-%s; add that of %s, or choose another version", bundle.ComponentsFile, b.Version)}
 	}
 
 	if b.Metadata == nil {
-		return &bundle.InvalidError{
-			File:   bundle.MetadataFile,
-			Reason: "missing next to the components; it maps versions to Cluster API contracts",
-		}
+		return &bundle.InvalidError{File: folder, Reason: fmt.Sprintf(
+			"has no %s, which maps versions to Cluster API contracts; add that of %s, or choose another version",
+			bundle.MetadataFile, b.Version)}
 	}
 
 	return nil

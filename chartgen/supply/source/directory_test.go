@@ -44,7 +44,7 @@ func TestComponentsOfSeveralProviders(t *testing.T) {
 		"several of other types": {label: "addon-x", files: capi, message: "has several files with components: " +
 			"bootstrap-components.yaml, control-plane-components.yaml, core-components.yaml; " +
 			"name that of addon-x addon-components.yaml"},
-		"none": {label: "addon-x", message: "*-components.yaml: missing"},
+		"none": {label: "addon-x", message: "has no *-components.yaml; add that of v1.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

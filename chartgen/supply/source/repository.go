@@ -99,7 +99,8 @@ func (r *repository) Versions(ctx context.Context) ([]Version, error) {
 
 	tags, err := access.Client.Tags(ctx, r.ref)
 	if oci.IsReason(err, oci.NotFound) {
-		return nil, &NotFoundError{Message: err.Error()}
+		return nil, &NotFoundError{Message: err.Error() +
+			"; if the registry does not list tags, set spec.version to an exact version such as v1.13.5"}
 	}
 
 	if err != nil {

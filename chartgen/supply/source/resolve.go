@@ -2,10 +2,12 @@ package source
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"k8s.io/utils/lru"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 )
@@ -75,6 +77,11 @@ func resolveName(ctx context.Context, from Source, request Request) (Version, er
 	}
 
 	picked, err := Pick(versions, request.Version, request.Pinned)
+	if _, inConfigMaps := from.(*ConfigMaps); inConfigMaps && IsNotFound(err) {
+		err = &NotFoundError{Message: fmt.Sprintf("%v; a ConfigMap has the version of its label %s, or else of its name",
+			err, v1alpha2.ConfigMapVersionLabel)}
+	}
+
 	if err != nil || ranges.IsExact(request.Version) || picked.Name == request.Pinned {
 		return picked, err
 	}

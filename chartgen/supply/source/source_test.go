@@ -85,6 +85,7 @@ func TestDirectory(t *testing.T) {
 	write("v1.10.0/clusterclass-quick.yaml", "class")
 	write("v1.10.0/unrelated.yaml", "unrelated")
 	write("docs/readme.md", "not a version")
+	write("v01.11.0/metadata.yaml", "not a version")
 
 	d, err := NewDirectory(dir)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -102,7 +103,8 @@ func TestDirectory(t *testing.T) {
 		To(HaveExactElements(HaveField("Name", "cluster-template.yaml"), HaveField("Name", "clusterclass-quick.yaml")))
 
 	_, err = d.Fetch(t.Context(), versions[1])
-	g.Expect(err).To(MatchError(ContainSubstring("*-components.yaml: missing")))
+	g.Expect(err).To(MatchError(ContainSubstring(
+		"infrastructure-x/v1.9.0: has no *-components.yaml; add that of v1.9.0, or choose another version")))
 
 	empty, err := NewDirectory(t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())

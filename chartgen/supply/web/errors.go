@@ -57,15 +57,22 @@ func IsNotFound(err error) bool {
 	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
 }
 
-// RateLimitError reports that a server accepts no more requests for now.
+// RateLimitError reports that a server accepts no more requests for now, or is out of service until a known time.
 type RateLimitError struct {
 	// URL of the request, without credentials and query.
 	URL string
+	// Status is the code of the response.
+	Status int
 	// Until is the time from which the server accepts requests again.
 	Until time.Time
 }
 
 func (e *RateLimitError) Error() string {
+	if e.Status == http.StatusServiceUnavailable {
+		return fmt.Sprintf("%s: the server is out of service until %s, when the request will be retried",
+			e.URL, e.Until.UTC().Format("15:04:05 MST"))
+	}
+
 	return fmt.Sprintf(
 		"%s: the server accepts no more requests from here until %s, when the request will be retried; "+
 			"most servers accept more with a token, in the Secret of spec.fetchConfig.secretRef or in the environment",

@@ -167,7 +167,7 @@ func checkStatus(address string, res *http.Response) error {
 	}
 
 	if until := rateLimitReset(res); !until.IsZero() {
-		return &RateLimitError{URL: address, Until: until}
+		return &RateLimitError{URL: address, Status: res.StatusCode, Until: until}
 	}
 
 	return &StatusError{URL: address, Status: res.StatusCode}

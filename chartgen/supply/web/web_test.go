@@ -75,7 +75,7 @@ func TestGet(t *testing.T) {
 		"maintenance": {
 			handler:  answer(503, "Retry-After: 600"),
 			err:      &RateLimitError{},
-			message:  "until",
+			message:  "the server is out of service until",
 			requests: 1,
 		},
 		"temporary server error": {handler: times(3, answer(502)), body: "fine", requests: 4},
