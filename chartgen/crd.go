@@ -198,8 +198,8 @@ func readObject(text []byte) (*unstructured.Unstructured, error) {
 	return object, limit.Depth(object.Object)
 }
 
-// NameCRDs returns CRDs in files that are named after them: the names of files in a chart are shorter than those of some
-// objects. Of definitions with the same name, the last one counts.
+// NameCRDs returns CRDs in files that are named after them: the names of files in a chart are shorter than those of
+// some objects. Of definitions with the same name, the last one counts.
 func NameCRDs(files []chart.File) []chart.File {
 	named := make([]chart.File, 0, len(files))
 

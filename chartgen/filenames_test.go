@@ -38,7 +38,9 @@ func TestRepeatedCRD(t *testing.T) {
 	g := NewWithT(t)
 	crd := "---\n" + strings.Replace(crdWith("a"), "name: a", "name: twice.example.com", 1)
 
-	built, err := chartgen.Build(provider("odd", configMapText+crd+strings.Replace(crd, "description: a", "description: last", 1)))
+	last := strings.Replace(crd, "description: a", "description: last", 1)
+
+	built, err := chartgen.Build(provider("odd", configMapText+crd+last))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(built.CRDs).To(HaveLen(1))
 	g.Expect(built.CRDs[0].Name).To(Equal("crds/twice.example.com.yaml"))

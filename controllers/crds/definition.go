@@ -52,7 +52,7 @@ func newDefinition(f chart.File, namespace string) definition {
 	return definition{name: crdName(f), digest: hex.EncodeToString(hash.Sum(nil)), file: f, namespace: namespace}
 }
 
-// crdName returns the name of the CRD in a file, which generated charts use as the file name.
+// crdName returns the name of the CRD in a file, which is named after it; see plan.Chart.
 func crdName(f chart.File) string {
 	return strings.TrimSuffix(strings.TrimPrefix(f.Name, "crds/"), ".yaml")
 }

@@ -111,7 +111,7 @@ func (i Installation) resourceOf(
 	return schema.GroupResource{}, false, err
 }
 
-// crdName returns the name of a CRD of a chart, which is that of its file.
+// crdName returns the name of a CRD of an installable chart, which is that of its file.
 func crdName(file chart.File) string {
 	return strings.TrimSuffix(strings.TrimPrefix(file.Name, "crds/"), ".yaml")
 }

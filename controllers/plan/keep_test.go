@@ -33,11 +33,13 @@ func TestReturnToAStoredVersion(t *testing.T) {
 		change func(*v1alpha2.InfrastructureProvider)
 		kept   bool
 	}{
-		"the exact version":         {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v1.0.0" }, true},
-		"the same without its v":    {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "1.0.0" }, true},
-		"a range":                   {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "~1.0.0" }, false},
-		"one that was not there":    {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v1.0.1" }, false},
-		"content of another digest": {func(p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig.Digest = "sha256:1" }, false},
+		"the exact version":      {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v1.0.0" }, true},
+		"the same without its v": {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "1.0.0" }, true},
+		"a range":                {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "~1.0.0" }, false},
+		"one that was not there": {func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v1.0.1" }, false},
+		"content with another digest": {
+			func(p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig.Digest = "sha256:1" }, false,
+		},
 		"a version of another source": {func(p *v1alpha2.InfrastructureProvider) {
 			for i := range p.Status.StoredCharts {
 				p.Status.StoredCharts[i].Origin = "https://example.com"

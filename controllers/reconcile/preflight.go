@@ -26,7 +26,9 @@ func (r *run) checkRequirements(ctx context.Context) report.Result {
 
 	err := r.Preflight.Installation(ctx, input)
 
-	if spec := r.provider.GetSpec(); preflight.MissingKinds(err) != nil && (spec.Patches != nil || spec.ManifestPatches != nil) {
+	// Patches may have removed the objects of the missing kinds.
+	spec := r.provider.GetSpec()
+	if preflight.MissingKinds(err) != nil && (spec.Patches != nil || spec.ManifestPatches != nil) {
 		record, renderErr := r.target.Releases.Render(ctx, r.change.plan.Release)
 		if renderErr != nil {
 			return failed(renderErr, applying)
@@ -42,7 +44,7 @@ func (r *run) checkRequirements(ctx context.Context) report.Result {
 	return failed(err, applying)
 }
 
-// keptKinds returns those of the kinds of a chart, as Kind.version.group, of which patches have left objects.
+// keptKinds returns those of the kinds, as Kind.version.group, that objects have.
 func keptKinds(kinds []string, objects []*unstructured.Unstructured) []string {
 	return slices.DeleteFunc(kinds, func(kind string) bool {
 		gvk, _ := schema.ParseKindArg(kind)
