@@ -154,7 +154,7 @@ func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceD
 
 	if version := object.GetAPIVersion(); version != apiextensionsv1.SchemeGroupVersion.String() {
 		return nil, &RefusedError{Name: d.name, Err: fmt.Errorf(
-			"Kubernetes no longer serves its API version %q; choose a version of the provider that has %s",
+			"its API version %q is no longer served; choose a version of the provider that has %s",
 			version, apiextensionsv1.SchemeGroupVersion)}
 	}
 

@@ -47,8 +47,8 @@ func TestFactsKeepNoFile(t *testing.T) {
 func TestBodyOfAnOldAPIVersion(t *testing.T) {
 	f := chart.File{Name: "crds/apples.example.com.yaml", Data: []byte("apiVersion: apiextensions.k8s.io/v1beta1\n")}
 	_, err := newDefinition(f, "target").body(Request{}, nil)
-	NewWithT(t).Expect(err).To(MatchError("CustomResourceDefinition apples.example.com was refused: Kubernetes no " +
-		`longer serves its API version "apiextensions.k8s.io/v1beta1"; choose a version of the provider that has ` +
+	NewWithT(t).Expect(err).To(MatchError("CustomResourceDefinition apples.example.com was refused: its API version " +
+		`"apiextensions.k8s.io/v1beta1" is no longer served; choose a version of the provider that has ` +
 		"apiextensions.k8s.io/v1"))
 }
 
