@@ -68,7 +68,7 @@ func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) 
 		sides.To = newest.Number
 	}
 
-	after, err := r.compared(ctx, observed, sides.To)
+	after, err := r.compared(ctx, p, observed, sides.To)
 	if err != nil {
 		return Comparison{}, err
 	}
@@ -80,7 +80,7 @@ func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) 
 	if sides.From == 0 {
 		before.objects, after.objects, unknown, err = r.live(ctx, after)
 	} else {
-		before, err = r.compared(ctx, observed, sides.From)
+		before, err = r.compared(ctx, p, observed, sides.From)
 	}
 
 	if err != nil {
@@ -100,8 +100,10 @@ func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) 
 }
 
 // compared reads a revision.
-func (r *Reader) compared(ctx context.Context, observed state.History, number int) (compared, error) {
-	revision, err := FindRevision(observed, number)
+func (r *Reader) compared(
+	ctx context.Context, p v1alpha2.Provider, observed state.History, number int,
+) (compared, error) {
+	revision, err := FindRevision(p, observed, number)
 	if err != nil {
 		return compared{}, err
 	}
@@ -114,15 +116,14 @@ func (r *Reader) compared(ctx context.Context, observed state.History, number in
 	return compared{revision, record, record.Objects}, nil
 }
 
-// FindRevision returns the revision with a number.
-func FindRevision(observed state.History, number int) (state.Revision, error) {
+// FindRevision returns the revision of a provider's release with a number.
+func FindRevision(p v1alpha2.Provider, observed state.History, number int) (state.Revision, error) {
 	if revision, exists := observed.Find(number); exists {
 		return revision, nil
 	}
 
-	return state.Revision{}, fmt.Errorf(
-		"release %s has no revision %d; `helm history %s -n %s` lists the revisions",
-		observed.Release, number, observed.Release.Name, observed.Release.Namespace)
+	return state.Revision{}, fmt.Errorf("release %s has no revision %d; `capstan history %s` lists the revisions",
+		observed.Release, number, v1alpha2.Label(p))
 }
 
 // compare compares two states without values of variables.

@@ -121,7 +121,8 @@ func TestCompareRevisions(t *testing.T) {
 	g.Expect(c.Changes).To(BeEmpty(), "the newest revision with itself")
 
 	_, err = reader.Compare(t.Context(), p, facts.Sides{From: 9, To: 2})
-	g.Expect(err).To(MatchError(ContainSubstring("has no revision 9")))
+	g.Expect(err).To(MatchError(HaveSuffix("has no revision 9; `capstan history " + v1alpha2.Label(p) +
+		"` lists the revisions")))
 
 	p.GetSpec().KubeConfig = &v1alpha2.KubeConfig{}
 	_, err = reader.Compare(t.Context(), p, facts.Sides{From: 1, To: 2})

@@ -46,7 +46,7 @@ func (r *Reader) CompareUpgrade(
 	before := compared{record: &release.Record{}}
 
 	if newest, exists := observed.Newest(); exists {
-		if before, err = r.compared(ctx, observed, newest.Number); err != nil {
+		if before, err = r.compared(ctx, p, observed, newest.Number); err != nil {
 			return Comparison{}, err
 		}
 	}

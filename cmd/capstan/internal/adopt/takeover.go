@@ -33,8 +33,7 @@ func (o *options) takeOver(ctx context.Context, cluster *cli.Cluster, found *Fou
 	}
 
 	for _, p := range proposals {
-		printLine := func(line string) { o.Printf("%s", line) }
-		if err := cluster.Wait(ctx, p.Provider, o.wait.Timeout, takenOver, printLine); err != nil {
+		if err := cluster.Wait(ctx, o.Options, p.Provider, o.wait.Timeout, takenOver); err != nil {
 			return err
 		}
 

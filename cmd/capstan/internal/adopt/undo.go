@@ -135,8 +135,7 @@ func (o *options) giveResourceBack(ctx context.Context, cluster *cli.Cluster, p 
 		return err
 	}
 
-	printLine := func(line string) { o.Printf("%s", line) }
-	if err := cluster.Wait(ctx, p, o.wait.Timeout, givenBack, printLine); err != nil {
+	if err := cluster.Wait(ctx, o.Options, p, o.wait.Timeout, givenBack); err != nil {
 		return err
 	}
 
@@ -174,8 +173,7 @@ func (o *options) giveBack(ctx context.Context, cluster *cli.Cluster, p v1alpha2
 		return fmt.Errorf("delete %s: %w", name, err)
 	}
 
-	printLine := func(line string) { o.Printf("%s", line) }
-	if err := cluster.Wait(ctx, p, o.wait.Timeout, cli.Gone, printLine); err != nil {
+	if err := cluster.Wait(ctx, o.Options, p, o.wait.Timeout, cli.Gone); err != nil {
 		return fmt.Errorf("%w; run the command again to see whether %s is given back", err, label)
 	}
 

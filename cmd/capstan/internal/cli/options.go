@@ -53,9 +53,6 @@ func (o *Options) Printf(format string, args ...any) {
 	fmt.Fprintln(o.Out, Text(fmt.Sprintf(format, args...)))
 }
 
-// PrintLine writes a line to the output.
-func (o *Options) PrintLine(line string) { o.Printf("%s", line) }
-
 // ExitFindings is the exit code of a command that has done its work and found something. That of a command which could
 // not do its work is 1.
 const ExitFindings = 2

@@ -22,6 +22,8 @@ const (
 	// pollInterval is short enough that commands appear to react at once, and costs little.
 	pollInterval   = 300 * time.Millisecond
 	defaultTimeout = 10 * time.Minute
+	// patience is how long an operator that has not seen a change yet is no news.
+	patience = 2 * time.Second
 )
 
 // FieldOwner is the field manager of what commands create and change.
@@ -68,76 +70,25 @@ func (c *Cluster) Patch(ctx context.Context, p v1alpha2.Provider, change map[str
 // An error ends waiting, too.
 type Condition func(p v1alpha2.Provider) (bool, error)
 
-// Wait polls a provider until the condition is met, and passes each new state to printLine.
+// Wait polls a provider until the condition is met, and prints each new state.
 func (c *Cluster) Wait(
-	ctx context.Context,
-	p v1alpha2.Provider,
-	timeout time.Duration,
-	condition Condition,
-	printLine func(string),
+	ctx context.Context, o *Options, p v1alpha2.Provider, timeout time.Duration, condition Condition,
 ) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
-	defer cancel()
+	w := &waiter{Options: o, cluster: c, timeout: timeout, retries: o.Retries()}
 
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-
-	printed := ""
-
-	for {
-		current, err := c.read(ctx, p)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-
-		if err == nil {
-			done, err := condition(current)
-			if done || err != nil {
-				return err
-			}
-		}
-
-		if state := Readiness(p); state != printed {
-			printLine(fmt.Sprintf("%s: %s", v1alpha2.FullName(p), state))
-			printed = state
-		}
-
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf(
-				"%s: %w: %s; the operator continues, follow it with `capstan status %s --watch`",
-				v1alpha2.FullName(p),
-				context.Cause(ctx),
-				printed,
-				v1alpha2.Label(p),
-			)
-		case <-ticker.C:
-		}
-	}
+	return w.wait(ctx, p, condition)
 }
 
-// WaitAll waits until all providers meet a condition, if --wait is set, and passes their states to printLine. All are
-// waited for at the same time, also if one of them fails.
+// WaitAll waits until all providers meet a condition, if --wait is set, and prints their states. All are waited for at
+// the same time, also if one of them fails.
 func (c *Cluster) WaitAll(
-	ctx context.Context,
-	providers []v1alpha2.Provider,
-	flags *WaitFlags,
-	condition Condition,
-	printLine func(string),
+	ctx context.Context, o *Options, providers []v1alpha2.Provider, flags *WaitFlags, condition Condition,
 ) error {
 	if !flags.Wait {
 		return nil
 	}
 
-	var mu sync.Mutex
-
-	printLocked := func(line string) {
-		mu.Lock()
-		defer mu.Unlock()
-
-		printLine(line)
-	}
-
+	w := &waiter{Options: o, cluster: c, timeout: flags.Timeout, retries: o.Retries()}
 	errs := make([]error, len(providers))
 
 	var group sync.WaitGroup
@@ -153,8 +104,8 @@ func (c *Cluster) WaitAll(
 				return condition(current)
 			}
 
-			if errs[i] = c.Wait(ctx, p, flags.Timeout, met, printLocked); errs[i] == nil {
-				printLocked(fmt.Sprintf("%s: %s", v1alpha2.FullName(p), state))
+			if errs[i] = w.wait(ctx, p, met); errs[i] == nil {
+				w.print(p, state)
 			}
 		})
 	}
@@ -162,6 +113,69 @@ func (c *Cluster) WaitAll(
 	group.Wait()
 
 	return errors.Join(errs...)
+}
+
+// waiter waits for providers.
+type waiter struct {
+	*Options
+
+	cluster *Cluster
+	timeout time.Duration
+	retries func(error) bool
+
+	mu sync.Mutex // for the output
+}
+
+func (w *waiter) print(p v1alpha2.Provider, state string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.Printf("%s: %s", v1alpha2.FullName(p), state)
+}
+
+func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condition) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("timed out after %s", w.timeout))
+	defer cancel()
+
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+
+	started := time.Now()
+	state, printed := Readiness(p), ""
+
+	for {
+		current, err := w.cluster.read(ctx, p)
+
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && !w.retries(err):
+			return err
+		case err != nil:
+			state = err.Error()
+		default:
+			if done, err := condition(current); done || err != nil {
+				return err
+			}
+
+			state = Readiness(p)
+			if state != printed && (isObserved(p) || time.Since(started) > patience) {
+				w.print(p, state)
+				printed = state
+			}
+		}
+
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf(
+				"%s: %w: %s; the operator continues, follow it with `capstan status %s --watch`",
+				v1alpha2.FullName(p),
+				context.Cause(ctx),
+				state,
+				v1alpha2.Label(p),
+			)
+		case <-ticker.C:
+		}
+	}
 }
 
 // read updates p from the cluster and returns it; nil if the resource does not exist.
@@ -178,13 +192,13 @@ func (c *Cluster) read(ctx context.Context, p v1alpha2.Provider) (v1alpha2.Provi
 	return p, nil
 }
 
-// Ready is met when the operator has reconciled the resource's current generation and the provider
-// is ready. A provider that is stalled ends waiting with an error.
+// Ready is met when the operator has reconciled the resource's current generation, as the last request asks for, and
+// the provider is ready. A provider that is stalled ends waiting with an error.
 func Ready(p v1alpha2.Provider) (bool, error) {
 	observed, err := Observed(p)
 
 	switch {
-	case err != nil || !observed:
+	case err != nil || !observed || !isHandled(p):
 		return false, err
 	case conditions.IsReady(p):
 		return true, nil
@@ -201,7 +215,19 @@ func Observed(p v1alpha2.Provider) (bool, error) {
 		return false, errors.New("the provider was deleted in the meantime")
 	}
 
-	return p.GetStatus().ObservedGeneration == p.GetGeneration(), nil
+	return isObserved(p), nil
+}
+
+func isObserved(p v1alpha2.Provider) bool {
+	return p.GetStatus().ObservedGeneration == p.GetGeneration()
+}
+
+// isHandled reports whether the operator has acted on the last request for a reconcile, which it does not for a provider
+// that is suspended.
+func isHandled(p v1alpha2.Provider) bool {
+	request := p.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
+
+	return p.GetSpec().Suspend || request == p.GetStatus().LastHandledReconcileAt
 }
 
 // Gone is met when the resource does not exist any more.
@@ -210,10 +236,12 @@ func Gone(p v1alpha2.Provider) (bool, error) { return p == nil, nil }
 // Readiness returns the state of a resource in one line.
 func Readiness(p v1alpha2.Provider) string {
 	ready := conditions.Get(p, v1alpha2.ReadyCondition)
-	outdated := p.GetStatus().ObservedGeneration != p.GetGeneration() && p.GetDeletionTimestamp().IsZero()
+	deleted := !p.GetDeletionTimestamp().IsZero()
 
 	switch {
-	case ready == nil || outdated:
+	case deleted && (ready == nil || !isObserved(p)):
+		return "waiting for the operator to remove it" // the condition is older than the deletion
+	case ready == nil || !isObserved(p):
 		return "not reconciled by the operator yet"
 	case conditions.IsReady(p):
 		return ready.Message

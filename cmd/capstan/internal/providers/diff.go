@@ -171,7 +171,7 @@ func (o *diffOptions) plan(
 	}
 
 	if number != 0 {
-		preview, err := planRollback(ctx, cluster, observed, number)
+		preview, err := planRollback(ctx, cluster, p, observed, number)
 		return preview, nil, err
 	}
 
@@ -204,10 +204,11 @@ func (o *diffOptions) plan(
 func planRollback(
 	ctx context.Context,
 	cluster *cli.Cluster,
+	p v1alpha2.Provider,
 	observed state.History,
 	number int,
 ) (*plan.Preview, error) {
-	revision, err := facts.FindRevision(observed, number)
+	revision, err := facts.FindRevision(p, observed, number)
 	if err != nil {
 		return nil, err
 	}

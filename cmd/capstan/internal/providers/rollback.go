@@ -86,7 +86,7 @@ func (o *rollbackOptions) run(ctx context.Context, args []string) error {
 
 	o.Printf("%s: %s", v1alpha2.FullName(p), message)
 
-	return cluster.WaitAll(ctx, []v1alpha2.Provider{p}, o.wait, cli.Ready, o.PrintLine)
+	return cluster.WaitAll(ctx, o.Options, []v1alpha2.Provider{p}, o.wait, cli.Ready)
 }
 
 // selectRevision returns the revision that an argument names. Without one it is the latest earlier
@@ -115,7 +115,7 @@ func selectRevision(
 		)
 	}
 
-	return facts.FindRevision(observed, number)
+	return facts.FindRevision(p, observed, number)
 }
 
 // lastHealthy returns the latest revision before the current one that was healthy.

@@ -4,7 +4,6 @@ package providers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -94,6 +93,8 @@ func (o *statusOptions) follow(
 	args []string,
 	printed []facts.Provider,
 ) error {
+	retries := o.Retries()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -102,13 +103,17 @@ func (o *statusOptions) follow(
 		}
 
 		views, err := readViews(ctx, cluster, args)
-		if errors.Is(err, context.Canceled) {
-			return nil
-		}
 
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the user has interrupted the command
+		case err != nil && retries(err):
+			continue
+		case err != nil:
 			return err
 		}
+
+		retries = o.Retries() // the next failure is another one
 
 		if equality.Semantic.DeepEqual(printed, views) {
 			continue

@@ -123,7 +123,7 @@ func (o *suspendOptions) run(ctx context.Context, args []string) error {
 		o.Printf("%s: %s", v1alpha2.FullName(p), message)
 	}
 
-	return cluster.WaitAll(ctx, found, o.wait, o.until, o.PrintLine)
+	return cluster.WaitAll(ctx, o.Options, found, o.wait, o.until)
 }
 
 // suspension is what a command does to providers.

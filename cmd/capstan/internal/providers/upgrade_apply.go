@@ -125,7 +125,7 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		changed = append(changed, p)
 	}
 
-	return cluster.WaitAll(ctx, changed, o.wait, cli.Ready, o.PrintLine)
+	return cluster.WaitAll(ctx, o.Options, changed, o.wait, cli.Ready)
 }
 
 // versions returns the versions to upgrade to, by the labels of the providers.

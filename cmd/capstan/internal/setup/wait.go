@@ -40,13 +40,14 @@ func (o *options) waitForAll(ctx context.Context, cluster *cli.Cluster, resource
 	}
 
 	view := newView(o)
+	retries := o.Retries()
 
 	for {
 		pending := false
 
 		for _, p := range all {
 			if !p.done {
-				p.update(ctx, cluster)
+				p.update(ctx, cluster, retries)
 			}
 
 			pending = pending || !p.done
@@ -67,15 +68,19 @@ func (o *options) waitForAll(ctx context.Context, cluster *cli.Cluster, resource
 }
 
 // update reads the provider.
-func (p *progress) update(ctx context.Context, cluster *cli.Cluster) {
+func (p *progress) update(ctx context.Context, cluster *cli.Cluster, retries func(error) bool) {
 	err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(p.resource), p.resource)
-	if err == nil {
-		p.done, err = cli.Ready(p.resource)
+
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err == nil:
+		p.done, p.err = cli.Ready(p.resource)
+	case !retries(err):
+		p.err = fmt.Errorf("read %s: %w", v1alpha2.FullName(p.resource), err)
 	}
 
-	if err != nil && ctx.Err() == nil {
-		p.done, p.err = true, err
-	}
+	p.done = p.done || p.err != nil
 }
 
 // failures returns the errors of providers that have failed.
