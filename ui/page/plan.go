@@ -81,7 +81,7 @@ func NewPlan(frame Frame, providers []facts.Provider, offers map[string]Offer) *
 		p.addFindings(v)
 
 		if v.Version == "" || v.Contract == "" {
-			p.addOffer(v, Offered{Level: levelBusy, Text: "left out until it is installed"})
+			p.addOffer(v, Offered{Level: levelBusy, Text: "left out until installed"})
 			continue
 		}
 

@@ -49,7 +49,7 @@ func TestPlan(t *testing.T) {
 		"infrastructure-aws v1.0.0 stays, contract v1beta2 the resource asks for v1.1.0 the API server refused Service aws",
 		"infrastructure-aws awsclusters.example.com: /spec/region is removed",
 		"cluster-api, infrastructure-aws from the status of the resource, which has those for the contracts in use addon-b",
-		"addon-b left out until it is installed",
+		"addon-b left out until installed",
 	} {
 		g.Expect(fromStatus).To(ContainSubstring(want))
 	}
