@@ -1,13 +1,20 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -103,7 +110,76 @@ func (o *deleteOptions) run(ctx context.Context, args []string) error {
 		}
 	}
 
-	return cluster.WaitAll(ctx, found, o.wait, cli.Gone, o.PrintLine)
+	if err := cluster.WaitAll(ctx, o.Options, found, o.wait, cli.Gone); err != nil {
+		return err
+	}
+
+	return o.waitForNamespaces(ctx, cluster, found)
+}
+
+// waitForNamespaces waits until the namespaces that the operator has deleted are gone.
+func (o *deleteOptions) waitForNamespaces(
+	ctx context.Context, cluster *cli.Cluster, removed []v1alpha2.Provider,
+) error {
+	if !o.includeNamespace || !o.wait.Wait {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeoutCause(ctx, o.wait.Timeout, fmt.Errorf("timed out after %s", o.wait.Timeout))
+	defer cancel()
+
+	names := sets.New[string]()
+	for _, p := range removed {
+		names.Insert(p.GetNamespace())
+	}
+
+	for _, name := range sets.List(names) {
+		if err := o.waitForNamespace(ctx, cluster, name); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// waitForNamespace waits until a namespace is gone. One that stays, or that the user may not read, is not waited for.
+func (o *deleteOptions) waitForNamespace(ctx context.Context, cluster *cli.Cluster, name string) error {
+	const interval = 300 * time.Millisecond
+
+	namespace := &corev1.Namespace{}
+	retries := o.Retries()
+
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		err := cluster.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
+
+		switch {
+		case err == nil:
+			return namespace.DeletionTimestamp.IsZero(), nil
+		case apierrors.IsNotFound(err):
+			o.Printf("Namespace %s: removed", name)
+			return true, nil
+		case apierrors.IsForbidden(err):
+			return true, nil
+		case ctx.Err() != nil || retries(err):
+			return false, nil //nolint:nilerr // asked again, or the context's end
+		}
+
+		return false, fmt.Errorf("read namespace %s: %w", name, err)
+	})
+	if !wait.Interrupted(err) {
+		return err
+	}
+
+	var reasons []string
+
+	for _, c := range namespace.Status.Conditions {
+		if c.Status == corev1.ConditionTrue {
+			reasons = append(reasons, c.Message)
+		}
+	}
+
+	return fmt.Errorf("namespace %s: %w: it is still being deleted: %s", name, context.Cause(ctx),
+		cmp.Or(strings.Join(reasons, "; "), "its objects are not gone yet"))
 }
 
 // check finds out what would be removed, and prints it for a dry run. The error lists what prevents it.
