@@ -82,7 +82,11 @@ var special = []struct {
 	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast address"},
 	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved address"},
-	{netip.MustParsePrefix("fd00:ec2::/32"), "the address of a metadata server"},
+	{netip.MustParsePrefix("fd00:ec2::/32"), "the address of a metadata server"},          // AWS
+	{netip.MustParsePrefix("fd20:ce::254/128"), "the address of a metadata server"},       // Google
+	{netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), "the address of a metadata server"}, // Oracle
+	{netip.MustParsePrefix("fd00:42::42/128"), "the address of a metadata server"},        // Scaleway
+	{netip.MustParsePrefix("fd00:a9fe:a9fe::1/128"), "the address of a metadata server"},  // Akamai
 	{netip.MustParsePrefix("100.100.100.200/32"), "the address of a metadata server"},
 	{netip.MustParsePrefix("168.63.129.16/32"), "the address of a metadata server"},
 	{netip.MustParsePrefix("192.0.0.192/32"), "the address of a metadata server"},
@@ -105,6 +109,43 @@ func plain(address netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(bytes[embedded:]))
 }
 
+// embeddings are further prefixes of IPv6 addresses that contain an IPv4 address, and where its bytes can be: for local
+// NAT64, that depends on the length of the network's own prefix.
+var embeddings = []struct {
+	prefix netip.Prefix
+	bytes  [][4]int
+}{
+	{netip.MustParsePrefix("::/96"), [][4]int{{12, 13, 14, 15}}},
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), [][4]int{{12, 13, 14, 15}}},
+	{netip.MustParsePrefix("2002::/16"), [][4]int{{2, 3, 4, 5}}},
+	{
+		netip.MustParsePrefix("64:ff9b:1::/48"),
+		[][4]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}, {12, 13, 14, 15}},
+	},
+}
+
+// forms returns a plain address and the IPv4 addresses that may be reached through it. What looks like an address of
+// the network 0.0.0.0/8 is the padding of another form.
+func forms(address netip.Addr) []netip.Addr {
+	all := []netip.Addr{address}
+
+	for _, e := range embeddings {
+		if !e.prefix.Contains(address) {
+			continue
+		}
+
+		from := address.As16()
+
+		for _, at := range e.bytes {
+			if from[at[0]] != 0 {
+				all = append(all, netip.AddrFrom4([4]byte{from[at[0]], from[at[1]], from[at[2]], from[at[3]]}))
+			}
+		}
+	}
+
+	return all
+}
+
 // CheckHost returns an *AddressError if a host is the literal of an address that is refused, which
 // matters where a proxy connects to it.
 func (g *Guard) CheckHost(host string) error {
@@ -125,17 +166,23 @@ func (g *Guard) CheckHost(host string) error {
 func (g *Guard) refuse(address netip.Addr) *AddressError {
 	address = plain(address)
 
-	if slices.ContainsFunc(g.Allowed, func(p netip.Prefix) bool { return p.Contains(address) }) {
+	if g.allows(address) {
 		return nil
 	}
 
-	for _, s := range special {
-		if s.prefix.Contains(address) {
-			return &AddressError{Address: address.String(), Kind: s.kind, subject: g.Subject, flag: g.Flag}
+	for _, form := range forms(address) {
+		for _, s := range special {
+			if s.prefix.Contains(form) && !g.allows(form) {
+				return &AddressError{Address: address.String(), Kind: s.kind, subject: g.Subject, flag: g.Flag}
+			}
 		}
 	}
 
 	return nil
+}
+
+func (g *Guard) allows(address netip.Addr) bool {
+	return slices.ContainsFunc(g.Allowed, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
 // dial connects to an address unless that, after its name was resolved, is refused.
@@ -154,8 +201,10 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 			return err
 		}
 
-		if slices.Contains(apiServers, netip.AddrPortFrom(plain(to.Addr()), to.Port())) {
-			return &AddressError{Address: resolved, Kind: "the API server's address", Never: true}
+		for _, form := range forms(plain(to.Addr())) {
+			if slices.Contains(apiServers, netip.AddrPortFrom(form, to.Port())) {
+				return &AddressError{Address: resolved, Kind: "the API server's address", Never: true}
+			}
 		}
 
 		if refused := g.refuse(to.Addr()); refused != nil {

@@ -27,13 +27,35 @@ func TestGuardRefusesSpecialAddresses(t *testing.T) {
 		"ff02::1":                "a multicast address",
 		"255.255.255.255":        "a reserved address",
 		"fd00:ec2::254":          "the address of a metadata server",
-		"100.100.100.200":        "the address of a metadata server",
-		"127.0.0.1":              "",
-		"::ffff:127.0.0.1":       "",
-		"10.0.0.1":               "",
-		"192.168.1.1":            "",
-		"140.82.121.3":           "",
-		"2606:50c0:8000::154":    "",
+		"fd20:ce::254":           "the address of a metadata server",
+		"fd00:c1::a9fe:a9fe":     "the address of a metadata server",
+		"fd00:42::42":            "the address of a metadata server",
+		"fd00:a9fe:a9fe::1":      "the address of a metadata server",
+		"64:ff9b::a83f:8110":     "the address of a metadata server",
+
+		// Local NAT64, by the length of the network's prefix: 48, 56, 64 and 96 bits.
+		"64:ff9b:1:a9fe:a9:fe00::":   "a link-local address",
+		"64:ff9b:1:7a9:fe:a9fe::":    "a link-local address",
+		"64:ff9b:1:7:a9:fea9:fe00:0": "a link-local address",
+		"64:ff9b:1::a9fe:a9fe":       "a link-local address",
+		"64:ff9b:1::8c52:7903":       "",
+		"64:ff9b:1:8c52:79:300::":    "",
+		"64:ff9b:1::7f00:1":          "",
+
+		// 6to4, and the IPv4-compatible and IPv4-translated addresses.
+		"2002:a9fe:a9fe::1":   "a link-local address",
+		"2002:6464:64c8::":    "the address of a metadata server",
+		"2002:8c52:7903::1":   "",
+		"::169.254.169.254":   "a link-local address",
+		"::ffff:0:a9fe:a9fe":  "a link-local address",
+		"2002:7f00:1::":       "",
+		"100.100.100.200":     "the address of a metadata server",
+		"127.0.0.1":           "",
+		"::ffff:127.0.0.1":    "",
+		"10.0.0.1":            "",
+		"192.168.1.1":         "",
+		"140.82.121.3":        "",
+		"2606:50c0:8000::154": "",
 	} {
 		g := NewWithT(t)
 		err := (&Guard{Allowed: allowed}).CheckHost(address)
