@@ -215,11 +215,34 @@ var _ = Describe(emptyCluster, Ordered, everyKubernetes, rowInit, func() {
 	It("and changes nothing that exists", func(ctx SpecContext) {
 		before := cli.writes()
 
-		Expect(cli.succeed(ctx, args...)).To(ContainSubstring("is installed and healthy"))
+		Expect(cli.succeed(ctx, append(args, credentials...)...)).To(ContainSubstring("is installed and healthy"))
 		cli.fail(ctx, append(args, "--core", "cluster-api:v0.0.1")...).To(
-			MatchRegexp("CoreProvider capi-system/cluster-api exists with spec.version v.*; to change it, " +
+			MatchRegexp("CoreProvider capi-system/cluster-api exists with spec.version v.*, not v0.0.1; to change it, " +
 				"run `capstan upgrade apply cluster-api:v0.0.1`"))
 		Expect(cli.writes()).To(Equal(before))
+	})
+
+	It("and changes values of variables that are given again", func(ctx SpecContext) {
+		const (
+			name    = "Secret capa-system/infrastructure-aws-variables"
+			changed = "AWS_B64ENCODED_CREDENTIALS (from --variables)"
+		)
+
+		other := append(args, "--variables", file("variables.yaml", "AWS_B64ENCODED_CREDENTIALS: b3RoZXItdmFsdWU=\n"))
+		before := cli.writes()
+		Expect(cli.succeed(ctx, append(other, "--dry-run")...)).To(And(
+			ContainSubstring("  "+name+": changes "+changed+"\n"), Not(ContainSubstring("b3Ro"))))
+		Expect(cli.writes()).To(Equal(before))
+
+		Expect(cli.succeed(ctx, other...)).To(And(
+			ContainSubstring(name+" updated: "+changed+"\n"),
+			MatchRegexp(`InfrastructureProvider capa-system/aws: infrastructure-aws v[0-9.]+ is installed and healthy\n`),
+			Not(ContainSubstring("b3Ro"))))
+
+		credentials := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: "capa-system", Name: "capa-manager-bootstrap-credentials"}
+		Expect(w.client.Get(ctx, key, credentials)).To(Succeed())
+		Expect(credentials.Data).To(HaveKeyWithValue("credentials", []byte("other-value")), "before the command ends")
 	})
 })
 

@@ -87,3 +87,18 @@ func Golden(t *testing.T, name, got string) {
 		g.Expect(line).NotTo(gomega.MatchRegexp(`[ \t]\n$`), "trailing space")
 	}
 }
+
+// NoParts fails if the output of a command contains four or more characters of a value.
+func NoParts(t *testing.T, output string, values ...string) {
+	t.Helper()
+
+	const length = 4
+
+	for _, value := range values {
+		for i := range len(value) - length + 1 {
+			if part := value[i : i+length]; strings.Contains(output, part) {
+				t.Errorf("%q, a part of a value, is in the output:\n%s", part, output)
+			}
+		}
+	}
+}

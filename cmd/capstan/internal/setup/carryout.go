@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -42,6 +44,10 @@ func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPl
 
 	for _, provider := range p.providers {
 		if provider.exists {
+			if err := o.updateVariables(ctx, cluster, provider); err != nil {
+				return err
+			}
+
 			continue
 		}
 
@@ -63,6 +69,34 @@ func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPl
 	}
 
 	return o.waitForAll(ctx, cluster, resources)
+}
+
+// updateVariables writes the values of variables that have changed to the Secret of a provider that exists, and asks
+// for a reconcile, without which a provider that is healthy keeps the values that it has.
+func (o *options) updateVariables(ctx context.Context, cluster *cli.Cluster, p *provider) error {
+	secret := p.secret()
+	if secret == nil || p.foreign != "" {
+		return nil
+	}
+
+	if err := create(ctx, cluster, secret); err != nil {
+		return err
+	}
+
+	request := map[string]any{v1alpha2.ReconcileRequestAnnotation: time.Now().Format(time.RFC3339Nano)}
+	change := map[string]any{"metadata": map[string]any{"annotations": request}}
+
+	if _, named := p.resource.GetSpec().VariablesSecret(""); !named {
+		change["spec"] = map[string]any{"secretName": secret.Name}
+	}
+
+	if err := cluster.Patch(ctx, p.resource, change); err != nil {
+		return err
+	}
+
+	o.Printf("Secret %s updated: %s", p.secretKey(), p.names())
+
+	return nil
 }
 
 // create creates objects that do not exist, and sets the keys of Secrets that do.
@@ -118,6 +152,22 @@ func namespace(name string) *corev1.Namespace {
 // objects returns the provider's Namespace, the Secret with its variables if it has any, and its resource.
 func (p *provider) objects() []client.Object {
 	objects := []client.Object{namespace(p.resource.GetNamespace())}
+
+	if secret := p.secret(); secret != nil {
+		p.resource.GetSpec().SecretName = secret.Name
+		objects = append(objects, secret)
+	}
+
+	return append(objects, p.resource)
+}
+
+// secretKey returns the name of the Secret that the command writes.
+func (p *provider) secretKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: p.resource.GetNamespace(), Name: v1alpha2.Label(p.resource) + "-variables"}
+}
+
+// secret returns the Secret with the variables that have values; nil if there are none.
+func (p *provider) secret() *corev1.Secret {
 	values := map[string]string{}
 
 	for _, v := range p.variables {
@@ -126,19 +176,17 @@ func (p *provider) objects() []client.Object {
 		}
 	}
 
-	if len(values) > 0 {
-		secret := &corev1.Secret{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: p.resource.GetNamespace(), Name: v1alpha2.Label(p.resource) + "-variables",
-			},
-			StringData: values,
-		}
-		p.resource.GetSpec().SecretName = secret.Name
-		objects = append(objects, secret)
+	if len(values) == 0 {
+		return nil
 	}
 
-	return append(objects, p.resource)
+	key := p.secretKey()
+
+	return &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		StringData: values,
+	}
 }
 
 // copyArchive copies the archive to the mirror.

@@ -30,10 +30,13 @@ type setupPlan struct {
 // provider is one to install.
 type provider struct {
 	resource v1alpha2.Provider
-	// exists is set if the resource is in the cluster already, which is not changed then.
+	// exists is set if the resource is in the cluster already.
 	exists bool
-	// variables are those of the provider's chart, sorted by name.
+	// variables are those of the provider's chart, sorted by name. Of a provider that exists, they are those that have
+	// another value in the cluster than the one that is given.
 	variables []variable
+	// foreign is the Secret that the resource names if it is not the one that the command writes.
+	foreign string
 }
 
 // plan finds out what has to be done. It changes nothing.
@@ -111,13 +114,17 @@ func (o *options) planProviders(
 	defer planner.Close()
 
 	for _, w := range selected {
-		added, err := newProvider(ctx, planner, w, existing)
+		added, err := o.newProvider(ctx, planner, w, existing)
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.label(), err)
 		}
 
-		if !added.exists {
-			sources.set(added.variables)
+		sources.set(added.variables)
+
+		if added.exists {
+			if err := added.keepChanged(ctx, cluster); err != nil {
+				return fmt.Errorf("%s: %w", w.label(), err)
+			}
 		}
 
 		p.providers = append(p.providers, added)
@@ -128,18 +135,13 @@ func (o *options) planProviders(
 
 // newProvider returns the provider of a type and name: the one in the cluster, or a new one with the version that
 // matches. A cluster can have it only once.
-func newProvider(ctx context.Context, planner *cli.Planner, w wanted, existing []v1alpha2.Provider) (*provider, error) {
+func (o *options) newProvider(
+	ctx context.Context, planner *cli.Planner, w wanted, existing []v1alpha2.Provider,
+) (*provider, error) {
 	for _, e := range existing {
-		if v1alpha2.Label(e) != w.label() {
-			continue
+		if v1alpha2.Label(e) == w.label() {
+			return o.existingProvider(ctx, planner, w, e)
 		}
-
-		if spec := e.GetSpec(); w.version != "" && spec.Version != w.version {
-			return nil, fmt.Errorf("%s exists with spec.version %s; to change it, run `capstan upgrade apply %s:%s`",
-				v1alpha2.FullName(e), cmp.Or(spec.Version, "not set"), w.label(), w.version)
-		}
-
-		return &provider{resource: e, exists: true}, nil
 	}
 
 	p := &provider{resource: w.kind.New()}
@@ -163,6 +165,29 @@ func newProvider(ctx context.Context, planner *cli.Planner, w wanted, existing [
 	p.variables, err = variablesOf(found)
 
 	return p, err
+}
+
+// existingProvider returns the provider of a resource in the cluster, with the variables of its chart.
+func (o *options) existingProvider(
+	ctx context.Context, planner *cli.Planner, w wanted, resource v1alpha2.Provider,
+) (*provider, error) {
+	if err := w.checkVersion(resource); err != nil {
+		return nil, err
+	}
+
+	p := &provider{resource: resource, exists: true}
+
+	found, err := planner.Chart(ctx, resource)
+	if err == nil {
+		p.variables, err = variablesOf(found)
+	}
+
+	if err != nil {
+		o.Warnf("%s: values of its variables are not compared with those that are given: %s",
+			v1alpha2.FullName(resource), err)
+	}
+
+	return p, nil
 }
 
 // variablesOf returns the variables of a chart, sorted by name.

@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +44,8 @@ func (p *provider) print(printer *cli.Printer) {
 
 	if p.exists {
 		printer.Printf("%s: %s exists", name, v1alpha2.FullName(p.resource))
+		p.printChanged(printer)
+
 		return
 	}
 
@@ -64,6 +67,28 @@ func (p *provider) print(printer *cli.Printer) {
 	if defaults > 0 {
 		printer.Printf("  %s with defaults, listed in the README of its chart", cli.Count(defaults, "more variable"))
 	}
+}
+
+// printChanged prints which variables have another value than the given one.
+func (p *provider) printChanged(printer *cli.Printer) {
+	switch {
+	case len(p.variables) == 0:
+	case p.foreign != "":
+		printer.Printf("%s", printer.Paint(cli.Yellow, fmt.Sprintf("  Secret %s has other values than the given ones, and "+
+			"stays as it is, because its name is not %s: %s", p.foreign, p.secretKey().Name, p.names())))
+	default:
+		printer.Printf("  Secret %s: changes %s", p.secretKey(), p.names())
+	}
+}
+
+// names returns the names of the variables, and where their values come from.
+func (p *provider) names() string {
+	names := make([]string, 0, len(p.variables))
+	for _, v := range p.variables {
+		names = append(names, fmt.Sprintf("%s (from %s)", v.name, v.from))
+	}
+
+	return strings.Join(names, ", ")
 }
 
 // objects returns all objects of the plan, in an order in which they can be applied.

@@ -1,10 +1,12 @@
 package setup
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -33,6 +35,31 @@ type wanted struct {
 }
 
 func (w wanted) label() string { return w.kind.Label(w.name) }
+
+// checkVersion returns an error if a resource in the cluster has another version than the wanted one.
+func (w wanted) checkVersion(resource v1alpha2.Provider) error {
+	version := resource.GetSpec().Version
+	if w.version == "" || w.version == version {
+		return nil
+	}
+
+	matches, err := ranges.Parse(w.version)
+	if err != nil {
+		return err
+	}
+
+	if exact, err := semver.NewVersion(version); err == nil && ranges.IsExact(version) && matches(exact) {
+		return nil
+	}
+
+	command := fmt.Sprintf("capstan upgrade apply %s:%s", w.label(), w.version)
+	if !ranges.IsExact(w.version) {
+		command = fmt.Sprintf("capstan upgrade apply --version '%s' --only %s", w.version, w.label())
+	}
+
+	return fmt.Errorf("%s exists with spec.version %s, not %s; to change it, run `%s`",
+		v1alpha2.FullName(resource), cmp.Or(version, "not set"), w.version, command)
+}
 
 // flagOf returns the flag for the providers of a type, which is clusterctl's.
 func flagOf(t v1alpha2.ProviderType) string {

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/term"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -79,6 +82,34 @@ func (s *variableSources) set(variables []variable) {
 			v.from = "environment"
 		}
 	}
+}
+
+// keepChanged leaves out the variables whose values in the cluster are the given ones, or that are not given.
+func (p *provider) keepChanged(ctx context.Context, cluster *cli.Cluster) error {
+	spec := p.resource.GetSpec()
+	secret := &corev1.Secret{}
+
+	key, hasSecret := spec.VariablesSecret(p.resource.GetNamespace())
+	if hasSecret {
+		if err := cluster.Client.Get(ctx, key, secret); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read Secret %s: %w", key, err)
+		}
+
+		if key != p.secretKey() {
+			p.foreign = key.String()
+		}
+	}
+
+	p.variables = slices.DeleteFunc(p.variables, func(v variable) bool {
+		current, exists := spec.Variables[v.name]
+		if data, inSecret := secret.Data[v.name]; inSecret {
+			current, exists = string(data), true
+		}
+
+		return v.from == "" || exists && current == v.value
+	})
+
+	return nil
 }
 
 // prompt asks for the required variables that have no value, if the command runs on a terminal. Those that the user
