@@ -74,7 +74,7 @@ type exampleFolder struct {
 func (w *exampleFolder) run(t *testing.T, example string) (string, error) {
 	t.Helper()
 
-	if strings.HasPrefix(example, "capstan mirror") {
+	if strings.HasPrefix(example, "capstan mirror") && !strings.Contains(example, "--archive") {
 		example += " --charts-only"
 	}
 

@@ -242,7 +242,7 @@ var _ = Describe(emptyCluster, Ordered, everyKubernetes, rowInit, func() {
 		credentials := &corev1.Secret{}
 		key := client.ObjectKey{Namespace: "capa-system", Name: "capa-manager-bootstrap-credentials"}
 		Expect(w.client.Get(ctx, key, credentials)).To(Succeed())
-		Expect(credentials.Data).To(HaveKeyWithValue("credentials", []byte("other-value")), "before the command ends")
+		Expect(credentials.Data).To(HaveKeyWithValue("credentials", []byte("other-value")), "when the command ends")
 	})
 })
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"oras.land/oras-go/v2"
@@ -41,7 +42,7 @@ type destination struct {
 
 // Observer is informed about the progress of a copy. Its methods are called concurrently.
 //
-// The bytes that are copied and skipped add up to the size of an item in the end.
+// The bytes that are copied and skipped add up to the size of an item in the end, unless it fails.
 type Observer interface {
 	// Copied reports copied bytes. The number is negative if bytes were lost with a connection and
 	// are copied again.
@@ -70,7 +71,7 @@ type Options struct {
 }
 
 // Copy copies items to a target. Items that are attached to others are copied after these. A failure
-// does not stop the other items; the error names all that failed.
+// does not stop the other items; the error names all that failed, and each cause once.
 func Copy(ctx context.Context, items []*Item, target Target, o Options) error {
 	attached := slices.DeleteFunc(slices.Clone(items), func(i *Item) bool { return !i.IsAttached() })
 	others := slices.DeleteFunc(slices.Clone(items), (*Item).IsAttached)
@@ -78,22 +79,26 @@ func Copy(ctx context.Context, items []*Item, target Target, o Options) error {
 	// without the referrers API, each copy of an attached item rewrites the same list
 	sequential := Options{Parallel: 1, Observer: o.Observer}
 
-	return errors.Join(copyAll(ctx, others, target, o), copyAll(ctx, attached, target, sequential))
+	return failure(slices.Concat(copyAll(ctx, others, target, o), copyAll(ctx, attached, target, sequential)))
+}
+
+// failed is an item that was not copied.
+type failed struct {
+	name string
+	err  error
 }
 
 // copyAll copies items in parallel.
-func copyAll(ctx context.Context, items []*Item, target Target, o Options) error {
+func copyAll(ctx context.Context, items []*Item, target Target, o Options) []failed {
 	var group errgroup.Group
 	group.SetLimit(max(1, o.Parallel))
 
-	failures := make([]error, len(items))
+	failures := make([]failed, len(items))
 
 	for n, item := range items {
 		group.Go(func() error {
 			result := copyItem(ctx, item, target, o.Observer)
-			if result.Err != nil {
-				failures[n] = fmt.Errorf("mirror %s: %w", item.Name, result.Err)
-			}
+			failures[n] = failed{item.Name, result.Err}
 
 			o.Observer.Finished(item, result)
 
@@ -103,15 +108,48 @@ func copyAll(ctx context.Context, items []*Item, target Target, o Options) error
 
 	_ = group.Wait() // the functions return no errors
 
-	return errors.Join(failures...)
+	return slices.DeleteFunc(failures, func(f failed) bool { return f.err == nil })
+}
+
+// failure returns the error of a copy.
+func failure(failures []failed) error {
+	var causes []string
+
+	names, errs := map[string][]string{}, map[string]error{}
+
+	for _, f := range failures {
+		cause := f.err.Error()
+		if e := new(oci.Error); errors.As(f.err, &e) {
+			cause = e.Message // without the item's reference
+		}
+
+		if errs[cause] == nil {
+			causes, errs[cause] = append(causes, cause), f.err
+		} else {
+			errs[cause] = errors.New(cause)
+		}
+
+		names[cause] = append(names[cause], f.name)
+	}
+
+	all := make([]error, 0, len(causes))
+	for _, cause := range causes {
+		all = append(all, fmt.Errorf("mirror %s: %w", strings.Join(names[cause], ", "), errs[cause]))
+	}
+
+	return errors.Join(all...)
 }
 
 // copyItem copies one item.
 func copyItem(ctx context.Context, item *Item, target Target, observer Observer) Result {
 	to, err := target.prepare(ctx, item)
-	if err != nil || to.upToDate {
+	if err != nil {
+		return Result{Err: err}
+	}
+
+	if to.upToDate {
 		observer.Skipped(item, item.Size)
-		return Result{UpToDate: err == nil, Err: err}
+		return Result{UpToDate: true}
 	}
 
 	source := newCountingStorage(item.source, func(n int64) { observer.Copied(item, n) })

@@ -207,3 +207,17 @@ func TestImagesForPlatforms(t *testing.T) {
 	_, err = c.Resolve(t.Context(), target.Base.Join(refs[0].Repository).WithDigest(root.Digest))
 	g.Expect(err).NotTo(HaveOccurred())
 }
+
+// TestCopyFailure: what is not copied does not count as done, and a cause is named once, with all items that it concerns.
+func TestCopyFailure(t *testing.T) {
+	g := NewWithT(t)
+	c := newClient(t, oci.Options{})
+	published := publishImages(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
+	counts := &tally{}
+
+	err := Copy(t.Context(), plainImages(t, c, published), &Registry{Client: c, Base: repository(t, "http://127.0.0.1:1")},
+		Options{Parallel: 1, Observer: counts})
+	g.Expect(err).To(MatchError(MatchRegexp(`^mirror \S+/controller:v1\.0\.0, \S+/bootstrap:v1\.0\.0: ` +
+		`dial tcp 127\.0\.0\.1:1: connect: connection refused; check that 127\.0\.0\.1:1 can be reached from here$`)))
+	g.Expect(counts.copiedBytes + counts.skippedBytes).To(BeZero())
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +55,7 @@ the end the command prints the flags that make the operator use the mirror.`,
 		Example: `  capstan mirror cluster-api:v1.13.5 infrastructure-aws --to mirror.tar --platform linux/amd64
   capstan mirror --archive mirror.tar --to oci://registry.example.com/capi
   capstan mirror --filename providers.yaml --to oci://registry.example.com/capi --dry-run`,
+		Args: o.checkArguments,
 		RunE: cli.Run(o.run),
 	}
 	cli.Renamed(cmd, "repository", "use --source")
@@ -91,12 +93,38 @@ the end the command prints the flags that make the operator use the mirror.`,
 	return cmd
 }
 
-func (o *mirrorOptions) run(ctx context.Context, args []string) error {
-	if o.to == "" && !o.dryRun {
+// checkArguments refuses what would be ignored, and targets that look like registries and are none.
+func (o *mirrorOptions) checkArguments(cmd *cobra.Command, args []string) error {
+	switch {
+	case o.to == "" && !o.dryRun:
 		return errors.New("--to is missing; set it to a registry, such as oci://registry.example.com/path, " +
 			"or an archive, such as mirror.tar")
+	case !isReference(o.to) && strings.Contains(o.to, "://"):
+		return fmt.Errorf("--to %s has an unknown scheme; write oci://REGISTRY/PATH, http://REGISTRY/PATH for a registry "+
+			"without TLS, or the name of an archive", o.to)
+	case o.archive == "":
+		return nil
 	}
 
+	ignored := slices.Clone(args)
+
+	for _, name := range []string{
+		"filename", "installed", "source", "config", "image", "cert-manager", "platform", "charts-only",
+	} {
+		if cmd.Flags().Changed(name) {
+			ignored = append(ignored, "--"+name)
+		}
+	}
+
+	if len(ignored) > 0 {
+		return fmt.Errorf("--archive copies everything that the archive contains, and nothing else; leave out %s",
+			strings.Join(ignored, ", "))
+	}
+
+	return nil
+}
+
+func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 	printer, err := o.output.Printer(o.Out)
 	if err != nil {
 		return err
@@ -249,14 +277,7 @@ func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, 
 		return fmt.Errorf("%w\nrun the same command again to continue", err)
 	}
 
-	o.Printf("%s contains %s. Start the operator with:", o.to, summary(items))
-	o.Printf("  --chart-repository=%s", target.ChartRepository())
-	o.Printf("  --image-registry=%s", target.ImageRegistry())
-	o.Printf("and, if charts were built from another source than the one in the operator's catalog, such as a folder:")
-	o.Printf("  --trust-chart-repository")
-	o.Printf("and, if the registry requires them, with credentials and a CA certificate:")
-	o.Printf("  --registry-config=FILE")
-	o.Printf("  --registry-ca=FILE")
+	o.printFlags(target, items)
 
 	if install := certmanager.InstallCommand(target, items); install != "" {
 		o.Printf("Install cert-manager with:")
@@ -264,6 +285,35 @@ func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, 
 	}
 
 	return nil
+}
+
+// printFlags prints the flags that make the operator use the mirror.
+func (o *mirrorOptions) printFlags(target *mirror.Registry, items []*mirror.Item) {
+	o.Printf("%s contains %s. Start the operator with:", o.to, summary(items))
+
+	charts, images, _ := count(items)
+	if charts > 0 {
+		o.Printf("  --chart-repository=%s", target.ChartRepository())
+	}
+
+	if images > 0 {
+		o.Printf("  --image-registry=%s", target.ImageRegistry())
+	}
+
+	const trust = "  --trust-chart-repository"
+
+	switch {
+	case charts == 0:
+	case o.charts.folder != "":
+		o.Printf(trust)
+	default:
+		o.Printf("and, if charts were built from another source than the one in the operator's catalog, such as a folder:")
+		o.Printf(trust)
+	}
+
+	o.Printf("and, if the registry requires them, with credentials and a CA certificate:")
+	o.Printf("  --registry-config=FILE")
+	o.Printf("  --registry-ca=FILE")
 }
 
 func (o *mirrorOptions) copy(ctx context.Context, items []*mirror.Item, target mirror.Target) error {

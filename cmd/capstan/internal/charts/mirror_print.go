@@ -32,10 +32,8 @@ func printItems(printer *cli.Printer, items []*mirror.Item) error {
 	})
 }
 
-// summary returns the numbers of items.
-func summary(items []*mirror.Item) string {
-	var charts, attached, images int
-
+// count returns the numbers of charts, of images, and of what is attached to them.
+func count(items []*mirror.Item) (charts, images, attached int) {
 	for _, item := range items {
 		switch {
 		case item.IsAttached():
@@ -46,6 +44,13 @@ func summary(items []*mirror.Item) string {
 			images++
 		}
 	}
+
+	return charts, images, attached
+}
+
+// summary returns the numbers of items.
+func summary(items []*mirror.Item) string {
+	charts, images, attached := count(items)
 
 	text := fmt.Sprintf("%s and %s", cli.Count(charts, "chart"), cli.Count(images, "image"))
 	if attached > 0 {

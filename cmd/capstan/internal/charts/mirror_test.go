@@ -155,6 +155,40 @@ func TestMirrorProviders(t *testing.T) {
 	}
 }
 
+// TestMirrorPrintsFlagsThatFit: only for what the mirror contains, and all that it needs.
+func TestMirrorPrintsFlagsThatFit(t *testing.T) {
+	g := NewWithT(t)
+	folder, image, _, registry, access := publishedProvider(t)
+	to := "oci://" + registry.Address + "/mirror"
+	run := func(args ...string) string {
+		out, _, err := runMirror(t, append(args, append(access, "--to", to)...)...)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		_, flags, _ := strings.Cut(out, "Start the operator with:\n")
+		flags, _, _ = strings.Cut(flags, "and, if the registry requires them")
+
+		return flags
+	}
+
+	charts, images := "  --chart-repository="+to+"/charts\n", "  --image-registry="+registry.Address+"/mirror\n"
+	g.Expect(run("infrastructure-docker", "--source", folder, "--charts-only")).To(Equal(
+		charts + "  --trust-chart-repository\n"))
+	g.Expect(run("infrastructure-docker", "--source", folder)).To(Equal(charts + images + "  --trust-chart-repository\n"))
+	g.Expect(run("--image", image)).To(Equal(images))
+}
+
+// TestMirrorFailure: a cause that concerns several items is printed once, with their names.
+func TestMirrorFailure(t *testing.T) {
+	g := NewWithT(t)
+
+	_, log, err := runMirror(t, "infrastructure-docker", "cluster-api", "--source", sampleProviders, "--charts-only",
+		"--to", "http://127.0.0.1:1/mirror")
+	g.Expect(err).To(MatchError(MatchRegexp(`^mirror charts/infrastructure-docker:\S+, charts/cluster-api:\S+: dial tcp ` +
+		`127.0.0.1:1: connect: connection refused; check that 127.0.0.1:1 can be reached from here\n` +
+		`run the same command again to continue$`)))
+	g.Expect(log).To(MatchRegexp(`failed +[0-9.]+ KiB  charts/cluster-api:`))
+}
+
 func TestMirrorErrors(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.yaml")
@@ -188,6 +222,23 @@ func TestMirrorErrors(t *testing.T) {
 			"expected oci://registry.example.com/path/charts/cert-manager",
 		},
 		"no archive": {[]string{"--archive", empty, "--to", "oci://example.com/a"}, "is not an OCI image layout"},
+		"another scheme": {
+			[]string{"infrastructure-aws", "--to", "oci+http://example.com/a"},
+			"--to oci+http://example.com/a has an unknown scheme; write oci://REGISTRY/PATH, http://REGISTRY/PATH for a " +
+				"registry without TLS, or the name of an archive",
+		},
+		"an archive and providers": {
+			[]string{"infrastructure-aws", "--archive", empty, "--to", "oci://example.com/a"},
+			"--archive copies everything that the archive contains, and nothing else; leave out infrastructure-aws",
+		},
+		"an archive and what selects other content": {
+			[]string{
+				"--archive", empty, "--to", "oci://example.com/a", "--filename", empty, "--installed", "--source", dir, "--config",
+				empty, "--image", "example.com/a:v1", "--cert-manager", "v1.21.2", "--platform", "linux/amd64", "--charts-only",
+			},
+			"and nothing else; leave out --filename, --installed, --source, --config, --image, --cert-manager, --platform, " +
+				"--charts-only",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := runMirror(t, test.args...)
