@@ -208,7 +208,7 @@ func TestImagesForPlatforms(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// TestCopyFailure: what is not copied does not count as done, and a cause is named once, with all items that it concerns.
+// TestCopyFailure: what is not copied does not count as done, and a cause is named once, with all items it concerns.
 func TestCopyFailure(t *testing.T) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{})

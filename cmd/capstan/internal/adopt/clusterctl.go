@@ -18,7 +18,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/predecessor"
 )
 
-// clusterctl finds the providers of `clusterctl init` by its inventory, or else by their labels.
+// clusterctl finds the providers of `clusterctl init` by its inventory and by their labels.
 type clusterctl struct{}
 
 var _ Source = clusterctl{}
@@ -26,7 +26,7 @@ var _ Source = clusterctl{}
 // Name returns the value of --installer.
 func (clusterctl) Name() string { return "clusterctl" }
 
-// Find reads the inventory. Only if the cluster has none are providers found by the labels of their Deployments.
+// Find reads the inventory. Providers that it does not have are found by the labels of their Deployments.
 func (clusterctl) Find(ctx context.Context, cluster *cli.Cluster) (*Found, error) {
 	items := &unstructured.UnstructuredList{}
 	items.SetGroupVersionKind(clusterctlv1.GroupVersion.WithKind("ProviderList"))
@@ -38,12 +38,21 @@ func (clusterctl) Find(ctx context.Context, cluster *cli.Cluster) (*Found, error
 
 	found := &Found{}
 
-	if len(items.Items) == 0 {
-		found.Installations, err = labeled(ctx, cluster)
-	} else {
-		found.Installations, err = listed(items.Items)
-		found.Managed = len(items.Items) - len(found.Installations)
+	for _, item := range items.Items {
+		installation, err := listed(&item)
+		if err != nil {
+			return nil, err
+		}
+
+		if isKept(&item) {
+			found.Managed = append(found.Managed, installation)
+		} else {
+			found.Installations = append(found.Installations, installation)
+		}
 	}
+
+	others, err := labeled(ctx, cluster, slices.Concat(found.Installations, found.Managed))
+	found.Installations = append(found.Installations, others...)
 
 	slices.SortStableFunc(found.Installations, func(a, b Installation) int { return order(a) - order(b) })
 
@@ -55,47 +64,35 @@ func order(i Installation) int {
 	return slices.Index(v1alpha2.ProviderTypes(), i.Provider.ProviderType())
 }
 
-// listed returns the installations that the inventory has. What Capstan has installed itself is left out.
-func listed(items []unstructured.Unstructured) ([]Installation, error) {
-	var installations []Installation
-
-	for _, item := range items {
-		if isKept(&item) {
-			continue
-		}
-
-		field := func(name string) string {
-			value, _, _ := unstructured.NestedString(item.Object, name)
-			return value
-		}
-
-		provider := v1alpha2.ProviderType(field("type")).New()
-		if provider == nil {
-			return nil, fmt.Errorf("item %s/%s of the inventory has an unknown type %q",
-				item.GetNamespace(), item.GetName(), field("type"))
-		}
-
-		provider.SetNamespace(item.GetNamespace())
-		provider.SetName(field("providerName"))
-		provider.GetSpec().Version = field("version")
-
-		installation := Installation{Provider: provider}
-
-		if namespace := field("watchedNamespace"); namespace != "" {
-			manager := &v1alpha2.ManagerSpec{}
-			manager.CacheNamespace = namespace
-			provider.GetSpec().Manager = manager
-		}
-
-		installations = append(installations, installation)
+// listed returns the installation of an item of the inventory.
+func listed(item *unstructured.Unstructured) (Installation, error) {
+	field := func(name string) string {
+		value, _, _ := unstructured.NestedString(item.Object, name)
+		return value
 	}
 
-	return installations, nil
+	provider := v1alpha2.ProviderType(field("type")).New()
+	if provider == nil {
+		return Installation{}, fmt.Errorf("item %s/%s of the inventory has an unknown type %q",
+			item.GetNamespace(), item.GetName(), field("type"))
+	}
+
+	provider.SetNamespace(item.GetNamespace())
+	provider.SetName(field("providerName"))
+	provider.GetSpec().Version = field("version")
+
+	if namespace := field("watchedNamespace"); namespace != "" {
+		manager := &v1alpha2.ManagerSpec{}
+		manager.CacheNamespace = namespace
+		provider.GetSpec().Manager = manager
+	}
+
+	return Installation{Provider: provider}, nil
 }
 
-// labeled returns the installations that Deployments with clusterctl's labels show, without those of Helm releases and
-// of cluster-api-operator, which also have the labels. The version is the tag of an image.
-func labeled(ctx context.Context, cluster *cli.Cluster) ([]Installation, error) {
+// labeled returns the installations that Deployments with clusterctl's labels show and that are not known, without
+// those of Helm releases and of cluster-api-operator, which also have the labels. The version is the tag of an image.
+func labeled(ctx context.Context, cluster *cli.Cluster, known []Installation) ([]Installation, error) {
 	deployments := &appsv1.DeploymentList{}
 
 	err := cluster.Client.List(ctx, deployments, client.InNamespace(cluster.Namespace),
@@ -108,9 +105,11 @@ func labeled(ctx context.Context, cluster *cli.Cluster) ([]Installation, error) 
 
 	for _, d := range deployments.Items {
 		label := d.Labels[v1alpha2.ClusterctlProviderLabel]
-		known := slices.ContainsFunc(installations, func(i Installation) bool { return v1alpha2.Label(i.Provider) == label })
+		isKnown := slices.ContainsFunc(slices.Concat(known, installations), func(i Installation) bool {
+			return v1alpha2.Label(i.Provider) == label
+		})
 
-		if known || d.Annotations[v1alpha2.HelmReleaseNameAnnotation] != "" || predecessor.Owns(&d) {
+		if isKnown || d.Annotations[v1alpha2.HelmReleaseNameAnnotation] != "" || predecessor.Owns(&d) {
 			continue
 		}
 
@@ -119,16 +118,19 @@ func labeled(ctx context.Context, cluster *cli.Cluster) ([]Installation, error) 
 		provider.SetNamespace(d.Namespace)
 		provider.SetName(name)
 
-		provider.GetSpec().Version = foreign.ImageVersion(&d)
-		if provider.GetSpec().Version == "" {
-			return nil, fmt.Errorf("the version of %s is unknown: clusterctl's inventory has no item of it, and no image of "+
-				"Deployment %s/%s has a version as its tag; create the resource with the right version yourself", label,
-				d.Namespace, d.Name)
+		installation := Installation{Provider: provider}
+
+		if version := foreign.ImageVersion(&d); version != "" {
+			provider.GetSpec().Version = version
+			installation.Warnings = []string{fmt.Sprintf("clusterctl's inventory does not have it; version %s is the tag of an "+
+				"image of Deployment %s", version, d.Name)}
+		} else {
+			installation.Problem = fmt.Errorf("the version of %s is unknown: clusterctl's inventory does not have it, and no "+
+				"image of Deployment %s/%s has a version as its tag; create the resource with the right version yourself, or "+
+				"name the providers to adopt", label, d.Namespace, d.Name)
 		}
 
-		installations = append(installations, Installation{Provider: provider, Warnings: []string{fmt.Sprintf(
-			"clusterctl has no inventory here; version %s is the tag of an image of Deployment %s",
-			provider.GetSpec().Version, d.Name)}})
+		installations = append(installations, installation)
 	}
 
 	return installations, nil

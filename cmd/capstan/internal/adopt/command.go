@@ -109,16 +109,13 @@ func (o *options) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	if len(found.Installations) == 0 && printer.Format == cli.FormatTable {
-		printer.Printf("Nothing to adopt: Capstan manages %s of %s already",
-			cli.Count(found.Managed, "provider"), source.Name())
-
-		return nil
+	if found.Installations, err = selected(found, args); err != nil {
+		return err
 	}
 
-	found.Installations, err = choose(found.Installations, args)
-	if err != nil {
-		return err
+	if len(found.Installations) == 0 && printer.Format == cli.FormatTable {
+		printer.Printf("Nothing to adopt: Capstan manages %s already", labels(found.Managed))
+		return nil
 	}
 
 	proposals, err := o.propose(ctx, cluster, found.Installations)

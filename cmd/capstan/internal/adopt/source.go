@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,8 @@ type Source interface {
 // Found is what a program has installed.
 type Found struct {
 	Installations []Installation
-	// Managed is how many providers are left out because Capstan manages them already.
-	Managed int
+	// Managed are those that are left out because Capstan manages them already.
+	Managed []Installation
 	// Before and After are what has to be done once, for all providers: before the first resource is applied, such
 	// as stopping the program, and after the last provider is ready.
 	Before, After []Step
@@ -34,6 +35,8 @@ type Installation struct {
 	// Provider is the resource that adopts it: with its name, its namespace and the installed version. It need not
 	// name a Secret with variables. If the program has resources of the same kinds, it is the one in the cluster.
 	Provider v1alpha2.Provider
+	// Problem is why the provider cannot be adopted; usually nil.
+	Problem error
 	// Warnings name what the resource does not take over.
 	Warnings []string
 	// After is what has to be done once the provider is ready, such as removing a finalizer of the program.
@@ -83,7 +86,7 @@ func find(ctx context.Context, cluster *cli.Cluster, name string) (Source, *Foun
 			return nil, nil, fmt.Errorf("find the providers of %s: %w", s.Name(), err)
 		}
 
-		if len(current.Installations) == 0 && (current.Managed == 0 || source != nil) {
+		if len(current.Installations) == 0 && (len(current.Managed) == 0 || source != nil) {
 			continue
 		}
 
@@ -103,6 +106,29 @@ func find(ctx context.Context, cluster *cli.Cluster, name string) (Source, *Foun
 	return source, found, nil
 }
 
+// selected returns the installations that the arguments name; all if there are none. Those that Capstan manages already
+// are left out, so that the same command can be repeated.
+func selected(found *Found, arguments []string) ([]Installation, error) {
+	remaining := slices.DeleteFunc(slices.Clone(arguments), func(argument string) bool {
+		return len(matching(found.Installations, argument)) == 0 && len(matching(found.Managed, argument)) == 1
+	})
+	if len(arguments) > 0 && len(remaining) == 0 {
+		return nil, nil
+	}
+
+	chosen, err := choose(found.Installations, remaining)
+	if err != nil {
+		return nil, err
+	}
+
+	problems := make([]error, 0, len(chosen))
+	for _, i := range chosen {
+		problems = append(problems, i.Problem)
+	}
+
+	return chosen, errors.Join(problems...)
+}
+
 // choose returns the installations with the given labels, or names if they are unambiguous; all if there are none.
 func choose(installations []Installation, arguments []string) ([]Installation, error) {
 	wanted := map[string]bool{}
@@ -110,7 +136,8 @@ func choose(installations []Installation, arguments []string) ([]Installation, e
 	for _, argument := range arguments {
 		matching := matching(installations, argument)
 		if len(matching) != 1 {
-			return nil, fmt.Errorf("%s is not one of the installed providers: %s", argument, labels(installations))
+			return nil, fmt.Errorf("%s is not one of the installed providers that Capstan does not manage: %s", argument,
+				cmp.Or(labels(installations), "there are none"))
 		}
 
 		wanted[matching[0]] = true

@@ -222,8 +222,8 @@ func isObserved(p v1alpha2.Provider) bool {
 	return p.GetStatus().ObservedGeneration == p.GetGeneration()
 }
 
-// isHandled reports whether the operator has acted on the last request for a reconcile, which it does not for a provider
-// that is suspended.
+// isHandled reports whether the operator has acted on the last request for a reconcile, which it does not while the
+// provider is suspended.
 func isHandled(p v1alpha2.Provider) bool {
 	request := p.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
 

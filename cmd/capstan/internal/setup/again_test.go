@@ -18,7 +18,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 )
 
-// existingAWS is a provider that exists with a Secret, as the planner finds it: with the variables of its chart, of which
+// existingAWS is a provider that exists, as the planner finds it: with the variables of its chart, of which
 // some have given values.
 func existingAWS(secretName string) *provider {
 	resource := &v1alpha2.InfrastructureProvider{}
