@@ -126,6 +126,36 @@ func FindRevision(p v1alpha2.Provider, observed state.History, number int) (stat
 		observed.Release, number, v1alpha2.Label(p))
 }
 
+// CompareRecords compares two records of a provider's release, of which one may be planned only.
+func CompareRecords(
+	p v1alpha2.Provider, observed state.History, before, after *release.Record, contextLines int,
+) (Comparison, error) {
+	side := func(record *release.Record) compared {
+		for _, revision := range observed.Revisions {
+			if record.Digest != "" && record.Digest == revision.Digest {
+				return compared{revision, record, record.Objects}
+			}
+		}
+
+		return compared{nextRevision, record, record.Objects}
+	}
+
+	c, err := compare(p, side(before), side(after), contextLines)
+	c.withhold(p, observed)
+
+	return c, err
+}
+
+// Masker returns what removes the values of variables from the objects of a release that is planned for a provider.
+func Masker(p v1alpha2.Provider, record *release.Record) *objectdiff.Masker {
+	values := compared{revision: nextRevision, record: record}.secrets(p)
+
+	return objectdiff.NewMasker(values, values)
+}
+
+// nextRevision is what is planned: it will be one of Capstan's.
+var nextRevision = state.Revision{Number: 1, Origin: 1}
+
 // compare compares two states without values of variables.
 func compare(p v1alpha2.Provider, before, after compared, contextLines int) (Comparison, error) {
 	c := Comparison{From: before.record.AppVersion, To: after.record.AppVersion}

@@ -78,6 +78,35 @@ func withReleases(t *testing.T, reader *facts.Reader) *memory {
 	return m
 }
 
+// TestCompareRecords: a plan shows no more than a revision.
+func TestCompareRecords(t *testing.T) {
+	g := NewWithT(t)
+	p, reader := sample(t, interceptor.Funcs{})
+	releases := withReleases(t, reader)
+	p.GetSpec().Variables = map[string]string{"REGION": "eu-north-1"}
+
+	history := state.History{Revisions: releases.revisions}
+	history.Revisions[1].Digest, releases.records[1].Digest = "1", "1"
+
+	c, err := facts.CompareRecords(p, history, releases.records[1], releases.records[2], 3)
+	g.Expect(err).NotTo(HaveOccurred())
+	expectNoSecrets(t, c)
+	g.Expect(c.Changes).To(HaveLen(2))
+	g.Expect(c.Changes[0].Diff).To(ContainSubstring("--password=<masked PASSWORD, changed>"))
+
+	releases.records[1].Values = map[string]any{"auth": map[string]any{"password": "0ld-" + secretValue}}
+	history.Revisions[1].Origin = 0
+	c, err = facts.CompareRecords(p, history, releases.records[1], releases.records[2], 3)
+	g.Expect(err).NotTo(HaveOccurred())
+	expectNoSecrets(t, c)
+	g.Expect(c.Changes[0].Diff).To(ContainSubstring("--password=<masked value.auth.password>"), "of another program")
+
+	masked := facts.Masker(p, releases.records[2]).Objects(releases.records[2].Objects)
+	c.Changes, err = objectdiff.Compare(nil, masked, 3)
+	g.Expect(err).NotTo(HaveOccurred())
+	expectNoSecrets(t, c)
+}
+
 // expectNoSecrets checks that no value of a Secret or of a variable is in a comparison, in any form.
 func expectNoSecrets(t *testing.T, c facts.Comparison) {
 	t.Helper()

@@ -8,7 +8,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // CRDChange is how a plan would change a CRD.
@@ -51,8 +50,7 @@ func (r *Reader) CompareUpgrade(
 		}
 	}
 
-	// The next revision is one of Capstan's.
-	after := compared{state.Revision{Number: 1, Origin: 1}, planned.Rendered, planned.Rendered.Objects}
+	after := compared{nextRevision, planned.Rendered, planned.Rendered.Objects}
 
 	c, err := compare(p, before, after, upgradeContext)
 	c.Warnings = planned.Warnings.All()

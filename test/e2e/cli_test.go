@@ -298,19 +298,24 @@ var _ = Describe("The command line", Ordered, func() {
 	})
 
 	It("hides the values of Secrets", func(ctx SpecContext) {
-		const token = "a-secret-token"
+		const (
+			token = "a-secret-token"
+			place = "another-secret" // in an environment variable of the Deployment
+		)
 
 		secret := &corev1.Secret{}
 		name, _ := aws.GetSpec().VariablesSecret(aws.GetNamespace())
 		Expect(w.client.Get(ctx, name, secret)).To(Succeed())
 		before := secret.DeepCopy()
 		secret.Data["AWS_B64ENCODED_CREDENTIALS"] = []byte(base64.StdEncoding.EncodeToString([]byte(token)))
+		secret.Data["AWS_REGION"] = []byte(place)
 		Expect(w.client.Update(ctx, secret)).To(Succeed())
 
 		for _, format := range []string{"table", "json", "yaml"} {
 			out := cli.succeed(ctx, "diff", "aws", "-o", format)
-			Expect(out).To(And(ContainSubstring("<masked"), ContainSubstring("changed>")))
-			Expect(out).NotTo(Or(ContainSubstring(token), ContainSubstring(base64.StdEncoding.EncodeToString([]byte(token)))))
+			Expect(out).To(And(ContainSubstring("<masked AWS_REGION>"), ContainSubstring("changed>")))
+			Expect(out).NotTo(Or(ContainSubstring(token), ContainSubstring(place),
+				ContainSubstring(base64.StdEncoding.EncodeToString([]byte(token)))))
 		}
 
 		before.ResourceVersion = ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
@@ -63,7 +64,8 @@ func (p *proposer) compare(ctx context.Context, result *proposal) error {
 		after = append(after, withoutMarks(a.After))
 	}
 
-	result.difference.objects, err = objectdiff.Compare(before, after, p.contextLines)
+	masker := facts.Masker(result.Provider, preview.Rendered)
+	result.difference.objects, err = objectdiff.Compare(masker.Objects(before), masker.Objects(after), p.contextLines)
 
 	return err
 }

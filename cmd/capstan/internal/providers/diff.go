@@ -9,7 +9,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/facts"
-	"github.com/capstan-project/capstan/controllers/objectdiff"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -40,9 +39,9 @@ the objects in the cluster differ from a revision, apart from what it does not s
 changed.
 
 The result depends on the operator's configuration, which it publishes; flags
-override it. Values of Secrets are not shown, and CRDs that would change are only listed, with what
-the existing objects show to be unsafe about that. The exit code is 0, or with --exit-code 2 if there
-are changes; it is 1 for errors.`,
+override it. Values of Secrets are not shown, nor those of variables from Secrets, wherever they are.
+CRDs that would change are only listed, with what the existing objects show to be unsafe about that.
+The exit code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
 		Example: `  capstan diff infrastructure-aws
   capstan diff infrastructure-aws --version v2.11.1
   capstan diff infrastructure-aws --revision 3
@@ -138,16 +137,20 @@ func (o *diffOptions) compare(
 		o.Warnf("%s", w)
 	}
 
-	changes, err := objectdiff.Compare(current.Objects, plan.Rendered.Objects, o.contextLines)
+	c, err := facts.CompareRecords(p, observed, current, plan.Rendered, o.contextLines)
 	if err != nil {
 		return nil, err
+	}
+
+	if c.Withheld != "" {
+		o.Warnf("%s", c.Withheld)
 	}
 
 	return &difference{
 		Provider:    v1alpha2.Label(p),
 		From:        current.AppVersion,
 		To:          plan.Version,
-		Objects:     changes,
+		Objects:     c.Changes,
 		NewCRDs:     plan.NewCRDs,
 		ChangedCRDs: plan.ChangedCRDs,
 		Findings:    findings,
