@@ -108,11 +108,7 @@ var leadingFlag = regexp.MustCompile(`^--[a-z][a-z0-9-]*`)
 func TestCommands(t *testing.T) {
 	known := walk(t.Context(), t, program(t, "capstan"))
 
-	flags := slices.Concat(otherFlags, help(t.Context(), t, program(t, "operator")).flags)
-	for _, u := range known {
-		flags = append(flags, u.flags...)
-	}
-
+	operator := slices.Concat(otherFlags, help(t.Context(), t, program(t, "operator")).flags)
 	count := 0
 
 	for page, content := range pages(t) {
@@ -121,18 +117,67 @@ func TestCommands(t *testing.T) {
 			continue
 		}
 
-		for _, text := range code(page, content) {
-			if line, found := strings.CutPrefix(text, "capstan "); found {
-				count++
+		for _, section := range sections(content) {
+			var named []string
 
-				checkCommand(t, page, known, strings.Fields(line))
-			} else if flag := leadingFlag.FindString(text); flag != "" && !slices.Contains(flags, flag) {
-				t.Errorf("%s: no program of the project has the flag %s", page, flag)
+			for _, text := range code(page, section) {
+				if line, found := strings.CutPrefix(text, "capstan "); found {
+					count++
+
+					named = append(named, checkCommand(t, page, known, strings.Fields(line)))
+				}
 			}
+
+			checkFlags(t, page, section, append(flagsOf(known, named), operator...))
 		}
 	}
 
 	NewWithT(t).Expect(count).To(BeNumerically(">", 20))
+}
+
+// sections returns the parts of a page, each from a heading to the next one.
+func sections(content string) []string {
+	var (
+		all    []string
+		fenced bool
+	)
+
+	for line := range strings.Lines(content) {
+		fenced = fenced != fence.MatchString(strings.TrimRight(line, "\n"))
+
+		if len(all) == 0 || !fenced && strings.HasPrefix(line, "#") {
+			all = append(all, "")
+		}
+
+		all[len(all)-1] += line
+	}
+
+	return all
+}
+
+// flagsOf returns the flags of commands; those of all commands if none is named.
+func flagsOf(known map[string]usage, named []string) []string {
+	var flags []string
+
+	for name, u := range known {
+		if len(named) == 0 || slices.Contains(named, name) {
+			flags = append(flags, u.flags...)
+		}
+	}
+
+	return flags
+}
+
+// checkFlags reports an error if a section names a flag alone that none of its commands has.
+func checkFlags(t *testing.T, page, section string, flags []string) {
+	t.Helper()
+
+	for _, text := range code(page, section) {
+		if flag := leadingFlag.FindString(text); flag != "" && !slices.Contains(flags, flag) {
+			heading, _, _ := strings.Cut(section, "\n")
+			t.Errorf("%s, %s: no command that is named there, nor the operator, has the flag %s", page, heading, flag)
+		}
+	}
 }
 
 // code returns the code on a page: inline code, and the commands in blocks, with continued lines
@@ -157,8 +202,8 @@ func code(page, content string) []string {
 	return found
 }
 
-// checkCommand reports an error if a command or one of its flags does not exist.
-func checkCommand(t *testing.T, page string, known map[string]usage, words []string) {
+// checkCommand reports an error if a command or one of its flags does not exist, and returns the command's name.
+func checkCommand(t *testing.T, page string, known map[string]usage, words []string) string {
 	t.Helper()
 
 	var command []string
@@ -170,17 +215,19 @@ func checkCommand(t *testing.T, page string, known map[string]usage, words []str
 	// Some commands that have subcommands, such as crds, can also be run themselves.
 	if name == "" || len(known[name].commands) > 0 && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
 		t.Errorf("%s: there is no command capstan %s", page, strings.Join(append(command, words...), " "))
-		return
+		return name
 	}
 
 	for _, word := range words {
 		flag, _, _ := strings.Cut(word, "=")
 		if word == "|" {
-			return // the rest belongs to another program
+			break // the rest belongs to another program
 		}
 
 		if len(flag) > 1 && strings.HasPrefix(flag, "-") && !slices.Contains(known[name].flags, flag) {
 			t.Errorf("%s: capstan %s has no flag %s", page, name, flag)
 		}
 	}
+
+	return name
 }
