@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers"
 )
 
 // component is a part of the platform, which is what providers need besides Cluster API.
@@ -108,7 +109,14 @@ func (p *platform) operator(ctx context.Context, own string) (component, error) 
 		return component{}, fmt.Errorf("find the operator: %w", err)
 	}
 
-	return newComponent("capstan", cli.OperatorVersion(deployment, nil).Version, own, "helm upgrade of its chart"), nil
+	published, err := controllers.ReadPublished(ctx, p.Client, deployment.Namespace)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return component{}, err
+	}
+
+	installed := cli.OperatorVersion(deployment, published).Version
+
+	return newComponent("capstan", installed, own, "helm upgrade of its chart"), nil
 }
 
 // newComponent returns a component that this program would install in a version.

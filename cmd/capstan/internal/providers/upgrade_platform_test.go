@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
+	"github.com/capstan-project/capstan/controllers"
 )
 
 func TestPlatform(t *testing.T) {
@@ -29,6 +31,7 @@ func TestPlatform(t *testing.T) {
 
 	scheme := runtime.NewScheme()
 	g.Expect(appsv1.AddToScheme(scheme)).To(Succeed())
+	g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
 
 	in := func(objects ...client.Object) *platform {
@@ -55,6 +58,14 @@ func TestPlatform(t *testing.T) {
 	development, err := in(operator).operator(t.Context(), "dev")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(development).To(Equal(component{Name: "capstan", Installed: "v0.9.0"}))
+
+	published := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "capstan-system", Name: controllers.PublishedName},
+		Data:       map[string]string{"version": "v0.9.5", "flags": "{}"},
+	}
+	current, err := in(operator, published).operator(t.Context(), "v0.9.5")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(current).To(Equal(component{Name: "capstan", Installed: "v0.9.5"}), "the label is that of its chart")
 
 	_, err = in().operator(t.Context(), "v1.0.0")
 	g.Expect(err).To(MatchError(errNotInstalled))

@@ -45,8 +45,8 @@ variables that are missing if it runs on a terminal, and writes the values to a 
 
 cert-manager and the operator are Helm releases. What the cluster has already is left as it is, so the command can be
 run again after an error, or to add providers. Only variables of the named providers that are given another value are
-changed, in the Secrets that the command has created. With --chart-repository and --image-registry, everything comes from a
-mirror; --archive copies an archive made by "capstan mirror" there first.
+changed, in the Secrets that the command has created. With --chart-repository and --image-registry, everything comes
+from a mirror; --archive copies an archive made by "capstan mirror" there first.
 
 With --output yaml or json, the command prints all objects, also those of the two charts and the Secrets with the
 values of variables, and changes nothing.`,
