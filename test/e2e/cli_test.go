@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +26,7 @@ import (
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/faults"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -376,7 +379,8 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(warnings).To(ContainSubstring("spec.release.rollbackTo is 1"))
 		Expect(cli.succeed(ctx, "rollback", "docker", "--undo")).To(
 			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
-		cli.fail(ctx, "rollback", "docker", "99").To(ContainSubstring("has no revision 99"))
+		cli.fail(ctx, "rollback", "docker", "99").To(HaveSuffix(
+			"has no revision 99; `capstan history infrastructure-docker` lists the revisions\n"))
 		cli.fail(ctx, "rollback", "aws").To(ContainSubstring("no earlier revision that was healthy"))
 	})
 
@@ -408,6 +412,40 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(w.read(ctx, core)(Default).GetSpec().Paused).To(BeFalse(), "nothing is changed then")
 		Expect(cli.succeed(ctx, "resume", "docker", "aws")).To(ContainSubstring("aws: resumed\n"))
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.0.0"))
+	})
+
+	It("keeps waiting and watching while the API server fails", func(ctx SpecContext) {
+		proxy := faults.New(1)
+		kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+		server, err := proxy.Serve(w.bed.Config(), kubeconfig)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(server.Close)
+
+		begin := func(args ...string) *gexec.Session {
+			command := cli.command(context.WithoutCancel(ctx), append(args, "--kubeconfig", kubeconfig)...)
+			session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(func() { session.Kill() })
+
+			return session
+		}
+
+		Expect(w.operator.Stop()).To(Succeed())
+
+		suspend, watch := begin("suspend", "docker"), begin("status", "docker", "--watch")
+		Eventually(suspend).Should(gbytes.Say("docker: suspended"))
+		Eventually(watch).Should(gbytes.Say("infrastructure-docker"))
+
+		proxy.Break(func(*http.Request) bool { return true })
+		Eventually(suspend.Err).Should(gbytes.Say("Warning: read InfrastructureProvider .*; trying again\n"))
+		Eventually(watch.Err).Should(gbytes.Say("Warning: .*; trying again\n"))
+		proxy.Break(nil)
+
+		w.start()
+		Eventually(suspend).Should(gexec.Exit(0))
+		Eventually(watch).Should(gbytes.Say("nothing is changed while spec.suspend is true"))
+		Eventually(watch.Interrupt()).Should(gexec.Exit(0))
+		Expect(cli.succeed(ctx, "resume", "docker")).To(HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n"))
 	})
 
 	It("pauses and unpauses all providers", func(ctx SpecContext) {
@@ -470,9 +508,9 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(failure).To(ContainSubstring("timed out after 3s"))
 
 		Expect(cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(
-			HaveSuffix("InfrastructureProvider cli/cli: removed\n"))
-		Eventually(func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) }).Should(
-			MatchError(ContainSubstring("not found")))
+			HaveSuffix("InfrastructureProvider cli/cli: removed\nNamespace cli: removed\n"))
+		Expect(w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{})).To(
+			MatchError(ContainSubstring("not found")), "it can be created again")
 		Expect(
 			w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "production"}, t.object("v1", "production")),
 		).To(Succeed())
@@ -488,6 +526,7 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--include-namespaces")).To(And(
 			ContainSubstring("/docker: removed\n"), ContainSubstring("/aws: removed\n"),
 			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed\n"),
+			Not(ContainSubstring("is installed and healthy")),
 		))
 		Expect(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name")).To(
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
