@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-var _ = Describe("Deleting a provider", Ordered, everyKubernetes, func() {
+var _ = Describe("Deleting a provider", Ordered, everyKubernetes, ContinueOnFailure, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
@@ -289,6 +289,28 @@ var _ = Describe("Deleting a provider", Ordered, everyKubernetes, func() {
 		Expect(w.client.List(ctx, records, client.InNamespace(t.name), client.MatchingLabels{"owner": "helm"})).To(Succeed())
 		Expect(records.Items).To(BeEmpty())
 	})
+
+	It("waits for a helm command, and names the one that completes it if it was interrupted", until("issue 49"),
+		func(ctx SpecContext) {
+			_, p := installed(ctx, "interrupted")
+			w.offer(ctx, newTiny("interrupted", "v1.1.0"))
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+
+			rollback := []string{"rollback", "infrastructure-interrupted", "-n", "interrupted"}
+			interrupted := w.bed.Command(ctx, "helm", append(rollback, "--wait")...)
+			Expect(interrupted.Start()).To(Succeed())
+			Eventually(func() []helmRelease {
+				return w.helm(ctx, "helm", "history", "infrastructure-interrupted", "-n", "interrupted")
+			}).Should(ContainElement(HaveField("Status", "pending-rollback")))
+			Expect(interrupted.Process.Kill()).To(Succeed())
+			Expect(interrupted.Wait()).NotTo(Succeed())
+
+			remove(ctx, p)
+			blocked(ctx, p, "revision 3 is pending-rollback", "helm "+strings.Join(rollback, " "))
+			w.run(ctx, "helm", rollback...)
+			goesAway(ctx, p)
+		})
 
 	It("reports that a conversion webhook is down, and continues if an annotation allows it", func(ctx SpecContext) {
 		t, p := installed(ctx, "converted")
