@@ -8,10 +8,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -212,6 +214,39 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			upgrade(ctx, p, "v1.0.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 			Expect(p.Status.Release.Revision).To(Equal(int64(1)))
+		})
+
+		It("because a policy refuses to change an object recreates nothing", until("issue 49"), func(ctx SpecContext) {
+			p := versions(ctx, quickly(0), newTiny("unchangeable", "v1.0.0"), newTiny("unchangeable", "v1.1.0"))
+			before := deployment(ctx, p.Name)
+			w.refuse(ctx, p.Namespace, rule("deployments", admissionv1.Update), admissionv1.Validation{Expression: "false"},
+				func() error { return w.client.Patch(ctx, before, client.RawPatch(types.MergePatchType, []byte("{}"))) })
+
+			upgrade(ctx, p, "v1.1.0")
+			Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
+				"the API server would refuse Deployment unchangeable/unchangeable-controller-manager", refusal))
+			Expect(deployment(ctx, p.Name).UID).To(Equal(before.UID))
+		})
+
+		It("is not failed by a policy that keeps an object which it drops", until("issue 49"), func(ctx SpecContext) {
+			good, better := newTiny("dropper", "v1.0.0"), newTiny("dropper", "v1.1.0")
+			good.components += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: dropped, namespace: dropper-system}\n"
+			p := versions(ctx, quickly(0), good, better)
+
+			dropped := &corev1.ConfigMap{ObjectMeta: named(p.Namespace, "dropped")}
+			allow := w.refuse(ctx, p.Namespace, rule("configmaps", admissionv1.Delete),
+				admissionv1.Validation{Expression: "false"},
+				func() error { return w.client.Delete(ctx, dropped, client.DryRunAll) })
+
+			upgrade(ctx, p, "v1.1.0")
+			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.InstallFailedReason,
+				"ConfigMap dropper/dropped could not be deleted", refusal))
+			Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.1.0"))
+
+			allow()
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+			Expect(gone(ctx, w, dropped)()).To(BeTrue())
+			Expect(w.helm(ctx, "helm", "history", "infrastructure-dropper", "-n", p.Namespace)).To(HaveLen(2))
 		})
 
 		It("because of a missing variable changes nothing", func(ctx SpecContext) {

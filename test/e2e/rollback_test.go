@@ -8,9 +8,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -222,6 +224,30 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 		},
 		Entry("of the record of the upgrade", until("issue 49"), "upgrading", 2),
 		Entry("of its own record", until("issue 49"), "returning", 3),
+	)
+
+	DescribeTable("is tried until it is no longer refused",
+		func(ctx SpecContext, name, exempt string) {
+			p := install(ctx, newTiny(name, "v1.0.0"), neverRunning(newTiny(name, "v1.1.0")))
+			running := deployment(ctx, p)
+			allow := w.refuse(ctx, p.Namespace, rule("deployments", admissionv1.Create, admissionv1.Update),
+				admissionv1.Validation{
+					Expression: exempt + " || object.spec.template.spec.containers[0].image.endsWith(':v1.1.0')",
+					Reason:     ptr.To(metav1.StatusReasonForbidden),
+				},
+				func() error { return w.client.Patch(ctx, running, client.RawPatch(types.MergePatchType, []byte("{}"))) })
+
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+			Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, refusal))
+			allow()
+			Eventually(func() string {
+				return deployment(ctx, p).Spec.Template.Spec.Containers[0].Image
+			}).Should(HaveSuffix(":v1.0.0"))
+			Eventually(w.read(ctx, p)).Should(notBeReady(
+				v1alpha2.TimedOutWaitingForDeploymentReason, "v1.1.0 failed", "v1.0.0 runs again"))
+		},
+		Entry("when it is tried without changes", "refused", "false"),
+		Entry("when it changes something", until("issue 49"), "refused-later", "request.dryRun"),
 	)
 
 	It("to a revision that ran keeps a paused provider paused", func(ctx SpecContext) {
