@@ -379,6 +379,39 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		})
 	}
 
+	DescribeTable("that another program has uninstalled is installed as asked for while its source was away",
+		func(ctx SpecContext, name, version string, ask func(v1alpha2.Provider)) {
+			p := versions(ctx, nil, newTiny(name, "v1.0.0"))
+			w.run(ctx, "helm", "uninstall", "infrastructure-"+name, "-n", p.Namespace)
+			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ExternalChangeReason, "was uninstalled by another program"))
+			Expect(w.client.Delete(ctx, newTiny(name, "v1.0.0").configMap())).To(Succeed())
+
+			update(ctx, w, p, ask)
+			Eventually(w.read(ctx, p)).Should(Or(notBeReady(v1alpha2.VersionNotFoundReason), beReady(version)))
+
+			Expect(w.client.Create(ctx, newTiny(name, version).configMap())).To(Succeed())
+			Eventually(w.read(ctx, p)).Should(beReady(version))
+		},
+		Entry("by another version", until("issue 49"), "asked-version", "v1.1.0",
+			func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" }),
+		Entry("by the annotation", until("issue 49"), "asked-again", "v1.0.0", request("please")),
+	)
+
+	It("is upgraded only once the new version is healthy", until("issue 50"), func(ctx SpecContext) {
+		late := newTiny("late", "v1.1.0")
+		late.components = strings.Replace(
+			late.components, "      containers:", "      nodeSelector: {late-upgrade: node}\n      containers:", 1)
+		p := versions(ctx, nil, newTiny("late", "v1.0.0"), late)
+		upgraded := haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionTrue, v1alpha2.ProviderUpgradedReason)
+
+		upgrade(ctx, p, "v1.1.0")
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ProgressingReason, "v1.1.0"))
+		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).ShouldNot(upgraded)
+
+		w.run(ctx, "kubectl", "label", "nodes", "--all", "late-upgrade=node")
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"), upgraded))
+	})
+
 	It("is not changed or deleted while it is suspended", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("suspended", "v1.0.0"), newTiny("suspended", "v1.1.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend, p.GetSpec().Version = true, "v1.1.0" })

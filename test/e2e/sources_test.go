@@ -21,7 +21,7 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-var _ = Describe("A web server", Ordered, func() {
+var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 	const token = "t0ken-of-the-server"
 
 	var (
@@ -150,6 +150,25 @@ var _ = Describe("A web server", Ordered, func() {
 
 		requests := server.Requests("/plain/owner/plain/")
 		Expect(requests).To(HaveLen(9), "three files for each of three versions")
+	})
+
+	It("is asked again once it answers, if a request has met it unavailable", until("issue 50"), func(ctx SpecContext) {
+		p := publish(ctx, "asked", "v1.0.0")
+		p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/asked"
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		edited := newTiny("asked", "v1.0.0")
+		edited.components = strings.Replace(edited.components, ":v1.0.0", ":edited", 1)
+		server.Replace("owner/asked", "v1.0.0", files(edited))
+
+		Expect(server.Stop()).To(Succeed())
+		update(ctx, w, p, request("now"))
+		Eventually(w.events(ctx, p)).Should(ContainElement(HaveField("Reason", v1alpha2.ComponentsFetchErrorReason)))
+
+		Expect(server.Start()).To(Succeed())
+		Eventually(w.managerOf(ctx, "infrastructure-asked")).Should(
+			HaveField("Spec.Template.Spec.Containers", ContainElement(HaveField("Image", HaveSuffix(":edited")))))
 	})
 
 	It(
