@@ -30,8 +30,10 @@ func TestCheck(t *testing.T) {
 		deployment + "spec: {template: {spec: {containers: {name: m}}}}\n": "the field spec.template.spec.containers " +
 			"is a map, expected a list",
 		deployment + "spec: [a]\n": "the field spec is a list, expected a map",
-		deployment + "spec: {template: {spec: {containers: [{name: m, resources: {limits: {cpu: many}}}]}}}\n": "a field " +
-			"has a value of another type than its kind requires",
+		deployment + "spec: {template: {spec: {containers: [{name: m, resources: {limits: {cpu: many}}}]}}}\n": "the field " +
+			"spec.template.spec.containers.resources.limits.cpu is a text, expected a quantity, such as 100m or 1Gi",
+		deployment + "spec: {template: {metadata: {creationTimestamp: soon}}}\n": "the field " +
+			"spec.template.metadata.creationTimestamp is a text, expected one in the format that its kind requires",
 		"apiVersion: apps/v1\nkind: StatefulSet\nspec: {replicas: one}\n": "", // clusterctl does not convert it
 
 		crd + "spec: {versions: [{schema: {openAPIV3Schema: {type: object, default: [1]}}}]}\n": "",

@@ -3,6 +3,7 @@ package release
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -56,7 +57,7 @@ func newTyped(kind schema.GroupVersionKind) any {
 // describeMistyped completes the error for an object by the values that are its likely cause.
 func describeMistyped(err error, o *unstructured.Unstructured, defaults, values map[string]any) string {
 	var wrong *typed.Error
-	if !errors.As(err, &wrong) || wrong.Field == "" {
+	if !errors.As(err, &wrong) || len(wrong.Path) == 0 {
 		return err.Error()
 	}
 
@@ -77,15 +78,18 @@ func describeMistyped(err error, o *unstructured.Unstructured, defaults, values 
 const maxCauses = 3
 
 // causesOf describes the values that are equal to what was found in the field of an object, sorted. given are
-// the values by their paths; a text counts as the scalar that it is in YAML.
+// the values by their paths; a text counts as what it is in YAML.
 func causesOf(wrong *typed.Error, o *unstructured.Unstructured, given map[string]any) []string {
-	found := scalarsAt(o.Object, strings.Split(wrong.Field, "."))
-	found = slices.DeleteFunc(found, func(scalar any) bool { return describeScalar(scalar) != wrong.Found })
+	found := valuesAt(o.Object, wrong.Path)
+	found = slices.DeleteFunc(found, func(value any) bool { return typed.Describe(value) != wrong.Found })
 
 	var causes []string
 
 	for path, value := range given {
-		if slices.Contains(found, plainValue(value)) {
+		plain := plainValue(value)
+		isFound := func(other any) bool { return reflect.DeepEqual(other, plain) }
+
+		if slices.ContainsFunc(found, isFound) {
 			causes = append(causes, describeCause(path))
 		}
 	}
@@ -107,30 +111,30 @@ func describeCause(path string) string {
 	return "the value " + path
 }
 
-// scalarsAt returns the scalars at a path that has neither indexes of lists nor keys of maps.
-func scalarsAt(node any, path []string) []any {
-	var scalars []any
+// valuesAt returns the values at a path that has no indexes of lists, and may lack keys of maps.
+func valuesAt(node any, path []string) []any {
+	var values []any
 
 	switch node := node.(type) {
 	case []any:
 		for _, child := range node {
-			scalars = append(scalars, scalarsAt(child, path)...)
+			values = append(values, valuesAt(child, path)...)
 		}
 	case map[string]any:
 		if len(path) > 0 && node[path[0]] != nil {
-			return scalarsAt(node[path[0]], path[1:])
+			return valuesAt(node[path[0]], path[1:])
 		}
 
 		for _, child := range node {
-			scalars = append(scalars, scalarsAt(child, path)...)
-		}
-	case string, bool, int64, float64:
-		if len(path) == 0 {
-			return []any{normalizeScalar(node)}
+			values = append(values, valuesAt(child, path)...)
 		}
 	}
 
-	return scalars
+	if len(path) == 0 {
+		values = append(values, normalize(node))
+	}
+
+	return values
 }
 
 // flattenValues adds the scalars in the values to a map by their paths, such as "variables.REGION". It leaves out
@@ -146,11 +150,11 @@ func flattenValues(values map[string]any, prefix string, into map[string]any) {
 	}
 }
 
-// plainValue returns the scalar that a value becomes where a template does not quote it, or nil.
+// plainValue returns what a value becomes where a template does not quote it.
 func plainValue(value any) any {
 	text, ok := value.(string)
 	if !ok {
-		return normalizeScalar(value)
+		return normalize(value)
 	}
 
 	var parsed any
@@ -158,34 +162,31 @@ func plainValue(value any) any {
 		return nil
 	}
 
-	switch parsed.(type) {
-	case string, bool, float64:
-		return normalizeScalar(parsed)
-	}
-
-	return nil
+	return parsed
 }
 
-// normalizeScalar returns numbers as float64, to compare them.
-func normalizeScalar(scalar any) any {
-	switch scalar := scalar.(type) {
+// normalize returns a value with numbers as float64, as the YAML parser has them, to compare them.
+func normalize(value any) any {
+	switch value := value.(type) {
 	case int:
-		return float64(scalar)
+		return float64(value)
 	case int64:
-		return float64(scalar)
+		return float64(value)
+	case []any:
+		list := make([]any, 0, len(value))
+		for _, item := range value {
+			list = append(list, normalize(item))
+		}
+
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for key, child := range value {
+			object[key] = normalize(child)
+		}
+
+		return object
 	}
 
-	return scalar
-}
-
-// describeScalar describes the type of a scalar as typed.Error does.
-func describeScalar(scalar any) string {
-	switch scalar.(type) {
-	case string:
-		return "a text"
-	case bool:
-		return "a boolean"
-	}
-
-	return "a number"
+	return value
 }

@@ -15,14 +15,16 @@ const (
 
 	deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: manager, namespace: capx}\n"
 	configMap  = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: capx}\n"
+	secret     = "apiVersion: v1\nkind: Secret\nmetadata: {name: creds, namespace: capx}\n"
 	custom     = "apiVersion: example.org/v1\nkind: Widget\n"
 )
 
 func TestCheckMistyped(t *testing.T) {
 	defaults := map[string]any{"variables": map[string]any{"LEVEL": "4", "DEBUG": "false", "PORT": "80"}}
 	values := map[string]any{
-		"variables": map[string]any{"PORT": "8443", "NAME": "one", "EXACT": "0o10", "BROKEN": "{"},
-		"plain":     map[string]any{"number": 17, "list": []any{8443}},
+		"variables": map[string]any{"PORT": "8443", "NAME": "one", "EXACT": "0o10", "BROKEN": "{",
+			"PLAIN": "plain-text", "JSON": `{"c": [1]}`},
+		"plain": map[string]any{"number": 17, "list": []any{8443}},
 	}
 
 	env := func(value string) string {
@@ -48,6 +50,11 @@ func TestCheckMistyped(t *testing.T) {
 		{"a text", deployment + "spec: {replicas: one}\n", "Deployment capx/manager: the field spec.replicas is a text, " +
 			"expected a whole number without quotes; it comes from the variable NAME"},
 		{"a map", env("{a: b}"), inEnv("a map")},
+		{"a map from a variable", env("{c: [1]}"), inEnv("a map") + "; it comes from the variable JSON"},
+		{"a text that is not base64", secret + "data: {a.b: YQ==, c.d: plain-text}\n", "Secret capx/creds: the field " +
+			"data.c.d is a text, expected one in base64: encode it with base64 -w0; it comes from the variable PLAIN"},
+		{"a map that is not base64", secret + "data: {a: {c: [1]}}\n", "Secret capx/creds: the field data is a map, " +
+			"expected a text in base64: encode it with base64 -w0; it comes from the variable JSON"},
 
 		{"the key of a map", configMap + "data: {key: 4, other: \"4\"}\n",
 			"ConfigMap capx/config: the field data is a number, " + inQuotes + "; it comes from the variable LEVEL"},
