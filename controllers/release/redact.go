@@ -1,8 +1,10 @@
 package release
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/capstan-project/capstan/controllers/object"
@@ -40,12 +42,30 @@ func schemaErrors(message string) string {
 	return "the values do not match its schema: " + strings.Join(errs, "; ")
 }
 
-// excerpt matches what YAML parsers quote of their input.
-var excerpt = regexp.MustCompile("`[^`]*`")
+var (
+	// failure is what Helm puts before a message of the chart's own.
+	failure = regexp.MustCompile(`^execution error at \([^)]*\): `)
+	// templateFailure is the beginning of other messages of templates, with the file.
+	templateFailure = regexp.MustCompile(`^(?:template: ([^\s:]+):|execution error in \(([^)]*)\):)`)
+	// plainFailure matches those that quote no value, unlike most: where the template fails, from its own line to that in
+	// the innermost template that it includes, and why.
+	plainFailure = regexp.MustCompile(
+		`^(?:(?:error calling include: )?template: \S+: executing "[^"]*" at <[^>]*>: )+` +
+			`(?:nil pointer evaluating|can't evaluate field|wrong type for value;) [^:"]*$`)
+	// parserText matches what parsers of YAML and JSON report, which may quote any part of a value.
+	parserText = regexp.MustCompile(`(?s)(?:error (?:converting YAML|unmarshaling JSON)|(?:^|[\s:(])(?:yaml|json): ).*$`)
+)
 
-// redact removes values from a message of Helm's, because any of them may be a credential.
+// redact removes values from a message of Helm's, because any of them may be a credential: what parsers and templates
+// say about the text that they were given, and values as a whole. Charts that Capstan builds show no parts of values.
 func redact(message string, values any) string {
-	message = excerpt.ReplaceAllString(message, "`…`")
+	message = failure.ReplaceAllString(message, "")
+
+	if file := templateFailure.FindStringSubmatch(message); file != nil && !plainFailure.MatchString(message) {
+		message = fmt.Sprintf("template %s%s fails with these values", file[1], file[2])
+	}
+
+	message = parserText.ReplaceAllString(message, " not valid YAML with these values")
 
 	hidden := secretTexts(values, nil)
 
@@ -63,7 +83,7 @@ func redact(message string, values any) string {
 // removed from the middle of words.
 const minSecret = 4
 
-// secretTexts appends the strings in the values that may be secrets.
+// secretTexts appends the strings in the values that may be secrets, also as messages quote them.
 func secretTexts(values any, found []string) []string {
 	switch values := values.(type) {
 	case map[string]any:
@@ -75,8 +95,16 @@ func secretTexts(values any, found []string) []string {
 			found = secretTexts(child, found)
 		}
 	case string:
-		if len(values) >= minSecret {
-			found = append(found, values)
+		for _, text := range []string{values, strings.TrimSpace(values)} {
+			quoted := strconv.Quote(text)
+			inner := quoted[1 : len(quoted)-1]
+			single := strings.ReplaceAll(strings.ReplaceAll(inner, `\"`, `"`), "'", `\'`)
+
+			for _, shown := range []string{text, inner, single} {
+				if len(shown) >= minSecret && text != "true" && text != "false" && text != "null" {
+					found = append(found, shown)
+				}
+			}
 		}
 	}
 

@@ -12,10 +12,21 @@ func TestRedact(t *testing.T) {
 	}
 
 	for message, want := range map[string]string{
-		"'s3cret' does not match pattern":           "'…' does not match pattern",
-		"cannot unmarshal !!str `s3cr...` into map": "cannot unmarshal !!str `…` into map",
-		"other-secret and a s3cret":                 "… and a …",
-		"many\n  lines":                             "many lines",
+		"'s3cret' does not match pattern": "'…' does not match pattern",
+		"other-secret and a s3cret":       "… and a …",
+		"many\n  lines":                   "many lines",
+		"YAML parse error on x/templates/a.yaml: error converting YAML to JSON: yaml: line 4: unknown anchor 's3cre'": "" +
+			"YAML parse error on x/templates/a.yaml: not valid YAML with these values",
+		"execution error at (x/templates/a.yaml:8:4): Secret a: remove the line break": "Secret a: remove the line break",
+		`template: x/a.yaml:1:9: executing "x/a.yaml" at <.Values.v>: range can't iterate over s3cre`: "" +
+			"template x/a.yaml fails with these values",
+		`template: x/a.yaml:1:9: executing "x/a.yaml" at <"a>b">: range can't iterate over s3cre`: "" +
+			"template x/a.yaml fails with these values",
+		`template: x/a.yaml:1:9: executing "x/a.yaml" at <include "a" .>: error calling include: ` +
+			`template: x/_a.tpl:1:9: executing "a" at <.v>: range can't iterate over s3cre`: "" +
+			"template x/a.yaml fails with these values",
+		`template: x/a.yaml:1:9: executing "x/a.yaml" at <.Values.a.b>: nil pointer evaluating interface {}.b`: "" +
+			`template: x/a.yaml:1:9: executing "x/a.yaml" at <.Values.a.b>: nil pointer evaluating interface {}.b`,
 	} {
 		NewWithT(t).Expect(redact(message, values)).To(Equal(want))
 	}

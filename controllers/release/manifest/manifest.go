@@ -16,8 +16,7 @@ import (
 const bufferSize = 4096
 
 // Decode returns the objects of a manifest, in its order and with the items of lists in place of
-// the lists. Its errors quote no values; an excerpt of the YAML that they may contain is in
-// backticks.
+// the lists. Its errors contain nothing of the manifest but names.
 func Decode(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 
@@ -32,7 +31,7 @@ func Decode(manifest string) ([]*unstructured.Unstructured, error) {
 		}
 
 		if err != nil {
-			return nil, fmt.Errorf("document %d of the manifest is not YAML: %w", n, err)
+			return nil, fmt.Errorf("document %d of the manifest is not YAML", n) // the cause may quote it
 		}
 
 		if raw := bytes.TrimSpace(document.Raw); len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
