@@ -157,19 +157,6 @@ func TestVariablesInCRDs(t *testing.T) {
 	g.Expect(all).To(ConsistOf("ODD_BOTH"))
 }
 
-// TestLineBreaksInValues: a value cannot end the object that it is part of. clusterctl would apply
-// the rest of such an object, without a kind and a name.
-func TestLineBreaksInValues(t *testing.T) {
-	g := NewWithT(t)
-	built, err := chartgen.Build(
-		provider("odd", "# ${ODD:=comment}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
-	)
-	g.Expect(err).NotTo(HaveOccurred())
-	_, err = chartObjects(built, map[string]string{"ODD": "\n   injected: yes"})
-	g.Expect(err).To(MatchError(ContainSubstring("configmap-a is not a Kubernetes object with the given variables: " +
-		"a value contains line breaks that end the object early")))
-}
-
 func crdWith(description string) string {
 	return `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

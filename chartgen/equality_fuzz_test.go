@@ -59,8 +59,10 @@ func randomRecipe(seed uint64) []byte {
 // that are valid only with certain values; see docs/clusterctl.md. The other differences are what Capstan
 // corrects, in differences_test.go and marks_test.go, and Helm's annotations, in helm_test.go.
 var deliberate = []string{
-	// clusterctl ignores the rest of the object, or applies it as another one.
-	"a value contains line breaks that end the object early",
+	// clusterctl lets a value change other fields, and add objects.
+	"more than the field that contains it",
+	"more than the fields that contain them",
+	"is neither a value, nor a key, nor a part of one",
 	"text follows the end of the document",
 	// clusterctl's parser understands one encoding of it, in a file with a single document.
 	"is UTF-16; convert it to UTF-8",

@@ -172,5 +172,10 @@ func includeObject(doc *bundle.Document, name string, scopes bundle.Scopes) stri
 		scope = "namespaced"
 	}
 
-	return fmt.Sprintf("{{- include \"capstan.object\" (list . %q %q %q) }}\n", name, scope, doc.Object.GetName())
+	arguments := fmt.Sprintf("%q %q %q", name, scope, doc.Object.GetName())
+	for _, v := range doc.Text.Variables() {
+		arguments += fmt.Sprintf(" %q", v.Name)
+	}
+
+	return fmt.Sprintf("{{- include \"capstan.object\" (list . %s) }}\n", arguments)
 }

@@ -31,6 +31,35 @@ func TestHelmPrograms(t *testing.T) {
 	})
 }
 
+// TestHelmProgramsRefuseInjections: without the operator, too, no value turns an object into another one.
+func TestHelmProgramsRefuseInjections(t *testing.T) {
+	g := NewWithT(t)
+	set, err := tools.Find()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	built, err := chartgen.Build(provider("odd", configMap+"data:\n  a: ${V}\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	packed, err := built.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	home := t.TempDir()
+	file := filepath.Join(home, built.Filename())
+	g.Expect(os.WriteFile(file, packed, 0o600)).To(Succeed())
+
+	for _, program := range []string{tools.Helm3, tools.Helm4} {
+		for value, accepted := range map[string]bool{"plain": true, "b\nkind: Secret\nmetadata: {name: intruder}": false} {
+			cmd := exec.CommandContext(t.Context(), set.Program(program), "template", file, "--set-string", "variables.V="+value)
+			cmd.Env = []string{"HOME=" + home}
+
+			out, err := cmd.CombinedOutput()
+			g.Expect(err == nil).To(Equal(accepted), "%s: %s", program, out)
+			g.Expect(strings.Contains(string(out), "ConfigMap default/a: the value of variable V changes more than the field")).
+				To(Equal(!accepted), "%s: %s", program, out)
+			g.Expect(string(out)).NotTo(ContainSubstring("intruder"), program)
+		}
+	}
+}
+
 // acceptChart checks that a version of Helm lints and renders a chart without a warning.
 func acceptChart(t *testing.T, helm string, built *chart.Chart) {
 	t.Helper()

@@ -37,12 +37,11 @@ func Namespace(c *chart.Chart, values map[string]any) (labels, annotations map[s
 	}
 
 	content, err := (&bundle.Document{Text: text}).Decode(variables)
-	namespace := &unstructured.Unstructured{Object: content}
-
-	if err != nil || namespace.GetKind() != "Namespace" {
-		return nil, nil, fmt.Errorf("chart %s: the provider's Namespace is not valid YAML with these values of its "+
-			"variables, or a value contains line breaks that end the object early", c.Metadata.Name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("chart %s: the provider's Namespace: %w", c.Metadata.Name, err)
 	}
+
+	namespace := &unstructured.Unstructured{Object: content}
 
 	labels, annotations = namespace.GetLabels(), namespace.GetAnnotations()
 

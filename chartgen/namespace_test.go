@@ -61,15 +61,18 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// TestNamespaceThatIsNotYAML: the error does not contain the value.
-func TestNamespaceThatIsNotYAML(t *testing.T) {
+// TestNamespaceWithWrongValues: a value that is no YAML where it is used, or adds a label, is refused. The error does
+// not contain it.
+func TestNamespaceWithWrongValues(t *testing.T) {
 	g := NewWithT(t)
 
 	built, err := chartgen.Build(provider("odd",
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: a, labels: {a: ${ODD:=b}}}\n"))
 	g.Expect(err).NotTo(HaveOccurred())
 
-	_, _, err = chartgen.Namespace(built, map[string]any{"variables": map[string]any{"ODD": "*secret"}})
-	g.Expect(err).To(MatchError("chart infrastructure-odd: the provider's Namespace is not valid YAML with these " +
-		"values of its variables, or a value contains line breaks that end the object early"))
+	for _, value := range []string{"*secret", "secret, pod-security.kubernetes.io/enforce: privileged"} {
+		_, _, err = chartgen.Namespace(built, map[string]any{"variables": map[string]any{"ODD": value}})
+		g.Expect(err).To(MatchError("chart infrastructure-odd: the provider's Namespace: the value of variable ODD changes " +
+			"more than the field that contains it; remove line breaks from it, or put the expression in quotes"))
+	}
 }

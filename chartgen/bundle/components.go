@@ -201,9 +201,27 @@ func (p part) document() (doc *Document, values int, err error) {
 		return nil, values, nil
 	}
 
-	object := &unstructured.Unstructured{Object: content}
+	doc = &Document{
+		Line: p.line, Source: p.source, Text: p.text, Object: &unstructured.Unstructured{Object: content},
+	}
 
-	return &Document{Line: p.line, Source: p.source, Text: p.text, Object: object}, values, p.checkObject(object)
+	if err := p.checkObject(doc.Object); err != nil {
+		return nil, 0, err
+	}
+
+	return doc, values, p.checkDefaults(doc)
+}
+
+// checkDefaults returns an error if the defaults of variables change more of an object than the fields that contain
+// them: its chart could not be rendered. CRDs are not rendered with other values.
+func (p part) checkDefaults(doc *Document) error {
+	invalid := (*ValueError)(nil)
+	if doc.IsCRD() || !errors.As(doc.checkValues(parse, doc.Object.Object, doc.Values()), &invalid) {
+		return nil
+	}
+
+	return p.invalid(fmt.Sprintf("%s: an expression of %s is neither a value, nor a key, nor a part of one; "+
+		"use it as one only", doc, strings.Join(invalid.Variables, ", ")), invalid)
 }
 
 // checkObject returns an error unless the content of the part is an object.

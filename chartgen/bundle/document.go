@@ -51,17 +51,40 @@ func (d *Document) String() string {
 func (d *Document) Values() map[string]string { return placeholders(d.Text) }
 
 // Decode returns the content of the document with these values of variables. All required ones must be
-// set. It returns nil if the text contains only comments.
+// set. The error is a *ValueError if values change more than the fields that contain them.
 func (d *Document) Decode(values map[string]string) (map[string]any, error) {
+	return d.DecodeBy(parse, values)
+}
+
+// DecodeBy is like Decode with another parser.
+func (d *Document) DecodeBy(parse Parser, values map[string]string) (map[string]any, error) {
 	text, err := d.Text.Expand(values)
 	if err != nil {
 		return nil, err
 	}
 
+	content, err := parse.document(text)
+	if invalid := d.checkValues(parse, content, values); invalid != nil {
+		return nil, invalid
+	}
+
+	return content, err
+}
+
+// Parser returns the content of a document, or nil if it contains only comments.
+type Parser func(text string) (map[string]any, error)
+
+// document parses a text that may be more than one document.
+func (p Parser) document(text string) (map[string]any, error) {
 	if endsEarly(text) {
 		return nil, errEndsEarly
 	}
 
+	return p(text)
+}
+
+// parse is the usual parser.
+func parse(text string) (map[string]any, error) {
 	if _, err := limit.Document(text); err != nil {
 		return nil, err
 	}

@@ -66,6 +66,27 @@ func (t *Text) Expand(variables map[string]string) (string, error) {
 	return b.String(), nil
 }
 
+// MarkPrefix is the beginning of all marks.
+const MarkPrefix = "capstan0mark0"
+
+// Marked returns the text with a mark in place of each expression: MarkPrefix and the name of the
+// expression's variable. A mark is plain text to YAML, so it shows which nodes of a document contain
+// expressions. [Text.Template] renders the same if its argument has the marks of all variables, by name, as
+// "Marks".
+func (t *Text) Marked() string {
+	var b strings.Builder
+
+	for _, s := range t.segments {
+		if s.expression == nil {
+			b.WriteString(s.literal)
+		} else {
+			b.WriteString(MarkPrefix + s.expression.root.Param)
+		}
+	}
+
+	return b.String()
+}
+
 // checkSize returns an error if the values of the expressions could be larger than maxValues. Nested
 // replacements multiply: a value of 200 bytes of expressions may have gigabytes.
 func (t *Text) checkSize(variables map[string]string) error {

@@ -11,10 +11,12 @@ import (
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/yamlprocessor"
 )
 
-// render renders a template with Helm inside a named template, as in generated charts.
+// render renders a template with Helm inside a named template, as in generated charts. The marks are the entry
+// "marks" of the variables.
 func render(template string, variables map[string]any) (string, error) {
 	return renderFile(`{{ define "object" }}`+template+`{{ end }}`+
-		`{{ include "object" . | replace "<no value>" "<no <no value>value>" }}`, variables)
+		`{{ include "object" (dict "Values" .Values "Marks" .Values.variables.marks) | `+
+		`replace "<no value>" "<no <no value>value>" }}`, variables)
 }
 
 // renderFile renders the template of a file with Helm.

@@ -14,9 +14,9 @@ import (
 // root context. It requires [Helpers]. Only "include" returns the text unchanged: Helm deletes the words
 // "<no value>" from what a file renders.
 //
-// If the text has expressions, the template begins with an action that declares $var, the values of
-// the variables as strings, and fails with the names of all required variables that are unset.
-// Literal text is rendered unchanged, including braces.
+// If the text has expressions, the template begins with actions that declare $mark, see [Text.Marked], and
+// $var, the values of the variables as strings. It fails with the names of all required variables that are
+// unset. Literal text is rendered unchanged, including braces.
 func (t *Text) Template() string {
 	var b strings.Builder
 	b.Grow(t.literalSize() + 64*len(t.segments))
@@ -24,7 +24,7 @@ func (t *Text) Template() string {
 
 	for _, s := range t.segments {
 		if s.expression != nil {
-			b.WriteString("{{ " + s.expression.action + " }}")
+			b.WriteString("{{ or " + field("$mark", s.expression.root.Param) + " " + parenthesize(s.expression.action) + " }}")
 			continue
 		}
 
@@ -54,7 +54,7 @@ func (t *Text) declare(b *strings.Builder) {
 	}
 
 	args := append([]string{"$"}, slices.Sorted(maps.Keys(required))...)
-	b.WriteString("{{ $var := " + include("variables", args) + " | fromJson ")
+	b.WriteString("{{ $mark := .Marks | default dict }}{{ $var := " + include("variables", args) + " | fromJson ")
 
 	first := t.segments[0].literal
 	if first != "" && strings.ContainsRune(" \t\r\n", rune(first[0])) {
@@ -202,12 +202,15 @@ func (c compiler) head(name string) string {
 func (c compiler) value(name string) string { return parenthesize(c.head(name)) }
 
 // variable returns the value of a variable as an operand, which is null if the variable is unset.
-func variable(name string) string {
+func variable(name string) string { return field("$var", name) }
+
+// field returns the entry for a variable in a map as an operand.
+func field(of, name string) string {
 	if '0' <= name[0] && name[0] <= '9' {
-		return "(index $var " + quote(name) + ")" // $var.1 is not a valid field
+		return "(index " + of + " " + quote(name) + ")" // $var.1 is not a valid field
 	}
 
-	return "$var." + name
+	return of + "." + name
 }
 
 // include returns the call of one of the Helpers.

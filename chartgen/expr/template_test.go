@@ -3,14 +3,15 @@ package expr
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 )
 
-// forms are all kinds of expressions, with the text of their templates after the declaration of
-// $var. A variable is required if its first use has no argument; its template needs no default
+// forms are all kinds of expressions, with the text of their templates after the declarations and
+// without marks. A variable is required if its first use has no argument; its template needs no default
 // then.
 var forms = []struct{ text, template string }{
 	{`${V}`, `{{ $var.V }}`},
@@ -157,18 +158,43 @@ var hostile = []string{
 	"\x00",
 }
 
+// marked matches the action of an expression.
+var marked = regexp.MustCompile(`(?s)\{\{ or (?:\$mark\.\S+|\(index \$mark "\d"\)) ` +
+	`(?:\(([^{}]*?\S \S.*?)\)|(\S+|\(index \$var "\d"\))) \}\}`)
+
+// TestMarks: marks replace whole expressions, whatever they are and whatever the values.
+func TestMarks(t *testing.T) {
+	for _, form := range forms {
+		t.Run(form.text, func(t *testing.T) {
+			g := NewWithT(t)
+			text, err := Parse(form.text)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			marks := map[string]any{}
+			values := map[string]any{"marks": marks}
+
+			for _, v := range text.Variables() {
+				values[v.Name], marks[v.Name] = "<value>", MarkPrefix+v.Name
+			}
+
+			rendered, err := render(text.Template(), values)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(rendered).To(Equal(text.Marked()))
+			g.Expect(rendered).To(And(ContainSubstring(MarkPrefix), Not(ContainSubstring("<value>"))))
+		})
+	}
+}
+
 func TestForms(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.text, func(t *testing.T) {
 			text, err := Parse(form.text)
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-			_, body, found := strings.Cut(text.Template(), "}}")
-			if !found {
-				t.Fatalf("no declaration in %q", text.Template())
-			}
+			parts := strings.SplitN(text.Template(), "}}", 3)
+			NewWithT(t).Expect(parts).To(HaveLen(3), "no declarations in %q", text.Template())
 
-			body = strings.TrimPrefix(body, "\n")
+			body := marked.ReplaceAllString(strings.TrimPrefix(parts[2], "\n"), "{{ ${1}${2} }}")
 			NewWithT(t).Expect(body).To(Equal(form.template))
 			expectSameRequired(t, text, form.text)
 			expectEqual(t, text, form.text, nil)
@@ -211,14 +237,16 @@ func TestLiteralText(t *testing.T) {
 }
 
 func TestDeclaration(t *testing.T) {
+	const declareMark = `{{ $mark := .Marks | default dict }}`
+
 	for source, want := range map[string]string{
 		"a: b": "a: b",
-		"a: ${V:=x}": `{{ $var := include "capstan.variables" (list $) | fromJson -}}` +
-			"\na: " + `{{ $var.V | default "x" }}`,
-		"\na: ${V:=x}": `{{ $var := include "capstan.variables" (list $) | fromJson }}` +
-			"\na: " + `{{ $var.V | default "x" }}`,
-		"${W}${V}${U:=a}": `{{ $var := include "capstan.variables" (list $ "V" "W") | fromJson -}}` +
-			"\n" + `{{ $var.W }}{{ $var.V }}{{ $var.U | default "a" }}`,
+		"a: ${V:=x}": declareMark + `{{ $var := include "capstan.variables" (list $) | fromJson -}}` +
+			"\na: " + `{{ or $mark.V ($var.V | default "x") }}`,
+		"\na: ${V:=x}": declareMark + `{{ $var := include "capstan.variables" (list $) | fromJson }}` +
+			"\na: " + `{{ or $mark.V ($var.V | default "x") }}`,
+		"${W}${V}${U:=a}": declareMark + `{{ $var := include "capstan.variables" (list $ "V" "W") | fromJson -}}` + "\n" +
+			`{{ or $mark.W $var.W }}{{ or $mark.V $var.V }}{{ or $mark.U ($var.U | default "a") }}`,
 	} {
 		text, err := Parse(source)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())

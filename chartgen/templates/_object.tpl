@@ -5,50 +5,129 @@ the object. Then it applies the changes from the values. All changes are made to
 that comes from the value of a variable.
 
 Arguments, as a list: the chart's root context, the name of the template with the object's text, "namespaced" or "cluster", the name
-by which the values know the object: its own if no variable is part of it.
+by which the values know the object: its own if no variable is part of it, and the names of the variables in the text.
 */ -}}
 {{- define "capstan.object" -}}
 {{- $root := index . 0 -}}
-{{- $name := index . 1 -}}
-{{- $early := printf "%s is not a Kubernetes object with the given variables: a value contains line breaks that end the object early" $name -}}
-{{- $text := include $name $root | trimPrefix "\n" -}}
-{{- /* No document of the components contains a separator, so a value does. clusterctl would apply what follows it as another object. */ -}}
-{{- if or (hasPrefix "---" $text) (contains "\n---" $text) }}{{ fail $early }}{{ end -}}
-{{- /* Nor does any contain, after one of YAML's line breaks, a separator, or the end of a document and more than comments after it.
-Parsers ignore what follows. */ -}}
-{{- $lines := regexReplaceAll "\r\n?|\u0085|\u2028|\u2029" $text "\n" -}}
-{{- if regexMatch "(?m)^(?:---(?:\\s|$)|\\.\\.\\.\\s(?:\\s|#[^\\n]*\\n)*[^#\\s])" $lines }}{{ fail $early }}{{ end -}}
-{{- /* clusterctl's reader ends all lines, the last one too, with a line feed. */ -}}
-{{- $text = $text | trimPrefix "\ufeff" | replace "\r\n" "\n" -}}
-{{- if not (hasSuffix "\n" $text) }}{{ $text = printf "%s\n" $text }}{{ end -}}
-{{- /* The YAML library skips characters after some byte order marks, so it gets a placeholder instead of them. */ -}}
-{{- $object := fromYaml ($text | replace "\ufeff" "\ufdd0") -}}
-{{- if contains "\ufeff" $text }}{{ $object = $object | toJson | replace "\ufdd0" "\ufeff" | fromJson }}{{ end -}}
-{{- if hasKey $object "Error" -}}
-  {{- fail (printf "%s is not valid YAML with the given variables: %s" $name $object.Error) -}}
+{{- $document := dict -}}
+{{- include "capstan.parse" (list $document (include (index . 1) $root)) -}}
+{{- if gt (len .) 4 }}{{ include "capstan.checkValues" (list . $document) }}{{ end -}}
+{{- $object := $document.object -}}
+{{- $metadata := $object.metadata -}}
+{{- if not (kindIs "map" $metadata) -}}
+  {{- fail (printf "%s: the field metadata is not a map with the given variables" (include "capstan.called" (list . $object))) -}}
 {{- end -}}
-{{- if $object -}}
-  {{- $metadata := $object.metadata | required $early -}}
-  {{- $from := $metadata.namespace | default "" -}}
-  {{- if eq (index . 2) "namespaced" -}}
-    {{- $_ := set $metadata "namespace" $root.Release.Namespace -}}
+{{- $from := $metadata.namespace | default "" -}}
+{{- if eq (index . 2) "namespaced" -}}
+  {{- $_ := set $metadata "namespace" $root.Release.Namespace -}}
+{{- end -}}
+{{- range $field := list "labels" "annotations" }}{{ include "capstan.checkTexts" (list $object $field) }}{{ end -}}
+{{- include "capstan.withoutHelm" $metadata -}}
+{{- include "capstan.setAll" (list $metadata "labels" $root.Values.commonLabels) -}}
+{{- include "capstan.setAll" (list $metadata "annotations" $root.Values.commonAnnotations) -}}
+{{- include "capstan.setAll" (list $metadata "labels" (dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name)) -}}
+{{- include "capstan.namespace" (list $object $from $root.Release.Namespace) -}}
+{{- include "capstan.workload" (list $object $root.Values (index . 3)) -}}
+{{- $yaml := toYaml $object -}}
+{{- /* A parser would merge maps for this key, which the YAML library does not quote. JSON is YAML, too. */ -}}
+{{- if regexMatch "(?m)^[ -]*<<:" $yaml }}{{ $yaml = toJson $object | replace "\ufeff" "\\ufeff" }}{{ end -}}
+{{- /* Helm deletes these words from its output, once, which restores them. */ -}}
+{{- $yaml = $yaml | replace "<no value>" "<no <no value>value>" -}}
+{{- $yaml -}}
+{{- /* Helm removes white space at the end of a manifest. Here it is part of a block scalar, so a comment ends it. */ -}}
+{{- if ne $yaml (trim $yaml) }}{{ "\n# end" }}{{ end -}}
+{{- end -}}
+
+{{- define "capstan.called" -}}
+{{- /* (list ARGUMENTS OBJECT): prints what messages call the object of capstan.object: its kind, namespace and name. */ -}}
+  {{- $arguments := first . -}}
+  {{- (last .).kind }} {{ if eq (index $arguments 2) "namespaced" }}{{ (index $arguments 0).Release.Namespace }}/{{ end }}{{ index $arguments 3 -}}
+{{- end -}}
+
+{{- define "capstan.parse" -}}
+{{- /* (list DOCUMENT TEXT): sets DOCUMENT.object to the object of the text, unless the text is no valid YAML or ends early. */ -}}
+  {{- $text := last . | trimPrefix "\n" -}}
+  {{- /* No document of the components contains a separator, so a value does. clusterctl would apply what follows it as another object. */ -}}
+  {{- $ends := or (hasPrefix "---" $text) (contains "\n---" $text) -}}
+  {{- /* Nor does any contain, after one of YAML's line breaks, a separator, or the end of a document and more than comments after it.
+  Parsers ignore what follows. */ -}}
+  {{- $lines := regexReplaceAll "\r\n?|\u0085|\u2028|\u2029" $text "\n" -}}
+  {{- if not (or $ends (regexMatch "(?m)^(?:---(?:\\s|$)|\\.\\.\\.\\s(?:\\s|#[^\\n]*\\n)*[^#\\s])" $lines)) -}}
+    {{- /* clusterctl's reader ends all lines, the last one too, with a line feed. */ -}}
+    {{- $text = $text | trimPrefix "\ufeff" | replace "\r\n" "\n" -}}
+    {{- if not (hasSuffix "\n" $text) }}{{ $text = printf "%s\n" $text }}{{ end -}}
+    {{- /* The YAML library skips characters after some byte order marks, so it gets a placeholder instead of them. */ -}}
+    {{- $object := fromYaml ($text | replace "\ufeff" "\ufdd0") -}}
+    {{- if contains "\ufeff" $text }}{{ $object = $object | toJson | replace "\ufdd0" "\ufeff" | fromJson }}{{ end -}}
+    {{- if ne (keys $object | join " ") "Error" }}{{ $_ := set (first .) "object" $object }}{{ end -}}
   {{- end -}}
-  {{- range $field := list "labels" "annotations" }}{{ include "capstan.checkTexts" (list $object $field) }}{{ end -}}
-  {{- include "capstan.withoutHelm" $metadata -}}
-  {{- include "capstan.setAll" (list $metadata "labels" $root.Values.commonLabels) -}}
-  {{- include "capstan.setAll" (list $metadata "annotations" $root.Values.commonAnnotations) -}}
-  {{- include "capstan.setAll" (list $metadata "labels" (dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name)) -}}
-  {{- include "capstan.namespace" (list $object $from $root.Release.Namespace) -}}
-  {{- include "capstan.workload" (list $object $root.Values (index . 3)) -}}
-  {{- $yaml := toYaml $object -}}
-  {{- /* A parser would merge maps for this key, which the YAML library does not quote. JSON is YAML, too. */ -}}
-  {{- if regexMatch "(?m)^[ -]*<<:" $yaml }}{{ $yaml = toJson $object | replace "\ufeff" "\\ufeff" }}{{ end -}}
-  {{- /* Helm deletes these words from its output, once, which restores them. */ -}}
-  {{- $yaml = $yaml | replace "<no value>" "<no <no value>value>" -}}
-  {{- $yaml -}}
-  {{- /* Helm removes white space at the end of a manifest. Here it is part of a block scalar, so a comment ends it. */ -}}
-  {{- if ne $yaml (trim $yaml) }}{{ "\n# end" }}{{ end -}}
 {{- end -}}
+
+{{- define "capstan.checkValues" -}}
+{{- /* (list ARGUMENTS DOCUMENT): fails if values of variables change more of the object than the fields that contain them. It is compared
+with the same document with a mark in place of each expression. Errors contain neither values nor what a parser quotes. */ -}}
+  {{- $arguments := first . -}}
+  {{- $values := (index $arguments 0).Values -}}
+  {{- $variables := slice $arguments 4 -}}
+  {{- $marks := dict -}}
+  {{- range $variables }}{{ $_ := set $marks . (print "capstan0mark0" .) }}{{ end -}}
+  {{- $marked := dict -}}
+  {{- include "capstan.parse" (list $marked (include (index $arguments 1) (dict "Values" $values "Marks" $marks))) -}}
+  {{- if include "capstan.differs" (list $marked.object (last .).object) -}}
+    {{- $causes := list -}}
+    {{- range $variable := $variables -}}
+      {{- $alone := dict -}}
+      {{- include "capstan.parse" (list $alone (include (index $arguments 1) (dict "Values" $values "Marks" (omit $marks $variable)))) -}}
+      {{- if include "capstan.differs" (list $marked.object $alone.object) }}{{ $causes = append $causes $variable }}{{ end -}}
+    {{- end -}}
+    {{- $causes = $causes | default $variables -}}
+    {{- $fix := "write it as YAML requires in this place: in quotes, or with its quotes escaped" -}}
+    {{- range $causes -}}
+      {{- $value := get $values.variables . | toString -}}
+      {{- if regexMatch "^[^\r\n]*\n$" $value }}{{ $fix = "remove the line break at its end" }}
+      {{- else if regexMatch "[\r\n]" $value }}{{ $fix = "write it on one line, as base64 -w0 does" }}{{ end -}}
+    {{- end -}}
+    {{- $subject := printf "the value of variable %s changes more than the field that contains it" (join ", " $causes) -}}
+    {{- if gt (len $causes) 1 -}}
+      {{- $subject = printf "the values of variables %s change more than the fields that contain them" (join ", " $causes) -}}
+    {{- end -}}
+    {{- fail (printf "%s: %s; %s" (include "capstan.called" (list $arguments $marked.object)) $subject $fix) -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.differs" -}}
+{{- /* (list MARKED OBJECT): prints "true" if OBJECT differs from MARKED elsewhere than in keys and values with marks. A key with a mark may
+have become any other key, but none that the map has anyway. */ -}}
+  {{- $marked := first . -}}
+  {{- $object := last . -}}
+  {{- $differs := false -}}
+  {{- if or (deepEqual $marked $object) (and (kindIs "string" $marked) (contains "capstan0mark0" $marked)) -}}
+  {{- else if and (kindIs "map" $marked) (kindIs "map" $object) -}}
+    {{- $expected := list -}}
+    {{- $found := list -}}
+    {{- range $key, $value := $marked -}}
+      {{- if contains "capstan0mark0" $key }}{{ $expected = append $expected $value }}
+      {{- else if not (hasKey $object $key) }}{{ $differs = true }}
+      {{- else if include "capstan.differs" (list $value (get $object $key)) }}{{ $differs = true }}{{ end -}}
+    {{- end -}}
+    {{- range $key, $value := $object }}{{ if not (hasKey $marked $key) }}{{ $found = append $found $value }}{{ end }}{{ end -}}
+    {{- if ne (len $expected) (len $found) }}{{ $differs = true }}{{ end -}}
+    {{- range $value := $expected -}}
+      {{- $matches := false -}}
+      {{- range $found }}{{ if not (include "capstan.differs" (list $value .)) }}{{ $matches = true }}{{ end }}{{ end -}}
+      {{- if not $matches }}{{ $differs = true }}{{ end -}}
+    {{- end -}}
+    {{- range $value := $found -}}
+      {{- $matches := false -}}
+      {{- range $expected }}{{ if not (include "capstan.differs" (list . $value)) }}{{ $matches = true }}{{ end }}{{ end -}}
+      {{- if not $matches }}{{ $differs = true }}{{ end -}}
+    {{- end -}}
+  {{- else if and (kindIs "slice" $marked) (kindIs "slice" $object) -}}
+    {{- if ne (len $marked) (len $object) }}{{ $differs = true }}
+    {{- else }}{{ range $i, $value := $marked }}{{ if include "capstan.differs" (list $value (index $object $i)) }}{{ $differs = true }}{{ end }}{{ end }}{{ end -}}
+  {{- else }}{{ $differs = true }}
+  {{- end -}}
+  {{- if $differs }}true{{ end -}}
 {{- end -}}
 
 {{- define "capstan.checkTexts" -}}
@@ -111,7 +190,7 @@ orders with .Values.commonAnnotations. */ -}}
     {{- if hasKey . "cert-manager.io/inject-ca-from" -}}
       {{- $certificate := get . "cert-manager.io/inject-ca-from" | toString | splitList "/" -}}
       {{- if ne (len $certificate) 2 -}}
-        {{- fail (printf "%s %s: the annotation cert-manager.io/inject-ca-from is %q, expected namespace/name" $object.kind $object.metadata.name (join "/" $certificate)) -}}
+        {{- fail (printf "%s %s: the annotation cert-manager.io/inject-ca-from is not namespace/name, as it must be" $object.kind $object.metadata.name) -}}
       {{- end -}}
       {{- $_ := set $object.metadata.annotations "cert-manager.io/inject-ca-from" (printf "%s/%s" $to (last $certificate)) -}}
     {{- end -}}

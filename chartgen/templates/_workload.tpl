@@ -107,8 +107,10 @@ nothing. A value that is absent or null changes nothing.
 {{- /* TEXT: prints the PodDisruptionBudget of a Deployment with this text. Of one pod or none, one may be unavailable too, so it blocks no
 drain. */ -}}
   {{- $deployment := fromYaml . -}}
-  {{- $spec := dict "maxUnavailable" 1 "unhealthyPodEvictionPolicy" "AlwaysAllow" "selector" $deployment.spec.selector -}}
-  {{- toYaml (dict "apiVersion" "policy/v1" "kind" "PodDisruptionBudget" "metadata" (dict "name" $deployment.metadata.name) "spec" $spec) -}}
+  {{- $selector := ($deployment.spec | default dict).selector -}}
+  {{- $spec := dict "maxUnavailable" 1 "unhealthyPodEvictionPolicy" "AlwaysAllow" "selector" $selector -}}
+  {{- $name := ($deployment.metadata | default dict).name -}}
+  {{- toYaml (dict "apiVersion" "policy/v1" "kind" "PodDisruptionBudget" "metadata" (dict "name" $name) "spec" $spec) -}}
 {{- end -}}
 
 {{- define "capstan.container" -}}

@@ -164,7 +164,7 @@ func (in *Input) additionalDocument(doc *bundle.Document) (*document, error) {
 
 // expand substitutes the variables in a document and returns its object.
 func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error) {
-	text, err := doc.Text.Expand(in.Variables)
+	content, err := doc.DecodeBy(parseObject, in.Variables)
 
 	var missing *expr.MissingError
 	if errors.As(err, &missing) {
@@ -175,23 +175,18 @@ func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error
 		}
 	}
 
+	if invalid := (*bundle.ValueError)(nil); errors.As(err, &invalid) {
+		return nil, in.Additional.invalid(&bundle.InvalidError{
+			Line: doc.Line, Reason: fmt.Sprintf("%s: %v", doc, invalid), Err: invalid,
+		})
+	}
+
 	if err != nil {
 		return nil, in.Additional.invalid(err)
 	}
 
-	object := &unstructured.Unstructured{}
-
-	data, err := toJSON(text)
-	if err == nil {
-		err = utiljson.Unmarshal(data, &object.Object)
-	}
-
-	if err == nil {
-		err = limit.Depth(object.Object)
-	}
-
-	if err != nil || object.GetKind() == "" || object.GetName() == "" {
-		// The cause is left out, because its text may quote the variables' values.
+	object := &unstructured.Unstructured{Object: content}
+	if limit.Depth(content) != nil || object.GetKind() == "" || object.GetName() == "" {
 		return nil, in.Additional.invalid(&bundle.InvalidError{
 			Line:   doc.Line,
 			Reason: "not an object once the variables are substituted; quote the expressions",
@@ -201,13 +196,18 @@ func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error
 	return object, nil
 }
 
-// toJSON converts a document to JSON, if that takes no more memory than it may.
-func toJSON(text string) ([]byte, error) {
+// parseObject parses a document, if that takes no more memory than it may. Integers become int64.
+func parseObject(text string) (object map[string]any, err error) {
 	if _, err := limit.Document(text); err != nil {
 		return nil, err
 	}
 
-	return yaml.YAMLToJSON([]byte(text))
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+
+	return object, utiljson.Unmarshal(data, &object)
 }
 
 // setNamespace sets the provider's namespace, unless the object has its own, or is of a kind without

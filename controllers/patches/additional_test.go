@@ -175,14 +175,24 @@ func TestRefusedAdditionalManifests(t *testing.T) {
 		"a value that begins another object": {
 			manifests: secret + "stringData:\n  x: \"${A}\"\n",
 			variables: map[string]string{"A": "a\n---\nkind: Secret"},
-			parts:     []string{"not an object once the variables are substituted"},
+			parts:     []string{"line 1: Secret a: the value of variable A changes more than the field that contains it"},
+		},
+		"a value that becomes another object": {
+			manifests: secret + "data:\n  x: ${A}\n",
+			variables: map[string]string{"A": "eA==\nkind: Role\nrules: []"},
+			parts:     []string{"line 1: Secret a: the value of variable A changes more than the field that contains it"},
+		},
+		"a value that is no name": {
+			manifests: "apiVersion: v1\nkind: Secret\nmetadata: {name: \"${A}\"}",
+			variables: map[string]string{"A": ""},
+			parts:     []string{"line 1: not an object once the variables are substituted; quote the expressions"},
 		},
 		"a value that breaks the YAML, which is not quoted": {
 			manifests: secret + "stringData: {a: ${A}}",
 			variables: map[string]string{"A": "hunter2: [hunter2"},
 			parts: []string{
-				"ConfigMap tiny/more, key manifests, line 1: not an object once the variables are substituted; " +
-					"quote the expressions",
+				"ConfigMap tiny/more, key manifests, line 1: Secret a: the value of variable A changes more than the field " +
+					"that contains it; remove line breaks from it, or put the expression in quotes",
 			},
 		},
 	} {

@@ -1,0 +1,142 @@
+package bundle
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/capstan-project/capstan/chartgen/expr"
+)
+
+// ValueError means that values of variables change more of a document than the fields that contain them, or that
+// the document is no object with them. It contains no values.
+type ValueError struct {
+	// Variables are the names of those variables, sorted.
+	Variables []string
+}
+
+func (e *ValueError) Error() string {
+	subject := "the value of variable %s changes more than the field that contains it"
+	if len(e.Variables) > 1 {
+		subject = "the values of variables %s change more than the fields that contain them"
+	}
+
+	return fmt.Sprintf(subject+"; remove line breaks from it, or put the expression in quotes",
+		strings.Join(e.Variables, ", "))
+}
+
+// checkValues returns a *ValueError if content, which the document has with these values, differs from the document
+// with a mark in place of each expression elsewhere than in the fields with marks. The template capstan.checkValues
+// applies the same rule.
+func (d *Document) checkValues(parse Parser, content map[string]any, values map[string]string) error {
+	variables := d.Text.Variables()
+	if len(variables) == 0 {
+		return nil
+	}
+
+	marked, err := parse.document(d.Text.Marked())
+	if err == nil && content != nil && !differs(marked, content) {
+		return nil
+	}
+
+	invalid := &ValueError{}
+
+	for _, v := range variables {
+		if d.isCause(parse, marked, v.Name, values[v.Name]) {
+			invalid.Variables = append(invalid.Variables, v.Name)
+		}
+	}
+
+	if invalid.Variables == nil { // not one of them alone
+		for _, v := range variables {
+			invalid.Variables = append(invalid.Variables, v.Name)
+		}
+	}
+
+	return invalid
+}
+
+// isCause reports whether the value of a variable alone changes more than the fields that contain it.
+func (d *Document) isCause(parse Parser, marked map[string]any, name, value string) bool {
+	alone := map[string]string{}
+	for _, v := range d.Text.Variables() {
+		alone[v.Name] = expr.MarkPrefix + v.Name
+	}
+
+	alone[name] = value
+
+	text, err := d.Text.Expand(alone)
+	if err != nil {
+		return false
+	}
+
+	content, err := parse.document(text)
+
+	return err != nil || differs(marked, content)
+}
+
+// differs reports whether a value differs from a marked one elsewhere than in keys and values with marks.
+func differs(marked, value any) bool {
+	if text, ok := marked.(string); ok && isMarked(text) || reflect.DeepEqual(marked, value) {
+		return false
+	}
+
+	switch marked := marked.(type) {
+	case map[string]any:
+		object, ok := value.(map[string]any)
+
+		return !ok || differsMap(marked, object)
+	case []any:
+		list, ok := value.([]any)
+		if !ok || len(list) != len(marked) {
+			return true
+		}
+
+		for i := range marked {
+			if differs(marked[i], list[i]) {
+				return true
+			}
+		}
+
+		return false
+	}
+
+	return true
+}
+
+// differsMap is differs for maps. A key with a mark may have become any other key, but none that the map has anyway.
+func differsMap(marked, object map[string]any) bool {
+	var expected, found []any
+
+	for key, child := range marked {
+		if isMarked(key) {
+			expected = append(expected, child)
+		} else if other, ok := object[key]; !ok || differs(child, other) {
+			return true
+		}
+	}
+
+	for key, child := range object {
+		if _, same := marked[key]; !same {
+			found = append(found, child)
+		}
+	}
+
+	if len(found) != len(expected) {
+		return true
+	}
+
+	for i := range found {
+		becameFound := func(child any) bool { return !differs(child, found[i]) }
+		wasExpected := func(child any) bool { return !differs(expected[i], child) }
+
+		if !slices.ContainsFunc(expected, becameFound) || !slices.ContainsFunc(found, wasExpected) {
+			return true
+		}
+	}
+
+	return false
+}
+
+func isMarked(text string) bool { return strings.Contains(text, expr.MarkPrefix) }
