@@ -58,7 +58,7 @@ func (k *keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	}
 
 	// A lost status, or that of a resource that was created again, does not say yet whether the provider is installed.
-	if provider != nil && provider.GetStatus().ObservedGeneration == 0 {
+	if provider != nil && provider.GetStatus().ObservedGeneration <= 0 {
 		return reconcile.Result{}, nil
 	}
 
