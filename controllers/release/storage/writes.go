@@ -18,9 +18,14 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
-// NextRevision returns the number of the revision that the action creates.
+// NextRevision returns the number of the revision that the action creates, or resumes.
 func (s *Store) NextRevision() int {
+	if s.resumed != 0 {
+		return s.resumed
+	}
+
 	newest, _ := s.Newest()
+
 	return newest + 1
 }
 

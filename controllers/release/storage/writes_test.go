@@ -100,6 +100,37 @@ func TestEnd(t *testing.T) {
 	g.Expect(rel.Info.Description).To(Equal("Upgrade complete; adopted 2 existing objects"))
 }
 
+// TestResume: an attempt that failed for a passing reason is written again, also if the record before it was deleted.
+func TestResume(t *testing.T) {
+	for name, deleted := range map[string][]int{"all records": nil, "the record before it is gone": {2}, "alone": {1, 2}} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			secrets := fake.NewClientset().CoreV1().Secrets("ns")
+			storeOf(t, secrets, [2]string{"superseded", "a"}, [2]string{"deployed", "b"})
+
+			attempt := Labels{Digest: "x"}
+			failed := &helm.Release{
+				Name: "x", Namespace: "ns", Version: 3, Info: &helm.Info{Status: helm.StatusFailed},
+				Labels: attempt.appliedTo(nil, 3),
+			}
+			failed.Labels[FailureLabel] = string(state.FailureUnavailable)
+			g.Expect(helm.NewRecords(secrets).Create(failed)).To(Succeed())
+
+			for _, number := range deleted {
+				g.Expect(secrets.Delete(t.Context(), helm.RecordName("x", number), metav1.DeleteOptions{})).To(Succeed())
+			}
+
+			store := storeOf(t, secrets)
+			store.SetNewRevision(NewRevision{Labels: attempt})
+			g.Expect(store.NextRevision()).To(Equal(3))
+
+			failed.Info = &helm.Info{Status: helm.StatusPendingUpgrade}
+			g.Expect(store.Create(failed)).To(Succeed())
+			g.Expect(storeOf(t, secrets).Readable()).To(HaveLen(3 - len(deleted)))
+		})
+	}
+}
+
 // TestInherit: a revision was first deployed when the release was, through all revisions that tell it, and has the
 // labels that users have added to the newest one. A copy for a rollback has those of its target.
 func TestInherit(t *testing.T) {
