@@ -123,11 +123,6 @@ func setDefault(value *time.Duration, defaultValue time.Duration) {
 	}
 }
 
-// Refresh forgets the cluster's version, APIs and kinds. Call it after CRDs were applied or the
-// cluster was upgraded. Kinds that a manifest needs and that are unknown are looked up again in any
-// case.
-func (e *Engine) Refresh() { e.connection.Refresh() }
-
 // Digest identifies everything that a revision would be created from: chart, values, post-renderer
 // and version of Kubernetes. It is compared with the digest of a state.Revision, and reveals no
 // values.

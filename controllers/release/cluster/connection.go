@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,7 @@ import (
 )
 
 // Connection is what all actions on the releases of one cluster share: HTTP connections, and the
-// cluster's APIs, kinds and version, which are fetched once and kept in memory.
+// cluster's APIs, kinds and version, which are kept in memory.
 type Connection struct {
 	config    *rest.Config
 	http      *http.Client
@@ -31,6 +32,7 @@ type Connection struct {
 
 	mu           sync.Mutex
 	capabilities *helm.Capabilities
+	asked        time.Time // when the cluster was asked for its version last
 	clients      map[schema.GroupVersion]resource.RESTClient
 }
 
@@ -80,18 +82,30 @@ func (c *Connection) Refresh() {
 	c.capabilities = nil
 }
 
+// versionAge is how old the cluster's version may be. It changes when the cluster is upgraded, of which nothing tells.
+const versionAge = 5 * time.Minute
+
 // Capabilities returns what templates can ask of the cluster: its version and its APIs.
 func (c *Connection) Capabilities() (*helm.Capabilities, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if c.capabilities != nil {
+	if c.capabilities != nil && time.Since(c.asked) < versionAge {
 		return c.capabilities, nil
 	}
 
 	version, err := c.discovery.ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for its version: %w", err)
+	}
+
+	c.asked = time.Now()
+
+	switch known := c.capabilities; {
+	case known != nil && known.KubeVersion.Version == version.GitVersion:
+		return known, nil
+	case known != nil:
+		c.mapper.Reset() // an upgrade adds and removes APIs
 	}
 
 	// An aggregated API whose server is down does not prevent the use of all others.
