@@ -82,7 +82,7 @@ func trackAs(config *rest.Config, namespace string, access health.Access) *watch
 	})
 	Expect(err).NotTo(HaveOccurred())
 
-	w := &watched{owner: health.Owner{Provider: namespace, Namespace: namespace, Reader: admin}}
+	w := &watched{owner: health.Owner{Provider: namespace, Release: namespace, Namespace: namespace, Reader: admin}}
 	wake := func(provider, in string, after time.Duration) {
 		if provider != namespace || in != namespace {
 			return

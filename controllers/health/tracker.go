@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 )
@@ -47,13 +48,28 @@ type Options struct {
 
 // Owner is the release whose objects are checked.
 type Owner struct {
-	// Provider is the label of the provider, and Namespace that of the release.
-	Provider, Namespace string
+	// Provider is the label of the provider, and Release the name of its release in Namespace.
+	Provider, Release, Namespace string
 	// Reader reads objects that the operator may not watch.
 	Reader client.Reader
 }
 
 func (o Owner) key() string { return o.Namespace + "/" + o.Provider }
+
+// obstacle returns why an object is not one of the release; empty if it is.
+func (o Owner) obstacle(found client.Object) string {
+	name := found.GetAnnotations()[v1alpha2.HelmReleaseNameAnnotation]
+	namespace := found.GetAnnotations()[v1alpha2.HelmReleaseNamespaceAnnotation]
+
+	switch {
+	case name == "":
+		return "exists, but does not belong to the release"
+	case name != o.Release || namespace != o.Namespace:
+		return "belongs to release " + namespace + "/" + name
+	}
+
+	return ""
+}
 
 // Tracker watches the objects of releases.
 type Tracker struct {
@@ -150,9 +166,14 @@ func (t *Tracker) checkObject(ctx context.Context, owner Owner, o object.Key) (R
 		return Result{Status: status.CurrentStatus, Finished: true}, nil
 	case found == nil:
 		return Result{Status: status.NotFoundStatus, Message: "is missing"}, nil
-	default:
-		return t.explain(ctx, o, found, Compute(found)), nil
 	}
+
+	// What the operator may read of objects of others is not for the users of this provider.
+	if obstacle := owner.obstacle(found); obstacle != "" {
+		return Result{Status: status.UnknownStatus, Message: obstacle}, nil
+	}
+
+	return t.explain(ctx, o, found, Compute(found)), nil
 }
 
 // read reads an object from the cache; nil if it does not exist. If the cache does not have the

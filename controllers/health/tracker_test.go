@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -267,4 +268,38 @@ var _ = Describe("Check of a workload", func() {
 			ContainSubstring("exceeded quota: none"),
 		))
 	})
+})
+
+var _ = Describe("Check of an object of others", func() {
+	DescribeTable("says only to whom it belongs, and not why its pods do not run",
+		func(ctx SpecContext, polled bool, marks map[string]string, message string) {
+			namespace := newNamespace(ctx)
+			hidden := newDeployment(namespace)
+			hidden.Annotations = marks
+			Expect(admin.Create(ctx, hidden)).To(Succeed())
+
+			tracker := trackAs(cluster.Config(), namespace,
+				func(context.Context, schema.GroupVersionKind) (bool, error) { return !polled, nil })
+			all := []object.Key{named(appsv1.SchemeGroupVersion.WithKind("Deployment"), namespace, "manager")}
+
+			check := func() string {
+				report, err := tracker.Check(ctx, all)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(report.Healthy()).To(BeFalse())
+				Expect(report.Objects[0].Images).To(BeEmpty())
+
+				return report.Objects[0].Message
+			}
+
+			Eventually(check).Should(Equal(message))
+			Consistently(check, "6s").Should(Equal(message), "also once pods of an unhealthy workload would be read")
+		},
+		Entry("of another release", false,
+			map[string]string{"meta.helm.sh/release-name": "another", "meta.helm.sh/release-namespace": "victim"},
+			"belongs to release victim/another"),
+		Entry("of another release, which is not watched", true,
+			map[string]string{"meta.helm.sh/release-name": "another", "meta.helm.sh/release-namespace": "victim"},
+			"belongs to release victim/another"),
+		Entry("of no release", false, map[string]string{}, "exists, but does not belong to the release"),
+	)
 })

@@ -136,6 +136,7 @@ func (r *run) checkHealth(ctx context.Context) report.Result {
 func (r *run) owner() health.Owner {
 	return health.Owner{
 		Provider:  v1alpha2.Label(r.provider),
+		Release:   v1alpha2.ReleaseName(r.provider),
 		Namespace: r.provider.GetNamespace(),
 		Reader:    r.target.Polled,
 	}
