@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/removal"
 )
 
 // deviation is an object that differs from the release, and whether it was corrected.
@@ -37,11 +38,14 @@ func (d *deviation) String() string {
 	return d.Difference.String() + " (" + d.why + ")"
 }
 
-// prune deletes what the revision has left because it could not be deleted for a passing reason.
+// prune deletes what the revision has left because it could not be deleted for a passing reason, or because the records
+// of the revisions that had it are lost.
 func (r *run) prune(ctx context.Context) report.Result {
 	history := r.installed.history
 
-	err := r.target.Releases.Prune(ctx, history.Release, r.installed.revision, history.Revisions)
+	err := r.target.Releases.Prune(ctx, history.Release, r.installed.revision, release.PruneOptions{
+		Known: history.Revisions, Search: removal.NewSearch(r.provider, r.target),
+	})
 
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
 	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {

@@ -184,6 +184,8 @@ type Result struct {
 	Staged   bool
 	Wave     int
 	Unpruned bool
+	// MissesRecords is set by an uninstall if there may be objects of which no record has told.
+	MissesRecords bool
 
 	cluster.Changes
 }
@@ -260,10 +262,23 @@ func (e *Engine) Uninstall(
 ) (Result, error) {
 	defer e.Forget(release)
 
-	return e.run(ctx, release, state.Observed{}, func(s *session) error {
+	misses := false
+
+	result, err := e.run(ctx, release, state.Observed{}, func(s *session) error {
 		s.store.SetAnnounce(announce)
-		return s.uninstall(ctx, newest, options)
+
+		if err := s.store.Load(ctx); err != nil {
+			return err
+		}
+
+		misses = s.store.MissesRecords()
+
+		return s.uninstall(newest, options)
 	})
+
+	result.MissesRecords = misses
+
+	return result, err
 }
 
 // Forget drops what is known of a release from memory.

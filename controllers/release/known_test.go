@@ -117,6 +117,37 @@ var _ = Describe("A record", func() {
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 	})
 
+	It("without evidence is not what an object was before", func(ctx SpecContext) {
+		withData := func(data string) string {
+			return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {" + data + "}\n"
+		}
+		kubectlApply(ctx, namespace, withData("text: x, secure: z"))
+
+		planter, other := newEngine("planter"), newNamespace(ctx)
+		planted := specOf(other, "1.0.0", withData("text: x, secure: z"))
+		mustApply(ctx, planter, planted)
+
+		secret, err := client.CoreV1().Secrets(other).Get(ctx, secretOf(1), metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		secret.ObjectMeta = metav1.ObjectMeta{Name: secret.Name, Labels: secret.Labels}
+		_, err = client.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		spec := specOf(namespace, "1.0.0", withData("text: x"))
+		history, err := engine.Observe(ctx, spec.Release)
+		Expect(err).NotTo(HaveOccurred())
+		digest, err := engine.Digest(spec)
+		Expect(err).NotTo(HaveOccurred())
+
+		observed := engine.Determine(history, digest)
+		Expect(observed.State).To(Equal(state.Unconfirmed))
+		prepared, err := engine.Prepare(ctx, spec, observed, release.PrepareOptions{Known: history.Revisions})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(prepared.Apply(nil)).To(HaveField("Revision", 2))
+		Expect(getConfigMap(ctx, namespace, "shared").Data).To(Equal(map[string]string{"text": "x", "secure": "z"}))
+	})
+
 	It("is never acted on without evidence", func(ctx SpecContext) {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first")))
 		second := specOf(namespace, "2.0.0", configMap("config", "second"))

@@ -90,20 +90,32 @@ func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName) err
 	return e.DeleteHistory(ctx, release)
 }
 
-// Prune deletes the objects that an observed revision, which is deployed, has left: it does not have them,
-// and they could not be deleted for a passing reason when it was applied, or finalizers held them. The error is a
-// *cluster.RemoveError if they still cannot be deleted, and a *cluster.RemainingError if only finalizers hold them.
-// Known is the same as in PrepareOptions.
+// PruneOptions are the options of Engine.Prune.
+type PruneOptions struct {
+	// Known is the same as in PrepareOptions.
+	Known []state.Revision
+	// Search describes where objects may be of which no record tells.
+	Search cluster.Search
+}
+
+// Prune deletes the objects that an observed revision, which is deployed and complete, has left: it does not have them,
+// and they could not be deleted for a passing reason when it was applied, finalizers held them, or the records of the
+// revisions that had them are lost. The error is a *cluster.RemoveError if they still cannot be deleted, and a
+// *cluster.RemainingError if only finalizers hold them.
 func (e *Engine) Prune(
-	ctx context.Context, release types.NamespacedName, revision state.Revision, known []state.Revision,
+	ctx context.Context, release types.NamespacedName, revision state.Revision, options PruneOptions,
 ) error {
-	_, err := e.amend(ctx, release, revision, known, func(s *session) error {
+	_, err := e.amend(ctx, release, revision, options.Known, func(s *session) error {
 		rel := s.store.Find(revision.Number)
 		if rel == nil {
 			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)
 		}
 
 		if err := s.client.Prune(rel.Manifest, s.store.IncompleteManifests()); err != nil {
+			return err
+		}
+
+		if err := s.client.PruneFound(ctx, rel.Manifest, options.Search); err != nil {
 			return err
 		}
 

@@ -3,9 +3,11 @@ package release_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 var _ = Describe("The objects of a release without records", func() {
@@ -162,5 +165,109 @@ spec:
 		_, err = find(ctx)
 		Expect(expectError[*cluster.SearchError](err).Kinds).To(HaveLen(2))
 		Expect(err).To(MatchError(And(ContainSubstring("ClusterRole"), ContainSubstring("(and 1 more kinds)"))))
+	})
+})
+
+// The record of a revision is not the only trace of its objects: they have the marks of the release.
+var _ = Describe("The objects of a revision whose record was deleted", func() {
+	var (
+		namespace            string
+		engine               *release.Engine
+		first, second, third release.Spec
+	)
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace, engine = newNamespace(ctx), newEngine("one")
+		first = specOf(namespace, "1.0.0", configMap("both", "1"), configMap("first", ""))
+		second = specOf(namespace, "1.1.0", configMap("both", "2"), configMap("left", ""), deployment("manager", "1"))
+		third = specOf(namespace, "1.2.0", configMap("both", "3"), configMap("third", ""))
+		kubectlApply(ctx, namespace, configMap("other", ""))
+	})
+
+	forget := func(ctx context.Context, revision int) {
+		GinkgoHelper()
+		Expect(client.CoreV1().Secrets(namespace).Delete(ctx, secretOf(revision), metav1.DeleteOptions{})).To(Succeed())
+	}
+
+	// prune deletes what the newest revision has left, which it must know of.
+	prune := func(ctx context.Context, kinds ...schema.GroupKind) {
+		GinkgoHelper()
+
+		options := pruning(ctx, engine, namespace)
+		options.Search.Kinds = kinds
+
+		revision := newest(ctx, engine, namespace)
+		Expect(revision.Unpruned).To(BeTrue())
+		Expect(engine.Prune(ctx, releaseIn(namespace), revision, options)).To(Succeed())
+		Expect(newest(ctx, engine, namespace).Unpruned).To(BeFalse())
+	}
+
+	It("are deleted after the next revision", func(ctx SpecContext) {
+		mustApply(ctx, engine, first)
+		mustApply(ctx, engine, second)
+		forget(ctx, 2)
+
+		// The status knows that there was a later revision, so it does not confirm this one.
+		history := accepted(ctx, engine, releaseIn(namespace))
+		history.Revisions[0].Known = state.Evidence{}
+		digest, err := engine.Digest(first)
+		Expect(err).NotTo(HaveOccurred())
+
+		prepared, err := engine.Prepare(ctx, first, engine.Determine(history, digest),
+			release.PrepareOptions{Known: history.Revisions})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(prepared.Apply(nil)).To(HaveField("Revision", 2))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "first", "left", "other"))
+
+		prune(ctx)
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "first", "other"))
+		Expect(run(ctx, "kubectl", "get", "deployments", "-n", namespace)).To(ContainSubstring("No resources found"))
+	})
+
+	It("are deleted after a rollback", func(ctx SpecContext) {
+		mustApply(ctx, engine, first)
+		mustApply(ctx, engine, second)
+		_, err := apply(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), third)
+		expectError[*cluster.UnavailableError](err)
+		forget(ctx, 2)
+
+		options := release.RollbackOptions{Target: confirmed(1), Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
+		Expect(engine.Rollback(ctx, first.Release, options, observe(ctx, engine, first))).Error().NotTo(HaveOccurred())
+		prune(ctx)
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "first", "other"))
+	})
+
+	It("are deleted if all records are lost, but not what a controller has created", func(ctx SpecContext) {
+		mustApply(ctx, engine, second)
+		forget(ctx, 1)
+
+		manager := getDeployment(ctx, namespace, "manager")
+		owner := metav1.NewControllerRef(manager, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+		created := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: "created", Annotations: manager.Annotations, OwnerReferences: []metav1.OwnerReference{*owner},
+		}}
+		_, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, created, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		spec := specOf(namespace, "1.2.0", configMap("both", "3"), deployment("manager", "1"))
+		digest, err := engine.Digest(spec)
+		Expect(err).NotTo(HaveOccurred())
+
+		observed := engine.Determine(state.History{Release: spec.Release, Lost: true}, digest)
+		Expect(applyObserved(ctx, engine, spec, observed)).To(HaveField("Revision", 1))
+		prune(ctx)
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "created", "other"))
+	})
+
+	It("are reported by an uninstall that may have left some", func(ctx SpecContext) {
+		mustApply(ctx, engine, first)
+		_, err := apply(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), second)
+		expectError[*cluster.UnavailableError](err)
+		forget(ctx, 1)
+
+		result, err := engine.Uninstall(ctx, first.Release, confirmed(2), cluster.RemoveOptions{}, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.MissesRecords).To(BeTrue())
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("first", "other"))
 	})
 })

@@ -24,8 +24,7 @@ func heldCustom(plural, name string) string {
 func newest(ctx context.Context, e *release.Engine, namespace string) state.Revision {
 	GinkgoHelper()
 
-	history, err := e.Observe(ctx, releaseIn(namespace))
-	Expect(err).NotTo(HaveOccurred())
+	history := accepted(ctx, e, releaseIn(namespace))
 	Expect(history.Revisions).NotTo(BeEmpty())
 
 	return history.Revisions[0]
@@ -71,7 +70,9 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	// advance takes all steps that are left.
 	advance := func(ctx context.Context, revision state.Revision) error {
 		for revision.Staged {
-			_, err := newEngine("another").Advance(ctx, releaseIn(namespace), revision, release.AdvanceOptions{Own: own})
+			options := release.AdvanceOptions{Own: own, Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
+
+			_, err := newEngine("another").Advance(ctx, releaseIn(namespace), revision, options)
 			if err != nil {
 				return err
 			}

@@ -115,7 +115,7 @@ func (s *session) applyRecorded(rel *helm.Release, action action) error {
 		return err
 	}
 
-	bases := s.store.CurrentManifests()[1:]
+	bases := s.store.KnownManifests()[1:]
 	if action.pending == helm.StatusPendingInstall && len(bases) < 2 {
 		bases = nil // all is complete that was installed before
 	}

@@ -210,10 +210,7 @@ var _ = Describe("The policy of an object", func() {
 		Expect(configMaps(ctx, elsewhere)).To(ConsistOf("one", "two", "three"))
 		Expect(exists(later)).To(BeFalse())
 
-		installed, err := engine.Observe(ctx, releaseIn(namespace))
-		Expect(err).NotTo(HaveOccurred())
-
-		revision, _ := installed.Newest()
+		revision := newest(ctx, engine, namespace)
 		Expect(engine.Advance(ctx, releaseIn(namespace), revision, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, later)).To(ConsistOf("last"))
 

@@ -122,7 +122,7 @@ func (p *Prepared) check(ctx context.Context, options PrepareOptions) error {
 		return err
 	}
 
-	return client.DryRunTarget(p.session.store.CurrentManifests(), !options.CRDsFollow)
+	return client.DryRunTarget(p.session.store.KnownManifests(), !options.CRDsFollow)
 }
 
 // Objects returns the objects of the manifest. They must not be changed.
@@ -163,6 +163,10 @@ func (p *Prepared) apply() error {
 		return err
 	}
 
+	if p.observed.State == state.RecordsLost {
+		s.store.SetUnpruned()
+	}
+
 	if p.install {
 		if err := s.store.Replace(); err != nil {
 			return err
@@ -177,5 +181,5 @@ func (p *Prepared) apply() error {
 
 	s.store.Inherit(p.revision)
 
-	return s.perform(p.revision, upgrading, s.store.CurrentManifests(), p.spec.HistoryLimit)
+	return s.perform(p.revision, upgrading, s.store.KnownManifests(), p.spec.HistoryLimit)
 }

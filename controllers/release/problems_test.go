@@ -224,14 +224,14 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		revision := observe(ctx, engine, spec).Revision
 		Expect(revision.Unpruned).To(BeTrue())
 
-		err := engine.Prune(ctx, releaseIn(namespace), revision, nil)
+		err := engine.Prune(ctx, releaseIn(namespace), revision, pruning(ctx, engine, namespace))
 		expectError[*cluster.RemainingError](err)
 		Expect(err).To(MatchError("ConfigMap " + namespace + "/held is being deleted, but its finalizers hold it: " +
 			"example.com/hold"))
 		Expect(observe(ctx, engine, spec).Revision.Unpruned).To(BeTrue())
 
 		finalizer("null")
-		Expect(engine.Prune(ctx, releaseIn(namespace), revision, nil)).To(Succeed())
+		Expect(engine.Prune(ctx, releaseIn(namespace), revision, pruning(ctx, engine, namespace))).To(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))
 		Expect(observe(ctx, engine, spec).Revision.Unpruned).To(BeFalse())
 	})

@@ -55,6 +55,8 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) err
 		return fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
 	}
 
+	s.store.Confirm(revision.Confirm())
+
 	if revision.Confirmed() {
 		return s.checkDigest(newest, revision.Confirm())
 	}
@@ -81,6 +83,7 @@ func (s *session) checkDigest(revision int, known state.Confirmed) error {
 // rollback applies the manifest of an earlier revision.
 func (s *session) rollback(ctx context.Context, options RollbackOptions, observed state.Observed) error {
 	s.store.Recall(options.Known)
+	s.store.Confirm(options.Target)
 
 	if err := s.loadObserved(ctx, observed.Revision); err != nil {
 		return err
@@ -130,7 +133,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		return err
 	}
 
-	if err := s.client.DryRunTarget(s.store.CurrentManifests(), true); err != nil {
+	if err := s.client.DryRunTarget(s.store.KnownManifests(), true); err != nil {
 		return err
 	}
 
@@ -149,7 +152,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	action.started = fmt.Sprintf("Rollback to %d: %s", number, options.Reason)
 	action.done = action.started
 
-	return s.perform(revision, action, s.store.CurrentManifests(), options.HistoryLimit)
+	return s.perform(revision, action, s.store.KnownManifests(), options.HistoryLimit)
 }
 
 func (s *session) setRollbackTarget(content string, options RollbackOptions) error {

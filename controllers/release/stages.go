@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,10 @@ type AdvanceOptions struct {
 func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, options AdvanceOptions,
 ) (Result, error) {
+	if !revision.Confirmed() {
+		return Result{}, &UnconfirmedError{Release: release, Revision: revision.Number}
+	}
+
 	staged, last, unpruned := revision.Staged, revision.Wave, revision.Unpruned
 
 	result, err := e.amend(ctx, release, revision, options.Known, func(s *session) error {
@@ -53,7 +58,11 @@ func (e *Engine) Advance(
 			return s.resume(revision)
 		}
 
-		manifests := s.store.CurrentManifests()
+		if s.store.Find(revision.Number) == nil {
+			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)
+		}
+
+		manifests := s.store.KnownManifests()
 		wave, complete, err := s.client.Advance(manifests[0], manifests[1:], waves.Place(revision.Wave))
 
 		refused := new(cluster.RejectedError)
@@ -152,9 +161,14 @@ func (e *Engine) takesEffect(revision state.Revision) bool {
 	return e.clock.Now().Before(revision.Changed.Add(effectTime))
 }
 
-// recordStages records whether the new revision needs Advance, before anything is applied.
+// recordStages records what is left to do with the new revision after the first wave, before anything is applied: it
+// may need Advance, and Prune if there may be objects of which no known record tells.
 func (s *session) recordStages() error {
-	first, more, err := s.client.FirstWave(s.store.CurrentManifests())
+	if s.store.MissesKnown() {
+		s.store.SetUnpruned()
+	}
+
+	first, more, err := s.client.FirstWave(s.store.KnownManifests())
 	if more {
 		s.store.SetStaged(first)
 	}

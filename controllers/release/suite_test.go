@@ -16,12 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
@@ -123,21 +126,41 @@ func confirmed(number int) state.Confirmed {
 	return state.Revision{Number: number, Known: state.AnyRecord()}.Confirm()
 }
 
-// observe returns the state of a release, compared with its desired state.
-func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Observed {
+// accepted returns the history of a release of which a user accepts all records.
+func accepted(ctx context.Context, e *release.Engine, key types.NamespacedName) state.History {
 	GinkgoHelper()
 
-	history, err := e.Observe(ctx, spec.Release)
-	Expect(err).NotTo(HaveOccurred())
-	digest, err := e.Digest(spec)
+	history, err := e.Observe(ctx, key)
 	Expect(err).NotTo(HaveOccurred())
 
 	for i := range history.Revisions {
 		history.Revisions[i].Known = state.AnyRecord()
-		history.Revisions[i].Hooks = hooksIn(spec.Release.Namespace, history.Revisions[i].Number)
+		history.Revisions[i].Hooks = hooksIn(key.Namespace, history.Revisions[i].Number)
 	}
 
-	return e.Determine(history, digest)
+	return history
+}
+
+// pruning returns the options to prune the release in a namespace.
+func pruning(ctx context.Context, e *release.Engine, namespace string) release.PruneOptions {
+	GinkgoHelper()
+
+	kinds := []schema.GroupKind{{Kind: "ConfigMap"}}
+
+	return release.PruneOptions{
+		Known:  accepted(ctx, e, releaseIn(namespace)).Revisions,
+		Search: cluster.Search{Selector: labels.Everything(), Reader: e.Metadata(), Kinds: kinds},
+	}
+}
+
+// observe returns the state of a release, compared with its desired state.
+func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Observed {
+	GinkgoHelper()
+
+	digest, err := e.Digest(spec)
+	Expect(err).NotTo(HaveOccurred())
+
+	return e.Determine(accepted(ctx, e, spec.Release), digest)
 }
 
 // apply applies the desired state of a release, whatever state it is in.
@@ -150,7 +173,9 @@ func apply(ctx context.Context, e *release.Engine, spec release.Spec) (release.R
 func applyObserved(
 	ctx context.Context, e *release.Engine, spec release.Spec, observed state.Observed,
 ) (release.Result, error) {
-	prepared, err := e.Prepare(ctx, spec, observed, release.PrepareOptions{})
+	known := accepted(context.WithoutCancel(ctx), newEngine("reader"), spec.Release).Revisions
+
+	prepared, err := e.Prepare(ctx, spec, observed, release.PrepareOptions{Known: known})
 	if err != nil {
 		return release.Result{}, err
 	}

@@ -1,8 +1,6 @@
 package release
 
 import (
-	"context"
-
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -10,11 +8,7 @@ import (
 )
 
 // uninstall deletes the release. The newest revision tells how far an earlier attempt has come.
-func (s *session) uninstall(ctx context.Context, confirmed state.Confirmed, options cluster.RemoveOptions) error {
-	if err := s.store.Load(ctx); err != nil {
-		return err
-	}
-
+func (s *session) uninstall(confirmed state.Confirmed, options cluster.RemoveOptions) error {
 	newest, status := s.store.Newest()
 	if newest == 0 {
 		return nil

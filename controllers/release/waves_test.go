@@ -27,18 +27,15 @@ func ordered(order int, object string) string {
 // advance takes all steps that are left, as long as the process lives and no hook has to end.
 func advance(ctx context.Context, e *release.Engine, namespace string) error {
 	for {
-		history, err := newEngine("observer").Observe(ctx, releaseIn(namespace))
-		Expect(err).NotTo(HaveOccurred())
-
+		history := accepted(ctx, newEngine("observer"), releaseIn(namespace))
 		revision, exists := history.Newest()
-		revision.Hooks = hooksIn(namespace, revision.Number)
 		staged := revision.Staged && revision.Status == state.StatusDeployed
 
 		if !exists || !staged && !revision.RunsHooks() {
 			return nil
 		}
 
-		options := release.AdvanceOptions{Announce: announceBy(e, namespace)}
+		options := release.AdvanceOptions{Known: history.Revisions, Announce: announceBy(e, namespace)}
 		if _, err := e.Advance(ctx, releaseIn(namespace), revision, options); err != nil {
 			return err
 		}

@@ -181,7 +181,7 @@ func (r *Removal) options(ctx context.Context) (cluster.RemoveOptions, error) {
 	return cluster.RemoveOptions{Own: own}, err
 }
 
-// uninstallRecorded uninstalls a release by Helm's records. If they cannot be read, or went with the
+// uninstallRecorded uninstalls a release by Helm's records. If some cannot be read or are missing, or all went with the
 // namespace after they were observed, it finds what is left.
 func (r *Removal) uninstallRecorded(ctx context.Context) error {
 	options, err := r.options(ctx)
@@ -198,7 +198,7 @@ func (r *Removal) uninstallRecorded(ctx context.Context) error {
 		return r.findLeftovers(ctx)
 	case err != nil:
 		return err
-	case result.Revision == 0:
+	case result.Revision == 0, result.MissesRecords:
 		return r.findLeftovers(ctx)
 	}
 

@@ -106,6 +106,18 @@ var plots = []plot{
 		after:   func(s *site) string { return s.install(nil) },
 	},
 	{
+		tried: "an object that exists, with fields that others have set and the provider does not have",
+		before: func(s *site) {
+			extended := s.extended()
+			s.provide(extended)
+			s.neverBecomes(extended, func(data map[string]string) bool { return data["secure"] == "" })
+		},
+		records: func(s *site) []*corev1.Secret {
+			return s.one(s.helms(s.record(1, "deployed", note(s.name, s.home.namespace, "x")+"  secure: \"yes\"\n")))
+		},
+		after: func(s *site) string { return s.install(nil) },
+	},
+	{
 		tried:   "for a provider whose source does not answer",
 		records: func(s *site) []*corev1.Secret { return s.one(s.record(1, "deployed", s.binding())) },
 		after:   func(s *site) string { return s.install(s.stuck) },
@@ -391,6 +403,13 @@ func (s *site) acceptsAny() {
 	s.until("issue 49")
 
 	s.annotations = map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"}
+}
+
+// extended is an object of the provider that others have created, and extended.
+func (s *site) extended() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: named(s.home.namespace, s.name), Data: map[string]string{"text": "x", "secure": "yes"},
+	}
 }
 
 // helms returns a record without what the operator adds to those of Helm.

@@ -128,7 +128,10 @@ func (in Installed) take(action Action, when bool) (Step, bool) {
 
 func resume(in Installed) (Step, bool) { return in.take(Advance, in.newest().RunsHooks()) }
 
-func prune(in Installed) (Step, bool) { return in.take(Prune, in.newest().Unpruned && in.deployed()) }
+// prune: what a staged revision does not have is deleted after its last wave.
+func prune(in Installed) (Step, bool) {
+	return in.take(Prune, in.newest().Unpruned && in.deployed() && !in.Waiting.Staged)
+}
 
 func compare(in Installed) (Step, bool) { return in.take(Compare, in.Drift) }
 

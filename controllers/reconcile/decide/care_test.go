@@ -79,6 +79,10 @@ func TestCare(t *testing.T) {
 			installed(unpruned), func(in *Installed) { in.Done = nil },
 			Step{Row: "what could not be deleted is deleted", Action: Prune},
 		},
+		"what was left waits for the last wave": {
+			installed(unpruned), func(in *Installed) { in.Done, in.Waiting.Staged = nil, true },
+			Step{Row: "drift comes before health", Action: Compare},
+		},
 		"what cannot be deleted holds nothing up": {
 			installed(unpruned), func(in *Installed) { in.Done = []Action{Prune} },
 			Step{Row: "drift comes before health", Action: Compare},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -90,6 +93,34 @@ func (c *Client) FindLeftovers(ctx context.Context, search Search) ([]Leftover, 
 	slices.SortFunc(found, func(a, b Leftover) int { return cmp.Compare(a.Object.String(), b.Object.String()) })
 
 	return found, newSearchError(c.release, problems)
+}
+
+// maxSearch limits a search for objects that probably do not exist.
+const maxSearch = 20 * time.Second
+
+// PruneFound deletes the objects that FindLeftovers finds and a manifest does not have. What must not be searched, or
+// cannot be at the moment, does not count. An object may be found by other groups and versions of its kind than that of
+// the manifest.
+func (c *Client) PruneFound(ctx context.Context, content string, search Search) error {
+	list, _, err := c.parse(content)
+	if err != nil {
+		return err
+	}
+
+	searching, cancel := context.WithTimeout(ctx, maxSearch)
+	defer cancel()
+
+	found, err := c.FindLeftovers(searching, search)
+	if err != nil {
+		c.log.Info("Looked for objects that no record has in a part of the cluster only", "problem", err.Error())
+	}
+
+	return c.deleteLeftovers(ctx, slices.DeleteFunc(found, func(o Leftover) bool {
+		return slices.ContainsFunc(list, func(info *resource.Info) bool {
+			key := KeyOf(info)
+			return key.Kind == o.Object.Kind && key.Namespace == o.Object.Namespace && key.Name == o.Object.Name
+		})
+	}))
 }
 
 // DeleteLeftovers deletes objects that FindLeftovers has found, and not those that have replaced them.
@@ -270,7 +301,7 @@ func (c *Client) listLeftovers(
 
 		for i := range page.Items {
 			o := &page.Items[i]
-			if !c.owns(o) || isKept(o) || policies.IsOrphaned(o) || search.Except != "" && o.Namespace == search.Except {
+			if !c.isLeftover(o) || search.Except != "" && o.Namespace == search.Except {
 				continue
 			}
 
@@ -285,4 +316,11 @@ func (c *Client) listLeftovers(
 	}
 
 	return found, nil
+}
+
+// isLeftover reports whether an object belongs to the release, and is deleted with it. What a controller has created
+// goes with its owner: a ReplicaSet has the marks of its Deployment.
+func (c *Client) isLeftover(o metav1.Object) bool {
+	controlled := metav1.GetControllerOf(o) != nil && !predecessor.Owns(o)
+	return c.owns(o) && !controlled && !isKept(o) && !policies.IsOrphaned(o)
 }

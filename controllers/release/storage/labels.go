@@ -200,6 +200,8 @@ type Labels struct {
 	AdoptedVersion string
 	// RollbackTo is the revision that a rollback returns to; 0 for an install or upgrade.
 	RollbackTo int
+	// Unpruned is true if there may be objects of which no record tells, so that they are searched for.
+	Unpruned bool
 	// Staged is the first wave as the value of StagedLabel, if applying it does not complete the revision.
 	Staged string
 	// Request that the revision results from; zero for a rollback that was not requested.
@@ -239,6 +241,10 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 
 	if l.Paused {
 		applied[PausedLabel] = "true"
+	}
+
+	if l.Unpruned {
+		applied[UnprunedLabel] = "true"
 	}
 
 	if l.Staged != "" {

@@ -39,6 +39,7 @@ type Store struct {
 	statuses     map[int]state.Status   // as stored
 	placeholders map[int]bool           // revisions that cannot be decoded
 	known        []state.Revision       // what the caller knows of revisions
+	confirmed    []state.Confirmed      // those whose records may be acted on
 	marks        map[int]state.Revision // what changes of the revisions
 	resumed      int                    // the revision that the action writes again; 0 for a new one
 	protected    map[int]bool           // revisions that the history limit does not delete
@@ -117,7 +118,16 @@ func (s *Store) Load(ctx context.Context) error {
 
 // Recall sets what is known of revisions, which is used in place of what their Secrets claim. What has changed since
 // they were read is not known. It must be called before Load.
-func (s *Store) Recall(known []state.Revision) { s.known = known }
+func (s *Store) Recall(known []state.Revision) {
+	s.known = known
+
+	for _, revision := range known {
+		s.Confirm(revision.Confirm())
+	}
+}
+
+// Confirm adds to the revisions of which a record with the right digest is acted on.
+func (s *Store) Confirm(revision state.Confirmed) { s.confirmed = append(s.confirmed, revision) }
 
 // LoadNone is Load for a release that is known to have no revisions. If it has got one meanwhile, Create fails.
 func (s *Store) LoadNone() { s.loaded = true }
@@ -213,6 +223,9 @@ func (s *Store) SetAnnounce(announce state.Announce) { s.new.Announce = announce
 // SetStaged records that applying the given wave, the first one, does not complete the revision that the action
 // creates.
 func (s *Store) SetStaged(first waves.Place) { s.new.Labels.Staged = first.Label() }
+
+// SetUnpruned records that there may be objects, which the revision does not have, of which no record tells.
+func (s *Store) SetUnpruned() { s.new.Labels.Unpruned = true }
 
 // Staged reports whether the revision that the action creates has several waves.
 func (s *Store) Staged() bool { return s.new.Labels.Staged != "" }

@@ -223,6 +223,57 @@ func TestRecall(t *testing.T) {
 	g.Expect(store.Readable()).To(Equal([]int{2, 3}))
 }
 
+// TestKnownManifests: only records that are confirmed tell what an object was before, and whether others are missing.
+func TestKnownManifests(t *testing.T) {
+	three := [][2]string{{"superseded", "a"}, {"failed", "b"}, {"deployed", "c"}}
+	failed := [][2]string{{"superseded", "a"}, {"failed", "b"}, {"failed", "c"}}
+
+	for name, c := range map[string]struct {
+		revisions [][2]string
+		deleted   int
+		confirmed []int
+		want      []string
+		misses    bool // of the records, whatever they claim
+		lacks     bool // of those that are confirmed
+	}{
+		"none":                              {},
+		"all":                               {three, 0, []int{1, 2, 3}, []string{"c"}, false, false},
+		"only the newest one":               {three, 0, []int{3}, []string{"c"}, false, false},
+		"the newest one is planted":         {three, 0, []int{1, 2}, []string{"b", "a"}, false, true},
+		"all are planted":                   {three, 0, nil, []string{}, false, true},
+		"the newest ones failed":            {failed, 0, []int{1, 2, 3}, []string{"c", "b", "a"}, false, false},
+		"one between them is planted":       {failed, 0, []int{1, 3}, []string{"c", "a"}, false, true},
+		"the record between them is gone":   {failed, 2, []int{1, 3}, []string{"c", "a"}, true, true},
+		"the record of the oldest is gone":  {failed, 1, []int{2, 3}, []string{"c", "b"}, true, true},
+		"a record before a deployed is not": {three, 2, []int{1, 3}, []string{"c"}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			secrets := fake.NewClientset().CoreV1().Secrets("ns")
+			all := storeOf(t, secrets, c.revisions...)
+
+			if c.deleted != 0 {
+				g.Expect(secrets.Delete(t.Context(), helm.RecordName("x", c.deleted), metav1.DeleteOptions{})).To(Succeed())
+			}
+
+			store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
+
+			for _, number := range c.confirmed {
+				digest, err := Digest(all.Find(number), all.Find(number).Labels)
+				g.Expect(err).NotTo(HaveOccurred())
+
+				known := state.Revision{Number: number, Known: state.KnownDigests([]string{digest}, "")}
+				store.Confirm(known.Confirm())
+			}
+
+			g.Expect(store.Load(t.Context())).To(Succeed())
+			g.Expect(store.KnownManifests()).To(HaveExactElements(c.want))
+			g.Expect(store.MissesRecords()).To(Equal(c.misses))
+			g.Expect(store.MissesKnown()).To(Equal(c.lacks))
+		})
+	}
+}
+
 // TestFailureIsAnnounced: that a revision has failed is known before its record says so. Success is found out again.
 func TestFailureIsAnnounced(t *testing.T) {
 	rejected := state.Announcement{Failure: state.FailureRejected, Status: state.StatusFailed}
