@@ -171,8 +171,8 @@ const (
 	// ComponentsUpgradeErrorReason: Helm could not upgrade the release.
 	ComponentsUpgradeErrorReason = "ComponentsUpgradeError"
 
-	// UninstalledReason: the resource is being deleted and the provider's objects are gone. Ready
-	// says what remains to be done.
+	// UninstalledReason: the resource is being deleted and the provider's objects are gone, or the release has no records
+	// any more. Ready says what remains to be done.
 	UninstalledReason = "Uninstalled"
 
 	// VersionNotFoundReason: the source has no version that matches spec.version.

@@ -202,8 +202,6 @@ const unreachedGrace = time.Minute
 
 // removal returns the removal of the provider, which has not begun.
 func (r *run) removal(ctx context.Context) *removal.Removal {
-	condition := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)
-
 	return &removal.Removal{
 		Cache:       r.Client,
 		Cluster:     r.Clusters.Identity,
@@ -212,17 +210,23 @@ func (r *run) removal(ctx context.Context) *removal.Removal {
 		Target:      r.target,
 		Charts:      r.Planner.Charts,
 		Announce:    r.announce(ctx),
-		Uninstalled: condition == v1alpha2.UninstalledReason,
+		Uninstalled: r.uninstalled(),
 	}
 }
 
 // expired reports whether the removal of a provider that was never installed, as far as is known, need
 // not wait for its cluster any longer.
 func (r *run) expired() bool {
-	uninstalled := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition) == v1alpha2.UninstalledReason
 	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
 
-	return !foreign.MayHaveInstalled(r.provider) && !uninstalled && age > unreachedGrace
+	return !foreign.MayHaveInstalled(r.provider) && !r.uninstalled() && age > unreachedGrace
+}
+
+// uninstalled reports whether an earlier attempt of the removal has uninstalled the release: it has then removed the
+// release from the status. The condition alone is also there if the records are gone, and the objects may not be.
+func (r *run) uninstalled() bool {
+	reason := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)
+	return reason == v1alpha2.UninstalledReason && !foreign.MayHaveInstalled(r.provider)
 }
 
 // kubeConfigGone reports whether the Secret of spec.kubeConfig does not exist.

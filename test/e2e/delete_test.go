@@ -233,6 +233,133 @@ var _ = Describe("Deleting a provider", Ordered, everyKubernetes, ContinueOnFail
 		Eventually(func() bool { return exists(ctx, &corev1.Namespace{}, client.ObjectKey{Name: t.name}) }).Should(BeFalse())
 	})
 
+	// connected installs a provider with a variable from a Secret, and objects outside of its namespace that others feel.
+	connected := func(ctx context.Context, name string) (tiny, *v1alpha2.InfrastructureProvider, []client.Object) {
+		GinkgoHelper()
+
+		t := newTiny(name, "v1.0.0")
+		t.components += fmt.Sprintf(`---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %[1]s-role}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: %[1]s-binding}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s-role}
+subjects: [{kind: ServiceAccount, name: %[1]s-manager, namespace: %[1]s-system}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: %[1]s-webhooks}
+webhooks:
+- name: validation.%[1]s.example.com
+  clientConfig: {service: {name: %[1]s-webhook, namespace: %[1]s-system}}
+  rules: [{apiGroups: [infrastructure.cluster.x-k8s.io], apiVersions: [v1], operations: [CREATE], resources: [%[2]s]}]
+  sideEffects: None
+  admissionReviewVersions: [v1]
+`, name, t.plural())
+
+		p := t.resource()
+		p.Spec.ConfigSecret = &v1alpha2.SecretReference{Name: "variables"}
+
+		for _, o := range []client.Object{
+			t.namespace(), t.configMap(), p,
+			&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "variables"},
+				Data:       map[string][]byte{"TINY_LEVEL": []byte("debug")},
+			},
+		} {
+			Expect(w.client.Create(ctx, o)).To(Succeed())
+		}
+
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		global := []client.Object{
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name + "-role"}},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-binding"}},
+			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name + "-webhooks"}},
+		}
+		for _, o := range global {
+			Expect(exists(ctx, o, client.ObjectKeyFromObject(o))).To(BeTrue())
+		}
+
+		return t, p, global
+	}
+	noneExists := func(ctx context.Context, objects []client.Object) {
+		GinkgoHelper()
+
+		for _, o := range objects {
+			Expect(exists(ctx, o, client.ObjectKeyFromObject(o))).To(BeFalse(), "%T %s", o, o.GetName())
+		}
+	}
+
+	It("leaves nothing behind when the namespace is deleted with a Secret that the provider needs",
+		func(ctx SpecContext) {
+			t, p, global := connected(ctx, "vanishing-too")
+			remove(ctx, t.namespace())
+			goesAway(ctx, p)
+			noneExists(ctx, global)
+			Eventually(gone(ctx, w, t.namespace())).Should(BeTrue())
+		})
+
+	It("leaves nothing behind when all Secrets of the namespace are gone, although it cannot be changed any more",
+		func(ctx SpecContext) {
+			t, p, global := connected(ctx, "secretless")
+			Expect(w.client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(t.name))).To(Succeed())
+			Eventually(w.read(ctx, p)).Should(And(
+				notBeReady(v1alpha2.SecretNotFoundReason),
+				haveCondition(v1alpha2.ProviderInstalledCondition, "False", v1alpha2.UninstalledReason, "no records"),
+			))
+
+			remove(ctx, p)
+			goesAway(ctx, p)
+			noneExists(ctx, append(global, &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: t.name + "-controller-manager"},
+			}))
+		})
+
+	It("leaves nothing behind after helm uninstall", func(ctx SpecContext) {
+		t, p, global := connected(ctx, "helm-uninstalled")
+		w.run(ctx, "helm", "uninstall", v1alpha2.Label(p), "-n", t.name)
+		Eventually(w.read(ctx, p)).Should(
+			haveCondition(v1alpha2.ProviderInstalledCondition, "False", v1alpha2.ExternalChangeReason))
+
+		remove(ctx, p)
+		goesAway(ctx, p)
+		noneExists(ctx, global)
+	})
+
+	It("removes the objects of a revision whose record was deleted, with the next change", func(ctx SpecContext) {
+		t, p := installed(ctx, "forgotten")
+		newer := newTiny(t.name, "v1.1.0")
+		newer.components += "---\napiVersion: v1\nkind: ConfigMap\n" +
+			"metadata: {name: forgotten, namespace: forgotten-system}\n" +
+			"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: forgotten-newer}\n"
+		Expect(w.client.Create(ctx, newer.configMap())).To(Succeed())
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = newer.version })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+
+		Expect(w.operator.Stop()).To(Succeed())
+		remove(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "sh.helm.release.v1.infrastructure-forgotten.v2"},
+		})
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = t.version })
+		w.start()
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		for _, o := range []client.Object{
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "forgotten"}},
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "forgotten-newer"}},
+		} {
+			Eventually(gone(ctx, w, o)).Should(BeTrue(), "%T", o)
+		}
+
+		Expect(exists(ctx, &rbacv1.ClusterRole{}, client.ObjectKey{Name: "forgotten-role"})).To(BeTrue())
+		remove(ctx, p)
+		goesAway(ctx, p)
+	})
+
 	It("is adopted again when the release's Secrets are missing", func(ctx SpecContext) {
 		t, p := installed(ctx, "records-lost")
 		manager := &appsv1.Deployment{}
