@@ -77,7 +77,7 @@ func newWorld(ctx context.Context, repository string) *world {
 
 	var err error
 
-	w.admin, err = harness.Prepare(ctx, w.Config(), root)
+	w.admin, err = harness.PrepareForTest(ctx, w.Config(), root)
 	Expect(err).NotTo(HaveOccurred())
 	w.kubeconfig, err = w.KubeconfigFor("jane")
 	Expect(err).NotTo(HaveOccurred())

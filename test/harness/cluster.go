@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -45,9 +47,24 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: Scheme()})
 }
 
-// Prepare installs the operator's own CRDs, from below the module's root, into a cluster, and returns a client
-// for it.
+// Prepare installs the operator's own CRDs, from below the module's root, into a cluster, as users have them, and returns
+// a client for it.
 func Prepare(ctx context.Context, config *rest.Config, root string) (client.Client, error) {
+	c, err := NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+
+	definitions, err := readCRDs(root)
+	if err != nil {
+		return nil, err
+	}
+
+	return c, installCRDs(ctx, c, definitions)
+}
+
+// PrepareForTest is like Prepare, with the CRDs of InstallCRDs.
+func PrepareForTest(ctx context.Context, config *rest.Config, root string) (client.Client, error) {
 	c, err := NewClient(config)
 	if err != nil {
 		return nil, err
@@ -56,26 +73,94 @@ func Prepare(ctx context.Context, config *rest.Config, root string) (client.Clie
 	return c, InstallCRDs(ctx, c, root)
 }
 
-// InstallCRDs creates the operator's own CRDs from config/crd/bases below the module's root, and
-// waits until they are served.
+// InstallCRDs creates the operator's own CRDs from config/crd/bases below the module's root, and waits until they are
+// served. They lack their descriptions, which are three quarters of 1.3 MB: an API server reads and merges the schemas
+// again and again while it starts to serve them, and tests start many API servers.
 func InstallCRDs(ctx context.Context, c client.Client, root string) error {
+	definitions, err := bareCRDs(root)
+	if err != nil {
+		return err
+	}
+
+	return installCRDs(ctx, c, definitions)
+}
+
+// bareCRDs returns the operator's own CRDs without descriptions. A process reads them once.
+var bareCRDs = func() func(root string) ([]*unstructured.Unstructured, error) {
+	var mu sync.Mutex
+
+	known := map[string][]*unstructured.Unstructured{}
+
+	return func(root string) ([]*unstructured.Unstructured, error) {
+		mu.Lock()
+		defer mu.Unlock()
+
+		if definitions, ok := known[root]; ok {
+			return definitions, nil
+		}
+
+		definitions, err := readCRDs(root)
+		if err != nil {
+			return nil, err
+		}
+
+		for _, definition := range definitions {
+			dropDescriptions(definition.Object)
+		}
+
+		known[root] = definitions
+
+		return definitions, nil
+	}
+}()
+
+// dropDescriptions removes all descriptions from a schema; a property with this name is an object, and stays.
+func dropDescriptions(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if _, ok := value["description"].(string); ok {
+			delete(value, "description")
+		}
+
+		for _, child := range value {
+			dropDescriptions(child)
+		}
+	case []any:
+		for _, child := range value {
+			dropDescriptions(child)
+		}
+	}
+}
+
+func readCRDs(root string) ([]*unstructured.Unstructured, error) {
 	files, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no CRDs in %s/config/crd/bases: %w", root, err)
+		return nil, fmt.Errorf("no CRDs in %s/config/crd/bases: %w", root, err)
 	}
+
+	var definitions []*unstructured.Unstructured
 
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return err
+			return nil, err
 		}
 
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal(data, crd); err != nil {
-			return err
+		definition := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(data, &definition.Object); err != nil {
+			return nil, err
 		}
 
-		if err := c.Create(ctx, crd); err != nil && !apierrors.IsAlreadyExists(err) {
+		definitions = append(definitions, definition)
+	}
+
+	return definitions, nil
+}
+
+// installCRDs creates CRDs, unless they exist, and waits until provider resources are served.
+func installCRDs(ctx context.Context, c client.Client, definitions []*unstructured.Unstructured) error {
+	for _, definition := range definitions {
+		if err := client.IgnoreAlreadyExists(c.Create(ctx, definition.DeepCopy())); err != nil {
 			return err
 		}
 	}
