@@ -119,6 +119,15 @@ release: ## Build the artifacts of release VERSION (default: from git describe) 
 bed-binaries: ## Build etcd, Kubernetes, kwok, helm and a registry into bin/ (takes minutes once)
 	@go run ./test/bed/cmd/bed build
 
+# The programs that tests run are linked once, and without a version: a warning of `capstan` depends on that. Without
+# CAPSTAN_BIN, as with a plain `go test`, each test program links its own.
+CAPSTAN_BIN := $(BIN)/test
+.PHONY: test-binaries
+test-binaries:
+	@$(COMPILER) go build -ldflags='-s -w' -o $(CAPSTAN_BIN)/ ./cmd/capstan ./cmd/operator
+test attack upgrade kubernetes-versions compat: test-binaries
+test attack upgrade kubernetes-versions compat: export CAPSTAN_BIN := $(CAPSTAN_BIN)
+
 # The scenarios in test/e2e mostly wait, so they run beside all other tests, in two processes of their own. vet is left to
 # `make lint`. `go test ./...` runs the same tests, one scenario after the other.
 SCENARIOS := github.com/capstan-project/capstan/test/e2e

@@ -12,21 +12,28 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/test/harness"
 )
 
-// programs builds the project's programs once and returns their folder. TestMain removes it.
+// programs returns the folder of the project's programs, which are built once if at all. TestMain removes what was
+// built.
 var programs = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "capstan-docs-test-")
+	built, err := os.MkdirTemp("", "capstan-docs-test-")
 	if err != nil {
 		return "", err
 	}
 
-	remove = func() error { return os.RemoveAll(folder) }
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", folder, "./cmd/...")
-	build.Dir = root
-	build.Stderr = os.Stderr
+	remove = func() error { return os.RemoveAll(built) }
 
-	return folder, build.Run()
+	operator, err := harness.Program(context.Background(), root, built, harness.OperatorProgram)
+	if err != nil {
+		return "", err
+	}
+
+	_, err = harness.Program(context.Background(), root, built, harness.CapstanProgram)
+
+	return filepath.Dir(operator), err
 })
 
 // remove deletes the programs if there are any.

@@ -24,7 +24,7 @@ func TestExamples(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = b.Stop() })
 
-	_, err = harness.PrepareForTest(t.Context(), b.Config(), root)
+	_, err = harness.PrepareForTest(t.Context(), b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
 
 	w := newExampleFolder(t, b)

@@ -20,7 +20,7 @@ import (
 // including partial ones.
 func TestResources(t *testing.T) {
 	c := start(t)
-	if err := harness.InstallCRDs(t.Context(), c.client, root); err != nil {
+	if err := harness.InstallCRDs(t.Context(), c.client); err != nil {
 		t.Fatal(err)
 	}
 

@@ -20,7 +20,7 @@ func TestSetFinalizerKeepsOthers(t *testing.T) {
 	ctx := t.Context()
 	live, err := harness.NewClient(bedtest.StartAPIServer(t).Config())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(harness.InstallCRDs(ctx, live, "../..")).To(Succeed())
+	g.Expect(harness.InstallCRDs(ctx, live)).To(Succeed())
 
 	r := &Reconciler{Dependencies: &Dependencies{Client: fresh.NewClient(live, live)}}
 	key := client.ObjectKey{Namespace: "default", Name: "aws"}

@@ -85,7 +85,7 @@ var _ = Describe("Provider resources", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		startWorld(ctx)
-		Expect(harness.InstallCRDs(ctx, admin, root)).To(Succeed())
+		Expect(harness.InstallCRDs(ctx, admin)).To(Succeed())
 		pushFleet(ctx)
 
 		git = newRepository(ctx)

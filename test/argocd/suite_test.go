@@ -84,7 +84,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(set.WithArgoCD().Build(ctx, GinkgoWriter)).To(Succeed())
 
-	operatorProgram, err = harness.BuildOperator(ctx, root, GinkgoT().TempDir())
+	operatorProgram, err = harness.Program(ctx, root, GinkgoT().TempDir(), harness.OperatorProgram)
 	Expect(err).NotTo(HaveOccurred())
 })
 

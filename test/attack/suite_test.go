@@ -2,7 +2,7 @@
 // a registry and a remote API server that are all hostile, against the real operator on a real control
 // plane. Each attempt prints what was tried and how it was refused, and fails if it had an effect.
 //
-// With OPERATOR set to the path of another operator's program, that one is attacked.
+// With CAPSTAN_BIN set to a folder with the programs of another commit, those are attacked.
 package attack
 
 import (

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // repositoryAttempts plant charts for others.
@@ -191,14 +192,10 @@ func (a *arena) tokenOf(name string) string {
 	return token.Status.Token
 }
 
-// commandLine builds the program capstan.
+// commandLine returns the path of the program capstan.
 func (a *arena) commandLine() string {
-	program := filepath.Join(a.TempDir(), "capstan")
-	build := exec.CommandContext(a.ctx, "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/capstan")
-
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	a.Expect(err).NotTo(HaveOccurred(), string(out))
+	program, err := harness.Program(a.ctx, root, a.TempDir(), harness.CapstanProgram)
+	a.Expect(err).NotTo(HaveOccurred())
 
 	return program
 }

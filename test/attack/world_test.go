@@ -86,11 +86,8 @@ func newWorld(t *testing.T) *world {
 
 	w.tenant = w.as(g, tenantUser)
 
-	w.program = os.Getenv("OPERATOR")
-	if w.program == "" {
-		w.program, err = harness.BuildOperator(t.Context(), root, w.dir)
-		g.Expect(err).NotTo(HaveOccurred())
-	}
+	w.program, err = harness.Program(t.Context(), root, w.dir, harness.OperatorProgram)
+	g.Expect(err).NotTo(HaveOccurred())
 
 	w.identity = newIdentity(g, w.host)
 	w.charts = w.newRegistry(t, bed.RegistryOptions{TLS: true, User: registryUser, Password: registryPassword})
@@ -148,7 +145,7 @@ func (w *world) installChart(t *testing.T) {
 		filepath.Join(root, "charts/capstan"), "-n", operatorNamespace, "--create-namespace",
 		"--set", "replicas=0,flags.default-service-account=limited").CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
-	g.Expect(harness.InstallCRDs(t.Context(), w.admin, root)).To(Succeed(), "wait until they are served")
+	g.Expect(harness.InstallCRDs(t.Context(), w.admin)).To(Succeed(), "wait until they are served")
 
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "capstan"}}
 	w.kubeconfigFile = w.kubeconfigOf(t, account)

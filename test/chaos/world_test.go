@@ -43,7 +43,7 @@ type world struct {
 
 // newWorld prepares a control plane. The caller stops the operators.
 func newWorld(ctx context.Context, b *bed.Bed, program, folder string, seed uint64) (*world, error) {
-	c, err := harness.PrepareForTest(ctx, b.Config(), root)
+	c, err := harness.PrepareForTest(ctx, b.Config())
 	if err != nil {
 		return nil, err
 	}

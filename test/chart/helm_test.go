@@ -79,7 +79,7 @@ var _ = Describe("The chart", func() {
 			})
 
 			It("tells the command line the operator's version, before it runs", func(ctx SpecContext) {
-				program, err := buildCommands()
+				program, err := commandLine()
 				Expect(err).NotTo(HaveOccurred())
 
 				out, err := exec.CommandContext(ctx, program, "version", "-o", "json",

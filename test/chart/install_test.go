@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,14 +20,9 @@ import (
 // account is the ServiceAccount in a provider's namespace that installs the provider.
 const account = "installer"
 
-// buildCommands builds the command line once and returns the program's path.
-var buildCommands = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(cluster.Dir(), "capstan")
-	build := exec.Command("go", "build", "-o", path, "./cmd/capstan")
-	build.Dir = root
-	build.Stderr = GinkgoWriter
-
-	return path, build.Run()
+// commandLine returns the path of the command line, which is built once if at all.
+var commandLine = sync.OnceValues(func() (string, error) {
+	return harness.Program(context.Background(), root, cluster.Dir(), harness.CapstanProgram)
 })
 
 // install creates a sample provider's resource, everything it refers to, and its account with the
@@ -67,7 +61,7 @@ func grantAccount(ctx context.Context, p v1alpha2.Provider, flags ...string) {
 
 	resource, err := yaml.Marshal(p)
 	Expect(err).NotTo(HaveOccurred())
-	commands, err := buildCommands()
+	commands, err := commandLine()
 	Expect(err).NotTo(HaveOccurred())
 
 	command := exec.CommandContext(ctx, commands,

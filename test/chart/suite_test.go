@@ -61,7 +61,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	dir := GinkgoT().TempDir()
-	program, err = harness.BuildOperator(ctx, root, dir)
+	program, err = harness.Program(ctx, root, dir, harness.OperatorProgram)
 	Expect(err).NotTo(HaveOccurred())
 	run(ctx, "helm", "package", filepath.Join(root, "charts/capstan"), "--destination", dir)
 	archives, err := filepath.Glob(filepath.Join(dir, "capstan-*.tgz"))

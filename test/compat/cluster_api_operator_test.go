@@ -95,7 +95,7 @@ func newSite(ctx context.Context) *site {
 	s.registry, err = s.bed.StartRegistry(ctx)
 	Expect(err).NotTo(HaveOccurred())
 
-	s.Client, err = harness.PrepareForTest(ctx, s.bed.Config(), root)
+	s.Client, err = harness.PrepareForTest(ctx, s.bed.Config())
 	Expect(err).NotTo(HaveOccurred())
 
 	return s

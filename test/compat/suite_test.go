@@ -52,7 +52,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(set.WithClusterctl().Build(ctx, GinkgoWriter)).To(Succeed())
 	clusterctlProgram = set.Program(tools.Clusterctl)
 
-	operatorProgram, err = harness.BuildOperator(ctx, root, GinkgoT().TempDir())
+	operatorProgram, err = harness.Program(ctx, root, GinkgoT().TempDir(), harness.OperatorProgram)
 	Expect(err).NotTo(HaveOccurred())
 })
 
@@ -77,7 +77,7 @@ func newWorld(ctx context.Context, repository string) *world {
 
 	var err error
 
-	w.admin, err = harness.PrepareForTest(ctx, w.Config(), root)
+	w.admin, err = harness.PrepareForTest(ctx, w.Config())
 	Expect(err).NotTo(HaveOccurred())
 	w.kubeconfig, err = w.KubeconfigFor("jane")
 	Expect(err).NotTo(HaveOccurred())

@@ -75,11 +75,11 @@ func (e *Environment) start(ctx context.Context, root string, others []string) e
 		return err
 	}
 
-	if err := harness.InstallCRDs(ctx, e.client, root); err != nil {
+	if err := harness.InstallCRDs(ctx, e.client); err != nil {
 		return err
 	}
 
-	program, err := harness.BuildOperator(ctx, root, e.bed.Dir())
+	program, err := harness.Program(ctx, root, e.bed.Dir(), harness.OperatorProgram)
 	if err != nil {
 		return err
 	}

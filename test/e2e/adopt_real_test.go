@@ -33,7 +33,7 @@ var _ = Describe("capstan adopt takes real providers with clusters over", Ordere
 		repository := testproviders.Folder(GinkgoT())
 
 		w = newWorld(ctx)
-		cli = newCommandLine(ctx, w)
+		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 
 		// Nothing answers the webhooks that clusterctl installs, so there is a cluster before.

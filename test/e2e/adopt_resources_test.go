@@ -34,7 +34,7 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 
 	BeforeAll(func(ctx SpecContext) {
 		w = readyWorld(ctx)
-		cli = newCommandLine(ctx, w)
+		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 
 		manager = w.runPredecessor(ctx)

@@ -103,7 +103,7 @@ var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered
 
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(ctx)
-		cli = newCommandLine(ctx, w)
+		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 
 		clusterctl := newClusterctl(ctx, w, samples, labels...)

@@ -23,7 +23,7 @@ var _ = Describe("Adopting providers", Ordered, rowReclaimed, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		w = readyWorld(ctx)
-		cli = newCommandLine(ctx, w)
+		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 	})
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -40,16 +41,14 @@ type commandLine struct {
 	program string
 }
 
-func newCommandLine(ctx context.Context, w *world) commandLine {
+// capstanProgram returns the path of the program, which this process builds once if at all.
+var capstanProgram = sync.OnceValues(func() (string, error) {
+	return harness.Program(context.Background(), root, programs, harness.CapstanProgram)
+})
+
+func newCommandLine(w *world) commandLine {
 	GinkgoHelper()
-
-	c := commandLine{w, filepath.Join(GinkgoT().TempDir(), "capstan")}
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", c.program, "./cmd/capstan")
-	build.Dir = root
-	out, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(out))
-
-	return c
+	return commandLine{w, must(capstanProgram())}
 }
 
 // command returns a command that has not been started.
@@ -152,7 +151,7 @@ var _ = Describe("The command line", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(ctx)
-		cli = newCommandLine(ctx, w)
+		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 		cli.fail(ctx, "status", "aws").To(ContainSubstring("provider aws not found: there are no providers"))
 		w.start()
@@ -540,7 +539,7 @@ var _ = Describe("The command line with real providers", Ordered, func() {
 		repository := testproviders.Folder(GinkgoT())
 
 		w := newWorld(ctx)
-		cli := newCommandLine(ctx, w)
+		cli := newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 		w.start()
 		core := w.install(ctx, repository, harness.Wanted{Label: "cluster-api", Version: "v1.13.5"})

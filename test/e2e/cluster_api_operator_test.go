@@ -280,7 +280,7 @@ func (p *peer) handOver(ctx context.Context, providers []v1alpha2.Provider) {
 func (p *peer) adopt(ctx context.Context, providers []v1alpha2.Provider) {
 	GinkgoHelper()
 
-	cmd := newCommandLine(ctx, p.w).command(ctx, "adopt", "--installer=cluster-api-operator")
+	cmd := newCommandLine(p.w).command(ctx, "adopt", "--installer=cluster-api-operator")
 	output := gbytes.NewBuffer()
 	cmd.Stdout, cmd.Stderr = output, output
 	Expect(cmd.Start()).To(Succeed())
@@ -310,7 +310,7 @@ func (p *peer) takeBack(ctx context.Context, providers []v1alpha2.Provider) {
 		args = append(args, v1alpha2.Label(provider))
 	}
 
-	AddReportEntry("capstan adopt --undo", newCommandLine(ctx, p.w).succeed(ctx, args...))
+	AddReportEntry("capstan adopt --undo", newCommandLine(p.w).succeed(ctx, args...))
 	p.start(ctx)
 
 	for i, provider := range providers {

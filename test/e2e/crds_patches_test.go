@@ -104,7 +104,7 @@ var _ = Describe("Patches of a provider's CustomResourceDefinitions", Ordered, f
 
 	It("are what the commands compare and check", func(ctx SpecContext) {
 		w.createOperatorDeployment(ctx)
-		capstan := newCommandLine(ctx, w)
+		capstan := newCommandLine(w)
 
 		change(ctx, label, addFields("{type: object, properties: {zone: {type: string}}}"))
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))

@@ -96,7 +96,7 @@ var _ = Describe("The status page with real providers", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		g = newGallery(ctx)
-		page = openStatusPage(ctx, newCommandLine(ctx, g.world))
+		page = openStatusPage(ctx, newCommandLine(g.world))
 		t = openTab(context.WithoutCancel(ctx), page.url) // for all specs
 		g.wait(ctx)
 	})

@@ -97,7 +97,7 @@ var _ = Describe(emptyCluster, Ordered, everyKubernetes, rowInit, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		w = emptyWorld(bed.Options{WithoutCertManager: true})
-		cli = newCommandLine(ctx, w)
+		cli = newCommandLine(w)
 
 		repository, _ := testproviders.FolderOrSamples(root)
 
@@ -250,7 +250,7 @@ var _ = Describe("Behind an air gap, capstan init", func() {
 	It("installs everything from an archive", rowInitOffline, func(ctx SpecContext) {
 		network := newIsolatedNetwork()
 		w := emptyWorld(bed.Options{WithoutCertManager: true})
-		cli := newCommandLine(ctx, w)
+		cli := newCommandLine(w)
 		r := newPrivateRegistry(ctx, outside+":0")
 		repository, _ := testproviders.FolderOrSamples(root)
 		access := []string{"--registry-config", r.config, "--registry-ca", r.ca}

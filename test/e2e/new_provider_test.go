@@ -16,7 +16,7 @@ var _ = Describe("A new provider", func() {
 		const label, namespace = "infrastructure-example", "infrastructure-example-system"
 
 		w := readyWorld(ctx)
-		cli := newCommandLine(ctx, w)
+		cli := newCommandLine(w)
 		folder := GinkgoT().TempDir()
 		provider := filepath.Join(folder, label)
 

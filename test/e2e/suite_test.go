@@ -27,8 +27,12 @@ import (
 // root is the module's root.
 const root = "../.."
 
-// program is the path of the operator, which is built once.
-var program string
+var (
+	// program is the path of the operator, which is built once.
+	program string
+	// programs is a folder of this process for others.
+	programs string
+)
 
 func TestScenarios(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -40,11 +44,11 @@ func TestScenarios(t *testing.T) {
 
 // The suite may run in several processes; the first one builds for all of them.
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
-	built, err := harness.BuildOperator(ctx, root, GinkgoT().TempDir())
+	built, err := harness.Program(ctx, root, GinkgoT().TempDir(), harness.OperatorProgram)
 	Expect(err).NotTo(HaveOccurred())
 
 	return []byte(built)
-}, func(built []byte) { program = string(built) })
+}, func(built []byte) { program, programs = string(built), GinkgoT().TempDir() })
 
 // everyKubernetes labels the scenarios that `make kubernetes-versions` repeats with other versions of Kubernetes.
 var everyKubernetes = Label("kubernetes")
@@ -87,7 +91,7 @@ func newWorld(ctx context.Context, apiServerFlags ...string) *world {
 	GinkgoHelper()
 
 	w := emptyWorld(bed.Options{APIServerFlags: apiServerFlags})
-	Expect(harness.InstallCRDs(ctx, w.client, root)).To(Succeed())
+	Expect(harness.InstallCRDs(ctx, w.client)).To(Succeed())
 
 	return w
 }

@@ -45,7 +45,7 @@ var _ = Describe("The dependencies on the status page", Ordered, func() {
 		w = newWorld(ctx)
 		address := fmt.Sprintf("127.0.0.1:%d", freePort())
 		w.start("--ui-bind-address=" + address)
-		cli = newCommandLine(ctx, w)
+		cli = newCommandLine(w)
 
 		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))

@@ -96,7 +96,7 @@ var _ = Describe("The status page", Ordered, everyKubernetes, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		w = readyWorld(ctx)
-		cli = newCommandLine(ctx, w)
+		cli = newCommandLine(w)
 		docker = w.install(ctx, samples, harness.Wanted{
 			Label: "infrastructure-docker", Version: "v1.0.0",
 			Variables: map[string]string{"CAPD_DOCKER_HOST": variableValue},

@@ -56,7 +56,7 @@ var _ = Describe("capstan why", Ordered, ContinueOnFailure, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(ctx)
-		cli = newCommandLine(ctx, w)
+		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 		w.start()
 	})

@@ -159,7 +159,7 @@ var _ = Describe("The operator's chart", Ordered, func() {
 `)
 		Eventually(func() error { return admin.Get(ctx, key, core) }).Should(Succeed())
 
-		program, err := harness.BuildOperator(ctx, root, dir)
+		program, err := harness.Program(ctx, root, dir, harness.OperatorProgram)
 		Expect(err).NotTo(HaveOccurred())
 		operator, err = harness.StartOperator(
 			cluster,

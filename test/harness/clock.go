@@ -35,7 +35,7 @@ var clockOffset = func() int64 {
 }()
 `
 
-// BuildOperatorWithClock is like BuildOperator, but the program's clock can be set to another time by
+// BuildOperatorWithClock builds the operator into a folder, with a clock that can be set to another time by
 // ClockVariable. A static program has no other way: it reads the clock without the C library. The
 // program is compiled with a changed copy of Go's package time; the monotonic clock stays as it is.
 func BuildOperatorWithClock(ctx context.Context, root, folder string) (string, error) {
@@ -44,7 +44,7 @@ func BuildOperatorWithClock(ctx context.Context, root, folder string) (string, e
 		return "", fmt.Errorf("change the clock of the operator: %w", err)
 	}
 
-	return build(ctx, root, folder, "-overlay="+overlay)
+	return Build(ctx, root, folder, OperatorProgram, "-overlay="+overlay)
 }
 
 // writeClock writes the changed package time into a folder, and returns the file for the flag -overlay of

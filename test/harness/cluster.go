@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/config/crd"
 )
 
 // Scheme returns a scheme with all types that the scenarios use.
@@ -64,20 +65,19 @@ func Prepare(ctx context.Context, config *rest.Config, root string) (client.Clie
 }
 
 // PrepareForTest is like Prepare, with the CRDs of InstallCRDs.
-func PrepareForTest(ctx context.Context, config *rest.Config, root string) (client.Client, error) {
+func PrepareForTest(ctx context.Context, config *rest.Config) (client.Client, error) {
 	c, err := NewClient(config)
 	if err != nil {
 		return nil, err
 	}
 
-	return c, InstallCRDs(ctx, c, root)
+	return c, InstallCRDs(ctx, c)
 }
 
-// InstallCRDs creates the operator's own CRDs from config/crd/bases below the module's root, and waits until they are
-// served. They lack their descriptions, which are three quarters of 1.3 MB: an API server reads and merges the schemas
-// again and again while it starts to serve them, and tests start many API servers.
-func InstallCRDs(ctx context.Context, c client.Client, root string) error {
-	definitions, err := bareCRDs(root)
+// InstallCRDs creates the operator's own CRDs and waits until they are served. They lack their descriptions, which are
+// three quarters of 1.3 MB: API servers read and merge schemas again and again, and tests start many API servers.
+func InstallCRDs(ctx context.Context, c client.Client) error {
+	definitions, err := bareCRDs()
 	if err != nil {
 		return err
 	}
@@ -85,34 +85,15 @@ func InstallCRDs(ctx context.Context, c client.Client, root string) error {
 	return installCRDs(ctx, c, definitions)
 }
 
-// bareCRDs returns the operator's own CRDs without descriptions. A process reads them once.
-var bareCRDs = func() func(root string) ([]*unstructured.Unstructured, error) {
-	var mu sync.Mutex
-
-	known := map[string][]*unstructured.Unstructured{}
-
-	return func(root string) ([]*unstructured.Unstructured, error) {
-		mu.Lock()
-		defer mu.Unlock()
-
-		if definitions, ok := known[root]; ok {
-			return definitions, nil
-		}
-
-		definitions, err := readCRDs(root)
-		if err != nil {
-			return nil, err
-		}
-
-		for _, definition := range definitions {
-			dropDescriptions(definition.Object)
-		}
-
-		known[root] = definitions
-
-		return definitions, nil
+// bareCRDs returns the operator's own CRDs without descriptions.
+var bareCRDs = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
+	definitions, err := crd.Bases()
+	for _, definition := range definitions {
+		dropDescriptions(definition.Object)
 	}
-}()
+
+	return definitions, err
+})
 
 // dropDescriptions removes all descriptions from a schema; a property with this name is an object, and stays.
 func dropDescriptions(value any) {

@@ -1,12 +1,10 @@
 package harness
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,26 +15,6 @@ import (
 
 // OperatorUser is the operator's user name in the bed's audit log.
 const OperatorUser = "capstan-operator"
-
-// BuildOperator builds the operator into a folder and returns the program's path.
-func BuildOperator(ctx context.Context, root, folder string) (string, error) {
-	return build(ctx, root, folder)
-}
-
-// build builds the operator with additional flags of the go command.
-func build(ctx context.Context, root, folder string, flags ...string) (string, error) {
-	program := filepath.Join(folder, "operator")
-	args := slices.Concat([]string{"build", "-ldflags=-s -w", "-o", program}, flags, []string{"./cmd/operator"})
-	build := exec.CommandContext(ctx, "go", args...)
-	build.Dir = root
-
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the operator: %w\n%s", err, out)
-	}
-
-	return program, nil
-}
 
 // Operator is a running operator process.
 type Operator struct {

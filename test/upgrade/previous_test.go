@@ -28,7 +28,7 @@ func today(ctx context.Context) release {
 
 	source, err := filepath.Abs(root)
 	Expect(err).NotTo(HaveOccurred())
-	program, err := harness.BuildOperator(ctx, root, GinkgoT().TempDir())
+	program, err := harness.Program(ctx, root, GinkgoT().TempDir(), harness.OperatorProgram)
 	Expect(err).NotTo(HaveOccurred())
 
 	return release{source: source, program: program}
@@ -68,7 +68,7 @@ func previous(ctx context.Context, commit string) release {
 	out, err := exec.CommandContext(ctx, "tar", "-xf", archive, "-C", unpacked).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 
-	_, err = harness.BuildOperator(ctx, unpacked, unpacked)
+	_, err = harness.Build(ctx, unpacked, unpacked, harness.OperatorProgram)
 	Expect(err).NotTo(HaveOccurred())
 
 	// Another test may have built it meanwhile.

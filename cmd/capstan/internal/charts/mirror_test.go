@@ -255,7 +255,7 @@ func TestMirrorInstalled(t *testing.T) {
 
 	c, err := harness.NewClient(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(harness.InstallCRDs(t.Context(), c, "../../../..")).To(Succeed())
+	g.Expect(harness.InstallCRDs(t.Context(), c)).To(Succeed())
 
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
 	g.Expect(c.Create(t.Context(), p)).To(Succeed())

@@ -99,7 +99,7 @@ func (s *webhookServer) configuration() *registrationv1.ValidatingWebhookConfigu
 func TestCanary(t *testing.T) {
 	g := NewWithT(t)
 	b := bedtest.StartAPIServer(t)
-	cluster, err := harness.PrepareForTest(t.Context(), b.Config(), "../../../..")
+	cluster, err := harness.PrepareForTest(t.Context(), b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
 
 	canary := func(arguments ...string) (string, error) {

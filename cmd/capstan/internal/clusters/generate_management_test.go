@@ -73,7 +73,7 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 	It("reports what is missing, step by step", func(ctx SpecContext) {
 		refused(ctx, "dev").To(HavePrefix("the management cluster knows no InfrastructureProviders; install Capstan there"))
 
-		Expect(harness.InstallCRDs(ctx, cluster, "../../../..")).To(Succeed())
+		Expect(harness.InstallCRDs(ctx, cluster)).To(Succeed())
 		refused(ctx, "dev").To(HavePrefix("the management cluster has no InfrastructureProvider; create one"))
 
 		provider = &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "sample", Namespace: "default"}}

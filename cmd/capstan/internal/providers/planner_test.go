@@ -27,7 +27,7 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 
 	c, err := harness.NewClient(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(harness.InstallCRDs(t.Context(), c, "../../../..")).To(Succeed())
+	g.Expect(harness.InstallCRDs(t.Context(), c)).To(Succeed())
 
 	config := clitest.Configuration(t, "../../../../test/data/providers")
 	configMap := &corev1.ConfigMap{

@@ -1,0 +1,51 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// BinVariable names a folder with the project's programs, as `make build` writes them. The targets of make that test set
+// it, and build the programs first.
+const BinVariable = "CAPSTAN_BIN"
+
+// The project's programs that tests run.
+const (
+	OperatorProgram = "operator"
+	CapstanProgram  = "capstan"
+)
+
+// Program returns the path of one of the project's programs: in the folder of BinVariable if it is set, and otherwise
+// built into a folder.
+func Program(ctx context.Context, root, folder, name string) (string, error) {
+	bin := os.Getenv(BinVariable)
+	if bin == "" {
+		return Build(ctx, root, folder, name)
+	}
+
+	path := filepath.Join(bin, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("find a program in %s; run make build, or unset the variable: %w", BinVariable, err)
+	}
+
+	return path, nil
+}
+
+// Build builds one of the project's programs into a folder, with additional flags of the go command, and returns its path.
+func Build(ctx context.Context, root, folder, name string, flags ...string) (string, error) {
+	program := filepath.Join(folder, name)
+	args := slices.Concat([]string{"build", "-ldflags=-s -w", "-o", program}, flags, []string{"./cmd/" + name})
+	build := exec.CommandContext(ctx, "go", args...)
+	build.Dir = root
+
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+	}
+
+	return program, nil
+}
