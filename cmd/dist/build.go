@@ -39,14 +39,15 @@ func parsePlatforms(list string) ([]platform, error) {
 }
 
 // compile builds a program of the module reproducibly: the same source gives the same bytes on
-// every machine.
+// every machine. The flags that concern packages are those of the Makefile, so that each package is compiled once; the
+// linker drops debug information anyway.
 func compile(ctx context.Context, pkg, out, version string, p platform) error {
 	ldflags := "-s -w -X main.version=" + version
 	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", ldflags, "-o", out, pkg)
 
 	// What `go env -w` has set counts unless a variable of the environment replaces it, which an empty one does not.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOOS="+p.os, "GOARCH="+p.arch,
-		"GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -gcflags=all=-dwarf=false",
+		"GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
 
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s for %s/%s: %w\n%s", pkg, p.os, p.arch, err, text)
