@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -49,32 +51,65 @@ func (r Request) Write() bool {
 // in which they were answered; a nil keep returns all of them. A request is logged when it is
 // answered, so the latest one may still be missing. A watch is logged when it ends.
 func (b *Bed) Requests(keep func(Request) bool) ([]Request, error) {
-	file, err := os.Open(b.AuditLog())
+	all, err := b.audit.read(b.AuditLog())
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	defer file.Close()
+
+	if keep == nil {
+		return slices.Clone(all), nil
+	}
 
 	var requests []Request
+
+	for _, request := range all {
+		if keep(request) {
+			requests = append(requests, request)
+		}
+	}
+
+	return requests, nil
+}
+
+// auditReader reads each line of an audit log once.
+type auditReader struct {
+	mu       sync.Mutex
+	offset   int64     // of the next line
+	requests []Request // of the lines before
+}
+
+// read returns the requests in the log. The caller must not change them.
+func (r *auditReader) read(path string) ([]Request, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+
+	if _, err := file.Seek(r.offset, io.SeekStart); err != nil {
+		return nil, err
+	}
 
 	for reader := bufio.NewReaderSize(file, 1<<20); ; {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return requests, nil // the last line is still being written
+			return r.requests, nil // the last line is still being written
 		}
 
 		if err != nil {
-			return nil, fmt.Errorf("read the audit log: %w", err)
+			return nil, err
 		}
 
 		var event auditEvent
 		if err := json.Unmarshal(line, &event); err != nil {
-			return nil, fmt.Errorf("read the audit log %s: %w", file.Name(), err)
+			return nil, fmt.Errorf("line at %d of %s: %w", r.offset, path, err)
 		}
 
-		if request := event.request(); keep == nil || keep(request) {
-			requests = append(requests, request)
-		}
+		r.requests = append(r.requests, event.request())
+		r.offset += int64(len(line))
 	}
 }
 

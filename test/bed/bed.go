@@ -57,6 +57,7 @@ type Bed struct {
 	http     *http.Client      // used by the bed itself
 	port     *port             // the API server's
 	launcher *launcher
+	audit    auditReader
 
 	alive context.Context         // canceled, with the cause, when a component dies
 	fail  context.CancelCauseFunc // cancels alive

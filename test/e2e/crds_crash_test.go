@@ -80,7 +80,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 		for i := range crashes {
 			Eventually(func(g Gomega) {
 				g.Expect(len(w.rewrites(old))).To(BeNumerically(">", (i+1)*objects/(crashes+2)))
-			}).WithPolling(auditInterval).Should(Succeed())
+			}).Should(Succeed())
 			Expect(w.operator.Kill()).To(Succeed())
 			Expect(w.definition(ctx, old.crd()).Status.StoredVersions).To(ContainElement("v1beta1"), "killed in the middle")
 			w.start("--crd-migration-delay=0s")

@@ -263,7 +263,7 @@ func (w *world) expectNoFight(p v1alpha2.Provider) {
 
 	began := time.Now()
 
-	Consistently(func() int { return count(began) }, 3*quietPeriod).WithPolling(auditInterval).Should(BeZero())
+	Consistently(func() int { return count(began) }, 3*quietPeriod).Should(BeZero())
 }
 
 // answering returns the provider with a Service, and for each protocol a port of it and of its container, and a

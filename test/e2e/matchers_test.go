@@ -142,7 +142,7 @@ func (w *world) undisturbed(ctx context.Context) func(p v1alpha2.Provider, since
 		GinkgoHelper()
 		Consistently(func() ([]string, error) {
 			return harness.Writes(w.bed, harness.OperatorUser, since, harness.Concerns(p.GetNamespace()))
-		}, quietPeriod).WithPolling(auditInterval).Should(ConsistOf(expected))
+		}, quietPeriod).Should(ConsistOf(expected))
 		Expect(w.identities(ctx)).To(Equal(identities))
 		Expect(harness.Revisions(ctx, w.client)).To(Equal(revisions))
 	}

@@ -202,12 +202,8 @@ const (
 	idleWatch   = 20 * time.Second
 )
 
-// helmInterval and auditInterval are for polling with a helm program and in a large audit log, which
-// would otherwise keep a processor busy.
-const (
-	helmInterval  = 500 * time.Millisecond
-	auditInterval = 200 * time.Millisecond
-)
+// helmInterval is for polling with a helm program, which would otherwise keep a processor busy.
+const helmInterval = 500 * time.Millisecond
 
 // samples is the project's own local repository.
 var samples = filepath.Join(root, testproviders.Samples)
