@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -20,11 +21,9 @@ import (
 // not found in the cluster, but given to the commands that need it.
 func TestExamples(t *testing.T) {
 	g := NewWithT(t)
-	b, err := bed.Start(t.Context(), bed.Options{})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = b.Stop() })
+	b := bedtest.Start(t, bed.Options{})
 
-	_, err = harness.PrepareForTest(t.Context(), b.Config())
+	_, err := harness.PrepareForTest(t.Context(), b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
 
 	w := newExampleFolder(t, b)

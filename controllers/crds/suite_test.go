@@ -38,7 +38,7 @@ var (
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	control = bedtest.StartAPIServer(GinkgoT())
+	control = bedtest.Start(GinkgoT(), bed.Options{Nodes: -1, WithoutCertManager: true, WithoutControllers: true})
 	config = control.Config()
 	config.QPS = -1
 

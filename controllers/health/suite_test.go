@@ -37,7 +37,7 @@ func TestHealth(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(SpecContext) {
-	cluster = bedtest.StartAPIServer(GinkgoT())
+	cluster = bedtest.Start(GinkgoT(), bed.Options{Nodes: -1, WithoutCertManager: true, WithoutAudit: true})
 
 	var err error
 

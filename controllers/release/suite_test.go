@@ -44,7 +44,7 @@ func TestRelease(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(SpecContext) {
-	apiServer = bedtest.StartAPIServer(GinkgoT())
+	apiServer = bedtest.Start(GinkgoT(), bed.Options{Nodes: -1, WithoutCertManager: true})
 	client = kubernetes.NewForConfigOrDie(apiServer.Config())
 }, NodeTimeout(15*time.Minute))
 

@@ -51,6 +51,10 @@ func (r Request) Write() bool {
 // in which they were answered; a nil keep returns all of them. A request is logged when it is
 // answered, so the latest one may still be missing. A watch is logged when it ends.
 func (b *Bed) Requests(keep func(Request) bool) ([]Request, error) {
+	if b.options.WithoutAudit {
+		return nil, errors.New("the bed was started without an audit log")
+	}
+
 	all, err := b.audit.read(b.AuditLog())
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)

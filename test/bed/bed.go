@@ -29,6 +29,9 @@ type Options struct {
 	// Nodes is the number of simulated nodes. Zero means DefaultNodes; a negative number means none,
 	// for tests that add nodes themselves or need none.
 	Nodes int
+	// WithoutControllers starts etcd and kube-apiserver only: no Deployment gets pods, no namespace is ever deleted, no
+	// owner's object is collected, and no namespace has a ServiceAccount. It requires a bed without simulated nodes.
+	WithoutControllers bool
 	// WithoutCertManager omits cert-manager's CustomResourceDefinitions. Its controllers never run in
 	// a bed.
 	WithoutCertManager bool
@@ -37,6 +40,8 @@ type Options struct {
 	// LazyGC lets the components spend less CPU time on garbage collection: they use several times the memory that
 	// they need, up to about a gibibyte each. Benchmarks measure components as they are elsewhere.
 	LazyGC bool
+	// WithoutAudit omits the audit log, for tests that do not call Requests.
+	WithoutAudit bool
 	// LogDir is a folder for the components' logs and the audit log, which are kept after Stop.
 	// Existing logs are overwritten. If it is empty, Stop removes the logs.
 	LogDir string
@@ -68,8 +73,8 @@ type Bed struct {
 }
 
 // Start builds the bed's programs if they are missing, and starts a control plane. When it returns,
-// nodes are Ready, pods can be created in the default namespace, and CRDs are Established. ctx
-// limits only the start. The caller must call Stop.
+// nodes are Ready, pods can be created in the default namespace unless there are no controllers, and CRDs are Established.
+// ctx limits only the start. The caller must call Stop.
 func Start(ctx context.Context, options Options) (*Bed, error) {
 	options, err := options.complete()
 	if err != nil {
@@ -93,6 +98,10 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 func (o Options) complete() (Options, error) {
 	if o.Nodes == 0 {
 		o.Nodes = DefaultNodes
+	}
+
+	if o.WithoutControllers && o.Nodes > 0 {
+		return o, errors.New("a bed without controllers cannot have nodes")
 	}
 
 	if o.Log == nil {

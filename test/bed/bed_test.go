@@ -153,6 +153,22 @@ func TestBed(t *testing.T) {
 	g.Expect(b.Stop()).To(Succeed(), "a second time")
 }
 
+func TestAPIServer(t *testing.T) {
+	g := NewWithT(t)
+	b := start(t, Options{Nodes: -1, WithoutCertManager: true, WithoutControllers: true, WithoutAudit: true})
+	g.Expect(b.pids()).To(HaveLen(2), "etcd and kube-apiserver")
+
+	note := object(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "note"}}`)
+	_, err := client(t, b, "tester").Resource(configMaps).Namespace("default").Create(t.Context(), note, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	_, err = b.Requests(nil)
+	g.Expect(err).To(MatchError("the bed was started without an audit log"), "rather than no requests")
+
+	_, err = Start(t.Context(), Options{WithoutControllers: true})
+	g.Expect(err).To(MatchError("a bed without controllers cannot have nodes"))
+}
+
 func makesADeploymentAvailable(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 	c := client(t, b, "tester").Resource(deployments).Namespace("default")

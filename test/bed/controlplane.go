@@ -160,6 +160,10 @@ const stagesFile = "stages.yaml"
 // runs only if there are simulated ones. kube-controller-manager comes last: it checks once whether
 // the API server is ready, and then only a second later.
 func (b *Bed) startControllers(ctx context.Context) error {
+	if b.options.WithoutControllers {
+		return b.waitReady(ctx)
+	}
+
 	if err := os.WriteFile(b.file(stagesFile), stages, 0o600); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (b *Bed) etcdFlags() []string {
 }
 
 func (b *Bed) apiServerFlags() []string {
-	return append([]string{
+	flags := []string{
 		"--etcd-servers=unix://" + b.file(etcdSocket),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -61,10 +61,16 @@ func (b *Bed) apiServerFlags() []string {
 		"--service-account-signing-key-file=" + b.file(serviceAccountsFile),
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged",
-		"--audit-policy-file=" + b.file(auditPolicyFile),
-		"--audit-log-path=" + b.AuditLog(),
-		"--audit-log-maxsize=10000", // megabytes; only the current file of a rotated log would be read
-	}, b.options.APIServerFlags...)
+	}
+	if !b.options.WithoutAudit {
+		flags = append(flags,
+			"--audit-policy-file="+b.file(auditPolicyFile),
+			"--audit-log-path="+b.AuditLog(),
+			"--audit-log-maxsize=10000", // megabytes; only the current file of a rotated log would be read
+		)
+	}
+
+	return append(flags, b.options.APIServerFlags...)
 }
 
 func (b *Bed) controllerManagerFlags() []string {

@@ -20,6 +20,7 @@ import (
 )
 
 var (
+	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	nodes           = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	configMaps      = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -51,26 +52,33 @@ func (b *Bed) populate(ctx context.Context) error {
 
 // settle waits until the initial objects, and those that controllers create, can be used.
 func (b *Bed) settle(ctx context.Context) error {
-	namespace := "default"
-	for _, wait := range []struct {
+	const namespace = "default"
+
+	type condition struct {
 		until   string
 		objects dynamic.ResourceInterface
 		missing func([]unstructured.Unstructured) error
-	}{
+	}
+
+	conditions := []condition{
 		{"CRDs are established", b.client.Resource(crds), unlessAll(established)},
 		{"nodes take pods", b.client.Resource(nodes), unlessAll(takesPods)},
+		{"the default namespace exists", b.client.Resource(namespaces), unlessHas(namespace)},
+	}
+	if !b.options.WithoutControllers {
 		// Without these two, pods of the namespace are rejected, or never start on a real node.
-		{
+		conditions = append(conditions, condition{
 			"the default namespace has a service account",
 			b.client.Resource(serviceAccounts).Namespace(namespace),
 			unlessHas("default"),
-		},
-		{
+		}, condition{
 			"the default namespace has the cluster's certificate",
 			b.client.Resource(configMaps).Namespace(namespace),
 			unlessHas("kube-root-ca.crt"),
-		},
-	} {
+		})
+	}
+
+	for _, wait := range conditions {
 		err := b.poll(ctx, wait.until, func(ctx context.Context) error {
 			list, err := wait.objects.List(ctx, metav1.ListOptions{})
 			if err != nil {

@@ -57,7 +57,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	g := NewWithT(t)
-	w := &world{bed: bedtest.StartAPIServer(t)}
+	// The roles of core are aggregated by a controller.
+	w := &world{bed: bedtest.Start(t, bed.Options{Nodes: -1, WithoutCertManager: true, WithoutAudit: true})}
 
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

@@ -21,11 +21,11 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// apiServer has neither simulated nodes nor CustomResourceDefinitions, which most tests do not need.
-var apiServer = bed.Options{Nodes: -1, WithoutCertManager: true}
+// apiServer has only what all tests need.
+var apiServer = bed.Options{Nodes: -1, WithoutCertManager: true, WithoutControllers: true, WithoutAudit: true}
 
-// StartAPIServer starts a control plane without nodes and CustomResourceDefinitions for one test, or
-// for one suite if BeforeSuite calls it.
+// StartAPIServer starts etcd and an API server without CustomResourceDefinitions and audit log for one test, or for one
+// suite if BeforeSuite calls it.
 func StartAPIServer(t TB) *bed.Bed {
 	t.Helper()
 

@@ -11,14 +11,12 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
-	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 func TestCRDsCheckCluster(t *testing.T) {
 	RegisterTestingT(t)
-	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
-	Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = b.Stop() })
+	b := bedtest.StartAPIServer(t)
 	dir := t.TempDir()
 	check := func(path string) (*safety.Report, error) {
 		stdout, stderr, failure := clitest.Run(

@@ -21,7 +21,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
-	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -60,10 +60,10 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		b, err := bed.Start(ctx, bed.Options{Nodes: -1, WithoutCertManager: true, Log: GinkgoWriter})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(b.Stop)
+		b := bedtest.StartAPIServer(GinkgoT())
 		kubeconfig = b.Kubeconfig()
+
+		var err error
 		cluster, err = harness.NewClient(b.Config())
 		Expect(err).NotTo(HaveOccurred())
 
