@@ -167,7 +167,7 @@ kubernetes-versions: ## Test with control planes of the other supported versions
 	done; exit $$status
 
 .PHONY: helm4
-helm4: bed-binaries ## Build everything with Helm 4's library, and test the engine with it
+helm4: bed-binaries ## Test the engine with Helm 4's library, and the operator's chart with its program
 	@test/helm4/run
 
 # The rows come from the specs in test/compat, and from those in test/e2e that belong to a row.

@@ -16,8 +16,8 @@ import (
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-// TestHelmPrograms: both versions of Helm accept the charts of all releases, without a warning.
-func TestHelmPrograms(t *testing.T) {
+// TestHelmProgram: helm accepts the charts of all releases, without a warning.
+func TestHelmProgram(t *testing.T) {
 	set, err := tools.Find()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
@@ -25,14 +25,12 @@ func TestHelmPrograms(t *testing.T) {
 		built, err := chartgen.Build(b)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-		for _, program := range []string{tools.Helm3, tools.Helm4} {
-			acceptChart(t, set.Program(program), built)
-		}
+		acceptChart(t, set.Program(tools.Helm()), built)
 	})
 }
 
-// TestHelmProgramsRefuseInjections: without the operator, too, no value turns an object into another one.
-func TestHelmProgramsRefuseInjections(t *testing.T) {
+// TestHelmProgramRefusesInjections: without the operator, too, no value turns an object into another one.
+func TestHelmProgramRefusesInjections(t *testing.T) {
 	g := NewWithT(t)
 	set, err := tools.Find()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -46,21 +44,20 @@ func TestHelmProgramsRefuseInjections(t *testing.T) {
 	file := filepath.Join(home, built.Filename())
 	g.Expect(os.WriteFile(file, packed, 0o600)).To(Succeed())
 
-	for _, program := range []string{tools.Helm3, tools.Helm4} {
-		for value, accepted := range map[string]bool{"plain": true, "b\nkind: Secret\nmetadata: {name: intruder}": false} {
-			cmd := exec.CommandContext(t.Context(), set.Program(program), "template", file, "--set-string", "variables.V="+value)
-			cmd.Env = []string{"HOME=" + home}
+	for value, accepted := range map[string]bool{"plain": true, "b\nkind: Secret\nmetadata: {name: intruder}": false} {
+		cmd := exec.CommandContext(
+			t.Context(), set.Program(tools.Helm3), "template", file, "--set-string", "variables.V="+value)
+		cmd.Env = []string{"HOME=" + home}
 
-			out, err := cmd.CombinedOutput()
-			g.Expect(err == nil).To(Equal(accepted), "%s: %s", program, out)
-			g.Expect(strings.Contains(string(out), "ConfigMap default/a: the value of variable V changes more than the field")).
-				To(Equal(!accepted), "%s: %s", program, out)
-			g.Expect(string(out)).NotTo(ContainSubstring("intruder"), program)
-		}
+		out, err := cmd.CombinedOutput()
+		g.Expect(err == nil).To(Equal(accepted), "%s", out)
+		g.Expect(strings.Contains(string(out), "ConfigMap default/a: the value of variable V changes more than the field")).
+			To(Equal(!accepted), "%s", out)
+		g.Expect(string(out)).NotTo(ContainSubstring("intruder"))
 	}
 }
 
-// acceptChart checks that a version of Helm lints and renders a chart without a warning.
+// acceptChart checks that helm lints and renders a chart without a warning.
 func acceptChart(t *testing.T, helm string, built *chart.Chart) {
 	t.Helper()
 	g := NewWithT(t)

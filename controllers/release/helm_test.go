@@ -8,13 +8,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/test/faults"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 var _ = Describe("Together with the helm programs, the engine", func() {
@@ -109,6 +113,35 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 				run(ctx, helm, "upgrade", name, path("3.0.0", configMap("config", "4"), configMap("fourth", "")), "-n", namespace)
 				expectValue("4", "fourth")
 				expectUninstall(ctx, engine, namespace)
+			})
+
+			It("takes objects over, which its uninstall leaves if it is Helm 4", func(ctx SpecContext) {
+				run(ctx, helm, "install", "other", write(chartOf("1.0.0", configMap("config", "theirs"))), "-n", namespace)
+				mustApply(ctx, engine, specOf(namespace, "1.0.0",
+					annotated(configMap("config", "ours"), "adoption-policy", "Always")))
+				run(ctx, helm, "uninstall", "other", "-n", namespace)
+
+				if helm == "helm4" {
+					Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
+				} else {
+					Expect(configMaps(ctx, namespace)).To(BeEmpty())
+				}
+			})
+
+			It("installs the chart of a provider without the engine", func(ctx SpecContext) {
+				key := types.NamespacedName{Namespace: namespace, Name: "plain"}
+				built, err := chartgen.Build(
+					harness.Small(v1alpha2.InfrastructureProviderType, key, "plain"+helm, "v1.0.0").Bundle)
+				Expect(err).NotTo(HaveOccurred())
+
+				path := write(built)
+				Expect(run(ctx, helm, "lint", "--strict", path)).NotTo(MatchRegexp(`\[(WARNING|ERROR)\]`))
+				Expect(run(ctx, helm, "install", name, path, "-n", namespace, "--set", "variables.LEVEL=debug")).To(
+					ContainSubstring("infrastructure-plain v1.0.0 has been deployed to the namespace " + namespace))
+				Expect(run(ctx, helm, "list", "-n", namespace)).To(MatchRegexp(name + `\s.*deployed.*infrastructure-plain-1\.0\.0`))
+				Expect(getDeployment(ctx, namespace, "plain"+helm+"-controller-manager").Spec.Template.Spec.Containers).To(
+					ConsistOf(HaveField("Args", ConsistOf("--level=debug"))))
+				run(ctx, helm, "uninstall", name, "-n", namespace)
 			})
 
 			It("reinstalls after an uninstall that kept the history", func(ctx SpecContext) {

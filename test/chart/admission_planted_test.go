@@ -133,44 +133,42 @@ var _ = Describe("Without any provider, the admission policies", Ordered, func()
 		}
 	})
 
-	for _, helm := range []string{"helm", "helm4"} {
-		It("allow "+helm+" to those who may update the provider, and to all for other releases", func(ctx SpecContext) {
-			chart := plainChart()
-			as := func(user string, args ...string) (string, error) {
-				return try(ctx, helm, append(args, "-n", tenant, "--kube-as-user", user)...)
-			}
-			ours := []string{"--labels", storage.RevisionLabel + "=1"}
+	It("allow helm to those who may update the provider, and to all for other releases", func(ctx SpecContext) {
+		chart := plainChart()
+		as := func(user string, args ...string) (string, error) {
+			return try(ctx, helm, append(args, "-n", tenant, "--kube-as-user", user)...)
+		}
+		ours := []string{"--labels", storage.RevisionLabel + "=1"}
 
-			out, err := as(writer, append(ours, "install", "infrastructure-hand", chart)...)
-			Expect(err).To(HaveOccurred())
-			Expect(out).To(ContainSubstring("only users who may update the provider may change its records"))
+		out, err := as(writer, append(ours, "install", "infrastructure-hand", chart)...)
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("only users who may update the provider may change its records"))
 
-			out, err = as(editor, append(ours, "install", "infrastructure-hand", chart)...)
-			Expect(err).NotTo(HaveOccurred(), out)
+		out, err = as(editor, append(ours, "install", "infrastructure-hand", chart)...)
+		Expect(err).NotTo(HaveOccurred(), out)
 
-			for _, args := range [][]string{
-				{"upgrade", "infrastructure-hand", chart, "--history-max", "2"},
-				{"upgrade", "infrastructure-hand", chart, "--history-max", "2"},
-				{"rollback", "infrastructure-hand"},
-				{"uninstall", "infrastructure-hand"},
-			} {
-				out, err = as(writer, args...)
-				Expect(err).To(HaveOccurred(), "%s %s", args, out)
-				out, err = as(editor, args...)
-				Expect(err).NotTo(HaveOccurred(), "%s %s", args, out)
-			}
+		for _, args := range [][]string{
+			{"upgrade", "infrastructure-hand", chart, "--history-max", "2"},
+			{"upgrade", "infrastructure-hand", chart, "--history-max", "2"},
+			{"rollback", "infrastructure-hand"},
+			{"uninstall", "infrastructure-hand"},
+		} {
+			out, err = as(writer, args...)
+			Expect(err).To(HaveOccurred(), "%s %s", args, out)
+			out, err = as(editor, args...)
+			Expect(err).NotTo(HaveOccurred(), "%s %s", args, out)
+		}
 
-			for _, args := range [][]string{
-				{"install", "infrastructure-other", chart},
-				{"upgrade", "infrastructure-other", chart},
-				{"rollback", "infrastructure-other"},
-				{"uninstall", "infrastructure-other"},
-			} {
-				out, err = as(writer, args...)
-				Expect(err).NotTo(HaveOccurred(), "%s %s", args, out)
-			}
-		})
-	}
+		for _, args := range [][]string{
+			{"install", "infrastructure-other", chart},
+			{"upgrade", "infrastructure-other", chart},
+			{"rollback", "infrastructure-other"},
+			{"uninstall", "infrastructure-other"},
+		} {
+			out, err = as(writer, args...)
+			Expect(err).NotTo(HaveOccurred(), "%s %s", args, out)
+		}
+	})
 })
 
 // plainChart returns the folder of a chart with a ConfigMap.

@@ -1,5 +1,5 @@
-// Package chart tests charts/capstan and config with both helm programs and kubectl on a real
-// control plane, and checks that the operator needs no more permissions than they grant.
+// Package chart tests charts/capstan and config with helm and kubectl on a real control plane, and checks that the operator
+// needs no more permissions than they grant.
 package chart
 
 import (
@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -34,6 +35,9 @@ const (
 	// operatorUser is the operator's user name when it runs as the chart's ServiceAccount.
 	operatorUser = "system:serviceaccount:" + namespace + ":" + release
 )
+
+// helm is the program that installs the chart.
+var helm = tools.Helm()
 
 var samples = filepath.Join(root, testproviders.Samples)
 

@@ -197,8 +197,7 @@ var _ = Describe("Hundreds of objects", Ordered, func() {
 				l.change,
 			},
 			{"roll back by the resource", l.rollBack},
-			{"roll back with helm v3", l.helm("helm")},
-			{"roll back with helm v4", l.helm("helm4")},
+			{"roll back with helm", l.helm},
 			{"uninstall and install again", l.reinstall},
 			{"crash", l.crash},
 		}
@@ -269,14 +268,12 @@ func (l *life) revision(ctx context.Context) int64 {
 	return history[rand.IntN(len(history))].Revision
 }
 
-func (l *life) helm(program string) func(context.Context) {
-	return func(ctx context.Context) {
-		GinkgoHelper()
-		l.run(
-			ctx, program, "rollback", "infrastructure-"+l.tiny.name, strconv.FormatInt(l.revision(ctx), 10), "-n",
-			l.tiny.name,
-		)
-	}
+func (l *life) helm(ctx context.Context) {
+	GinkgoHelper()
+	l.run(
+		ctx, "helm", "rollback", "infrastructure-"+l.tiny.name, strconv.FormatInt(l.revision(ctx), 10), "-n",
+		l.tiny.name,
+	)
 }
 
 func (l *life) reinstall(ctx context.Context) {

@@ -95,29 +95,27 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			))
 			Expect(p.Status.InstalledVersion).To(HaveValue(Equal("v1.0.0")))
 
-			for _, helm := range []string{"helm", "helm4"} {
-				Expect(w.helm(ctx, helm, "history", "infrastructure-unhealthy", "-n", p.Namespace)).To(HaveExactElements(
-					And(HaveField("Status", "superseded"), HaveField("AppVersion", "v1.0.0")),
-					And(
-						HaveField("Status", "failed"),
-						HaveField("AppVersion", "v1.1.0"),
-						HaveField(
-							"Description",
-							And(
-								ContainSubstring("not healthy within 8s"),
-								ContainSubstring("ImagePullBackOff: image registry.example.com/never-pulled/unhealthy:v1.1.0"),
-							),
+			Expect(w.helm(ctx, "helm", "history", "infrastructure-unhealthy", "-n", p.Namespace)).To(HaveExactElements(
+				And(HaveField("Status", "superseded"), HaveField("AppVersion", "v1.0.0")),
+				And(
+					HaveField("Status", "failed"),
+					HaveField("AppVersion", "v1.1.0"),
+					HaveField(
+						"Description",
+						And(
+							ContainSubstring("not healthy within 8s"),
+							ContainSubstring("ImagePullBackOff: image registry.example.com/never-pulled/unhealthy:v1.1.0"),
 						),
 					),
-					And(
-						HaveField("Status", "superseded"),
-						HaveField("AppVersion", "v1.0.0"),
-						HaveField("Description", HavePrefix("Rollback to 1: not healthy within 8s")),
-					),
-					And(HaveField("Status", "failed"), HaveField("AppVersion", "v1.1.0")),
-					And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.0.0")),
-				), helm)
-			}
+				),
+				And(
+					HaveField("Status", "superseded"),
+					HaveField("AppVersion", "v1.0.0"),
+					HaveField("Description", HavePrefix("Rollback to 1: not healthy within 8s")),
+				),
+				And(HaveField("Status", "failed"), HaveField("AppVersion", "v1.1.0")),
+				And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.0.0")),
+			))
 
 			_, least := seen()
 			Expect(least).To(BeEquivalentTo(1), "the old version was available throughout")
@@ -291,93 +289,91 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		Expect(deployment(ctx, p.Name).UID).To(Equal(uid))
 	})
 
-	for _, helm := range []string{"helm", "helm4"} {
-		It("keeps a change made with "+helm+", and reports how to accept or undo it", rowHelmKept, func(ctx SpecContext) {
-			name := "held-" + helm
-			p := versions(ctx, nil, newTiny(name, "v1.0.0"), newTiny(name, "v1.1.0"))
-			upgrade(ctx, p, "v1.1.0")
-			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+	It("keeps a change made with helm, and reports how to accept or undo it", rowHelmKept, func(ctx SpecContext) {
+		p := versions(ctx, nil, newTiny("held", "v1.0.0"), newTiny("held", "v1.1.0"))
+		upgrade(ctx, p, "v1.1.0")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
-			release := "infrastructure-" + name
+		const release = "infrastructure-held"
 
-			w.run(ctx, helm, "rollback", release, "1", "-n", p.Namespace)
-			Eventually(w.read(ctx, p)).Should(
-				beReadyWith(v1alpha2.ExternalChangeReason,
-					"v1.0.0 is healthy",
-					"revision 3 was made by another program (Rollback to 1)",
-					"spec.release.onExternalChange to Revert",
-					"set spec.version to v1.0.0",
-				))
-			Consistently(
-				func() []helmRelease { return w.helm(ctx, helm, "history", release, "-n", p.Namespace) },
-			).WithTimeout(quietPeriod).
-				Should(HaveLen(3))
-
-			By("accepting it")
-			upgrade(ctx, p, "v1.0.0")
-			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-
-			By("uninstalling")
-			w.run(ctx, helm, "uninstall", release, "-n", p.Namespace)
-			Eventually(w.read(ctx, p)).Should(
-				notBeReady(v1alpha2.ExternalChangeReason,
-					"was uninstalled by another program", "set spec.release.onExternalChange to Revert", "delete this resource"))
-			Expect(w.helm(ctx, helm, "list", "-n", p.Namespace)).To(BeEmpty())
-			Expect(p.Status.InstalledVersion).To(BeNil())
-			Expect(p.Status.History).To(BeEmpty())
-			Expect(p.Status.Release.Status).To(Equal("uninstalled"))
-			Expect(conditions.Has(p, v1alpha2.ProviderUpgradedCondition)).To(BeFalse())
-
-			By("uninstalling it again, with its history")
-
-			request := func(value string) {
-				update(ctx, w, p, func(p v1alpha2.Provider) {
-					p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: value})
-				})
-			}
-			request("again")
-			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-			w.run(ctx, helm, "uninstall", release, "-n", p.Namespace, "--keep-history")
-			Eventually(w.read(ctx, p)).Should(And(
-				notBeReady(v1alpha2.ExternalChangeReason, "was uninstalled by another program"),
-				notBeInstalled(v1alpha2.ExternalChangeReason),
-				Not(notBeReady(v1alpha2.ExternalChangeReason, "stays installed")),
-				HaveField("Status.InstalledVersion", BeNil()),
-				HaveField("Status.Release.Status", "uninstalled"),
-				HaveField("Status.History", HaveExactElements(HaveField("Status", "uninstalled"))),
+		w.run(ctx, "helm", "rollback", release, "1", "-n", p.Namespace)
+		Eventually(w.read(ctx, p)).Should(
+			beReadyWith(v1alpha2.ExternalChangeReason,
+				"v1.0.0 is healthy",
+				"revision 3 was made by another program (Rollback to 1)",
+				"spec.release.onExternalChange to Revert",
+				"set spec.version to v1.0.0",
 			))
+		Consistently(
+			func() []helmRelease { return w.helm(ctx, "helm", "history", release, "-n", p.Namespace) },
+		).WithTimeout(quietPeriod).
+			Should(HaveLen(3))
 
-			By("undoing it")
+		By("accepting it")
+		upgrade(ctx, p, "v1.0.0")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		By("uninstalling")
+		w.run(ctx, "helm", "uninstall", release, "-n", p.Namespace)
+		Eventually(w.read(ctx, p)).Should(
+			notBeReady(v1alpha2.ExternalChangeReason,
+				"was uninstalled by another program", "set spec.release.onExternalChange to Revert", "delete this resource"))
+		Expect(w.helm(ctx, "helm", "list", "-n", p.Namespace)).To(BeEmpty())
+		Expect(p.Status.InstalledVersion).To(BeNil())
+		Expect(p.Status.History).To(BeEmpty())
+		Expect(p.Status.Release.Status).To(Equal("uninstalled"))
+		Expect(conditions.Has(p, v1alpha2.ProviderUpgradedCondition)).To(BeFalse())
+
+		By("uninstalling it again, with its history")
+
+		request := func(value string) {
 			update(ctx, w, p, func(p v1alpha2.Provider) {
-				p.GetSpec().Release = &v1alpha2.ReleaseSpec{OnExternalChange: v1alpha2.ExternalChangeRevert}
+				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: value})
 			})
-			Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"),
-				HaveField("Status.Release.Status", "deployed")))
-		})
+		}
+		request("again")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		w.run(ctx, "helm", "uninstall", release, "-n", p.Namespace, "--keep-history")
+		Eventually(w.read(ctx, p)).Should(And(
+			notBeReady(v1alpha2.ExternalChangeReason, "was uninstalled by another program"),
+			notBeInstalled(v1alpha2.ExternalChangeReason),
+			Not(notBeReady(v1alpha2.ExternalChangeReason, "stays installed")),
+			HaveField("Status.InstalledVersion", BeNil()),
+			HaveField("Status.Release.Status", "uninstalled"),
+			HaveField("Status.History", HaveExactElements(HaveField("Status", "uninstalled"))),
+		))
 
-		It("undoes a change made with "+helm+" if the policy is Revert", rowHelmUndone, func(ctx SpecContext) {
-			name := "reverted-" + helm
-			p := versions(
-				ctx,
-				&v1alpha2.ReleaseSpec{OnExternalChange: v1alpha2.ExternalChangeRevert},
-				newTiny(name, "v1.0.0"),
-				newTiny(name, "v1.1.0"),
-			)
-			upgrade(ctx, p, "v1.1.0")
-			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-			w.run(ctx, helm, "rollback", "infrastructure-"+name, "1", "-n", p.Namespace)
-			Eventually(
-				func() []helmRelease { return w.helm(ctx, helm, "list", "-n", p.Namespace) },
-			).Should(
-				ConsistOf(HaveField("AppVersion", "v1.1.0")))
-			w.run(ctx, helm, "uninstall", "infrastructure-"+name, "-n", p.Namespace)
-			Eventually(
-				func() []helmRelease { return w.helm(ctx, helm, "list", "-n", p.Namespace) },
-			).Should(
-				ConsistOf(HaveField("AppVersion", "v1.1.0")))
-			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		By("undoing it")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{OnExternalChange: v1alpha2.ExternalChangeRevert}
 		})
-	}
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"),
+			HaveField("Status.Release.Status", "deployed")))
+	})
+
+	It("undoes a change made with helm if the policy is Revert", rowHelmUndone, func(ctx SpecContext) {
+		const release = "infrastructure-reverted"
+
+		p := versions(
+			ctx,
+			&v1alpha2.ReleaseSpec{OnExternalChange: v1alpha2.ExternalChangeRevert},
+			newTiny("reverted", "v1.0.0"),
+			newTiny("reverted", "v1.1.0"),
+		)
+		upgrade(ctx, p, "v1.1.0")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		w.run(ctx, "helm", "rollback", release, "1", "-n", p.Namespace)
+		Eventually(
+			func() []helmRelease { return w.helm(ctx, "helm", "list", "-n", p.Namespace) },
+		).Should(
+			ConsistOf(HaveField("AppVersion", "v1.1.0")))
+		w.run(ctx, "helm", "uninstall", release, "-n", p.Namespace)
+		Eventually(
+			func() []helmRelease { return w.helm(ctx, "helm", "list", "-n", p.Namespace) },
+		).Should(
+			ConsistOf(HaveField("AppVersion", "v1.1.0")))
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+	})
 
 	DescribeTable("that another program has uninstalled is installed as asked for while its source was away",
 		func(ctx SpecContext, name, version string, ask func(v1alpha2.Provider)) {

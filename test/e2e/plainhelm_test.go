@@ -50,146 +50,142 @@ func (p packed) namespace() string {
 	return p.Metadata.Annotations[chartgen.AnnotationDefaultNamespace]
 }
 
-// Both helm programs without an operator: docker's chart installs its own CRDs, those of aws are
+// Helm without an operator: docker's chart installs its own CRDs, those of aws are
 // applied before, together with a custom resource.
-var _ = Describe("Plain Helm", func() {
-	for _, program := range []string{"helm", "helm4"} {
-		Describe(program, Ordered, func() {
-			var (
-				w                         *world
-				docker, dockerBefore, aws packed
-				cluster                   *unstructured.Unstructured
-			)
+var _ = Describe("Plain Helm", Ordered, func() {
+	var (
+		w                         *world
+		docker, dockerBefore, aws packed
+		cluster                   *unstructured.Unstructured
+	)
 
-			credentials := "variables.AWS_B64ENCODED_CREDENTIALS=" + harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
+	credentials := "variables.AWS_B64ENCODED_CREDENTIALS=" + harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
 
-			helm := func(ctx context.Context, p packed, args ...string) string {
-				GinkgoHelper()
-				return w.run(ctx, program, append(args, "--namespace", p.namespace())...)
-			}
-			// available returns the number of pods of each Deployment of a chart, when all of them are
-			// available.
-			available := func(ctx context.Context, p packed) func(Gomega) map[string]int32 {
-				return func(g Gomega) map[string]int32 {
-					list := &appsv1.DeploymentList{}
-					g.Expect(w.client.List(
-						ctx,
-						list,
-						client.InNamespace(p.namespace()),
-						client.MatchingLabels{"cluster.x-k8s.io/provider": p.Metadata.Name},
-					)).
-						To(Succeed())
-
-					replicas := map[string]int32{}
-
-					for _, d := range list.Items {
-						g.Expect(d.Status.ObservedGeneration).To(Equal(d.Generation))
-						g.Expect(d.Status.UpdatedReplicas).To(Equal(*d.Spec.Replicas))
-						g.Expect(d.Status.AvailableReplicas).To(Equal(*d.Spec.Replicas))
-						replicas[d.Name] = *d.Spec.Replicas
-					}
-
-					return replicas
-				}
-			}
-
-			BeforeAll(func(ctx SpecContext) {
-				w = newWorld(ctx)
-				dir := GinkgoT().TempDir()
-				docker = pack(ctx, dir, harness.Wanted{Label: "infrastructure-docker"})
-				dockerBefore = pack(
-					ctx,
-					dir,
-					harness.Wanted{Label: "infrastructure-docker", Version: "<" + docker.Metadata.Version},
-				)
-				aws = pack(ctx, dir, harness.Wanted{Label: "infrastructure-aws"})
-
-				Expect(dockerBefore.file).NotTo(Equal(docker.file))
-			})
-
-			It("reports the missing variable", func(ctx SpecContext) {
-				out, err := w.bed.Command(
-					ctx, program, "install", aws.Metadata.Name, aws.file, "--namespace", aws.namespace(), "--create-namespace",
-				).CombinedOutput()
-				Expect(err).To(HaveOccurred())
-				Expect(string(out)).To(ContainSubstring("'/variables': missing property 'AWS_B64ENCODED_CREDENTIALS'"))
-			})
-
-			It("installs the providers, which become healthy", func(ctx SpecContext) {
-				crds := filepath.Join(GinkgoT().TempDir(), "crds.yaml")
-				Expect(os.WriteFile(crds, []byte(w.run(ctx, program, "show", "crds", aws.file)), 0o600)).To(Succeed())
-				w.run(ctx, "kubectl", "apply", "--server-side", "-f", crds)
-				w.run(ctx, "kubectl", "wait", "--for", "condition=Established", "-f", crds)
-				cluster = createAWSCluster(ctx, w)
-
-				notes := helm(ctx, aws, "install", aws.Metadata.Name, aws.file, "--create-namespace", "--set", credentials)
-				Expect(notes).To(
-					And(
-						ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+
-							" has been deployed to the namespace "+aws.namespace()),
-						Not(ContainSubstring("WARNING")),
-					),
-				)
-				helm(ctx, dockerBefore, "install", docker.Metadata.Name, dockerBefore.file, "--create-namespace")
-				Eventually(available(ctx, aws)).Should(HaveLen(1))
-				Eventually(available(ctx, dockerBefore)).Should(HaveLen(1))
-			})
-
-			It("upgrades the providers, and rolls back", func(ctx SpecContext) {
-				manager := slices.Collect(maps.Keys(available(ctx, aws)(Default)))[0]
-				helm(
-					ctx, aws, "upgrade", aws.Metadata.Name, aws.file, "--reuse-values", "--set",
-					fmt.Sprintf("deployments.%s.replicas=2", manager),
-				)
-				Eventually(available(ctx, aws)).Should(HaveKeyWithValue(manager, int32(2)))
-				helm(ctx, aws, "rollback", aws.Metadata.Name, "1")
-				Eventually(available(ctx, aws)).Should(HaveKeyWithValue(manager, int32(1)))
-
-				helm(ctx, docker, "upgrade", docker.Metadata.Name, docker.file)
-				Eventually(available(ctx, docker)).Should(HaveLen(1))
-				helm(ctx, docker, "rollback", docker.Metadata.Name, "1")
-				Eventually(available(ctx, docker)).Should(HaveLen(1))
-				Expect(w.helm(ctx, program, "list", "-A")).To(ConsistOf(
-					And(HaveField("Name", aws.Metadata.Name), HaveField("Status", "deployed")),
-					And(
-						HaveField("Name", docker.Metadata.Name),
-						HaveField("Status", "deployed"),
-						HaveField("Chart", dockerBefore.Metadata.Name+"-"+dockerBefore.Metadata.Version),
-					),
-				))
-			})
-
-			It("uninstalls the providers, and keeps CRDs and custom resources", func(ctx SpecContext) {
-				before := w.crds(ctx)
-				helm(ctx, aws, "uninstall", aws.Metadata.Name)
-				helm(ctx, docker, "uninstall", docker.Metadata.Name)
-				Eventually(available(ctx, aws)).Should(BeEmpty())
-				Expect(w.crds(ctx)).To(Equal(before))
-				Expect(before).To(HaveKey("dockerclusters.infrastructure.cluster.x-k8s.io"))
-
-				live := cluster.DeepCopy()
-				Expect(w.client.Get(ctx, client.ObjectKeyFromObject(cluster), live)).To(Succeed())
-				Expect(live.GetUID()).To(Equal(cluster.GetUID()))
-				Expect(live.GetDeletionTimestamp()).To(BeNil())
-			})
-
-			It("warns if conversion webhooks are in another namespace", func(ctx SpecContext) {
-				notes := w.run(
-					ctx, program, "install", aws.Metadata.Name, aws.file, "--namespace", "elsewhere", "--create-namespace",
-					"--set", credentials,
-				)
-
-				warning := Not(ContainSubstring("WARNING"))
-				if aws.Metadata.Annotations[chartgen.AnnotationConversionWebhooks] != "0" {
-					warning = ContainSubstring(
-						"The chart's CRDs call the conversion webhook in the namespace capa-system, not in elsewhere",
-					)
-				}
-
-				Expect(notes).To(warning)
-			})
-		})
+	helm := func(ctx context.Context, p packed, args ...string) string {
+		GinkgoHelper()
+		return w.run(ctx, "helm", append(args, "--namespace", p.namespace())...)
 	}
+	// available returns the number of pods of each Deployment of a chart, when all of them are
+	// available.
+	available := func(ctx context.Context, p packed) func(Gomega) map[string]int32 {
+		return func(g Gomega) map[string]int32 {
+			list := &appsv1.DeploymentList{}
+			g.Expect(w.client.List(
+				ctx,
+				list,
+				client.InNamespace(p.namespace()),
+				client.MatchingLabels{"cluster.x-k8s.io/provider": p.Metadata.Name},
+			)).
+				To(Succeed())
+
+			replicas := map[string]int32{}
+
+			for _, d := range list.Items {
+				g.Expect(d.Status.ObservedGeneration).To(Equal(d.Generation))
+				g.Expect(d.Status.UpdatedReplicas).To(Equal(*d.Spec.Replicas))
+				g.Expect(d.Status.AvailableReplicas).To(Equal(*d.Spec.Replicas))
+				replicas[d.Name] = *d.Spec.Replicas
+			}
+
+			return replicas
+		}
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(ctx)
+		dir := GinkgoT().TempDir()
+		docker = pack(ctx, dir, harness.Wanted{Label: "infrastructure-docker"})
+		dockerBefore = pack(
+			ctx,
+			dir,
+			harness.Wanted{Label: "infrastructure-docker", Version: "<" + docker.Metadata.Version},
+		)
+		aws = pack(ctx, dir, harness.Wanted{Label: "infrastructure-aws"})
+
+		Expect(dockerBefore.file).NotTo(Equal(docker.file))
+	})
+
+	It("reports the missing variable", func(ctx SpecContext) {
+		out, err := w.bed.Command(
+			ctx, "helm", "install", aws.Metadata.Name, aws.file, "--namespace", aws.namespace(), "--create-namespace",
+		).CombinedOutput()
+		Expect(err).To(HaveOccurred())
+		Expect(string(out)).To(ContainSubstring("'/variables': missing property 'AWS_B64ENCODED_CREDENTIALS'"))
+	})
+
+	It("installs the providers, which become healthy", func(ctx SpecContext) {
+		crds := filepath.Join(GinkgoT().TempDir(), "crds.yaml")
+		Expect(os.WriteFile(crds, []byte(w.run(ctx, "helm", "show", "crds", aws.file)), 0o600)).To(Succeed())
+		w.run(ctx, "kubectl", "apply", "--server-side", "-f", crds)
+		w.run(ctx, "kubectl", "wait", "--for", "condition=Established", "-f", crds)
+		cluster = createAWSCluster(ctx, w)
+
+		notes := helm(ctx, aws, "install", aws.Metadata.Name, aws.file, "--create-namespace", "--set", credentials)
+		Expect(notes).To(
+			And(
+				ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+
+					" has been deployed to the namespace "+aws.namespace()),
+				Not(ContainSubstring("WARNING")),
+			),
+		)
+		helm(ctx, dockerBefore, "install", docker.Metadata.Name, dockerBefore.file, "--create-namespace")
+		Eventually(available(ctx, aws)).Should(HaveLen(1))
+		Eventually(available(ctx, dockerBefore)).Should(HaveLen(1))
+	})
+
+	It("upgrades the providers, and rolls back", func(ctx SpecContext) {
+		manager := slices.Collect(maps.Keys(available(ctx, aws)(Default)))[0]
+		helm(
+			ctx, aws, "upgrade", aws.Metadata.Name, aws.file, "--reuse-values", "--set",
+			fmt.Sprintf("deployments.%s.replicas=2", manager),
+		)
+		Eventually(available(ctx, aws)).Should(HaveKeyWithValue(manager, int32(2)))
+		helm(ctx, aws, "rollback", aws.Metadata.Name, "1")
+		Eventually(available(ctx, aws)).Should(HaveKeyWithValue(manager, int32(1)))
+
+		helm(ctx, docker, "upgrade", docker.Metadata.Name, docker.file)
+		Eventually(available(ctx, docker)).Should(HaveLen(1))
+		helm(ctx, docker, "rollback", docker.Metadata.Name, "1")
+		Eventually(available(ctx, docker)).Should(HaveLen(1))
+		Expect(w.helm(ctx, "helm", "list", "-A")).To(ConsistOf(
+			And(HaveField("Name", aws.Metadata.Name), HaveField("Status", "deployed")),
+			And(
+				HaveField("Name", docker.Metadata.Name),
+				HaveField("Status", "deployed"),
+				HaveField("Chart", dockerBefore.Metadata.Name+"-"+dockerBefore.Metadata.Version),
+			),
+		))
+	})
+
+	It("uninstalls the providers, and keeps CRDs and custom resources", func(ctx SpecContext) {
+		before := w.crds(ctx)
+		helm(ctx, aws, "uninstall", aws.Metadata.Name)
+		helm(ctx, docker, "uninstall", docker.Metadata.Name)
+		Eventually(available(ctx, aws)).Should(BeEmpty())
+		Expect(w.crds(ctx)).To(Equal(before))
+		Expect(before).To(HaveKey("dockerclusters.infrastructure.cluster.x-k8s.io"))
+
+		live := cluster.DeepCopy()
+		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(cluster), live)).To(Succeed())
+		Expect(live.GetUID()).To(Equal(cluster.GetUID()))
+		Expect(live.GetDeletionTimestamp()).To(BeNil())
+	})
+
+	It("warns if conversion webhooks are in another namespace", func(ctx SpecContext) {
+		notes := w.run(
+			ctx, "helm", "install", aws.Metadata.Name, aws.file, "--namespace", "elsewhere", "--create-namespace",
+			"--set", credentials,
+		)
+
+		warning := Not(ContainSubstring("WARNING"))
+		if aws.Metadata.Annotations[chartgen.AnnotationConversionWebhooks] != "0" {
+			warning = ContainSubstring(
+				"The chart's CRDs call the conversion webhook in the namespace capa-system, not in elsewhere",
+			)
+		}
+
+		Expect(notes).To(warning)
+	})
 })
 
 // createAWSCluster creates a custom resource of aws in its storage version, since nothing converts

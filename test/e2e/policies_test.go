@@ -115,40 +115,34 @@ var _ = Describe("A provider whose objects exist", Ordered, everyKubernetes, Con
 			expectAdopted(ctx, create(ctx, t, nil), before)
 		})
 
-	for _, program := range []string{"helm", "helm4"} {
-		It("refuses those of a release of "+program+" until it may adopt all, and restarts no pod then",
-			func(ctx SpecContext) {
-				t := newTiny("by-"+program, "v1.0.0")
-				Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+	It("refuses those of another release until it may adopt all, and restarts no pod then",
+		func(ctx SpecContext) {
+			t := newTiny("by-helm", "v1.0.0")
+			Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 
-				chart := filepath.Join(GinkgoT().TempDir(), "chart")
-				Expect(os.MkdirAll(filepath.Join(chart, "templates"), 0o700)).To(Succeed())
-				Expect(os.WriteFile(filepath.Join(chart, "Chart.yaml"),
-					[]byte("{apiVersion: v2, name: other, version: 1.0.0}"), 0o600)).To(Succeed())
-				Expect(os.Rename(manifest(t), filepath.Join(chart, "templates", "objects.yaml"))).To(Succeed())
-				w.run(ctx, program, "install", "other", chart, "-n", t.name)
-				before := running(ctx, t.name)
+			chart := filepath.Join(GinkgoT().TempDir(), "chart")
+			Expect(os.MkdirAll(filepath.Join(chart, "templates"), 0o700)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(chart, "Chart.yaml"),
+				[]byte("{apiVersion: v2, name: other, version: 1.0.0}"), 0o600)).To(Succeed())
+			Expect(os.Rename(manifest(t), filepath.Join(chart, "templates", "objects.yaml"))).To(Succeed())
+			w.run(ctx, "helm", "install", "other", chart, "-n", t.name)
+			before := running(ctx, t.name)
 
-				p := create(ctx, t, nil)
-				Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
-					"belongs to release "+t.name+"/other, so release "+t.name+"/infrastructure-"+t.name+" does not adopt it",
-					"and 1 more", "capstan.dev/adoption-policy: Always"))
-				Expect(running(ctx, t.name)).To(Equal(before))
+			p := create(ctx, t, nil)
+			Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
+				"belongs to release "+t.name+"/other, so release "+t.name+"/infrastructure-"+t.name+" does not adopt it",
+				"and 1 more", "capstan.dev/adoption-policy: Always"))
+			Expect(running(ctx, t.name)).To(Equal(before))
 
-				update(ctx, w, p, func(p v1alpha2.Provider) {
-					p.GetSpec().Policies = &v1alpha2.PoliciesSpec{Adoption: v1alpha2.AdoptionAlways}
-				})
-				expectAdopted(ctx, p, before)
-
-				w.run(ctx, program, "uninstall", "other", "-n", t.name)
-
-				if program == "helm4" {
-					Expect(running(ctx, t.name)).To(Equal(before), "the annotations say that it belongs to another release")
-				} else {
-					Eventually(func() []types.UID { return running(ctx, t.name) }).ShouldNot(ContainElements(before))
-				}
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.GetSpec().Policies = &v1alpha2.PoliciesSpec{Adoption: v1alpha2.AdoptionAlways}
 			})
-	}
+			expectAdopted(ctx, p, before)
+
+			w.run(ctx, "helm", "uninstall", "other", "-n", t.name)
+
+			Eventually(func() []types.UID { return running(ctx, t.name) }).ShouldNot(ContainElements(before))
+		})
 
 	It("says which image stays when an upgrade leaves a Deployment to users", func(ctx SpecContext) {
 		p := create(ctx, newTiny("left", "v1.0.0"), &v1alpha2.PoliciesSpec{Update: v1alpha2.UpdateOnce})

@@ -44,17 +44,15 @@ var _ = Describe("Real providers", Ordered, func() {
 		}
 	})
 
-	It("are releases that both helm programs list as deployed", rowHelmList, func(ctx SpecContext) {
-		for _, program := range []string{"helm", "helm4"} {
-			releases := w.helm(ctx, program, "list", "-A")
-			Expect(releases).To(HaveLen(len(harness.Standard)))
+	It("are releases that helm lists as deployed", rowHelmList, func(ctx SpecContext) {
+		releases := w.helm(ctx, "helm", "list", "-A")
+		Expect(releases).To(HaveLen(len(harness.Standard)))
 
-			for _, wanted := range harness.Standard {
-				Expect(releases).To(ContainElement(And(
-					HaveField("Name", wanted.Label), HaveField("Namespace", wanted.Label+"-system"), HaveField("Status", "deployed"),
-					HaveField("Chart", wanted.Label+"-"+wanted.Version[1:]), HaveField("AppVersion", wanted.Version),
-				)), program)
-			}
+		for _, wanted := range harness.Standard {
+			Expect(releases).To(ContainElement(And(
+				HaveField("Name", wanted.Label), HaveField("Namespace", wanted.Label+"-system"), HaveField("Status", "deployed"),
+				HaveField("Chart", wanted.Label+"-"+wanted.Version[1:]), HaveField("AppVersion", wanted.Version),
+			)))
 		}
 	})
 

@@ -339,7 +339,7 @@ var _ = Describe("A registry", Ordered, func() {
 		},
 	)
 
-	It("provides charts for both helm programs without the operator", func(ctx SpecContext) {
+	It("provides charts for helm without the operator", func(ctx SpecContext) {
 		t := newTiny("by-helm", "v1.1.0")
 		made, err := chartgen.Build(&bundle.Bundle{
 			Provider:   source.Provider(v1alpha2.InfrastructureProviderType, t.name),
@@ -351,17 +351,16 @@ var _ = Describe("A registry", Ordered, func() {
 		_, err = r.client.PushChart(ctx, r.at("capi/charts/infrastructure-by-helm:1.1.0"), made)
 		Expect(err).NotTo(HaveOccurred())
 
-		for _, program := range []string{"helm", "helm4"} {
-			namespace := "without-operator-" + program
-			w.run(
-				ctx, program, "install", "plain", "oci://"+r.Address+"/capi/charts/infrastructure-by-helm", "--version",
-				"1.1.0", "-n", namespace, "--create-namespace", "--ca-file", r.ca, "--username", registryUser,
-				"--password", registryPassword, "--set", "imageRegistry=mirror.example.com",
-			)
-			Expect(w.helm(ctx, program, "list", "-n", namespace)).To(
-				ConsistOf(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0"))))
-			Expect(w.images(ctx, namespace)).To(ConsistOf("mirror.example.com/by-helm:v1.1.0"))
-		}
+		const namespace = "without-operator"
+
+		w.run(
+			ctx, "helm", "install", "plain", "oci://"+r.Address+"/capi/charts/infrastructure-by-helm", "--version",
+			"1.1.0", "-n", namespace, "--create-namespace", "--ca-file", r.ca, "--username", registryUser,
+			"--password", registryPassword, "--set", "imageRegistry=mirror.example.com",
+		)
+		Expect(w.helm(ctx, "helm", "list", "-n", namespace)).To(
+			ConsistOf(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0"))))
+		Expect(w.images(ctx, namespace)).To(ConsistOf("mirror.example.com/by-helm:v1.1.0"))
 	})
 
 	It("provides a provider's image that contains its manifests", func(ctx SpecContext) {

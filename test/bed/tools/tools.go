@@ -6,6 +6,7 @@
 package tools
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,6 +41,10 @@ const (
 	// Clusterctl is Cluster API's own command line; WithClusterctl adds it.
 	Clusterctl = "clusterctl"
 )
+
+// Helm returns the name of the helm program for tests that use one of them: Helm3, unless the environment variable HELM has
+// another, as in `make helm4`. Only the tests of controllers/release use both.
+func Helm() string { return cmp.Or(os.Getenv("HELM"), Helm3) }
 
 // Manifests in a Set. Each is a YAML stream concatenated from files of a pinned module.
 const (
