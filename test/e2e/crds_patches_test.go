@@ -53,7 +53,7 @@ var _ = Describe("Patches of a provider's CustomResourceDefinitions", Ordered, f
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 		w.offer(ctx, t)
 
 		p.Spec.Patches = []v1alpha2.Patch{label, addFields("{type: object, properties: {zone: {type: string}}}")}

@@ -49,7 +49,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 
 		for _, o := range []client.Object{provider.namespace(), provider.configMap(), secret, p} {
 			Expect(w.client.Create(ctx, o)).To(Succeed())

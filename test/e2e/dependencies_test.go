@@ -26,7 +26,7 @@ var _ = Describe("A provider with dependencies", func() {
 	}
 
 	It("is installed once they are ready, and never if it depends on itself", func(ctx SpecContext) {
-		w := readyWorld(ctx)
+		w := sharedWorld(ctx)
 
 		dependent := create(ctx, w, "dependent", "infrastructure-dependency")
 		Eventually(w.read(ctx, dependent)).Should(failPreflight(v1alpha2.WaitingForDependenciesReason,

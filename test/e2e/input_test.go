@@ -25,7 +25,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
 
 	It("is rejected by preflight if the version range is invalid", func(ctx SpecContext) {

@@ -15,7 +15,7 @@ var _ = Describe("A new provider", func() {
 	It("can be linted, built, rendered and installed as chart new wrote it", func(ctx SpecContext) {
 		const label, namespace = "infrastructure-example", "infrastructure-example-system"
 
-		w := readyWorld(ctx)
+		w := sharedWorld(ctx)
 		cli := newCommandLine(w)
 		folder := GinkgoT().TempDir()
 		provider := filepath.Join(folder, label)

@@ -74,7 +74,7 @@ var _ = Describe("Objects of a provider's own kinds", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
 
 	// withOwn returns a provider with an object of its own kind that has a finalizer.

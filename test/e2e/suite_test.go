@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -49,6 +50,13 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 
 	return []byte(built)
 }, func(built []byte) { program, programs = string(built), GinkgoT().TempDir() })
+
+var _ = AfterSuite(func() {
+	if shared != nil {
+		Expect(shared.operator.Stop()).To(Succeed())
+		Expect(shared.bed.Stop()).To(Succeed())
+	}
+})
 
 // everyKubernetes labels the scenarios that `make kubernetes-versions` repeats with other versions of Kubernetes.
 var everyKubernetes = Label("kubernetes")
@@ -121,17 +129,80 @@ func emptyWorld(options bed.Options) *world {
 	return w
 }
 
+// shared is the world of sharedWorld, once there is one.
+var (
+	shared    *world
+	sharedBed = bedtest.Shared{Options: &bed.Options{}}
+)
+
+// sharedWorld returns a control plane with core and an operator without flags, which containers of a process share. It is
+// for those that leave the operator, core and what belongs to the cluster as it is, expect nothing of the whole cluster,
+// and have providers with names of their own. At the end of a container, its resources go: the operator has nothing to do
+// with what they have installed any longer.
+func sharedWorld(ctx context.Context) *world {
+	GinkgoHelper()
+
+	if shared == nil {
+		w := &world{log: filepath.Join(programs, "operator.log"), bed: sharedBed.Get(GinkgoT())}
+		w.client = must(harness.NewClient(w.bed.Config()))
+		Expect(harness.InstallCRDs(ctx, w.client)).To(Succeed())
+		w.start()
+		w.installCore(ctx)
+
+		shared = w
+	}
+
+	w := shared
+
+	worlds = append(worlds, w)
+
+	DeferCleanup(func(ctx SpecContext) {
+		worlds = slices.DeleteFunc(worlds, func(other *world) bool { return other == w })
+		w.dropProviders(ctx)
+	})
+
+	return w
+}
+
+// dropProviders deletes all resources of infrastructure providers, and leaves what they have installed.
+func (w *world) dropProviders(ctx context.Context) {
+	GinkgoHelper()
+
+	list := &v1alpha2.InfrastructureProviderList{}
+	Expect(w.client.List(ctx, list)).To(Succeed())
+
+	for i := range list.Items {
+		p := &list.Items[i]
+		Expect(client.IgnoreNotFound(w.client.Delete(ctx, p))).To(Succeed())
+
+		// The operator uninstalls as long as there is a finalizer.
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		Expect(client.IgnoreNotFound(w.client.Patch(ctx, p, patch))).To(Succeed())
+	}
+
+	Eventually(func(g Gomega) {
+		g.Expect(w.client.List(ctx, list)).To(Succeed())
+		g.Expect(list.Items).To(BeEmpty())
+	}).Should(Succeed())
+}
+
 // readyWorld starts a control plane and an operator with these flags, and installs core.
 func readyWorld(ctx context.Context, flags ...string) *world {
 	GinkgoHelper()
 
 	w := newWorld(ctx)
 	w.start(flags...)
+	w.installCore(ctx)
+
+	return w
+}
+
+// installCore installs core and waits until it is ready.
+func (w *world) installCore(ctx context.Context) {
+	GinkgoHelper()
 
 	core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 	Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
-
-	return w
 }
 
 // start starts the operator.
