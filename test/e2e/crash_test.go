@@ -15,7 +15,7 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
 
 	// The operator is killed at random times, so that many runs cover all of them. Each run covers the

@@ -23,7 +23,7 @@ var _ = Describe("Deleting a provider", Ordered, everyKubernetes, ContinueOnFail
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
 
 	// installedIn installs a provider that has a ClusterRole and other components in addition to those

@@ -23,7 +23,7 @@ var _ = Describe("A provider that another program has installed in another names
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 		t = newTiny("elsewhere", "v1.0.0")
 		w.applyAsClusterctl(ctx, t)
 

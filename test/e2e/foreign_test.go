@@ -19,7 +19,7 @@ import (
 var _ = Describe("A Helm release that has the name of a provider's release", Ordered, func() {
 	var w *world
 
-	BeforeAll(func(ctx SpecContext) { w = readyWorld(ctx) })
+	BeforeAll(func(ctx SpecContext) { w = sharedWorld(ctx) })
 
 	// install creates a provider's namespace and source, and installs a chart as its release.
 	install := func(ctx context.Context, t tiny, chart string) {

@@ -29,7 +29,7 @@ spec:
 
 var _ = Describe("A Job of a provider", func() {
 	It("is not run again after it has completed and was deleted, even if the operator restarts", func(ctx SpecContext) {
-		w := readyWorld(ctx)
+		w := sharedWorld(ctx)
 		docker := w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 

@@ -21,7 +21,7 @@ var _ = Describe("A provider whose objects exist", Ordered, everyKubernetes, Con
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = sharedWorld(ctx)
+		w = readyWorld(ctx)
 	})
 
 	// create offers a provider and creates its resource.

@@ -28,7 +28,7 @@ var _ = Describe("A provider of a tenant", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
 
 	It(

@@ -23,7 +23,7 @@ import (
 var _ = Describe("A release that the status of its resource does not know", Ordered, func() {
 	var w *world
 
-	BeforeAll(func(ctx SpecContext) { w = readyWorld(ctx) })
+	BeforeAll(func(ctx SpecContext) { w = sharedWorld(ctx) })
 
 	// installed installs a provider in two revisions.
 	installed := func(ctx context.Context, name string) (tiny, *v1alpha2.InfrastructureProvider) {

@@ -99,7 +99,7 @@ var _ = Describe("A release of five waves", Ordered, everyKubernetes, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 
 		t := withWaves("waves", "v1.0.0")
 		w.offer(ctx, t)
