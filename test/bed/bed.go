@@ -73,8 +73,8 @@ type Bed struct {
 }
 
 // Start builds the bed's programs if they are missing, and starts a control plane. When it returns,
-// nodes are Ready, pods can be created in the default namespace unless there are no controllers, and CRDs are Established.
-// ctx limits only the start. The caller must call Stop.
+// nodes are Ready, pods can be created in the default namespace unless there are no controllers, and CRDs are
+// Established. ctx limits only the start. The caller must call Stop.
 func Start(ctx context.Context, options Options) (*Bed, error) {
 	options, err := options.complete()
 	if err != nil {

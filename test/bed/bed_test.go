@@ -159,7 +159,8 @@ func TestAPIServer(t *testing.T) {
 	g.Expect(b.pids()).To(HaveLen(2), "etcd and kube-apiserver")
 
 	note := object(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "note"}}`)
-	_, err := client(t, b, "tester").Resource(configMaps).Namespace("default").Create(t.Context(), note, metav1.CreateOptions{})
+	c := client(t, b, "tester").Resource(configMaps).Namespace("default")
+	_, err := c.Create(t.Context(), note, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	_, err = b.Requests(nil)

@@ -1,5 +1,5 @@
-// Package chart tests charts/capstan and config with helm and kubectl on a real control plane, and checks that the operator
-// needs no more permissions than they grant.
+// Package chart tests charts/capstan and config with helm and kubectl on a real control plane, and checks that the
+// operator needs no more permissions than they grant.
 package chart
 
 import (

@@ -10,7 +10,7 @@ var (
 	rowFiveProviders = table.Row("Other clients", "five real providers at once")
 	rowHelmKept      = table.Row("Other clients", "helm rollback, uninstall: accepted", "an installed provider is")
 	rowHelmUndone    = table.Row("Other clients", "helm rollback and uninstall: undone if the resource says so")
-	rowHelmList      = table.Row("Other clients", "helm list of Helm 3 and 4")
+	rowHelmList      = table.Row("Other clients", "helm list")
 
 	rowFailure        = table.Row(otherDifferences, "an upgrade that fails", "failed upgrade")
 	rowFailedJob      = table.Row(otherDifferences, "a Job among the components that fails", "health")

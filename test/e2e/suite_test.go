@@ -135,10 +135,10 @@ var (
 	sharedBed = bedtest.Shared{Options: &bed.Options{}}
 )
 
-// sharedWorld returns a control plane with core and an operator without flags, which containers of a process share. It is
-// for those that leave the operator, core and what belongs to the cluster as it is, expect nothing of the whole cluster,
-// and have providers with names of their own. At the end of a container, its resources go: the operator has nothing to do
-// with what they have installed any longer.
+// sharedWorld returns a control plane with core and an operator without flags, which containers of a process share. It
+// is for those that leave core and what belongs to the cluster as it is, may restart the operator, expect nothing of the
+// whole cluster, and have providers with names of their own. At the end of a container, its resources go: the operator
+// has nothing to do any longer with what they have installed.
 func sharedWorld(ctx context.Context) *world {
 	GinkgoHelper()
 

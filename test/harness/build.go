@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// BinVariable names a folder with the project's programs, as `make build` writes them. The targets of make that test set
-// it, and build the programs first.
+// BinVariable names a folder with the project's programs. The targets of make that test set it, and build the programs
+// first.
 const BinVariable = "CAPSTAN_BIN"
 
 // The project's programs that tests run.
@@ -29,13 +29,14 @@ func Program(ctx context.Context, root, folder, name string) (string, error) {
 
 	path := filepath.Join(bin, name)
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("find a program in %s; run make build, or unset the variable: %w", BinVariable, err)
+		return "", fmt.Errorf("find a program in %s; run make test-binaries, or unset the variable: %w", BinVariable, err)
 	}
 
 	return path, nil
 }
 
-// Build builds one of the project's programs into a folder, with additional flags of the go command, and returns its path.
+// Build builds one of the project's programs into a folder, with additional flags of the go command, and returns its
+// path.
 func Build(ctx context.Context, root, folder, name string, flags ...string) (string, error) {
 	program := filepath.Join(folder, name)
 	args := slices.Concat([]string{"build", "-ldflags=-s -w", "-o", program}, flags, []string{"./cmd/" + name})

@@ -42,8 +42,8 @@ const (
 	Clusterctl = "clusterctl"
 )
 
-// Helm returns the name of the helm program for tests that use one of them: Helm3, unless the environment variable HELM has
-// another, as in `make helm4`. Only the tests of controllers/release use both.
+// Helm returns the name of the helm program for tests that use one of them: Helm3, unless the environment variable HELM
+// has another, as in `make helm4`. Only the tests of controllers/release use both.
 func Helm() string { return cmp.Or(os.Getenv("HELM"), Helm3) }
 
 // Manifests in a Set. Each is a YAML stream concatenated from files of a pinned module.
