@@ -16,8 +16,8 @@ import (
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-// TestHelmProgram: helm accepts the charts of all releases, without a warning.
-func TestHelmProgram(t *testing.T) {
+// TestHelmPrograms: helm accepts the charts of all releases, without a warning.
+func TestHelmPrograms(t *testing.T) {
 	set, err := tools.Find()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
