@@ -30,9 +30,12 @@ type Connection struct {
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
 
+	// asking is held while the API server is asked for its capabilities, which may take long.
+	asking sync.Mutex
+	asked  time.Time // when the cluster was asked for its version last
+
 	mu           sync.Mutex
 	capabilities *helm.Capabilities
-	asked        time.Time // when the cluster was asked for its version last
 	clients      map[schema.GroupVersion]resource.RESTClient
 }
 
@@ -87,11 +90,12 @@ const versionAge = 5 * time.Minute
 
 // Capabilities returns what templates can ask of the cluster: its version and its APIs.
 func (c *Connection) Capabilities() (*helm.Capabilities, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.asking.Lock()
+	defer c.asking.Unlock()
 
-	if c.capabilities != nil && time.Since(c.asked) < versionAge {
-		return c.capabilities, nil
+	known := c.knownCapabilities()
+	if known != nil && time.Since(c.asked) < versionAge {
+		return known, nil
 	}
 
 	version, err := c.discovery.ServerVersion()
@@ -101,7 +105,7 @@ func (c *Connection) Capabilities() (*helm.Capabilities, error) {
 
 	c.asked = time.Now()
 
-	switch known := c.capabilities; {
+	switch {
 	case known != nil && known.KubeVersion.Version == version.GitVersion:
 		return known, nil
 	case known != nil:
@@ -114,12 +118,24 @@ func (c *Connection) Capabilities() (*helm.Capabilities, error) {
 		return nil, fmt.Errorf("ask the API server for its APIs: %w", err)
 	}
 
-	c.capabilities = helm.NewCapabilities(
+	capabilities := helm.NewCapabilities(
 		helm.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
 		versionsOf(groups, resources),
 	)
 
-	return c.capabilities, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.capabilities = capabilities
+
+	return capabilities, nil
+}
+
+func (c *Connection) knownCapabilities() *helm.Capabilities {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.capabilities
 }
 
 // versionsOf returns what templates know of APIs: versions of groups, and kinds in them.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,4 +70,37 @@ func TestUpgradeOfTheCluster(t *testing.T) {
 	expect("v1.36.0", "New")
 	g.Expect(requests["/version"]).To(Equal(3))
 	g.Expect(requests["/api/v1"]).To(Equal(discovered), "nothing has changed")
+}
+
+// TestSlowDiscoveryDelaysNoOtherRequest checks that objects are read and written while the API server, or the server of
+// an aggregated API, takes its time to say what it serves.
+func TestSlowDiscoveryDelaysNoOtherRequest(t *testing.T) {
+	g := NewWithT(t)
+	asked, answer := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-answer
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(answer) })
+
+	connection, err := Connect(&rest.Config{Host: server.URL})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	discovered := make(chan error, 1)
+	go func() {
+		_, err := connection.Capabilities()
+		discovered <- err
+	}()
+
+	<-asked
+
+	created := make(chan error, 1)
+	go func() {
+		_, err := connection.restClient(schema.GroupVersion{Version: "v1"})
+		created <- err
+	}()
+
+	g.Eventually(created).WithTimeout(5 * time.Second).Should(Receive(BeNil()))
+	g.Expect(discovered).NotTo(Receive())
 }
