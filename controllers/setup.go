@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,6 +30,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/namespaces"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile"
@@ -66,6 +66,10 @@ func Setup(mgr ctrl.Manager, options Options) (*facts.Reader, error) {
 		return nil, err
 	}
 
+	if err := watch.FollowProviders(context.Background(), mgr.GetCache(), local.Watches); err != nil {
+		return nil, err
+	}
+
 	if err := addInventory(mgr, options, local); err != nil {
 		return nil, err
 	}
@@ -90,7 +94,7 @@ func Setup(mgr ctrl.Manager, options Options) (*facts.Reader, error) {
 			return nil, err
 		}
 
-		b := watchInputs(newController(mgr, options, kind), kind)
+		b := kind.Providers(newController(mgr, options, kind))
 		b = watchCluster(b, local, wakers, kind).WatchesRawSource(dispatcher.Source())
 
 		if err := b.Complete(dispatcher); err != nil {
@@ -120,7 +124,6 @@ func newDependencies(
 	with := connections{
 		cached:   mgr.GetClient(),
 		uncached: uncached,
-		kept:     access.NewKept(uncached, mgr.GetCache()), // watchInputs wakes the providers
 		charts:   charts,
 		events:   mgr.GetEventRecorder("capstan"),
 		wake:     wakers.Wake,
@@ -133,18 +136,16 @@ func newDependencies(
 type connections struct {
 	// cached reads provider resources from a cache, and uncached everything from the API server.
 	cached, uncached client.Client
-	// kept reads Secrets; it may be nil.
-	kept   *access.Kept
-	charts store.Store
-	events events.EventRecorder
-	wake   health.Wake
+	charts           store.Store
+	events           events.EventRecorder
+	wake             health.Wake
 	// remote wraps the requests to remote clusters; it may be nil.
 	remote transport.WrapperFunc
 }
 
 func (c connections) dependencies(local *clusters.Cluster, options Options) (*reconcile.Dependencies, error) {
 	readers := options.readers(c.uncached)
-	readers.Kept, readers.Cache, readers.Impersonate = c.kept, c.cached, local.Reader
+	readers.Impersonate = local.Reader
 
 	planner := options.planner(readers, c.cached, newCharts(c.charts, c.uncached, options))
 
@@ -299,21 +300,14 @@ func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.
 		})
 }
 
-// watchInputs watches what the spec of a resource refers to, and other providers.
-func watchInputs(b *builder.Builder, kind watch.Kind) *builder.Builder {
-	b = b.
-		WatchesMetadata(&corev1.ConfigMap{}, kind.ConfigMaps()).
-		WatchesMetadata(&corev1.Secret{}, kind.Secrets())
-
-	return kind.Providers(b)
-}
-
-// watchCluster watches what the resources of a kind have in the local cluster.
+// watchCluster watches what the resources of a kind refer to and have in the local cluster.
 func watchCluster(
 	b *builder.Builder, local *clusters.Cluster, wakers *watch.Wakers, kind watch.Kind,
 ) *builder.Builder {
 	return b.
 		WatchesRawSource(kind.Definitions(local.Definitions, local.OwnTarget().CRDs.AffectedProviders)).
-		WatchesRawSource(kind.Releases(local.History)).
+		WatchesRawSource(local.Watches.Source(namespaces.ConfigMaps, kind.ConfigMaps())).
+		WatchesRawSource(local.Watches.Source(namespaces.Secrets, kind.Secrets())).
+		WatchesRawSource(local.Watches.Source(namespaces.Secrets, kind.Releases())).
 		WatchesRawSource(wakers.Source(kind.Type))
 }

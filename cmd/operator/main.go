@@ -105,7 +105,7 @@ func run(f *flags) error {
 
 	mgr, err := f.newManager(&options, ctrl.Options{
 		Scheme:                 scheme,
-		Cache:                  controllers.CacheOptions(options.Scope),
+		Cache:                  controllers.CacheOptions(),
 		Metrics:                metricsOptions,
 		PprofBindAddress:       pprofAddress,
 		HealthProbeBindAddress: f.healthAddress,

@@ -16,11 +16,6 @@ import (
 type Readers struct {
 	// APIReader reads from the API server with the operator's permissions.
 	APIReader client.Reader
-	// Kept reads Secrets with the operator's permissions, and keeps them in memory until a watch shows a change; nil to
-	// read them with APIReader each time.
-	Kept *Kept
-	// Cache lists metadata with the operator's permissions; nil to list with APIReader.
-	Cache client.Reader
 	// Impersonate returns a reader with the permissions of a user; nil to use the operator's for all
 	// resources, as the command line does, which has only those of its user.
 	Impersonate func(user string) (client.Reader, error)
@@ -48,23 +43,10 @@ func (r *Readers) User(provider v1alpha2.Provider) string {
 	return "system:serviceaccount:" + account.Namespace + ":" + account.Name
 }
 
-// For returns the reader for what a resource names. Get asks the API server, at least for a resource that was changed:
-// a Secret that was changed with it may not have reached the watch yet. List may be answered by
-// the cache if the resource has no account. Both return a *ForbiddenError if the account lacks the
-// permission, and an acl.AccessDeniedError for other namespaces if these are refused.
+// For returns the reader for what a resource names, which asks the API server. It returns a *ForbiddenError if the
+// account lacks the permission, and an acl.AccessDeniedError for other namespaces if these are refused.
 func (r *Readers) For(provider v1alpha2.Provider) (client.Reader, error) {
-	reader := &accountReader{get: r.APIReader, list: r.APIReader}
-
-	switch {
-	case r.Kept != nil && isChanged(provider):
-		reader.get = live{r.Kept}
-	case r.Kept != nil:
-		reader.get = r.Kept
-	}
-
-	if r.Cache != nil {
-		reader.list = r.Cache
-	}
+	reader := &accountReader{reader: r.APIReader}
 
 	if user := r.User(provider); user != "" && r.Impersonate != nil {
 		impersonated, err := r.Impersonate(user)
@@ -73,7 +55,7 @@ func (r *Readers) For(provider v1alpha2.Provider) (client.Reader, error) {
 		}
 
 		account, _ := r.Account(provider)
-		reader = &accountReader{get: impersonated, list: impersonated, user: user, account: account, own: r.APIReader}
+		reader = &accountReader{reader: impersonated, user: user, account: account, own: r.APIReader}
 	}
 
 	if r.NoCrossNamespaceRefs {
@@ -81,12 +63,4 @@ func (r *Readers) For(provider v1alpha2.Provider) (client.Reader, error) {
 	}
 
 	return reader, nil
-}
-
-// isChanged reports whether a resource has been changed, or a reconcile of it requested, since it was reconciled last.
-func isChanged(provider v1alpha2.Provider) bool {
-	status := provider.GetStatus()
-
-	return provider.GetGeneration() != status.ObservedGeneration ||
-		provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation] != status.LastHandledReconcileAt
 }

@@ -50,7 +50,7 @@ func (e *ForbiddenError) Unwrap() error { return e.Err }
 
 // accountReader explains what is forbidden to an account, and refuses other namespaces.
 type accountReader struct {
-	get, list client.Reader
+	reader client.Reader
 	// user is that of the account, which own looks up; empty for the operator.
 	user    string
 	account types.NamespacedName
@@ -68,7 +68,7 @@ func (r *accountReader) Get(
 		return err
 	}
 
-	err := r.get.Get(ctx, key, object, options...)
+	err := r.reader.Get(ctx, key, object, options...)
 	what := ForbiddenError{Verb: "get", Namespace: key.Namespace, Object: kind + " " + key.String()}
 
 	return r.explain(ctx, err, what, kind)
@@ -83,7 +83,7 @@ func (r *accountReader) List(ctx context.Context, list client.ObjectList, option
 		return err
 	}
 
-	err := r.list.List(ctx, list, options...)
+	err := r.reader.List(ctx, list, options...)
 
 	return r.explain(ctx, err, ForbiddenError{Verb: "list", Namespace: applied.Namespace}, kind)
 }

@@ -2,16 +2,16 @@ package clusters
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,10 +24,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/foreign"
-	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/namespaces"
 )
 
 // Connection describes how to connect to a cluster.
@@ -53,10 +51,10 @@ type Cluster struct {
 	// Definitions caches all CRDs, without their schemas. Labels cannot select the CRDs of a
 	// provider, because some may have been applied before by something else.
 	Definitions cache.Cache
-	// Objects caches the objects that belong to providers.
+	// Objects caches of the objects that belong to providers what their health needs.
 	Objects cache.Cache
-	// History caches the metadata of the Secrets that hold Helm's revisions.
-	History cache.Cache
+	// Watches are those of ConfigMaps and Secrets, among them Helm's revisions.
+	Watches *namespaces.Watches
 
 	connection Connection
 	holder     string
@@ -66,7 +64,6 @@ type Cluster struct {
 	// began is a time from which the polls of a remote cluster are counted. Clusters are not polled all at once.
 	began    time.Time
 	metadata metadata.Interface
-	labeled  *fresh.Shared[foreign.Labeled]
 	tracker  *health.Tracker
 	// watchErrors are those of Objects.
 	watchErrors health.WatchErrors
@@ -151,7 +148,6 @@ func (c *Cluster) createClients() error {
 	c.apiReader = apiReader
 	c.metadata, err = metadata.NewForConfigAndClient(
 		metadata.ConfigFor(c.connection.Config), c.connection.HTTPClient)
-	c.labeled = foreign.NewObjects(c.metadata)
 
 	return err
 }
@@ -167,7 +163,7 @@ func (c *Cluster) createCaches() error {
 	c.Definitions, err = c.connection.newCache(cache.Options{
 		Scheme:           definitions,
 		DefaultTransform: crds.StripSchemas,
-		NewInformer:      newDefinitionsInformer,
+		NewInformer:      newInformer(crds.StripSchemas),
 	})
 	if err != nil {
 		return err
@@ -176,7 +172,8 @@ func (c *Cluster) createCaches() error {
 	c.Objects, err = c.connection.newCache(cache.Options{
 		DefaultNamespaces:    c.connection.Namespaces,
 		DefaultLabelSelector: providerObjects(),
-		DefaultTransform:     cache.TransformStripManagedFields(),
+		DefaultTransform:     health.Strip,
+		NewInformer:          newInformer(health.Strip),
 		// Without permissions or an answer, a watch retries, and the tracker reports why.
 		DefaultWatchErrorHandler: c.watchErrors.Handle,
 	})
@@ -192,22 +189,17 @@ func (c *Cluster) createCaches() error {
 		}
 	}
 
-	c.History, err = c.connection.newCache(cache.Options{
-		DefaultNamespaces:    c.connection.Namespaces,
-		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{"owner": "helm"}),
-		DefaultFieldSelector: fields.OneTermEqualSelector("type", storage.RecordType),
-		DefaultTransform:     stripMetadata,
-	})
+	c.Watches = namespaces.New(c.metadata, slices.Sorted(maps.Keys(c.connection.Namespaces)))
 
-	return err
+	return nil
 }
 
 // Start runs the caches until ctx ends.
 func (c *Cluster) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, started := range []cache.Cache{c.Definitions, c.Objects, c.History} {
-		group.Go(func() error { return started.Start(ctx) })
-	}
+	group.Go(func() error { return c.Definitions.Start(ctx) })
+	group.Go(func() error { return c.Objects.Start(ctx) })
+	group.Go(func() error { return c.Watches.Start(ctx) })
 
 	return group.Wait()
 }
@@ -307,17 +299,4 @@ func providerObjects() labels.Selector {
 	}
 
 	return labels.NewSelector().Add(*exists)
-}
-
-// stripMetadata removes the metadata of Helm's revisions that is never read, to save memory. Of the managed fields it
-// keeps the time of the last write.
-func stripMetadata(object any) (any, error) {
-	if m, ok := object.(*metav1.PartialObjectMetadata); ok {
-		written := storage.LastWrite(m.ManagedFields)
-		m.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &written}}
-		m.Annotations = nil
-		m.OwnerReferences = nil
-	}
-
-	return object, nil
 }

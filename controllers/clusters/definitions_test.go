@@ -104,7 +104,7 @@ func TestDefinitionsOfAnOlderServer(t *testing.T) {
 	g.Expect(list.Items).To(HaveLen(there.count))
 	g.Expect(list.Items).To(HaveEach(WithTransform(
 		func(c apiextensionsv1.CustomResourceDefinition) any { return c.Spec.Versions[0].Schema }, BeNil())))
-	g.Expect(there.largest).To(Equal(25))
+	g.Expect(there.largest).To(Equal(10))
 
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	g.Expect(cluster.Definitions.Get(t.Context(), client.ObjectKey{Name: "c59"}, crd)).To(Succeed())

@@ -2,15 +2,16 @@ package clusters
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/controllers/namespaces"
+	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -29,32 +30,51 @@ func (t *Target) HasRelease(ctx context.Context, release types.NamespacedName) b
 }
 
 // InstalledElsewhere returns the namespace in which Capstan has installed a release of the same name, and
-// the own namespace has none; empty if there is none. It asks like MayHaveRelease. Namespaces that are ignored do not
-// count.
+// the own namespace has none; empty if there is none. It takes a request, because only the namespaces of provider
+// resources are watched. Namespaces that are ignored do not count, nor does what must not be read.
 func (t *Target) InstalledElsewhere(
 	ctx context.Context, release types.NamespacedName, ignored func(namespace string) bool,
-) string {
-	records, known := t.cluster.records(ctx, release.Name, "")
-	if !known {
-		return ""
+) (string, error) {
+	if t.HasRelease(ctx, release) {
+		return "", nil
 	}
 
-	var namespaces []string
+	for _, searched := range t.cluster.searched() {
+		list := t.cluster.metadata.Resource(namespaces.Secrets).Namespace(searched).List
+		options := metav1.ListOptions{LabelSelector: storage.InstalledSelector(release.Name), Limit: searchedPage}
 
-	for _, record := range records {
-		switch {
-		case record.Namespace == release.Namespace:
-			return ""
-		case storage.IsInstalled(record.Labels) && !ignored(record.Namespace):
-			namespaces = append(namespaces, record.Namespace)
+		for page, err := range paging.Pages(ctx, options, list) {
+			if apierrors.IsForbidden(err) {
+				break
+			}
+
+			if err != nil {
+				return "", fmt.Errorf("look for release %s in other namespaces: %w", release.Name, err)
+			}
+
+			for _, record := range page.Items {
+				switch {
+				case record.Namespace == release.Namespace || ignored(record.Namespace):
+				case storage.IsInstalled(record.Labels):
+					return record.Namespace, nil
+				}
+			}
 		}
 	}
 
-	if len(namespaces) == 0 {
-		return ""
+	return "", nil
+}
+
+// searchedPage is how many records of releases in all namespaces are read at a time. Anyone may create such Secrets.
+const searchedPage = 10
+
+// searched returns the namespaces that may be searched; an empty one stands for all.
+func (c *Cluster) searched() []string {
+	if len(c.connection.Namespaces) == 0 {
+		return []string{metav1.NamespaceAll}
 	}
 
-	return slices.Min(namespaces)
+	return slices.Sorted(maps.Keys(c.connection.Namespaces))
 }
 
 // readRelease reports whether Helm's storage contains a release. It makes a request only if the watch has
@@ -79,41 +99,16 @@ func (c *Cluster) findRelease(ctx context.Context, release types.NamespacedName)
 	return len(records) > 0, known
 }
 
-// releaseRecords returns the metadata of Helm's records of a release.
+// releaseRecords returns the metadata of Helm's records of a release. They are not known until their namespace is
+// watched, and must not be changed. In a remote cluster it makes a request.
 func (c *Cluster) releaseRecords(
-	ctx context.Context, release types.NamespacedName,
+	ctx context.Context, name types.NamespacedName,
 ) (records []metav1.PartialObjectMetadata, known bool) {
-	return c.records(ctx, release.Name, release.Namespace)
-}
-
-// records returns the metadata of Helm's records of the releases of a name, in a namespace, or in all if
-// that is empty. They are not known until the watch has started, and must not be changed. In a remote cluster it makes
-// a request.
-func (c *Cluster) records(
-	ctx context.Context, name, namespace string,
-) (records []metav1.PartialObjectMetadata, known bool) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-
-	options := []client.ListOption{
-		client.InNamespace(namespace), client.MatchingLabels{"owner": "helm", "name": name},
-		client.UnsafeDisableDeepCopy,
+	if !c.connection.polls() {
+		return c.Watches.Records(name)
 	}
 
-	if c.connection.polls() {
-		err := c.apiReader.List(ctx, list, append(options, client.Limit(storage.MaxRecords+1))...)
-		return list.Items, err == nil
-	}
+	records, err := release.ListRecords(ctx, c.metadata, name)
 
-	record := &metav1.PartialObjectMetadata{}
-	record.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-
-	informer, err := c.History.GetInformer(ctx, record, cache.BlockUntilSynced(false))
-	if err != nil || !informer.HasSynced() {
-		return nil, false
-	}
-
-	err = c.History.List(ctx, list, options...)
-
-	return list.Items, err == nil
+	return records, err == nil
 }

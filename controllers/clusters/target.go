@@ -17,8 +17,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
-	"github.com/capstan-project/capstan/controllers/foreign"
-	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
 )
@@ -39,9 +37,6 @@ type Target struct {
 	// Metadata reads the metadata of objects of any kind, uncached, with the permissions of the
 	// connection.
 	Metadata metadata.Interface
-	// Labeled are the objects with labels of providers in all namespaces, read like Metadata. All targets in the cluster
-	// share the lists.
-	Labeled *fresh.Shared[foreign.Labeled]
 	// CRDs applies CustomResourceDefinitions as Account.
 	CRDs *crds.Applier
 	// Releases installs Helm releases as Account.
@@ -71,9 +66,7 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 
 	options := release.Options{Holder: c.holder, KeepNoRecords: c.connection.Remote}
 	if account == "" && !c.connection.Remote {
-		// An account sees only what it may read itself, and an operator that watches some namespaces reads no others.
-		options.Records = c.releaseRecords
-		options.ListObjects = len(c.connection.Namespaces) == 0
+		options.Records = c.releaseRecords // an account sees only what it may read itself
 	} else if !c.connection.Remote { // there, the user of the kubeconfig need not be allowed to add it
 		options.RecordExtra = map[string][]string{OperatorExtra: {"true"}}
 	}
@@ -93,7 +86,6 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 		Polled:    c.polledReader(uncached),
 		APIReader: c.apiReader,
 		Metadata:  c.metadata,
-		Labeled:   c.labeled,
 		CRDs:      applier,
 		Releases:  releases,
 		Health:    c.tracker,

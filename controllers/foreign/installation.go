@@ -3,8 +3,6 @@ package foreign
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,11 +16,11 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
-// maxObjects limits how many objects of a provider are looked at.
-const maxObjects = 500
+// maxObjects limits how many objects of a provider are looked at, and objectsPage how many at a time.
+const maxObjects, objectsPage = 500, 10
 
 // The resources that show where a provider is installed.
 var (
@@ -37,11 +35,6 @@ type Finder struct {
 	Metadata metadata.Interface
 	// Definitions reads CRDs, from a cache.
 	Definitions client.Reader
-	// Objects are the provider label and namespace of all objects, from lists that searches for several providers share;
-	// nil to list those of each provider, which would be a tenth more requests when small providers are installed.
-	Objects *fresh.Shared[Labeled]
-	// Since is a time that Objects have to show at least.
-	Since time.Time
 	// Restricted is set for an operator that reads workloads only in the namespaces that it watches. It does not
 	// look for Deployments in others.
 	Restricted bool
@@ -50,16 +43,6 @@ type Finder struct {
 }
 
 func (f Finder) ignores(namespace string) bool { return f.Ignored != nil && f.Ignored(namespace) }
-
-// Labeled is an object with the label of a provider.
-type Labeled struct{ Label, Namespace string }
-
-// NewObjects returns the lists for Finder.Objects.
-func NewObjects(client metadata.Interface) *fresh.Shared[Labeled] {
-	return fresh.NewShared(client, v1alpha2.ClusterctlProviderLabel, func(o *metav1.PartialObjectMetadata) Labeled {
-		return Labeled{Label: o.Labels[v1alpha2.ClusterctlProviderLabel], Namespace: o.Namespace}
-	})
-}
 
 // Installation is where a provider was found.
 type Installation struct {
@@ -70,7 +53,7 @@ type Installation struct {
 
 // Elsewhere returns the installation of a provider that is in another namespace than its release; nil if there
 // is none. It takes one request, one more if the cluster has clusterctl's inventory, and one more if the
-// provider's CRDs refer to another namespace; with Objects, usually only the last. What must not be read shows nothing.
+// provider's CRDs refer to another namespace. What must not be read shows nothing.
 func (f Finder) Elsewhere(ctx context.Context, label string, release types.NamespacedName) (*Installation, error) {
 	for _, find := range []func(context.Context, string, types.NamespacedName) (*Installation, error){
 		f.inInventory,
@@ -99,17 +82,17 @@ func (f Finder) inInventory(
 		return nil, err // usually because there is no such kind
 	}
 
-	items, err := f.list(ctx, inventory, label, release)
-
 	// Those that Capstan keeps belong to other resources, which are compared elsewhere.
-	items = slices.DeleteFunc(items, func(item metav1.PartialObjectMetadata) bool {
-		return item.Labels[v1alpha2.ManagedByLabel] == v1alpha2.FieldOwner
-	})
-	if err != nil || len(items) == 0 {
+	foreign := func(item *metav1.PartialObjectMetadata) bool {
+		return item.Labels[v1alpha2.ManagedByLabel] != v1alpha2.FieldOwner
+	}
+
+	item, err := f.find(ctx, inventory, label, release, foreign)
+	if item == nil || err != nil {
 		return nil, err
 	}
 
-	return &Installation{Namespace: items[0].Namespace, Claim: "clusterctl's inventory"}, nil
+	return &Installation{Namespace: item.Namespace, Claim: "clusterctl's inventory"}, nil
 }
 
 // byDeployment looks for a Deployment with the provider's label.
@@ -120,13 +103,15 @@ func (f Finder) byDeployment(
 		return nil, nil
 	}
 
-	items, err := f.list(ctx, deployments, label, release)
-	if err != nil || len(items) == 0 {
+	every := func(*metav1.PartialObjectMetadata) bool { return true }
+
+	item, err := f.find(ctx, deployments, label, release, every)
+	if item == nil || err != nil {
 		return nil, err
 	}
 
-	found := &Installation{Namespace: items[0].Namespace, Claim: "Deployment " + items[0].Name}
-	if helm := helmRelease(&items[0]); helm.Name != "" {
+	found := &Installation{Namespace: item.Namespace, Claim: "Deployment " + item.Name}
+	if helm := helmRelease(item); helm.Name != "" {
 		found.Claim += fmt.Sprintf(" of Helm release %s", helm)
 	}
 
@@ -168,49 +153,41 @@ func (f Finder) byWebhook(
 	return nil, nil
 }
 
-// list returns the objects with the provider's label in other namespaces that neither belong to the release
-// nor are being deleted.
-func (f Finder) list(
-	ctx context.Context, resource schema.GroupVersionResource, label string, release types.NamespacedName,
-) ([]metav1.PartialObjectMetadata, error) {
-	if !f.mayExist(ctx, resource, label, release) {
-		return nil, nil
-	}
-
-	list, err := f.Metadata.Resource(resource).List(ctx, metav1.ListOptions{
+// find returns an object that counts with the provider's label in another namespace, and that neither belongs to the
+// release nor is being deleted; nil if there is none. Anyone may create such objects, so it reads few at a time.
+func (f Finder) find(
+	ctx context.Context,
+	resource schema.GroupVersionResource,
+	label string,
+	release types.NamespacedName,
+	counts func(*metav1.PartialObjectMetadata) bool,
+) (*metav1.PartialObjectMetadata, error) {
+	options := metav1.ListOptions{
 		LabelSelector: labels.Set{v1alpha2.ClusterctlProviderLabel: label}.String(),
-		Limit:         maxObjects,
-	})
-	if err != nil {
-		return nil, err
+		Limit:         objectsPage,
 	}
+	read := 0
 
-	others := list.Items[:0]
+	for page, err := range paging.Pages(ctx, options, f.Metadata.Resource(resource).List) {
+		if err != nil {
+			return nil, err
+		}
 
-	for _, item := range list.Items {
-		own := item.Namespace == release.Namespace || helmRelease(&item) == release
-		if !own && !f.ignores(item.Namespace) && item.DeletionTimestamp.IsZero() {
-			others = append(others, item)
+		for i := range page.Items {
+			item := &page.Items[i]
+
+			own := item.Namespace == release.Namespace || helmRelease(item) == release
+			if !own && !f.ignores(item.Namespace) && item.DeletionTimestamp.IsZero() && counts(item) {
+				return item, nil
+			}
+		}
+
+		if read += len(page.Items); read >= maxObjects {
+			break
 		}
 	}
 
-	return others, nil
-}
-
-// mayExist reports whether objects with the provider's label may be in other namespaces than the release. A shared list
-// tells that there are none. What it shows may be gone since, so that is read again.
-func (f Finder) mayExist(
-	ctx context.Context, resource schema.GroupVersionResource, label string, release types.NamespacedName,
-) bool {
-	if f.Objects == nil {
-		return true
-	}
-
-	objects, err := f.Objects.List(ctx, resource, f.Since)
-
-	return err != nil || slices.ContainsFunc(objects, func(o Labeled) bool {
-		return o.Label == label && o.Namespace != release.Namespace
-	})
+	return nil, nil
 }
 
 // conversionService returns the Service of a CRD's conversion webhook; nil if it has none.

@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -147,27 +146,8 @@ func TestElsewhere(t *testing.T) {
 			found, err := f.Elsewhere(t.Context(), label, docker)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(found).To(Equal(c.want))
-
-			f.Objects, f.Since = NewObjects(f.Metadata), time.Now()
-			found, err = f.Elsewhere(t.Context(), label, docker)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(found).To(Equal(c.want), "with lists that searches share")
 		})
 	}
-}
-
-// TestElsewhereSharesLists checks that searches for many providers take as many requests as that for one.
-func TestElsewhereSharesLists(t *testing.T) {
-	g := NewWithT(t)
-	f, fakeClient := newFinder(t, nil)
-	f.Objects, f.Since = NewObjects(f.Metadata), time.Now()
-
-	for _, name := range []string{"a", "b", "c"} {
-		release := types.NamespacedName{Namespace: name, Name: "infrastructure-" + name}
-		g.Expect(f.Elsewhere(t.Context(), release.Name, release)).To(BeNil())
-	}
-
-	g.Expect(fakeClient.Actions()).To(HaveLen(2))
 }
 
 // TestElsewhereIfRestricted checks that no workload of another namespace is read, and the rest is.

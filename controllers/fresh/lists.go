@@ -15,37 +15,6 @@ type Lists[K comparable] struct {
 	mu sync.Mutex
 	// known has nil for lists that were forgotten.
 	known map[K]map[string]string
-	// complete is set once all lists were known.
-	complete bool
-}
-
-// SetAll notes the versions of the objects of all lists that are not empty, as they were read. What is known already
-// and is newer stays. All other lists are known to have been empty.
-func (l *Lists[K]) SetAll(lists map[K]map[string]string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if l.known == nil {
-		l.known = map[K]map[string]string{}
-	}
-
-	for key, versions := range lists {
-		known, ok := l.known[key]
-		if ok && known == nil {
-			continue
-		}
-
-		// An object that was read before may have been deleted since, or not have existed when the list was read.
-		for name, version := range known {
-			if !isAtLeast(versions[name], version) {
-				versions[name] = version
-			}
-		}
-
-		l.known[key] = versions
-	}
-
-	l.complete = true
 }
 
 // Set notes the versions of all objects of a list, as they were read. A newer version of one of them that is known
@@ -97,8 +66,8 @@ func (l *Lists[K]) Shows(key K, cached map[string]string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	known, ok := l.known[key]
-	if ok && known == nil || !ok && !l.complete {
+	known := l.known[key]
+	if known == nil {
 		return false
 	}
 

@@ -64,7 +64,7 @@ func (t *Tracker) Unverified(ctx context.Context, owner Owner, objects []object.
 			continue
 		}
 
-		unchanged := stale || found != nil && recorded.version.Same(object.SnapshotOf(o, found))
+		unchanged := stale || found != nil && recorded.version.Same(snapshotOf(o, found))
 
 		if !ok || recorded.drifted || !unchanged {
 			unverified = append(unverified, o)
@@ -150,7 +150,7 @@ func (t *Tracker) observeRecorded(id object.Key, o client.Object, deleted bool) 
 		return false
 	}
 
-	now := object.SnapshotOf(id, o)
+	now := snapshotOf(id, o)
 	if now.OlderThan(recorded.version) {
 		return false
 	}

@@ -34,10 +34,6 @@ func (r *run) observeInstalled(ctx context.Context) report.Result {
 func (r *run) observe(ctx context.Context) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()
 
-	if err := r.target.Releases.Learn(ctx); err != nil {
-		return failed(err, applying)
-	}
-
 	key := plan.ReleaseKey(r.provider)
 
 	history, err := r.target.Releases.Observe(ctx, key)

@@ -158,7 +158,7 @@ func (r *run) dryRun(ctx context.Context) report.Result {
 func (r *run) preparePlan(
 	ctx context.Context, observed state.Observed, options release.PrepareOptions,
 ) (_ *release.Prepared, err error) {
-	r.change.plan.Release.Request, options.Since = r.asked(), r.existingSince()
+	r.change.plan.Release.Request = r.asked()
 
 	if r.change.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
 		return nil, err

@@ -98,9 +98,9 @@ func (r *run) identify(ctx context.Context) report.Result {
 func (r *run) checkInstalledElsewhere(ctx context.Context) error {
 	key := plan.ReleaseKey(r.provider)
 
-	namespace := r.target.InstalledElsewhere(ctx, key, r.installsBeside)
-	if namespace == "" {
-		return nil
+	namespace, err := r.target.InstalledElsewhere(ctx, key, r.installsBeside)
+	if namespace == "" || err != nil {
+		return err
 	}
 
 	return &preflight.Error{
@@ -122,27 +122,12 @@ func (r *run) recorded(ctx context.Context) func(v1alpha2.Provider) bool {
 	return func(p v1alpha2.Provider) bool { return r.target.HasRelease(ctx, plan.ReleaseKey(p)) }
 }
 
-// existingSince returns a time at which the resource existed already. An installation finds everything that existed
-// then: a list of objects that began later serves all resources that were created before it.
-func (r *run) existingSince() time.Time {
-	// Times of the API server are cut to seconds, and its clock is known to about a second.
-	created := r.Clock.Local(r.provider.GetCreationTimestamp().Add(2 * time.Second))
-
-	if r.arrived.Before(created) {
-		return r.arrived
-	}
-
-	return created
-}
-
 // checkInstalled makes sure that no other program has installed the provider in another namespace: both
 // would share CRDs, webhooks and cluster-wide permissions. In its own namespace it is adopted.
 func (r *run) checkInstalled(ctx context.Context) report.Result {
 	finder := foreign.Finder{
 		Metadata:    r.target.Metadata,
 		Definitions: r.target.CRDs.Client,
-		Objects:     r.target.Labeled,
-		Since:       r.existingSince(),
 		Restricted:  len(r.Scope.Namespaces) > 0,
 		Ignored:     r.installsBeside,
 	}

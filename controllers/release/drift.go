@@ -7,10 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -25,7 +23,7 @@ func (e *Engine) Compare(
 ) (drift.Comparison, error) {
 	client := e.newClient(ctx, release)
 
-	return drift.Compare(client, objects, e.listedBy(ctx, client))
+	return drift.Compare(client, objects)
 }
 
 // Equals reports whether the cluster is what a deployed revision says: each object exists, bears the marks of the
@@ -40,7 +38,7 @@ func (e *Engine) Equals(
 
 	client := e.newClient(ctx, release)
 
-	return drift.InSync(client, record.Objects, e.listedBy(ctx, client))
+	return drift.InSync(client, record.Objects)
 }
 
 // Leaves reports whether objects of an earlier revision are left in the cluster that a later one no longer has. Then
@@ -57,19 +55,6 @@ func (e *Engine) Leaves(ctx context.Context, release types.NamespacedName, earli
 // IsScaled reports whether an autoscaler in the cluster sets the replicas of an object of a release.
 func (e *Engine) IsScaled(ctx context.Context, release types.NamespacedName, o object.Key) (bool, error) {
 	return e.newClient(ctx, release).IsScaled(o)
-}
-
-// listedBy returns what knows the objects of releases that existed when this process began; nil if nothing does.
-func (e *Engine) listedBy(ctx context.Context, client *cluster.Client) drift.Listed {
-	former := e.former.Load()
-	if former == nil {
-		return nil
-	}
-
-	return func(info *resource.Info) *unstructured.Unstructured {
-		name := types.NamespacedName{Namespace: info.Namespace, Name: info.Name}
-		return former.take(ctx, info.Mapping.GroupVersionKind, name, client.ListLike(info))
-	}
 }
 
 // Correct changes the objects that differ to what their release defines: it creates those that are

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -39,9 +38,6 @@ type Options struct {
 	// Records returns the metadata of the Secrets of a release, with managed fields that have the time of the
 	// last write, from a cache; it returns false if that does not have them. It is optional.
 	Records func(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool)
-	// ListObjects allows lists of objects in all namespaces, which many releases share: what exists before a first
-	// revision, and, for Learn, Helm's records and the objects of all releases. Otherwise each object is read.
-	ListObjects bool
 	// KeepNoRecords reads the record of a revision each time, instead of keeping the last one of each release in memory.
 	KeepNoRecords bool
 	// RecordExtra is added to the user that the configuration impersonates in the requests for Helm's records, and in no
@@ -59,13 +55,6 @@ type Engine struct {
 	clock      *clock.Clock
 	// seen are the versions of the Secrets of releases that were read or written last.
 	seen fresh.Lists[types.NamespacedName]
-	// learned is set once Learn need not be repeated; learning guards it.
-	learning sync.Mutex
-	learned  bool
-	// former are the objects of releases when the engine has learned of these; nil without Options.ListObjects.
-	former atomic.Pointer[listedObjects]
-	// existing are the names of all objects; nil without Options.ListObjects.
-	existing *fresh.Shared[types.NamespacedName]
 
 	mu   sync.Mutex
 	busy map[types.NamespacedName]bool
@@ -108,10 +97,6 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}, unreadableOnly: options.KeepNoRecords},
 		clock:      apiServer,
 		busy:       map[types.NamespacedName]bool{},
-	}
-
-	if options.ListObjects {
-		engine.existing = fresh.NewShared(connection.Metadata(), "", nameOf)
 	}
 
 	return engine, nil

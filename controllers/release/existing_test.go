@@ -3,8 +3,6 @@ package release_test
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,29 +12,15 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/test/bed"
 )
 
-var _ = Describe("Releases that are installed at the same time share lists of what exists", func() {
-	var (
-		engine *release.Engine
-		user   string
-		since  time.Time
-	)
+var _ = Describe("A first revision of a release", func() {
+	var engine *release.Engine
 
-	BeforeEach(func(ctx SpecContext) {
-		user = "counted-" + newNamespace(ctx)
-		config, err := apiServer.ConfigFor(user)
-		Expect(err).NotTo(HaveOccurred())
-
-		engine, err = release.NewEngine(config, release.Options{Holder: "one", ListObjects: true})
-		Expect(err).NotTo(HaveOccurred())
-
-		since = time.Now()
-	})
+	BeforeEach(func() { engine = newEngine("one") })
 
 	prepare := func(ctx context.Context, spec release.Spec) (*release.Prepared, error) {
-		return engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{Since: since})
+		return engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{})
 	}
 
 	// foreign creates a ConfigMap of another release.
@@ -52,48 +36,10 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 		Expect(err).NotTo(HaveOccurred())
 	}
 
-	It("and read no object that does not exist", func(ctx SpecContext) {
-		const releases = 3
-
-		var specs []release.Spec
-		for range releases {
-			specs = append(specs,
-				specOf(newNamespace(ctx), "1.0.0", configMap("a", ""), configMap("b", ""), serviceAccount("manager")))
-		}
-
-		var all []*release.Prepared
-
-		for _, spec := range specs {
-			prepared, err := prepare(ctx, spec)
-			Expect(err).NotTo(HaveOccurred())
-
-			all = append(all, prepared)
-		}
-
-		for _, prepared := range all {
-			Expect(prepared.Apply(nil)).NotTo(BeZero())
-		}
-
-		// A list has several pages if other scenarios have left many objects.
-		isCounted := func(r bed.Request) bool {
-			return r.User == user && r.Resource != "" && !strings.Contains(r.URI, "continue=")
-		}
-
-		Eventually(func() (map[string]int, error) {
-			requests, err := apiServer.Requests(isCounted)
-			return bed.Count(requests, func(r bed.Request) string { return r.Verb + " " + r.Resource }), err
-		}).Should(Equal(map[string]int{
-			"list configmaps": 1, "create configmaps": 2 * releases,
-			"list serviceaccounts": 1, "create serviceaccounts": releases,
-			"list secrets": releases, "create secrets": releases, "update secrets": releases, // Helm's records
-		}))
-	})
-
-	It("and find what belongs to others before they change anything", func(ctx SpecContext) {
+	It("finds what belongs to others before it changes anything", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		foreign(ctx, namespace, "b")
 
-		since = time.Now()
 		_, err := prepare(ctx, specOf(namespace, "1.0.0", configMap("a", ""), configMap("b", "")))
 		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
 		Expect(history(ctx, namespace)).To(BeEmpty())
@@ -101,10 +47,10 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 		Expect(client.CoreV1().ConfigMaps(namespace).Delete(ctx, "b", metav1.DeleteOptions{})).To(Succeed())
 
 		_, err = prepare(ctx, specOf(namespace, "1.0.0", configMap("a", ""), configMap("b", "")))
-		Expect(err).NotTo(HaveOccurred(), "what the list has is read again")
+		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("and leave alone what others create meanwhile", func(ctx SpecContext) {
+	It("leaves alone what others create meanwhile", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		spec := specOf(namespace, "1.0.0", configMap("a", ""), configMap("b", ""))
 		prepared, err := prepare(ctx, spec)
@@ -120,7 +66,7 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 		Expect(left.Annotations).To(HaveKeyWithValue("meta.helm.sh/release-name", "other"))
 	})
 
-	It("and adopt what has no owner, even if it was created meanwhile", func(ctx SpecContext) {
+	It("adopts what has no owner, even if it was created meanwhile", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 
 		for i := range 2 {
@@ -135,8 +81,6 @@ var _ = Describe("Releases that are installed at the same time share lists of wh
 
 			if i == 0 {
 				create()
-
-				since = time.Now()
 			}
 
 			spec := specOf(namespace, "1.0.0", configMap(name, "value"))

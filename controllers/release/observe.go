@@ -8,13 +8,11 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -38,76 +36,6 @@ func (e *Engine) Observe(ctx context.Context, release types.NamespacedName) (sta
 	}
 
 	return e.observeLive(ctx, release)
-}
-
-// maxLearned limits how many revisions Learn reads, and learnedPage how many at a time.
-const (
-	maxLearned  = 10_000
-	learnedPage = 500
-)
-
-// Learn finds out by one list what former processes have written to all releases, so that Observe need not ask for each
-// of them: the restart with a hundred providers would take 431 requests instead of 331. It must be called when no other
-// process writes any more, and does nothing the next time, or without Options.ListObjects. If not all releases may be
-// listed, Observe asks.
-func (e *Engine) Learn(ctx context.Context) error {
-	if e.options.Records == nil || !e.options.ListObjects {
-		return nil
-	}
-
-	e.learning.Lock()
-	defer e.learning.Unlock()
-
-	if e.learned {
-		return nil
-	}
-
-	releases := map[types.NamespacedName]map[string]string{}
-	count := 0
-	options := metav1.ListOptions{
-		LabelSelector: storage.Selector(""), FieldSelector: "type=" + storage.RecordType, Limit: learnedPage,
-	}
-
-	for page, err := range paging.Pages(ctx, options, e.metadata.List) {
-		if apierrors.IsForbidden(err) || count > maxLearned {
-			e.learned = true
-			return nil
-		}
-
-		if err != nil {
-			return fmt.Errorf("list the revisions of all releases: %w", err)
-		}
-
-		for i := range page.Items {
-			noteVersion(releases, &page.Items[i])
-		}
-
-		count += len(page.Items)
-	}
-
-	e.seen.SetAll(releases)
-	e.learned = true
-
-	if len(releases) > 0 {
-		e.former.Store(newListedObjects(v1alpha2.ManagedByLabel + "=Helm," + v1alpha2.ClusterctlProviderLabel))
-	}
-
-	return nil
-}
-
-// noteVersion adds the version of a Secret that holds a revision to those of its release.
-func noteVersion(releases map[types.NamespacedName]map[string]string, secret *metav1.PartialObjectMetadata) {
-	revision, ok := storage.RevisionOf(&secret.ObjectMeta)
-	if !ok {
-		return
-	}
-
-	release := types.NamespacedName{Namespace: secret.Namespace, Name: storage.ReleaseName(secret.Labels)}
-	if releases[release] == nil {
-		releases[release] = map[string]string{}
-	}
-
-	releases[release][helm.RecordName(release.Name, revision.Number)] = revision.ResourceVersion
 }
 
 // observeLive is Observe, but always makes the request.
@@ -144,13 +72,43 @@ func (e *Engine) complete(history state.History) state.History {
 func ReadHistory(
 	ctx context.Context, reader metadata.Interface, release types.NamespacedName,
 ) (state.History, error) {
-	list, err := reader.Resource(secretsResource).Namespace(release.Namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: storage.Selector(release.Name), Limit: storage.MaxRecords + 1})
+	records, err := ListRecords(ctx, reader, release)
 	if err != nil {
 		return state.History{Release: release}, fmt.Errorf("list the revisions of release %s: %w", release, err)
 	}
 
-	return historyOf(release, list.Items)
+	return historyOf(release, records)
+}
+
+// recordsPage is how many records are listed at a time: with labels as large as possible, they are 15 MiB.
+const recordsPage = 10
+
+// ListRecords returns the metadata of the Secrets of a release, with the permissions of the reader: not many more than
+// it may have, and of their annotations and managed fields only the time of the last write.
+func ListRecords(
+	ctx context.Context, reader metadata.Interface, release types.NamespacedName,
+) ([]metav1.PartialObjectMetadata, error) {
+	var records []metav1.PartialObjectMetadata
+
+	list := reader.Resource(secretsResource).Namespace(release.Namespace).List
+	options := metav1.ListOptions{LabelSelector: storage.Selector(release.Name), Limit: recordsPage}
+
+	for page, err := range paging.Pages(ctx, options, list) {
+		if err != nil {
+			return nil, err
+		}
+
+		for i := range page.Items {
+			storage.Strip(&page.Items[i])
+		}
+
+		records = append(records, page.Items...)
+		if len(records) > storage.MaxRecords {
+			break
+		}
+	}
+
+	return records, nil
 }
 
 // historyOf returns the history that the metadata of a release's Secrets describes.
@@ -181,36 +139,19 @@ func versionsOf(history state.History) map[string]string {
 	return versions
 }
 
-// nameOf returns the namespace and name of an object.
-func nameOf(o *metav1.PartialObjectMetadata) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-}
-
-// absentSince returns a function that reports whether an object is known not to have existed at some time after the
-// given one. It returns nil if that is not to be found out by lists.
-func (e *Engine) absentSince(
-	ctx context.Context, since time.Time,
-) func(schema.GroupVersionResource, types.NamespacedName) bool {
-	if e.existing == nil {
-		return nil
-	}
-
-	return func(resource schema.GroupVersionResource, object types.NamespacedName) bool {
-		existing, err := e.existing.List(ctx, resource, since)
-		return err == nil && !slices.Contains(existing, object)
-	}
-}
-
 // Names returns the names of the releases in a namespace, sorted.
 func (e *Engine) Names(ctx context.Context, namespace string) ([]string, error) {
-	list, err := e.metadata.Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: storage.Selector("")})
-	if err != nil {
-		return nil, fmt.Errorf("list the releases in namespace %s: %w", namespace, err)
-	}
-
 	names := map[string]bool{}
-	for _, secret := range list.Items {
-		names[storage.ReleaseName(secret.Labels)] = true
+	options := metav1.ListOptions{LabelSelector: storage.Selector(""), Limit: recordsPage}
+
+	for page, err := range paging.Pages(ctx, options, e.metadata.Namespace(namespace).List) {
+		if err != nil {
+			return nil, fmt.Errorf("list the releases in namespace %s: %w", namespace, err)
+		}
+
+		for _, secret := range page.Items {
+			names[storage.ReleaseName(secret.Labels)] = true
+		}
 	}
 
 	return slices.Sorted(maps.Keys(names)), nil

@@ -13,7 +13,6 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/test/bed"
@@ -126,32 +125,6 @@ var _ = Describe("The history of a release comes from the cache", func() {
 		cache.catchUp(ctx, namespace)
 		Expect(observe(ctx, engine, spec).Revision.Healthy).To(BeTrue())
 		Consistently(lists, "200ms").Should(Equal(3))
-	})
-
-	It("and one list shows what former processes have written to all releases", func(ctx SpecContext) {
-		mustApply(ctx, newEngine("former"), spec)
-
-		other := specOf(newNamespace(ctx), "1.0.0", configMap("a", ""))
-
-		Expect(engine.Learn(ctx)).To(Succeed())
-		Expect(observe(ctx, engine, other).State).To(Equal(state.Absent))
-		Eventually(lists).Should(Equal(1), "the cache has nothing of a release that never existed")
-
-		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
-		Eventually(lists).Should(Equal(2), "the cache does not have the revision yet")
-
-		cache.catchUp(ctx, namespace)
-
-		engine = newCounted()
-		Expect(engine.Learn(ctx)).To(Succeed())
-		Expect(engine.Learn(ctx)).To(Succeed())
-		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
-		Eventually(lists).Should(Equal(3))
-		Consistently(lists, "200ms").Should(Equal(3))
-
-		_, err := engine.Uninstall(ctx, spec.Release, confirmed(1), cluster.RemoveOptions{}, nil)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(observe(ctx, engine, spec).State).To(Equal(state.Absent), "the cache still has the revision")
 	})
 
 	It("including what other programs do", func(ctx SpecContext) {

@@ -3,7 +3,6 @@ package release
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,9 +31,6 @@ type PrepareOptions struct {
 	// CRDsFollow is true if CRDs of the chart are applied before the release. Objects of the kinds that they
 	// define are not tried then, and these kinds need not be served yet.
 	CRDsFollow bool
-	// Since is a time at which the release was wanted already. Objects of a first revision that existed then are found,
-	// and all others are expected not to exist. The zero time reads each object.
-	Since time.Time
 	// Known is what is known of the revisions of the history, in place of what their Secrets claim.
 	Known []state.Revision
 }
@@ -113,10 +109,6 @@ func (p *Prepared) check(ctx context.Context, options PrepareOptions) error {
 
 	client := p.session.client
 	client.SetOwnKinds(p.spec.Own)
-
-	if newest, _ := p.session.store.Newest(); newest == 0 && !options.Since.IsZero() {
-		client.SetAbsent(p.session.engine.absentSince(ctx, options.Since))
-	}
 
 	if err := client.SetTarget(p.objects, isAwaited); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -28,8 +29,7 @@ import (
 // Secrets with the same keys are versions too, but only with the label. The selector may match
 // others, which hold variables and credentials.
 type ConfigMaps struct {
-	// Reader lists the metadata of ConfigMaps and Secrets, for which it may use a cache, and reads single
-	// ones from the API server.
+	// Reader lists the metadata of ConfigMaps and Secrets, and reads single ones.
 	Reader client.Reader
 	// Namespace and Selector determine the ConfigMaps and Secrets.
 	Namespace string
@@ -68,7 +68,7 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 	}
 
 	var (
-		items    []metav1.PartialObjectMetadata
+		items    []versionItem
 		excluded []string
 	)
 
@@ -78,23 +78,20 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 	}
 
 	for _, kind := range kinds {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-
-		if err := c.Reader.List(ctx, list, options...); err != nil {
-			return nil, fmt.Errorf("list %ss in namespace %s: %w", kind, c.Namespace, err)
-		}
-
-		for _, item := range list.Items {
-			item.Kind = kind // lists of metadata do not set it
+		err := c.each(ctx, kind, options, func(item *metav1.PartialObjectMetadata) {
+			version := item.Labels[v1alpha2.ConfigMapVersionLabel]
 
 			switch {
-			case kind == kindSecret && item.Labels[v1alpha2.ConfigMapVersionLabel] == "":
-			case kind == kindConfigMap && c.Excluded != nil && c.Excluded(&item):
+			case kind == kindSecret && version == "":
+			case kind == kindConfigMap && c.Excluded != nil && c.Excluded(item):
 				excluded = append(excluded, item.Name)
 			default:
-				items = append(items, item)
+				// The rest of the metadata may be large.
+				items = append(items, versionItem{kind, item.Name, version, string(item.UID) + "/" + item.ResourceVersion})
 			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list %ss in namespace %s: %w", kind, c.Namespace, err)
 		}
 	}
 
@@ -103,6 +100,35 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 	}
 
 	return c.parseVersions(items)
+}
+
+// versionItem is what is needed of the metadata of a ConfigMap or Secret.
+type versionItem struct{ kind, name, version, fingerprint string }
+
+// versionsPage is how many objects are read at a time: as large as possible, they are 15 MiB.
+const versionsPage = 10
+
+// each calls a function with the metadata of each object of a kind.
+func (c *ConfigMaps) each(
+	ctx context.Context, kind string, options []client.ListOption, do func(*metav1.PartialObjectMetadata),
+) error {
+	for token := ""; ; {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+
+		paged := append(slices.Clone(options), client.Limit(versionsPage), client.Continue(token))
+		if err := c.Reader.List(ctx, page, paged...); err != nil {
+			return err
+		}
+
+		for i := range page.Items {
+			do(&page.Items[i])
+		}
+
+		if token = page.Continue; token == "" {
+			return nil
+		}
+	}
 }
 
 // notFound returns the error of a selector that matches nothing but excluded ConfigMaps.
@@ -121,7 +147,7 @@ func (c *ConfigMaps) notFound(excluded []string) error {
 
 // parseVersions returns the versions of ConfigMaps and Secrets, newest first. Two objects with the
 // same version are an error, since either could be meant.
-func (c *ConfigMaps) parseVersions(items []metav1.PartialObjectMetadata) ([]Version, error) {
+func (c *ConfigMaps) parseVersions(items []versionItem) ([]Version, error) {
 	var (
 		versions []Version
 		ignored  []string
@@ -130,8 +156,8 @@ func (c *ConfigMaps) parseVersions(items []metav1.PartialObjectMetadata) ([]Vers
 	objects := map[string]string{} // by version
 
 	for _, item := range items {
-		object := item.Kind + " " + item.Name
-		version := cmp.Or(item.Labels[v1alpha2.ConfigMapVersionLabel], item.Name)
+		object := item.kind + " " + item.name
+		version := cmp.Or(item.version, item.name)
 
 		v, err := semver.NewVersion(version)
 		if err != nil {
@@ -151,7 +177,7 @@ func (c *ConfigMaps) parseVersions(items []metav1.PartialObjectMetadata) ([]Vers
 		versions = append(versions, Version{
 			Name:        withV(version),
 			ID:          object,
-			Fingerprint: string(item.UID) + "/" + item.ResourceVersion,
+			Fingerprint: item.fingerprint,
 		})
 	}
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -28,7 +27,6 @@ type Client struct {
 
 	own    OwnKinds
 	target target
-	absent func(schema.GroupVersionResource, types.NamespacedName) bool
 
 	unpruned bool
 
@@ -61,13 +59,6 @@ func NewClient(connection *Connection, release types.NamespacedName, log logr.Lo
 
 // SetOwnKinds sets the kinds whose objects wait for all others; see Advance.
 func (c *Client) SetOwnKinds(own OwnKinds) { c.own = own }
-
-// SetAbsent sets a function that reports whether an object is known not to exist, so that SetTarget need not read it.
-// Another program may create it meanwhile: the action finds that out when it creates the object itself, and then reads
-// whom it belongs to.
-func (c *Client) SetAbsent(absent func(schema.GroupVersionResource, types.NamespacedName) bool) {
-	c.absent = absent
-}
 
 // Adopted returns how many objects were adopted so far.
 func (c *Client) Adopted() int {

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
@@ -150,10 +149,6 @@ func (c *Client) setTarget(list, all ResourceList) error {
 	live := make(map[*resource.Info]*unstructured.Unstructured, len(list))
 
 	err := c.each(list, func(info *resource.Info) error {
-		if c.isAbsent(info) {
-			return nil
-		}
-
 		found, err := c.getOwn(info)
 		if err != nil || found == nil {
 			return err
@@ -177,12 +172,6 @@ func (c *Client) setTarget(list, all ResourceList) error {
 	c.target = target{objects: list, live: live}
 
 	return nil
-}
-
-// isAbsent reports whether an object is known not to exist.
-func (c *Client) isAbsent(info *resource.Info) bool {
-	return c.absent != nil &&
-		c.absent(info.Mapping.Resource, types.NamespacedName{Namespace: info.Namespace, Name: info.Name})
 }
 
 // Adoptable returns the target's objects, as they were read, that do not belong to the release yet.

@@ -76,9 +76,9 @@ type Comparison struct {
 //   - objects with the annotation v1alpha2.DriftAnnotation, in the release or in the cluster
 //   - objects that are applied only once, unless they are missing
 //
-// Each object costs one GET, unless listed has it and it does not differ, and one PATCH as a dry run if it seems to
-// differ. If there is an error, the comparison has the objects that could be compared.
-func Compare(client *cluster.Client, objects []*unstructured.Unstructured, listed Listed) (Comparison, error) {
+// Each object costs one GET, and one PATCH as a dry run if it seems to differ. If there is an error, the comparison has
+// the objects that could be compared.
+func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comparison, error) {
 	list, unknown, err := resolve(client, objects)
 	if err != nil {
 		return Comparison{}, err
@@ -96,7 +96,7 @@ func Compare(client *cluster.Client, objects []*unstructured.Unstructured, liste
 	}
 
 	errs := cluster.ForEach(list, func(info *resource.Info) error {
-		difference, err := compareOne(client, info, listed)
+		difference, err := compareOne(client, info)
 		differences[index[info]] = difference
 
 		return err
@@ -142,7 +142,7 @@ func resolve(
 
 // InSync reports whether each object exists in the cluster, with the marks of the release, and an upgrade to the same
 // revision would change none of them. It is like Compare, but excludes no objects from the comparison.
-func InSync(client *cluster.Client, objects []*unstructured.Unstructured, listed Listed) (bool, error) {
+func InSync(client *cluster.Client, objects []*unstructured.Unstructured) (bool, error) {
 	list, unknown, err := resolve(client, objects)
 	if err != nil || len(unknown) > 0 {
 		return false, err
@@ -155,7 +155,7 @@ func InSync(client *cluster.Client, objects []*unstructured.Unstructured, listed
 			return nil
 		}
 
-		equal, err := equalOne(client, info, listed)
+		equal, err := equalOne(client, info)
 		if !equal && err == nil {
 			differs.Store(true)
 		}
@@ -193,11 +193,7 @@ func Left(client *cluster.Client, dropped []*unstructured.Unstructured) (bool, e
 	return false, nil
 }
 
-func equalOne(client *cluster.Client, info *resource.Info, listed Listed) (bool, error) {
-	if listed.match(client, info) != nil {
-		return true, nil
-	}
-
+func equalOne(client *cluster.Client, info *resource.Info) (bool, error) {
 	live, err := client.Get(info)
 	if err != nil || live == nil || client.Obstacle(live) != "" {
 		return false, err
@@ -208,34 +204,9 @@ func equalOne(client *cluster.Client, info *resource.Info, listed Listed) (bool,
 	return len(fields) == 0, err
 }
 
-// Listed returns an object of the cluster as a list has shown it; nil if it is not known. It is nil without lists.
-type Listed func(*resource.Info) *unstructured.Unstructured
-
-// match returns an object as a list has shown it if that is as the release defines it; nil otherwise.
-func (l Listed) match(client *cluster.Client, info *resource.Info) *unstructured.Unstructured {
-	if l == nil {
-		return nil
-	}
-
-	if found := l(info); found != nil && matches(client, info, found) {
-		return found
-	}
-
-	return nil
-}
-
-func compareOne(client *cluster.Client, info *resource.Info, listed Listed) (Difference, error) {
+func compareOne(client *cluster.Client, info *resource.Info) (Difference, error) {
 	desired := info.Object.(*unstructured.Unstructured)
 	d := Difference{Object: cluster.KeyOf(info), desired: info}
-
-	// What an outdated list shows as a difference may have been corrected since. A later change has a later version, which
-	// wakes the provider.
-	if found := listed.match(client, info); found != nil {
-		d.live = found
-		d.Snapshot = object.SnapshotOf(d.Object, found)
-
-		return d, nil
-	}
 
 	live, err := client.Get(info)
 	if err != nil {
@@ -287,18 +258,6 @@ func compareFields(
 }
 
 // matches reports whether an object of the cluster is as the release defines it, without a request.
-func matches(client *cluster.Client, info *resource.Info, live *unstructured.Unstructured) bool {
-	if client.Obstacle(live) != "" {
-		return false
-	}
-
-	removeInjected(info.Object.(*unstructured.Unstructured))
-
-	patch, err := cluster.NewPatch(info, info.Object, live)
-
-	return err == nil && patch == nil
-}
-
 // replicasPointer is the JSON pointer of the field that autoscalers set.
 const replicasPointer = "/spec/replicas"
 

@@ -92,6 +92,12 @@ func Selector(release string) string {
 	return selector.String()
 }
 
+// InstalledSelector selects the Secrets of the releases of a name that IsInstalled may be true for.
+func InstalledSelector(release string) string { return Selector(release) + "," + RevisionLabel }
+
+// IsRecord reports whether a Secret with these labels belongs to a release.
+func IsRecord(labels map[string]string) bool { return labels[ownerLabel] == ownerHelm }
+
 // ReleaseName returns the name of the release that a Secret belongs to, by its labels.
 func ReleaseName(labels map[string]string) string { return labels[nameLabel] }
 
@@ -126,6 +132,48 @@ func LastWrite(fields []metav1.ManagedFieldsEntry) metav1.Time {
 	}
 
 	return last
+}
+
+// maxLabels is how many bytes of labels, and of the kinds of owners, Strip leaves of an object.
+const maxLabels = 4 << 10
+
+// Strip removes from the metadata of a Secret or ConfigMap what is never read, and labels that are so large that many
+// such objects would use up memory. Of the managed fields it keeps the time of the last write.
+func Strip(m *metav1.PartialObjectMetadata) {
+	written := LastWrite(m.ManagedFields)
+	kept := metav1.ObjectMeta{
+		Namespace:         m.Namespace,
+		Name:              m.Name,
+		UID:               m.UID,
+		ResourceVersion:   m.ResourceVersion,
+		CreationTimestamp: m.CreationTimestamp,
+		Labels:            m.Labels,
+		ManagedFields:     []metav1.ManagedFieldsEntry{{Time: &written}},
+	}
+
+	size := 0
+	for key, value := range m.Labels {
+		size += len(key) + len(value)
+	}
+
+	for _, owner := range m.OwnerReferences {
+		size += len(owner.APIVersion) + len(owner.Kind)
+		kept.OwnerReferences = append(kept.OwnerReferences,
+			metav1.OwnerReference{APIVersion: owner.APIVersion, Kind: owner.Kind})
+	}
+
+	if size > maxLabels {
+		kept.OwnerReferences = nil
+		kept.Labels = map[string]string{}
+
+		for _, key := range helm.RecordLabels() {
+			if value, ok := m.Labels[key]; ok {
+				kept.Labels[key] = value
+			}
+		}
+	}
+
+	m.ObjectMeta = kept
 }
 
 // RevisionOf returns the revision that a Secret's metadata describes. It returns false if the

@@ -1,0 +1,67 @@
+package watch
+
+import (
+	"context"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/namespaces"
+)
+
+// FollowProviders makes namespaces be watched as long as provider resources are in them, or name an object there. The
+// resources of other operators count as well: their releases matter to the preflight checks.
+func FollowProviders(ctx context.Context, providers cache.Cache, watches *namespaces.Watches) error {
+	for _, t := range v1alpha2.ProviderTypes() {
+		informer, err := providers.GetInformer(ctx, t.New(), cache.BlockUntilSynced(false))
+		if err != nil {
+			return err
+		}
+
+		follow := func(o any) {
+			if p, ok := o.(v1alpha2.Provider); ok {
+				watches.Follow(userOf(p), namespacesOf(p)...)
+			}
+		}
+
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    follow,
+			UpdateFunc: func(_, now any) { follow(now) },
+			DeleteFunc: func(last any) {
+				if unknown, ok := last.(toolscache.DeletedFinalStateUnknown); ok {
+					last = unknown.Obj
+				}
+
+				if p, ok := last.(v1alpha2.Provider); ok {
+					watches.Follow(userOf(p))
+				}
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func userOf(p v1alpha2.Provider) string {
+	return string(p.ProviderType()) + "/" + client.ObjectKeyFromObject(p).String()
+}
+
+// namespacesOf returns the namespace of a resource, and those of the objects that it names.
+func namespacesOf(p v1alpha2.Provider) []string {
+	found := []string{p.GetNamespace()}
+
+	if secret, named := p.GetSpec().VariablesSecret(p.GetNamespace()); named {
+		found = append(found, secret.Namespace)
+	}
+
+	if manifests := p.GetSpec().AdditionalManifests; manifests != nil && manifests.Namespace != "" {
+		found = append(found, manifests.Namespace)
+	}
+
+	return found
+}
