@@ -27,7 +27,7 @@ const migrationOwner = v1alpha2.FieldOwner + "-migration"
 
 // Limits of the load that a migration puts on the API server.
 const (
-	pageSize        = 200
+	pageSize        = 50
 	writesPerSecond = 200
 	rewriters       = 8
 )

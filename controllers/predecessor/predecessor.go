@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 // Finalizer is cluster-api-operator's on every resource that it manages. It also finalizes those that another
@@ -39,8 +40,8 @@ const (
 )
 
 const (
-	// maxPods limits how many pods are looked at.
-	maxPods = 100
+	// maxPods limits how many pods are looked at, and podsPage how many at a time: anyone may create some.
+	maxPods, podsPage = 100, 10
 	// interval is how often they are, as long as one runs.
 	interval = 5 * time.Second
 )
@@ -93,25 +94,34 @@ func (e *RunningError) Error() string {
 // CheckStopped returns a *RunningError if cluster-api-operator runs and manages a resource. Pods that must not be read
 // do not count, nor do those that the resource says are something else: their labels prove nothing.
 func CheckStopped(ctx context.Context, reader client.Reader, resource v1alpha2.Provider) error {
-	list := &corev1.PodList{}
-
-	err := reader.List(ctx, list, Labels(), client.Limit(maxPods))
-	if apierrors.IsForbidden(err) {
-		return nil
+	list := func(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error) {
+		page := &corev1.PodList{}
+		return page, reader.List(ctx, page, Labels(), client.Limit(options.Limit), client.Continue(options.Continue))
 	}
+	seen := 0
 
-	if err != nil {
-		return fmt.Errorf("look for cluster-api-operator: %w", err)
-	}
-
-	for i := range list.Items {
-		pod := &list.Items[i]
-		if v1alpha2.InstallsBeside(resource, pod.Namespace) {
-			continue
+	for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: podsPage}, list) {
+		if apierrors.IsForbidden(err) {
+			return nil
 		}
 
-		if Runs(pod) && manages(pod, resource.GetNamespace()) {
-			return &RunningError{Pod: client.ObjectKeyFromObject(pod), Until: time.Now().Add(interval)}
+		if err != nil {
+			return fmt.Errorf("look for cluster-api-operator: %w", err)
+		}
+
+		for i := range page.Items {
+			pod := &page.Items[i]
+			if v1alpha2.InstallsBeside(resource, pod.Namespace) {
+				continue
+			}
+
+			if Runs(pod) && manages(pod, resource.GetNamespace()) {
+				return &RunningError{Pod: client.ObjectKeyFromObject(pod), Until: time.Now().Add(interval)}
+			}
+		}
+
+		if seen += len(page.Items); seen >= maxPods {
+			break
 		}
 	}
 

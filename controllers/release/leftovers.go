@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -44,16 +45,18 @@ func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName
 	defer e.records.forget(release)
 
 	secrets := e.metadata.Namespace(release.Namespace)
+	options := metav1.ListOptions{LabelSelector: storage.Selector(release.Name), Limit: recordsPage}
 
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: storage.Selector(release.Name)})
-	if err != nil {
-		return fmt.Errorf("list the history of release %s: %w", release, err)
-	}
+	for page, err := range paging.Pages(ctx, options, secrets.List) {
+		if err != nil {
+			return fmt.Errorf("list the history of release %s: %w", release, err)
+		}
 
-	for _, secret := range list.Items {
-		err := secrets.Delete(ctx, secret.Name, metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		for _, secret := range page.Items {
+			err := secrets.Delete(ctx, secret.Name, metav1.DeleteOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+			}
 		}
 	}
 

@@ -29,8 +29,8 @@ import (
 const (
 	// concurrency limits the requests in flight.
 	concurrency = 8
-	// pageSize is how many objects of a kind one request reads.
-	pageSize = 100
+	// pageSize is how many objects of a kind one request reads: as large as possible, they are 30 MiB.
+	pageSize = 20
 	// maxExamples is how many objects of a kind are named.
 	maxExamples = 2
 )

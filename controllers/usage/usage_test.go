@@ -165,7 +165,9 @@ func TestFind(t *testing.T) {
 		found := find(Query{Provider: docker, Own: own})
 		g.Expect(found).To(HaveLen(1))
 		g.Expect(found[0].Count).To(BeEquivalentTo(pageSize + 50))
-		g.Expect(found[0].Examples).To(Equal([]string{"default/c-100", "default/c-101"}))
+		g.Expect(found[0].Examples).To(Equal([]string{
+			fmt.Sprintf("default/c-%03d", pageSize), fmt.Sprintf("default/c-%03d", pageSize+1),
+		}))
 		g.Expect(find(Query{Provider: docker})[0].Count).To(BeEquivalentTo(2*pageSize + 51))
 	})
 	t.Run("a kind that no longer exists is not in use", func(t *testing.T) {

@@ -109,7 +109,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 
 		Expect(rewritten).To(HaveLen(objects))
 
-		const page = 200
+		const page = 50
 		Expect(succeeded).To(BeNumerically("<=", objects+crashes*page), "a crash repeats at most one page")
 
 		busiest := busiestSecond(rewrites)

@@ -13,7 +13,7 @@ import (
 )
 
 // pageSize limits the objects in memory.
-const pageSize = 200
+const pageSize = 20
 
 // ClusterObjects reads objects from an API server.
 type ClusterObjects struct {

@@ -24,8 +24,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
-// leftoversPage is how many objects of a kind one request lists.
-const leftoversPage = 500
+// leftoversPage is how many objects of a kind one request lists: as large as possible, they are 30 MiB.
+const leftoversPage = 20
 
 // Search describes where to search for the objects of a release.
 type Search struct {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 // Get returns an object of the cluster, or nil if it does not exist.
@@ -27,48 +27,46 @@ func (c *Client) Get(info *resource.Info) (*unstructured.Unstructured, error) {
 	return found.(*unstructured.Unstructured), nil
 }
 
-// List returns the objects of a kind in a namespace. The error is a NoMatchError if the kind does
-// not exist.
-func (c *Client) List(
-	kind schema.GroupVersionKind,
-	namespace string,
-) (*unstructured.UnstructuredList, error) {
+// scalersPage is how many objects Any reads at a time: as large as possible, they are 15 MiB.
+const scalersPage = 10
+
+// Any reports whether an object of a kind in a namespace matches. The error is a NoMatchError if the kind does not
+// exist.
+func (c *Client) Any(
+	kind schema.GroupVersionKind, namespace string, matches func(*unstructured.Unstructured) bool,
+) (bool, error) {
 	mapping, err := c.connection.Mapping(kind)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 
 	client, err := c.connection.restClient(kind.GroupVersion())
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 
-	return listWith(resource.NewHelper(client, mapping), kind, namespace, metav1.ListOptions{})
-}
+	list := func(_ context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+		found, err := resource.NewHelper(client, mapping).List(namespace, kind.GroupVersion().String(), &options)
+		if err != nil {
+			return nil, err
+		}
 
-// ListLike returns a function that lists the objects of an object's kind in all namespaces.
-func (c *Client) ListLike(info *resource.Info) func(
-	context.Context, metav1.ListOptions,
-) (*unstructured.UnstructuredList, error) {
-	return func(_ context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-		return listWith(c.helper(info), info.Mapping.GroupVersionKind, metav1.NamespaceAll, options)
-	}
-}
-
-func listWith(
-	helper *resource.Helper, kind schema.GroupVersionKind, namespace string, options metav1.ListOptions,
-) (*unstructured.UnstructuredList, error) {
-	found, err := helper.List(namespace, kind.GroupVersion().String(), &options)
-	if err != nil {
-		return nil, err
+		return found.(*unstructured.UnstructuredList), nil
 	}
 
-	list, ok := found.(*unstructured.UnstructuredList)
-	if !ok {
-		return nil, fmt.Errorf("the list of %s is a %T", kind.Kind, found)
+	for page, err := range paging.Pages(context.TODO(), metav1.ListOptions{Limit: scalersPage}, list) {
+		if err != nil {
+			return false, err
+		}
+
+		for i := range page.Items {
+			if matches(&page.Items[i]) {
+				return true, nil
+			}
+		}
 	}
 
-	return list, nil
+	return false, nil
 }
 
 // helper returns the client for requests about an object.

@@ -55,7 +55,9 @@ func (c *Client) IsScaled(o object.Key) (bool, error) {
 // isScaled reports whether an autoscaler in the cluster that counts sets the replicas of an object.
 func (c *Client) isScaled(o object.Key, counts func(*unstructured.Unstructured) bool) (bool, error) {
 	for _, kind := range autoscaling.Kinds {
-		list, err := c.List(kind, o.Namespace)
+		scaled, err := c.Any(kind, o.Namespace, func(scaler *unstructured.Unstructured) bool {
+			return autoscaling.Scales(scaler, o) && counts(scaler)
+		})
 		if meta.IsNoMatchError(err) {
 			continue
 		}
@@ -64,10 +66,8 @@ func (c *Client) isScaled(o object.Key, counts func(*unstructured.Unstructured) 
 			return false, fmt.Errorf("look for its %s: %w", kind.Kind, err)
 		}
 
-		for i := range list.Items {
-			if scaler := &list.Items[i]; autoscaling.Scales(scaler, o) && counts(scaler) {
-				return true, nil
-			}
+		if scaled {
+			return true, nil
 		}
 	}
 
