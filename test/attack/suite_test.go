@@ -47,6 +47,7 @@ func TestAttack(t *testing.T) {
 			upgradeAttempts, claimAttempts, impostorAttempts, forgedAttempts, besideAttempts, valueAttempts))
 	})
 	t.Run("exhausting", w.exhaust)
+	t.Run("crowds", w.crowd)
 	t.Run("nothing happened later", w.expectNothingLater)
 }
 

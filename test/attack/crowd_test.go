@@ -1,0 +1,141 @@
+package attack
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// crowdSize is how many objects a crowd has: together they are as large as the operator's memory.
+const crowdSize = 350
+
+// crowd is many large objects of people who need not have permissions for providers.
+type crowd struct {
+	tried string
+	// one returns an object of the crowd in the namespace of a provider.
+	one func(of small, metadata metav1.ObjectMeta) client.Object
+}
+
+var crowds = []crowd{
+	{"ConfigMaps as large as possible, with the label of a provider",
+		func(_ small, m metav1.ObjectMeta) client.Object { return &corev1.ConfigMap{ObjectMeta: m} }},
+	{"Secrets as large as possible, which look like records of a release", func(s small, m metav1.ObjectMeta) client.Object {
+		number := strings.TrimPrefix(m.Name, "crowd-")
+		m.Name = "sh.helm.release.v1.infrastructure-" + s.name + ".v" + number
+		m.Labels["owner"], m.Labels["name"] = "helm", "infrastructure-"+s.name
+		m.Labels["version"], m.Labels["status"] = number, "superseded"
+
+		return &corev1.Secret{ObjectMeta: m, Type: "helm.sh/release.v1"}
+	}},
+	{"Deployments as large as possible, with the label of a provider", func(_ small, m metav1.ObjectMeta) client.Object {
+		app := map[string]string{"app": m.Name}
+		d := &appsv1.Deployment{ObjectMeta: m}
+		d.Spec.Replicas = new(int32)
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: app}
+		d.Spec.Template.Labels = app
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example.com/c:v1"}}
+
+		return d
+	}},
+}
+
+// crowd creates the crowds one after the other, in a namespace without and then with a provider. The operator starts
+// among them with the memory that the chart gives it, and serves others.
+func (w *world) crowd(t *testing.T) {
+	w.sweep(t)
+
+	for _, c := range crowds {
+		t.Run(c.tried, func(t *testing.T) {
+			w.run(t, attempt{c.tried, func(a *arena) string { return a.outlast(c) }})
+		})
+	}
+}
+
+// outlast returns how much memory the operator needed at most.
+func (a *arena) outlast(c crowd) string {
+	kills := a.group.kills()
+	s := small{a.room(), a.name, "v1.0.0", ""}
+
+	a.together(func(number int) error { return a.admin.Create(a.ctx, c.one(s, largeMetadata(s.namespace, number))) })
+	defer a.together(func(number int) error { return a.admin.Delete(a.ctx, c.one(s, largeMetadata(s.namespace, number))) })
+
+	without := a.restartAmong()
+
+	a.create(s.configMap(), s.resource())
+	a.outcome(s.resource())
+
+	defer a.abandon(a, s.resource())
+
+	with := max(a.operator.Load().PeakMemory(), a.restartAmong())
+
+	a.Expect(a.group.kills()).To(Equal(kills), "the operator was killed for its memory")
+
+	return fmt.Sprintf("others are served; the operator needs %d MiB at most, and %d MiB if the namespace has a provider",
+		without>>20, with>>20)
+}
+
+// together does something with each object of a crowd, by its number.
+func (a *arena) together(do func(int) error) {
+	a.Helper()
+
+	var group errgroup.Group
+
+	group.SetLimit(8)
+
+	for n := range crowdSize {
+		group.Go(func() error { return do(n + 1) })
+	}
+
+	a.Expect(group.Wait()).To(Succeed())
+}
+
+// restartAmong restarts the operator, waits until it serves others, and returns how much memory that took at most.
+func (a *arena) restartAmong() int64 {
+	a.Helper()
+
+	restarts, kills := a.restarts.Load(), a.group.kills()
+	a.Expect(a.operator.Load().Stop()).To(Succeed())
+	a.Eventually(a.restarts.Load).Should(BeNumerically(">", restarts))
+
+	s := small{victim, fmt.Sprintf("other-%d", a.number.Add(1)), "v1.0.0", ""}
+	p := s.resource()
+	a.Expect(a.admin.Create(a.ctx, s.configMap())).To(Succeed())
+	a.Expect(a.admin.Create(a.ctx, p)).To(Succeed())
+	a.Eventually(func(g Gomega) string {
+		g.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+		return readyReason(p)
+	}).WithTimeout(2*time.Minute).Should(HavePrefix(v1alpha2.HealthyReason), func() string {
+		return fmt.Sprintf("others are not served; the operator was killed %d times", a.group.kills()-kills)
+	})
+	a.Expect(a.restarts.Load()).To(Equal(restarts+1), "the operator had to be restarted")
+	a.Expect(a.admin.Delete(a.ctx, p)).To(Succeed())
+
+	return a.operator.Load().PeakMemory()
+}
+
+// largeMetadata returns metadata with some 1.2 MiB of labels and annotations.
+func largeMetadata(namespace string, number int) metav1.ObjectMeta {
+	m := named(namespace, "crowd-"+strconv.Itoa(number))
+	m.Labels = map[string]string{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(steady.resource())}
+	m.Annotations = map[string]string{"crowd": strings.Repeat("x", 200<<10)}
+
+	part := strings.Repeat("x", 60)
+	prefix := strings.Join([]string{part, part, part, part}, ".")
+
+	for n := range 2800 {
+		m.Labels[fmt.Sprintf("%s/%063d", prefix, n)] = fmt.Sprintf("%063d", number)
+	}
+
+	return m
+}
