@@ -68,7 +68,7 @@ func (t *Target) InstalledElsewhere(
 // searchedPage is how many records of releases in all namespaces are read at a time. Anyone may create such Secrets.
 const searchedPage = 10
 
-// searched returns the namespaces that may be searched; an empty one stands for all.
+// searched returns the namespaces that may be searched; an empty one represents all.
 func (c *Cluster) searched() []string {
 	if len(c.connection.Namespaces) == 0 {
 		return []string{metav1.NamespaceAll}
