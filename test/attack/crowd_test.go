@@ -41,7 +41,7 @@ var crowds = []crowd{
 	{"Deployments as large as possible, with the label of a provider", func(_ small, m metav1.ObjectMeta) client.Object {
 		app := map[string]string{"app": m.Name}
 		d := &appsv1.Deployment{ObjectMeta: m}
-		d.Spec.Replicas = new(int32)
+		d.Spec.Paused = true // no controller copies it
 		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: app}
 		d.Spec.Template.Labels = app
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example.com/c:v1"}}
