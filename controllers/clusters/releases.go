@@ -35,8 +35,8 @@ func (t *Target) HasRelease(ctx context.Context, release types.NamespacedName) b
 func (t *Target) InstalledElsewhere(
 	ctx context.Context, release types.NamespacedName, ignored func(namespace string) bool,
 ) (string, error) {
-	if t.HasRelease(ctx, release) {
-		return "", nil
+	if found, err := t.cluster.readRelease(ctx, release); found || err != nil {
+		return "", err
 	}
 
 	for _, searched := range t.cluster.searched() {

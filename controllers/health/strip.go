@@ -14,8 +14,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// maxPart is how many bytes Strip leaves of each part of an object, and maxText of each text.
-const maxPart, maxText = 16 << 10, 1 << 10
+// maxPart is how many bytes Strip leaves of each part of an object, maxText of each text, and maxContainers how many
+// containers.
+const maxPart, maxText, maxContainers = 16 << 10, 1 << 10, 16
 
 // contentField is where Strip notes the digest of the whole object. It cannot be guessed, so no object comes with it.
 var contentField = v1alpha2.Prefix + "/" + rand.Text()
@@ -101,9 +102,8 @@ func stripSpec(o *unstructured.Unstructured) map[string]any {
 	for _, field := range []string{"initContainers", "containers"} {
 		var containers []any
 
-		left := maxPart
 		for _, c := range bundle.NestedMaps(o.Object, "spec", "template", "spec", field) {
-			if left -= 2 * maxText; left >= 0 {
+			if len(containers) < maxContainers {
 				containers = append(containers, partOf(c, keptContainer...))
 			}
 		}
