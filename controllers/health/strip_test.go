@@ -156,6 +156,7 @@ func TestStripLimitsSize(t *testing.T) {
 	g := NewWithT(t)
 	observed, _, _ := unstructured.NestedInt64(o.Object, "status", observedGeneration)
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+
 	g.Expect(observed).To(Equal(int64(7)), "other fields leave space for it")
 	g.Expect(conditions).NotTo(BeEmpty())
 }

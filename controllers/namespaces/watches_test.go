@@ -167,6 +167,7 @@ func TestEventsReachControllersThatRun(t *testing.T) {
 
 	watches.Follow("docker", "capd", "later")
 	g.Expect(queue.Len()).To(BeZero())
+
 	_, err = cluster.Resource(namespaces.Secrets).Namespace("later").(metadatafake.MetadataClient).
 		CreateFake(object("Secret", "later", "first"), metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())

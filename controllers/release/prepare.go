@@ -56,7 +56,7 @@ func (e *Engine) Prepare(
 		return nil, err
 	}
 
-	if err := p.check(ctx, options); err != nil {
+	if err := p.check(options); err != nil {
 		return nil, err
 	}
 
@@ -90,7 +90,7 @@ func (p *Prepared) render(ctx context.Context) error {
 }
 
 // check reads the objects of the manifest, and makes sure that the API server would accept them.
-func (p *Prepared) check(ctx context.Context, options PrepareOptions) error {
+func (p *Prepared) check(options PrepareOptions) error {
 	var defined map[schema.GroupKind]crds.DefinedKind
 
 	isAwaited := func(kind schema.GroupKind) bool {

@@ -30,7 +30,7 @@ type crowd struct {
 var crowds = []crowd{
 	{"ConfigMaps as large as possible, with the label of a provider",
 		func(_ small, m metav1.ObjectMeta) client.Object { return &corev1.ConfigMap{ObjectMeta: m} }},
-	{"Secrets as large as possible, which look like records of a release", func(s small, m metav1.ObjectMeta) client.Object {
+	{"Secrets as large as possible, like records of a release", func(s small, m metav1.ObjectMeta) client.Object {
 		number := strings.TrimPrefix(m.Name, "crowd-")
 		m.Name = "sh.helm.release.v1.infrastructure-" + s.name + ".v" + number
 		m.Labels["owner"], m.Labels["name"] = "helm", "infrastructure-"+s.name

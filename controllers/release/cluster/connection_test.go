@@ -88,6 +88,7 @@ func TestSlowDiscoveryDelaysNoOtherRequest(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	discovered := make(chan error, 1)
+
 	go func() {
 		_, err := connection.Capabilities()
 		discovered <- err
@@ -96,6 +97,7 @@ func TestSlowDiscoveryDelaysNoOtherRequest(t *testing.T) {
 	<-asked
 
 	created := make(chan error, 1)
+
 	go func() {
 		_, err := connection.restClient(schema.GroupVersion{Version: "v1"})
 		created <- err
