@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,16 +36,6 @@ var crowds = []crowd{
 		m.Labels["version"], m.Labels["status"] = number, "superseded"
 
 		return &corev1.Secret{ObjectMeta: m, Type: "helm.sh/release.v1"}
-	}},
-	{"Deployments as large as possible, with the label of a provider", func(_ small, m metav1.ObjectMeta) client.Object {
-		app := map[string]string{"app": m.Name}
-		d := &appsv1.Deployment{ObjectMeta: m}
-		d.Spec.Paused = true // no controller copies it
-		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: app}
-		d.Spec.Template.Labels = app
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example.com/c:v1"}}
-
-		return d
 	}},
 }
 
