@@ -135,10 +135,10 @@ var (
 	sharedBed = bedtest.Shared{Options: &bed.Options{}}
 )
 
-// sharedWorld returns a control plane with core and an operator without flags, which containers of a process share. It
-// is for those that leave core and what belongs to the cluster as it is, may restart the operator, expect nothing of the
-// whole cluster, and have providers with names of their own. At the end of a container, its resources go: the operator
-// has nothing to do any longer with what they have installed.
+// sharedWorld returns a control plane with core and an operator without flags, which containers of a process share.
+// It is for those that leave core and what belongs to the cluster as it is, expect nothing of the whole cluster, and
+// have providers with names of their own; they may restart the operator. At the end of a container, its resources go:
+// the operator has nothing to do any longer with what they have installed.
 func sharedWorld(ctx context.Context) *world {
 	GinkgoHelper()
 
@@ -158,6 +158,7 @@ func sharedWorld(ctx context.Context) *world {
 
 	DeferCleanup(func(ctx SpecContext) {
 		worlds = slices.DeleteFunc(worlds, func(other *world) bool { return other == w })
+
 		w.dropProviders(ctx)
 	})
 

@@ -48,8 +48,8 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: Scheme()})
 }
 
-// Prepare installs the operator's own CRDs, from below the module's root, into a cluster, as users have them, and returns
-// a client for it.
+// Prepare installs the operator's own CRDs, from below the module's root, into a cluster, as users have them, and
+// returns a client for it.
 func Prepare(ctx context.Context, config *rest.Config, root string) (client.Client, error) {
 	c, err := NewClient(config)
 	if err != nil {
