@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +27,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/fresh"
-	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/namespaces"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -121,33 +118,10 @@ func newDependencies(
 		return nil, err
 	}
 
-	with := connections{
-		cached:   mgr.GetClient(),
-		uncached: uncached,
-		charts:   charts,
-		events:   mgr.GetEventRecorder("capstan"),
-		wake:     wakers.Wake,
-	}
-
-	return with.dependencies(local, options)
-}
-
-// connections are what the dependencies of reconcilers are created from.
-type connections struct {
-	// cached reads provider resources from a cache, and uncached everything from the API server.
-	cached, uncached client.Client
-	charts           store.Store
-	events           events.EventRecorder
-	wake             health.Wake
-	// remote wraps the requests to remote clusters; it may be nil.
-	remote transport.WrapperFunc
-}
-
-func (c connections) dependencies(local *clusters.Cluster, options Options) (*reconcile.Dependencies, error) {
-	readers := options.readers(c.uncached)
+	readers := options.readers(uncached)
 	readers.Impersonate = local.Reader
 
-	planner := options.planner(readers, c.cached, newCharts(c.charts, c.uncached, options))
+	planner := options.planner(readers, mgr.GetClient(), newCharts(charts, uncached, options))
 
 	allowed, err := web.ParseRanges(kubeConfigAddressesFlag, options.KubeConfigAddresses)
 	if err != nil {
@@ -162,23 +136,22 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 		Addresses: &web.Guard{
 			Subject: "the API server of a kubeconfig", Flag: kubeConfigAddressesFlag, Allowed: allowed,
 		},
-		Wrap:       c.remote,
-		Scheme:     c.uncached.Scheme(),
+		Scheme:     uncached.Scheme(),
 		Namespaces: options.Scope.CacheNamespaces(),
 		Holder:     options.Holder,
 	}
 
 	planner.Cluster, planner.AwaitCore = pool.Identity, true
-	tracker := upgrades.NewTracker(planner.Sources, c.wake)
-	resources := fresh.NewClient(c.cached, c.uncached)
+	tracker := upgrades.NewTracker(planner.Sources, wakers.Wake)
+	resources := fresh.NewClient(mgr.GetClient(), uncached)
 
 	return &reconcile.Dependencies{
 		Client:    resources,
-		APIReader: c.uncached,
+		APIReader: uncached,
 		Scope:     options.Scope,
 		Clusters:  pool,
 		Planner:   planner,
-		Preflight: &preflight.Checker{Client: c.cached, Cluster: pool.Identity, Namespace: options.Namespace},
+		Preflight: &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity, Namespace: options.Namespace},
 		Upgrades:  tracker,
 		Automatic: &autoupgrade.Reader{
 			Resources: resources.Resources(),
@@ -186,9 +159,9 @@ func (c connections) dependencies(local *clusters.Cluster, options Options) (*re
 			Tracker:   tracker,
 			Clock:     options.Clock,
 		},
-		Events:         c.events,
+		Events:         mgr.GetEventRecorder("capstan"),
 		Clock:          options.Clock,
-		Wake:           c.wake,
+		Wake:           wakers.Wake,
 		RemoteInterval: options.RemoteInterval,
 		MigrationDelay: options.MigrationDelay,
 		Suspended:      options.Suspended,

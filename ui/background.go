@@ -19,7 +19,7 @@ import (
 
 // How long results are shown.
 const (
-	// keepTime is that of what upgrades would change, and of what the operator decides.
+	// keepTime is that of what upgrades would change.
 	keepTime = 5 * time.Minute
 	// offerTime is that of the answer of a source.
 	offerTime = time.Hour
@@ -136,21 +136,6 @@ func specState(p v1alpha2.Provider) string {
 	}
 
 	return fmt.Sprint(p.GetUID(), p.GetGeneration(), revision)
-}
-
-// Explanations are what the operator decides about providers.
-type Explanations = Background[page.Explanation]
-
-// ReadExplanation finds out what the operator decides about a provider.
-type ReadExplanation func(ctx context.Context, p v1alpha2.Provider) (page.Explanation, error)
-
-// NewExplanations returns explanations that are computed until the context ends. The feed reports what has changed.
-func NewExplanations(ctx context.Context, read ReadExplanation, feed *Feed) *Explanations {
-	state := func(p v1alpha2.Provider) string { return fmt.Sprint(p.GetUID(), p.GetResourceVersion()) }
-
-	return newBackground(ctx, feed, backgroundOptions[page.Explanation]{
-		read: read, state: state, maxKept: 16, maxComputed: 2, timeout: 2 * time.Minute,
-	})
 }
 
 func newBackground[T any](ctx context.Context, feed *Feed, o backgroundOptions[T]) *Background[T] {

@@ -25,9 +25,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/facts"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
-	"github.com/capstan-project/capstan/ui"
-	pages "github.com/capstan-project/capstan/ui/page"
 )
 
 // hostile is a text that runs code wherever it is not escaped.
@@ -202,16 +199,12 @@ const awsPage = "providers/InfrastructureProvider/capa-system/aws"
 func TestBrowserPages(t *testing.T) {
 	chromium := browser(t)
 	s := newPreviewSite(t, func(context.Context, v1alpha2.Provider) (facts.Comparison, error) { return upgraded(), nil },
-		withUsages(hostile), withWhy(hostile))
+		withUsages(hostile))
 	s.cluster.set(mapped(hostile)...)
 	NewWithT(t).Eventually(func() string {
 		_, body := get(t, s.url+upgradePage+"v2.1.0", nil)
 		return body
 	}).Should(ContainSubstring("Objects: "))
-	NewWithT(t).Eventually(func() string {
-		_, body := get(t, s.url+awsPage, nil)
-		return body
-	}).Should(ContainSubstring("Decided by the row"))
 
 	axe, err := fetchAxe(t.Context(), t.TempDir())
 	if err != nil {
@@ -283,43 +276,6 @@ func TestBrowserUpdates(t *testing.T) {
 	g.Eventually(banner, 10*time.Second).Should(BeEmpty())
 	g.Expect(b.evaluate(`window.same`)).To(BeTrue())
 	b.forget() // failed requests while there was no server
-}
-
-// withWhy explains providers with a text in all places.
-func withWhy(text string) func(*ui.Options) {
-	row := decide.Row{
-		Name: text, Verdict: decide.Decided, Decisive: true, Ends: text,
-		Inputs: []decide.Input{{Name: text, Value: text, From: text, Trust: decide.Evidence}},
-	}
-
-	return func(o *ui.Options) {
-		o.Explanations = ui.NewExplanations(context.Background(),
-			func(context.Context, v1alpha2.Provider) (pages.Explanation, error) {
-				return pages.Explanation{
-					Lists: []decide.List{{Name: "change", Rows: []decide.Row{row}}}, Unknown: []string{text},
-				}, nil
-			}, o.Feed)
-	}
-}
-
-// TestBrowserWhy checks that the rows that a viewer has opened stay open when the page follows the cluster.
-func TestBrowserWhy(t *testing.T) {
-	g := NewWithT(t)
-	s := newSite(t, withWhy("a row"))
-	b := open(t, browser(t), s, awsPage, desktop)
-
-	g.Eventually(func() any { return b.evaluate(`document.querySelectorAll("#why details").length`) }, 10*time.Second).
-		Should(BeNumerically("==", 1))
-	b.evaluate(`document.querySelector("#why details").open = true; document.querySelector("#why").seen = true`)
-
-	changed := failing("aws", "the API server refused it")
-	changed.GetSpec().Version = ""
-	s.cluster.set(changed)
-	s.feed.Changed("InfrastructureProvider/capa-system/aws")
-	g.Eventually(func() any { return b.evaluate(`document.getElementById("summary").innerText`) }, 10*time.Second).
-		Should(ContainSubstring("the API server refused it"))
-	g.Expect(b.evaluate(`document.querySelector("#why").seen || false`)).To(BeFalse(), "the section was replaced")
-	g.Expect(b.evaluate(`document.querySelector("#why details").open`)).To(BeTrue())
 }
 
 // TestBrowserKeyboard checks that the page can be used without a mouse.

@@ -231,21 +231,8 @@ func (h *handler) provider(ctx context.Context, r *http.Request, view View) (any
 	}
 
 	content := page.NewProvider(h.frame(), v, history, note)
-	h.explain(p, content)
 
 	return content, h.showRemoval(ctx, view, p, v, content)
-}
-
-// explain shows what the operator decides about a provider.
-func (h *handler) explain(p v1alpha2.Provider, content *page.Provider) {
-	if h.Explanations == nil {
-		content.Why.Problem = "The operator does not explain its decisions on this page, because it would have to read " +
-			"with its own permissions what they depend on. The command does that with yours."
-
-		return
-	}
-
-	content.Explain(h.Explanations.of(p, keepTime))
 }
 
 // find returns the provider that the path of a request names.

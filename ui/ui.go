@@ -79,8 +79,6 @@ type Options struct {
 	Usages *Usages
 	// Previews are what upgrades would change; nil to show only the command that prints that.
 	Previews *Previews
-	// Explanations are what the operator decides about providers; nil to show only the command that prints that.
-	Explanations *Explanations
 }
 
 // Limits of what viewers can use.

@@ -39,12 +39,7 @@ type Connection struct {
 	Namespaces map[string]cache.Config
 	// Remote reports whether this is another cluster than the one with the provider resources.
 	Remote bool
-	// Unwatched is set if nothing is watched or cached, as in a remote cluster.
-	Unwatched bool
 }
-
-// polls reports whether objects are read by requests, and not watched.
-func (c Connection) polls() bool { return c.Remote || c.Unwatched }
 
 // Cluster is a connection to a cluster, with the caches that all targets there share. A remote cluster has none.
 type Cluster struct {
@@ -75,7 +70,7 @@ type Cluster struct {
 	targets map[string]*Target // by account, without own
 }
 
-// NewCluster creates the clients of a cluster, and its caches unless nothing is watched. It sends no requests: call
+// NewCluster creates the clients of a cluster, and its caches unless it is remote. It sends no requests: call
 // Start to run the caches. The holder identifies this process in Helm's revisions. wake is called for providers
 // whose objects have changed.
 func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluster, error) {
@@ -96,7 +91,6 @@ func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluste
 		Access:      mayWatch,
 		APIReader:   c.apiReader,
 		Wake:        wake,
-		AtOnce:      connection.Unwatched,
 	})
 
 	c.own, err = c.newTarget("")
@@ -107,7 +101,7 @@ func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluste
 // watchable creates the caches of the cluster, and returns what reports which kinds may be watched: none in a remote
 // one.
 func (c *Cluster) watchable() (health.Access, error) {
-	if c.connection.polls() {
+	if c.connection.Remote {
 		reader, err := c.connection.definitionsClient(c.connection.Config, c.connection.HTTPClient)
 		if err != nil {
 			return nil, err

@@ -8,7 +8,6 @@ import (
 	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -31,8 +30,6 @@ type Pool struct {
 	KubeConfig fluxclient.KubeConfigOptions
 	Addresses  *web.Guard
 	Limits     Limits
-	// Wrap wraps the requests to remote clusters; it may be nil.
-	Wrap transport.WrapperFunc
 	// Scheme, Namespaces and Holder are passed to remote clusters, see Connection and NewCluster.
 	Scheme     *runtime.Scheme
 	Namespaces map[string]cache.Config

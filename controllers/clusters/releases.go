@@ -104,7 +104,7 @@ func (c *Cluster) findRelease(ctx context.Context, release types.NamespacedName)
 func (c *Cluster) releaseRecords(
 	ctx context.Context, name types.NamespacedName,
 ) (records []metav1.PartialObjectMetadata, known bool) {
-	if !c.connection.polls() {
+	if !c.connection.Remote {
 		return c.Watches.Records(name)
 	}
 

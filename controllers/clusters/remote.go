@@ -176,10 +176,6 @@ func (p *Pool) connect(r *remote, config *rest.Config, namespace string) (*Clust
 	config.Wrap(guard.wrap)
 	config.Wrap(retry.Wrap)
 
-	if p.Wrap != nil {
-		config.Wrap(p.Wrap)
-	}
-
 	config = sanitize(config, p.KubeConfig)
 	config.Dial = dialUntil(r.running, p.Addresses.DialThrough(p.Local.connection.Config.Dial))
 	// With HTTP/2, a server can send more than is read.

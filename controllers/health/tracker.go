@@ -42,8 +42,6 @@ type Options struct {
 	// Wake is called when the health of a provider's object changes, when an object changes that was
 	// recorded, and when objects must be polled again.
 	Wake Wake
-	// AtOnce is set if nothing looks again later, so that pods are read although they may only need more time.
-	AtOnce bool
 }
 
 // Owner is the release whose objects are checked.
@@ -78,7 +76,6 @@ type Tracker struct {
 	access      Access
 	apiReader   client.Reader
 	wake        Wake
-	atOnce      bool
 
 	// starting is held while a watch is started, so that each is started once. Neither it nor mu is held
 	// during requests.
@@ -102,7 +99,6 @@ func NewTracker(options Options) *Tracker {
 		access:         options.Access,
 		apiReader:      options.APIReader,
 		wake:           options.Wake,
-		atOnce:         options.AtOnce,
 		kinds:          map[schema.GroupVersionKind]*kind{},
 		owners:         map[string]map[schema.GroupVersionKind]bool{},
 		results:        map[object.Key]Result{},

@@ -54,7 +54,7 @@ func (t *Tracker) explain(ctx context.Context, id object.Key, o client.Object, r
 		return result
 	}
 
-	if unhealthy < startupTime && !t.atOnce {
+	if unhealthy < startupTime {
 		return result
 	}
 

@@ -92,8 +92,6 @@ type Dependencies struct {
 	WatchConfigMaps, WatchSecrets bool
 	// Metrics counts what happens; it may be nil.
 	Metrics *metrics.Recorder
-	// Decided is called with each decision about a provider; it may be nil.
-	Decided func(v1alpha2.Provider, decide.Decision)
 
 	// announcements is locked, by cluster, while a change is announced.
 	announcements locks
@@ -207,7 +205,8 @@ var beginActions = map[decide.Action]func(*run, context.Context) report.Result{
 // begin takes the steps with which a reconcile begins, and returns the one that continues or ends it.
 func (r *run) begin(ctx context.Context, known *decide.Beginning) decide.Step {
 	for {
-		step := r.decided(*known, decide.Begin(*known))
+		step := decide.Begin(*known)
+		logStep(ctx, step)
 
 		take, takes := beginActions[step.Action]
 		if !takes {

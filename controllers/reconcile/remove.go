@@ -50,7 +50,8 @@ func (r *run) remove(ctx context.Context, unreached error) report.Result {
 	}
 
 	for {
-		step := r.decided(known, decide.Remove(known))
+		step := decide.Remove(known)
+		logStep(ctx, step)
 
 		switch step.Action {
 		case decide.End:

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
@@ -188,12 +189,8 @@ func (r *run) takeSteps(ctx context.Context) {
 	seen := r.known()
 
 	for {
-		pass, decision := r.pass.Next(seen)
-		step := decision.Step
-
-		if decision.Seen != nil {
-			r.decided(decision.Seen, step)
-		}
+		pass, step := r.pass.Next(seen)
+		logStep(ctx, step)
 
 		if step.Action == decide.Finish {
 			break
@@ -214,13 +211,9 @@ func (r *run) takeSteps(ctx context.Context) {
 	}
 }
 
-// decided tells what is decided, and returns the step.
-func (r *run) decided(seen any, step decide.Step) decide.Step {
-	if r.Decided != nil {
-		r.Decided(r.provider, decide.Decision{Seen: seen, Step: step})
-	}
-
-	return step
+// logStep logs a step, with the rule that decided on it.
+func logStep(ctx context.Context, step decide.Step) {
+	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "rule", step.Row, "action", step.Action)
 }
 
 // take takes a step.

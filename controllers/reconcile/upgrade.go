@@ -19,7 +19,9 @@ func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Re
 	seen := r.upgrading(prevented)
 
 	for {
-		step := r.decided(seen, decide.Upgrade(seen))
+		step := decide.Upgrade(seen)
+		logStep(ctx, step)
+
 		if step.Action == decide.ReadOthers {
 			seen.Answers[step.Action] = failed(r.Automatic.ReadOthers(ctx, r.provider, &seen), fetching)
 			continue

@@ -195,8 +195,8 @@ func (r *reconcile) proceed() []request {
 			r.pass = r.pass.After(r.step, r.result, seen)
 		}
 
-		pass, decision := r.pass.Next(seen)
-		r.pass, r.step, r.result, r.begun = pass, decision.Step, report.Result{}, true
+		pass, step := r.pass.Next(seen)
+		r.pass, r.step, r.result, r.begun = pass, step, report.Result{}, true
 
 		if r.step.Action == decide.Finish {
 			r.finished = true

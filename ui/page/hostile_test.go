@@ -98,10 +98,6 @@ func pages(text string) []any {
 	}}}
 	single := page.NewProvider(shown, v, []facts.Revision{revision, revision}, text)
 	single.ShowRemoval(v, &use, nil)
-	single.Explain(explanation(text), now, nil)
-
-	unexplained := page.NewProvider(shown, v, nil, text)
-	unexplained.Explain(page.Explanation{}, now, errors.New(text))
 
 	filter := page.Filter{Search: "", Type: "", State: "", Namespace: ""}
 
@@ -123,7 +119,6 @@ func pages(text string) []any {
 	return []any{
 		page.NewOverview(shown, filter, []facts.Provider{v}),
 		single,
-		unexplained,
 		page.NewPlan(shown, []facts.Provider{v}, map[string]page.Offer{v.Kind + "/" + text + "/" + text: {
 			Versions: []upgradeplan.Version{{Version: text, Contract: text}}, Problem: text,
 		}}),

@@ -23,7 +23,6 @@ type Provider struct {
 	// TypeName is the provider's type in words, Resource its kind and name.
 	TypeName, Resource string
 	Conditions         []Condition
-	Why                Why
 	Upgrades           []Upgrade
 	Release            string
 	Objects            Objects
@@ -115,7 +114,6 @@ func NewProvider(frame Frame, v facts.Provider, history []facts.Revision, note s
 
 		ComparePath: frame.Base + comparePath(v, 0, 0),
 
-		Why:            Why{Command: command(v, "why")},
 		StatusCommand:  command(v, "status"),
 		HistoryCommand: command(v, "history"),
 	}

@@ -95,7 +95,7 @@ var careRules = []rule[Installed]{
 	{"a revision continues with its hooks", resume},
 	{"what could not be deleted is deleted", prune},
 	{"drift comes before health", compare},
-	{healthRow, checkHealth},
+	{"health is checked", checkHealth},
 	{"what was lost meanwhile is drift", compareLost},
 	{"completed Jobs are recorded", markFinished},
 	{"a staged revision advances", advance},

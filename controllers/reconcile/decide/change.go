@@ -144,7 +144,7 @@ var changeRules = []rule[Changing]{
 	{"an automatic upgrade is what was selected", reselect},
 	{"the release is read", ask(Observe, Changing.unknown)},
 	{"a release of another program stays", foreign},
-	{compareRow, ask(CompareRelease, Changing.readable)},
+	{"the release is compared with the plan", ask(CompareRelease, Changing.readable)},
 	{"a request that is fulfilled is recorded", ask(MarkRequest, Changing.fulfilled)},
 	{"inputs that cannot be used stop a change", problem},
 	{"an action on the release, or its hooks, is awaited", locked},

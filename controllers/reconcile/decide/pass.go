@@ -71,17 +71,16 @@ type Pass struct {
 	care, change, early report.Result
 }
 
-// Next returns the decision about the next step, and the pass that it belongs to.
-func (p Pass) Next(seen Seen) (Pass, Decision) {
+// Next returns the next step, and the pass that it belongs to.
+func (p Pass) Next(seen Seen) (Pass, Step) {
 	switch p.part {
 	case caring, caringAgain:
 		return p.nextOfCare(seen)
 	case changing:
-		known := p.Changing(seen)
-		return p, Decision{Seen: known, Step: Change(known)}
+		return p, Change(p.Changing(seen))
 	case beforeCaringAgain:
 		if p.deferred || seen.Change.Applied {
-			return p, Decision{Step: Step{Action: CareAgain}}
+			return p, Step{Action: CareAgain}
 		}
 
 		p.part = caringForCRDs
@@ -89,7 +88,7 @@ func (p Pass) Next(seen Seen) (Pass, Decision) {
 		return p.Next(seen)
 	case reassessing:
 		if seen.Change.Release.Decision.Action != "" {
-			return p, Decision{Step: Step{Action: Reassess}}
+			return p, Step{Action: Reassess}
 		}
 
 		p.part = caringForCRDs
@@ -97,25 +96,24 @@ func (p Pass) Next(seen Seen) (Pass, Decision) {
 		return p.Next(seen)
 	case caringForCRDs:
 		if !p.Changing(seen).AppliedCRDs() {
-			return p, Decision{Step: Step{Action: CareForCRDs}}
+			return p, Step{Action: CareForCRDs}
 		}
 	}
 
-	return p, Decision{Step: Step{Action: Finish}}
+	return p, Step{Action: Finish}
 }
 
-func (p Pass) nextOfCare(seen Seen) (Pass, Decision) {
+func (p Pass) nextOfCare(seen Seen) (Pass, Step) {
 	switch {
 	case p.stopped.Ends() || !seen.Installed.Record.Readable:
 		return p.leaveCare().Next(seen)
 	case seen.Stale:
-		return p, Decision{Step: Step{Action: Observe}}
+		return p, Step{Action: Observe}
 	}
 
 	p.revision = seen.Installed.Revision.Number
-	known := p.caring(seen)
 
-	return p, Decision{Seen: known, Step: Care(known)}
+	return p, Care(p.caring(seen))
 }
 
 // runsHooks reports whether hooks hold up what the resource asks for: until they end, there is nothing else to look at.

@@ -18,8 +18,7 @@ func take(seen Seen, effects map[Action]func(*Seen) report.Result) (Pass, []Acti
 	)
 
 	for {
-		next, decision := pass.Next(seen)
-		step := decision.Step
+		next, step := pass.Next(seen)
 		actions = append(actions, step.Action)
 
 		if step.Action == Finish || len(actions) > 100 {

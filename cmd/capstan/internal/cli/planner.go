@@ -86,7 +86,6 @@ type Planner struct {
 	cluster *Cluster
 	crds    *crds.Applier
 	folder  string
-	options controllers.Options
 }
 
 // Planner returns a planner for a cluster. Close must be called after use.
@@ -113,33 +112,21 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (_ *
 		o.Warnf("%s", warning)
 	}
 
-	if p.options, err = config.Load(); err != nil {
+	options, err := config.Load()
+	if err != nil {
 		return nil, err
 	}
 
-	host, _ := os.Hostname() // only informative: a dry run locks no release
-	p.options.Holder = "capstan@" + host
-
-	if err := p.options.SourcePolicy.Parse(c.Config.Host); err != nil {
+	if err := options.SourcePolicy.Parse(c.Config.Host); err != nil {
 		return nil, err
 	}
 
-	return p, p.connect(c)
-}
-
-// Concerns reports whether the operator reconciles a resource.
-func (p *Planner) Concerns(provider v1alpha2.Provider) bool {
-	return p.options.Scope.Includes(provider)
-}
-
-// DryRun returns what runs the operator's reconciles with the user's permissions, and changes nothing.
-func (p *Planner) DryRun(ctx context.Context) (*controllers.DryRun, error) {
-	return controllers.NewDryRun(ctx, p.cluster.Config, p.cluster.Client.Scheme(), p.options)
+	return p, p.connect(c, options)
 }
 
 // connect creates the operator's planner. It reads everything from the API server, and keeps charts
 // that it builds in memory only.
-func (p *Planner) connect(c *Cluster) error {
+func (p *Planner) connect(c *Cluster, options controllers.Options) error {
 	scheme := runtime.NewScheme()
 	if err := crds.AddToScheme(scheme); err != nil {
 		return err
@@ -156,7 +143,7 @@ func (p *Planner) connect(c *Cluster) error {
 	}
 
 	p.cluster, p.reader = c, &preview{Client: c.Client}
-	p.planner = controllers.NewPreviewPlanner(p.reader, p.options)
+	p.planner = controllers.NewPreviewPlanner(p.reader, options)
 	p.crds = crds.NewApplier(crds.Clients{
 		Client: definitions, APIReader: definitions, Objects: safety.ClusterObjects{Client: objects},
 	})

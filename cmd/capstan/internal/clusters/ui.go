@@ -13,7 +13,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/upgradeplan"
 	"github.com/capstan-project/capstan/ui"
-	"github.com/capstan-project/capstan/ui/page"
 )
 
 // loopback is the address that the page is served at.
@@ -87,8 +86,6 @@ func (o *uiOptions) run(ctx context.Context, _ []string) error {
 		Offers:   ui.NewOffers(ctx, readVersions(planner), feed),
 		Usages:   ui.NewUsages(ctx, view.Usage, feed),
 		Previews: ui.NewPreviews(ctx, readPreview(planner, view.Reader), feed),
-
-		Explanations: ui.NewExplanations(ctx, readExplanation(planner), feed),
 	})
 
 	o.Printf("The status page is at http://%s%s", listener.Addr(), access.Base())
@@ -125,24 +122,5 @@ func readPreview(planner *cli.Planner, reader *facts.Reader) ui.ReadPreview {
 		}
 
 		return reader.CompareUpgrade(ctx, p, planned, report)
-	}
-}
-
-// readExplanation returns what finds out the operator's decisions, as why does.
-func readExplanation(planner *cli.Planner) ui.ReadExplanation {
-	return func(ctx context.Context, p v1alpha2.Provider) (page.Explanation, error) {
-		run, err := planner.DryRun(ctx)
-		if err != nil {
-			return page.Explanation{}, err
-		}
-
-		made, err := run.Reconcile(ctx, p)
-		found := page.Explanation{Ready: made.Ready(), Lists: made.Lists}
-
-		for _, u := range made.Unknown {
-			found.Unknown = append(found.Unknown, u.String())
-		}
-
-		return found, err
 	}
 }
