@@ -64,6 +64,7 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 		kubeconfig = b.Kubeconfig()
 
 		var err error
+
 		cluster, err = harness.NewClient(b.Config())
 		Expect(err).NotTo(HaveOccurred())
 
