@@ -92,7 +92,7 @@ var _ = Describe("A cluster whose etcd is restored from a backup", Ordered, func
 	})
 })
 
-// Velero, for one, restores resources without their statuses unless it is told otherwise.
+// Velero, for one, restores no statuses unless it is configured to.
 var _ = Describe("A resource that is restored without its status", Ordered, ContinueOnFailure, func() {
 	var (
 		w      *world
