@@ -125,8 +125,8 @@ CAPSTAN_BIN := $(BIN)/test
 .PHONY: test-binaries
 test-binaries:
 	@$(COMPILER) go build -ldflags='-s -w' -o $(CAPSTAN_BIN)/ ./cmd/capstan ./cmd/operator
-test attack upgrade kubernetes-versions compat: test-binaries
-test attack upgrade kubernetes-versions compat: export CAPSTAN_BIN := $(CAPSTAN_BIN)
+test attack kubernetes-versions compat: test-binaries
+test attack kubernetes-versions compat: export CAPSTAN_BIN := $(CAPSTAN_BIN)
 
 # The scenarios in test/e2e mostly wait, so they run beside all other tests, in two processes of their own. vet is left to
 # `make lint`. `go test ./...` runs the same tests, one scenario after the other.
@@ -185,11 +185,6 @@ CHAOS_STEPS ?= 500
 chaos: bed-binaries ## Repeat random walks of test/model with the real operator, under faults (takes a quarter of an hour)
 	@cd test/chaos && for seed in $(CHAOS_SEED); do \
 	CHAOS_SEED=$$seed CHAOS_STEPS=$(CHAOS_STEPS) go test -count 1 -timeout 30m || exit 1; done
-
-# The previous release is built once, into bin/upgrade. PROVIDERS may be a folder with real provider releases.
-.PHONY: upgrade
-upgrade: bed-binaries ## Replace the operator of the previous release, and back, while it manages providers in all states
-	go test -count 1 -timeout 30m ./test/upgrade -v -ginkgo.v
 
 # A real node needs root and some Debian packages, which are installed if they are missing. On other systems the scenarios
 # are skipped, with a line that gives the reason.
