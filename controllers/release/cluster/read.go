@@ -45,6 +45,7 @@ func (c *Client) Any(
 		return false, err
 	}
 
+	// The helper takes no context.
 	list := func(_ context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 		found, err := resource.NewHelper(client, mapping).List(namespace, kind.GroupVersion().String(), &options)
 		if err != nil {
@@ -54,7 +55,7 @@ func (c *Client) Any(
 		return found.(*unstructured.UnstructuredList), nil
 	}
 
-	for page, err := range paging.Pages(context.TODO(), metav1.ListOptions{Limit: scalersPage}, list) {
+	for page, err := range paging.Pages(context.Background(), metav1.ListOptions{Limit: scalersPage}, list) {
 		if err != nil {
 			return false, err
 		}
