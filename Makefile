@@ -155,7 +155,7 @@ screenshots: bed-binaries ## Take the pictures of the status page in docs/images
 # Each attempt prints a line. ATTACK_LOGS may be a folder for the operator's log.
 .PHONY: attack
 attack: bed-binaries ## Attack the operator as a tenant, a publisher and a server would
-	@cd test/attack && go test -count 1 -timeout 15m
+	@cd test/attack && CROWDS=1 go test -count 1 -timeout 30m
 
 # Each folder kubernetes-VERSION of test/bed/tools pins another version, which is built once into a folder of bin.
 KUBERNETES_VERSIONS ?= $(patsubst test/bed/tools/kubernetes-%,%,$(wildcard test/bed/tools/kubernetes-*))
