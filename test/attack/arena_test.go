@@ -89,8 +89,9 @@ func (w *world) expectNothingLater(t *testing.T) {
 	log, err := os.ReadFile(w.log)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	if n := bytes.Count(log, []byte(`"Observed a panic"`)); n > 0 {
-		t.Errorf("the operator has panicked %d times", n)
+	panicked := []byte(`"Observed a panic"`)
+	if n := bytes.Count(log, panicked); n > 0 {
+		t.Errorf("the operator has panicked %d times, first: %.4000s", n, log[bytes.Index(log, panicked):])
 	}
 }
 
