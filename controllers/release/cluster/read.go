@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +53,13 @@ func (c *Client) Any(
 			return nil, err
 		}
 
-		return found.(*unstructured.UnstructuredList), nil
+		// A server in another cluster may answer with anything.
+		items, is := found.(*unstructured.UnstructuredList)
+		if !is {
+			return nil, fmt.Errorf("list %s: the API server's answer is not a list", kind.Kind)
+		}
+
+		return items, nil
 	}
 
 	for page, err := range paging.Pages(context.Background(), metav1.ListOptions{Limit: scalersPage}, list) {
