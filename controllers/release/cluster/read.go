@@ -25,7 +25,13 @@ func (c *Client) Get(info *resource.Info) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 
-	return found.(*unstructured.Unstructured), nil
+	// A server in another cluster may answer with anything.
+	object, is := found.(*unstructured.Unstructured)
+	if !is {
+		return nil, fmt.Errorf("get %s: the API server's answer is not an object", info.Name)
+	}
+
+	return object, nil
 }
 
 // scalersPage is how many objects Any reads at a time: as large as possible, they are 15 MiB.
@@ -53,7 +59,6 @@ func (c *Client) Any(
 			return nil, err
 		}
 
-		// A server in another cluster may answer with anything.
 		items, is := found.(*unstructured.UnstructuredList)
 		if !is {
 			return nil, fmt.Errorf("list %s: the API server's answer is not a list", kind.Kind)
