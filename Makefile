@@ -248,10 +248,6 @@ bench-remote: build bed-binaries ## Benchmark local providers while sixty remote
 bench-hub: build bed-binaries ## Benchmark up to 200 remote clusters for docs/performance.md (takes an hour and 8 GiB of memory)
 	@go run ./test/bench/hub
 
-.PHONY: bench-ui
-bench-ui: build bed-binaries ## Benchmark the status page with 500 providers and 20 viewers for docs/ui.md (takes ten minutes)
-	@go run ./test/bench/ui
-
 .PHONY: help
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

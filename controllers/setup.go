@@ -24,7 +24,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/export"
-	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/namespaces"
@@ -41,43 +40,43 @@ const kubeConfigAddressesFlag = "--allowed-kubeconfig-addresses"
 // minRemoteInterval is the shortest Options.RemoteInterval.
 const minRemoteInterval = 10 * time.Second
 
-// Setup adds a controller for each kind to the manager. It returns a reader of facts about the providers.
-func Setup(mgr ctrl.Manager, options Options) (*facts.Reader, error) {
+// Setup adds a controller for each kind to the manager.
+func Setup(mgr ctrl.Manager, options Options) error {
 	if err := options.SourcePolicy.Parse(apiServers(mgr)...); err != nil {
-		return nil, err
+		return err
 	}
 
 	if options.RemoteInterval < minRemoteInterval {
-		return nil, fmt.Errorf("--remote-interval must be at least %s, not %s", minRemoteInterval, options.RemoteInterval)
+		return fmt.Errorf("--remote-interval must be at least %s, not %s", minRemoteInterval, options.RemoteInterval)
 	}
 
 	// The indexes are only registered: nothing is read yet that a context could cancel.
 	if err := watch.IndexProviders(context.Background(), mgr.GetFieldIndexer()); err != nil {
-		return nil, err
+		return err
 	}
 
 	wakers := &watch.Wakers{}
 
 	local, err := localCluster(mgr, options, wakers)
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	if err := watch.FollowProviders(context.Background(), mgr.GetCache(), local.Watches); err != nil {
-		return nil, err
+		return err
 	}
 
 	if err := addInventory(mgr, options, local); err != nil {
-		return nil, err
+		return err
 	}
 
 	dependencies, err := newDependencies(mgr, options, local, wakers)
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	if err := mgr.Add(dependencies.Upgrades); err != nil {
-		return nil, err
+		return err
 	}
 
 	for _, t := range v1alpha2.ProviderTypes() {
@@ -88,18 +87,18 @@ func Setup(mgr ctrl.Manager, options Options) (*facts.Reader, error) {
 
 		dispatcher, err := newDispatcher(mgr, options, kind, reconciler)
 		if err != nil {
-			return nil, err
+			return err
 		}
 
 		b := kind.Providers(newController(mgr, options, kind))
 		b = watchCluster(b, local, wakers, kind).WatchesRawSource(dispatcher.Source())
 
 		if err := b.Complete(dispatcher); err != nil {
-			return nil, fmt.Errorf("set up the controller of %s: %w", t, err)
+			return fmt.Errorf("set up the controller of %s: %w", t, err)
 		}
 	}
 
-	return newFacts(mgr, local)
+	return nil
 }
 
 // newDependencies creates what the reconcilers share.

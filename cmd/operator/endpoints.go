@@ -61,7 +61,7 @@ func (e *endpoints) metricsOptions() (metricsserver.Options, error) {
 	}
 
 	// The server would use a self-signed certificate instead of a missing one.
-	if err := checkCertificate("--metrics-cert-path", e.certificate); err != nil {
+	if err := checkCertificate(e.certificate); err != nil {
 		return options, err
 	}
 
@@ -70,17 +70,11 @@ func (e *endpoints) metricsOptions() (metricsserver.Options, error) {
 	return options, nil
 }
 
-// The names of the files with a certificate and its key.
-const (
-	certificateFile = "tls.crt"
-	keyFile         = "tls.key"
-)
-
-// checkCertificate returns an error if the folder in a flag does not contain a certificate and its key.
-func checkCertificate(flag, folder string) error {
-	for _, name := range []string{certificateFile, keyFile} {
+// checkCertificate returns an error if a folder does not contain the certificate of the metrics and its key.
+func checkCertificate(folder string) error {
+	for _, name := range []string{"tls.crt", "tls.key"} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
-			return fmt.Errorf("%s needs a folder with tls.crt and tls.key: %w", flag, err)
+			return fmt.Errorf("--metrics-cert-path needs a folder with tls.crt and tls.key: %w", err)
 		}
 	}
 

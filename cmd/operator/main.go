@@ -31,7 +31,6 @@ var version = "dev"
 // flags are the values of the command line flags.
 type flags struct {
 	endpoints     endpoints
-	statusPage    statusPage
 	healthAddress string
 	upgradeCRDs   bool
 	showVersion   bool
@@ -62,7 +61,6 @@ func parse() *flags {
 	f := &flags{}
 	set := pflag.NewFlagSet("operator", pflag.ExitOnError)
 	f.endpoints.bindFlags(set)
-	f.statusPage.bindFlags(set)
 	set.StringVar(&f.healthAddress, "health-probe-bind-address", ":9440", "Address of /healthz and /readyz.")
 	set.BoolVar(
 		&f.upgradeCRDs,
@@ -160,12 +158,7 @@ func (f *flags) options() (controllers.Options, error) {
 
 // addTo adds the controllers, and what shows their work, to the manager.
 func (f *flags) addTo(mgr ctrl.Manager, options controllers.Options) error {
-	facts, err := controllers.Setup(mgr, options)
-	if err != nil {
-		return err
-	}
-
-	if err := f.statusPage.addTo(mgr, facts); err != nil {
+	if err := controllers.Setup(mgr, options); err != nil {
 		return err
 	}
 

@@ -70,18 +70,13 @@ var _ = Describe("The NetworkPolicy", func() {
 		Expect(policy.Spec.Ingress).To(BeEmpty(), "without metrics, nothing connects to the operator")
 	})
 
-	It("allows connections to the status page only if it is enabled, from the peers in the values", func(ctx SpecContext) {
-		policy := render(ctx, "--set", "flags.ui-bind-address=:9443",
-			"--set-json", `networkPolicy.uiFrom=[{"podSelector":{"matchLabels":{"app":"oauth2-proxy"}}}]`)
-		Expect(policy.Spec.Ingress).To(ContainElement(And(
-			HaveField("Ports", HaveExactElements(HaveField("Port.StrVal", "ui"))),
+	It("allows connections to the metrics only from the peers in the values", func(ctx SpecContext) {
+		policy := render(ctx,
+			"--set-json", `networkPolicy.metricsFrom=[{"podSelector":{"matchLabels":{"app":"prometheus"}}}]`)
+		Expect(policy.Spec.Ingress).To(HaveExactElements(And(
+			HaveField("Ports", HaveExactElements(HaveField("Port.StrVal", "metrics"))),
 			HaveField("From", HaveExactElements(
-				HaveField("PodSelector.MatchLabels", HaveKeyWithValue("app", "oauth2-proxy")))))))
-
-		chart := []string{"template", release, archive, "-n", namespace}
-		Expect(run(ctx, "helm", chart...)).NotTo(ContainSubstring(release + "-ui"))
-		Expect(run(ctx, "helm", append(chart, "--set", "flags.ui-bind-address=:9443")...)).To(And(
-			ContainSubstring("name: "+release+"-ui"), ContainSubstring("containerPort: 9443")))
+				HaveField("PodSelector.MatchLabels", HaveKeyWithValue("app", "prometheus")))))))
 	})
 })
 

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"os/exec"
-	"strings"
 	"sync"
 	"time"
 
@@ -55,12 +54,8 @@ func openTab(ctx context.Context, page string) *tab {
 	return t
 }
 
-// report notes a problem, unless it is a request while there is no server.
+// report notes a problem.
 func (t *tab) report(problem string) {
-	if strings.HasPrefix(problem, "Failed to load resource") {
-		return
-	}
-
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -89,13 +84,6 @@ func (t *tab) run(actions ...chromedp.Action) {
 	defer cancel()
 
 	Expect(chromedp.Run(ctx, actions...)).To(Succeed())
-}
-
-// follow follows a link to the page of a provider. A click of the mouse could miss it, because live updates move it.
-func (t *tab) follow(selector string) {
-	GinkgoHelper()
-	t.evaluate(`document.querySelector("` + selector + `").click()`)
-	t.run(chromedp.WaitVisible("#conditions"), painted)
 }
 
 // text returns the visible text of an element, or nothing if there is no such element.

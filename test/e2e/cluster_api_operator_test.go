@@ -50,16 +50,6 @@ func newPeer(ctx context.Context, w *world) *peer {
 	return &peer{Peer: manager, w: w, log: filepath.Join(dir, "log")}
 }
 
-// freePort returns a port of the loopback interface that nothing listens to.
-func freePort() int {
-	GinkgoHelper()
-
-	port, err := harness.FreePort()
-	Expect(err).NotTo(HaveOccurred())
-
-	return port
-}
-
 // start starts the manager.
 func (p *peer) start(ctx context.Context) {
 	GinkgoHelper()

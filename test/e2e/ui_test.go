@@ -17,6 +17,9 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
+// variableValue is a value of a variable, which no page may contain.
+const variableValue = "v4lu3-of-a-variable"
+
 // pageURL matches the URL that capstan ui prints.
 var pageURL = regexp.MustCompile(`http://127\.0\.0\.1:\d+/[A-Z0-9]{26}/`)
 
@@ -123,9 +126,18 @@ var _ = Describe("The status page", Ordered, everyKubernetes, func() {
 
 		upgrade := page.url + providerPath(docker) + "/upgrade?to=v1.1.0"
 		page.read(ctx, "plan") // asks the sources for versions
-		Eventually(func() string {
-			_, body := status(ctx, upgrade, http.Header{})
-			return body
+		Eventually(func(g Gomega) string {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, upgrade, http.NoBody)
+			g.Expect(err).NotTo(HaveOccurred())
+			response, err := http.DefaultClient.Do(request)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			defer response.Body.Close()
+
+			body, err := io.ReadAll(response.Body)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			return string(body)
 		}).Should(And(
 			ContainSubstring("capd-manager:v1.0.0</del>"), ContainSubstring("capd-manager:v1.1.0</ins>"),
 			ContainSubstring(`capd-load-balancer <span class="badge bad">would be deleted`),

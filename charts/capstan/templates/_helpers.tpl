@@ -66,11 +66,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if index .Values.flags "metrics-secure" -}}{{- include "capstan.metrics" . -}}{{- end -}}
 {{- end }}
 
-{{/* "true" if the status page is enabled, and otherwise empty. */}}
-{{- define "capstan.ui" -}}
-{{- if ne (toString (index .Values.flags "ui-bind-address")) "0" -}}true{{- end -}}
-{{- end }}
-
 {{/* GOMEMLIMIT: 80 % of limits.memory in bytes, because not all memory is Go's; empty without a limit. */}}
 {{- define "capstan.goMemory" -}}
 {{- $limit := toString (dig "limits" "memory" "" .Values.resources) -}}
