@@ -38,7 +38,7 @@ func TestPictures(t *testing.T) {
 		g.Expect(string(data)).NotTo(Or(ContainSubstring("![]"), ContainSubstring(`alt=""`)), "each has a text")
 	}
 
-	scenario, err := os.ReadFile("../test/e2e/gallery_test.go")
+	scenario, err := os.ReadFile("../test/e2e/ui_test.go")
 	g.Expect(err).NotTo(HaveOccurred())
 
 	for _, match := range takenPicture.FindAllStringSubmatch(string(scenario), -1) {

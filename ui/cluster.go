@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/ui/page"
 )
 
-// Cluster is a View of a whole cluster.
+// Cluster is a Reader of a cluster.
 type Cluster struct {
 	*facts.Reader
 
@@ -36,11 +36,6 @@ func (c *Cluster) Providers(ctx context.Context) ([]v1alpha2.Provider, error) {
 	}
 
 	return all, nil
-}
-
-// Visible returns all of what was found.
-func (c *Cluster) Visible(_ context.Context, found []facts.Usage) ([]facts.Usage, error) {
-	return found, nil
 }
 
 const (

@@ -3,15 +3,8 @@ package ui
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 )
-
-// maxChanges is how many changed providers an update names. If there are more, it names none, which means all.
-const maxChanges = 16
-
-// allChanged is the update after which all pages are read again.
-const allChanged = "*"
 
 // Feed tells pages which providers have changed. It is safe for concurrent use; its zero value is ready to use.
 type Feed struct {
@@ -22,9 +15,7 @@ type Feed struct {
 
 // subscriber is a page that waits for updates.
 type subscriber struct {
-	wake chan struct{} // has one element while there is something to send
-
-	mu      sync.Mutex
+	wake    chan struct{} // has one element while there is something to send
 	changed map[string]bool
 }
 
@@ -34,7 +25,8 @@ func (f *Feed) Changed(id string) {
 	defer f.mu.Unlock()
 
 	for s := range f.subscribers {
-		s.add(id)
+		s.changed[id] = true
+		s.wakeUp()
 	}
 }
 
@@ -91,36 +83,21 @@ func (f *Feed) unsubscribe(s *subscriber) {
 	delete(f.subscribers, s)
 }
 
-func (s *subscriber) add(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// take returns the IDs of what has changed since the last call.
+func (f *Feed) take(s *subscriber) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 
-	if len(s.changed) <= maxChanges {
-		s.changed[id] = true
-	}
+	changed := slices.Sorted(maps.Keys(s.changed))
+	clear(s.changed)
 
-	s.wakeUp()
+	return changed
 }
 
+// wakeUp makes the page look for something to send.
 func (s *subscriber) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
 	default: // it is awake already
 	}
-}
-
-// take returns the IDs of what has changed since the last call, or allChanged if that is too much to name.
-func (s *subscriber) take() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	changed := slices.Sorted(maps.Keys(s.changed))
-	clear(s.changed)
-
-	unfit := func(id string) bool { return strings.ContainsAny(id, " \r\n") } // no name of Kubernetes has these
-	if len(changed) > maxChanges || slices.ContainsFunc(changed, unfit) {
-		return []string{allChanged}
-	}
-
-	return changed
 }

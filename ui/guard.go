@@ -1,8 +1,11 @@
 package ui
 
 import (
+	"crypto/subtle"
+	"net"
 	"net/http"
-	"time"
+	"slices"
+	"strings"
 )
 
 // contentPolicy lets a page load the style sheet, the script and the icon of this server, and nothing else: no code in
@@ -23,35 +26,39 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// guard refuses requests that no page makes, and sets the headers of all responses.
-func guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		setHeaders(w)
+// guard refuses requests that no page makes: those without the token, those that a browser sends to a name which only
+// resolves to the computer, by which a site could otherwise read the page (DNS rebinding), those of other sites, and
+// those that are no reads. It sets the headers of all responses.
+func (s *Site) guard(next http.Handler) http.Handler {
+	_, port, _ := net.SplitHostPort(s.host)
+	hosts := []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}
 
-		// A viewer that reads slowly must not hold a connection. Streams set deadlines of their own.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
+
+		token, _, slash := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 
 		// Links of other sites may open the page, but nothing else of them may use it.
 		foreign := r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate"
 
 		switch {
+		case !slices.Contains(hosts, r.Host):
+			http.Error(w, "Open the URL that capstan ui has printed.", http.StatusMisdirectedRequest)
+		case subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1:
+			http.Error(w, "Open the URL that capstan ui has printed: it contains a token.", http.StatusForbidden)
+		case foreign:
+			http.Error(w, "Another site must not use the page.", http.StatusForbidden)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "The page is read-only.", http.StatusMethodNotAllowed)
 		case r.ContentLength != 0:
 			http.Error(w, "A request of the page has no body.", http.StatusBadRequest)
-		case len(r.URL.RawQuery) > maxQuery:
-			http.Error(w, "The query is too long.", http.StatusRequestURITooLong)
-		case foreign:
-			http.Error(w, "Another site must not use the page.", http.StatusForbidden)
+		case !slash:
+			http.Redirect(w, r, s.base(), http.StatusFound)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-func setHeaders(w http.ResponseWriter) {
-	for name, value := range headers {
-		w.Header().Set(name, value)
-	}
 }

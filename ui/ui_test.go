@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -90,10 +89,6 @@ func (m *memory) Compare(_ context.Context, _ v1alpha2.Provider, sides facts.Sid
 	}, m.err
 }
 
-func (*memory) Visible(_ context.Context, found []facts.Usage) ([]facts.Usage, error) {
-	return found, nil
-}
-
 func aws(name string) v1alpha2.Provider {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: name}}
 	p.Status.History = []v1alpha2.ReleaseRevision{{Revision: 5, Status: "deployed"}}
@@ -101,61 +96,51 @@ func aws(name string) v1alpha2.Provider {
 	return p
 }
 
-// site is a status page for the user of this computer. It can be stopped and started again at the same address.
+// site is a status page that can be stopped, and started again at the same address.
 type site struct {
+	*ui.Site
+
 	cluster *memory
 	feed    *ui.Feed
-	url     string // of the overview
-
-	address net.Addr
-	handler http.Handler
-	server  *httptest.Server
+	address string
+	stop    func()
 }
 
-// newSite returns a site whose options change can change.
-func newSite(t *testing.T, change ...func(*ui.Options)) *site {
+func newSite(t *testing.T) *site {
 	t.Helper()
-
-	s := &site{cluster: &memory{providers: []v1alpha2.Provider{aws("aws")}}, feed: &ui.Feed{}}
-	access := ui.NewLocal(s.cluster)
-
-	options := ui.Options{Base: access.Base(), Access: access, Feed: s.feed}
-	for _, c := range change {
-		c(&options)
-	}
-
-	handler := ui.NewHandler(options)
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	s.address = listener.Addr()
-	s.handler = access.Guard(s.address, handler)
-	s.url = "http://" + s.address.String() + access.Base()
+	s := &site{
+		cluster: &memory{providers: []v1alpha2.Provider{aws("aws")}}, feed: &ui.Feed{}, address: listener.Addr().String(),
+	}
+	s.Site = ui.NewSite(ui.Options{Reader: s.cluster, Feed: s.feed}, listener.Addr())
 	s.serve(listener)
-	t.Cleanup(s.stop)
+	t.Cleanup(func() { s.stop() })
 
 	return s
 }
 
 func (s *site) serve(listener net.Listener) {
-	s.server = &httptest.Server{Listener: listener, Config: ui.NewServer(s.handler)}
-	s.server.Start()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error)
+
+	go func() { served <- s.Serve(ctx, listener) }()
+
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		<-served
+	})
 }
 
 // start starts the site again.
 func (s *site) start(t *testing.T) {
 	t.Helper()
 
-	listener, err := net.Listen("tcp", s.address.String())
+	listener, err := net.Listen("tcp", s.address)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	s.serve(listener)
-}
-
-// stop stops the site. Streams end before the server does.
-func (s *site) stop() {
-	s.server.CloseClientConnections()
-	s.server.Close()
 }
 
 // answer is a response that has been read.
@@ -198,15 +183,13 @@ func TestPages(t *testing.T) {
 		"providers/InfrastructureProvider/capa-system/aws":                     "registry.example.com/aws:v1",
 		"providers/InfrastructureProvider/capa-system/aws/compare":             "capstan diff --live infrastructure-aws",
 		"providers/InfrastructureProvider/capa-system/aws/compare?from=6&to=7": "--from=revision 6",
-		"plan":             "capstan upgrade plan",
-		"dependencies":     "capstan delete --all --dry-run",
 		"static/style.css": "prefers-color-scheme: dark",
 		"static/live.js":   "EventSource",
 		"static/icon.svg":  "<svg",
 	} {
 		t.Run(path, func(t *testing.T) {
 			g := NewWithT(t)
-			response, body := get(t, s.url+path, nil)
+			response, body := get(t, s.URL()+path, nil)
 			g.Expect(response.code).To(Equal(http.StatusOK))
 			g.Expect(body).To(ContainSubstring(want))
 			checkHeaders(t, response.header)
@@ -222,10 +205,9 @@ func TestPages(t *testing.T) {
 		"static/":                                                              http.StatusNotFound,
 		"static/../events":                                                     http.StatusTemporaryRedirect,
 		"unknown":                                                              http.StatusNotFound,
-		"?search=" + strings.Repeat("x", 3000):                                 http.StatusRequestURITooLong,
 	} {
-		t.Run(path[:min(len(path), 40)], func(t *testing.T) {
-			response, _ := get(t, s.url+path, nil)
+		t.Run(path, func(t *testing.T) {
+			response, _ := get(t, s.URL()+path, nil)
 			NewWithT(t).Expect(response.code).To(Equal(code))
 			checkHeaders(t, response.header)
 		})
@@ -253,7 +235,7 @@ func checkHeaders(t *testing.T, h http.Header) {
 // TestRefused checks that the page is read-only, and only for the user of this computer.
 func TestRefused(t *testing.T) {
 	s := newSite(t)
-	root, _, _ := strings.Cut(strings.TrimPrefix(s.url, "http://"), "/")
+	root, _, _ := strings.Cut(strings.TrimPrefix(s.URL(), "http://"), "/")
 
 	for name, c := range map[string]struct {
 		url    string
@@ -262,18 +244,18 @@ func TestRefused(t *testing.T) {
 	}{
 		"without the token":      {"http://" + root + "/", nil, http.StatusForbidden},
 		"with another token":     {"http://" + root + "/AAAAAAAAAAAAAAAAAAAAAAAAAA/", nil, http.StatusForbidden},
-		"with a part of it":      {strings.TrimSuffix(s.url, "/")[:len(s.url)-3] + "/", nil, http.StatusForbidden},
+		"with a part of it":      {strings.TrimSuffix(s.URL(), "/")[:len(s.URL())-3] + "/", nil, http.StatusForbidden},
 		"static, no token":       {"http://" + root + "/static/live.js", nil, http.StatusForbidden},
-		"with a name of a site":  {s.url, host("evil.example.com"), http.StatusMisdirectedRequest},
-		"with another port":      {s.url, host("localhost:1"), http.StatusMisdirectedRequest},
-		"that would change":      {s.url, method(http.MethodPost), http.StatusMethodNotAllowed},
-		"that would delete":      {s.url, method(http.MethodDelete), http.StatusMethodNotAllowed},
-		"with an unknown method": {s.url, method("PROPFIND"), http.StatusMethodNotAllowed},
-		"with a body": {s.url, func(r *http.Request) {
+		"with a name of a site":  {s.URL(), host("evil.example.com"), http.StatusMisdirectedRequest},
+		"with another port":      {s.URL(), host("localhost:1"), http.StatusMisdirectedRequest},
+		"that would change":      {s.URL(), method(http.MethodPost), http.StatusMethodNotAllowed},
+		"that would delete":      {s.URL(), method(http.MethodDelete), http.StatusMethodNotAllowed},
+		"with an unknown method": {s.URL(), method("PROPFIND"), http.StatusMethodNotAllowed},
+		"with a body": {s.URL(), func(r *http.Request) {
 			r.Body = io.NopCloser(strings.NewReader("x"))
 			r.ContentLength = 1
 		}, http.StatusBadRequest},
-		"of another site's script": {s.url, func(r *http.Request) {
+		"of another site's script": {s.URL(), func(r *http.Request) {
 			r.Header.Set("Sec-Fetch-Site", "cross-site")
 			r.Header.Set("Sec-Fetch-Mode", "cors")
 		}, http.StatusForbidden},
@@ -288,18 +270,18 @@ func TestRefused(t *testing.T) {
 	}
 
 	g := NewWithT(t)
-	response, _ := get(t, s.url, func(r *http.Request) {
+	response, _ := get(t, s.URL(), func(r *http.Request) {
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
 		r.Header.Set("Sec-Fetch-Mode", "navigate")
 	})
 	g.Expect(response.code).To(Equal(http.StatusOK), "a link of another site")
 
-	response, _ = get(t, s.url, host(strings.Replace(root, "127.0.0.1", "localhost", 1)))
+	response, _ = get(t, s.URL(), host(strings.Replace(root, "127.0.0.1", "localhost", 1)))
 	g.Expect(response.code).To(Equal(http.StatusOK), "localhost")
 
-	response, _ = get(t, strings.TrimSuffix(s.url, "/"), nil)
+	response, _ = get(t, strings.TrimSuffix(s.URL(), "/"), nil)
 	g.Expect(response.code).To(Equal(http.StatusFound), "without the last slash")
-	g.Expect(s.url).To(HaveSuffix(response.header.Get("Location")))
+	g.Expect(s.URL()).To(HaveSuffix(response.header.Get("Location")))
 }
 
 // host and method change a request.
@@ -313,13 +295,13 @@ func TestUnreadable(t *testing.T) {
 	s := newSite(t)
 	s.cluster.err = errors.New("secrets is forbidden")
 
-	response, body := get(t, s.url+"providers/InfrastructureProvider/capa-system/aws", nil)
+	response, body := get(t, s.URL()+"providers/InfrastructureProvider/capa-system/aws", nil)
 	g.Expect(response.code).To(Equal(http.StatusOK))
 	g.Expect(body).To(ContainSubstring("release and objects: secrets is forbidden"))
 	g.Expect(body).To(ContainSubstring("Revision 5"))
 	g.Expect(body).To(ContainSubstring("cannot be read: secrets is forbidden"))
 
-	response, body = get(t, s.url+"providers/InfrastructureProvider/capa-system/aws/compare", nil)
+	response, body = get(t, s.URL()+"providers/InfrastructureProvider/capa-system/aws/compare", nil)
 	g.Expect(response.code).To(Equal(http.StatusOK))
 	g.Expect(body).To(ContainSubstring("This cannot be compared: secrets is forbidden"))
 }
@@ -329,7 +311,7 @@ func (s *site) follow(t *testing.T) <-chan string {
 	t.Helper()
 	g := NewWithT(t)
 
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"events", http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"events", http.NoBody)
 	g.Expect(err).NotTo(HaveOccurred())
 	response, err := http.DefaultClient.Do(request)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -371,65 +353,11 @@ func TestEvents(t *testing.T) {
 	s.feed.Changed(id)
 	g.Eventually(events, 5*time.Second).Should(Receive(Equal("changed: " + id)))
 
-	// One that the viewer does not see is not reported.
-	s.feed.Changed("InfrastructureProvider/other/hidden")
 	s.feed.SetStale("the cluster\ndoes not answer")
 	g.Eventually(events, 5*time.Second).Should(Receive(Equal("alive: the cluster does not answer")))
 
-	_, body := get(t, s.url, nil)
+	_, body := get(t, s.URL(), nil)
 	g.Expect(body).To(ContainSubstring("does not answer</p>"), "a page that is opened later shows it as well")
-
-	// One that was deleted concerns all pages, and so do many.
-	s.cluster.set(aws("other"))
-	s.feed.Changed(id)
-	g.Eventually(events, 5*time.Second).Should(Receive(Equal("changed: *")))
-}
-
-func TestManyEvents(t *testing.T) {
-	g := NewWithT(t)
-	s := newSite(t)
-	many := make([]v1alpha2.Provider, 500)
-
-	for i := range many {
-		many[i] = aws(fmt.Sprintf("aws-%d", i))
-	}
-
-	s.cluster.set(many...)
-	events := s.follow(t)
-
-	for i := range many {
-		s.feed.Changed(fmt.Sprintf("InfrastructureProvider/capa-system/aws-%d", i))
-	}
-
-	g.Eventually(events, 5*time.Second).Should(Receive(Equal("changed: *")))
-	g.Consistently(events, time.Second).ShouldNot(Receive(HavePrefix("changed")))
-}
-
-// TestStreamsAreBounded checks that pages which wait for updates are limited, and freed when they are closed.
-func TestStreamsAreBounded(t *testing.T) {
-	g := NewWithT(t)
-	s := newSite(t)
-	ctx, cancel := context.WithCancel(t.Context())
-
-	open := func(ctx context.Context) int {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"events", http.NoBody)
-		g.Expect(err).NotTo(HaveOccurred())
-		response, err := http.DefaultClient.Do(request)
-		g.Expect(err).NotTo(HaveOccurred())
-		t.Cleanup(func() { _ = response.Body.Close() })
-
-		return response.StatusCode
-	}
-
-	for range 128 {
-		g.Expect(open(ctx)).To(Equal(http.StatusOK))
-	}
-
-	g.Expect(open(ctx)).To(Equal(http.StatusServiceUnavailable))
-
-	cancel()
-	g.Eventually(func() int { return open(t.Context()) }).Should(Equal(http.StatusOK))
-	g.Eventually(s.feed.Watched).Should(BeTrue())
 }
 
 // TestFirstPaint checks that the overview of 500 providers is rendered fast, and without a request to the cluster.
@@ -449,7 +377,7 @@ func TestFirstPaint(t *testing.T) {
 
 	for range 5 { // the machine may be busy
 		start := time.Now()
-		_, body := get(t, s.url, nil)
+		_, body := get(t, s.URL(), nil)
 		fastest = min(fastest, time.Since(start))
 
 		g.Expect(strings.Count(body, `class="card `)).To(Equal(500))

@@ -37,11 +37,6 @@ type Comparison struct {
 	Withheld string `json:"withheld,omitempty"`
 	// Unknown are objects in the cluster that could not be read, with the reasons.
 	Unknown []string `json:"unknown,omitempty"`
-	// CRDs would change with an upgrade, and Findings are the problems with that, the worst first. Warnings are about
-	// the resource.
-	CRDs     []CRDChange  `json:"crds,omitempty"`
-	Findings []CRDFinding `json:"findings,omitempty"`
-	Warnings []string     `json:"warnings,omitempty"`
 }
 
 // compared is one of the states that are compared.

@@ -20,7 +20,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
-	"github.com/capstan-project/capstan/controllers/usage"
 )
 
 // objectRequests is the maximum number of concurrent requests for objects.
@@ -37,8 +36,6 @@ type Reader struct {
 	// Client reads objects from the API server, not from a cache.
 	Client   client.Reader
 	Releases Releases
-	// Finder finds the objects of providers' kinds; only Usage needs it.
-	Finder *usage.Finder
 }
 
 // Provider reads the status of a provider. The release and the objects are read from the cluster, because the

@@ -10,7 +10,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
-	"github.com/capstan-project/capstan/controllers/usage"
 )
 
 // allowed are the structs that facts may consist of. A struct that is added here leaves the program: none of its
@@ -24,10 +23,6 @@ var allowed = []reflect.Type{
 	reflect.TypeFor[facts.Event](),
 	reflect.TypeFor[facts.Revision](),
 	reflect.TypeFor[facts.Comparison](),
-	reflect.TypeFor[facts.Usage](),
-	reflect.TypeFor[usage.Kind](),
-	reflect.TypeFor[facts.CRDChange](),
-	reflect.TypeFor[facts.CRDFinding](),
 	reflect.TypeFor[objectdiff.Change](),
 	reflect.TypeFor[v1alpha2.ChartStatus](),
 	reflect.TypeFor[v1alpha2.ReleaseStatus](),
@@ -45,7 +40,6 @@ var allowed = []reflect.Type{
 func TestTypes(t *testing.T) {
 	for _, root := range []reflect.Type{
 		reflect.TypeFor[facts.Provider](), reflect.TypeFor[facts.Revision](), reflect.TypeFor[facts.Comparison](),
-		reflect.TypeFor[facts.Usage](),
 	} {
 		checkType(t, root.Name(), root)
 	}

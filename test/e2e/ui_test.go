@@ -90,16 +90,29 @@ func providerPath(p v1alpha2.Provider) string {
 	return "providers/" + strings.Join([]string{string(p.ProviderType()), p.GetNamespace(), p.GetName()}, "/")
 }
 
+// comparePath returns the path of the comparison of a provider's first two revisions.
+func comparePath(p v1alpha2.Provider) string { return providerPath(p) + "/compare?from=1&to=2" }
+
+// storedInBrowser is how much a page has stored.
+const storedInBrowser = `localStorage.length + sessionStorage.length + document.cookie.length`
+
+// The pictures of the documentation are those of this scenario.
 var _ = Describe("The status page", Ordered, everyKubernetes, func() {
 	var (
-		w      *world
-		cli    commandLine
-		docker v1alpha2.Provider
+		w           *world
+		cli         commandLine
+		docker, aws v1alpha2.Provider
 	)
 
 	BeforeAll(func(ctx SpecContext) {
 		w = readyWorld(ctx)
 		cli = newCommandLine(w)
+
+		for _, label := range []string{"bootstrap-kubeadm", "control-plane-kubeadm"} {
+			p := w.install(ctx, samples, harness.Wanted{Label: label})
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		}
+
 		docker = w.install(ctx, samples, harness.Wanted{
 			Label: "infrastructure-docker", Version: "v1.0.0",
 			Variables: map[string]string{"CAPD_DOCKER_HOST": variableValue},
@@ -109,6 +122,9 @@ var _ = Describe("The status page", Ordered, everyKubernetes, func() {
 		newer, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
+
+		aws = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-aws"})
+		Eventually(w.read(ctx, aws)).Should(notBeReady(v1alpha2.MissingVariablesReason, "AWS_B64ENCODED_CREDENTIALS"))
 	})
 
 	It("shows the providers, updates itself on an upgrade and a failure, and writes nothing", func(ctx SpecContext) {
@@ -117,31 +133,6 @@ var _ = Describe("The status page", Ordered, everyKubernetes, func() {
 		Expect(page.read(ctx, "")).To(And(
 			ContainSubstring("capstan status cluster-api -n cluster-api-system"),
 			ContainSubstring(providerPath(docker)),
-		))
-
-		tab := openTab(ctx, page.url)
-		tab.evaluate(`window.same = true`)
-
-		By("showing what an upgrade would change")
-
-		upgrade := page.url + providerPath(docker) + "/upgrade?to=v1.1.0"
-		page.read(ctx, "plan") // asks the sources for versions
-		Eventually(func(g Gomega) string {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, upgrade, http.NoBody)
-			g.Expect(err).NotTo(HaveOccurred())
-			response, err := http.DefaultClient.Do(request)
-			g.Expect(err).NotTo(HaveOccurred())
-
-			defer response.Body.Close()
-
-			body, err := io.ReadAll(response.Body)
-			g.Expect(err).NotTo(HaveOccurred())
-
-			return string(body)
-		}).Should(And(
-			ContainSubstring("capd-manager:v1.0.0</del>"), ContainSubstring("capd-manager:v1.1.0</ins>"),
-			ContainSubstring(`capd-load-balancer <span class="badge bad">would be deleted`),
-			ContainSubstring("&lt;masked CAPD_DOCKER_HOST&gt;"), Not(ContainSubstring(variableValue)),
 		))
 
 		updates := page.updates(ctx)
@@ -154,13 +145,16 @@ var _ = Describe("The status page", Ordered, everyKubernetes, func() {
 			ContainSubstring("by capstan: generation 2 of the resource"),
 			ContainSubstring("registry.example.com/capi/capd-manager:v1.1.0"),
 			ContainSubstring("dockerclusters.infrastructure.cluster.x-k8s.io"),
+			ContainSubstring("CAPD_DOCKER_HOST"), Not(ContainSubstring(variableValue)),
 			ContainSubstring("capstan history infrastructure-docker"),
 			Not(ContainSubstring("Not known")),
 		))
 
 		By("comparing revisions, and the cluster with the newest one")
-		Expect(page.read(ctx, providerPath(docker)+"/compare?from=1&to=2")).To(And(
+		Expect(page.read(ctx, comparePath(docker))).To(And(
 			ContainSubstring("capd-manager:v1.0.0</del>"), ContainSubstring("capd-manager:v1.1.0</ins>"),
+			ContainSubstring(`capd-load-balancer <span class="badge bad">would be deleted`),
+			ContainSubstring("&lt;masked CAPD_DOCKER_HOST&gt;"), Not(ContainSubstring(variableValue)),
 		))
 		Eventually(page.read).WithArguments(ctx, providerPath(docker)+"/compare").Should(
 			ContainSubstring("There are no differences."))
@@ -171,12 +165,32 @@ var _ = Describe("The status page", Ordered, everyKubernetes, func() {
 		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v9.9.9" })
 		Eventually(page.read).WithArguments(ctx, "?state=failing").Should(ContainSubstring(providerPath(docker)))
 		Expect(page.read(ctx, providerPath(docker))).To(ContainSubstring("wants v9.9.9"))
+		Expect(cli.writes()).To(Equal(writes))
+	})
 
-		Eventually(tab.text).WithArguments("#groups").Should(
-			And(HavePrefix("Failing"), ContainSubstring("wants v9.9.9")))
+	It("follows changes in a browser, in which it stores nothing", func(ctx SpecContext) {
+		page := openStatusPage(ctx, cli)
+		tab := openTab(ctx, page.url)
+
+		for _, scheme := range []string{"light", "dark"} {
+			tab.show(page.url, scheme, 1080)
+			Eventually(tab.text).WithArguments("#group-failing").Should(And(
+				ContainSubstring("wants v9.9.9"), ContainSubstring("AWS_B64ENCODED_CREDENTIALS")))
+			tab.picture("ui-overview-" + scheme)
+		}
+
+		tab.show(page.url+comparePath(docker), "light", 800)
+		tab.picture("ui-compare")
+
+		tab.show(page.url+providerPath(docker), "light", 1400)
+		tab.picture("ui-provider")
+		tab.evaluate(`window.same = true`)
+
+		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(tab.text).WithArguments("#summary").Should(
+			And(ContainSubstring("Ready"), Not(ContainSubstring("v9.9.9"))))
 		Expect(tab.evaluate(`window.same`)).To(BeTrue(), "the page was not loaded again")
 		Expect(tab.evaluate(storedInBrowser)).To(BeZero())
 		tab.expectClean()
-		Expect(cli.writes()).To(Equal(writes))
 	})
 })

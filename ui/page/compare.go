@@ -8,12 +8,19 @@ import (
 	"strings"
 
 	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/controllers/objectdiff"
 )
 
-// Compare is the page with the differences between two states of a release.
+const (
+	// maxChanges and maxLines limit the changes on a page, and their lines in total. maxLine limits a line in bytes.
+	maxChanges = 200
+	maxLines   = 1000
+	maxLine    = 1000
+)
+
+// Compare is the page with the differences between two states of a release, as much of them as a page may have.
 type Compare struct {
 	Frame
-	Changes
 
 	// ID and Label are those of the provider, and Path that of its page.
 	ID, Label, Path string
@@ -23,7 +30,25 @@ type Compare struct {
 	// Problem is why nothing can be compared; empty if it could.
 	Problem string
 	Command string
+
+	// Summary counts the changes.
+	Summary string
+	Changes []Change
+	// Notes are what is not shown, with the reasons.
+	Notes []string
+	// Cut is how much is not shown because it is too much; empty if everything is.
+	Cut string
 }
+
+// Change is the change of an object. Its level is "good" if it is created, "busy" if it is changed, and "bad" if it is
+// deleted.
+type Change struct {
+	Level, Object, Kind string
+	Lines               []Line
+}
+
+// Line is a line of a diff. Its kind is "added", "removed", "hunk" or empty.
+type Line struct{ Kind, Text string }
 
 // comparePath returns the path of the comparison of two revisions below the base; 0 is the cluster or the
 // newest revision.
@@ -51,7 +76,6 @@ func NewCompare(
 ) *Compare {
 	p := &Compare{
 		Frame:   frame,
-		Changes: NewChanges(c),
 		ID:      ID(v.Kind, v.Namespace, v.Name),
 		Label:   v.Label,
 		Path:    frame.Base + providerPath(v),
@@ -59,6 +83,8 @@ func NewCompare(
 		Command: command(v, diffArguments(sides)...),
 	}
 	p.addChoices(sides, history)
+	p.addNotes(c)
+	p.addChanges(c.Changes)
 
 	return p
 }
@@ -95,4 +121,85 @@ func (p *Compare) addChoices(sides facts.Sides, history []facts.Revision) {
 		choice.Selected = sides.To == number
 		p.To = append(p.To, choice)
 	}
+}
+
+func (p *Compare) addNotes(c facts.Comparison) {
+	if c.Withheld != "" {
+		p.Notes = append(p.Notes, c.Withheld)
+	}
+
+	for _, text := range c.Unknown[:min(len(c.Unknown), maxChanges)] {
+		p.Notes = append(p.Notes, shortText(text))
+	}
+}
+
+// addChanges adds as many changes and lines as a page may have.
+func (p *Compare) addChanges(changes []objectdiff.Change) {
+	counts := map[objectdiff.Kind]int{}
+	shown, total := 0, 0
+
+	for i, c := range changes {
+		counts[c.Kind]++
+		total += strings.Count(c.Diff, "\n")
+
+		if i >= maxChanges {
+			continue
+		}
+
+		change := Change{Level: changeLevel(c.Kind), Object: shortText(c.Object), Kind: "would be " + string(c.Kind)}
+
+		for line := range strings.Lines(c.Diff) {
+			if shown == maxLines {
+				break
+			}
+
+			shown++
+
+			change.Lines = append(change.Lines, newLine(strings.TrimSuffix(line, "\n")))
+		}
+
+		p.Changes = append(p.Changes, change)
+	}
+
+	p.Summary = fmt.Sprintf("%d to create, %d to change, %d to delete",
+		counts[objectdiff.Created], counts[objectdiff.Changed], counts[objectdiff.Deleted])
+
+	if shown < total {
+		p.Cut = fmt.Sprintf("Only %d of %d lines are shown.", shown, total)
+	}
+}
+
+func changeLevel(kind objectdiff.Kind) string {
+	switch kind {
+	case objectdiff.Created:
+		return levelGood
+	case objectdiff.Deleted:
+		return levelBad
+	default:
+		return levelBusy
+	}
+}
+
+func newLine(text string) Line {
+	line := Line{Text: shortText(text)}
+
+	switch {
+	case strings.HasPrefix(text, "+"):
+		line.Kind = "added"
+	case strings.HasPrefix(text, "-"):
+		line.Kind = "removed"
+	case strings.HasPrefix(text, "@@"):
+		line.Kind = "hunk"
+	}
+
+	return line
+}
+
+// shortText cuts a text that is longer than a line may be.
+func shortText(text string) string {
+	if len(text) > maxLine {
+		return strings.ToValidUTF8(text[:maxLine], "") + " …"
+	}
+
+	return text
 }

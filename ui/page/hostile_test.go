@@ -1,7 +1,6 @@
 package page_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,8 +13,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
-	"github.com/capstan-project/capstan/controllers/upgradeplan"
-	"github.com/capstan-project/capstan/controllers/usage"
 	"github.com/capstan-project/capstan/ui/page"
 )
 
@@ -88,44 +85,17 @@ func pages(text string) []any {
 	shown := frame()
 	shown.Cluster = text
 
-	needed := v
-	needed.Name, needed.Label = text+"3", text+"3"
-	v.Cluster, needed.Cluster = text, text
-	v.DependsOn = []string{needed.Label, text + "4"}
-
-	use := page.Use{Problem: text, Usage: facts.Usage{Kinds: []usage.Kind{
-		{Name: text, Count: 1, Examples: []string{text}, Clusters: []string{text}, Problem: text},
-	}}}
-	single := page.NewProvider(shown, v, []facts.Revision{revision, revision}, text)
-	single.ShowRemoval(v, &use, nil)
-
 	filter := page.Filter{Search: "", Type: "", State: "", Namespace: ""}
 
 	line := strings.Join(strings.Fields("x "+text), " ") // more lines would be more elements
 	comparison := facts.Comparison{Unknown: []string{text}, Withheld: text + ".", Changes: []objectdiff.Change{
 		{Object: text, Kind: objectdiff.Kind(text), Diff: "@@" + line + "\n+" + line + "\n-" + line + "\n" + line},
 	}}
-	comparison.CRDs = []facts.CRDChange{{Name: text, Fields: []string{text}}}
-	comparison.Findings = []facts.CRDFinding{{Level: text, CRD: text, Text: text}}
-	comparison.Warnings = []string{text}
-
-	shown.Previews = true
-	upgrade := page.NewPreview(shown, v, text)
-	upgrade.SetChanges(page.NewChanges(comparison), now, nil)
-
-	failed := page.NewPreview(shown, v, text)
-	failed.SetChanges(page.Changes{}, now, errors.New(text))
 
 	return []any{
 		page.NewOverview(shown, filter, []facts.Provider{v}),
-		single,
-		page.NewPlan(shown, []facts.Provider{v}, map[string]page.Offer{v.Kind + "/" + text + "/" + text: {
-			Versions: []upgradeplan.Version{{Version: text, Contract: text}}, Problem: text,
-		}}),
-		page.NewDependencies(shown, []facts.Provider{v, needed}, map[string]page.Use{v.Kind + "/" + text + "/" + text: use}),
+		page.NewProvider(shown, v, []facts.Revision{revision, revision}, text),
 		page.NewCompare(shown, v, facts.Sides{From: 2}, []facts.Revision{revision}, comparison),
-		upgrade,
-		failed,
 	}
 }
 

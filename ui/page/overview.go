@@ -190,8 +190,6 @@ func shorten(message string) string {
 // NewOverview returns the page with the providers that a filter selects: first those that fail, then the others by
 // type.
 func NewOverview(frame Frame, filter Filter, providers []facts.Provider) *Overview {
-	frame.Current = "overview"
-
 	o := &Overview{Frame: frame, Filter: filter, Total: len(providers), Command: "capstan status"}
 	failing := Group{ID: "group-failing", Title: "Failing"}
 	groups := map[string]*Group{}

@@ -50,23 +50,7 @@ type Frame struct {
 	Now time.Time
 	// Stale is why the facts may be outdated; empty if they are not.
 	Stale string
-	// Previews means that there are pages with what upgrades would change.
-	Previews bool
-	// Current is the page among those that all pages link to: overview, plan or dependencies; empty for another one.
-	Current string
-	// Viewer is who sees the page; nil if everyone sees the same.
-	Viewer *Viewer
 }
-
-// Viewer is the user who sees a page.
-type Viewer struct {
-	Name string
-	// Limited means that there may be providers which the user does not see.
-	Limited bool
-}
-
-// ShowTo sets who sees the page.
-func (f *Frame) ShowTo(viewer Viewer) { f.Viewer = &viewer }
 
 // AsOf returns when the facts were read, for machines.
 func (f Frame) AsOf() string { return f.Now.UTC().Format(time.RFC3339) }
@@ -121,10 +105,6 @@ func clean(value reflect.Value) {
 
 		for i := range value.NumField() {
 			clean(value.Field(i))
-		}
-	case reflect.Pointer:
-		if !value.IsNil() {
-			clean(value.Elem())
 		}
 	}
 }

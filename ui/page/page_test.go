@@ -280,13 +280,10 @@ func TestCommandsAreQuoted(t *testing.T) {
 // TestStructure checks what assistive technologies and the content policy need in all pages.
 func TestStructure(t *testing.T) {
 	for name, content := range map[string]any{
-		"overview":     page.NewOverview(frame(), page.Filter{}, providers()),
-		"provider":     page.NewProvider(frame(), detailed(), history(), "note"),
-		"compare":      page.NewCompare(frame(), detailed(), facts.Sides{From: 1, To: 2}, history(), comparison()),
-		"plan":         page.NewPlan(frame(), providers(), nil),
-		"two plans":    page.NewPlan(frame(), providers(), offers()),
-		"dependencies": page.NewDependencies(frame(), mapped(), uses()),
-		"problem":      &page.Problem{Frame: frame(), Title: "Not found", Message: "There is no provider x."},
+		"overview": page.NewOverview(frame(), page.Filter{}, providers()),
+		"provider": page.NewProvider(frame(), detailed(), history(), "note"),
+		"compare":  page.NewCompare(frame(), detailed(), facts.Sides{From: 1, To: 2}, history(), comparison()),
+		"problem":  &page.Problem{Frame: frame(), Title: "Not found", Message: "There is no provider x."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -34,7 +34,6 @@ type Provider struct {
 	Variables   []Variable
 	CRDs        []CRD
 	Events      []Event
-	Removal     Removal
 	// Unknown are the facts that could not be read, with the reasons.
 	Unknown []string
 	// StatusCommand and HistoryCommand print the same.
@@ -44,9 +43,8 @@ type Provider struct {
 // Condition is a condition of the resource. Its level is "good" or "bad".
 type Condition struct{ Level, Type, Status, Reason, Message, Age string }
 
-// Upgrade is a version that the provider can be upgraded to, with the command that prints what that would change, and
-// the path of the page with that, which may be empty.
-type Upgrade struct{ Version, Contract, Command, PreviewPath string }
+// Upgrade is a version that the provider can be upgraded to, with the command that prints what that would change.
+type Upgrade struct{ Version, Contract, Command string }
 
 // Objects are the objects of the release, those with problems first.
 type Objects struct {
@@ -139,7 +137,6 @@ func NewProvider(frame Frame, v facts.Provider, history []facts.Revision, note s
 	for _, u := range v.Upgrades {
 		p.Upgrades = append(p.Upgrades, Upgrade{
 			Version: u.Version, Contract: u.Contract, Command: command(v, "diff", "--version", u.Version),
-			PreviewPath: frame.previewPath(v, u.Version),
 		})
 	}
 

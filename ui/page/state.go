@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -48,23 +47,4 @@ func stateText(v facts.Provider) string {
 	default:
 		return v.Ready
 	}
-}
-
-// waitsFor returns what a provider waits for, or why it fails; empty if neither. Also a provider that is ready may wait
-// before it changes.
-func waitsFor(v facts.Provider) string {
-	for _, conditionType := range []string{
-		v1alpha2.StalledCondition, v1alpha2.PreflightCheckCondition, v1alpha2.ReadyCondition,
-	} {
-		c := v.Condition(conditionType)
-		if c != nil && !facts.IsGood(*c) {
-			return cmp.Or(strings.TrimSpace(c.Message), c.Reason)
-		}
-	}
-
-	if v.Condition(v1alpha2.ReadyCondition) == nil {
-		return "the operator has not seen the resource yet"
-	}
-
-	return ""
 }

@@ -76,14 +76,7 @@
     if (part.hasAttribute("data-list") && next.hasAttribute("data-list")) {
       replaceItems(part, next);
     } else {
-      const fresh = document.importNode(next, true);
-
-      for (const details of part.querySelectorAll("details[open][id]")) {
-        const other = fresh.querySelector("#" + CSS.escape(details.id));
-        if (other) other.open = true;
-      }
-
-      part.replaceWith(fresh);
+      part.replaceWith(document.importNode(next, true));
     }
   }
 
@@ -145,8 +138,7 @@
     });
     events.addEventListener("changed", (event) => {
       alive();
-      const changed = event.data.split(" ");
-      if (about === "*" || changed.includes("*") || changed.includes(about)) load();
+      if (about === "*" || event.data.split(" ").includes(about)) load();
     });
     events.addEventListener("alive", (event) => {
       alive();

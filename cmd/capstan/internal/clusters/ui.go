@@ -5,25 +5,29 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/facts"
-	"github.com/capstan-project/capstan/controllers/upgradeplan"
 	"github.com/capstan-project/capstan/ui"
 )
 
-// loopback is the address that the page is served at.
-const loopback = "127.0.0.1"
+const (
+	// loopback is the address that the page is served at.
+	loopback = "127.0.0.1"
+	// syncTimeout limits the first read of all providers.
+	syncTimeout = time.Minute
+)
 
 // uiOptions are the flags of `ui`.
 type uiOptions struct {
 	*cli.Options
 
 	cluster *cli.ClusterFlags
-	planner *cli.PlannerFlags
 	port    uint16
 }
 
@@ -45,7 +49,6 @@ sees what your kubeconfig allows you to read, except for the values of variables
 	}
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
-	o.planner = cli.AddPlannerFlags(flags)
 	flags.Uint16Var(&o.port, "port", 0, "Port of the page. Default: any that is free.")
 
 	return cmd
@@ -64,63 +67,63 @@ func (o *uiOptions) run(ctx context.Context, _ []string) error {
 
 	feed := &ui.Feed{}
 
-	view, err := watch(ctx, cluster, feed)
+	reader, err := watch(ctx, cluster, feed)
 	if err != nil {
 		return err
 	}
-
-	planner, err := o.planner.Planner(ctx, o.Options, cluster)
-	if err != nil {
-		return err
-	}
-	defer planner.Close()
 
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(int(o.port))))
 	if err != nil {
 		return fmt.Errorf("serve the status page: %w; select another --port", err)
 	}
 
-	access := ui.NewLocal(view)
-	handler := ui.NewHandler(ui.Options{
-		Base: access.Base(), Cluster: cluster.Config.Host, Access: access, Feed: feed,
-		Offers:   ui.NewOffers(ctx, readVersions(planner), feed),
-		Usages:   ui.NewUsages(ctx, view.Usage, feed),
-		Previews: ui.NewPreviews(ctx, readPreview(planner, view.Reader), feed),
-	})
+	site := ui.NewSite(ui.Options{Cluster: cluster.Config.Host, Reader: reader, Feed: feed}, listener.Addr())
 
-	o.Printf("The status page is at http://%s%s", listener.Addr(), access.Base())
+	o.Printf("The status page is at %s", site.URL())
 	o.Printf("Press Ctrl-C to stop.")
 
-	return ui.Serve(ctx, listener, access.Guard(listener.Addr(), handler))
+	return site.Serve(ctx, listener)
 }
 
-// readVersions returns what asks the sources of providers, as upgrade plan does.
-func readVersions(planner *cli.Planner) ui.ReadVersions {
-	return func(ctx context.Context, p v1alpha2.Provider) ([]upgradeplan.Version, error) {
-		found, err := planner.Versions(ctx, p)
+// watch returns a reader of the cluster whose provider resources are in a cache, and makes the feed report their
+// changes until the context ends.
+func watch(ctx context.Context, cluster *cli.Cluster, feed *ui.Feed) (*ui.Cluster, error) {
+	cli.SilenceLibraries() // the pages show problems
 
-		versions := make([]upgradeplan.Version, 0, len(found))
-		for _, v := range found {
-			versions = append(versions, upgradeplan.Version(v))
-		}
+	config := rest.CopyConfig(cluster.Config)
+	config.Timeout = 0 // a watch has no end
 
-		return versions, err
+	options := cache.Options{
+		Scheme:           cluster.Client.Scheme(),
+		Mapper:           cluster.Client.RESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		// The page shows that the cluster does not answer: see Check.
+		DefaultWatchErrorHandler: func(context.Context, *toolscache.Reflector, error) {},
 	}
-}
-
-// readPreview returns what computes the changes of an upgrade, as diff does.
-func readPreview(planner *cli.Planner, reader *facts.Reader) ui.ReadPreview {
-	return func(ctx context.Context, p v1alpha2.Provider) (facts.Comparison, error) {
-		planned, err := planner.Plan(ctx, p)
-		if err != nil {
-			return facts.Comparison{}, err
-		}
-
-		report, err := planner.CheckCRDs(ctx, p, planned)
-		if err != nil {
-			return facts.Comparison{}, fmt.Errorf("check the changes of CRDs: %w", err)
-		}
-
-		return reader.CompareUpgrade(ctx, p, planned, report)
+	if cluster.Namespace != "" {
+		options.DefaultNamespaces = map[string]cache.Config{cluster.Namespace: {}}
 	}
+
+	providers, err := cache.New(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("watch the providers: %w", err)
+	}
+
+	// It ends with the context.
+	go func() { _ = providers.Start(ctx) }()
+
+	syncing, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+
+	if err := ui.Watch(syncing, providers, feed); err != nil {
+		return nil, err
+	}
+
+	if !providers.WaitForCacheSync(syncing) {
+		return nil, fmt.Errorf("the providers could not be read within %s: may you list and watch them?", syncTimeout)
+	}
+
+	go feed.Check(ctx, cluster.Client, cluster.Namespace)
+
+	return &ui.Cluster{Reader: cluster.Facts(), Cache: providers}, nil
 }
