@@ -8,13 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Usage is the result of a query.
-type Usage struct {
-	// Kinds that have objects or could not be read, those with the most objects first.
-	Kinds []Kind
-	// Searched are the names of the CRDs of all kinds that were searched, sorted.
-	Searched []string
-}
+// Usage are the kinds that have objects or could not be read, those with the most objects first.
+type Usage []Kind
 
 // Kind is the result for one kind.
 type Kind struct {
@@ -85,7 +80,7 @@ func (k *Kind) String() string {
 }
 
 // Unused reports whether it is certain that there are no objects.
-func (u *Usage) Unused() bool { return len(u.Kinds) == 0 }
+func (u Usage) Unused() bool { return len(u) == 0 }
 
 const (
 	// clusterNameLabel has the name of the Cluster, in the namespace of the object, that an object belongs to.
@@ -101,13 +96,13 @@ const (
 const maxKinds = 5
 
 // Message describes the objects that exist and the kinds that could not be read.
-func (u *Usage) Message() string {
+func (u Usage) Message() string {
 	var (
 		total         int64
 		found, failed []string
 	)
 
-	for _, k := range u.Kinds {
+	for _, k := range u {
 		total += k.Count
 
 		if k.Count > 0 {

@@ -63,13 +63,13 @@ func TestUsageMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			u := &Usage{Kinds: c.kinds}
+			u := Usage(c.kinds)
 			g.Expect(u.Message()).To(Equal(c.want))
 			g.Expect(u.Unused()).To(BeFalse())
 		})
 	}
 
-	NewWithT(t).Expect((&Usage{}).Unused()).To(BeTrue())
+	NewWithT(t).Expect(Usage{}.Unused()).To(BeTrue())
 }
 
 func TestKindExamples(t *testing.T) {

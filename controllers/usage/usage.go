@@ -63,7 +63,7 @@ type Query struct {
 //
 // A kind that no longer exists is not in use. One that cannot be read is in the result, with the
 // reason. The error means that the CRDs could not be read.
-func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
+func (f *Finder) Find(ctx context.Context, q Query) (Usage, error) {
 	crds, err := f.definitions(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", cmp.Or(q.Provider, "all providers"), err)
@@ -71,14 +71,11 @@ func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 
 	own := ownObjects(q.Own)
 	kinds := make([]Kind, len(crds))
-	searched := make([]string, len(crds))
 
 	var group errgroup.Group
 	group.SetLimit(concurrency)
 
 	for i := range crds {
-		searched[i] = crds[i].Name
-
 		group.Go(func() error {
 			kinds[i] = f.find(ctx, &crds[i], q.Namespace, own)
 
@@ -95,9 +92,7 @@ func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 
-	slices.Sort(searched)
-
-	return &Usage{Kinds: kinds, Searched: searched}, nil
+	return kinds, nil
 }
 
 // definitions returns the CRDs of the kinds that a query asks for.

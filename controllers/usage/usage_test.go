@@ -93,7 +93,7 @@ func TestFind(t *testing.T) {
 		found, err := finder.Find(t.Context(), q)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-		return found.Kinds
+		return found
 	}
 	named := func(kind, namespace, name string) object.Key {
 		return object.Key{

@@ -107,7 +107,7 @@ func (c *deleteChecker) checkRelease(ctx context.Context, e *effect) error {
 	}
 
 	switch {
-	case !slices.ContainsFunc(found.Kinds, func(k usage.Kind) bool { return k.Count > 0 }):
+	case !slices.ContainsFunc(found, func(k usage.Kind) bool { return k.Count > 0 }):
 		// Whether there are objects of kinds that the user may not list is for the operator to decide.
 	case !c.force:
 		e.block("%s; delete them first, or use --force to leave them behind unmanaged", found.Message())
