@@ -128,10 +128,10 @@ func componentsNames(provider bundle.Provider, inAddress string) []string {
 	return names
 }
 
-// ChooseComponents returns the name of the file with a provider's components among the files of a release;
+// chooseComponents returns the name of the file with a provider's components among the files of a release;
 // empty if there is none. A release may have those of several providers, as that of Cluster API. The error
 // says which files could be meant.
-func ChooseComponents(provider bundle.Provider, names []string) (string, error) {
+func chooseComponents(provider bundle.Provider, names []string) (string, error) {
 	for _, name := range componentsNames(provider, "") {
 		if slices.Contains(names, name) {
 			return name, nil

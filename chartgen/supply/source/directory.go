@@ -69,7 +69,7 @@ func (d *Directory) DefaultVersion() string { return d.defaultVersion }
 func (d *Directory) Components(names []string) (string, error) {
 	switch {
 	case d.components == "":
-		return ChooseComponents(d.provider, names)
+		return chooseComponents(d.provider, names)
 	case slices.Contains(names, d.components):
 		return d.components, nil
 	default:

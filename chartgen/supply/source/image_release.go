@@ -157,7 +157,7 @@ func (m imageMetadata) differences(provider bundle.Provider, version *semver.Ver
 func findComponents(provider bundle.Provider, files map[string][]byte) (string, error) {
 	names := slices.Sorted(maps.Keys(files))
 
-	name, err := ChooseComponents(provider, names)
+	name, err := chooseComponents(provider, names)
 	if name != "" || err != nil {
 		return name, err
 	}

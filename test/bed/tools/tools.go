@@ -77,8 +77,8 @@ type artifact struct {
 	release   release  // where the program's project publishes it
 }
 
-// controlPlaneArtifacts are what a bed runs.
-var controlPlaneArtifacts = []artifact{
+// bedArtifacts are what a bed runs, and programs to look at it.
+var bedArtifacts = []artifact{
 	{
 		name: Etcd, pins: kubernetesPins, pkg: "go.etcd.io/etcd/server/v3",
 		release: release{
@@ -106,10 +106,6 @@ var controlPlaneArtifacts = []artifact{
 		name: CertManagerCRDs, pins: "cert-manager", module: "github.com/cert-manager/cert-manager",
 		files: []string{"deploy/crds/*.yaml"},
 	},
-}
-
-// clientArtifacts are for looking at a bed.
-var clientArtifacts = []artifact{
 	kubernetes(Kubectl),
 	{
 		name: Helm3, pins: "helm3", pkg: "helm.sh/helm/v3/cmd/helm",
@@ -249,7 +245,7 @@ func Find() (*Set, error) {
 				return nil, err
 			}
 
-			return set.of(slices.Concat(controlPlaneArtifacts, clientArtifacts, testArtifacts)), nil
+			return set.of(slices.Concat(bedArtifacts, testArtifacts)), nil
 		}
 
 		parent := filepath.Dir(dir)
@@ -272,10 +268,7 @@ func (s *Set) check() error {
 }
 
 // OfBed returns a set with only what a bed runs, kubectl and Helm.
-func (s *Set) OfBed() *Set { return s.of(slices.Concat(controlPlaneArtifacts, clientArtifacts)) }
-
-// OfControlPlane returns a set with only what a bed runs.
-func (s *Set) OfControlPlane() *Set { return s.of(controlPlaneArtifacts) }
+func (s *Set) OfBed() *Set { return s.of(bedArtifacts) }
 
 // WithNode returns a set with the programs of a real node added, which a bed does not need.
 func (s *Set) WithNode() *Set { return s.with(nodeArtifacts) }

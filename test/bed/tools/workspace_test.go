@@ -37,7 +37,7 @@ func TestToolsAreCompiledWithTheVersionsOfTheProject(t *testing.T) {
 	// In a folder that is no member of the workspace, the workspace is not used.
 	project := versions(artifact{pins: "../../.."}, "./cmd/...", "./test/demo")
 
-	for _, a := range slices.Concat(controlPlaneArtifacts, clientArtifacts, nodeArtifacts) {
+	for _, a := range slices.Concat(bedArtifacts, nodeArtifacts) {
 		if a.pkg == "" {
 			continue
 		}
