@@ -76,7 +76,6 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		adopt.NewCommand(options),
 		charts.NewCommand(options),
 		clusters.NewAuditCommand(options),
-		clusters.NewCanaryCommand(options),
 		clusters.NewCRDsCommand(options),
 		adopt.NewConvertCommand(options),
 		clusters.NewGenerateCommand(options),

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/audit/canary"
+	"github.com/capstan-project/capstan/test/capi/canary"
 	"github.com/capstan-project/capstan/test/capi/managers"
 	"github.com/capstan-project/capstan/test/capi/observe"
 	"github.com/capstan-project/capstan/test/testproviders"

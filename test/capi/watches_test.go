@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/audit/canary"
+	"github.com/capstan-project/capstan/test/capi/canary"
 	"github.com/capstan-project/capstan/test/capi/managers"
 	"github.com/capstan-project/capstan/test/capi/observe"
 )
@@ -35,7 +35,7 @@ func startCanaries(ctx context.Context) []*canary.Canary {
 	var canaries []*canary.Canary
 
 	for _, label := range managers.Labels {
-		probe, err := canary.NewProbe(ctx, admin, label, "default")
+		probe, err := canary.NewProbe(ctx, admin, label)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(probe).NotTo(BeNil(), label)
 		GinkgoWriter.Printf("%s is asked by dry run of %s\n", label, probe)

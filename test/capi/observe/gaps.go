@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/capstan-project/capstan/audit/canary"
+	"github.com/capstan-project/capstan/test/capi/canary"
 )
 
 // Event is what canaries noticed while something happened to managers.

@@ -6,7 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/audit/canary"
+	"github.com/capstan-project/capstan/test/capi/canary"
 )
 
 // TestEvent: the worst of all canaries counts.

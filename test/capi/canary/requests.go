@@ -24,7 +24,7 @@ type request struct {
 }
 
 // requests returns the requests that the webhooks of a provider answer, those with the most webhooks first.
-func (w *webhooks) requests(namespace string) []request {
+func (w *webhooks) requests() []request {
 	var all []request
 
 	for i := range w.crds {
@@ -40,7 +40,7 @@ func (w *webhooks) requests(namespace string) []request {
 			}
 
 			if version.Served && r.webhooks() > 0 {
-				r.object = objectOf(crd, version, namespace)
+				r.object = objectOf(crd, version)
 				all = append(all, r)
 			}
 		}
@@ -116,7 +116,6 @@ func includes(list []string, name string) bool {
 func objectOf(
 	crd *apiextensionsv1.CustomResourceDefinition,
 	version *apiextensionsv1.CustomResourceDefinitionVersion,
-	namespace string,
 ) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 
@@ -131,7 +130,7 @@ func objectOf(
 	o.SetGenerateName("canary-")
 
 	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
-		o.SetNamespace(namespace)
+		o.SetNamespace(metav1.NamespaceDefault)
 	}
 
 	return o

@@ -11,12 +11,12 @@ import (
 type Gap struct {
 	// From is the start of the first failed attempt. To is the end of the first successful one after it, or of the last
 	// failed one if the gap has not ended.
-	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
+	From time.Time
+	To   time.Time
 	// Failed is the number of failed attempts.
-	Failed int `json:"failed"`
+	Failed int
 	// Reason is why the first one failed.
-	Reason string `json:"reason"`
+	Reason string
 }
 
 func (g Gap) length() time.Duration { return g.To.Sub(g.From) }
@@ -52,9 +52,9 @@ func (g *gaps) record(start, end time.Time, err error) {
 
 // Summary describes the attempts of a canary, and its gaps.
 type Summary struct {
-	Canary   string `json:"provider"`
-	Attempts int    `json:"attempts"`
-	Gaps     []Gap  `json:"gaps,omitempty"`
+	Canary   string
+	Attempts int
+	Gaps     []Gap
 }
 
 // Failed returns the number of failed attempts.

@@ -149,10 +149,10 @@ spec:
 			got := map[string]int{}
 			before := 3
 
-			for _, r := range w.requests("team") {
+			for _, r := range w.requests() {
 				got[r.object.GroupVersionKind().Version] = r.webhooks()
 				g.Expect(r.webhooks()).To(BeNumerically("<=", before))
-				g.Expect(r.object.GetNamespace()).To(Equal("team"))
+				g.Expect(r.object.GetNamespace()).To(Equal(metav1.NamespaceDefault))
 				before = r.webhooks()
 			}
 
