@@ -81,17 +81,12 @@ func (c *Charts) build(
 		return &Chart{Stored: stored, fetched: b.Source, key: key}, nil
 	}
 
-	built, findings, err := buildInTurn(ctx, key.Namespace, b)
+	built, err := buildInTurn(ctx, key.Namespace, b)
 	if err != nil {
 		return nil, err
 	}
 
-	fresh, err := newChart(key, built, b.Source)
-	if err == nil {
-		fresh.findings = findings
-	}
-
-	return fresh, err
+	return newChart(key, built, b.Source)
 }
 
 // builtBefore returns the stored chart of a key if the operator built it; nil if it must be built. Any
@@ -124,29 +119,17 @@ func (c *Charts) builtBefore(
 	return stored, nil
 }
 
-// buildInTurn generates the chart of a bundle, and lints it, one at a time and in turn among the namespaces. A build
-// takes a bounded amount of memory and time, and the first one, usually core's, must not be slowed down
-// by those that wait for it.
-func buildInTurn(
-	ctx context.Context, namespace string, b *bundle.Bundle,
-) (built *chart.Chart, findings string, err error) {
+// buildInTurn generates the chart of a bundle, one at a time and in turn among the namespaces. A build takes a
+// bounded amount of memory and time, and the first one, usually core's, must not be slowed down by those that
+// wait for it.
+func buildInTurn(ctx context.Context, namespace string, b *bundle.Bundle) (*chart.Chart, error) {
 	release, err := limit.Content.Acquire(ctx, namespace, limit.BuildMemory)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer release()
 
-	components, err := bundle.ParseComponents(b.Components)
-	if err != nil {
-		return nil, "", err
-	}
-
-	built, err = chartgen.BuildParsed(b, components)
-	if err != nil {
-		return nil, "", err
-	}
-
-	return built, lintComponents(b, components), nil
+	return chartgen.Build(b)
 }
 
 // newChart returns a chart that is not in the store yet.

@@ -32,8 +32,6 @@ type Chart struct {
 	key store.Key
 	// unsaved is set until the store has the chart.
 	unsaved bool
-	// findings are those of a chart that was just built.
-	findings string
 	// components that the chart was just built from, until Save has written them for other programs; nil if that is
 	// not asked for.
 	components *bundle.Bundle
@@ -80,16 +78,6 @@ func (c *Chart) Version() string { return c.Chart.Metadata.AppVersion }
 // the source could not list them.
 func (c *Chart) NewWithUnlistedTemplates() bool {
 	return c.unsaved && !c.Prebuilt && chartgen.HasUnlistedTemplates(c.Chart)
-}
-
-// Findings describes how the components break the contracts of Cluster API, if the chart was just built from
-// them; it is empty once the chart is stored.
-func (c *Chart) Findings() string {
-	if !c.unsaved {
-		return ""
-	}
-
-	return c.findings
 }
 
 // Plain reports whether the chart is a Helm chart that chartgen did not build, which has neither

@@ -117,8 +117,6 @@ func (r *run) saveChart(ctx context.Context) report.Result {
 		r.emit(r.provider, report.TemplatesNotListed(r.change.plan.Version))
 	}
 
-	findings := r.change.plan.Chart.Findings()
-
 	missed, err := r.Planner.Charts.Save(ctx, r.provider, r.change.plan.Chart)
 	if err != nil {
 		return failed(err, fetching)
@@ -134,10 +132,6 @@ func (r *run) saveChart(ctx context.Context) report.Result {
 
 	if outdated := r.change.plan.Chart.Outdated; outdated != nil {
 		r.emit(r.provider, report.SourceUnavailable(r.change.plan.Chart.Digest, outdated.Error()))
-	}
-
-	if findings != "" {
-		r.emit(r.provider, report.Nonconforming(findings))
 	}
 
 	r.note(report.Stored(r.change.plan.Chart.Records(r.provider.GetStatus())))

@@ -2,15 +2,12 @@ package e2e
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,35 +36,6 @@ var _ = Describe("A provider's input", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.IncorrectVersionFormatReason, `"1.x2"`))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "1.x" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-	})
-
-	It("is reported once for each version if it breaks the contracts of Cluster API", func(ctx SpecContext) {
-		t := newTiny("nonconforming", "v1.0.0")
-		next := newTiny("nonconforming", "v1.1.0")
-		p := t.resource()
-
-		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
-		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
-		Expect(w.client.Create(ctx, next.configMap())).To(Succeed())
-		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
-		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-
-		reported := func(version string) types.GomegaMatcher {
-			return SatisfyAll(
-				HaveField("Type", corev1.EventTypeWarning), HaveField("Series", BeNil()),
-				HaveField("Note", And(ContainSubstring("nonconforming "+version+" does not conform"),
-					ContainSubstring("crd/contract-kind: CustomResourceDefinition "+t.crd()))))
-		}
-
-		Eventually(func(g Gomega) {
-			g.Expect(w.events(ctx, p)(g)).To(WithTransform(func(all []eventsv1.Event) []eventsv1.Event {
-				return slices.DeleteFunc(all, func(e eventsv1.Event) bool { return e.Reason != "Nonconforming" })
-			}, ConsistOf(reported("v1.0.0"), reported("v1.1.0"))))
-		}).Should(Succeed())
 	})
 
 	It("is retried when the chart cannot be stored", func(ctx SpecContext) {

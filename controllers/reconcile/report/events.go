@@ -28,7 +28,7 @@ const (
 	ignoredReason = "Ignored"
 	// unpublishedFlagReason is about a flag that a manager may not have.
 	unpublishedFlagReason = "UnpublishedFlag"
-	// nonconformingReason is about components that break a contract.
+	// nonconformingReason is about a Service that selects the pods of another provider.
 	nonconformingReason = "Nonconforming"
 )
 
@@ -151,9 +151,6 @@ func Unpublished(flags []Flag) []Event {
 
 	return warn(unpublishedFlagReason, "Reconcile", messages...)
 }
-
-// Nonconforming returns the event about components that break a contract.
-func Nonconforming(findings string) []Event { return warn(nonconformingReason, "Lint", findings) }
 
 // Misrouted returns the event about Services that select pods of other providers; none if there are none.
 func Misrouted(services []string) []Event {
