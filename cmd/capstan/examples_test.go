@@ -140,7 +140,6 @@ func newExampleFolder(t *testing.T) *exampleFolder {
 	for _, prepare := range []string{
 		"capstan chart build providers/infrastructure-aws/v2.10.3",
 		"capstan chart build providers/infrastructure-aws/v2.11.1",
-		"capstan chart new infrastructure-example && capstan chart build infrastructure-example",
 		"capstan chart push infrastructure-aws-2.11.1.tgz oci://registry.example.com/capi",
 	} {
 		output, err := w.run(t, prepare)
@@ -165,8 +164,6 @@ func (w *exampleFolder) reset(t *testing.T) {
 	} {
 		g.Expect(os.WriteFile(filepath.Join(w.path, name), []byte(content), 0o600)).To(Succeed())
 	}
-
-	g.Expect(os.RemoveAll(filepath.Join(w.path, "infrastructure-example"))).To(Succeed())
 }
 
 // provider is a resource that the examples name.

@@ -12,16 +12,14 @@ func NewCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chart",
 		Short: "Build, check and publish provider charts",
-		Example: `  capstan chart new infrastructure-example
-  capstan chart lint infrastructure-example
-  capstan chart build infrastructure-example
-  capstan chart push infrastructure-example-0.1.0.tgz oci://registry.example.com/capi`,
+		Example: `  capstan chart lint providers/infrastructure-aws
+  capstan chart build providers/infrastructure-aws
+  capstan chart push infrastructure-aws-2.11.1.tgz oci://registry.example.com/capi`,
 	}
 	cmd.AddCommand(
 		newBuildCommand(options),
 		newImagesCommand(options),
 		newLintCommand(options),
-		newNewCommand(options),
 		newPushCommand(options),
 		newPullCommand(options),
 		newShowCommand(options),
