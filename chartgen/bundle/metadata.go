@@ -33,8 +33,6 @@ type Metadata struct {
 	APIVersion    string          `json:"apiVersion"`
 	Kind          string          `json:"kind"`
 	ReleaseSeries []ReleaseSeries `json:"releaseSeries"`
-	// Annotations are those of the object, which clusterctl ignores.
-	Annotations map[string]string `json:"-"`
 }
 
 // ReleaseSeries maps all patch releases of one minor version to a Cluster API contract.
@@ -67,7 +65,7 @@ func ParseMetadata(data []byte) (*Metadata, error) {
 		}
 	}
 
-	m := &Metadata{APIVersion: decoded.APIVersion, Kind: decoded.Kind, Annotations: decoded.Annotations}
+	m := &Metadata{APIVersion: decoded.APIVersion, Kind: decoded.Kind}
 
 	for _, s := range decoded.ReleaseSeries {
 		if s.Major >= 0 && s.Minor >= 0 { // no version has others

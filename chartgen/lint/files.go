@@ -98,7 +98,6 @@ var fileRules = []Rule{
 		Remedy: "Correct or remove the entry.",
 		check:  checkSeriesEntries,
 	},
-	acceptedRule,
 }
 
 // namesRule is checked in two places: the names of a bundle's templates together with all other

@@ -100,22 +100,6 @@ var brokenFiles = []brokenCase{
 		"",
 		`"v1-beta2"`,
 	},
-	{
-		"metadata/accepted-findings",
-		"a reason that is missing",
-		controlPlaneProvider,
-		accepting("      - rule: references/role\n"),
-		"",
-		"the annotation capstan.dev/accepted-findings has an entry without a rule or a reason",
-	},
-	{
-		"metadata/accepted-findings",
-		"an unknown field",
-		controlPlaneProvider,
-		accepting("      - {rule: references/role, why: Users create it.}\n"),
-		"",
-		`unknown field "why"`,
-	},
 	{"metadata/kind", "no kind", controlPlaneProvider, replaceMetadata("kind: Metadata\n", ""), "", "has no kind"},
 	{
 		"metadata/series",

@@ -20,7 +20,7 @@ var templateLinkRules = []Rule{
 		Contract:    clusterctlContract + "#links-to-external-objects",
 		Requirement: "A cluster template contains the objects to which it refers by a name of its own.",
 		Why:         "The Cluster waits for the object until it is created in another way.",
-		Remedy:      "Add the object, use a variable for its name, or document where it comes from and accept the finding.",
+		Remedy:      "Add the object, use a variable for its name, or document where it comes from.",
 		check:       checkTemplateReferences,
 	},
 	{

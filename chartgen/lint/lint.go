@@ -59,8 +59,6 @@ type Finding struct {
 	Contract string `json:"contract"`
 	Why      string `json:"why"`
 	Remedy   string `json:"remedy"`
-	// Accepted is the reason why the finding does not count; empty if it counts.
-	Accepted string `json:"accepted,omitempty"`
 }
 
 // location is where a rule is broken.
@@ -81,8 +79,7 @@ func Rules() []Rule {
 		contractRules(), templateRules, templateLinkRules)
 }
 
-// Bundle checks a bundle against all rules. The findings are sorted by file, line, and rule. Those that metadata.yaml
-// accepts are marked.
+// Bundle checks a bundle against all rules. The findings are sorted by file, line, and rule.
 //
 // The components are those of the bundle, as returned by bundle.ParseComponents. If they were
 // parsed without the schemas of CRDs, the rules about fields of control planes do not apply. If
@@ -97,8 +94,6 @@ func Bundle(b *bundle.Bundle, components *bundle.Components) []Finding {
 			findings = append(findings, rule.finding(at, fmt.Sprintf(format, args...)))
 		})
 	}
-
-	Accept(findings, AcceptedBy(b.Metadata))
 
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
@@ -132,15 +127,12 @@ func (rule Rule) Finding(message string) Finding {
 	}
 }
 
-// Counts reports whether a finding has a level and is not accepted.
-func (f Finding) Counts(level Level) bool { return f.Level == level && f.Accepted == "" }
-
-// Count returns the number of findings of a level that are not accepted.
+// Count returns the number of findings of a level.
 func Count(findings []Finding, level Level) int {
 	n := 0
 
 	for _, f := range findings {
-		if f.Counts(level) {
+		if f.Level == level {
 			n++
 		}
 	}
@@ -148,7 +140,7 @@ func Count(findings []Finding, level Level) int {
 	return n
 }
 
-// Fail reports whether there is a finding of a level, or of a worse one, that is not accepted.
+// Fail reports whether there is a finding of a level, or of a worse one.
 func Fail(findings []Finding, level Level) bool {
 	return slices.ContainsFunc(levels[:severity(level)+1], func(l Level) bool { return Count(findings, l) > 0 })
 }

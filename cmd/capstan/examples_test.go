@@ -160,7 +160,6 @@ func (w *exampleFolder) reset(t *testing.T) {
 		"aws.yaml":        provider,
 		"values.yaml":     "infrastructure: {aws: {version: v2.11.1}}\n",
 		"variables.yaml":  "AWS_B64ENCODED_CREDENTIALS: none\n",
-		"known.yaml":      "findings: []\n",
 	} {
 		g.Expect(os.WriteFile(filepath.Join(w.path, name), []byte(content), 0o600)).To(Succeed())
 	}

@@ -36,12 +36,11 @@ Each argument is one of these:
     oci://REGISTRY/PATH for a chart or an artifact. Set --type and --name for providers that clusterctl
     does not know.
 
-The output formats sarif and github are for code scanning and for annotations of GitHub Actions. Findings
-of a --baseline, and those that metadata.yaml accepts, do not count. The exit code is 2 if there is another
-finding of the --fail-on level or a worse one, and 1 if the check is not possible.`,
+The exit code is 2 if there is a finding of the --fail-on level or a worse one, and 1 if the check is not
+possible.`,
 		Example: `  capstan chart lint providers/infrastructure-aws/v2.11.1
   capstan chart lint providers/*
-  capstan chart lint out --name example --version v1.2.3 --output github --fail-on warning
+  capstan chart lint out --name example --version v1.2.3 --fail-on warning
   capstan chart lint https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/tag/v2.11.1
   capstan chart lint oci://registry.example.com/capi/infrastructure-aws:2.11.1`,
 		Args: cli.Arguments(1, -1, "folders, archives of charts, or addresses"),

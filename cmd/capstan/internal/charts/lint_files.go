@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -39,7 +41,16 @@ func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([
 		return nil, fmt.Errorf("%s %w", f.path, err)
 	}
 
-	return lint.Folder{Path: f.path, Names: f.names, Components: file}.Lint(b, components), nil
+	findings := append(lint.Names(b.Provider, f.names), lint.Bundle(b, components)...)
+	for i, finding := range findings {
+		if finding.File == bundle.ComponentsFile {
+			finding.File = cmp.Or(file, finding.File)
+		}
+
+		findings[i].File = filepath.Join(f.path, finding.File)
+	}
+
+	return findings, nil
 }
 
 // lintChart checks the objects that a chart renders, its CRDs, and its cluster templates. Lines are not
@@ -77,7 +88,7 @@ func (i *lintInput) lintChart(path string, c *chart.Chart) ([]lint.Finding, erro
 			f.File, findings[n].Line = "", 0
 		}
 
-		findings[n].File = lint.Join(path, f.File)
+		findings[n].File = strings.TrimSuffix(path+"/"+f.File, "/") // of an archive, or of an address
 	}
 
 	return findings, nil

@@ -16,30 +16,29 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// The formats that all commands with --output have.
+// The formats of --output.
 const (
 	FormatTable = "table"
 	FormatJSON  = "json"
 	FormatYAML  = "yaml"
 )
 
-// OutputFlags are the flags of commands that print data.
-type OutputFlags struct {
-	formats       []string
-	format, color string
-}
+var formats = []string{FormatTable, FormatJSON, FormatYAML}
 
-// AddOutputFlags adds --output and --color to a command, which may have further formats.
-func AddOutputFlags(flags *pflag.FlagSet, further ...string) *OutputFlags {
-	f := &OutputFlags{formats: append([]string{FormatTable, FormatJSON, FormatYAML}, further...)}
+// OutputFlags are the flags of commands that print data.
+type OutputFlags struct{ format, color string }
+
+// AddOutputFlags adds --output and --color to a command.
+func AddOutputFlags(flags *pflag.FlagSet) *OutputFlags {
+	f := &OutputFlags{}
 	flags.StringVarP(
 		&f.format,
 		"output",
 		"o",
 		FormatTable,
-		"Output format: "+strings.Join(f.formats, ", ")+".",
+		"Output format: "+strings.Join(formats, ", ")+".",
 	)
-	SetValues(flags, "output", f.formats...)
+	SetValues(flags, "output", formats...)
 	flags.StringVar(
 		&f.color,
 		"color",
@@ -54,8 +53,8 @@ func AddOutputFlags(flags *pflag.FlagSet, further ...string) *OutputFlags {
 // Printer returns the printer for an output stream. It is an error if the flags have unknown
 // values.
 func (f *OutputFlags) Printer(out io.Writer) (*Printer, error) {
-	if !slices.Contains(f.formats, f.format) {
-		return nil, fmt.Errorf("unknown --output %q; use one of %s", f.format, strings.Join(f.formats, ", "))
+	if !slices.Contains(formats, f.format) {
+		return nil, fmt.Errorf("unknown --output %q; use one of %s", f.format, strings.Join(formats, ", "))
 	}
 
 	p := &Printer{Writer: out, Format: f.format}
@@ -95,7 +94,7 @@ type Printer struct {
 	Width  int // of a line; 0 means unlimited
 }
 
-// Print prints a value as JSON or YAML, or calls human if the format is another one.
+// Print prints a value as JSON or YAML, or calls human for a table.
 func (p *Printer) Print(value any, human func() error) error {
 	switch p.Format {
 	case FormatJSON:

@@ -43,11 +43,11 @@ clusterctl move would leave behind. Nothing is changed, and workload clusters ar
 
 Without arguments all providers are checked, including those that Capstan does not manage. What the
 user may not read is reported as a finding of the level info. Contents of Secrets are never printed.
-Findings of a --baseline do not count. The exit code is 2 if there is another finding of the --fail-on
-level or a worse one, and 1 if the audit is not possible.`,
+The exit code is 2 if there is a finding of the --fail-on level or a worse one, and 1 if the audit is not
+possible.`,
 		Example: `  capstan audit
-  capstan audit infrastructure-aws --fail-on warning --baseline known.yaml
-  capstan audit -o sarif > audit.sarif`,
+  capstan audit infrastructure-aws --fail-on warning
+  capstan audit -o json`,
 		Args:              cli.Arguments(0, -1, "any number of providers"),
 		ValidArgsFunction: cli.CompleteProviders,
 		RunE:              cli.Run(o.run),
