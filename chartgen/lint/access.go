@@ -33,7 +33,7 @@ func checkCoreAccess(p *parsedBundle, c crd, report reporter) {
 	granted := p.grantedToCore(c)
 	missing := slices.DeleteFunc(c.Verbs(), func(verb string) bool { return containsOrAll(granted, verb) })
 
-	switch at := p.atCRD(c, sectionGroup, "group: "); {
+	switch at := p.atCRD(c, sectionGroup); {
 	case granted == nil:
 		report(at, "belongs to the group %s, but no aggregated ClusterRole grants the core controllers access to %s",
 			c.Group, c.Plural)
@@ -95,7 +95,7 @@ func checkAggregation(p *parsedBundle, report reporter) {
 		}
 
 		if len(selectors) > 0 && !slices.ContainsFunc(roles, selects) {
-			report(p.componentsFile.at(role, "clusterRoleSelectors"), "aggregates the ClusterRoles %s, of which there are none",
+			report(p.componentsFile.at(role), "aggregates the ClusterRoles %s, of which there are none",
 				describeSelectors(selectors))
 		}
 	}

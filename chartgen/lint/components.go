@@ -168,7 +168,7 @@ func checkTargetNamespace(p *parsedBundle, report reporter) {
 		// Without a Namespace object, the namespace of the first object counts.
 		target = cmp.Or(target, namespace)
 		if namespace != target {
-			report(p.componentsFile.at(doc, "namespace: "+namespace),
+			report(p.componentsFile.at(doc),
 				"is in the namespace %s, but the provider's namespace is %s", namespace, target)
 		}
 	}
@@ -184,7 +184,7 @@ func checkHelmAnnotations(p *parsedBundle, report reporter) {
 
 		for _, key := range slices.Sorted(maps.Keys(doc.Object.GetAnnotations())) {
 			if bundle.IsHelmAnnotation(key) {
-				report(p.componentsFile.at(doc, key), "has the annotation %s", key)
+				report(p.componentsFile.at(doc), "has the annotation %s", key)
 			}
 		}
 	}
@@ -208,7 +208,6 @@ func checkProviderLabel(p *parsedBundle, report reporter) {
 			found = fmt.Sprintf("has the label %s=%s", v1alpha2.ClusterctlProviderLabel, label)
 		}
 
-		p.componentsFile.reportOnce(report, wrong[label], v1alpha2.ClusterctlProviderLabel,
-			fmt.Sprintf("%s (expected %s)", found, p.Provider.Label))
+		p.componentsFile.reportOnce(report, wrong[label], fmt.Sprintf("%s (expected %s)", found, p.Provider.Label))
 	}
 }

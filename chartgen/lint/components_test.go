@@ -7,7 +7,6 @@ var brokenComponents = []brokenCase{
 		"an expression that cannot be",
 		controlPlaneProvider,
 		replace("${EXAMPLE_VERBOSITY:=2}", "${EXAMPLE$FOO}"),
-		"--v=",
 		"expression ${EXAMPLE$FOO}",
 	},
 	{
@@ -15,7 +14,6 @@ var brokenComponents = []brokenCase{
 		"two Namespaces",
 		controlPlaneProvider,
 		replace("kind: ServiceAccount\n", "kind: Namespace\n"),
-		"apiVersion: v1",
 		"a second Namespace",
 	},
 	{
@@ -23,7 +21,6 @@ var brokenComponents = []brokenCase{
 		"one object twice",
 		controlPlaneProvider,
 		replace("kind: Issuer\n", "kind: Certificate\n", "name: example-cert\n", "name: example-issuer\n"),
-		"apiVersion: cert-manager.io/v1",
 		"Certificate example-issuer already exists on line",
 	},
 	{
@@ -34,7 +31,6 @@ var brokenComponents = []brokenCase{
 			"kind: Issuer\n", "kind: Certificate\n",
 			"name: example-cert\n  namespace: example-system", "name: example-issuer\n  namespace: kube-system",
 		),
-		"apiVersion: cert-manager.io/v1",
 		"Certificate example-issuer already exists on line",
 	},
 	{
@@ -42,7 +38,6 @@ var brokenComponents = []brokenCase{
 		"no Namespace",
 		controlPlaneProvider,
 		replace("kind: Namespace\n", "kind: ConfigMap\n"),
-		"",
 		"contains no Namespace",
 	},
 	{
@@ -50,7 +45,6 @@ var brokenComponents = []brokenCase{
 		"kube-system",
 		controlPlaneProvider,
 		replace("example-viewer\n  namespace: example-system", "example-viewer\n  namespace: kube-system"),
-		"namespace: kube-system",
 		"RoleBinding example-viewer is in the namespace kube-system, but the provider's namespace is example-system",
 	},
 	{
@@ -58,7 +52,6 @@ var brokenComponents = []brokenCase{
 		"another name",
 		controlPlaneProvider,
 		replace("- name: manager", "- name: controller"),
-		"apiVersion: apps/v1",
 		"Deployment example-controller has no container named manager",
 	},
 	{
@@ -66,7 +59,6 @@ var brokenComponents = []brokenCase{
 		"a StatefulSet",
 		controlPlaneProvider,
 		replace("kind: Deployment", "kind: StatefulSet"),
-		"apiVersion: apps/v1",
 		"runs the manager in a StatefulSet",
 	},
 	{
@@ -74,7 +66,6 @@ var brokenComponents = []brokenCase{
 		"one namespace",
 		controlPlaneProvider,
 		replace(`"--namespace="`, `"--namespace=example-system"`),
-		"--namespace=example-system",
 		"watches only the namespace example-system",
 	},
 	{
@@ -82,7 +73,6 @@ var brokenComponents = []brokenCase{
 		"in two arguments",
 		controlPlaneProvider,
 		replace(`"--namespace="`, `--namespace, example-system`),
-		"--namespace, example-system",
 		"watches only the namespace example-system",
 	},
 	{
@@ -90,7 +80,6 @@ var brokenComponents = []brokenCase{
 		"short",
 		controlPlaneProvider,
 		replace("registry.k8s.io/example/controller:v1.2.3", "example/controller:v1.2.3"),
-		"image: example/controller",
 		"runs the container manager with the image example/controller:v1.2.3, which is not a canonical name",
 	},
 	{
@@ -98,7 +87,6 @@ var brokenComponents = []brokenCase{
 		"short",
 		controlPlaneProvider,
 		replace("kind: Deployment", "kind: StatefulSet", "image: registry.k8s.io/", "image: "),
-		"image: example/controller",
 		"runs the container manager with the image example/controller:v1.2.3, which is not a canonical name",
 	},
 	{
@@ -106,7 +94,6 @@ var brokenComponents = []brokenCase{
 		"no version",
 		controlPlaneProvider,
 		replace("controller:v1.2.3", "controller"),
-		"image: registry.k8s.io/example/controller",
 		"has no version",
 	},
 	{
@@ -114,7 +101,6 @@ var brokenComponents = []brokenCase{
 		"latest",
 		controlPlaneProvider,
 		replace("controller:v1.2.3", "controller:latest"),
-		"image: registry.k8s.io/example/controller",
 		"has no version",
 	},
 	{
@@ -123,7 +109,6 @@ var brokenComponents = []brokenCase{
 		controlPlaneProvider,
 		replace("  name: example-issuer\n  namespace",
 			"  annotations:\n    helm.sh/hook: pre-install\n  name: example-issuer\n  namespace"),
-		"helm.sh/hook: pre-install",
 		"Issuer example-issuer has the annotation helm.sh/hook",
 	},
 	{
@@ -131,7 +116,6 @@ var brokenComponents = []brokenCase{
 		"without default",
 		controlPlaneProvider,
 		replace("image: registry.k8s.io/example/controller:v1.2.3", "image: ${EXAMPLE_IMAGE}"),
-		"image: ${EXAMPLE_IMAGE}",
 		"runs the container manager with an image that depends on a variable",
 	},
 	{
@@ -139,7 +123,6 @@ var brokenComponents = []brokenCase{
 		"a tag",
 		controlPlaneProvider,
 		replace("controller:v1.2.3", "controller:${EXAMPLE_TAG:=v1.2.3}"),
-		"image: registry.k8s.io/example/controller",
 		"runs the container manager with an image that depends on a variable",
 	},
 	{
@@ -147,7 +130,6 @@ var brokenComponents = []brokenCase{
 		"a short default",
 		controlPlaneProvider,
 		replace("image: registry.k8s.io/example/controller:v1.2.3", "image: ${EXAMPLE_IMAGE:=example/controller:v1.2.3}"),
-		"image: ${EXAMPLE_IMAGE",
 		"runs the container manager with the image example/controller:v1.2.3, which is not a canonical name",
 	},
 	{
@@ -155,7 +137,6 @@ var brokenComponents = []brokenCase{
 		"a default",
 		controlPlaneProvider,
 		replace("  name: example-viewer\n  namespace", "  name: ${EXAMPLE_VIEWER:=example-viewer}\n  namespace"),
-		"name: ${EXAMPLE_VIEWER",
 		"has a name that depends on a variable",
 	},
 	{
@@ -163,7 +144,6 @@ var brokenComponents = []brokenCase{
 		"none",
 		controlPlaneProvider,
 		replace("EXAMPLE_VERBOSITY", "VERBOSITY"),
-		"--v=",
 		"uses 1 variable without the prefix EXAMPLE_: VERBOSITY",
 	},
 	{
@@ -171,7 +151,6 @@ var brokenComponents = []brokenCase{
 		"words that begin like the acronym of a provider",
 		controlPlaneProvider,
 		replace("${EXAMPLE_VERBOSITY:=2}", "${CALICO_VERBOSITY:=2}${CACHE_SIZE}${CAPACITY_LIMIT}${CAPX_USER}"),
-		"--v=",
 		"uses 3 variables without the prefix EXAMPLE_: CACHE_SIZE, CALICO_VERBOSITY, CAPACITY_LIMIT",
 	},
 	{
@@ -179,7 +158,6 @@ var brokenComponents = []brokenCase{
 		"spaces",
 		controlPlaneProvider,
 		replace("${EXAMPLE_VERBOSITY:=2}", "${ EXAMPLE_VERBOSITY }"),
-		"--v=",
 		"${ EXAMPLE_VERBOSITY } has spaces",
 	},
 	{
@@ -187,7 +165,6 @@ var brokenComponents = []brokenCase{
 		"another label",
 		controlPlaneProvider,
 		replace("cluster.x-k8s.io/provider: control-plane-example", "cluster.x-k8s.io/provider: example"),
-		"cluster.x-k8s.io/provider: example",
 		"Namespace example-system has the label cluster.x-k8s.io/provider=example " +
 			"(expected control-plane-example); the same applies to 12 other objects",
 	},
@@ -199,7 +176,6 @@ var brokenComponents = []brokenCase{
 			"  labels: {cluster.x-k8s.io/provider: control-plane-example}\n  name: example-issuer",
 			"  name: example-issuer",
 		),
-		"apiVersion: cert-manager.io/v1",
 		"Issuer example-issuer has no label",
 	},
 }

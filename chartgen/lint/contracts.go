@@ -99,8 +99,8 @@ type implementation struct {
 	doc      *bundle.Document
 }
 
-// location returns where the version is defined.
-func (v implementation) location() location { return v.file.at(v.doc, "name: "+v.Name) }
+// location returns that of the CRD.
+func (v implementation) location() location { return v.file.at(v.doc) }
 
 // each returns a check of all implementations of a resource. It checks nothing if the provider's
 // contract is unknown.
@@ -221,7 +221,7 @@ func checkCNI(p *parsedBundle, report reporter) {
 			}
 
 			if slices.ContainsFunc(strings.Split(reference.Path(named), "/"), cniImage.MatchString) {
-				report(p.componentsFile.at(w.doc, "image: "+image), "runs %s, which is a CNI", named.Name())
+				report(p.componentsFile.at(w.doc), "runs %s, which is a CNI", named.Name())
 			}
 		}
 	}

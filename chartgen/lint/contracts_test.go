@@ -23,7 +23,6 @@ var brokenContracts = []brokenCase{
 		"none",
 		infrastructureProvider,
 		replace("kind: ExampleClusterTemplate,", "kind: ExampleForm,", "exampleclustertemplates", "exampleforms"),
-		"apiVersion: apiextensions",
 		"exampleclusters.infrastructure.cluster.x-k8s.io has no matching CRD of kind ExampleClusterTemplate",
 	},
 	{
@@ -34,7 +33,6 @@ var brokenContracts = []brokenCase{
 			"status: {properties: {initialization: {properties: {provisioned: {type: boolean}}}, failureDomains",
 			"status: {properties: {ready: {type: boolean}, failureDomains",
 		),
-		"- name: v1beta2",
 		"lacks status.initialization.provisioned (boolean)",
 	},
 	{
@@ -42,7 +40,6 @@ var brokenContracts = []brokenCase{
 		"v1beta1",
 		infrastructureProvider,
 		with(v1beta1, replace("ready: {type: boolean}, failureDomains", "failureDomains")),
-		"- name: v1beta1",
 		"lacks status.ready (boolean)",
 	},
 	{
@@ -50,7 +47,6 @@ var brokenContracts = []brokenCase{
 		"the failure domains of v1beta1",
 		infrastructureProvider,
 		replace("failureDomains: {type: array}", "failureDomains: {type: object}"),
-		"- name: v1beta2",
 		`lacks status.failureDomains of type array (it has type "object")`,
 	},
 	{
@@ -58,7 +54,6 @@ var brokenContracts = []brokenCase{
 		"the failure domains of v1beta2",
 		infrastructureProvider,
 		with(v1beta1, replace("failureDomains: {type: object}", "failureDomains: {type: array}")),
-		"- name: v1beta1",
 		`lacks status.failureDomains of type object (it has type "array")`,
 	},
 	{
@@ -66,7 +61,6 @@ var brokenContracts = []brokenCase{
 		"none",
 		infrastructureProvider,
 		replace("kind: ExampleMachineTemplate,", "kind: ExampleForm,", "examplemachinetemplates", "exampleforms"),
-		"apiVersion: apiextensions",
 		"examplemachines.infrastructure.cluster.x-k8s.io has no matching CRD of kind ExampleMachineTemplate",
 	},
 	{
@@ -74,7 +68,6 @@ var brokenContracts = []brokenCase{
 		"none",
 		infrastructureProvider,
 		replace("providerID: {type: string, minLength: 1}", "id: {type: string}"),
-		"- name: v1beta2",
 		"lacks spec.providerID (string)",
 	},
 	{
@@ -85,7 +78,6 @@ var brokenContracts = []brokenCase{
 			"initialization: {properties: {provisioned: {type: boolean}}}, failureDomain: {type: string}",
 			"ready: {type: boolean}",
 		),
-		"- name: v1beta2",
 		"lacks status.initialization.provisioned (boolean)",
 	},
 	{
@@ -93,7 +85,6 @@ var brokenContracts = []brokenCase{
 		"an object of addresses",
 		infrastructureProvider,
 		with(v1beta1, replace("addresses: {type: array}", "addresses: {type: object}")),
-		"- name: v1beta1",
 		`lacks status.addresses of type array (it has type "object")`,
 	},
 	{
@@ -101,7 +92,6 @@ var brokenContracts = []brokenCase{
 		"none",
 		infrastructureProvider,
 		replace("kind: ExampleMachinePoolTemplate,", "kind: ExampleForm,", "examplemachinepooltemplates", "exampleforms"),
-		"apiVersion: apiextensions",
 		"examplemachinepools.infrastructure.cluster.x-k8s.io has no matching CRD of kind ExampleMachinePoolTemplate",
 	},
 	{
@@ -109,7 +99,6 @@ var brokenContracts = []brokenCase{
 		"text",
 		infrastructureProvider,
 		replace("providerIDList: {type: array, maxItems: 10000}", "providerIDList: {type: string}"),
-		"- name: v1beta2",
 		`lacks spec.providerIDList of type array (it has type "string")`,
 	},
 	{
@@ -117,7 +106,6 @@ var brokenContracts = []brokenCase{
 		"only the field of v1beta2",
 		infrastructureProvider,
 		replace("ready: {type: boolean}, replicas: {type: integer, minimum: 0}", "replicas: {type: integer, minimum: 0}"),
-		"- name: v1beta2",
 		"lacks status.ready (boolean)",
 	},
 	{
@@ -128,7 +116,6 @@ var brokenContracts = []brokenCase{
 			"initialization: {properties: {provisioned: {type: boolean}}}, ready: {type: boolean}, replicas",
 			"ready: {type: boolean}, replicas",
 		),
-		"- name: v1beta2",
 		"lacks status.initialization.provisioned (boolean)",
 	},
 	{
@@ -136,7 +123,6 @@ var brokenContracts = []brokenCase{
 		"none",
 		infrastructureProvider,
 		replace("replicas: {type: integer, minimum: 0}}}\n---", "size: {type: integer}}}\n---"),
-		"- name: v1beta2",
 		"lacks status.replicas (integer)",
 	},
 	{
@@ -144,7 +130,6 @@ var brokenContracts = []brokenCase{
 		"a list of kinds",
 		infrastructureProvider,
 		with(v1beta1, replace("instances: {type: array}", "infrastructureMachineKind: {type: array}")),
-		"- name: v1beta1",
 		`lacks status.infrastructureMachineKind of type string (it has type "array")`,
 	},
 	{
@@ -152,7 +137,6 @@ var brokenContracts = []brokenCase{
 		"none",
 		infrastructureProvider,
 		replace("kind: ExampleConfigTemplate,", "kind: ExampleForm,", "exampleconfigtemplates", "exampleforms"),
-		"apiVersion: apiextensions",
 		"exampleconfigs.bootstrap.cluster.x-k8s.io has no matching CRD of kind ExampleConfigTemplate",
 	},
 	{
@@ -160,7 +144,6 @@ var brokenContracts = []brokenCase{
 		"none",
 		infrastructureProvider,
 		replace("dataSecretName: {type: string, minLength: 1}", "secret: {type: string}"),
-		"- name: v1beta2",
 		"lacks status.dataSecretName (string)",
 	},
 	{
@@ -168,7 +151,6 @@ var brokenContracts = []brokenCase{
 		"v1beta2",
 		infrastructureProvider,
 		replace("initialization: {properties: {dataSecretCreated: {type: boolean}}}", "ready: {type: boolean}"),
-		"- name: v1beta2",
 		"lacks status.initialization.dataSecretCreated (boolean)",
 	},
 	{
@@ -176,7 +158,6 @@ var brokenContracts = []brokenCase{
 		"v1beta1",
 		infrastructureProvider,
 		with(v1beta1, replace("ready: {type: boolean}, dataSecretName", "dataSecretName")),
-		"- name: v1beta1",
 		"lacks status.ready (boolean)",
 	},
 	{
@@ -186,7 +167,6 @@ var brokenContracts = []brokenCase{
 		with(v1beta1, replace(
 			"dataSecretName: {type: string}", "dataSecretName: {type: string}, failureReason: {type: integer}",
 		)),
-		"- name: v1beta1",
 		`lacks status.failureReason of type string (it has type "integer")`,
 	},
 	{
@@ -194,7 +174,6 @@ var brokenContracts = []brokenCase{
 		"none",
 		ipamProvider,
 		replace("status: {properties: {conditions: {type: array}}}", "status: {properties: {free: {type: integer}}}"),
-		"- name: v1alpha1",
 		"exampleippools.ipam.cluster.x-k8s.io version v1alpha1 lacks status.conditions",
 	},
 	{
@@ -202,7 +181,6 @@ var brokenContracts = []brokenCase{
 		"an IP address pool",
 		ipamProvider,
 		replace("exampleippools.ipam", "exampleippool.ipam"),
-		"name: exampleippool.ipam",
 		"must be named exampleippools.ipam.cluster.x-k8s.io",
 	},
 	{
@@ -213,7 +191,6 @@ var brokenContracts = []brokenCase{
 			"plural: examplemachines}\n  scope: Namespaced", "plural: examplemachines}\n  scope: Cluster",
 			"  name: examplemachines.", "    clusterctl.cluster.x-k8s.io/move: \"\"\n  name: examplemachines.",
 		),
-		"scope: Cluster",
 		"examplemachines.infrastructure.cluster.x-k8s.io has the scope Cluster",
 	},
 }

@@ -55,7 +55,7 @@ var crdRules = []Rule{
 		Remedy:      "Set the scope of the CRD to Namespaced.",
 		check: referenced(func(p *parsedBundle, c crd, report reporter) {
 			if c.IsClusterScoped() {
-				report(p.atCRD(c, sectionScope, "scope: Cluster"), "has the scope Cluster")
+				report(p.atCRD(c, sectionScope), "has the scope Cluster")
 			}
 		}),
 	},
@@ -131,10 +131,9 @@ func referenced(check func(*parsedBundle, crd, reporter)) func(*parsedBundle, re
 	}
 }
 
-// atCRD returns the location of the last of the needles in a CRD, with the section of the page about
-// its resource.
-func (p *parsedBundle) atCRD(c crd, section string, needles ...string) location {
-	at := p.componentsFile.at(c.doc, needles...)
+// atCRD returns the location of a CRD, with the section of the page about its resource.
+func (p *parsedBundle) atCRD(c crd, section string) location {
+	at := p.componentsFile.at(c.doc)
 	at.contract = c.Resource.URL(section)
 
 	return at
@@ -157,7 +156,7 @@ func checkCRDName(p *parsedBundle, report reporter) {
 		}
 
 		if want := resourceName(c.Kind) + "." + c.Group; c.Name != want {
-			report(p.atCRD(c, c.Resource.Definition, "name: "+c.Name), "must be named %s", want)
+			report(p.atCRD(c, c.Resource.Definition), "must be named %s", want)
 		}
 	}
 }
@@ -175,10 +174,10 @@ func checkContractLabel(p *parsedBundle, c crd, report reporter) {
 	case name == "":
 		report(p.atCRD(c, sectionVersion), "has no label %s", contractLabelPrefix+p.contract)
 	case version == nil:
-		report(p.atCRD(c, sectionVersion, label),
+		report(p.atCRD(c, sectionVersion),
 			"declares in the label %s that %s implements the contract, but has no such version", label, name)
 	case !version.Served:
-		report(p.atCRD(c, sectionVersion, label),
+		report(p.atCRD(c, sectionVersion),
 			"declares in the label %s that %s implements the contract, but does not serve it", label, name)
 	}
 }
@@ -198,7 +197,7 @@ func checkContractLabelOutdated(p *parsedBundle, report reporter) {
 
 	for _, implemented := range slices.Sorted(maps.Keys(outdated)) {
 		label := contractLabelPrefix + implemented
-		p.componentsFile.reportOnce(report, outdated[implemented], label, fmt.Sprintf(
+		p.componentsFile.reportOnce(report, outdated[implemented], fmt.Sprintf(
 			"has the label %s, but not %s", label, contractLabelPrefix+p.contract))
 	}
 }
@@ -227,7 +226,7 @@ func checkContractLabelVersions(p *parsedBundle, report reporter) {
 
 	for _, id := range slices.Sorted(maps.Keys(missing)) {
 		key, name, _ := strings.Cut(id, ": ")
-		p.componentsFile.reportOnce(report, missing[id], key, fmt.Sprintf(
+		p.componentsFile.reportOnce(report, missing[id], fmt.Sprintf(
 			"declares in the label %s that %s implements the contract, but has no such version", key, name))
 	}
 }
@@ -253,7 +252,7 @@ func checkTemplateSpec(p *parsedBundle, c crd, report reporter) {
 	}
 
 	if problem := version.Problem(field{Path: "spec.template.spec", Type: "object"}); problem != "" {
-		report(p.atCRD(c, c.Resource.Template.Section, "name: "+name), "version %s lacks %s", name, problem)
+		report(p.atCRD(c, c.Resource.Template.Section), "version %s lacks %s", name, problem)
 	}
 }
 
@@ -266,7 +265,7 @@ func checkCABundle(p *parsedBundle, report reporter) {
 
 		pem, err := base64.StdEncoding.DecodeString(ca)
 		if err != nil || !bundle.HasCertificate(pem) {
-			report(p.componentsFile.at(c.doc, "caBundle:"), "has a caBundle that is not a certificate")
+			report(p.componentsFile.at(c.doc), "has a caBundle that is not a certificate")
 		}
 	}
 }
@@ -282,8 +281,7 @@ func checkMoveHierarchy(p *parsedBundle, report reporter) {
 		_, moveHierarchy := c.Labels[labelMoveHierarchy]
 
 		if c.IsClusterScoped() && !move && !moveHierarchy {
-			report(p.componentsFile.at(c.doc, "scope: Cluster"),
-				"is cluster-scoped and has neither label, so its objects do not move")
+			report(p.componentsFile.at(c.doc), "is cluster-scoped and has neither label, so its objects do not move")
 		}
 	}
 }

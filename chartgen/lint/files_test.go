@@ -14,7 +14,6 @@ var brokenFiles = []brokenCase{
 		"upper case",
 		controlPlaneProvider,
 		func(_ *testing.T, b *bundle.Bundle) { b.Provider.Name = "Example" },
-		"",
 		`"Example"`,
 	},
 	{
@@ -22,7 +21,6 @@ var brokenFiles = []brokenCase{
 		"a hyphen at the end",
 		controlPlaneProvider,
 		func(_ *testing.T, b *bundle.Bundle) { b.Provider.Name = "example-" },
-		"",
 		"which is not a valid name",
 	},
 	{
@@ -33,7 +31,6 @@ var brokenFiles = []brokenCase{
 			b.Provider.Name = strings.Repeat("a", 50)
 			b.Provider.Label = "control-plane-" + b.Provider.Name
 		},
-		"",
 		"has 64 characters, 1 more than a label may have",
 	},
 	{
@@ -41,7 +38,6 @@ var brokenFiles = []brokenCase{
 		"two numbers",
 		controlPlaneProvider,
 		func(_ *testing.T, b *bundle.Bundle) { b.Version = "v1.2" },
-		"",
 		`"v1.2"`,
 	},
 	{
@@ -49,7 +45,6 @@ var brokenFiles = []brokenCase{
 		"no components",
 		controlPlaneProvider,
 		func(_ *testing.T, b *bundle.Bundle) { b.Components = nil },
-		"",
 		"is missing",
 	},
 	{
@@ -57,7 +52,6 @@ var brokenFiles = []brokenCase{
 		"no metadata",
 		controlPlaneProvider,
 		func(_ *testing.T, b *bundle.Bundle) { b.Metadata = nil },
-		"",
 		"is missing",
 	},
 	{
@@ -65,7 +59,6 @@ var brokenFiles = []brokenCase{
 		"none",
 		infrastructureProvider,
 		func(_ *testing.T, b *bundle.Bundle) { b.Templates = nil },
-		"",
 		"is not published",
 	},
 	{
@@ -73,7 +66,6 @@ var brokenFiles = []brokenCase{
 		"a template without a hyphen",
 		infrastructureProvider,
 		func(_ *testing.T, b *bundle.Bundle) { b.Templates[0].Name = "cluster-template_dev.yaml" },
-		"",
 		"is not named",
 	},
 	{
@@ -81,7 +73,6 @@ var brokenFiles = []brokenCase{
 		"not YAML",
 		controlPlaneProvider,
 		replaceMetadata("kind: Metadata", "kind: [Metadata"),
-		"",
 		"not valid YAML",
 	},
 	{
@@ -89,7 +80,6 @@ var brokenFiles = []brokenCase{
 		"no apiVersion",
 		controlPlaneProvider,
 		replaceMetadata("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n", ""),
-		"",
 		`apiVersion ""`,
 	},
 	{
@@ -97,16 +87,14 @@ var brokenFiles = []brokenCase{
 		"a contract that cannot be",
 		controlPlaneProvider,
 		replaceMetadata("v1beta2", "v1-beta2"),
-		"",
 		`"v1-beta2"`,
 	},
-	{"metadata/kind", "no kind", controlPlaneProvider, replaceMetadata("kind: Metadata\n", ""), "", "has no kind"},
+	{"metadata/kind", "no kind", controlPlaneProvider, replaceMetadata("kind: Metadata\n", ""), "has no kind"},
 	{
 		"metadata/series",
 		"another series",
 		controlPlaneProvider,
 		replaceMetadata("minor: 2", "minor: 1"),
-		"",
 		"does not list the series 1.2 of version v1.2.3",
 	},
 	{
@@ -114,7 +102,6 @@ var brokenFiles = []brokenCase{
 		"a series twice",
 		controlPlaneProvider,
 		replaceMetadata("releaseSeries:\n", "releaseSeries:\n- {major: 1, minor: 2, contract: v1beta1}\n"),
-		"",
 		"1.2 twice",
 	},
 	{
@@ -122,7 +109,6 @@ var brokenFiles = []brokenCase{
 		"a contract of another series that cannot be",
 		controlPlaneProvider,
 		replaceMetadata("releaseSeries:\n", "releaseSeries:\n- {major: 1, minor: 1, contract: beta}\n"),
-		"",
 		`maps the series 1.1 to the contract "beta"`,
 	},
 }

@@ -57,7 +57,7 @@ func Text(rules []Rule, findings []Finding) string {
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 
 		for _, f := range found[rule.Name] {
-			columns := slices.DeleteFunc([]string{f.position(), f.subject(), f.Message}, isEmpty)
+			columns := slices.DeleteFunc([]string{f.File, f.subject(), f.Message}, isEmpty)
 			fmt.Fprintf(table, "  %s\n", strings.Join(columns, "\t"))
 		}
 
@@ -104,13 +104,4 @@ func MarkdownTable(rules []Rule) string {
 	}
 
 	return b.String()
-}
-
-// position returns "file:line", the file alone if the finding has no line, or "" without a file.
-func (f Finding) position() string {
-	if f.Line == 0 {
-		return f.File
-	}
-
-	return fmt.Sprintf("%s:%d", f.File, f.Line)
 }

@@ -21,7 +21,7 @@ func TestText(t *testing.T) {
 	text := lint.Text(lint.Rules(), lint.Bundle(b, nil))
 	g.Expect(text).To(HavePrefix("error metadata/series: "))
 	g.Expect(text).To(MatchRegexp(
-		`(?m)^  components.yaml:\d+  Deployment example-controller  runs as ServiceAccount other, which is missing$`))
+		`(?m)^  components.yaml  Deployment example-controller  runs as ServiceAccount other, which is missing$`))
 	g.Expect(text).To(MatchRegexp(`(?m)^  Why:     Kubernetes creates no Pod`))
 	g.Expect(text).To(MatchRegexp(`(?m)^  Remedy:  Add the ServiceAccount`))
 	g.Expect(text).To(HaveSuffix("\n\n2 errors, 1 warning, 1 info\n"))

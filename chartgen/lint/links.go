@@ -48,7 +48,7 @@ func checkTemplateVersions(p *parsedBundle, report reporter) {
 			}
 
 			if version := c.Version(gvk.Version); version == nil || !version.Served {
-				report(f.at(doc, gvk.Version), "has the API version %s, which %s does not serve", gvk.GroupVersion(), c.Name)
+				report(f.at(doc), "has the API version %s, which %s does not serve", gvk.GroupVersion(), c.Name)
 			}
 		}
 	}
@@ -83,8 +83,7 @@ func checkTemplateReferences(p *parsedBundle, report reporter) {
 				if !exists[l] && p.isOwnName(l) {
 					exists[l] = true // so that it is reported once a file
 
-					at, name := f.atName(doc, l.name)
-					report(at, "refers to %s %s, which the file does not contain", l.kind, name)
+					report(f.at(doc), "refers to %s %s, which the file does not contain", l.kind, writtenName(doc, l.name))
 				}
 			}
 		}

@@ -51,9 +51,7 @@ type Finding struct {
 	Object string `json:"object,omitempty"`
 	// File is the name of the published file. For the components it is bundle.ComponentsFile,
 	// whatever name they were published under. It is empty for an object in a cluster.
-	File string `json:"file,omitempty"`
-	// Line is the line in File, starting at 1, or 0 if the finding concerns the whole file.
-	Line    int    `json:"line,omitempty"`
+	File    string `json:"file,omitempty"`
 	Message string `json:"message"`
 	// Contract is the URL of the section that contains the requirement.
 	Contract string `json:"contract"`
@@ -63,9 +61,7 @@ type Finding struct {
 
 // location is where a rule is broken.
 type location struct {
-	file         string
-	line         int
-	kind, object string
+	file, kind, object string
 	// contract is the URL of the requirement, or empty for that of the rule.
 	contract string
 }
@@ -79,7 +75,7 @@ func Rules() []Rule {
 		contractRules(), templateRules, templateLinkRules)
 }
 
-// Bundle checks a bundle against all rules. The findings are sorted by file, line, and rule.
+// Bundle checks a bundle against all rules. The findings are sorted by file, object, and rule.
 //
 // The components are those of the bundle, as returned by bundle.ParseComponents. If they were
 // parsed without the schemas of CRDs, the rules about fields of control planes do not apply. If
@@ -98,7 +94,8 @@ func Bundle(b *bundle.Bundle, components *bundle.Components) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
 			cmp.Compare(a.File, b.File),
-			cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Object, b.Object),
 			cmp.Compare(a.Rule, b.Rule),
 			cmp.Compare(a.Message, b.Message),
 		)
@@ -109,7 +106,7 @@ func Bundle(b *bundle.Bundle, components *bundle.Components) []Finding {
 
 func (rule Rule) finding(at location, message string) Finding {
 	f := rule.Finding(message)
-	f.File, f.Line, f.Kind, f.Object = at.file, at.line, at.kind, at.object
+	f.File, f.Kind, f.Object = at.file, at.kind, at.object
 	f.Contract = cmp.Or(at.contract, rule.Contract)
 
 	return f

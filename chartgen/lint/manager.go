@@ -55,7 +55,7 @@ func checkWatchNamespace(p *parsedBundle, report reporter) {
 
 			args := slices.Concat(nestedStrings(container, "command"), nestedStrings(container, "args"))
 			if namespace := flag(args, "namespace"); namespace != "" && !isUnresolved(namespace) {
-				report(p.componentsFile.at(w.doc, "-namespace"), "watches only the namespace %s", namespace)
+				report(p.componentsFile.at(w.doc), "watches only the namespace %s", namespace)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func eachImage(selected func(map[string]any) bool, problem func(string) string) 
 				}
 
 				if problem := problem(image); problem != "" {
-					report(p.componentsFile.at(w.doc, "image: ", image),
+					report(p.componentsFile.at(w.doc),
 						"runs the container %s with the image %s, %s", bundle.NestedString(container, "name"), image, problem)
 				}
 			}

@@ -38,18 +38,6 @@ type file struct {
 	variables []expr.Variable
 	// err is why the file cannot be parsed. There are no documents then.
 	err error
-	// searched is the number of lines that were searched for the places of findings.
-	searched int
-}
-
-// maxSearched limits the lines to search. Files that are made to have many findings in long objects must not
-// take minutes; their further findings are on the first line of the object.
-const maxSearched = 20_000_000
-
-// mayRead reports whether one more line may be searched.
-func (f *file) mayRead() bool {
-	f.searched++
-	return f.searched <= maxSearched
 }
 
 func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBundle {
@@ -127,26 +115,13 @@ func newFile(name string, data []byte, parsed *bundle.Components) file {
 // whole returns the location of the whole file.
 func (f *file) whole() location { return location{file: f.name} }
 
-// at returns the location of the last of the needles in a document. It searches for the needles one
-// after the other, each from the line of the one before, and skips those that it does not find.
-// Without any match, the location is the document's first line.
-func (f *file) at(doc *bundle.Document, needles ...string) location {
-	line := doc.Line
-	for _, needle := range needles {
-		for n := line; n <= len(f.lines) && !strings.HasPrefix(f.lines[n-1], "---") && f.mayRead(); n++ {
-			if strings.Contains(f.lines[n-1], needle) {
-				line = n
-				break
-			}
-		}
-	}
-
-	return location{file: f.name, line: line, kind: doc.Object.GetKind(), object: f.objectName(doc)}
+// at returns the location of an object.
+func (f *file) at(doc *bundle.Document) location {
+	return location{file: f.name, kind: doc.Object.GetKind(), object: nameOf(doc)}
 }
 
-// objectName returns the name of an object. If the name depends on a variable without a default, it
-// returns the name as written.
-func (f *file) objectName(doc *bundle.Document) string {
+// nameOf returns the name of an object. If it depends on a variable without a default, it returns the name as written.
+func nameOf(doc *bundle.Document) string {
 	name := doc.Object.GetName()
 	if !isUnresolved(name) {
 		return written(name)
@@ -154,30 +129,29 @@ func (f *file) objectName(doc *bundle.Document) string {
 
 	inMetadata := false
 
-	for _, line := range f.lines[min(doc.Line-1, len(f.lines)):] {
-		if !f.mayRead() {
-			break
-		}
-
+	for line := range strings.Lines(doc.Source) {
 		inMetadata = inMetadata || strings.HasPrefix(line, "metadata:")
 
-		written, ok := strings.CutPrefix(strings.TrimSpace(line), "name:")
+		text, ok := strings.CutPrefix(strings.TrimSpace(line), "name:")
 		if ok && inMetadata {
-			return strings.Trim(strings.TrimSpace(written), `"'`)
+			return unquoted(text)
 		}
 	}
 
 	return name
 }
 
+// unquoted returns the value in a line of YAML as written, without its quotes.
+func unquoted(value string) string { return written(strings.Trim(strings.TrimSpace(value), `"'`)) }
+
 // reportOnce reports a problem that several objects have in common once, for the first of them: a
 // problem of one object is often a problem of all objects of its kind.
-func (f *file) reportOnce(report reporter, docs []*bundle.Document, needle, message string) {
+func (f *file) reportOnce(report reporter, docs []*bundle.Document, message string) {
 	if others := len(docs) - 1; others > 0 {
 		message += "; the same applies to " + plural(others, "other object")
 	}
 
-	report(f.at(docs[0], needle), "%s", message)
+	report(f.at(docs[0]), "%s", message)
 }
 
 // plural formats a number with its noun, for example "2 errors".
@@ -191,16 +165,18 @@ func plural(n int, noun string) string {
 
 // reportInvalid reports the error of a parser.
 func reportInvalid(report reporter, file string, err error) {
-	at := location{file: file}
 	reason := err.Error()
 
 	var invalid *bundle.InvalidError
 	if errors.As(err, &invalid) {
-		at.line = invalid.Line
 		reason = invalid.Reason
+
+		if invalid.Line > 0 {
+			reason = fmt.Sprintf("line %d: %s", invalid.Line, reason)
+		}
 	}
 
-	report(at, "%s", reason)
+	report(location{file: file}, "%s", reason)
 }
 
 // has reports whether the components contain an object.

@@ -29,7 +29,7 @@ func TestRealProviders(t *testing.T) {
 			var found []string
 
 			for _, f := range lint.Bundle(b, nil) {
-				t.Logf("%-7s %s:%d %s %s %s: %s", f.Level, f.File, f.Line, f.Rule, f.Kind, f.Object, f.Message)
+				t.Logf("%-7s %s %s %s %s: %s", f.Level, f.File, f.Rule, f.Kind, f.Object, f.Message)
 
 				if f.Level == lint.Error {
 					found = append(found, f.Rule)

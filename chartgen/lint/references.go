@@ -99,8 +99,7 @@ func checkServiceAccounts(p *parsedBundle, report reporter) {
 	for _, w := range p.workloads {
 		name := bundle.NestedString(w.podSpec, "serviceAccountName")
 		if name != "" && name != "default" && p.lacks("ServiceAccount", name) {
-			report(p.componentsFile.at(w.doc, "serviceAccountName: "+name),
-				"runs as ServiceAccount %s, which is missing", name)
+			report(p.componentsFile.at(w.doc), "runs as ServiceAccount %s, which is missing", name)
 		}
 	}
 }
@@ -156,7 +155,7 @@ func (p *parsedBundle) reportMissingServices(report reporter, needed bool, forma
 
 		seen[current] = true
 
-		report(p.componentsFile.at(w.doc, "clientConfig", "name: "+w.service), format, w.service)
+		report(p.componentsFile.at(w.doc), format, w.service)
 	}
 }
 
@@ -174,7 +173,7 @@ func checkCertificates(p *parsedBundle, report reporter) {
 		name := bundle.NestedString(doc.Object.Object, "spec", "issuerRef", "name")
 
 		if (kind == "" || kind == "Issuer") && p.lacks("Issuer", name) {
-			report(p.componentsFile.at(doc, "issuerRef"), "is issued by Issuer %s, which is missing", name)
+			report(p.componentsFile.at(doc), "is issued by Issuer %s, which is missing", name)
 		}
 	}
 }
@@ -200,7 +199,7 @@ func (p *parsedBundle) reportMissingCertificates(report reporter, needed bool, f
 		}
 
 		if _, name, _ := strings.Cut(from, "/"); !p.has("Certificate", name) {
-			report(p.componentsFile.at(doc, v1alpha2.InjectCAAnnotation), format, from)
+			report(p.componentsFile.at(doc), format, from)
 		}
 	}
 }
@@ -215,7 +214,7 @@ func checkRoles(p *parsedBundle, report reporter) {
 
 		builtIn := kind == "ClusterRole" && (strings.HasPrefix(name, "system:") || slices.Contains(clusterRoles, name))
 		if !builtIn && p.lacks(kind, name) {
-			report(p.componentsFile.at(doc, "roleRef", "name: "+name), "binds %s %s, which is missing", kind, name)
+			report(p.componentsFile.at(doc), "binds %s %s, which is missing", kind, name)
 		}
 	}
 }
@@ -227,8 +226,7 @@ func checkSubjects(p *parsedBundle, report reporter) {
 			name := bundle.NestedString(subject, "name")
 
 			if kind == "ServiceAccount" && name != "default" && p.lacks(kind, name) {
-				report(p.componentsFile.at(doc, "subjects", "name: "+name),
-					"grants permissions to ServiceAccount %s, which is missing", name)
+				report(p.componentsFile.at(doc), "grants permissions to ServiceAccount %s, which is missing", name)
 			}
 		}
 	}
@@ -289,8 +287,7 @@ func checkPodReferences(p *parsedBundle, report reporter) {
 			}
 
 			seen[ref] = true
-			// The needle matches both "name: " and "secretName: ".
-			report(p.componentsFile.at(w.doc, "ame: "+ref.name), "needs %s %s, which is missing", ref.kind, ref.name)
+			report(p.componentsFile.at(w.doc), "needs %s %s, which is missing", ref.kind, ref.name)
 		}
 	}
 }
@@ -301,7 +298,7 @@ func checkSelectors(p *parsedBundle, report reporter) {
 		selected := func(w workload) bool { return selects(selector, w.podLabels) }
 
 		if len(selector) > 0 && !slices.ContainsFunc(p.workloads, selected) {
-			report(p.componentsFile.at(doc, "selector:"), "selects none of the components' Pods")
+			report(p.componentsFile.at(doc), "selects none of the components' Pods")
 		}
 	}
 }

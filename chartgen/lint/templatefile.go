@@ -88,20 +88,15 @@ func (f *file) document(line int) (first, last int) {
 // expression matches expressions without others inside.
 var expression = regexp.MustCompile(`\$\{[^${}]*\}`)
 
-// atName returns the location of the last line of a document that contains a name, and the name as written
-// there, with its variables.
-func (f *file) atName(doc *bundle.Document, name string) (at location, written string) {
-	at, written = f.at(doc), name
-	first, last := f.document(at.line)
+// writtenName returns a name in an object as written there, with its variables.
+func writtenName(doc *bundle.Document, name string) string {
+	for line := range strings.Lines(doc.Source) {
+		_, value, _ := strings.Cut(line, "ame: ") // also of secretName
 
-	for n := first; n <= last; n++ {
-		_, value, _ := strings.Cut(f.lines[n-1], "ame: ") // also of secretName
-		value = strings.Trim(strings.TrimSpace(value), `"'`)
-
-		if expression.ReplaceAllString(sampleValues.Replace(value), bundle.Placeholder) == name {
-			at.line, written = n, value
+		if text := unquoted(value); expression.ReplaceAllString(sampleValues.Replace(text), bundle.Placeholder) == name {
+			return text
 		}
 	}
 
-	return at, written
+	return written(name)
 }

@@ -90,7 +90,7 @@ var templateRules = []Rule{
 		check: func(p *parsedBundle, report reporter) {
 			for f := range p.classFiles() {
 				for _, v := range f.variables {
-					report(location{file: f.name, line: v.Lines[0]}, "uses the variable %s", v.Name)
+					report(f.whole(), "uses the variable %s", v.Name)
 				}
 			}
 		},
@@ -158,7 +158,7 @@ func checkTemplateNamespace(p *parsedBundle, report reporter) {
 			case first == "":
 				first = namespace
 			case namespace != first:
-				report(f.at(doc, "namespace: "+namespace), "is in the namespace %s, but other objects are in %s",
+				report(f.at(doc), "is in the namespace %s, but other objects are in %s",
 					namespace, first)
 			}
 		}
@@ -207,7 +207,7 @@ func checkTemplateClass(p *parsedBundle, report reporter) {
 		for _, cluster := range f.coreObjects("Cluster") {
 			class := topologyClass(cluster.Object)
 			if class != "" && !isUnresolved(class) && !available[class] {
-				report(f.at(cluster, "topology:", class), "uses the ClusterClass %s, which is not published", class)
+				report(f.at(cluster), "uses the ClusterClass %s, which is not published", class)
 			}
 		}
 	}
@@ -236,13 +236,13 @@ func checkClassNamespace(p *parsedBundle, report reporter) {
 		for i := range f.documents {
 			doc := &f.documents[i]
 			if namespace := doc.Object.GetNamespace(); namespace != "" {
-				report(f.at(doc, "namespace: "), "is in the namespace %s", namespace)
+				report(f.at(doc), "is in the namespace %s", namespace)
 			}
 		}
 
 		for _, class := range f.coreObjects("ClusterClass") {
 			for _, ref := range namespacedReferences("spec", bundle.NestedMap(class.Object.Object, "spec")) {
-				report(f.at(class, "namespace: "), "refers to a namespace in %s", ref)
+				report(f.at(class), "refers to a namespace in %s", ref)
 			}
 		}
 	}

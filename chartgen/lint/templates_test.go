@@ -7,7 +7,6 @@ var brokenTemplates = []brokenCase{
 		"an expression that cannot be",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "${KUBERNETES_VERSION}", "${KUBERNETES_VERSION"),
-		"version: ",
 		"expression ${KUBERNETES_VERSION",
 	},
 	{
@@ -15,7 +14,6 @@ var brokenTemplates = []brokenCase{
 		"an expression that extends into the next document",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "${KUBERNETES_VERSION}", "${VERSION:=${CLUSTER_NAME}\n---\n}"),
-		"version: ",
 		"expression ${VERSION:=${CLUSTER_NAME}",
 	},
 	{
@@ -23,7 +21,6 @@ var brokenTemplates = []brokenCase{
 		"not YAML",
 		infrastructureProvider,
 		replaceTemplate("clusterclass-quick.yaml", "  name: quick\n", "  name: [quick\n"),
-		"",
 		"not valid YAML",
 	},
 	{
@@ -31,7 +28,6 @@ var brokenTemplates = []brokenCase{
 		"not YAML, with variables in the file",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "kind: ConfigMap", "kind: [ConfigMap"),
-		"",
 		"not valid YAML",
 	},
 	{
@@ -39,7 +35,6 @@ var brokenTemplates = []brokenCase{
 		"an indentation, with variables in the file",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "  topology:", "    paused: true\n  topology:"),
-		"",
 		"not valid YAML",
 	},
 	{
@@ -47,7 +42,6 @@ var brokenTemplates = []brokenCase{
 		"no kind, with variables in the file",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "kind: ConfigMap", "type: ConfigMap"),
-		"apiVersion: v1",
 		"an object without apiVersion or kind",
 	},
 	{
@@ -55,7 +49,6 @@ var brokenTemplates = []brokenCase{
 		"not YAML, after a document with lines that are variables",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "spec:\n", "${MORE}\nspec:\n", "kind: ConfigMap", "kind: [ConfigMap"),
-		"",
 		"not valid YAML",
 	},
 	{
@@ -65,7 +58,6 @@ var brokenTemplates = []brokenCase{
 		replaceTemplate(
 			"cluster-template.yaml", "spec:\n", "spec:\n  identityRef:\n    kind: Secret\n    name: credentials\n",
 		),
-		"name: credentials",
 		"Cluster ${CLUSTER_NAME} refers to Secret credentials, which the file does not contain",
 	},
 	{
@@ -73,7 +65,6 @@ var brokenTemplates = []brokenCase{
 		"a Secret of a field",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "spec:\n", "spec:\n  exampleSecretRef:\n    name: credentials\n"),
-		"name: credentials",
 		"Cluster ${CLUSTER_NAME} refers to Secret credentials, which the file does not contain",
 	},
 	{
@@ -81,7 +72,6 @@ var brokenTemplates = []brokenCase{
 		"a Secret by its name alone",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "spec:\n", "spec:\n  secretName: credentials\n"),
-		"secretName: credentials",
 		"refers to Secret credentials",
 	},
 	{
@@ -92,7 +82,6 @@ var brokenTemplates = []brokenCase{
 			"cluster-template.yaml", "spec:\n", "spec:\n  resources:\n  - {kind: ConfigMap, name: cni}\n"+
 				"  - kind: ConfigMap\n    name: storage\n",
 		),
-		"name: storage",
 		"refers to ConfigMap storage",
 	},
 	{
@@ -103,7 +92,6 @@ var brokenTemplates = []brokenCase{
 			"cluster-template.yaml", "spec:\n", "  ${MORE_METADATA}\nspec:\n  infrastructureRef:\n"+
 				"    kind: ExampleCluster\n    name: ${CLUSTER_NAME}-${EXAMPLE_REGION}\n",
 		),
-		"name: ${CLUSTER_NAME}-",
 		"refers to ExampleCluster ${CLUSTER_NAME}-${EXAMPLE_REGION}, which the file does not contain",
 	},
 	{
@@ -111,7 +99,6 @@ var brokenTemplates = []brokenCase{
 		"of a ClusterClass",
 		infrastructureProvider,
 		replaceTemplate("clusterclass-quick.yaml", "      name: quick-cluster", "      name: slow-cluster"),
-		"name: slow-cluster",
 		"ClusterClass quick refers to ExampleClusterTemplate slow-cluster",
 	},
 	{
@@ -119,7 +106,6 @@ var brokenTemplates = []brokenCase{
 		"next to what a patch of the ClusterClass replaces",
 		infrastructureProvider,
 		replaceTemplate("clusterclass-quick.yaml", withPatch("/spec/template/spec/files/0/contentFrom")...),
-		"name: second",
 		"ExampleClusterTemplate quick-cluster refers to Secret second, which the file does not contain",
 	},
 	{
@@ -131,7 +117,6 @@ var brokenTemplates = []brokenCase{
 			"apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: ExampleClusterTemplate\nmetadata",
 			"apiVersion: infrastructure.cluster.x-k8s.io/v1alpha3\nkind: ExampleClusterTemplate\nmetadata",
 		),
-		"v1alpha3",
 		"ExampleClusterTemplate quick-cluster has the API version infrastructure.cluster.x-k8s.io/v1alpha3, which " +
 			"exampleclustertemplates.infrastructure.cluster.x-k8s.io does not serve",
 	},
@@ -140,7 +125,6 @@ var brokenTemplates = []brokenCase{
 		"two",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "namespace: ${NAMESPACE}", "namespace: other"),
-		"namespace: default",
 		"ConfigMap cni is in the namespace default, but other objects are in other",
 	},
 	{
@@ -148,7 +132,6 @@ var brokenTemplates = []brokenCase{
 		"a Namespace",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "kind: ConfigMap", "kind: Namespace"),
-		"apiVersion: v1",
 		"Namespace cni is not the target namespace",
 	},
 	{
@@ -156,7 +139,6 @@ var brokenTemplates = []brokenCase{
 		"another one",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "${KUBERNETES_VERSION}", "${VERSION}"),
-		"apiVersion: cluster.x-k8s.io",
 		"Cluster ${CLUSTER_NAME} does not use ${KUBERNETES_VERSION}",
 	},
 	{
@@ -164,7 +146,6 @@ var brokenTemplates = []brokenCase{
 		"not published",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "name: quick", "name: slow"),
-		"name: slow",
 		"uses the ClusterClass slow, which is not published",
 	},
 	{
@@ -172,7 +153,6 @@ var brokenTemplates = []brokenCase{
 		"as v1beta1 names it",
 		infrastructureProvider,
 		replaceTemplate("cluster-template.yaml", "    classRef:\n      name: quick", "    class: slow"),
-		"class: slow",
 		"uses the ClusterClass slow, which is not published",
 	},
 	{
@@ -180,7 +160,6 @@ var brokenTemplates = []brokenCase{
 		"another class",
 		infrastructureProvider,
 		replaceTemplate("clusterclass-quick.yaml", "  name: quick\n", "  name: fast\n"),
-		"",
 		"contains no ClusterClass quick",
 	},
 	{
@@ -188,7 +167,6 @@ var brokenTemplates = []brokenCase{
 		"of an object",
 		infrastructureProvider,
 		replaceTemplate("clusterclass-quick.yaml", "  name: quick\n", "  name: quick\n  namespace: default\n"),
-		"namespace: default",
 		"ClusterClass quick is in the namespace default",
 	},
 	{
@@ -200,7 +178,6 @@ var brokenTemplates = []brokenCase{
 			"      name: quick-cluster\n",
 			"      name: quick-cluster\n      namespace: default\n",
 		),
-		"namespace: default",
 		"refers to a namespace in spec.infrastructure.templateRef",
 	},
 	{
@@ -208,7 +185,6 @@ var brokenTemplates = []brokenCase{
 		"a template",
 		infrastructureProvider,
 		replaceTemplate("clusterclass-quick.yaml", "quick-cluster", "other-cluster"),
-		"apiVersion: infrastructure",
 		"ExampleClusterTemplate other-cluster is also part of clusterclass-other.yaml",
 	},
 	{
@@ -216,7 +192,6 @@ var brokenTemplates = []brokenCase{
 		"one",
 		infrastructureProvider,
 		replaceTemplate("clusterclass-quick.yaml", "name: quick-cluster", "name: quick-${SIZE:=small}"),
-		"name: quick-${SIZE",
 		"uses the variable SIZE",
 	},
 }

@@ -64,8 +64,6 @@ func checkVariablePrefix(p *parsedBundle, report reporter) {
 
 	var others []string
 
-	line := 0
-
 	for _, v := range p.componentsFile.variables {
 		firstWord, _, _ := strings.Cut(v.Name, "_")
 		shared := firstWord == "EXP" || v.Name == "CLUSTER_TOPOLOGY"
@@ -75,19 +73,18 @@ func checkVariablePrefix(p *parsedBundle, report reporter) {
 		}
 
 		others = append(others, v.Name)
-		if line == 0 || v.Lines[0] < line {
-			line = v.Lines[0]
-		}
 	}
 
 	if others != nil {
-		report(location{file: p.componentsFile.name, line: line}, "uses %s without the prefix %s: %s",
+		report(p.componentsFile.whole(), "uses %s without the prefix %s: %s",
 			plural(len(others), "variable"), prefix, strings.Join(others, ", "))
 	}
 }
 
 func checkVariableSpaces(p *parsedBundle, report reporter) {
-	for i, line := range p.componentsFile.lines {
+	seen := map[string]bool{}
+
+	for _, line := range p.componentsFile.lines {
 		for rest := line; ; {
 			before, after, found := strings.Cut(rest, "${")
 			if !found {
@@ -97,8 +94,10 @@ func checkVariableSpaces(p *parsedBundle, report reporter) {
 			inside, _, closed := strings.Cut(after, "}")
 			escaped := strings.HasSuffix(before, "$")
 
-			if closed && !escaped && hasOuterSpaces(inside) {
-				report(location{file: p.componentsFile.name, line: i + 1}, "${%s} has spaces inside the braces", inside)
+			if closed && !escaped && hasOuterSpaces(inside) && !seen[inside] {
+				seen[inside] = true
+
+				report(p.componentsFile.whole(), "${%s} has spaces inside the braces", inside)
 			}
 
 			rest = after
@@ -122,7 +121,7 @@ func checkVariableImages(p *parsedBundle, report reporter) {
 				continue
 			}
 
-			report(p.componentsFile.at(w.doc, "image: ", image),
+			report(p.componentsFile.at(w.doc),
 				"runs the container %s with an image that depends on a variable", bundle.NestedString(container, "name"))
 		}
 	}
@@ -132,7 +131,7 @@ func checkVariableNames(p *parsedBundle, report reporter) {
 	for i := range p.componentsFile.documents {
 		doc := &p.componentsFile.documents[i]
 		if other := doc.Vary(); other != nil && bundle.NestedString(other, "metadata", "name") != doc.Object.GetName() {
-			report(p.componentsFile.at(doc, "metadata:", "name: "), "has a name that depends on a variable")
+			report(p.componentsFile.at(doc), "has a name that depends on a variable")
 		}
 	}
 }

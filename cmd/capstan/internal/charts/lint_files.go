@@ -53,8 +53,7 @@ func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([
 	return findings, nil
 }
 
-// lintChart checks the objects that a chart renders, its CRDs, and its cluster templates. Lines are not
-// reported for what is rendered.
+// lintChart checks the objects that a chart renders, its CRDs, and its cluster templates.
 func (i *lintInput) lintChart(path string, c *chart.Chart) ([]lint.Finding, error) {
 	provider, err := i.identity.provider(bundle.Provider{
 		Type: c.Metadata.Annotations[chartgen.AnnotationProviderType],
@@ -85,7 +84,7 @@ func (i *lintInput) lintChart(path string, c *chart.Chart) ([]lint.Finding, erro
 	findings := lint.Bundle(b, nil)
 	for n, f := range findings {
 		if f.File == bundle.ComponentsFile {
-			f.File, findings[n].Line = "", 0
+			f.File = ""
 		}
 
 		findings[n].File = strings.TrimSuffix(path+"/"+f.File, "/") // of an archive, or of an address
