@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/capstan-project/capstan/audit"
-	"github.com/capstan-project/capstan/chartgen/lint"
+	"github.com/capstan-project/capstan/contract"
+	"github.com/capstan-project/capstan/contract/audit"
+	"github.com/capstan-project/capstan/contract/lint"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -18,10 +19,10 @@ var tables = []struct {
 	page, name string
 	markdown   func() string
 }{
-	{"docs/reference/audit-rules.md", "audit-rules", func() string { return lint.MarkdownTable(audit.Rules()) }},
+	{"docs/reference/audit-rules.md", "audit-rules", func() string { return contract.MarkdownTable(audit.Rules()) }},
 	{"docs/reference/reconcile.md", "rules", decide.MarkdownLists},
 	{"docs/reference/reconcile.md", "states", state.MarkdownTable},
-	{"docs/reference/lint-rules.md", "lint-rules", func() string { return lint.MarkdownTable(lint.Rules()) }},
+	{"docs/reference/lint-rules.md", "lint-rules", func() string { return contract.MarkdownTable(lint.Rules()) }},
 	{"docs/permissions.md", "permissions", permissions.MarkdownTable},
 }
 

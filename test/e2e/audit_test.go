@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/audit/audittest"
-	"github.com/capstan-project/capstan/chartgen/lint"
+	"github.com/capstan-project/capstan/contract"
+	"github.com/capstan-project/capstan/contract/audit/audittest"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
@@ -41,7 +41,7 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 
 		var result struct {
 			Errors   int
-			Findings []lint.Finding
+			Findings []contract.Finding
 		}
 		Expect(json.Unmarshal([]byte(out), &result)).To(Succeed(), "%s\n%s", out, failure)
 		Expect(code).To(Equal(2*min(result.Errors, 1)), failure)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/contract"
 )
 
 // The values of --crds.
@@ -196,11 +196,11 @@ func (o *buildOptions) warnOfFindings(path string, p *parsedFolder) error {
 		return err
 	}
 
-	if lint.Count(findings, lint.Error)+lint.Count(findings, lint.Warning) > 0 {
+	if contract.Count(findings, contract.Error)+contract.Count(findings, contract.Warning) > 0 {
 		o.Warnf(
 			"%s does not conform to the provider contracts: %s. `capstan chart lint %s` shows the details.",
 			p.path,
-			lint.Summary(findings),
+			contract.Summary(findings),
 			strings.Join(append([]string{path}, o.identity.arguments()...), " "),
 		)
 	}

@@ -8,8 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/contract"
+	"github.com/capstan-project/capstan/contract/lint"
 )
 
 // lintOptions are the flags of `chart lint`.
@@ -68,7 +69,7 @@ func (o *lintOptions) run(ctx context.Context, args []string) error {
 	}
 
 	var (
-		findings []lint.Finding
+		findings []contract.Finding
 		failed   []error
 		subject  = args[0]
 	)

@@ -13,13 +13,14 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/contract"
+	"github.com/capstan-project/capstan/contract/lint"
 )
 
 // lintFolder checks a provider's folder, the folder of a version, or one with the files of a version. The files of the
 // findings are paths that begin with path.
-func lintFolder(ctx context.Context, path string, identity *Identity) ([]lint.Finding, error) {
+func lintFolder(ctx context.Context, path string, identity *Identity) ([]contract.Finding, error) {
 	folder, err := openFolder(ctx, path, identity)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func lintFolder(ctx context.Context, path string, identity *Identity) ([]lint.Fi
 }
 
 // lint checks the content of the folder. If the components are nil, errors in them are findings.
-func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([]lint.Finding, error) {
+func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([]contract.Finding, error) {
 	file, err := f.directory.Components(f.names)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", f.path, err)
@@ -54,7 +55,7 @@ func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([
 }
 
 // lintChart checks the objects that a chart renders, its CRDs, and its cluster templates.
-func (i *lintInput) lintChart(path string, c *chart.Chart) ([]lint.Finding, error) {
+func (i *lintInput) lintChart(path string, c *chart.Chart) ([]contract.Finding, error) {
 	provider, err := i.identity.provider(bundle.Provider{
 		Type: c.Metadata.Annotations[chartgen.AnnotationProviderType],
 		Name: c.Metadata.Annotations[chartgen.AnnotationProviderName],

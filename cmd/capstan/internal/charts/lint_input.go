@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/contract"
+	"github.com/capstan-project/capstan/contract/lint"
 )
 
 // lintInput reads what `chart lint` checks.
@@ -25,7 +26,7 @@ type lintInput struct {
 }
 
 // lint checks a folder, an archive, or a published version by its address.
-func (i *lintInput) lint(ctx context.Context, address string) ([]lint.Finding, error) {
+func (i *lintInput) lint(ctx context.Context, address string) ([]contract.Finding, error) {
 	switch {
 	case strings.HasPrefix(address, "oci://"), isTagged(address):
 		return i.lintArtifact(ctx, address)
@@ -45,7 +46,7 @@ func isTagged(address string) bool {
 }
 
 // lintArchive checks the archive of a chart.
-func (i *lintInput) lintArchive(path string) ([]lint.Finding, error) {
+func (i *lintInput) lintArchive(path string) ([]contract.Finding, error) {
 	c, err := openArchive(path)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (i *lintInput) lintArchive(path string) ([]lint.Finding, error) {
 }
 
 // lintArtifact checks a chart in a registry, or an artifact with the files of a version.
-func (i *lintInput) lintArtifact(ctx context.Context, address string) ([]lint.Finding, error) {
+func (i *lintInput) lintArtifact(ctx context.Context, address string) ([]contract.Finding, error) {
 	ref, err := oci.Parse(address)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (i *lintInput) lintArtifact(ctx context.Context, address string) ([]lint.Fi
 }
 
 // lintWebsite checks a version on a web server, such as a release on GitHub.
-func (i *lintInput) lintWebsite(ctx context.Context, address string) ([]lint.Finding, error) {
+func (i *lintInput) lintWebsite(ctx context.Context, address string) ([]contract.Finding, error) {
 	known, err := i.catalog.Load()
 	if err != nil {
 		return nil, err
@@ -127,7 +128,7 @@ func publisherOf(known *catalog.Catalog, address string) bundle.Provider {
 }
 
 // lintPublished checks a version of a remote source.
-func (i *lintInput) lintPublished(ctx context.Context, address string, from source.Source) ([]lint.Finding, error) {
+func (i *lintInput) lintPublished(ctx context.Context, address string, from source.Source) ([]contract.Finding, error) {
 	version, err := source.Resolve(ctx, from, source.Request{Version: i.identity.version})
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/capstan-project/capstan/chartgen/lint"
+	"github.com/capstan-project/capstan/contract"
 )
 
 // FindingsFlags are the flags of commands that check something against rules.
@@ -21,10 +21,10 @@ func AddFindingsFlags(flags *pflag.FlagSet) *FindingsFlags {
 	flags.StringVar(
 		&f.failOn,
 		"fail-on",
-		string(lint.Error),
+		string(contract.Error),
 		"Least level of findings that are a failure: error, warning.",
 	)
-	SetValues(flags, "fail-on", string(lint.Error), string(lint.Warning))
+	SetValues(flags, "fail-on", string(contract.Error), string(contract.Warning))
 
 	return f
 }
@@ -32,16 +32,16 @@ func AddFindingsFlags(flags *pflag.FlagSet) *FindingsFlags {
 // Report prints the findings of a command.
 type Report struct {
 	printer *Printer
-	rules   []lint.Rule
-	failOn  lint.Level
+	rules   []contract.Rule
+	failOn  contract.Level
 }
 
 // Report returns the report of a command that checks all of the rules. It is an error if the flags
 // have unknown values.
-func (f *FindingsFlags) Report(out io.Writer, rules []lint.Rule) (*Report, error) {
-	failOn := lint.Level(f.failOn)
-	if failOn != lint.Error && failOn != lint.Warning {
-		return nil, fmt.Errorf("unknown --fail-on %q; use %s or %s", failOn, lint.Error, lint.Warning)
+func (f *FindingsFlags) Report(out io.Writer, rules []contract.Rule) (*Report, error) {
+	failOn := contract.Level(f.failOn)
+	if failOn != contract.Error && failOn != contract.Warning {
+		return nil, fmt.Errorf("unknown --fail-on %q; use %s or %s", failOn, contract.Error, contract.Warning)
 	}
 
 	printer, err := f.output.Printer(out)
@@ -51,32 +51,32 @@ func (f *FindingsFlags) Report(out io.Writer, rules []lint.Rule) (*Report, error
 
 // findings are what programs read.
 type findings struct {
-	Errors   int            `json:"errors"`
-	Warnings int            `json:"warnings"`
-	Infos    int            `json:"infos"`
-	Findings []lint.Finding `json:"findings"`
+	Errors   int                `json:"errors"`
+	Warnings int                `json:"warnings"`
+	Infos    int                `json:"infos"`
+	Findings []contract.Finding `json:"findings"`
 }
 
 // Print prints the findings about a subject, such as a folder. It returns an error with the exit code 2 if there is one
 // of the level of --fail-on, or of a worse one.
-func (r *Report) Print(subject string, all []lint.Finding) error {
+func (r *Report) Print(subject string, all []contract.Finding) error {
 	report := findings{
-		Errors:   lint.Count(all, lint.Error),
-		Warnings: lint.Count(all, lint.Warning),
-		Infos:    lint.Count(all, lint.Info),
-		Findings: append([]lint.Finding{}, all...), // an empty list is not null
+		Errors:   contract.Count(all, contract.Error),
+		Warnings: contract.Count(all, contract.Warning),
+		Infos:    contract.Count(all, contract.Info),
+		Findings: append([]contract.Finding{}, all...), // an empty list is not null
 	}
 
 	err := r.printer.Print(report, func() error {
-		_, err := io.WriteString(r.printer, Text(lint.Text(r.rules, all)))
+		_, err := io.WriteString(r.printer, Text(contract.Text(r.rules, all)))
 		return err
 	})
 	if err != nil {
 		return err
 	}
 
-	if lint.Fail(all, r.failOn) {
-		err := fmt.Errorf("%s does not conform to the contracts: %s", subject, lint.Summary(all))
+	if contract.Fail(all, r.failOn) {
+		err := fmt.Errorf("%s does not conform to the contracts: %s", subject, contract.Summary(all))
 
 		return &ExitError{Code: ExitFindings, Err: err}
 	}

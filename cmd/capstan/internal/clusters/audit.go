@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/audit"
-	"github.com/capstan-project/capstan/audit/live"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/contract/audit"
+	"github.com/capstan-project/capstan/contract/audit/live"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 

@@ -1,0 +1,209 @@
+// Package audit checks what runs in a management cluster against the contracts of Cluster API: the CRDs
+// of providers and their objects, with the Secrets of workload clusters.
+//
+// It makes no requests. Package live reads a Snapshot from a cluster.
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-project/capstan/contract"
+)
+
+// Snapshot is what a management cluster contains.
+type Snapshot struct {
+	// Time is when the snapshot was taken.
+	Time time.Time
+	// CRDs are those for which Relevant returns true, and those of Managed. Their schemas are not needed.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// Objects are the objects of the CRDs, in the versions that ReadVersion returns. Only the fields
+	// that Trim keeps are needed.
+	Objects []*unstructured.Unstructured
+	// Secrets are those of workload clusters.
+	Secrets []Secret
+	// Managed are the labels of providers, by the names of CRDs that are not part of them and whose objects they
+	// manage anyway. These CRDs are among CRDs.
+	Managed map[string]string
+	// Unread is what could not be read, or not completely.
+	Unread []Unread
+}
+
+// Unread is what is missing in a snapshot.
+type Unread struct {
+	// Name is the name of a CRD, SecretsName or ProvidersName.
+	Name string
+	// Reason is why it is missing, for example "secrets is forbidden".
+	Reason string
+}
+
+const (
+	// SecretsName is the name of Secrets in Unread.
+	SecretsName = "secrets"
+	// ProvidersName is the name of the resources of providers in Unread.
+	ProvidersName = "providers"
+)
+
+// Options are what to check.
+type Options struct {
+	// Providers are the labels of the providers to check, such as "infrastructure-aws". Nil means all.
+	Providers []string
+	// DeletionTimeout is how long the deletion of an object may take.
+	DeletionTimeout time.Duration
+}
+
+// DefaultDeletionTimeout is longer than clouds need to delete what belongs to a cluster.
+const DefaultDeletionTimeout = time.Hour
+
+// maxFindings is how many findings of a rule are returned. What is wrong with one object is often wrong
+// with all objects of its kind.
+const maxFindings = 100
+
+// rule is a rule with its check.
+type rule struct {
+	contract.Rule
+
+	check func(*graph, reporter)
+}
+
+// place is where a rule is broken.
+type place struct {
+	kind, object string
+	// providers are the labels of the providers that are responsible. Nil means all.
+	providers []string
+}
+
+// reporter records a finding of the rule that is being checked.
+type reporter func(at place, format string, args ...any)
+
+func rules() []rule {
+	return slices.Concat(coverageRules, crdRules, referenceRules, ownerRules, moveRules, pausingRules,
+		conditionRules, statusRules, kubeconfigRules, secretRules)
+}
+
+// Rules returns all rules, grouped by area.
+func Rules() []contract.Rule {
+	var all []contract.Rule //nolint:prealloc // the number of rules is that of rules()
+
+	for _, r := range rules() {
+		all = append(all, r.Rule)
+	}
+
+	return all
+}
+
+// Check checks a snapshot against all rules.
+func Check(s *Snapshot, o Options) []contract.Finding {
+	g := newGraph(s, o)
+
+	var findings []contract.Finding //nolint:prealloc // usually there are none
+
+	for _, r := range rules() {
+		findings = append(findings, r.findings(g)...)
+	}
+
+	contract.Sort(findings)
+
+	return findings
+}
+
+// findings returns the first findings of a rule. The last one gives the number of the others.
+func (r rule) findings(g *graph) []contract.Finding {
+	var found []contract.Finding
+
+	others := 0
+
+	r.check(g, func(at place, format string, args ...any) {
+		if !g.audits(at.providers) {
+			return
+		}
+
+		if len(found) == maxFindings {
+			others++
+			return
+		}
+
+		f := r.Finding(fmt.Sprintf(format, args...))
+		f.Kind, f.Object = at.kind, at.object
+		found = append(found, f)
+	})
+
+	if others > 0 {
+		found[maxFindings-1].Message += fmt.Sprintf("; there are %d more findings of this rule", others)
+	}
+
+	return found
+}
+
+// audits reports whether one of the providers is checked.
+func (g *graph) audits(providers []string) bool {
+	if g.options.Providers == nil || providers == nil {
+		return true
+	}
+
+	return slices.ContainsFunc(providers, func(p string) bool { return slices.Contains(g.options.Providers, p) })
+}
+
+// coverageRules are about what the other rules cannot see.
+var coverageRules = []rule{{
+	Rule: contract.Rule{
+		Name:        "coverage/complete",
+		Level:       contract.Info,
+		Contract:    "https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
+		Requirement: "The audit reads all objects of providers and all Secrets of workload clusters.",
+		Why:         "What is not read is not checked, and neither is what refers to it.",
+		Remedy:      "Grant get and list to the user of the audit, or raise --limit or --timeout.",
+	},
+	check: func(g *graph, report reporter) {
+		for _, u := range g.snapshot.Unread {
+			kind := "CustomResourceDefinition"
+
+			switch u.Name {
+			case SecretsName:
+				kind = "Secret"
+			case ProvidersName:
+				kind = "Provider"
+			}
+
+			report(place{kind: kind, object: u.Name}, "is not checked completely: %s", u.Reason)
+		}
+	},
+}, {
+	Rule: contract.Rule{
+		Name:        "coverage/managed-types",
+		Level:       contract.Info,
+		Contract:    clusterctlContract + "#components-yaml",
+		Requirement: "The CRDs of the types that a provider manages are part of the provider.",
+		Why:         "Capstan does not check or upgrade other CRDs, but their objects block the provider's removal.",
+		Remedy:      "None is necessary. To select other types, set spec.additionalManagedTypes of the provider.",
+	},
+	check: func(g *graph, report reporter) {
+		for _, k := range g.kinds {
+			if k.additional {
+				report(k.place(), "is not part of %s, which manages its objects; there are %s", k.provider, g.count(k))
+			}
+		}
+	},
+}}
+
+// count describes how many objects of a kind there are.
+func (g *graph) count(k *kind) string {
+	found := 0
+
+	for _, o := range g.objects {
+		if o.kind == k {
+			found++
+		}
+	}
+
+	if !g.isRead(k.GroupKind) {
+		return fmt.Sprintf("at least %d", found)
+	}
+
+	return strconv.Itoa(found)
+}

@@ -1,0 +1,223 @@
+// Package live reads what package audit checks from a management cluster. It reads no more than the limits
+// allow, and reports what it may not read as missing.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/contract/audit"
+	"github.com/capstan-project/capstan/controllers/crds/versions"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/paging"
+	"github.com/capstan-project/capstan/controllers/usage"
+)
+
+// Types are the types of objects that providers manage besides those of their own CRDs, by the labels of the providers.
+type Types map[string][]v1alpha2.ManagedType
+
+// Limits bound what is read.
+type Limits struct {
+	// Objects is how many objects of each kind are read.
+	Objects int
+	// Timeout is how long reading may take in total.
+	Timeout time.Duration
+}
+
+const (
+	// pageSize is the number of objects in a response, some of which are as large as 100 kB.
+	pageSize = 100
+	// crdPageSize is smaller, because CRDs are as large as 1 MB.
+	crdPageSize = 20
+	// parallel is the number of requests at a time.
+	parallel = 8
+)
+
+// reader reads a snapshot.
+type reader struct {
+	crds    clientset.Interface
+	objects dynamic.Interface
+	core    kubernetes.Interface
+	types   Types
+	limits  Limits
+
+	mu       sync.Mutex // guards the snapshot
+	snapshot *audit.Snapshot
+}
+
+// Read reads a snapshot. It is an error if the CRDs cannot be read; anything else that cannot be read
+// is reported in the snapshot.
+func Read(ctx context.Context, config *rest.Config, types Types, limits Limits) (*audit.Snapshot, error) {
+	r := &reader{types: types, limits: limits, snapshot: &audit.Snapshot{Time: time.Now()}}
+
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // the user did not choose the versions that are read
+
+	var err error
+	if r.crds, err = clientset.NewForConfig(config); err != nil {
+		return nil, err
+	}
+
+	if r.objects, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+
+	if r.core, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+
+	limited, cancel := context.WithTimeoutCause(ctx, limits.Timeout,
+		fmt.Errorf("reading took longer than %s", limits.Timeout))
+	defer cancel()
+
+	if err := r.readCRDs(limited); err != nil {
+		return nil, fmt.Errorf("list CustomResourceDefinitions: %w", err)
+	}
+
+	r.readObjects(limited)
+	r.readSecrets(limited)
+
+	return r.snapshot, ctx.Err()
+}
+
+// readCRDs reads the CRDs of providers and of the types that they manage, without their schemas.
+func (r *reader) readCRDs(ctx context.Context) error {
+	managed := map[string]string{}
+	list := r.crds.ApiextensionsV1().CustomResourceDefinitions().List
+
+	for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: crdPageSize}, list) {
+		if err != nil {
+			return err
+		}
+
+		for i := range page.Items {
+			crd := &page.Items[i]
+
+			manager := r.managerOf(crd)
+			if manager != "" {
+				managed[crd.Name] = manager
+			}
+
+			if manager == "" && !audit.Relevant(crd) {
+				continue
+			}
+
+			for v := range crd.Spec.Versions {
+				crd.Spec.Versions[v].Schema = nil
+			}
+
+			r.snapshot.CRDs = append(r.snapshot.CRDs, crd.DeepCopy()) // the page is not kept in memory
+		}
+	}
+
+	r.dropUnmanaged(managed)
+
+	return nil
+}
+
+// managerOf returns the label of the provider that may manage the objects of a CRD; empty if there is none.
+func (r *reader) managerOf(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, label := range slices.Sorted(maps.Keys(r.types)) {
+		if usage.Manages(r.types[label], crd) {
+			return label
+		}
+	}
+
+	return ""
+}
+
+// dropUnmanaged records which provider manages a CRD, if that provider is installed. Otherwise the CRD is dropped,
+// unless it belongs to a provider.
+func (r *reader) dropUnmanaged(managed map[string]string) {
+	installed := map[string]bool{}
+	for _, crd := range r.snapshot.CRDs {
+		installed[crd.Labels[v1alpha2.ClusterctlProviderLabel]] = true
+	}
+
+	maps.DeleteFunc(managed, func(_, label string) bool { return !installed[label] })
+
+	r.snapshot.Managed = managed
+	r.snapshot.CRDs = slices.DeleteFunc(r.snapshot.CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return managed[crd.Name] == "" && !audit.Relevant(crd)
+	})
+}
+
+// readObjects reads the objects of all CRDs.
+func (r *reader) readObjects(ctx context.Context) {
+	core := audit.CoreContract(r.snapshot.CRDs)
+
+	group := errgroup.Group{}
+	group.SetLimit(parallel)
+
+	for _, crd := range r.snapshot.CRDs {
+		group.Go(func() error {
+			r.readKind(ctx, crd, audit.ReadVersion(crd, core))
+			return nil
+		})
+	}
+
+	_ = group.Wait() // errors are part of the snapshot
+}
+
+// readKind reads the objects of a CRD in a version, which is empty if none is served.
+func (r *reader) readKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string) {
+	if version == "" {
+		r.unread(ctx, crd.Name, errors.New("no version of the CRD is served"))
+		return
+	}
+
+	var objects []*unstructured.Unstructured
+
+	list := r.objects.Resource(versions.Resource(crd, version)).List
+	for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: pageSize}, list) {
+		if err == nil {
+			for i := range page.Items {
+				audit.Trim(&page.Items[i])
+				objects = append(objects, &page.Items[i])
+			}
+
+			if len(objects) > r.limits.Objects || len(objects) == r.limits.Objects && page.GetContinue() != "" {
+				err = fmt.Errorf("there are more than %d objects", r.limits.Objects)
+				objects = objects[:r.limits.Objects]
+			}
+		}
+
+		if err != nil {
+			r.unread(ctx, crd.Name, err)
+			break
+		}
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.snapshot.Objects = append(r.snapshot.Objects, objects...)
+}
+
+// unread records what could not be read.
+func (r *reader) unread(ctx context.Context, name string, err error) {
+	reason := object.Reason("", err)
+	if cause := context.Cause(ctx); cause != nil {
+		reason = cause.Error()
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.snapshot.Unread = append(r.snapshot.Unread, audit.Unread{Name: name, Reason: reason})
+}

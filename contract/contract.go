@@ -1,0 +1,102 @@
+// Package contract describes the rules of Cluster API's contracts with providers, and where one is broken.
+package contract
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Level is the severity of a rule.
+type Level string
+
+// The levels.
+const (
+	// Error is for what a contract requires and without which something fails: clusterctl, the API
+	// server, or Cluster API's core.
+	Error Level = "error"
+	// Warning is for what works today but is likely to cause trouble.
+	Warning Level = "warning"
+	// Info is for advice.
+	Info Level = "info"
+)
+
+// levels are all levels, most severe first.
+var levels = []Level{Error, Warning, Info}
+
+// severity returns a number that is lower for more severe levels.
+func severity(level Level) int { return slices.Index(levels, level) }
+
+// Rule is one requirement of a contract. Its texts are complete sentences.
+type Rule struct {
+	// Name is "<area>/<rule>", for example "components/manager".
+	Name  string
+	Level Level
+	// Contract is the URL of the section that contains the requirement.
+	Contract string
+	// Requirement is what the contract requires.
+	Requirement string
+	// Why is what happens if the rule is broken.
+	Why string
+	// Remedy is what the provider's authors can do.
+	Remedy string
+}
+
+// Finding is one place where a rule is broken, in a published file or in a cluster.
+type Finding struct {
+	Rule  string `json:"rule"`
+	Level Level  `json:"level"`
+	// Kind and Object identify the object. Both are empty if the finding concerns a whole file.
+	Kind   string `json:"kind,omitempty"`
+	Object string `json:"object,omitempty"`
+	// File is the name of the published file. For the components it is bundle.ComponentsFile,
+	// whatever name they were published under. It is empty for an object in a cluster.
+	File    string `json:"file,omitempty"`
+	Message string `json:"message"`
+	// Contract is the URL of the section that contains the requirement.
+	Contract string `json:"contract"`
+	Why      string `json:"why"`
+	Remedy   string `json:"remedy"`
+}
+
+// Finding returns a finding of the rule without its place.
+func (rule Rule) Finding(message string) Finding {
+	return Finding{
+		Rule:     rule.Name,
+		Level:    rule.Level,
+		Message:  message,
+		Contract: rule.Contract,
+		Why:      rule.Why,
+		Remedy:   rule.Remedy,
+	}
+}
+
+// Sort sorts findings by file, object, and rule.
+func Sort(findings []Finding) {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Object, b.Object),
+			cmp.Compare(a.Rule, b.Rule),
+			cmp.Compare(a.Message, b.Message),
+		)
+	})
+}
+
+// Count returns the number of findings of a level.
+func Count(findings []Finding, level Level) int {
+	n := 0
+
+	for _, f := range findings {
+		if f.Level == level {
+			n++
+		}
+	}
+
+	return n
+}
+
+// Fail reports whether there is a finding of a level, or of a worse one.
+func Fail(findings []Finding, level Level) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool { return severity(f.Level) <= severity(level) })
+}

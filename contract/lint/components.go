@@ -1,0 +1,236 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/contract"
+)
+
+// componentRules are about the components, as clusterctl reads them.
+var componentRules = []rule{
+	{
+		Rule: contract.Rule{
+			Name:     "components/valid",
+			Level:    contract.Error,
+			Contract: clusterctlContract + "#components-yaml",
+			Requirement: "The components are one YAML file of Kubernetes objects, with at most one Namespace, and with " +
+				"variables that drone/envsubst supports.",
+			Why:    "clusterctl and operators cannot read the file.",
+			Remedy: "Fix the file at the reported line.",
+		},
+		check: func(p *parsedBundle, report reporter) {
+			if p.componentsFile.err != nil && len(p.Components) > 0 {
+				reportInvalid(report, p.componentsFile.name, p.componentsFile.err)
+			}
+		},
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "components/duplicate-object",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#components-yaml",
+			Requirement: "The components contain each object only once, also when all have the same namespace.",
+			Why:         "The last one replaces the others without a warning.",
+			Remedy:      "Remove the duplicate.",
+		},
+		check: checkDuplicates,
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "components/namespace",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#target-namespace",
+			Requirement: "The components contain a Namespace, which is the provider's default namespace.",
+			Why:         "clusterctl requires its users to set --target-namespace.",
+			Remedy:      "Add a Namespace object.",
+		},
+		check: func(p *parsedBundle, report reporter) {
+			if len(p.componentsFile.documents) > 0 && len(p.objects("Namespace")) == 0 {
+				report(p.componentsFile.whole(), "contains no Namespace")
+			}
+		},
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "components/target-namespace",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#target-namespace",
+			Requirement: "All objects belong to the provider's own namespace.",
+			Why:         "Installers move every object to the target namespace, so this object will not be where it is needed.",
+			Remedy:      "Move the object to the provider's namespace, or remove it.",
+		},
+		check: checkTargetNamespace,
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "components/manager",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#controllers--watching-namespace",
+			Requirement: "The controllers run in a Deployment, in a container named manager.",
+			Why:         "Tools that change the manager's image, arguments, or resources find it by this name.",
+			Remedy:      "Run the controllers in a Deployment and name their container manager.",
+		},
+		check: checkManager,
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "components/watch-namespace",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#controllers--watching-namespace",
+			Requirement: "The manager watches all namespaces.",
+			Why:         "Clusters in other namespaces are never reconciled.",
+			Remedy:      "Remove the flag --namespace, or leave its value empty.",
+		},
+		check: checkWatchNamespace,
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "components/image-name",
+			Level:       contract.Error,
+			Contract:    clusterctlContract + "#controllers--watching-namespace",
+			Requirement: "Images of Deployments and DaemonSets have canonical names, with a registry and a path.",
+			Why:         "clusterctl rejects the provider.",
+			Remedy:      "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
+		},
+		check: eachImage(bundle.NeedsCanonicalImages, notCanonical),
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "components/job-image-name",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#controllers--watching-namespace",
+			Requirement: "Images of Jobs and other workloads that clusterctl does not change have canonical names, too.",
+			Why: "The meaning of a short name depends on each node's container runtime, and mirrors and image overrides do " +
+				"not match it.",
+			Remedy: "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
+		},
+		check: eachImage(mayHaveShortImages, notCanonical),
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "components/image-version",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#controllers--watching-namespace",
+			Requirement: "Images have a version: a tag other than latest, or a digest.",
+			Why:         "The image changes over time, so each installation of the version runs another program.",
+			Remedy:      "Add the version as a tag, for example controller:v1.14.0.",
+		},
+		check: eachImage(bundle.RunsPods, noVersion),
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "components/helm-annotations",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#components-yaml-transformations",
+			Requirement: "Objects have no annotations for Helm, with the prefixes helm.sh/ and meta.helm.sh/.",
+			Why: "clusterctl ignores them: it runs no hooks, and keeps no object of a provider that it deletes. Capstan " +
+				"removes them from charts, to the same effect.",
+			Remedy: "Remove the annotations, and do not rely on hooks.",
+		},
+		check: checkHelmAnnotations,
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "components/provider-label",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#labels",
+			Requirement: "All objects have the label " + v1alpha2.ClusterctlProviderLabel + " with the provider's label.",
+			Why:         "clusterctl and operators do not recognize objects that were applied with kubectl.",
+			Remedy:      "Set the label on all objects, for example with the labels of a kustomization.yaml.",
+		},
+		check: checkProviderLabel,
+	},
+}
+
+// checkDuplicates compares objects without their namespaces, since installers set the same one on all.
+func checkDuplicates(p *parsedBundle, report reporter) {
+	seen := map[[3]string]*bundle.Document{}
+
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
+		gvk := doc.Object.GroupVersionKind()
+
+		id := [3]string{gvk.Group, gvk.Kind, doc.Object.GetName()}
+
+		first := seen[id]
+		if first == nil {
+			seen[id] = doc
+			continue
+		}
+
+		if !isUnresolved(strings.Join(id[:], "")) {
+			report(p.componentsFile.at(doc), "already exists on line %d", first.Line)
+		}
+	}
+}
+
+func checkTargetNamespace(p *parsedBundle, report reporter) {
+	target := ""
+	for _, doc := range p.objects("Namespace") {
+		target = doc.Object.GetName()
+	}
+
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
+
+		namespace := doc.Object.GetNamespace()
+		if namespace == "" || isUnresolved(namespace) || isUnresolved(target) {
+			continue
+		}
+
+		if !p.scopes.Namespaced(doc.Object.GroupVersionKind().GroupKind()) {
+			continue // installers and the API server ignore the namespace
+		}
+
+		// Without a Namespace object, the namespace of the first object counts.
+		target = cmp.Or(target, namespace)
+		if namespace != target {
+			report(p.componentsFile.at(doc),
+				"is in the namespace %s, but the provider's namespace is %s", namespace, target)
+		}
+	}
+}
+
+// checkHelmAnnotations does not check CRDs, of which charts keep the annotations: Helm ignores them there.
+func checkHelmAnnotations(p *parsedBundle, report reporter) {
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
+		if doc.IsCRD() {
+			continue
+		}
+
+		for _, key := range slices.Sorted(maps.Keys(doc.Object.GetAnnotations())) {
+			if bundle.IsHelmAnnotation(key) {
+				report(p.componentsFile.at(doc), "has the annotation %s", key)
+			}
+		}
+	}
+}
+
+func checkProviderLabel(p *parsedBundle, report reporter) {
+	wrong := map[string][]*bundle.Document{}
+
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
+
+		label := doc.Object.GetLabels()[v1alpha2.ClusterctlProviderLabel]
+		if label != p.Provider.Label && !isUnresolved(label) {
+			wrong[label] = append(wrong[label], doc)
+		}
+	}
+
+	for _, label := range slices.Sorted(maps.Keys(wrong)) {
+		found := "has no label " + v1alpha2.ClusterctlProviderLabel
+		if label != "" {
+			found = fmt.Sprintf("has the label %s=%s", v1alpha2.ClusterctlProviderLabel, label)
+		}
+
+		p.componentsFile.reportOnce(report, wrong[label], fmt.Sprintf("%s (expected %s)", found, p.Provider.Label))
+	}
+}

@@ -1,0 +1,275 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/contract"
+)
+
+// clusterctlContract is the page of the contract between providers and clusterctl.
+const clusterctlContract = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/clusterctl"
+
+// fileRules are about the published files and metadata.yaml.
+var fileRules = []rule{
+	{
+		Rule: contract.Rule{
+			Name:     "provider/name",
+			Level:    contract.Error,
+			Contract: clusterctlContract + "#adding-a-provider-to-clusterctl",
+			Requirement: "A provider's name consists of lower case letters, digits, and '-', begins and ends with a letter or " +
+				"digit, and has at most 63 characters together with its type, as in control-plane-<name>.",
+			Why:    "clusterctl rejects other names, and objects and labels that contain them are invalid.",
+			Remedy: "Choose another name for the provider.",
+		},
+		check: checkProviderName,
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "provider/version",
+			Level:       contract.Error,
+			Contract:    clusterctlContract + "#creating-a-provider-repository-on-github",
+			Requirement: "The tag of each version is a full semantic version.",
+			Why:         "clusterctl cannot order other versions and ignores them.",
+			Remedy:      "Use tags of the form vMAJOR.MINOR.PATCH.",
+		},
+		check: checkProviderVersion,
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "files/required",
+			Level:       contract.Error,
+			Contract:    clusterctlContract + "#provider-repositories",
+			Requirement: "The published files include the components and metadata.yaml.",
+			Why:         "The provider cannot be installed without both.",
+			Remedy:      "Publish the missing file.",
+		},
+		check: checkRequiredFiles,
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "files/templates",
+			Level:       contract.Info,
+			Contract:    clusterctlContract + "#workload-cluster-templates",
+			Requirement: "An infrastructure provider publishes cluster templates.",
+			Why:         "`clusterctl generate cluster` has no template to use.",
+			Remedy:      "Publish a cluster-template.yaml.",
+		},
+		check: checkHasTemplates,
+	},
+	namesRule,
+	{
+		Rule: contract.Rule{
+			Name:     "metadata/valid",
+			Level:    contract.Error,
+			Contract: clusterctlContract + "#metadata-yaml",
+			Requirement: "metadata.yaml is a Metadata object of clusterctl.cluster.x-k8s.io/v1alpha3 that lists release " +
+				"series and their contracts.",
+			Why:    "clusterctl rejects the provider.",
+			Remedy: "Fix metadata.yaml.",
+		},
+		check: checkMetadata,
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "metadata/kind",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#validation-rules",
+			Requirement: "metadata.yaml has the kind Metadata.",
+			Why:         "clusterctl tolerates a missing kind only for old providers, and may stop doing so.",
+			Remedy:      "Add the line `kind: Metadata`.",
+		},
+		check: func(p *parsedBundle, report reporter) {
+			if p.metadataErr == nil && p.parsedMetadata.Kind == "" {
+				report(location{file: bundle.MetadataFile}, "has no kind")
+			}
+		},
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "metadata/series",
+			Level:       contract.Error,
+			Contract:    clusterctlContract + "#metadata-yaml",
+			Requirement: "metadata.yaml lists the release series of the version that it is published with.",
+			Why:         "The contract of the version is unknown, so clusterctl does not install it.",
+			Remedy:      "Add the series and its contract to releaseSeries.",
+		},
+		check: checkSeries,
+	},
+	{
+		Rule: contract.Rule{
+			Name:        "metadata/series-entries",
+			Level:       contract.Warning,
+			Contract:    clusterctlContract + "#metadata-yaml",
+			Requirement: "metadata.yaml lists each release series once, with a contract such as v1beta2.",
+			Why: "clusterctl uses the first entry of a series, and cannot install versions of one whose contract it does not " +
+				"know.",
+			Remedy: "Correct or remove the entry.",
+		},
+		check: checkSeriesEntries,
+	},
+}
+
+// namesRule is checked in two places: the names of a bundle's templates together with all other
+// rules, and by Names the names of all published files, which a bundle does not contain.
+var namesRule = rule{
+	Rule: contract.Rule{
+		Name:     "files/names",
+		Level:    contract.Warning,
+		Contract: clusterctlContract + "#naming-conventions",
+		Requirement: "Files have the names that the contract defines: <type>-components.yaml, cluster-template.yaml, " +
+			"cluster-template-<flavor>.yaml, clusterclass-<name>.yaml.",
+		Why:    "clusterctl does not find a file with another name, or only if it is configured to.",
+		Remedy: "Rename the file.",
+	},
+	check: func(p *parsedBundle, report reporter) {
+		for _, t := range p.templateFiles {
+			if !templateName.MatchString(t.name) {
+				report(t.whole(), "is not named cluster-template.yaml, cluster-template-<flavor>.yaml, or clusterclass-<name>.yaml")
+			}
+		}
+	},
+}
+
+var (
+	providerName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	templateName = regexp.MustCompile(`^(cluster-template(-.+)?|clusterclass-.+)\.yaml$`)
+	// templateLike matches names that were probably meant to be those of templates.
+	templateLike = regexp.MustCompile(`^cluster-?(template|class).*\.ya?ml$`)
+)
+
+// Names checks the names of all files that are published with a version of a provider.
+func Names(p bundle.Provider, names []string) []contract.Finding {
+	var findings []contract.Finding //nolint:prealloc // usually there are none
+
+	expected := v1alpha2.ProviderType(p.Type).ComponentsFile()
+	misnamed := expected != "" && !slices.Contains(names, expected) // others are those of other providers
+
+	for _, name := range names {
+		var message string
+
+		switch {
+		case strings.HasSuffix(name, bundle.ComponentsFile) && misnamed:
+			message = fmt.Sprintf("contains the components of %s %s, which should be named %s", p.Type, p.Name, expected)
+		case templateLike.MatchString(name) && !bundle.IsTemplate(name):
+			message = "looks like a cluster template or a ClusterClass, but is ignored because of its name"
+		default:
+			continue
+		}
+
+		findings = append(findings, namesRule.finding(location{file: name}, message))
+	}
+
+	return findings
+}
+
+func checkProviderName(p *parsedBundle, report reporter) {
+	at := location{file: bundle.MetadataFile}
+
+	switch label := p.Provider.Label; {
+	case !providerName.MatchString(p.Provider.Name):
+		report(at, "belongs to the provider %q, which is not a valid name", p.Provider.Name)
+	case len(label) > validation.LabelValueMaxLength:
+		report(at, "belongs to the provider %q; its label %s has %d characters, %d more than a label may have",
+			p.Provider.Name, label, len(label), len(label)-validation.LabelValueMaxLength)
+	}
+}
+
+func checkProviderVersion(p *parsedBundle, report reporter) {
+	if _, err := semver.StrictNewVersion(strings.TrimPrefix(p.Version, "v")); err != nil {
+		report(location{file: bundle.MetadataFile}, "belongs to %q, which is not a semantic version", p.Version)
+	}
+}
+
+func checkRequiredFiles(p *parsedBundle, report reporter) {
+	if len(p.Components) == 0 {
+		report(location{file: bundle.ComponentsFile}, "is missing")
+	}
+
+	if len(p.Metadata) == 0 {
+		report(location{file: bundle.MetadataFile}, "is missing")
+	}
+}
+
+func checkHasTemplates(p *parsedBundle, report reporter) {
+	if p.Provider.Type == string(v1alpha2.InfrastructureProviderType) && len(p.templateFiles) == 0 {
+		report(location{file: "cluster-template.yaml"}, "is not published, and neither is any other template")
+	}
+}
+
+func checkMetadata(p *parsedBundle, report reporter) {
+	if len(p.Metadata) == 0 {
+		return
+	}
+
+	if p.metadataErr != nil {
+		reportInvalid(report, bundle.MetadataFile, p.metadataErr)
+	}
+}
+
+// series is a minor version of a provider.
+type series struct{ major, minor uint64 }
+
+// ownSeries returns the series of the bundle's version; false if the version is not a semantic one.
+func (p *parsedBundle) ownSeries() (series, bool) {
+	v, err := semver.NewVersion(p.Version)
+	if err != nil {
+		return series{}, false
+	}
+
+	return series{v.Major(), v.Minor()}, true
+}
+
+func checkSeries(p *parsedBundle, report reporter) {
+	own, valid := p.ownSeries()
+	if p.metadataErr != nil || !valid {
+		return
+	}
+
+	at := location{file: bundle.MetadataFile}
+
+	for _, s := range p.parsedMetadata.ReleaseSeries {
+		if (series{s.Major, s.Minor}) != own {
+			continue
+		}
+
+		if !isContractVersion(s.Contract) {
+			report(at, "maps the series %d.%d to the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)
+		}
+
+		return // clusterctl uses the first entry
+	}
+
+	report(at, "does not list the series %d.%d of version %s", own.major, own.minor, p.Version)
+}
+
+// checkSeriesEntries checks the entries that the version of the bundle does not use.
+func checkSeriesEntries(p *parsedBundle, report reporter) {
+	if p.metadataErr != nil {
+		return
+	}
+
+	at := location{file: bundle.MetadataFile}
+	own, _ := p.ownSeries()
+	seen := map[series]bool{}
+
+	for _, s := range p.parsedMetadata.ReleaseSeries {
+		current := series{s.Major, s.Minor}
+
+		switch {
+		case seen[current]:
+			report(at, "lists the series %d.%d twice", s.Major, s.Minor)
+		case current != own && !isContractVersion(s.Contract):
+			report(at, "maps the series %d.%d to the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)
+		}
+
+		seen[current] = true
+	}
+}
