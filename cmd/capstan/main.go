@@ -79,6 +79,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		clusters.NewCRDsCommand(options),
 		adopt.NewConvertCommand(options),
 		clusters.NewGenerateCommand(options),
+		charts.NewLintCommand(options),
 		charts.NewMirrorCommand(options),
 		setup.NewCommand(options),
 		providers.NewStatusCommand(options),

@@ -87,12 +87,12 @@ func TestLintExitCodes(t *testing.T) {
 		},
 		{"an unknown format", []string{sound, "-o", "xml"}, 1, "", "unknown --output \"xml\""},
 		{"an unknown level", []string{sound, "--fail-on", "info"}, 1, "", "unknown --fail-on \"info\""},
-		{"no folder", nil, 1, "", "expected folders, archives of charts, or addresses; usage: capstan chart lint {"},
+		{"no folder", nil, 1, "", "expected folders, archives of charts, or addresses; usage: capstan lint {"},
 		{"a missing version", []string{sound + "/v9.0.0"}, 1, "", "version v9.0.0 is not on offer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)
-			exitCode, stdout, stderr := runMain(t, append([]string{"chart", "lint"}, c.args...)...)
+			exitCode, stdout, stderr := runMain(t, append([]string{"lint"}, c.args...)...)
 			g.Expect(exitCode).To(Equal(c.exitCode), stderr)
 			g.Expect(stdout).To(ContainSubstring(c.stdout))
 			g.Expect(stderr).To(ContainSubstring(c.stderr))
@@ -160,7 +160,7 @@ func TestCompletion(t *testing.T) {
 		want string
 	}{
 		{[]string{"status", "--output", ""}, "table\njson\nyaml\n:4\n"},
-		{[]string{"chart", "lint", "--fail-on", ""}, "error\nwarning\n:4\n"},
+		{[]string{"lint", "--fail-on", ""}, "error\nwarning\n:4\n"},
 		{[]string{"adopt", "--installer", ""}, "clusterctl\ncluster-api-operator\n:4\n"},
 		{[]string{"versions", ""}, "\ninfrastructure-aws\thttps://"},
 		{[]string{"delete", ""}, ":4\n"}, // there is no cluster
@@ -216,7 +216,7 @@ func TestNameInHelp(t *testing.T) {
 
 			broken := clitest.BrokenProvider(t, sampleProviders, "warning")
 			_, _, warning := runMain(t, "chart", "build", broken, "--destination", t.TempDir())
-			g.Expect(warning).To(HaveSuffix("`" + name + " chart lint " + broken + "` shows the details.\n"))
+			g.Expect(warning).To(HaveSuffix("`" + name + " lint " + broken + "` shows the details.\n"))
 		})
 	}
 }

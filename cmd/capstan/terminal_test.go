@@ -35,10 +35,11 @@ metadata: {name: "d\e[2J\e]0;owned\ax\u009b8m", namespace: "n\e[2J"}
 	quoted := 0
 
 	for _, args := range [][]string{
-		{"lint", folder}, {"lint", folder, "-o", "github"}, {"lint", folder, "--color", "always"},
-		{"build", folder, "-d", t.TempDir()}, {"show", folder}, {"images", folder}, {"pull", folder + "/\x1b[2J"},
+		{"lint", folder}, {"lint", folder, "--color", "always"},
+		{"chart", "build", folder, "-d", t.TempDir()}, {"chart", "show", folder}, {"chart", "images", folder},
+		{"chart", "pull", folder + "/\x1b[2J"},
 	} {
-		_, stdout, stderr := runMain(t, append([]string{"chart"}, args...)...)
+		_, stdout, stderr := runMain(t, args...)
 		g.Expect(stdout+stderr).NotTo(MatchRegexp("[\x07\u009b]|\x1b(\\[2J|\\])"), "%q", args)
 
 		if strings.Contains(stdout+stderr, "[2J") {

@@ -198,7 +198,7 @@ func (o *buildOptions) warnOfFindings(path string, p *parsedFolder) error {
 
 	if contract.Count(findings, contract.Error)+contract.Count(findings, contract.Warning) > 0 {
 		o.Warnf(
-			"%s does not conform to the provider contracts: %s. `capstan chart lint %s` shows the details.",
+			"%s does not conform to the provider contracts: %s. `capstan lint %s` shows the details.",
 			p.path,
 			contract.Summary(findings),
 			strings.Join(append([]string{path}, o.identity.arguments()...), " "),

@@ -17,9 +17,13 @@ import (
 
 const sampleProviders = "../../../../test/data/providers"
 
-// run runs `capstan chart` with arguments.
+// run runs `capstan lint`, or a command of `capstan chart`, with arguments.
 func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
+
+	if args[0] == "lint" {
+		return clitest.Run(t.Context(), NewLintCommand, args[1:]...)
+	}
 
 	return clitest.Run(t.Context(), NewCommand, args...)
 }

@@ -11,15 +11,13 @@ import (
 func NewCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chart",
-		Short: "Build, check and publish provider charts",
-		Example: `  capstan chart lint providers/infrastructure-aws
-  capstan chart build providers/infrastructure-aws
+		Short: "Build and publish provider charts",
+		Example: `  capstan chart build providers/infrastructure-aws
   capstan chart push infrastructure-aws-2.11.1.tgz oci://registry.example.com/capi`,
 	}
 	cmd.AddCommand(
 		newBuildCommand(options),
 		newImagesCommand(options),
-		newLintCommand(options),
 		newPushCommand(options),
 		newPullCommand(options),
 		newShowCommand(options),

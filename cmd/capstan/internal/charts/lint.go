@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-project/capstan/contract/lint"
 )
 
-// lintOptions are the flags of `chart lint`.
+// lintOptions are the flags of `lint`.
 type lintOptions struct {
 	*cli.Options
 
@@ -21,7 +21,8 @@ type lintOptions struct {
 	findings *cli.FindingsFlags
 }
 
-func newLintCommand(options *cli.Options) *cobra.Command {
+// NewLintCommand returns `capstan lint`.
+func NewLintCommand(options *cli.Options) *cobra.Command {
 	o := &lintOptions{Options: options}
 	cmd := &cobra.Command{
 		Use:   "lint {DIR[/VERSION] | CHART.tgz | URL}...",
@@ -39,11 +40,11 @@ Each argument is one of these:
 
 The exit code is 2 if there is a finding of the --fail-on level or a worse one, and 1 if the check is not
 possible.`,
-		Example: `  capstan chart lint providers/infrastructure-aws/v2.11.1
-  capstan chart lint providers/*
-  capstan chart lint out --name example --version v1.2.3 --fail-on warning
-  capstan chart lint https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/tag/v2.11.1
-  capstan chart lint oci://registry.example.com/capi/infrastructure-aws:2.11.1`,
+		Example: `  capstan lint providers/infrastructure-aws/v2.11.1
+  capstan lint providers/*
+  capstan lint out --name example --version v1.2.3 --fail-on warning
+  capstan lint https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/tag/v2.11.1
+  capstan lint oci://registry.example.com/capi/infrastructure-aws:2.11.1`,
 		Args: cli.Arguments(1, -1, "folders, archives of charts, or addresses"),
 		RunE: cli.Run(o.run),
 	}

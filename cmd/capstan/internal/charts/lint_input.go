@@ -17,7 +17,7 @@ import (
 	"github.com/capstan-project/capstan/contract/lint"
 )
 
-// lintInput reads what `chart lint` checks.
+// lintInput reads what `lint` checks.
 type lintInput struct {
 	identity *Identity
 	access   *AccessFlags

@@ -10,7 +10,7 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// BrokenProvider returns a copy of one of the sample providers with a finding of chart lint: a
+// BrokenProvider returns a copy of one of the sample providers with a finding of lint: a
 // "warning" because metadata.yaml has no kind, or an "error" because a Service is missing.
 func BrokenProvider(t *testing.T, samples, level string) string {
 	t.Helper()
