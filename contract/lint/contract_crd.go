@@ -174,7 +174,7 @@ func (v *crdVersion) Subresource(name string) map[string]any {
 }
 
 // Property returns the schema of a field, or nil if there is no such field. It is not known whether
-// there is one if unknown fields are allowed, or if the components were parsed without schemas.
+// there is one if unknown fields are allowed, or if the CRD has no schema.
 func (v *crdVersion) Property(path string) (schema map[string]any, known bool) {
 	schema = bundle.NestedMap(v.definition, "schema", "openAPIV3Schema")
 	if schema == nil {

@@ -47,9 +47,8 @@ func Rules() []contract.Rule {
 
 // Bundle checks a bundle against all rules.
 //
-// The components are those of the bundle, as returned by bundle.ParseComponents. If they were
-// parsed without the schemas of CRDs, the rules about fields of control planes do not apply. If
-// they are nil, Bundle parses them and reports errors as findings.
+// The components are those of the bundle, as returned by bundle.ParseComponents. If they are nil, Bundle parses them
+// and reports errors as findings.
 func Bundle(b *bundle.Bundle, components *bundle.Components) []contract.Finding {
 	p := newParsedBundle(b, components)
 

@@ -75,8 +75,7 @@ func TestNoFindings(t *testing.T) {
 	}
 }
 
-// TestWithoutSchemas: the fields of a control plane are unknown if the components were parsed
-// without schemas, so there are no findings.
+// TestWithoutSchemas: the fields of a control plane are unknown if its CRD has no schema, so there are no findings.
 func TestWithoutSchemas(t *testing.T) {
 	g := NewWithT(t)
 	b := controlPlaneProvider()

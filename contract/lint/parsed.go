@@ -154,7 +154,7 @@ func (f *file) reportOnce(report reporter, docs []*bundle.Document, message stri
 	report(f.at(docs[0]), "%s", message)
 }
 
-// plural formats a number with its noun, for example "2 errors".
+// plural formats a number with its noun, for example "2 variables".
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

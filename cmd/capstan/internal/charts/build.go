@@ -196,7 +196,7 @@ func (o *buildOptions) warnOfFindings(path string, p *parsedFolder) error {
 		return err
 	}
 
-	if contract.Count(findings, contract.Error)+contract.Count(findings, contract.Warning) > 0 {
+	if contract.Fail(findings, contract.Warning) {
 		o.Warnf(
 			"%s does not conform to the provider contracts: %s. `capstan lint %s` shows the details.",
 			p.path,
