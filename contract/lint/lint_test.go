@@ -62,7 +62,8 @@ func TestLevels(t *testing.T) {
 	g.Expect(levels).To(HaveKeyWithValue("components/image-name", contract.Error), "clusterctl rejects the provider")
 	g.Expect(levels).To(HaveKeyWithValue("components/job-image-name", contract.Warning))
 	g.Expect(levels).To(HaveKeyWithValue("components/image-version", contract.Warning))
-	g.Expect(levels).To(HaveKeyWithValue("crd/contract-label-outdated", contract.Warning), "core accepts v1beta1 in v1beta2")
+	g.Expect(levels).To(HaveKeyWithValue("crd/contract-label-outdated", contract.Warning),
+		"core accepts v1beta1 in v1beta2")
 }
 
 func TestNoFindings(t *testing.T) {
