@@ -77,7 +77,6 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		charts.NewCommand(options),
 		clusters.NewAuditCommand(options),
 		clusters.NewCRDsCommand(options),
-		adopt.NewConvertCommand(options),
 		clusters.NewGenerateCommand(options),
 		charts.NewLintCommand(options),
 		charts.NewMirrorCommand(options),

@@ -1,5 +1,4 @@
-// Package adopt moves from other programs to Capstan: it takes over the providers that they have installed, and
-// converts their configuration.
+// Package adopt takes over the providers that other programs have installed.
 package adopt
 
 import (
