@@ -86,13 +86,6 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 			"labels, if there are any. Users who may write ConfigMaps there can then decide what is installed.",
 	)
 	set.BoolVar(
-		&o.ComponentsConfigMaps,
-		"components-configmaps",
-		false,
-		"Write the components of each provider that is fetched into a ConfigMap, as cluster-api-operator does, for "+
-			"programs that read it.",
-	)
-	set.BoolVar(
 		&o.ClusterctlInventory,
 		"clusterctl-inventory",
 		true,

@@ -59,8 +59,6 @@ type Options struct {
 	PushCharts bool
 	// LabeledConfigMaps prefers ConfigMaps with cluster-api-operator's labels to the default sources.
 	LabeledConfigMaps bool
-	// ComponentsConfigMaps makes the operator write what it fetches into ConfigMaps, as cluster-api-operator does.
-	ComponentsConfigMaps bool
 	// ClusterctlInventory makes the operator keep clusterctl's inventory.
 	ClusterctlInventory bool
 	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.

@@ -23,7 +23,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/export"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/namespaces"
@@ -120,7 +119,7 @@ func newDependencies(
 	readers := options.readers(uncached)
 	readers.Impersonate = local.Reader
 
-	planner := options.planner(readers, mgr.GetClient(), newCharts(charts, uncached, options))
+	planner := options.planner(readers, mgr.GetClient(), &plan.Charts{Store: charts, Clock: options.Clock, Metrics: options.Metrics})
 
 	allowed, err := web.ParseRanges(kubeConfigAddressesFlag, options.KubeConfigAddresses)
 	if err != nil {
@@ -206,16 +205,6 @@ func (o *Options) planner(readers *access.Readers, providers client.Reader, char
 		Environment:   o.Environment,
 		Metrics:       o.Metrics,
 	}
-}
-
-// newCharts returns the charts of all providers.
-func newCharts(charts store.Store, uncached client.Client, options Options) *plan.Charts {
-	c := &plan.Charts{Store: charts, Clock: options.Clock, Metrics: options.Metrics}
-	if options.ComponentsConfigMaps {
-		c.Components = &export.ComponentsWriter{Client: uncached}
-	}
-
-	return c
 }
 
 // newStore returns the store of charts: the cluster, and the chart repository if charts are pushed.

@@ -239,10 +239,6 @@ const (
 	// be reached.
 	ReleaseKeptReason = "ReleaseKept"
 
-	// ComponentsNotWrittenReason: the ConfigMap with the provider's components, for other programs, cannot be
-	// written. The provider is not affected.
-	ComponentsNotWrittenReason = "ComponentsNotWritten"
-
 	// TakenOverReason: cluster-api-operator has managed the resource, and has stopped.
 	TakenOverReason = "TakenOver"
 

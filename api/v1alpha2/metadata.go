@@ -87,9 +87,8 @@ const (
 	ClusterctlProviderLabel = "cluster.x-k8s.io/provider"
 )
 
-// ManagedByLabel is Kubernetes' recommended label. Its value is FieldOwner on stored charts, on the ConfigMaps with
-// components that Capstan writes and on the objects of clusterctl's inventory that it keeps, and Helm on the objects of
-// a release.
+// ManagedByLabel is Kubernetes' recommended label. Its value is FieldOwner on stored charts and on the objects of
+// clusterctl's inventory that Capstan keeps, and Helm on the objects of a release.
 const ManagedByLabel = "app.kubernetes.io/managed-by"
 
 // ReconcileRequestAnnotation requests a reconcile that reads the source, the Secret and the cluster
@@ -161,13 +160,6 @@ const (
 
 	// ConfigMapNameLabel holds the provider's name. It is informational like the type.
 	ConfigMapNameLabel = "provider.cluster.x-k8s.io/name"
-
-	// ConfigMapSourceLabel is "oci" on ConfigMaps that an operator has written from an artifact in a registry. The
-	// annotation of the same name holds the address.
-	ConfigMapSourceLabel = "provider.cluster.x-k8s.io/source"
-
-	// ConfigMapGeneratedLabel is "true" on ConfigMaps that an operator, or its command line, has written from a source.
-	ConfigMapGeneratedLabel = "managed-by.operator.cluster.x-k8s.io"
 
 	// ConfigMapCompressedAnnotation is "true" if the components are stored with gzip in binaryData
 	// instead of as text in data.

@@ -1,3 +1,4 @@
+// Package export keeps clusterctl's inventory.
 package export
 
 import (

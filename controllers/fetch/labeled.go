@@ -11,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/export"
 )
 
 // LabeledConfigMapsFlag is the operator's flag for Resolver.LabeledConfigMaps.
@@ -99,7 +98,6 @@ func (r *Resolver) labeled(provider v1alpha2.Provider) (*source.ConfigMaps, erro
 		},
 		Provider:  source.Provider(provider.ProviderType(), provider.GetName()),
 		NoSecrets: true,
-		Excluded:  export.IsWritten,
 		Known:     r.KnownMetadata,
 		User:      r.Readers.User(provider),
 	}, nil

@@ -37,25 +37,6 @@ func version(namespace, kind, name, version string) *corev1.ConfigMap {
 	}
 }
 
-// written returns a ConfigMap as the operator writes it for a resource.
-func written(cm *corev1.ConfigMap) *corev1.ConfigMap {
-	own := cm.DeepCopy()
-	own.Labels["app.kubernetes.io/managed-by"] = "capstan"
-	own.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "operator.cluster.x-k8s.io/v1alpha2", Kind: "InfrastructureProvider", Name: "docker", UID: "uid",
-	}}
-
-	return own
-}
-
-// withoutOwner returns a user's copy of a ConfigMap.
-func withoutOwner(cm *corev1.ConfigMap) *corev1.ConfigMap {
-	copied := cm.DeepCopy()
-	copied.Name, copied.OwnerReferences = "copy", nil
-
-	return copied
-}
-
 // forbidding is a reader of an account that may not list ConfigMaps.
 type forbidding struct{ client.Reader }
 
@@ -98,10 +79,6 @@ func TestLabeledConfigMaps(t *testing.T) {
 		},
 		"not without a version": {
 			objects: []client.Object{version("default", "infrastructure", "docker", "")}, spec: exact, want: catalog,
-		},
-		"not what the operator has written itself": {objects: []client.Object{written(own)}, spec: exact, want: catalog},
-		"but a copy of it": {
-			objects: []client.Object{written(own), withoutOwner(written(own))}, spec: exact, want: "ConfigMap copy",
 		},
 		"no Secrets": {objects: []client.Object{secret}, spec: exact, want: catalog},
 		"not with more permissions than the account's": {
@@ -153,27 +130,6 @@ func TestLabeledConfigMaps(t *testing.T) {
 		_, _, err := r.Resolve(t.Context(), provider("docker", exact), source.Request{Version: "v1.0.0"})
 		NewWithT(t).Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
 	})
-}
-
-func TestSelectorIgnoresWhatTheOperatorHasWritten(t *testing.T) {
-	g := NewWithT(t)
-	own := written(version("default", "infrastructure", "docker", "v1.0.0"))
-	selecting := fetching(v1alpha2.FetchConfiguration{Selector: &metav1.LabelSelector{
-		MatchLabels: map[string]string{v1alpha2.ConfigMapNameLabel: "docker"},
-	}})
-	resolve := func(objects ...client.Object) (string, error) {
-		r := &Resolver{Readers: &access.Readers{APIReader: newReader(nil, objects...)}}
-		_, found, err := r.Resolve(t.Context(), provider("docker", selecting), source.Request{Version: "v1.0.0"})
-
-		return found.ID, err
-	}
-
-	_, err := resolve(own)
-	g.Expect(source.IsNotFound(err)).To(BeTrue())
-	g.Expect(err).To(MatchError(HaveSuffix("those that the operator has written itself, such as " +
-		"infrastructure-docker-v1.0.0, do not count, unless you copy them without their ownerReferences")))
-
-	g.Expect(resolve(own, withoutOwner(own))).To(Equal("ConfigMap copy"))
 }
 
 func TestHint(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/export"
 )
 
 // Resolver creates the sources of providers.
@@ -92,7 +91,6 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 			Namespace: provider.GetNamespace(),
 			Selector:  config.Selector,
 			Provider:  identity,
-			Excluded:  export.IsWritten,
 			Known:     r.KnownMetadata,
 			User:      r.Readers.User(provider),
 		}, nil

@@ -53,17 +53,7 @@ func (c *Charts) fetch(
 
 	_, key.FromCatalog = from.(*source.ChartsFirst)
 
-	found, err := c.build(ctx, provider, key, b)
-	if err != nil {
-		return nil, err
-	}
-
-	// What comes from a ConfigMap is in one already.
-	if _, inConfigMap := from.(*source.ConfigMaps); c.Components != nil && !inConfigMap {
-		found.components = b
-	}
-
-	return found, nil
+	return c.build(ctx, provider, key, b)
 }
 
 // build generates the chart of a bundle, unless that was done before.

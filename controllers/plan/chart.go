@@ -5,7 +5,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -32,9 +31,6 @@ type Chart struct {
 	key store.Key
 	// unsaved is set until the store has the chart.
 	unsaved bool
-	// components that the chart was just built from, until Save has written them for other programs; nil if that is
-	// not asked for.
-	components *bundle.Bundle
 }
 
 // installable returns the chart of a provider as Chart.Installable describes it.

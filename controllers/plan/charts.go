@@ -16,7 +16,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/clock"
-	"github.com/capstan-project/capstan/controllers/export"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -30,8 +29,6 @@ type Charts struct {
 	// Clock is that of the API server, which dates the charts.
 	Clock   *clock.Clock
 	Metrics *metrics.Recorder
-	// Components writes what is fetched into ConfigMaps for other programs; nil if that is not asked for.
-	Components *export.ComponentsWriter
 
 	// known are the charts of providers when they were last found: providerID -> *Chart.
 	known sync.Map

@@ -2,53 +2,27 @@ package plan
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/export"
 )
 
 // pruneAge protects charts that were just stored and that no status refers to yet.
 const pruneAge = 10 * time.Minute
 
-// Missed is why something that the provider does not need could not be stored with its chart. Its fields are nil
-// otherwise.
-type Missed struct {
-	// Push is why the chart could not be pushed to the chart repository.
-	Push error
-	// Components is why its components are not in a ConfigMap for other programs.
-	Components error
-}
-
 // Save stores a chart that was built, and removes those that are neither in use nor in the release's
-// history. If the chart was built from components that were fetched just now, it stores these for other programs, if
-// that is asked for. The error is a *StoreError, after which the resource must not record the chart.
-func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Chart) (missed Missed, err error) {
-	if found.unsaved {
-		if missed.Push, err = c.put(ctx, provider, found); err != nil {
-			return missed, &StoreError{err}
-		}
+// history. It returns why the chart could not be pushed to the chart repository, if that failed. The error is a
+// *StoreError, after which the resource must not record the chart.
+func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Chart) (unpushed, err error) {
+	if !found.unsaved {
+		return nil, nil
 	}
 
-	if found.components != nil {
-		if missed.Components, err = c.writeComponents(ctx, provider, found); err != nil {
-			return missed, &StoreError{err}
-		}
-	}
-
-	return missed, nil
-}
-
-// put stores a chart, and removes old ones. It returns why the chart could not be pushed to the chart repository, if
-// that failed.
-func (c *Charts) put(ctx context.Context, provider v1alpha2.Provider, found *Chart) (unpushed, err error) {
 	stored, err := c.Store.Put(ctx, found.key, found.Chart)
 	if err != nil {
-		return nil, err
+		return nil, &StoreError{err}
 	}
 
 	found.Reference = stored.Reference
@@ -67,17 +41,4 @@ func (c *Charts) put(ctx context.Context, provider v1alpha2.Provider, found *Cha
 	}
 
 	return stored.PushErr, nil
-}
-
-// writeComponents writes the components that a chart was built from into their ConfigMap. It returns why they never
-// can be, or an error after which the next Save tries again.
-func (c *Charts) writeComponents(ctx context.Context, provider v1alpha2.Provider, found *Chart) (refused, err error) {
-	err = c.Components.Write(ctx, provider, found.components)
-	if err != nil && !errors.As(err, new(*export.RefusedError)) {
-		return nil, fmt.Errorf("store the components of %s: %w", v1alpha2.Label(provider), err)
-	}
-
-	found.components = nil
-
-	return err, nil
 }

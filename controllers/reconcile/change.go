@@ -117,17 +117,13 @@ func (r *run) saveChart(ctx context.Context) report.Result {
 		r.emit(r.provider, report.TemplatesNotListed(r.change.plan.Version))
 	}
 
-	missed, err := r.Planner.Charts.Save(ctx, r.provider, r.change.plan.Chart)
+	unpushed, err := r.Planner.Charts.Save(ctx, r.provider, r.change.plan.Chart)
 	if err != nil {
 		return failed(err, fetching)
 	}
 
-	if missed.Push != nil {
-		r.emit(r.provider, report.NotPushed(missed.Push.Error()))
-	}
-
-	if missed.Components != nil {
-		r.emit(r.provider, report.ComponentsNotWritten(missed.Components.Error()))
+	if unpushed != nil {
+		r.emit(r.provider, report.NotPushed(unpushed.Error()))
 	}
 
 	if outdated := r.change.plan.Chart.Outdated; outdated != nil {

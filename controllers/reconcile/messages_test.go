@@ -41,7 +41,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
-	"github.com/capstan-project/capstan/controllers/export"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/permissions"
@@ -389,7 +388,6 @@ func (c catalog) addInputs(t *testing.T) {
 	c.addDelayed()
 	c.addRemoval(t)
 	c.addAllowed(t)
-	c.addNotWritten(t)
 
 	c.addReport(report.Of(inputOf(newTestRun()), report.Summary{Result: report.AfterGivingBack()}))
 }
@@ -436,19 +434,6 @@ func (c catalog) addAllowed(t *testing.T) {
 	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	c.addEvents(report.UnsafeCRDsAllowed(checked.Allowed()))
-}
-
-// addNotWritten adds the message about components in whose place another program has a ConfigMap.
-func (c catalog) addNotWritten(t *testing.T) {
-	t.Helper()
-
-	others := &corev1.ConfigMap{}
-	others.Namespace, others.Name = "capa-system", "infrastructure-aws-v2.11.1"
-	writer := &export.ComponentsWriter{Client: fake.NewClientBuilder().WithObjects(others).Build()}
-
-	err := writer.Write(t.Context(), aws(), &bundle.Bundle{Version: "v2.11.1", Components: []byte("{}")})
-	NewWithT(t).Expect(err).To(HaveOccurred())
-	c.addEvents(report.ComponentsNotWritten(err.Error()))
 }
 
 // addRemoval adds the message of a removal that waits.

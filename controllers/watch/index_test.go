@@ -84,32 +84,6 @@ func TestKeysFindTheResourcesOfAnEvent(t *testing.T) {
 	}
 }
 
-// What the operator has written itself must not wake it.
-func TestWrittenConfigMapsAreNotUsed(t *testing.T) {
-	g := NewWithT(t)
-	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa", Name: "aws"}}
-	labeled := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "capa", Name: "infrastructure-aws-v1.0.0", Labels: map[string]string{
-			v1alpha2.ConfigMapTypeLabel:    "infrastructure",
-			v1alpha2.ConfigMapNameLabel:    "aws",
-			v1alpha2.ConfigMapVersionLabel: "v1.0.0",
-		},
-	}}
-	written := labeled.DeepCopy()
-	written.Labels[v1alpha2.ManagedByLabel] = v1alpha2.FieldOwner
-	written.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha2.GroupVersion.String()}}
-
-	g.Expect(usesConfigMap(p, labeled)).To(BeTrue())
-	g.Expect(usesConfigMap(p, written)).To(BeFalse())
-
-	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Selector: &metav1.LabelSelector{MatchLabels: labeled.Labels}}
-	g.Expect(usesConfigMap(p, labeled)).To(BeTrue())
-	g.Expect(usesConfigMap(p, written)).To(BeFalse())
-
-	p.Spec.AdditionalManifests = &v1alpha2.ConfigMapReference{Name: written.Name}
-	g.Expect(usesConfigMap(p, written)).To(BeTrue(), "the resource names it")
-}
-
 func TestKeysOfWaitingAndRemoteResources(t *testing.T) {
 	g := NewWithT(t)
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa", Name: "aws"}}

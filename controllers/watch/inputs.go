@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/export"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
@@ -58,11 +57,9 @@ func (k Kind) ConfigMaps() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, inputKeys("ConfigMap"), usesConfigMap))
 }
 
-// usesConfigMap reports whether a resource uses a ConfigMap. What the operator writes itself is no source.
+// usesConfigMap reports whether a resource uses a ConfigMap.
 func usesConfigMap(p v1alpha2.Provider, changed client.Object) bool {
-	source := isSource(p, changed) || isLabeled(p, changed)
-
-	return source && !export.IsWritten(changed) || isAdditional(p, changed)
+	return isSource(p, changed) || isLabeled(p, changed) || isAdditional(p, changed)
 }
 
 // Secrets enqueues the resources that use a Secret, for variables, for credentials, as a source or for

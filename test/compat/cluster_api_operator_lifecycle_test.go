@@ -1,10 +1,7 @@
 package compat
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"io"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -142,7 +139,7 @@ func describeLargeReleases(s **site) {
 	}
 
 	It("install a large release from a registry", table.Row(compressedSection,
-		"without a flag, no ConfigMap with components, and no Secret with rendered ones",
+		"no ConfigMap with components, and no Secret with rendered ones",
 		"ConfigMaps and Secrets with components"),
 		func(ctx SpecContext) {
 			(*s).push(ctx, "large", load(ctx))
@@ -161,53 +158,6 @@ func describeLargeReleases(s **site) {
 			(*s).remove(ctx, p)
 		})
 
-	It("keep the components of a large release", table.Row(compressedSection,
-		"a release from a registry that is too large for a ConfigMap: a compressed one is written, and deleted with it"),
-		table.Row(compressedSection, "a provider of another name from a copy of that ConfigMap: created, deleted"),
-		func(ctx SpecContext) {
-			(*s).start("--components-configmaps")
-			DeferCleanup(func() { (*s).start() })
-
-			release := load(ctx)
-			(*s).push(ctx, "large", release)
-
-			p := (*s).minimal(infrastructure, "large-kept", "large")
-			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{OCI: "http://" + (*s).registry + "/large:v1.0.0"}
-			(*s).create(ctx, p)
-			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
-
-			By("reading it as cluster-api-operator does")
-
-			// Its own search is by these labels, and it must find one.
-			found := (*s).componentsOf(ctx, p, "managed-by.operator.cluster.x-k8s.io=true",
-				"provider.cluster.x-k8s.io/source=oci")
-			Expect(found).To(HaveLen(1))
-			kept := found[0]
-			Expect(kept.Name).To(Equal("infrastructure-large-v1.0.0"))
-			Expect(kept.Annotations).To(HaveKeyWithValue("provider.cluster.x-k8s.io/compressed", "true"))
-			Expect(kept.Data).To(Equal(map[string]string{"metadata": string(release.Bundle.Metadata)}))
-
-			zip, err := gzip.NewReader(bytes.NewReader(kept.BinaryData["components"]))
-			Expect(err).NotTo(HaveOccurred())
-			content, err := io.ReadAll(zip)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(bytes.Equal(content, release.Bundle.Components)).To(BeTrue())
-
-			(*s).remove(ctx, p)
-			Eventually((*s).componentsOf).WithArguments(ctx, p).Should(BeEmpty())
-
-			By("installing from a copy")
-
-			kept.UID, kept.ResourceVersion, kept.OwnerReferences = "", "", nil
-			renamed := (*s).minimal(infrastructure, "large-kept", "my-large")
-			renamed.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{Selector: &metav1.LabelSelector{
-				MatchLabels: map[string]string{v1alpha2.ConfigMapNameLabel: "large", v1alpha2.ConfigMapTypeLabel: "infrastructure"},
-			}}
-			(*s).create(ctx, &kept, renamed)
-			Eventually((*s).current(ctx, renamed)).Should(runVersion("v1.0.0"))
-			(*s).remove(ctx, renamed)
-		})
-
 	It("install a large release from a compressed ConfigMap", table.Row(compressedSection,
 		"a provider of another name from a compressed ConfigMap: created, deleted"), func(ctx SpecContext) {
 		release := load(ctx)
@@ -224,17 +174,12 @@ func describeLargeReleases(s **site) {
 	})
 }
 
-// componentsOf returns the ConfigMaps with components in the namespace of a resource that have these labels.
-func (s *site) componentsOf(ctx context.Context, p v1alpha2.Provider, labels ...string) []corev1.ConfigMap {
+// componentsOf returns the ConfigMaps with components in the namespace of a resource.
+func (s *site) componentsOf(ctx context.Context, p v1alpha2.Provider) []corev1.ConfigMap {
 	GinkgoHelper()
 
-	selector, err := metav1.ParseToLabelSelector(strings.Join(append(labels, v1alpha2.ConfigMapVersionLabel), ","))
-	Expect(err).NotTo(HaveOccurred())
-	matching, err := metav1.LabelSelectorAsSelector(selector)
-	Expect(err).NotTo(HaveOccurred())
-
 	list := &corev1.ConfigMapList{}
-	Expect(s.List(ctx, list, client.InNamespace(p.GetNamespace()), client.MatchingLabelsSelector{Selector: matching})).
+	Expect(s.List(ctx, list, client.InNamespace(p.GetNamespace()), client.HasLabels{v1alpha2.ConfigMapVersionLabel})).
 		To(Succeed())
 
 	return list.Items

@@ -37,8 +37,6 @@ type ConfigMaps struct {
 	Provider  bundle.Provider
 	// NoSecrets leaves Secrets out.
 	NoSecrets bool
-	// Excluded reports whether a ConfigMap is no version, because the operator has written it itself; nil for none.
-	Excluded func(metav1.Object) bool
 	// Known keeps the metadata of versions that were fetched; nil to keep none. What a user has fetched is kept for User
 	// only.
 	Known *KnownMetadata
@@ -67,10 +65,7 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 		client.MatchingLabelsSelector{Selector: selector},
 	}
 
-	var (
-		items    []versionItem
-		excluded []string
-	)
+	var items []versionItem
 
 	kinds := []string{kindConfigMap, kindSecret}
 	if c.NoSecrets {
@@ -81,14 +76,12 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 		err := c.each(ctx, kind, options, func(item *metav1.PartialObjectMetadata) {
 			version := item.Labels[v1alpha2.ConfigMapVersionLabel]
 
-			switch {
-			case kind == kindSecret && version == "":
-			case kind == kindConfigMap && c.Excluded != nil && c.Excluded(item):
-				excluded = append(excluded, item.Name)
-			default:
-				// The rest of the metadata may be large.
-				items = append(items, versionItem{kind, item.Name, version, string(item.UID) + "/" + item.ResourceVersion})
+			if kind == kindSecret && version == "" {
+				return
 			}
+
+			// The rest of the metadata may be large.
+			items = append(items, versionItem{kind, item.Name, version, string(item.UID) + "/" + item.ResourceVersion})
 		})
 		if err != nil {
 			return nil, fmt.Errorf("list %ss in namespace %s: %w", kind, c.Namespace, err)
@@ -96,7 +89,7 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 	}
 
 	if len(items) == 0 {
-		return nil, c.notFound(excluded)
+		return nil, c.notFound()
 	}
 
 	return c.parseVersions(items)
@@ -131,18 +124,11 @@ func (c *ConfigMaps) each(
 	}
 }
 
-// notFound returns the error of a selector that matches nothing but excluded ConfigMaps.
-func (c *ConfigMaps) notFound(excluded []string) error {
-	message := fmt.Sprintf(
+// notFound returns the error of a selector that matches nothing.
+func (c *ConfigMaps) notFound() error {
+	return &NotFoundError{Message: fmt.Sprintf(
 		"no ConfigMap in namespace %s matches the selector %q; create one for each version, or correct "+
-			"spec.fetchConfig.selector", c.Namespace, metav1.FormatLabelSelector(c.Selector))
-
-	if len(excluded) > 0 {
-		message += fmt.Sprintf("; those that the operator has written itself, such as %s, do not count, unless you copy "+
-			"them without their ownerReferences", excluded[0])
-	}
-
-	return &NotFoundError{Message: message}
+			"spec.fetchConfig.selector", c.Namespace, metav1.FormatLabelSelector(c.Selector))}
 }
 
 // parseVersions returns the versions of ConfigMaps and Secrets, newest first. Two objects with the

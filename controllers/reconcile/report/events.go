@@ -175,11 +175,6 @@ func NotPushed(problem string) []Event {
 		"The chart is stored in the cluster but could not be pushed to the chart repository: "+problem)
 }
 
-// ComponentsNotWritten returns the event about components that were not written for other programs.
-func ComponentsNotWritten(problem string) []Event {
-	return warn(v1alpha2.ComponentsNotWrittenReason, "Store", problem)
-}
-
 // SourceUnavailable returns the event about a stored chart that is used in place of its source.
 func SourceUnavailable(digest, problem string) []Event {
 	return warn(v1alpha2.ComponentsFetchErrorReason, "Fetch", fmt.Sprintf(
