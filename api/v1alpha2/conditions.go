@@ -242,9 +242,6 @@ const (
 	// TakenOverReason: cluster-api-operator has managed the resource, and has stopped.
 	TakenOverReason = "TakenOver"
 
-	// GivenBackReason: the resource and its provider are cluster-api-operator's again, and Capstan changes nothing.
-	GivenBackReason = "GivenBack"
-
 	// InventoryRestoredReason: another program has changed or deleted the provider's entry in clusterctl's
 	// inventory, and the operator has restored it. The message says what to use instead.
 	InventoryRestoredReason = "InventoryRestored"

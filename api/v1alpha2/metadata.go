@@ -101,15 +101,6 @@ const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 // its value is, and does not add it to others.
 const AppliedSpecHashAnnotation = "operator.cluster.x-k8s.io/applied-spec-hash"
 
-// TakenOverAnnotation is set on a resource that was taken over from cluster-api-operator. Its value is that of
-// AppliedSpecHashAnnotation at that time, which is restored when the provider is given back.
-const TakenOverAnnotation = Prefix + "/taken-over"
-
-// GiveBackAnnotation gives a provider that was taken over from cluster-api-operator back, if its value is "true": the
-// resource and all that is installed stay, and lose only what makes them Capstan's. The operator leaves the resource
-// alone, even while cluster-api-operator does not run, until the annotation is removed.
-const GiveBackAnnotation = Prefix + "/give-back"
-
 // AdoptCRDAnnotation transfers the ownership of a CRD to the provider whose label is its value.
 const AdoptCRDAnnotation = Prefix + "/adopt"
 

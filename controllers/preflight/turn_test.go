@@ -48,7 +48,7 @@ func TestChangesVersion(t *testing.T) {
 	incompatible := notReady(v1alpha2.CAPIVersionIncompatibilityReason)
 	stalled := condition(v1alpha2.StalledCondition)
 	changedAgain := func(p v1alpha2.Provider) { p.SetGeneration(3) }
-	givenBack := func(p v1alpha2.Provider) { p.GetStatus().Release = nil }
+	theirs := func(p v1alpha2.Provider) { p.GetStatus().Release = nil }
 	suspended := func(p v1alpha2.Provider) { p.GetSpec().Suspend = true }
 	rollingBack := func(p v1alpha2.Provider) {
 		p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: new(int64(1))}
@@ -68,7 +68,7 @@ func TestChangesVersion(t *testing.T) {
 		"to the same version without v":            {[]option{wants("1.0.0", "v1.0.0")}, false},
 		"of a provider that is being installed":    {[]option{installed, progressing}, false},
 		"of a provider that is not installed":      {[]option{progressing}, false},
-		"of one given to cluster-api-operator":     {[]option{other, givenBack}, false},
+		"of one of cluster-api-operator":           {[]option{other, theirs}, false},
 		"it has failed and is tried again":         {[]option{other, progressing, upgradeFailed}, false},
 		"a user has to do something":               {[]option{other, progressing, stalled}, false},
 		"it waits for contracts":                   {[]option{other, incompatible}, false},

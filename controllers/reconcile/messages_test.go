@@ -388,8 +388,6 @@ func (c catalog) addInputs(t *testing.T) {
 	c.addDelayed()
 	c.addRemoval(t)
 	c.addAllowed(t)
-
-	c.addReport(report.Of(inputOf(newTestRun()), report.Summary{Result: report.AfterGivingBack()}))
 }
 
 // addDelayed adds the message of an automatic upgrade that waits for that of another provider.

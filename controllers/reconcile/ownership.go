@@ -31,9 +31,9 @@ func (r *run) checkStopped(ctx context.Context) report.Result {
 // takeOver takes the resource over from cluster-api-operator: the status that this has left is none of Capstan's, and
 // its finalizer would block the deletion.
 func (r *run) takeOver(ctx context.Context) report.Result {
-	result := r.handOver(ctx, fetching, func(o client.Object, finalizer string) bool {
+	result := r.handOver(ctx, func(o client.Object, finalizer string) bool {
 		added := controllerutil.AddFinalizer(o, finalizer)
-		return predecessor.TakeOver(o) || added
+		return predecessor.Release(o) || added
 	})
 	if !result.Ends() {
 		r.emit(r.provider, report.TakenOver())
@@ -44,41 +44,17 @@ func (r *run) takeOver(ctx context.Context) report.Result {
 }
 
 func (r *run) addFinalizer(ctx context.Context) report.Result {
-	return r.handOver(ctx, fetching, controllerutil.AddFinalizer)
-}
-
-// keepInstalled leaves what is installed without its release.
-func (r *run) keepInstalled(ctx context.Context) report.Result {
-	attempt := r.removal(ctx)
-	return failed(attempt.Explain(attempt.Keep(ctx)), applying)
-}
-
-// giveBack gives the resource back to cluster-api-operator.
-func (r *run) giveBack(ctx context.Context) report.Result {
-	result := r.handOver(ctx, applying, func(o client.Object, _ string) bool {
-		predecessor.GiveBack(o)
-		return true
-	})
-	if result.Ends() {
-		return result
-	}
-
-	r.note(report.GivenBack())
-	r.forget(r.provider)
-
-	return report.AfterGivingBack()
+	return r.handOver(ctx, controllerutil.AddFinalizer)
 }
 
 // handOver changes whose resource it is. It is repeated soon if another program has changed the resource meanwhile.
-func (r *run) handOver(
-	ctx context.Context, reason string, set func(o client.Object, finalizer string) bool,
-) report.Result {
+func (r *run) handOver(ctx context.Context, set func(o client.Object, finalizer string) bool) report.Result {
 	err := r.setFinalizer(ctx, r.provider, set)
 	if apierrors.IsConflict(err) {
 		return report.Result{Outcome: report.Repeated, At: time.Now().Add(conflictRetry)}
 	}
 
-	return failed(predecessor.Refused(err), reason)
+	return failed(predecessor.Refused(err), fetching)
 }
 
 // identify stops the change of a resource that may not exist, such as a second one of a provider.

@@ -183,23 +183,19 @@ func (r *Reconciler) beginning(provider v1alpha2.Provider) decide.Beginning {
 		ByOperator:     r.Suspended,
 		Finalizer:      controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer),
 		OtherFinalizer: predecessor.Manages(provider),
-		TakenOver:      predecessor.WasTakenOver(provider),
-		BackAsked:      v1alpha2.Asks(provider, v1alpha2.GiveBackAnnotation),
 	}
 }
 
 // beginActions take the actions with which a reconcile begins.
 var beginActions = map[decide.Action]func(*run, context.Context) report.Result{
-	decide.CheckStopped:  (*run).checkStopped,
-	decide.TakeOver:      (*run).takeOver,
-	decide.AddFinalizer:  (*run).addFinalizer,
-	decide.Observe:       (*run).observe,
-	decide.Identify:      (*run).identify,
-	decide.CheckHealth:   (*run).checkHealth,
-	decide.Compare:       (*run).compareObjects,
-	decide.CompareCRDs:   (*run).compareCRDs,
-	decide.KeepInstalled: (*run).keepInstalled,
-	decide.GiveBack:      (*run).giveBack,
+	decide.CheckStopped: (*run).checkStopped,
+	decide.TakeOver:     (*run).takeOver,
+	decide.AddFinalizer: (*run).addFinalizer,
+	decide.Observe:      (*run).observe,
+	decide.Identify:     (*run).identify,
+	decide.CheckHealth:  (*run).checkHealth,
+	decide.Compare:      (*run).compareObjects,
+	decide.CompareCRDs:  (*run).compareCRDs,
 }
 
 // begin takes the steps with which a reconcile begins, and returns the one that continues or ends it.

@@ -80,8 +80,8 @@ var _ = Describe("capstan adopt takes real providers with clusters over", Ordere
 		expectCluster(ctx)
 	})
 
-	It("gives one back and adopts it again", func(ctx SpecContext) {
-		cli.succeed(ctx, "adopt", "--undo", "bootstrap-kubeadm")
+	It("lets one go and adopts it again", func(ctx SpecContext) {
+		w.letGo(ctx, &v1alpha2.BootstrapProvider{ObjectMeta: named("capi-kubeadm-bootstrap-system", "kubeadm")})
 		Expect(w.identities(ctx)).To(Equal(before))
 		cli.succeed(ctx, "adopt", "bootstrap-kubeadm", "--config", config)
 		Expect(w.identities(ctx)).To(Equal(before))

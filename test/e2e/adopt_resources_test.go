@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"context"
-	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -30,8 +28,6 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 		before   map[string]string
 	)
 
-	specHash := strings.Repeat("a1", 32)
-
 	BeforeAll(func(ctx SpecContext) {
 		w = readyWorld(ctx)
 		cli = newCommandLine(w)
@@ -48,10 +44,7 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 		}}
 		Expect(w.client.Create(ctx, cache)).To(Succeed())
 
-		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.GetSpec().Suspend = false
-			p.SetAnnotations(map[string]string{v1alpha2.AppliedSpecHashAnnotation: specHash})
-		})
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend = false })
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.OtherOperatorRunningReason))
 
 		webhooks = leftWebhooks("theirs")
@@ -98,42 +91,6 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 
 	It("finds nothing once more", func(ctx SpecContext) {
 		cli.fail(ctx, "adopt", "--installer", "cluster-api-operator").To(ContainSubstring("no providers of"))
-	})
-
-	It("gives them back", rowGiveBack, func(ctx SpecContext) {
-		Expect(cli.succeed(ctx, "adopt", "--undo", "theirs")).To(ContainSubstring(
-			"InfrastructureProvider theirs/theirs: given back to cluster-api-operator; start that again"))
-
-		Expect(w.read(ctx, p)(Default)).To(And(
-			HaveField("Finalizers", ConsistOf(predecessor.Finalizer)),
-			HaveField("Annotations", And(
-				HaveKeyWithValue(v1alpha2.AppliedSpecHashAnnotation, specHash), Not(HaveKey(v1alpha2.TakenOverAnnotation)))),
-			HaveField("Status.InstalledVersion", HaveValue(Equal("v1.0.0"))),
-			HaveField("Status.Release", BeNil()), HaveField("Status.History", BeEmpty()),
-			notBeReady(v1alpha2.GivenBackReason, "remove the annotation capstan.dev/give-back")))
-		Expect(w.helm(ctx, "helm", "list", "--all", "-n", p.Namespace)).To(BeEmpty())
-
-		d := w.managerOf(ctx, v1alpha2.Label(p))(Default)
-		Expect(d.Labels).NotTo(HaveKey("app.kubernetes.io/managed-by"))
-		Expect(d.Annotations).NotTo(HaveKey(HavePrefix("meta.helm.sh/")))
-		Expect(w.definition(ctx, t.crd()).Annotations).NotTo(HaveKey(HavePrefix("capstan.dev/")))
-		expectUnchanged(ctx)
-	})
-
-	It("leaves them alone after that, until they are adopted again", func(ctx SpecContext) {
-		resource := w.read(ctx, p)(Default)
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start()
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"changed": "true"}) })
-		Consistently(func(g Gomega) {
-			g.Expect(w.read(ctx, p)(g)).To(And(
-				HaveField("Finalizers", ConsistOf(predecessor.Finalizer)), HaveField("Status", Equal(*resource.GetStatus()))))
-		}).WithTimeout(3 * time.Second).Should(Succeed())
-
-		Expect(cli.succeed(ctx, "adopt", "--installer", "cluster-api-operator")).To(
-			ContainSubstring("revision 1, holds v1.0.0; it adopted 2 existing objects\n"))
-		Expect(w.read(ctx, p)(Default)).To(And(beReady("v1.0.0"), HaveField("Finalizers", ConsistOf(v1alpha2.Finalizer))))
-		expectUnchanged(ctx)
 	})
 })
 

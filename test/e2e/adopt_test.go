@@ -210,10 +210,8 @@ spec:
 		Expect(w.identities(ctx)).To(Equal(before))
 	})
 
-	It("gives a provider back", func(ctx SpecContext) {
-		Expect(cli.succeed(ctx, "adopt", "--undo", "docker")).To(HaveSuffix(
-			"InfrastructureProvider capd-system/docker: given back; everything in namespace capd-system stays, " +
-				"Secrets with variables too\n"))
+	It("stays installed without its resource, and is clusterctl's again", func(ctx SpecContext) {
+		w.letGo(ctx, &v1alpha2.InfrastructureProvider{ObjectMeta: named("capd-system", "docker")})
 		Expect(w.identities(ctx)).To(Equal(before))
 		Expect(w.helm(ctx, "helm", "list", "-n", "capd-system")).To(BeEmpty())
 
@@ -228,12 +226,16 @@ spec:
 		Expect(definitions.Items).To(HaveLen(2))
 		Expect(definitions.Items).To(HaveEach(HaveField("Annotations", Not(HaveKey(HavePrefix("capstan.dev/"))))))
 
-		item := w.itemOf(ctx, "capd-system", "infrastructure-docker")
-		Expect(item.Object).To(And(HaveKeyWithValue("version", "v1.0.0"), HaveKeyWithValue("providerName", "docker")))
-		Expect(item.GetLabels()).To(Equal(map[string]string{
+		Eventually(func() map[string]string {
+			return w.itemOf(ctx, "capd-system", "infrastructure-docker").GetLabels()
+		}).Should(Equal(map[string]string{
 			"clusterctl.cluster.x-k8s.io": "", "clusterctl.cluster.x-k8s.io/core": "inventory",
 			"cluster.x-k8s.io/provider": "infrastructure-docker",
 		}))
+
+		item := w.itemOf(ctx, "capd-system", "infrastructure-docker")
+		Expect(item.Object).To(And(HaveKeyWithValue("version", "v1.0.0"), HaveKeyWithValue("providerName", "docker")))
+		Expect(item.GetAnnotations()).To(BeEmpty())
 	})
 
 	It("adopts it again", func(ctx SpecContext) {
@@ -243,37 +245,16 @@ spec:
 			HaveSuffix("it adopted 12 existing objects\n")))
 		Expect(w.identities(ctx)).To(Equal(before))
 	})
-
-	It("gives a provider back though the command is interrupted", func(ctx SpecContext) {
-		cli.fail(ctx, "adopt", "--undo", "docker", "--timeout", "1ms").To(
-			HaveSuffix("; run the command again to see whether infrastructure-docker is given back\n"))
-
-		Eventually(func() map[string]string {
-			return w.itemOf(ctx, "capd-system", "infrastructure-docker").GetLabels()
-		}).ShouldNot(HaveKey(v1alpha2.ManagedByLabel))
-		Expect(cli.succeed(ctx, "adopt", "--undo", "docker")).To(Equal(
-			"InfrastructureProvider capd-system/docker: was given back already; clusterctl's inventory has it\n"))
-
-		item := w.itemOf(ctx, "capd-system", "infrastructure-docker")
-		Expect(item.Object).To(HaveKeyWithValue("version", "v1.0.0"))
-		Expect(item.GetAnnotations()).To(BeEmpty())
-		Expect(w.identities(ctx)).To(Equal(before))
-
-		cli.succeed(ctx, "adopt", "docker", "--config", config)
-	})
-
-	It("does not give back what was upgraded", func(ctx SpecContext) {
-		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(
-			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
-
-		writes := cli.writes()
-		cli.fail(ctx, "adopt", "--undo", "aws", "docker").To(Equal(
-			"Error: nothing was changed, because infrastructure-docker cannot be given back: revision 2 of release " +
-				"capd-system/infrastructure-docker has upgraded it from v1.0.0 to v1.1.0 since; delete the resource with the " +
-				"annotation capstan.dev/keep-installed: \"true\" to keep what is installed\n"))
-		Expect(cli.writes()).To(Equal(writes))
-	})
 })
+
+// letGo removes a resource, and keeps what is installed, as the documentation says.
+func (w *world) letGo(ctx context.Context, p v1alpha2.Provider) {
+	GinkgoHelper()
+
+	resource := []string{strings.ToLower(string(p.ProviderType())), p.GetName(), "--namespace", p.GetNamespace()}
+	w.run(ctx, "kubectl", append([]string{"annotate"}, append(resource, "capstan.dev/keep-installed=true")...)...)
+	w.run(ctx, "kubectl", append([]string{"delete"}, resource...)...)
+}
 
 // itemOf returns the item of a provider in clusterctl's inventory.
 func (w *world) itemOf(ctx context.Context, namespace, label string) *unstructured.Unstructured {

@@ -52,15 +52,6 @@ var _ = Describe("Adopting providers", Ordered, rowReclaimed, func() {
 		It("removes what the installed version had, and keeps what users have added", func(ctx SpecContext) {
 			Expect(w.managerOf(ctx, v1alpha2.Label(old.resource()))(Default)).To(beUpgraded)
 		})
-
-		It("cannot be undone, because that would not undo the upgrade", func(ctx SpecContext) {
-			writes := cli.writes()
-			cli.fail(ctx, "adopt", "--undo", "at-once").To(Equal(
-				"Error: nothing was changed, because infrastructure-at-once cannot be given back: revision 1 of release " +
-					"at-once/infrastructure-at-once has adopted v1.0.0 and upgraded it to v1.1.0 in one step; delete the " +
-					"resource with the annotation capstan.dev/keep-installed: \"true\" to keep what is installed\n"))
-			Expect(cli.writes()).To(Equal(writes))
-		})
 	})
 
 	It("lets the next upgrade remove what the adopted version had, and keep what users have added", func(ctx SpecContext) {

@@ -146,13 +146,12 @@ var minorBehind = []harness.Wanted{
 }
 
 var _ = Describe("The real cluster-api-operator", rowRealOperator, func() {
-	Describe("that is stopped by hand", Ordered, func() { describeTakeover((*peer).handOver, nil) })
-	Describe("that capstan adopt stops", Ordered, func() { describeTakeover((*peer).adopt, (*peer).takeBack) })
+	Describe("that is stopped by hand", Ordered, func() { describeTakeover((*peer).handOver) })
+	Describe("that capstan adopt stops", Ordered, func() { describeTakeover((*peer).adopt) })
 })
 
-// describeTakeover describes a takeover by stopping cluster-api-operator in one way. If it is to take the providers
-// back, it is stopped again afterwards.
-func describeTakeover(stop, takeBack func(*peer, context.Context, []v1alpha2.Provider)) {
+// describeTakeover describes a takeover by stopping cluster-api-operator in one way.
+func describeTakeover(stop func(*peer, context.Context, []v1alpha2.Provider)) {
 	var (
 		w         *world
 		p         *peer
@@ -211,8 +210,7 @@ func describeTakeover(stop, takeBack func(*peer, context.Context, []v1alpha2.Pro
 		Expect(changed(before, p.identities(ctx))).To(BeEmpty())
 	})
 
-	expectTakenOver := func(ctx context.Context) {
-		GinkgoHelper()
+	It("hands its providers over, and nothing of them changes", func(ctx SpecContext) {
 		stop(p, ctx, providers)
 
 		for i, provider := range providers {
@@ -224,17 +222,7 @@ func describeTakeover(stop, takeBack func(*peer, context.Context, []v1alpha2.Pro
 
 		Expect(changed(before, p.identities(ctx))).To(BeEmpty())
 		expectHandedOver(ctx, w)
-	}
-
-	It("hands its providers over, and nothing of them changes", func(ctx SpecContext) { expectTakenOver(ctx) })
-
-	if takeBack != nil {
-		It("gets them back, and restarts and replaces nothing", func(ctx SpecContext) {
-			takeBack(p, ctx, providers)
-			Expect(changed(before, p.identities(ctx))).To(BeEmpty())
-			expectTakenOver(ctx)
-		})
-	}
+	})
 
 	It("leaves providers that can be upgraded and removed", func(ctx SpecContext) {
 		for i, wanted := range harness.Standard {
@@ -289,35 +277,6 @@ func (p *peer) adopt(ctx context.Context, providers []v1alpha2.Provider) {
 	Expect(p.w.client.List(ctx, secrets)).To(Succeed())
 	Expect(secrets.Items).NotTo(ContainElement(HaveField("Name", HaveSuffix("-cache"))))
 	Expect(strings.Count(string(output.Contents()), "  no changes; ")).To(Equal(len(providers)), string(output.Contents()))
-}
-
-// takeBack runs `capstan adopt --undo`, and starts the manager again, until it has reconciled all providers.
-func (p *peer) takeBack(ctx context.Context, providers []v1alpha2.Provider) {
-	GinkgoHelper()
-
-	args := []string{"adopt", "--undo"}
-	for _, provider := range providers {
-		args = append(args, v1alpha2.Label(provider))
-	}
-
-	AddReportEntry("capstan adopt --undo", newCommandLine(p.w).succeed(ctx, args...))
-	p.start(ctx)
-
-	for i, provider := range providers {
-		Eventually(p.w.read(ctx, provider)).WithTimeout(3 * time.Minute).Should(And(
-			haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, "MinimumReplicasAvailable"),
-			HaveField("Finalizers", ConsistOf(predecessor.Finalizer)),
-			HaveField("Status.InstalledVersion", HaveValue(Equal(minorBehind[i].Version)))))
-
-		cache := &corev1.Secret{ObjectMeta: named(provider.GetNamespace(), fmt.Sprintf("%s-%s-%s-cache",
-			provider.ProviderType().Name(), provider.GetName(), minorBehind[i].Version))}
-
-		Eventually(func(g Gomega) {
-			g.Expect(p.w.client.Get(ctx, client.ObjectKeyFromObject(cache), cache)).To(Succeed())
-			g.Expect(p.w.read(ctx, provider)(g).GetAnnotations()[v1alpha2.AppliedSpecHashAnnotation]).To(
-				And(Not(BeEmpty()), Equal(cache.Annotations[v1alpha2.AppliedSpecHashAnnotation])))
-		}).WithTimeout(3 * time.Minute).Should(Succeed())
-	}
 }
 
 // expectHandedOver checks that cluster-api-operator has left nothing on Capstan's CRDs and on providers' objects.

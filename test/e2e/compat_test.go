@@ -31,7 +31,6 @@ var (
 	rowPredecessor   = table.Row(takeovers, "cluster-api-operator beside Capstan, its finalizer and its webhooks")
 	rowRealOperator  = table.Row(takeovers, "five providers of the real cluster-api-operator: all kept")
 
-	rowGiveBack  = table.Row(takeovers, "resources of cluster-api-operator, by capstan adopt --undo: given back")
 	rowReclaimed = table.Row(takeovers, "fields that the adopted version had and the next one has not: removed")
 	rowMistakes  = table.Row(takeovers, "mistakes of a migrating user: refused or harmless, with what to do")
 

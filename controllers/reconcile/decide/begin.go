@@ -19,8 +19,6 @@ const (
 	CompareCRDs Action = "CompareCRDs"
 	// Show ends with what is known of a suspended provider.
 	Show Action = "Show"
-	// GiveBack replaces the operator's finalizer by that of cluster-api-operator.
-	GiveBack Action = "GiveBack"
 	// RemoveProvider continues with the rules of a removal.
 	RemoveProvider Action = "RemoveProvider"
 	// Maintain continues with care and change.
@@ -37,9 +35,6 @@ type Beginning struct {
 	Deleted, Suspended, ByOperator bool
 	// Finalizer and OtherFinalizer are set if the resource had the operator's, and that of cluster-api-operator.
 	Finalizer, OtherFinalizer bool
-	// TakenOver is set if the resource was taken over from cluster-api-operator, and BackAsked if an annotation asks to
-	// give it back.
-	TakenOver, BackAsked bool
 	// Readable is set if the newest revision of the release was read.
 	Readable bool
 }
@@ -59,8 +54,6 @@ var beginRules = []rule[Beginning]{
 	{"objects of a suspended provider are compared", ask(Compare, Beginning.shows)},
 	{"CRDs of a suspended provider are compared", ask(CompareCRDs, Beginning.shows)},
 	{"a suspended provider is not changed", show},
-	{"what is given back keeps its objects", ask(KeepInstalled, Beginning.givesBack)},
-	{"a resource is given back with its finalizer", ask(GiveBack, Beginning.givesBack)},
 }
 
 // Begin returns the next step with which a reconcile begins, before care, change or removal.
@@ -77,12 +70,8 @@ func anyBeginning(Beginning) bool { return true }
 
 func (b Beginning) answers() Answers { return b.Answers }
 
-// ignore leaves a resource alone that is out of scope, or was given back to cluster-api-operator, until the annotation
-// is removed that has asked for it.
-func ignore(b Beginning) (Step, bool) {
-	givenBack := b.BackAsked && b.OtherFinalizer && !b.Finalizer
-	return Step{Action: Ignore}, !b.Included || givenBack
-}
+// ignore leaves a resource alone that is out of scope.
+func ignore(b Beginning) (Step, bool) { return Step{Action: Ignore}, !b.Included }
 
 // owns reports whether the resource should have the operator's finalizer.
 func (b Beginning) owns() bool { return !b.Deleted && !b.Suspended }
@@ -109,5 +98,3 @@ func (b Beginning) suspended() bool { return b.Suspended }
 func (b Beginning) shows() bool { return b.Suspended && b.Readable }
 
 func show(b Beginning) (Step, bool) { return Step{Action: Show}, b.Suspended }
-
-func (b Beginning) givesBack() bool { return b.BackAsked && b.TakenOver }

@@ -117,36 +117,6 @@ func TestBeginning(t *testing.T) {
 			known:    Beginning{Included: true, Suspended: true, OtherFinalizer: true},
 			expected: []Action{FindCluster, Observe, Identify, CheckHealth, Compare, CompareCRDs, Show},
 		},
-		"one that has to be given back": {
-			known:    Beginning{Included: true, Finalizer: true, TakenOver: true, BackAsked: true},
-			answers:  Answers{GiveBack: {Outcome: report.Idle}},
-			expected: []Action{FindCluster, KeepInstalled, GiveBack, End}, end: report.Result{Outcome: report.Idle},
-		},
-		"one whose objects cannot be given back": {
-			known:    Beginning{Included: true, Finalizer: true, TakenOver: true, BackAsked: true},
-			answers:  Answers{KeepInstalled: refused},
-			expected: []Action{FindCluster, KeepInstalled, End}, end: refused,
-		},
-		"one that was never taken over": {
-			known:    Beginning{Included: true, Finalizer: true, BackAsked: true},
-			expected: []Action{FindCluster, Maintain},
-		},
-		"one that was given back": {
-			known:    Beginning{Included: true, OtherFinalizer: true, BackAsked: true},
-			expected: []Action{Ignore},
-		},
-		"one that was given back and may be taken over again": {
-			known:    Beginning{Included: true, OtherFinalizer: true},
-			expected: []Action{CheckStopped, TakeOver, FindCluster, Maintain},
-		},
-		"a suspended one that has to be given back": {
-			known:    Beginning{Included: true, Suspended: true, Finalizer: true, TakenOver: true, BackAsked: true},
-			expected: []Action{FindCluster, Observe, Identify, CheckHealth, Compare, CompareCRDs, Show},
-		},
-		"a deleted one that has to be given back": {
-			known:    Beginning{Included: true, Deleted: true, Finalizer: true, TakenOver: true, BackAsked: true},
-			expected: []Action{FindCluster, RemoveProvider},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -165,13 +135,12 @@ func TestRandomBeginnings(t *testing.T) {
 
 	for range 5_000 {
 		known := Beginning{
-			Included: is(), Deleted: is(), Suspended: is(), Finalizer: is(), OtherFinalizer: is(), TakenOver: is(),
-			BackAsked: is(),
+			Included: is(), Deleted: is(), Suspended: is(), Finalizer: is(), OtherFinalizer: is(),
 		}
 
 		answers := Answers{}
 
-		for _, action := range []Action{CheckStopped, TakeOver, AddFinalizer, FindCluster, Observe, KeepInstalled} {
+		for _, action := range []Action{CheckStopped, TakeOver, AddFinalizer, FindCluster, Observe} {
 			if random.IntN(5) == 0 {
 				answers[action] = waits
 			}
@@ -189,7 +158,7 @@ func TestRandomBeginnings(t *testing.T) {
 
 		if !known.Included || known.Suspended {
 			g.Expect(actions).NotTo(ContainElements(
-				BeElementOf(TakeOver, AddFinalizer, KeepInstalled, GiveBack, RemoveProvider, Maintain)), "%+v", known)
+				BeElementOf(TakeOver, AddFinalizer, RemoveProvider, Maintain)), "%+v", known)
 		}
 
 		if last.Action == Maintain {

@@ -222,19 +222,6 @@ func LeftRelease(former v1alpha2.ReleaseStatus) []Event {
 			"namespace kube-system has the UID %s", former.Namespace, former.Name, former.ClusterUID))
 }
 
-// GivenBack is that cluster-api-operator manages the resource again. Only what that has in a status is left: it reads
-// the installed version from it, and would install the provider again without that.
-func GivenBack() Change {
-	return change(func(s *v1alpha2.ProviderStatus) {
-		*s = v1alpha2.ProviderStatus{
-			ObservedGeneration: s.ObservedGeneration,
-			Conditions:         s.Conditions,
-			Contract:           s.Contract,
-			InstalledVersion:   s.InstalledVersion,
-		}
-	})
-}
-
 // Doing is what a reconcile is doing, or waits for. Ready stays as it is unless there was none, or the provider is
 // not ready until this ends.
 func Doing(message string, ready bool, generation int64, now time.Time) Change {

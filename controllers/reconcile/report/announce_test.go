@@ -52,18 +52,6 @@ func TestRevisionIsAnnounced(t *testing.T) {
 	}
 }
 
-// TestGivenBack checks that the version that is installed stays known.
-func TestGivenBack(t *testing.T) {
-	status := v1alpha2.ProviderStatus{
-		InstalledVersion: new("v1.0.0"), Contract: new("v1beta2"), ObservedGeneration: 3, DesiredVersion: "v1.0.0",
-		Release: &v1alpha2.ReleaseStatus{}, History: []v1alpha2.ReleaseRevision{{}}, Chart: &v1alpha2.ChartStatus{},
-	}
-
-	NewWithT(t).Expect(GivenBack()(status)).To(Equal(v1alpha2.ProviderStatus{
-		InstalledVersion: new("v1.0.0"), Contract: new("v1beta2"), ObservedGeneration: 3,
-	}))
-}
-
 func TestWhatIsBeingDone(t *testing.T) {
 	ready := metav1.Condition{Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Message: "runs"}
 

@@ -338,13 +338,6 @@ func (p Provider) runs(version string) bool {
 	return matches(installed)
 }
 
-// AfterGivingBack is the result of a resource that was given back to cluster-api-operator.
-func AfterGivingBack() Result {
-	return Result{Outcome: Idle, Reason: v1alpha2.GivenBackReason, Message: fmt.Sprintf(
-		"Given back to cluster-api-operator, which installs nothing again when it is started; to let Capstan take it over "+
-			"again, remove the annotation %s", v1alpha2.GiveBackAnnotation)}
-}
-
 // DeletionSuspended is the result of a suspended resource that is being deleted.
 func DeletionSuspended(byOperator bool) Result {
 	return Wait(v1alpha2.SuspendedReason, "the deletion waits: "+unchanged(byOperator), time.Time{})

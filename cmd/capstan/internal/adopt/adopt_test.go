@@ -14,9 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // manager returns a Deployment of a provider with these images, as clusterctl applies it.
@@ -34,13 +35,18 @@ func manager(namespace, label string, images ...string) *appsv1.Deployment {
 	return d
 }
 
-// item returns an item of the inventory.
+// item returns an item of the inventory, as clusterctl writes it, with further labels.
 func item(p v1alpha2.Provider, version string, labels map[string]string) *unstructured.Unstructured {
-	o := newItem(p, version)
-	for key, value := range labels {
-		all := o.GetLabels()
-		all[key] = value
-		o.SetLabels(all)
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"providerName": p.GetName(), "type": string(p.ProviderType()), "version": version,
+	}}
+	o.SetGroupVersionKind(clusterctlv1.GroupVersion.WithKind("Provider"))
+	o.SetNamespace(p.GetNamespace())
+	o.SetName(v1alpha2.Label(p))
+	o.SetLabels(labels)
+
+	if manager := p.GetSpec().Manager; manager != nil {
+		o.Object["watchedNamespace"] = manager.CacheNamespace
 	}
 
 	return o
@@ -184,62 +190,6 @@ func TestSelected(t *testing.T) {
 
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(labels(chosen)).To(Equal(c.want))
-		})
-	}
-}
-
-func TestAdopted(t *testing.T) {
-	revision := func(number, adopted int, version string) state.Revision {
-		return state.Revision{Number: number, Adopted: adopted, Version: version, ChartDigest: version}
-	}
-
-	for name, c := range map[string]struct {
-		revisions []state.Revision // newest first
-		want, err string
-	}{
-		"no release":         {err: "it has no release"},
-		"adopted":            {revisions: []state.Revision{revision(1, 9, "v1.0.0")}, want: "v1.0.0"},
-		"a new installation": {revisions: []state.Revision{revision(1, 0, "v1.0.0")}, err: "has adopted nothing"},
-		"another revision of the same version": {
-			revisions: []state.Revision{revision(2, 0, "v1.0.0"), revision(1, 9, "v1.0.0")}, want: "v1.0.0",
-		},
-		"upgraded with the adoption": {
-			revisions: []state.Revision{
-				{Number: 1, Adopted: 9, AdoptedVersion: "v1.0.0", Version: "v1.1.0", ChartDigest: "v1.1.0"},
-			},
-			err: "revision 1 of release /x has adopted v1.0.0 and upgraded it to v1.1.0 in one step; delete the resource with",
-		},
-		"the version that was installed": {
-			revisions: []state.Revision{{Number: 1, Adopted: 9, AdoptedVersion: "v1.0.0", Version: "v1.0.0"}}, want: "v1.0.0",
-		},
-		"upgraded": {
-			revisions: []state.Revision{revision(2, 0, "v1.1.0"), revision(1, 9, "v1.0.0")},
-			err:       "revision 2 of release /x has upgraded it from v1.0.0 to v1.1.0 since",
-		},
-		"upgraded and rolled back": {
-			revisions: []state.Revision{
-				revision(3, 0, "v1.0.0"), revision(2, 0, "v1.1.0"), revision(1, 9, "v1.0.0"),
-			},
-			err: "revision 2 of release",
-		},
-		"a history that no longer has the adoption": {
-			revisions: []state.Revision{revision(12, 0, "v1.0.0"), revision(11, 0, "v1.0.0")},
-			err:       "revision 11, the oldest one",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			history := state.History{Revisions: c.revisions}
-			history.Release.Name = "x"
-
-			version, err := adopted(history)
-			if c.err != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(c.err)))
-				return
-			}
-
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(version).To(Equal(c.want))
 		})
 	}
 }

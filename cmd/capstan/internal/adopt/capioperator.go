@@ -193,10 +193,10 @@ func deletion(c client.Client, o client.Object, kind, why string) Step {
 }
 
 // request requests a reconcile of the resources: after webhooks have refused changes for long, the operator waits long
-// for its next attempt. Those that were given back it leaves alone until their annotation is removed.
+// for its next attempt.
 func request(ctx context.Context, c client.Client, installations []Installation) error {
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:null}}}`,
-		v1alpha2.ReconcileRequestAnnotation, time.Now().Format(time.RFC3339Nano), v1alpha2.GiveBackAnnotation))
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`,
+		v1alpha2.ReconcileRequestAnnotation, time.Now().Format(time.RFC3339Nano)))
 
 	for _, i := range installations {
 		// The resource itself keeps the state in which it is compared.

@@ -64,6 +64,11 @@ func order(i Installation) int {
 	return slices.Index(v1alpha2.ProviderTypes(), i.Provider.ProviderType())
 }
 
+// isKept reports whether the operator keeps an item.
+func isKept(item *unstructured.Unstructured) bool {
+	return item.GetLabels()[v1alpha2.ManagedByLabel] == v1alpha2.FieldOwner
+}
+
 // listed returns the installation of an item of the inventory.
 func listed(item *unstructured.Unstructured) (Installation, error) {
 	field := func(name string) string {

@@ -28,9 +28,9 @@ type options struct {
 	output     *cli.OutputFlags
 	clusterctl *cli.CatalogFlags
 
-	installer      string
-	dryRun, undoes bool
-	contextLines   int
+	installer    string
+	dryRun       bool
+	contextLines int
 }
 
 // NewCommand returns `capstan adopt`.
@@ -53,30 +53,12 @@ which its components, with the values of variables, are cached.
 
 The command shows what the adoption changes, apart from the label and the annotations of Helm releases. Then it
 creates the resources, and waits until the providers are ready. With --dry-run, it only shows that. With --output yaml
-or json, it prints the resources and Secrets, with the values of variables, and changes nothing either.
-
-With --undo, providers that were adopted and not upgraded since are given back: everything that they have adopted
-stays, and their releases are deleted. Resources of cluster-api-operator are that operator's again; start it
-afterwards. All others are deleted, and clusterctl's inventory has their providers again.`,
+or json, it prints the resources and Secrets, with the values of variables, and changes nothing either.`,
 		Example: `  capstan adopt --dry-run
   capstan adopt
   capstan adopt cluster-api infrastructure-aws
-  capstan adopt --output yaml > providers.yaml
-  capstan adopt --undo infrastructure-aws`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if opts.undoes && len(args) == 0 {
-				return cli.UsageError(cmd, "the providers to give back")
-			}
-
-			return nil
-		},
-		RunE: cli.Run(func(ctx context.Context, args []string) error {
-			if opts.undoes {
-				return opts.undo(ctx, args)
-			}
-
-			return opts.run(ctx, args)
-		}),
+  capstan adopt --output yaml > providers.yaml`,
+		RunE: cli.Run(opts.run),
 	}
 
 	cli.Renamed(cmd, "from", "use --installer")
@@ -91,7 +73,6 @@ afterwards. All others are deleted, and clusterctl's inventory has their provide
 		"Program that has installed the providers: "+strings.Join(names(), ", ")+". Default: the one that is found.")
 	cli.SetValues(flags, "installer", names()...)
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only show what would be done.")
-	flags.BoolVar(&opts.undoes, "undo", false, "Give providers back that were adopted and not upgraded since.")
 	flags.IntVarP(&opts.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")
 
 	return cmd
