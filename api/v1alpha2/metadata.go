@@ -96,11 +96,6 @@ const ManagedByLabel = "app.kubernetes.io/managed-by"
 // use it work. status.lastHandledReconcileAt reports the last value that was handled.
 const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 
-// AppliedSpecHashAnnotation identifies what was applied for a resource last: programs wait until it changes.
-// It is cluster-api-operator's annotation. The operator keeps it current on resources that have it, whatever
-// its value is, and does not add it to others.
-const AppliedSpecHashAnnotation = "operator.cluster.x-k8s.io/applied-spec-hash"
-
 // AdoptCRDAnnotation transfers the ownership of a CRD to the provider whose label is its value.
 const AdoptCRDAnnotation = Prefix + "/adopt"
 

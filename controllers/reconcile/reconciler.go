@@ -238,12 +238,7 @@ func (r *run) maintain(ctx context.Context) (ctrl.Result, error) {
 		r.note(report.Handled(r.provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]))
 	}
 
-	result, err := r.end(ended)
-	if ended.Outcome != report.Repeated {
-		err = errors.Join(err, r.markApplied(ctx))
-	}
-
-	return result, err
+	return r.end(ended)
 }
 
 // setFinalizer adds or removes the finalizer at once. A patch replaces all finalizers, so it is a

@@ -2,8 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -146,36 +144,6 @@ func (r *run) pendingMessage() string {
 	return fmt.Sprintf("%s since revision %d was created, which has not been applied; to apply it, "+
 		"change the annotation %s or the spec", strings.Join(changes, "; "), r.change.release.Pin.Number,
 		v1alpha2.ReconcileRequestAnnotation)
-}
-
-// markApplied keeps the annotation AppliedSpecHashAnnotation current, if the resource has it: after a change was
-// applied, and once.
-func (r *run) markApplied(ctx context.Context) error {
-	before, exists := r.provider.GetAnnotations()[v1alpha2.AppliedSpecHashAnnotation]
-	if !exists || r.change.release.Decision.Action != state.None {
-		return nil
-	}
-
-	hash, err := appliedHash(r.provider.GetSpec(), r.installed.revision.Digest)
-	if err != nil || hash == before {
-		return err
-	}
-
-	changed := cloneProvider(r.provider) // as in setFinalizer
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
-		`{"metadata":{"annotations":{%q:%q}}}`, v1alpha2.AppliedSpecHashAnnotation, hash))
-
-	return client.IgnoreNotFound(r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner)))
-}
-
-// appliedHash identifies a spec and the revision with this digest, which was created for it.
-func appliedHash(spec *v1alpha2.ProviderSpec, digest string) (string, error) {
-	content, err := json.Marshal(spec)
-	if err != nil {
-		return "", err
-	}
-
-	return fmt.Sprintf("%x", sha256.Sum256(append(content, digest...))), nil
 }
 
 // versionOwner is the field manager that writes spec.version.

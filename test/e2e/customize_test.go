@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/bed"
 )
 
 var _ = Describe("A provider's resource", Ordered, func() {
@@ -56,49 +55,6 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		}
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-	})
-
-	It("tells by cluster-api-operator's annotation that a change was applied", func(ctx SpecContext) {
-		hash := func(g Gomega) string {
-			return w.read(ctx, p)(g).GetAnnotations()[v1alpha2.AppliedSpecHashAnnotation]
-		}
-		written := func() int {
-			return len(w.operatorWrites(func(r bed.Request) bool {
-				return r.Resource == "infrastructureproviders" && r.Name == p.Name && r.Subresource == "" && !r.DryRun
-			}))
-		}
-
-		Expect(w.read(ctx, p)(Default).GetAnnotations()).NotTo(HaveKey(v1alpha2.AppliedSpecHashAnnotation))
-
-		By("asking for it")
-
-		before := written()
-
-		w.run(ctx, "kubectl", "annotate", "infrastructureprovider", p.Name, "-n", p.Namespace,
-			v1alpha2.AppliedSpecHashAnnotation+"=none")
-		Eventually(hash).Should(MatchRegexp("^[0-9a-f]{64}$"))
-
-		first := hash(Default)
-
-		By("changing the spec")
-		change(ctx,
-			func(spec *v1alpha2.ProviderSpec) { spec.Deployment = &v1alpha2.DeploymentSpec{Replicas: new(int32(2))} },
-			func(g Gomega, d *appsv1.Deployment) { g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(2))) })
-		Eventually(hash).Should(And(MatchRegexp("^[0-9a-f]{64}$"), Not(Equal(first))))
-
-		second := hash(Default)
-
-		By("asking for a version that does not exist")
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v9.9.9" })
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.VersionNotFoundReason))
-		Expect(hash(Default)).To(Equal(second))
-
-		By("going back to the first spec")
-		change(ctx,
-			func(spec *v1alpha2.ProviderSpec) { spec.Version, spec.Deployment = provider.version, nil },
-			func(g Gomega, d *appsv1.Deployment) { g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1))) })
-		Eventually(hash).Should(Equal(first))
-		Consistently(written, quietPeriod).Should(Equal(before+3), "once for each change")
 	})
 
 	It("warns of a flag that the manager may not have, before it does not start", func(ctx SpecContext) {
