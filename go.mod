@@ -7,7 +7,7 @@ toolchain go1.26.8
 require (
 	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/aymanbagabas/go-udiff v0.4.1
-	github.com/creack/pty v1.1.24
+	github.com/creack/pty v1.1.24 // indirect
 	github.com/distribution/reference v0.6.0
 	github.com/drone/envsubst/v2 v2.0.0-20210730161058-179042472c46
 	github.com/fluxcd/cli-utils v1.2.3

@@ -64,7 +64,7 @@ func again(t *testing.T, p *provider, objects ...client.Object) (*cli.Cluster, s
 
 	g.Expect(p.keepChanged(t.Context(), cluster)).To(Succeed())
 	plan.print(&cli.Printer{Writer: out})
-	g.Expect(plan.incomplete()).To(Succeed())
+	g.Expect(incomplete(plan.providers, "set them")).To(Succeed())
 	g.Expect(o.carryOut(t.Context(), cluster, plan)).To(Succeed())
 
 	clitest.NoParts(t, out.String()+errOut.String(),

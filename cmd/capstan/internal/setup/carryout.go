@@ -59,16 +59,12 @@ func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPl
 		o.Printf("%s created", v1alpha2.FullName(provider.resource))
 	}
 
-	if !o.wait.Wait {
-		return nil
-	}
-
 	resources := make([]v1alpha2.Provider, 0, len(p.providers))
 	for _, provider := range p.providers {
 		resources = append(resources, provider.resource)
 	}
 
-	return o.waitForAll(ctx, cluster, resources)
+	return cluster.WaitAll(ctx, o.Options, resources, o.wait, cli.Ready)
 }
 
 // updateVariables writes the values of variables that have changed to the Secret of a provider that exists, and asks

@@ -1,4 +1,5 @@
-// Package setup turns a Kubernetes cluster into a management cluster.
+// Package setup turns a Kubernetes cluster into a management cluster of Capstan: with new providers, or with those of
+// clusterctl.
 package setup
 
 import (
@@ -40,8 +41,8 @@ func NewCommand(o *cli.Options) *cobra.Command {
 core provider yet, core and the kubeadm providers are installed unless others are named, as with clusterctl.
 
 The variables of the providers come from --variables, from the environment and from the configuration file, in this
-order of precedence. The command lists what each provider needs before it changes anything, asks for required
-variables that are missing if it runs on a terminal, and writes the values to a Secret for each provider.
+order of precedence. The command lists what each provider needs before it changes anything, and writes the values to a
+Secret for each provider.
 
 cert-manager and the operator are Helm releases. What the cluster has already is left as it is, so the command can be
 run again after an error, or to add providers. Only variables of the named providers that are given another value are
@@ -103,13 +104,8 @@ func (o *options) run(ctx context.Context, _ []string) error {
 		plan.print(printer)
 	}
 
-	if !o.dryRun {
-		if err := o.prompt(ctx, plan); err != nil {
-			return err
-		}
-	}
-
-	if err := plan.incomplete(); err != nil {
+	if err := incomplete(plan.providers, "set them in the environment, in the configuration file, or in the file of "+
+		"--variables"); err != nil {
 		return err
 	}
 

@@ -3,7 +3,6 @@ package setup
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,21 +204,26 @@ func variablesOf(found *plan.Chart) ([]variable, error) {
 	return variables, nil
 }
 
-// incomplete returns an error if required variables have no value.
-func (p *setupPlan) incomplete() error {
+// missing returns the names of the required variables that have no value.
+func (p *provider) missing() []string {
+	var names []string
+
+	for _, v := range p.variables {
+		if v.isMissing() {
+			names = append(names, v.name)
+		}
+	}
+
+	return names
+}
+
+// incomplete returns an error, which says what to do, if required variables have no value.
+func incomplete(providers []*provider, advice string) error {
 	var all []string
 
-	for _, provider := range p.providers {
-		var names []string
-
-		for _, v := range provider.variables {
-			if v.isMissing() {
-				names = append(names, v.name)
-			}
-		}
-
-		if len(names) > 0 {
-			all = append(all, strings.Join(names, ", ")+" of "+v1alpha2.Label(provider.resource))
+	for _, p := range providers {
+		if names := p.missing(); len(names) > 0 {
+			all = append(all, strings.Join(names, ", ")+" of "+v1alpha2.Label(p.resource))
 		}
 	}
 
@@ -227,6 +231,6 @@ func (p *setupPlan) incomplete() error {
 		return nil
 	}
 
-	return errors.New("nothing was changed, because required variables have no value: " + strings.Join(all, "; ") +
-		"; set them in the environment, in the configuration file, or in the file of --variables")
+	return fmt.Errorf("nothing was changed, because required variables have no value: %s; %s", strings.Join(all, "; "),
+		advice)
 }

@@ -50,7 +50,11 @@ func (p *provider) print(printer *cli.Printer) {
 	}
 
 	printer.Printf("%s: %s, to namespace %s", name, p.resource.GetSpec().Version, p.resource.GetNamespace())
+	p.printVariables(printer)
+}
 
+// printVariables prints where the values of variables come from.
+func (p *provider) printVariables(printer *cli.Printer) {
 	defaults := 0
 
 	for _, v := range p.variables {

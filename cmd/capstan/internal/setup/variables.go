@@ -2,17 +2,14 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 
-	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/clustertemplate"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
@@ -110,69 +107,4 @@ func (p *provider) keepChanged(ctx context.Context, cluster *cli.Cluster) error 
 	})
 
 	return nil
-}
-
-// prompt asks for the required variables that have no value, if the command runs on a terminal. Those that the user
-// gives no value stay missing.
-func (o *options) prompt(ctx context.Context, p *setupPlan) error {
-	in, isFile := o.In.(*os.File)
-	if !isFile || !cli.IsTerminal(in) {
-		return nil
-	}
-
-	for _, provider := range p.providers {
-		for i := range provider.variables {
-			v := &provider.variables[i]
-			if !v.isMissing() {
-				continue
-			}
-
-			// Most of them are credentials.
-			fmt.Fprintf(o.ErrOut, "%s of %s (input is not shown): ", v.name, v1alpha2.Label(provider.resource))
-
-			value, err := readSecret(ctx, in)
-
-			fmt.Fprintln(o.ErrOut)
-
-			if err != nil {
-				return fmt.Errorf("nothing was changed: read %s: %w", v.name, err)
-			}
-
-			if value != "" {
-				v.value, v.from = value, "prompt"
-			}
-		}
-	}
-
-	return nil
-}
-
-// readSecret reads a line from a terminal that does not show it.
-func readSecret(ctx context.Context, terminal *os.File) (string, error) {
-	fd := int(terminal.Fd())
-
-	before, err := term.GetState(fd)
-	if err != nil {
-		return "", err
-	}
-
-	type answer struct {
-		line []byte
-		err  error
-	}
-
-	answers := make(chan answer, 1)
-
-	go func() {
-		line, err := term.ReadPassword(fd)
-		answers <- answer{line, err}
-	}()
-
-	select {
-	case a := <-answers:
-		return string(a.line), a.err
-	case <-ctx.Done():
-		// Reading cannot be interrupted, but the terminal must show input again.
-		return "", errors.Join(errors.New("interrupted"), term.Restore(fd, before))
-	}
 }

@@ -49,8 +49,8 @@ func TestVariables(t *testing.T) {
 	p := &provider{resource: v1alpha2.InfrastructureProviderType.New(), variables: variables}
 	p.resource.SetName("aws")
 
-	g.Expect((&setupPlan{providers: []*provider{p}}).incomplete()).To(
-		MatchError(ContainSubstring("required variables have no value: REQUIRED of infrastructure-aws; ")))
+	g.Expect(incomplete([]*provider{p}, "set them")).To(
+		MatchError(ContainSubstring("required variables have no value: REQUIRED of infrastructure-aws; set them")))
 	g.Expect(p.objects()).To(ContainElement(HaveField("StringData", Equal(map[string]string{
 		"FROM_FILE": "file", "NUMBER": "7", "FROM_ENVIRONMENT": "environment", "EMPTY": "", "FROM_CONFIG": "config",
 	}))), "variables without a value are left to their defaults")
