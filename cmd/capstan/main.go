@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/capstan-project/capstan/cmd/capstan/internal/adopt"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clusters"
@@ -73,7 +72,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		adopt.NewCommand(options),
+		setup.NewAdoptCommand(options),
 		charts.NewCommand(options),
 		clusters.NewAuditCommand(options),
 		clusters.NewCRDsCommand(options),

@@ -161,7 +161,6 @@ func TestCompletion(t *testing.T) {
 	}{
 		{[]string{"status", "--output", ""}, "table\njson\nyaml\n:4\n"},
 		{[]string{"lint", "--fail-on", ""}, "error\nwarning\n:4\n"},
-		{[]string{"adopt", "--installer", ""}, "clusterctl\ncluster-api-operator\n:4\n"},
 		{[]string{"versions", ""}, "\ninfrastructure-aws\thttps://"},
 		{[]string{"delete", ""}, ":4\n"}, // there is no cluster
 	} {
@@ -176,7 +175,6 @@ func TestRenamedFlags(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"chart build --from x", "--from; give the folder as an argument: capstan chart build DIR[/VERSION]... [flags]"},
 		{"chart images x --images y", "--images; use --config: capstan chart images "},
-		{"adopt --from clusterctl", "--from; use --installer: capstan adopt "},
 		{"diff aws --from=3", "--from; use --baseline: capstan diff "},
 		{"mirror aws --repository x", "--repository; use --source: capstan mirror "},
 		{"upgrade apply --to ~1.13", "--to; use --version: capstan upgrade apply "},

@@ -46,7 +46,7 @@ func Version(
 			continue
 		}
 
-		if version := ImageVersion(d); version != "" {
+		if version := imageVersion(d); version != "" {
 			return version, nil
 		}
 	}
@@ -79,9 +79,9 @@ func listedVersion(ctx context.Context, reader client.Reader, p v1alpha2.Provide
 	return version, nil
 }
 
-// ImageVersion returns the tag of the first image of a Deployment whose tag is a version; empty if there is none. The
+// imageVersion returns the tag of the first image of a Deployment whose tag is a version; empty if there is none. The
 // manager's container comes first.
-func ImageVersion(d *appsv1.Deployment) string {
+func imageVersion(d *appsv1.Deployment) string {
 	containers := d.Spec.Template.Spec.Containers
 
 	for _, isManager := range []bool{true, false} {

@@ -115,7 +115,7 @@ func CheckStopped(ctx context.Context, reader client.Reader, resource v1alpha2.P
 				continue
 			}
 
-			if Runs(pod) && manages(pod, resource.GetNamespace()) {
+			if runs(pod) && manages(pod, resource.GetNamespace()) {
 				return &RunningError{Pod: client.ObjectKeyFromObject(pod), Until: time.Now().Add(interval)}
 			}
 		}
@@ -128,8 +128,8 @@ func CheckStopped(ctx context.Context, reader client.Reader, resource v1alpha2.P
 	return nil
 }
 
-// Runs reports whether containers of a pod run or will run.
-func Runs(pod *corev1.Pod) bool {
+// runs reports whether containers of a pod run or will run.
+func runs(pod *corev1.Pod) bool {
 	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 

@@ -48,11 +48,12 @@ var _ = Describe("capstan adopt takes real providers with clusters over", Ordere
 		Eventually(func() error { return w.client.Create(ctx, cluster) }).Should(Succeed())
 
 		clusterctl := newClusterctl(ctx, w, repository, labels...)
-		config = clusterctl.config
-		clusterctl.run(ctx, []string{
+		variables := []string{
 			"AWS_B64ENCODED_CREDENTIALS=" + harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"], "CLUSTER_TOPOLOGY=true",
-		}, "init", "--core=cluster-api:v1.13.5", "--bootstrap=kubeadm:v1.13.5", "--control-plane=kubeadm:v1.13.5",
-			"--infrastructure=docker:v1.13.5,aws:v2.10.3")
+		}
+		config = withVariables(clusterctl.config, variables)
+		clusterctl.run(ctx, variables, "init", "--core=cluster-api:v1.13.5", "--bootstrap=kubeadm:v1.13.5",
+			"--control-plane=kubeadm:v1.13.5", "--infrastructure=docker:v1.13.5,aws:v2.10.3")
 		w.start("--config=" + config)
 
 		for _, label := range labels {

@@ -66,6 +66,24 @@ func clusterctlConfig(repository string, labels ...string) string {
 	return file
 }
 
+// withVariables writes a copy of a configuration that has variables as well, and returns its path.
+func withVariables(config string, variables []string) string {
+	GinkgoHelper()
+
+	content, err := os.ReadFile(config)
+	Expect(err).NotTo(HaveOccurred())
+
+	for _, variable := range variables {
+		name, value, _ := strings.Cut(variable, "=")
+		content = fmt.Appendf(content, "%s: %q\n", name, value)
+	}
+
+	file := filepath.Join(GinkgoT().TempDir(), "clusterctl.yaml")
+	Expect(os.WriteFile(file, content, 0o600)).To(Succeed())
+
+	return file
+}
+
 // run runs clusterctl with additional variables, and returns what it prints.
 func (c clusterctl) run(ctx context.Context, variables []string, args ...string) string {
 	GinkgoHelper()
@@ -90,10 +108,11 @@ func (w *world) identities(ctx context.Context) map[string]string {
 
 var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered, rowAdopt, func() {
 	var (
-		w      *world
-		cli    commandLine
-		config string
-		before map[string]string
+		w   *world
+		cli commandLine
+		// config has the variables that the providers were installed with, and forgotten has none.
+		config, forgotten string
+		before            map[string]string
 	)
 
 	credentials := harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
@@ -107,12 +126,11 @@ var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered
 		w.createOperatorDeployment(ctx)
 
 		clusterctl := newClusterctl(ctx, w, samples, labels...)
-		clusterctl.run(ctx, []string{
-			"AWS_B64ENCODED_CREDENTIALS=" + credentials, "EXP_MACHINE_POOL=false",
-		}, "init", "--core=cluster-api:v1.0.0", "--bootstrap=kubeadm:v1.0.0", "--control-plane=kubeadm:v1.0.0",
-			"--infrastructure=docker:v1.0.0,aws:v1.0.0")
+		variables := []string{"AWS_B64ENCODED_CREDENTIALS=" + credentials, "EXP_MACHINE_POOL=false"}
+		clusterctl.run(ctx, variables, "init", "--core=cluster-api:v1.0.0", "--bootstrap=kubeadm:v1.0.0",
+			"--control-plane=kubeadm:v1.0.0", "--infrastructure=docker:v1.0.0,aws:v1.0.0")
 
-		config = clusterctl.config
+		config, forgotten = withVariables(clusterctl.config, variables), clusterctl.config
 		w.start("--config=" + config)
 
 		for _, label := range labels {
@@ -122,17 +140,23 @@ var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered
 		before = w.identities(ctx)
 	})
 
+	It("names the variables that it needs", func(ctx SpecContext) {
+		cli.fail(ctx, "adopt", "--config", forgotten).To(HavePrefix("Error: nothing was changed, because required " +
+			"variables have no value: AWS_B64ENCODED_CREDENTIALS of infrastructure-aws; set them in the environment or in "))
+		Expect(cli.writes()).To(BeZero())
+	})
+
 	It("shows what it would do, and changes nothing", func(ctx SpecContext) {
 		out := cli.succeed(ctx, "adopt", "--dry-run", "--config", config)
 		Expect(out).To(And(
 			HavePrefix("5 providers installed by clusterctl\n"),
 			ContainSubstring("\nCoreProvider capi-system/cluster-api v1.0.0\n"),
 			ContainSubstring("\nInfrastructureProvider capa-system/aws v1.0.0\n"+
-				"  variable AWS_B64ENCODED_CREDENTIALS: from its objects, to Secret infrastructure-aws-variables\n"),
-			ContainSubstring("\nInfrastructureProvider capd-system/docker v1.0.0\n"+
-				"  variable EXP_MACHINE_POOL: from its objects, to Secret infrastructure-docker-variables\n"+
-				"  no changes; 12 objects get the label and annotations of Helm releases, and "+
-				"2 CustomResourceDefinitions those of Capstan\n"),
+				"  variable AWS_B64ENCODED_CREDENTIALS: from configuration file\n"),
+			MatchRegexp(`\nInfrastructureProvider capd-system/docker v1\.0\.0\n`+
+				`  variable EXP_MACHINE_POOL: from configuration file\n(  .* with defaults, .*\n)?`+
+				`  no changes; 12 objects get the label and annotations of Helm releases, and `+
+				`2 CustomResourceDefinitions those of Capstan\n`),
 			Not(ContainSubstring("would be")),
 			Not(ContainSubstring(credentials)),
 		))
@@ -163,12 +187,32 @@ spec:
 		Expect(w.identities(ctx)).To(Equal(before))
 	})
 
+	It("shows the fields of CRDs that it changes", func(ctx SpecContext) {
+		const name = "dockerclusters.infrastructure.cluster.x-k8s.io"
+
+		describe := func(text string) {
+			GinkgoHelper()
+			w.editDefinition(ctx, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+				crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = text
+			})
+		}
+
+		published := w.definition(ctx, name).Spec.Versions[0].Schema.OpenAPIV3Schema.Description
+
+		describe("Edited.")
+		Expect(cli.succeed(ctx, "adopt", "--dry-run", "docker", "--config", config)).To(MatchRegexp(
+			`\n  CustomResourceDefinition ` + name + ` would be changed: /spec/versions/v1beta1/\S*description\n` +
+				`  1 object to change or to create; `))
+		describe(published)
+
+		before = w.identities(ctx)
+	})
+
 	It("keeps all objects and pods", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "adopt", "--config", config)).To(And(
-			ContainSubstring("\nSecret capa-system/infrastructure-aws-variables created\n"),
 			ContainSubstring("\nInfrastructureProvider capa-system/aws created\n"),
-			HaveSuffix("InfrastructureProvider capd-system/docker: Release infrastructure-docker, revision 1, holds v1.0.0; "+
-				"it adopted 12 existing objects\n")))
+			ContainSubstring("\nInfrastructureProvider capd-system/docker: infrastructure-docker v1.0.0 is installed and "+
+				"healthy\n")))
 
 		Expect(w.identities(ctx)).To(Equal(before))
 
@@ -202,11 +246,11 @@ spec:
 			g.Expect(items.Items).To(HaveLen(len(labels)))
 		}).Should(Succeed())
 
-		nothing := MatchRegexp("^Nothing to adopt: Capstan manages .*infrastructure-docker.* already\n$")
+		nothing := Equal("Nothing to adopt: Capstan manages what is in clusterctl's inventory\n")
 		Expect(cli.succeed(ctx, "adopt", "--config", config)).To(nothing)
 		Expect(cli.succeed(ctx, "adopt", "docker", "--config", config)).To(nothing)
-		cli.fail(ctx, "adopt", "infrastructure-gcp", "--config", config).To(Equal("Error: infrastructure-gcp is not one of " +
-			"the installed providers that Capstan does not manage: there are none\n"))
+		cli.fail(ctx, "adopt", "infrastructure-gcp", "--config", config).To(
+			HavePrefix("Error: provider infrastructure-gcp not found; the existing ones are: "))
 		Expect(w.identities(ctx)).To(Equal(before))
 	})
 
@@ -242,7 +286,7 @@ spec:
 		Expect(cli.succeed(ctx, "adopt", "docker", "--config", config)).To(And(
 			HavePrefix("1 provider installed by clusterctl\n"),
 			ContainSubstring("\nInfrastructureProvider capd-system/docker created\n"),
-			HaveSuffix("it adopted 12 existing objects\n")))
+			HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n")))
 		Expect(w.identities(ctx)).To(Equal(before))
 	})
 })

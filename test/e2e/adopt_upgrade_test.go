@@ -9,22 +9,16 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 var _ = Describe("Adopting providers", Ordered, rowReclaimed, func() {
-	var (
-		w   *world
-		cli commandLine
-	)
+	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
 		w = readyWorld(ctx)
-		cli = newCommandLine(w)
-		w.createOperatorDeployment(ctx)
 	})
 
 	// beUpgraded matches a Deployment that has what version v1.1.0 has, and what users have added.
@@ -36,22 +30,18 @@ var _ = Describe("Adopting providers", Ordered, rowReclaimed, func() {
 			HaveField("Image", HaveSuffix(":v1.1.0")),
 			HaveField("Env", ConsistOf(HaveField("Name", "NEW"), HaveField("Name", "USERS")))))))
 
-	Describe("and upgrading them in one step", Ordered, func() {
+	It("and upgrading them in one step removes what the installed version had, and keeps what users have added", func(
+		ctx SpecContext,
+	) {
 		old, upgraded := newTiny("at-once", "v1.0.0").withExtras(), newTiny("at-once", "v1.1.0").withVariable("NEW")
+		Expect(w.client.Create(ctx, old.namespace())).To(Succeed())
+		w.addByUser(ctx, w.createComponents(ctx, old, "clusterctl"))
+		Expect(w.client.Create(ctx, upgraded.configMap())).To(Succeed())
 
-		BeforeAll(func(ctx SpecContext) {
-			Expect(w.client.Create(ctx, old.namespace())).To(Succeed())
-			w.addByUser(ctx, w.createComponents(ctx, old, "clusterctl"))
-			Expect(w.client.Create(ctx, upgraded.configMap())).To(Succeed())
-
-			p := upgraded.resource()
-			Expect(w.client.Create(ctx, p)).To(Succeed())
-			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		})
-
-		It("removes what the installed version had, and keeps what users have added", func(ctx SpecContext) {
-			Expect(w.managerOf(ctx, v1alpha2.Label(old.resource()))(Default)).To(beUpgraded)
-		})
+		p := upgraded.resource()
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(w.managerOf(ctx, v1alpha2.Label(p))(Default)).To(beUpgraded)
 	})
 
 	It("lets the next upgrade remove what the adopted version had, and keep what users have added", func(ctx SpecContext) {
@@ -69,22 +59,6 @@ var _ = Describe("Adopting providers", Ordered, rowReclaimed, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(w.managerOf(ctx, v1alpha2.Label(p))(Default)).To(beUpgraded)
-	})
-
-	It("shows the fields of CRDs that it changes", func(ctx SpecContext) {
-		t := newTiny("fields", "v1.0.0")
-		w.applyWithOwner(ctx, t, w.left(ctx, t))
-
-		w.editDefinition(ctx, t.crd(), func(crd *apiextensionsv1.CustomResourceDefinition) {
-			crd.Spec.Names.Categories = []string{"all"} // an addition stays
-			crd.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{
-				{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
-			}
-		})
-
-		Expect(cli.succeed(ctx, "adopt", "--dry-run", "fields")).To(ContainSubstring(
-			"\n  CustomResourceDefinition " + t.crd() + " would be changed: /spec/versions/v1/additionalPrinterColumns\n" +
-				"  1 object to change or to create; "))
 	})
 })
 

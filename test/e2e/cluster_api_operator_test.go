@@ -11,7 +11,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gbytes"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -145,13 +144,7 @@ var minorBehind = []harness.Wanted{
 	{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables},
 }
 
-var _ = Describe("The real cluster-api-operator", rowRealOperator, func() {
-	Describe("that is stopped by hand", Ordered, func() { describeTakeover((*peer).handOver) })
-	Describe("that capstan adopt stops", Ordered, func() { describeTakeover((*peer).adopt) })
-})
-
-// describeTakeover describes a takeover by stopping cluster-api-operator in one way.
-func describeTakeover(stop func(*peer, context.Context, []v1alpha2.Provider)) {
+var _ = Describe("The real cluster-api-operator", Ordered, rowRealOperator, func() {
 	var (
 		w         *world
 		p         *peer
@@ -211,7 +204,7 @@ func describeTakeover(stop func(*peer, context.Context, []v1alpha2.Provider)) {
 	})
 
 	It("hands its providers over, and nothing of them changes", func(ctx SpecContext) {
-		stop(p, ctx, providers)
+		p.handOver(ctx, providers)
 
 		for i, provider := range providers {
 			Eventually(w.read(ctx, provider)).Should(And(
@@ -238,7 +231,7 @@ func describeTakeover(stop func(*peer, context.Context, []v1alpha2.Provider)) {
 			Eventually(gone(ctx, w, providers[i])).Should(BeTrue())
 		}
 	})
-}
+})
 
 // handOver stops the manager first, and deletes its webhooks after they have refused Capstan's changes.
 func (p *peer) handOver(ctx context.Context, providers []v1alpha2.Provider) {
@@ -252,31 +245,6 @@ func (p *peer) handOver(ctx context.Context, providers []v1alpha2.Provider) {
 
 	p.w.run(ctx, "kubectl", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations",
 		"--selector", predecessor.Selector)
-}
-
-// adopt runs `capstan adopt`, and ends the manager once that has scaled its Deployment down.
-func (p *peer) adopt(ctx context.Context, providers []v1alpha2.Provider) {
-	GinkgoHelper()
-
-	cmd := newCommandLine(p.w).command(ctx, "adopt", "--installer=cluster-api-operator")
-	output := gbytes.NewBuffer()
-	cmd.Stdout, cmd.Stderr = output, output
-	Expect(cmd.Start()).To(Succeed())
-
-	Eventually(func(g Gomega) int32 {
-		d := &appsv1.Deployment{}
-		g.Expect(p.w.client.Get(ctx, peerDeployment, d)).To(Succeed())
-
-		return *d.Spec.Replicas
-	}).Should(BeZero(), func() string { return string(output.Contents()) })
-	p.kill()
-	Expect(cmd.Wait()).To(Succeed(), func() string { return string(output.Contents()) })
-	AddReportEntry("capstan adopt", string(output.Contents()))
-
-	secrets := &corev1.SecretList{}
-	Expect(p.w.client.List(ctx, secrets)).To(Succeed())
-	Expect(secrets.Items).NotTo(ContainElement(HaveField("Name", HaveSuffix("-cache"))))
-	Expect(strings.Count(string(output.Contents()), "  no changes; ")).To(Equal(len(providers)), string(output.Contents()))
 }
 
 // expectHandedOver checks that cluster-api-operator has left nothing on Capstan's CRDs and on providers' objects.

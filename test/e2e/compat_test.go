@@ -27,7 +27,6 @@ var (
 	rowApart         = table.Row(takeovers, "a provider of clusterctl in another namespace: refused")
 	rowSameNamespace = table.Row(takeovers, "a provider of clusterctl in the same namespace: adopted")
 	rowAdopt         = table.Row(takeovers, "providers of clusterctl, by capstan adopt: all objects and pods kept")
-	rowResources     = table.Row(takeovers, "resources of cluster-api-operator, by capstan adopt: all kept")
 	rowPredecessor   = table.Row(takeovers, "cluster-api-operator beside Capstan, its finalizer and its webhooks")
 	rowRealOperator  = table.Row(takeovers, "five providers of the real cluster-api-operator: all kept")
 

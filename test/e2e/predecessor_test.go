@@ -59,6 +59,29 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend = false })
 	}
 
+	It("is taken over by the commands of the documentation, which keep all objects and pods", func(ctx SpecContext) {
+		manager := w.runPredecessor(ctx)
+		t := newTiny("theirs", "v1.0.0")
+		p := w.left(ctx, t)
+		w.applyWithOwner(ctx, t, p)
+		resume(ctx, p)
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.OtherOperatorRunningReason))
+		Expect(w.client.Create(ctx, leftWebhooks("theirs"))).To(Succeed())
+
+		before := withoutPredecessor(w.identities(ctx))
+
+		w.run(ctx, "kubectl", "scale", "deployment", "--namespace", manager.Namespace,
+			"--selector", predecessor.Selector, "--replicas=0")
+		w.run(ctx, "kubectl", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations",
+			"--selector", predecessor.Selector)
+		w.run(ctx, "kubectl", "wait", "capstan", "--all", "--all-namespaces",
+			"--for=jsonpath={.status.release.status}=deployed", "--timeout=1m")
+		w.run(ctx, "kubectl", "wait", "capstan", "--all", "--all-namespaces", "--for=condition=Ready", "--timeout=1m")
+
+		Expect(w.read(ctx, p)(Default)).To(And(beReady("v1.0.0"), HaveField("Finalizers", ConsistOf(v1alpha2.Finalizer))))
+		Expect(changed(before, withoutPredecessor(w.identities(ctx)))).To(BeEmpty())
+	})
+
 	It("is left alone while both operators run, and then taken over", func(ctx SpecContext) {
 		pod := run(ctx)
 		p := w.left(ctx, newTiny("beside", "v1.0.0"))
@@ -187,6 +210,39 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 })
+
+// runPredecessor runs the Deployment that the chart of cluster-api-operator creates. Its pods do nothing.
+func (w *world) runPredecessor(ctx context.Context) *appsv1.Deployment {
+	GinkgoHelper()
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: peerDeployment.Namespace}}
+	Expect(w.client.Create(ctx, namespace)).To(Succeed())
+
+	labels := predecessor.Labels()
+	d := &appsv1.Deployment{
+		ObjectMeta: named(namespace.Name, "capi-operator-cluster-api-operator"),
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{
+					{Name: "manager", Image: "registry.example.com/operator:1", Args: []string{"--leader-elect"}},
+				}},
+			},
+		},
+	}
+	d.Labels = labels
+	Expect(w.client.Create(ctx, d)).To(Succeed())
+
+	Eventually(func(g Gomega) []corev1.Pod {
+		pods := &corev1.PodList{}
+		g.Expect(w.client.List(ctx, pods, labels)).To(Succeed())
+
+		return pods.Items
+	}).Should(HaveLen(1))
+
+	return d
+}
 
 // applyWithOwner applies a provider's components as cluster-api-operator does, and returns the Deployment: objects in
 // the resource's namespace are owned by the resource.

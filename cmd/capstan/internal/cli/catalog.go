@@ -15,14 +15,11 @@ import (
 type CatalogFlags struct{ config string }
 
 // AddCatalogFlags adds --config to a command.
-func AddCatalogFlags(flags *pflag.FlagSet) *CatalogFlags { return AddCatalogFlag(flags, "config") }
-
-// AddCatalogFlag is AddCatalogFlags with another name for the flag, for commands whose --config is the operator's.
-func AddCatalogFlag(flags *pflag.FlagSet, name string) *CatalogFlags {
+func AddCatalogFlags(flags *pflag.FlagSet) *CatalogFlags {
 	f := &CatalogFlags{}
 	flags.StringVar(
 		&f.config,
-		name,
+		"config",
 		"",
 		"Configuration file in clusterctl's format. Default: clusterctl's own, if it exists.",
 	)

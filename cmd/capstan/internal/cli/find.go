@@ -80,6 +80,11 @@ func (c *Cluster) FindAll(ctx context.Context, arguments []string) ([]v1alpha2.P
 		return nil, err
 	}
 
+	return Named(all, arguments)
+}
+
+// Named returns those of the providers that the arguments name, each once, in the same order.
+func Named(all []v1alpha2.Provider, arguments []string) ([]v1alpha2.Provider, error) {
 	wanted := map[string]bool{}
 
 	for _, argument := range arguments {

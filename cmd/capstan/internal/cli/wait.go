@@ -70,15 +70,6 @@ func (c *Cluster) Patch(ctx context.Context, p v1alpha2.Provider, change map[str
 // An error ends waiting, too.
 type Condition func(p v1alpha2.Provider) (bool, error)
 
-// Wait polls a provider until the condition is met, and prints each new state.
-func (c *Cluster) Wait(
-	ctx context.Context, o *Options, p v1alpha2.Provider, timeout time.Duration, condition Condition,
-) error {
-	w := &waiter{Options: o, cluster: c, timeout: timeout, retries: o.Retries()}
-
-	return w.wait(ctx, p, condition)
-}
-
 // WaitAll waits until all providers meet a condition, if --wait is set, and prints their states. All are waited for at
 // the same time, also if one of them fails.
 func (c *Cluster) WaitAll(
@@ -133,6 +124,7 @@ func (w *waiter) print(p v1alpha2.Provider, state string) {
 	w.Printf("%s: %s", v1alpha2.FullName(p), state)
 }
 
+// wait polls a provider until the condition is met, and prints each new state.
 func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condition) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("timed out after %s", w.timeout))
 	defer cancel()

@@ -117,10 +117,11 @@ func TestWaitSurvivesAnAPIServerThatRestarts(t *testing.T) {
 			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 			c := answering(t, failure, failure, ready)
 
-			g.Expect(c.Wait(t.Context(), &Options{IOStreams: streams}, core(), time.Minute, Ready)).To(Succeed())
+			g.Expect(c.WaitAll(t.Context(), &Options{IOStreams: streams}, []v1alpha2.Provider{core()},
+				&WaitFlags{Wait: true, Timeout: time.Minute}, Ready)).To(Succeed())
 			g.Expect(errOut.String()).To(MatchRegexp(
 				`^Warning: read CoreProvider capi-system/cluster-api: .*; trying again\n$`), "once")
-			g.Expect(out.String()).To(BeEmpty())
+			g.Expect(out.String()).To(Equal("CoreProvider capi-system/cluster-api: is installed and healthy\n"))
 		})
 	}
 }
@@ -139,7 +140,8 @@ func TestWaitEndsWithAnError(t *testing.T) {
 			g := NewWithT(t)
 			streams, _, _, errOut := genericiooptions.NewTestIOStreams()
 
-			err := answering(t, c.answer).Wait(t.Context(), &Options{IOStreams: streams}, core(), time.Minute, Ready)
+			err := answering(t, c.answer).WaitAll(t.Context(), &Options{IOStreams: streams}, []v1alpha2.Provider{core()},
+				&WaitFlags{Wait: true, Timeout: time.Minute}, Ready)
 			g.Expect(err).To(MatchError(HavePrefix(c.want)))
 			g.Expect(errOut.String()).To(BeEmpty())
 		})
