@@ -208,6 +208,16 @@ spec:
 		before = w.identities(ctx)
 	})
 
+	It("refuses to change pods and Secrets", func(ctx SpecContext) {
+		cli.fail(ctx, "adopt", "docker", "--config", forgotten).To(ContainSubstring("nothing was changed, because the " +
+			"adoption would change the pods or the content of Deployment capd-system/capd-controller-manager, as shown above"))
+
+		other := withVariables(forgotten, []string{"AWS_B64ENCODED_CREDENTIALS=b3RoZXI="})
+		cli.fail(ctx, "adopt", "aws", "--config", other).To(
+			ContainSubstring("content of Secret capa-system/capa-manager-bootstrap-credentials, as shown above"))
+		Expect(cli.writes()).To(BeZero())
+	})
+
 	It("keeps all objects and pods", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "adopt", "--config", config)).To(And(
 			ContainSubstring("\nInfrastructureProvider capa-system/aws created\n"),
@@ -288,6 +298,17 @@ spec:
 			ContainSubstring("\nInfrastructureProvider capd-system/docker created\n"),
 			HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n")))
 		Expect(w.identities(ctx)).To(Equal(before))
+	})
+
+	It("changes pods if a user confirms it", func(ctx SpecContext) {
+		w.letGo(ctx, &v1alpha2.InfrastructureProvider{ObjectMeta: named("capd-system", "docker")})
+		Eventually(func() map[string]string {
+			return w.itemOf(ctx, "capd-system", "infrastructure-docker").GetLabels()
+		}).ShouldNot(HaveKey(v1alpha2.ManagedByLabel))
+
+		cli.succeed(ctx, "adopt", "docker", "--config", forgotten, "--yes")
+		Expect(w.managerOf(ctx, "infrastructure-docker")(Default).Spec.Template.Spec.Containers).To(ContainElement(
+			HaveField("Args", ContainElement("--feature-gates=MachinePool=true"))))
 	})
 })
 

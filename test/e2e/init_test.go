@@ -157,8 +157,8 @@ var _ = Describe(emptyCluster, Ordered, everyKubernetes, rowInit, func() {
 		out, failure, code := cli.run(ctx, append(append(args, credentials...), "--timeout", "20s")...)
 		Expect(code).To(Equal(1))
 		Expect(out).To(ContainSubstring("CoreProvider capi-system/cluster-api: not reconciled by the operator yet\n"))
-		Expect(failure).To(ContainSubstring("CoreProvider capi-system/cluster-api: timed out after 20s: not reconciled by the " +
-			"operator yet; the operator continues, follow it with `capstan status cluster-api --watch`"))
+		Expect(failure).To(ContainSubstring("CoreProvider capi-system/cluster-api: timed out after 20s: not reconciled by " +
+			"the operator yet; the operator continues, follow it with `capstan status cluster-api --watch`"))
 		Expect(out+failure).NotTo(
 			ContainSubstring(harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]), "secrets are not shown")
 		w.reportCost("cert-manager, the operator and the resources, and 20 s of waiting", start)

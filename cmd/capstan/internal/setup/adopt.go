@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 )
 
@@ -25,7 +26,7 @@ type adoptOptions struct {
 	wait    *cli.WaitFlags
 	output  *cli.OutputFlags
 
-	dryRun bool
+	dryRun, yes bool
 }
 
 // NewAdoptCommand returns `capstan adopt`.
@@ -34,16 +35,17 @@ func NewAdoptCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt [PROVIDER...]",
 		Short: "Take over the providers of clusterctl",
-		Long: `Take over the providers in clusterctl's inventory: all of them, or those that are named. Their objects stay, and
-their pods keep running, unless the difference that is shown says otherwise.
+		Long: `Take over the providers in clusterctl's inventory: all of them, or those that are named. Their objects stay,
+and their pods keep running, unless the difference that is shown says otherwise.
 
 For each provider, a resource with the installed version is created in the provider's namespace. The variables that
 it was installed with come from the environment and from clusterctl's configuration file, as for "capstan init", and
 are written to a Secret. The others have their defaults.
 
 The command shows what the adoption changes, apart from the label and the annotations of Helm releases. Then it
-creates the resources, and waits until the providers are ready. With --dry-run, it only shows that. With --output yaml
-or json, it prints the resources and Secrets, with the values of variables, and changes nothing either.`,
+creates the resources, and waits until the providers are ready. If a pod template or the content of a Secret would
+change, it refuses that, unless --yes is set. With --dry-run, it only shows what changes. With --output yaml or json, it
+prints the resources and Secrets, with the values of variables, and changes nothing either.`,
 		Example: `  capstan adopt --dry-run
   capstan adopt
   capstan adopt cluster-api infrastructure-aws
@@ -57,6 +59,7 @@ or json, it prints the resources and Secrets, with the values of variables, and 
 	opts.wait = cli.AddWaitFlags(flags, "the providers are ready")
 	opts.output = cli.AddOutputFlags(flags)
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only show what would be done.")
+	flags.BoolVar(&opts.yes, "yes", false, "Adopt the providers even if pod templates or Secrets change.")
 
 	return cmd
 }
@@ -103,6 +106,10 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 	}
 
 	if err := unknownVariables(adoptions); err != nil || o.dryRun {
+		return err
+	}
+
+	if err := disruption(adoptions); err != nil && !o.yes {
 		return err
 	}
 
@@ -251,8 +258,27 @@ func unknownVariables(adoptions []*adoption) error {
 		providers = append(providers, &a.provider)
 	}
 
-	return incomplete(providers, "set them in the environment or in clusterctl's configuration file, as they were when the "+
-		"provider was installed")
+	return incomplete(providers, "set them in the environment or in clusterctl's configuration file, as they were when "+
+		"the provider was installed")
+}
+
+// maxDisrupted is how many objects an error names.
+const maxDisrupted = 10
+
+// disruption returns an error if pods would restart, or Secrets get other content.
+func disruption(adoptions []*adoption) error {
+	var all []string
+	for _, a := range adoptions {
+		all = append(all, a.disrupted...)
+	}
+
+	if len(all) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("nothing was changed, because the adoption would change the pods or the content of %s, as shown "+
+		"above; set the variables that the providers were installed with, or repeat the command with --yes",
+		object.List(all, maxDisrupted))
 }
 
 // adopt creates the resources, and waits until the providers are ready. It can be repeated after an error.

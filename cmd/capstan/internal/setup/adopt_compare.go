@@ -3,6 +3,9 @@ package setup
 import (
 	"context"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -19,6 +22,9 @@ type difference struct {
 	// changes are those of objects, apart from Helm's label and annotations, which marked counts the objects for.
 	changes []objectdiff.Change
 	marked  int
+
+	// disrupted are the objects whose pods would restart, and the Secrets whose content would change.
+	disrupted []string
 
 	newCRDs, changedCRDs []string
 	// crds are the fields of changed CRDs that would become others.
@@ -56,6 +62,10 @@ func (a *adoption) compare(ctx context.Context, cluster *cli.Cluster, planner *c
 		if o.Before != nil {
 			before = append(before, withoutMarks(o.Before))
 			a.marked++
+
+			if disrupts(o.Before, o.After) {
+				a.disrupted = append(a.disrupted, object.KeyOf(o.After).String())
+			}
 		}
 
 		after = append(after, withoutMarks(o.After))
@@ -65,6 +75,25 @@ func (a *adoption) compare(ctx context.Context, cluster *cli.Cluster, planner *c
 	a.changes, err = objectdiff.Compare(masker.Objects(before), masker.Objects(after), contextLines)
 
 	return err
+}
+
+// disrupts reports whether an object gets another pod template, or is a Secret that gets other content.
+func disrupts(before, after *unstructured.Unstructured) bool {
+	var field []string
+
+	switch kind := after.GroupVersionKind().GroupKind(); {
+	case kind.Group == appsv1.GroupName:
+		field = []string{"spec", "template"}
+	case kind == corev1.SchemeGroupVersion.WithKind("Secret").GroupKind():
+		field = []string{"data"}
+	default:
+		return false
+	}
+
+	old, _, _ := unstructured.NestedFieldNoCopy(before.Object, field...)
+	changed, _, _ := unstructured.NestedFieldNoCopy(after.Object, field...)
+
+	return !equality.Semantic.DeepEqual(old, changed)
 }
 
 // withoutMarks returns an object without what the API server maintains, and without the label and annotations that

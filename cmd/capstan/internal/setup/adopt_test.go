@@ -112,3 +112,34 @@ func TestReadInventory(t *testing.T) {
 		})
 	}
 }
+
+// TestDisrupts: other pods and other content of Secrets are, other changes are not.
+func TestDisrupts(t *testing.T) {
+	object := func(version, kind, field, value string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": version, "kind": kind,
+			"metadata": map[string]any{"annotations": map[string]any{"value": value}},
+			"spec":     map[string]any{field: map[string]any{"a": value}}, field: map[string]any{"a": value},
+		}}
+	}
+
+	for name, c := range map[string]struct {
+		version, kind, field string
+		want                 bool
+	}{
+		"a pod template":                {"apps/v1", "Deployment", "template", true},
+		"another field of a Deployment": {"apps/v1", "Deployment", "strategy", false},
+		"the content of a Secret":       {"v1", "Secret", "data", true},
+		"the marks of a Secret":         {"v1", "Secret", "other", false},
+		"the content of a ConfigMap":    {"v1", "ConfigMap", "data", false},
+		"another object with templates": {"example.com/v1", "Pool", "template", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			before := object(c.version, c.kind, c.field, "before")
+
+			g.Expect(disrupts(before, object(c.version, c.kind, c.field, "after"))).To(Equal(c.want))
+			g.Expect(disrupts(before, before)).To(BeFalse())
+		})
+	}
+}
