@@ -238,14 +238,6 @@ bench-docs: build bed-binaries ## Write the tables and the plot of docs/performa
 bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/performance.md (takes a quarter of an hour)
 	@go run ./test/bench/scale -plot docs/scale.svg
 
-.PHONY: bench-remote
-bench-remote: build bed-binaries ## Benchmark local providers while sixty remote clusters do not answer (takes four minutes)
-	@go run ./test/bench/remote
-
-.PHONY: bench-hub
-bench-hub: build bed-binaries ## Benchmark up to 200 remote clusters for docs/performance.md (takes an hour and 8 GiB of memory)
-	@go run ./test/bench/hub
-
 .PHONY: help
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

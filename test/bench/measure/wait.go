@@ -28,14 +28,6 @@ func AllReady(ctx context.Context, c client.Client, wanted int) error {
 	return All(ctx, c, wanted, func(p v1alpha2.Provider) bool { return conditions.IsReady(p) })
 }
 
-// Runs reports whether a provider is Ready in a version, by the status of its latest generation.
-func Runs(p v1alpha2.Provider, version string) bool {
-	status := p.GetStatus()
-
-	return conditions.IsReady(p) && status.ObservedGeneration == p.GetGeneration() &&
-		status.InstalledVersion != nil && *status.InstalledVersion == version
-}
-
 // All polls until that many provider resources are ready. The more there are, the longer the
 // interval, since polling is work for the API server, too.
 func All(ctx context.Context, c client.Client, wanted int, isReady func(v1alpha2.Provider) bool) error {
