@@ -128,7 +128,6 @@ func newDependencies(
 
 	pool := &clusters.Pool{
 		Local:      local,
-		Namespace:  options.Namespace,
 		Readers:    readers,
 		KubeConfig: options.KubeConfig,
 		Addresses: &web.Guard{

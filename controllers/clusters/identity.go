@@ -71,28 +71,36 @@ func (p *Pool) Owner(provider v1alpha2.Provider, target *Target) state.Owner {
 	return state.Owner{Resource: provider.GetUID(), Home: p.Local.UID(), Cluster: target.ClusterUID()}
 }
 
-// Identity returns an identifier of the cluster that a provider is installed into, however it is reached:
-// equal identifiers mean the same cluster. It sends no request. A server can claim to be any cluster, so what it says
-// counts only among the kubeconfigs of one namespace, until it is proved. Of a cluster that was not connected since
-// the operator was started, and whose UID is in no status, or must not be read, only the way to it is known.
+// Identity returns an identifier of the cluster that a provider is installed into: equal identifiers mean the same
+// cluster. It sends no request. A server can claim to be any cluster, so what it says counts only among the kubeconfigs
+// of one namespace. Of a cluster that was not connected since the operator was started, and whose UID is in no status,
+// or must not be read, only the way to it is known.
 func (p *Pool) Identity(provider v1alpha2.Provider) string {
 	if provider.GetSpec().KubeConfig == nil {
 		return cmp.Or(string(p.Local.UID()), v1alpha2.Cluster(provider))
 	}
 
+	uid := string(p.remoteUID(provider))
+	if release := provider.GetStatus().Release; uid == "" && release != nil {
+		uid = release.ClusterUID
+	}
+
+	if uid == "" {
+		return v1alpha2.Cluster(provider)
+	}
+
+	return provider.GetNamespace() + "/" + uid
+}
+
+// remoteUID returns the UID of the remote cluster that a provider was last installed into; empty if it is unknown.
+func (p *Pool) remoteUID(provider v1alpha2.Provider) types.UID {
 	p.mu.Lock()
 	remote := p.remotes[p.uses[resourceOf(provider)].key]
 	p.mu.Unlock()
 
-	if remote != nil {
-		if cluster := remote.connected(); cluster != nil && cluster.UID() != "" {
-			return remote.identity(string(cluster.UID()))
-		}
+	if remote == nil || remote.connected() == nil {
+		return ""
 	}
 
-	if release := provider.GetStatus().Release; release != nil && release.ClusterUID != "" {
-		return claimedIdentity(provider.GetNamespace(), release.ClusterUID)
-	}
-
-	return v1alpha2.Cluster(provider)
+	return remote.connected().UID()
 }

@@ -21,8 +21,6 @@ import (
 type Pool struct {
 	// Local is the cluster that the provider resources are in.
 	Local *Cluster
-	// Namespace is the operator's, in which other users can read nothing; empty if it is unknown.
-	Namespace string
 	// Readers read the Secrets with kubeconfigs, and determine the accounts of resources.
 	Readers *access.Readers
 	// KubeConfig is what kubeconfigs may contain, Addresses are those that may be connected to, and Limits those of
@@ -97,8 +95,6 @@ func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, er
 	if err != nil {
 		return nil, err
 	}
-
-	p.prove(ctx, remote, cluster)
 
 	return cluster.target(account)
 }

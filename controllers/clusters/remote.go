@@ -34,11 +34,6 @@ type remote struct {
 	// down is why the server cannot be reached, and backoff when it is asked again after the next failure.
 	down    *UnreachableError
 	backoff wait.Backoff
-	// proved is the identifier of the cluster, if its server has proved that it is one of others. proving is the cluster
-	// that was asked for that, and proveAgain when it is asked again.
-	proved     string
-	proving    *Cluster
-	proveAgain time.Time
 }
 
 // newRemote returns a remote cluster that is not connected yet. The connection outlives the reconcile

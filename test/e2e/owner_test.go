@@ -16,11 +16,10 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-var _ = Describe("A cluster that is reached in several ways", Ordered, func() {
+var _ = Describe("A cluster that is also reached by a kubeconfig", Ordered, func() {
 	var w *world
 
-	// The operator proves in its own namespace that another connection is to the same cluster.
-	BeforeAll(func(ctx SpecContext) { w = readyWorld(ctx, "--leader-election-namespace=default") })
+	BeforeAll(func(ctx SpecContext) { w = readyWorld(ctx) })
 
 	crdWrites := func() []bed.Request {
 		return w.operatorWrites(func(r bed.Request) bool { return r.Resource == "customresourcedefinitions" })
@@ -31,33 +30,12 @@ var _ = Describe("A cluster that is reached in several ways", Ordered, func() {
 
 		core := w.duplicateCore(ctx, w, "a-fleet")
 		Eventually(w.read(ctx, core)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason,
-			"is already installed by the resource in namespace cluster-api-system"))
+			"is already installed in the cluster, as Helm release cluster-api-system/cluster-api"))
 		Consistently(crdWrites, quietPeriod).Should(HaveLen(written))
 
 		By("deleting the duplicate")
 		Expect(w.client.Delete(ctx, core)).To(Succeed())
 		Eventually(gone(ctx, w, core), 10*time.Second).Should(BeTrue())
-	})
-
-	It("has one core for the providers of all ways", func(ctx SpecContext) {
-		create := func(namespace, secret string) v1alpha2.Provider {
-			t := newTiny("roundabout", "v1.0.0")
-			p, source := t.resource(), t.configMap()
-			p.Namespace, source.Namespace = namespace, namespace
-			w.sendTo(ctx, w, p, secret)
-			Expect(w.client.Create(ctx, source)).To(Succeed())
-			Expect(w.client.Create(ctx, p)).To(Succeed())
-
-			return p
-		}
-
-		p := create("one-way", "one")
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-
-		second := create("another-way", "two")
-		Eventually(w.read(ctx, second)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason,
-			"is already installed by the resource in namespace one-way"))
-		Expect(w.read(ctx, p)(Default)).To(beReady("v1.0.0"))
 	})
 })
 
