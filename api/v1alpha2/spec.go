@@ -150,7 +150,7 @@ type ProviderSpec struct {
 
 	// kubeConfig selects another cluster to install the provider into. Default: the cluster of this
 	// resource. It cannot change while the provider is installed. The operator looks at what is installed in
-	// another cluster at an interval, and the message of Ready says as of when.
+	// another cluster at an interval.
 	// +optional
 	KubeConfig *KubeConfig `json:"kubeConfig,omitempty"`
 }

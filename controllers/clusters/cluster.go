@@ -3,12 +3,10 @@ package clusters
 import (
 	"context"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -54,12 +52,10 @@ type Cluster struct {
 	connection Connection
 	holder     string
 	apiReader  client.Reader
-	// polls are what a remote cluster has instead of caches; nil for the local one.
-	polls *polls
-	// began is a time from which the polls of a remote cluster are counted. Clusters are not polled all at once.
-	began    time.Time
-	metadata metadata.Interface
-	tracker  *health.Tracker
+	// definitions reads CRDs without their schemas: from Definitions, or from the API server of a remote cluster.
+	definitions client.Reader
+	metadata    metadata.Interface
+	tracker     *health.Tracker
 	// watchErrors are those of Objects.
 	watchErrors health.WatchErrors
 	own         *Target
@@ -107,8 +103,7 @@ func (c *Cluster) watchable() (health.Access, error) {
 			return nil, err
 		}
 
-		c.polls = newPolls(reader)
-		c.began = time.Now().Add(-rand.N(24 * time.Hour)) //nolint:gosec // it needs not be secret
+		c.definitions = stripped{reader}
 
 		return func(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
 			_, err := c.connection.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -163,6 +158,7 @@ func (c *Cluster) createCaches() error {
 		return err
 	}
 
+	c.definitions = c.Definitions
 	c.Objects, err = c.connection.newCache(cache.Options{
 		DefaultNamespaces:    c.connection.Namespaces,
 		DefaultLabelSelector: providerObjects(),
@@ -283,6 +279,34 @@ func (n *namespacedCache) Get(
 	}
 
 	return n.apiReader.Get(ctx, key, object, opts...)
+}
+
+// stripped reads CRDs without their schemas, as the caches of CRDs have them, from an API server.
+type stripped struct{ client.Reader }
+
+// Get reads a CRD.
+func (s stripped) Get(
+	ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption,
+) error {
+	if err := s.Reader.Get(ctx, key, into, options...); err != nil {
+		return err
+	}
+
+	_, err := crds.StripSchemas(into)
+
+	return err
+}
+
+// List reads CRDs.
+func (s stripped) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	if err := s.Reader.List(ctx, into, options...); err != nil {
+		return err
+	}
+
+	return meta.EachListItem(into, func(o runtime.Object) error {
+		_, err := crds.StripSchemas(o)
+		return err
+	})
 }
 
 // providerObjects selects the objects that belong to a provider.

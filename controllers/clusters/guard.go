@@ -67,8 +67,8 @@ type guard struct {
 	memory    *responseMemory
 	// running ends when the connection is closed, and with it every request.
 	running context.Context
-	// failed is called when the server has not answered, and written when it may have changed something.
-	failed, written func()
+	// failed is called when the server has not answered.
+	failed func()
 }
 
 // wrap makes the guard send its requests by a transport, whose own limits it sets.
@@ -98,10 +98,6 @@ func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 
 // RoundTrip sends a request. If the server does not answer as it should, the error is an *UnreachableError.
 func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
-	if writes(request) {
-		defer g.written()
-	}
-
 	ctx, cancel := context.WithCancelCause(request.Context())
 	timer := time.AfterFunc(g.limits.Timeout, func() { cancel(errTimeout) })
 	unlink := context.AfterFunc(g.running, func() { cancel(context.Canceled) })
@@ -197,11 +193,6 @@ func (g *guard) failure(ctx context.Context, request *http.Request, err error) e
 
 func (g *guard) unreachable(reason string) *UnreachableError {
 	return &UnreachableError{Address: g.address, Reason: reason, Until: time.Now().Add(minRetry)}
-}
-
-// writes reports whether a request may change something.
-func writes(request *http.Request) bool {
-	return request.Method != http.MethodGet && request.Method != http.MethodHead && !request.URL.Query().Has("dryRun")
 }
 
 // statusOf returns the body of an error: that of the server only if it is an API server's, so that the answers of other

@@ -28,7 +28,7 @@ func guardedClient(t *testing.T, handler http.HandlerFunc) (*http.Client, *guard
 	g := &guard{
 		address: server.URL, limits: Limits{Timeout: 200 * time.Millisecond}.withDefaults(),
 		namespace: "tenant", memory: newResponseMemory(), running: t.Context(),
-		failed: func() {}, written: func() {},
+		failed: func() {},
 	}
 
 	return &http.Client{Transport: g.wrap(&http.Transport{})}, g, server.URL
@@ -336,30 +336,4 @@ func TestGuardEndsWithTheConnection(t *testing.T) {
 
 	_, err := get(client, address)
 	NewWithT(t).Expect(err).To(MatchError(context.Canceled))
-}
-
-func TestGuardNotesWrites(t *testing.T) {
-	g := NewWithT(t)
-	client, guarded, address := guardedClient(t, answers(http.StatusOK, "{}"))
-	written := 0
-	guarded.written = func() { written++ }
-	client.Transport = guarded.wrap(&http.Transport{})
-
-	for _, test := range []struct {
-		method, path string
-		want         int
-	}{
-		{http.MethodGet, "/", 0},
-		{http.MethodPatch, "/?dryRun=All", 0},
-		{http.MethodPatch, "/", 1},
-		{http.MethodDelete, "/", 2},
-	} {
-		request, err := http.NewRequestWithContext(t.Context(), test.method, address+test.path, http.NoBody)
-		g.Expect(err).NotTo(HaveOccurred())
-
-		response, err := client.Do(request)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(response.Body.Close()).To(Succeed())
-		g.Expect(written).To(Equal(test.want), test.method+test.path)
-	}
 }

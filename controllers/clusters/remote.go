@@ -15,8 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/retry"
 )
 
-// remote is a cluster that a kubeconfig points to. Nothing there is watched: each reconcile reads what it needs, and
-// those that do so at about the same time share what they read.
+// remote is a cluster that a kubeconfig points to. Nothing there is watched: each reconcile reads what it needs.
 type remote struct {
 	address string
 	// namespace of the kubeconfig.
@@ -35,6 +34,9 @@ type remote struct {
 	down    *UnreachableError
 	backoff wait.Backoff
 }
+
+// answerAge is how long an answer counts for all who ask.
+const answerAge = time.Second
 
 // newRemote returns a remote cluster that is not connected yet. The connection outlives the reconcile
 // that makes it.
@@ -64,7 +66,7 @@ func (r *remote) known(now time.Time) (*Cluster, error) {
 	switch {
 	case r.down != nil && now.Before(r.down.Until):
 		return nil, r.down
-	case r.cluster != nil && now.Sub(r.answered) < pollAge:
+	case r.cluster != nil && now.Sub(r.answered) < answerAge:
 		return r.cluster, nil
 	default:
 		return nil, nil
@@ -153,18 +155,11 @@ func (r *remote) forget() {
 	r.answered = time.Time{}
 }
 
-// wrote notes that the operator may have changed something in the cluster.
-func (r *remote) wrote() {
-	if cluster := r.connected(); cluster != nil {
-		cluster.polls.expire()
-	}
-}
-
 // connect creates the clients of a remote cluster. It sends no request.
 func (p *Pool) connect(r *remote, config *rest.Config, namespace string) (*Cluster, error) {
 	guard := &guard{
 		address: r.address, limits: p.Limits.withDefaults(), namespace: namespace, memory: p.responseMemory(),
-		running: r.running, failed: r.forget, written: r.wrote,
+		running: r.running, failed: r.forget,
 	}
 
 	config = rest.CopyConfig(config)

@@ -6,7 +6,6 @@ package clusters
 import (
 	"fmt"
 	"net/http"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -31,9 +30,6 @@ type Target struct {
 	Client client.Client
 	// APIReader reads objects, uncached, with the permissions of the connection.
 	APIReader client.Reader
-	// Polled reads objects that belong to a provider and are not watched: as Account, or in a remote cluster by lists
-	// that all who ask at about the same time share.
-	Polled client.Reader
 	// Metadata reads the metadata of objects of any kind, uncached, with the permissions of the
 	// connection.
 	Metadata metadata.Interface
@@ -83,7 +79,6 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 
 	return &Target{
 		Client:    uncached,
-		Polled:    c.polledReader(uncached),
 		APIReader: c.apiReader,
 		Metadata:  c.metadata,
 		CRDs:      applier,
@@ -114,7 +109,7 @@ func (c *Cluster) newApplier(config *rest.Config, httpClient *http.Client) (*crd
 
 	clients := crds.Clients{
 		Metadata:  writer,
-		Client:    c.definitions(definitions),
+		Client:    c.definitions,
 		APIReader: definitions,
 		Objects:   safety.ClusterObjects{Client: objects},
 
@@ -138,24 +133,6 @@ func (c Connection) definitionsClient(config *rest.Config, httpClient *http.Clie
 	return client.New(config, client.Options{Scheme: scheme, Mapper: c.Mapper, HTTPClient: httpClient})
 }
 
-// polledReader returns a reader of objects that are not watched, for an account.
-func (c *Cluster) polledReader(account client.Reader) client.Reader {
-	if c.polls == nil {
-		return account
-	}
-
-	return &polledReader{polls: c.polls, account: account}
-}
-
-// definitions returns a reader of CRDs without their schemas, for an account.
-func (c *Cluster) definitions(account client.Reader) client.Reader {
-	if c.polls == nil {
-		return c.Definitions
-	}
-
-	return &polledReader{polls: c.polls, account: account}
-}
-
 // impersonate returns how to connect as an account; an empty one is that of the connection.
 func (c Connection) impersonate(account string) (*rest.Config, *http.Client, error) {
 	if account == "" {
@@ -171,13 +148,4 @@ func (c Connection) impersonate(account string) (*rest.Config, *http.Client, err
 	}
 
 	return config, httpClient, nil
-}
-
-// Expire makes the next reconcile in a remote cluster read everything again.
-func (t *Target) Expire() { t.cluster.polls.expire() }
-
-// NextPoll returns how long after a time the resources in a remote cluster are looked at again: all at the same time,
-// so that they share what is read.
-func (t *Target) NextPoll(now time.Time, interval time.Duration) time.Duration {
-	return interval - now.Sub(t.cluster.began)%interval
 }

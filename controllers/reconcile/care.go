@@ -134,7 +134,7 @@ func (r *run) owner() health.Owner {
 		Provider:  v1alpha2.Label(r.provider),
 		Release:   v1alpha2.ReleaseName(r.provider),
 		Namespace: r.provider.GetNamespace(),
-		Reader:    r.target.Polled,
+		Reader:    r.target.Client,
 	}
 }
 

@@ -51,7 +51,7 @@ func (r *run) input() report.Input {
 	}
 
 	if r.target != nil && r.target.Remote {
-		in.Remote = report.Remote{Next: r.target.NextPoll(in.Now, r.RemoteInterval), Interval: r.RemoteInterval}
+		in.RemoteInterval = r.RemoteInterval
 	}
 
 	return in
@@ -210,10 +210,6 @@ func (r *run) end(ended report.Summary) (ctrl.Result, error) {
 
 	if made.Drifted > 0 {
 		r.Metrics.CountDriftDetected(r.provider, made.Drifted)
-	}
-
-	if made.Soon {
-		r.target.Expire()
 	}
 
 	if made.Retry != "" {

@@ -89,7 +89,7 @@ func TestInput(t *testing.T) {
 	g.Expect(in.Change.Failure).To(Equal("refused"))
 	g.Expect(in.Change.InputsProblem.Message).To(Equal("no Secret"))
 	g.Expect(in.Provider.Timeout).To(Equal(plan.Timeout(&v1alpha2.ProviderSpec{})))
-	g.Expect(in.Remote).To(BeZero(), "the operator's own cluster")
+	g.Expect(in.RemoteInterval).To(BeZero(), "the operator's own cluster")
 }
 
 func TestPolicyOfRelease(t *testing.T) {

@@ -105,7 +105,7 @@ func (g generator) situation() situation {
 	}
 
 	if g.rarely() {
-		s.in.Remote = Remote{Next: time.Second, Interval: time.Minute}
+		s.in.RemoteInterval = time.Minute
 	}
 
 	return s

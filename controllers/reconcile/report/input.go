@@ -18,8 +18,9 @@ type Input struct {
 	Automatic Automatic
 	Source    Source
 	Migration Migration
-	// Remote is how the cluster is looked at in which the provider is installed. It is zero for the operator's own.
-	Remote Remote
+	// RemoteInterval is how often the cluster is looked at in which the provider is installed; zero for the operator's
+	// own, which is watched.
+	RemoteInterval time.Duration
 	// Uninstalled is set once the provider of a deleted resource is uninstalled.
 	Uninstalled bool
 	// Now is the time of the operator's clock.
@@ -162,15 +163,6 @@ type Migration struct {
 	Done            bool
 	Reason, Message string
 }
-
-// Remote is how a remote cluster is looked at.
-type Remote struct {
-	// Next is the time until the next look, and Interval that between two looks while nothing is in progress.
-	Next, Interval time.Duration
-}
-
-// isRemote reports whether the provider is installed in another cluster.
-func (i Input) isRemote() bool { return i.Remote.Interval != 0 }
 
 // deployed reports whether the newest revision is deployed.
 func (i Installed) deployed() bool {

@@ -296,10 +296,10 @@ func conditionsAgree(_ situation, made Report) string {
 		return fmt.Sprintf("Ready %t, Reconciling %t, Stalled %t", ready, waits, stalled)
 	}
 
+	message := made.condition(v1alpha2.ReadyCondition).Message
+
 	for _, c := range made.Status.Conditions {
 		other := c.Type == v1alpha2.ReconcilingCondition || c.Type == v1alpha2.StalledCondition
-		message, _, _ := strings.Cut(made.condition(v1alpha2.ReadyCondition).Message, asOf)
-
 		if other && c.Message != message {
 			return c.Type + ": " + c.Message + ", and Ready: " + message
 		}

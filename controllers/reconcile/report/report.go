@@ -24,8 +24,6 @@ type Report struct {
 	Retry string
 	// After is when to requeue the resource; zero if an event, or Retry, does.
 	After time.Duration
-	// Soon is set if what is read of a remote cluster then must not be older.
-	Soon bool
 	// Drifted is how many objects are newly known to differ from the release.
 	Drifted int
 }
@@ -34,7 +32,7 @@ type Report struct {
 func Of(in Input, ended Summary) Report {
 	result := ended.Result
 	status := *in.Provider.Status.DeepCopy()
-	written := &conditions{list: withoutAsOf(status.Conditions), generation: in.Provider.Generation, now: in.Now}
+	written := &conditions{list: status.Conditions, generation: in.Provider.Generation, now: in.Now}
 	before := written.get(v1alpha2.ReadyCondition)
 	report := Report{}
 
@@ -56,14 +54,10 @@ func Of(in Input, ended Summary) Report {
 	result = retryInputs(in, result, written)
 	overdue := finish(in, &result, written)
 	report.Retry = retry(result)
-	report.After, report.Soon = requeue(in, result, written)
+	report.After = requeue(in, result, written)
 
 	ready := written.get(v1alpha2.ReadyCondition)
 	report.Events = append(report.Events, readyEvent(before, ready, overdue || result.Outcome == Stalled)...)
-
-	if lasts(in, result, ready) {
-		addAsOf(written.list, in.Now)
-	}
 
 	status.Conditions = written.list
 	report.Status = status
@@ -117,9 +111,10 @@ func finish(in Input, result *Result, written *conditions) (overdue bool) {
 	return overdue
 }
 
-// requeue returns when the resource is requeued, and whether what is read of a remote cluster then must not be older.
-func requeue(in Input, result Result, written *conditions) (after time.Duration, soon bool) {
+// requeue returns when the resource is requeued.
+func requeue(in Input, result Result, written *conditions) time.Duration {
 	ready := written.get(v1alpha2.ReadyCondition)
+	after := time.Duration(0)
 
 	switch result.Outcome {
 	case Retrying:
@@ -129,16 +124,30 @@ func requeue(in Input, result Result, written *conditions) (after time.Duration,
 		after = until(result.At, in.Now)
 	}
 
-	if !in.isRemote() {
-		return after, false
+	if in.RemoteInterval == 0 {
+		return after
 	}
 
 	next := nextLook(in, result, ready)
 	if after > 0 {
-		return min(after, next), next <= quickPoll
+		return min(after, next)
 	}
 
-	return next, next <= quickPoll
+	return next
+}
+
+// nextLook returns when a remote cluster is looked at again: nothing there wakes a resource. While something is in
+// progress, that is sooner, and less and less often.
+func nextLook(in Input, result Result, ready metav1.Condition) time.Duration {
+	if result.Outcome != Waiting {
+		return in.RemoteInterval
+	}
+
+	const slowing = 10
+
+	age := in.Now.Sub(ready.LastTransitionTime.Time)
+
+	return min(max(age/slowing, time.Second), in.RemoteInterval)
 }
 
 // until returns the time until at, at least a millisecond; zero for the zero time.

@@ -156,6 +156,32 @@ func TestStalledResourceComesBack(t *testing.T) {
 	}
 }
 
+func TestRemoteClusterIsLookedAtAgain(t *testing.T) {
+	waiting := Result{Outcome: Waiting, Reason: "Some", Message: "waiting"}
+	ready := func(at time.Time) Result { return Result{Outcome: Ready, Reason: "Some", At: at} }
+
+	for name, test := range map[string]struct {
+		result Result
+		age    time.Duration
+		after  time.Duration
+	}{
+		"while nothing happens":        {ready(time.Time{}), 0, 5 * time.Minute},
+		"before the work that follows": {ready(now.Add(time.Hour)), 0, 5 * time.Minute},
+		"for the work that follows":    {ready(now.Add(time.Second)), 0, time.Second},
+		"while something happens":      {waiting, time.Second, time.Second},
+		"less often":                   {waiting, 10 * time.Minute, time.Minute},
+		"as often as usual":            {waiting, 5 * time.Hour, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput()
+			in.RemoteInterval = 5 * time.Minute
+			in = with(in, v1alpha2.ReadyCondition, test.result.Reason, test.result.Message, metav1.ConditionFalse, test.age)
+
+			NewWithT(t).Expect(of(in, test.result).After).To(Equal(test.after))
+		})
+	}
+}
+
 func TestWaitsThatAreLimited(t *testing.T) {
 	limited := Result{Outcome: Waiting, Reason: "Some", Message: "waiting", Limited: true}
 	unlimited := limited
