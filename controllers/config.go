@@ -155,25 +155,6 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 	c.Managers.BindFlags(set)
 	o.ACL.BindFlags(set)
 	o.SourcePolicy.BindFlags(set)
-	set.BoolVar(
-		&o.KubeConfig.InsecureExecProvider,
-		"insecure-kubeconfig-exec",
-		false,
-		"Allow kubeconfigs of remote clusters to run programs in the operator (exec).",
-	)
-	set.BoolVar(
-		&o.KubeConfig.InsecureTLS,
-		"insecure-kubeconfig-tls",
-		false,
-		"Allow kubeconfigs of remote clusters to disable the verification of TLS certificates, or TLS.",
-	)
-	set.StringSliceVar(
-		&o.KubeConfigAddresses,
-		"allowed-kubeconfig-addresses",
-		nil,
-		"Comma-separated ranges of IP addresses, such as 127.0.0.0/8, that the API servers of kubeconfigs and their "+
-			"proxies may have although they are loopback, link-local or otherwise special. Default: none.",
-	)
 	set.DurationVar(
 		&o.RemoteInterval,
 		"remote-interval",

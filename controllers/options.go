@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/acl"
-	fluxclient "github.com/fluxcd/pkg/runtime/client"
 
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/fetch"
@@ -35,10 +34,6 @@ type Options struct {
 	DefaultServiceAccount string
 	// ACL restricts what resources may refer to.
 	ACL acl.Options
-	// KubeConfig is what kubeconfigs of remote clusters may contain, and KubeConfigAddresses are the ranges of special
-	// addresses that their API servers and proxies may have.
-	KubeConfig          fluxclient.KubeConfigOptions
-	KubeConfigAddresses []string
 	// RemoteInterval is how often what is installed in remote clusters is looked at while nothing changes.
 	RemoteInterval time.Duration
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage

@@ -19,7 +19,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
@@ -32,9 +31,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
-
-// kubeConfigAddressesFlag is the flag of Options.KubeConfigAddresses.
-const kubeConfigAddressesFlag = "--allowed-kubeconfig-addresses"
 
 // minRemoteInterval is the shortest Options.RemoteInterval.
 const minRemoteInterval = 10 * time.Second
@@ -121,18 +117,10 @@ func newDependencies(
 
 	planner := options.planner(readers, mgr.GetClient(), &plan.Charts{Store: charts, Clock: options.Clock, Metrics: options.Metrics})
 
-	allowed, err := web.ParseRanges(kubeConfigAddressesFlag, options.KubeConfigAddresses)
-	if err != nil {
-		return nil, err
-	}
-
 	pool := &clusters.Pool{
 		Local:      local,
 		Readers:    readers,
-		KubeConfig: options.KubeConfig,
-		Addresses: &web.Guard{
-			Subject: "the API server of a kubeconfig", Flag: kubeConfigAddressesFlag, Allowed: allowed,
-		},
+		Addresses:  &options.SourcePolicy.Guard,
 		Scheme:     uncached.Scheme(),
 		Namespaces: options.Scope.CacheNamespaces(),
 		Holder:     options.Holder,

@@ -13,15 +13,12 @@ const (
 	BuildMemory = 200 << 20
 	// RenderMemory is for the process that renders a chart.
 	RenderMemory = 128 << 20
-	// RemoteMemory is for what the remote clusters of one tenant send. Two tenants with all of it leave enough for a
-	// build, and a tenant with all of its own can build, too: a reconcile may have some of it when it begins to build.
-	RemoteMemory = 64 << 20
 )
 
 // Content is the memory for all work on untrusted content in this process. A tenant with all that it can have, which is
-// a build and what its remote clusters send, or two processes that render, leaves enough for a process that renders for
-// another one. With 100 MiB for the rest of the operator that is less than the limit of its pod.
-var Content = NewMemory(BuildMemory+RemoteMemory+RenderMemory, BuildMemory+RemoteMemory)
+// a build or two processes that render, leaves enough for a process that renders for another one. With 100 MiB for the
+// rest of the operator that is less than the limit of its pod.
+var Content = NewMemory(3*RenderMemory, 2*RenderMemory)
 
 // Memory divides an amount of memory among tenants, first come, first served. A tenant that waits for
 // memory of its own does not keep others waiting.

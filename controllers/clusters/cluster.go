@@ -159,6 +159,7 @@ func (c *Cluster) createCaches() error {
 	}
 
 	c.definitions = c.Definitions
+
 	c.Objects, err = c.connection.newCache(cache.Options{
 		DefaultNamespaces:    c.connection.Namespaces,
 		DefaultLabelSelector: providerObjects(),

@@ -98,9 +98,9 @@ func (p *Pool) remoteUID(provider v1alpha2.Provider) types.UID {
 	remote := p.remotes[p.uses[resourceOf(provider)].key]
 	p.mu.Unlock()
 
-	if remote == nil || remote.connected() == nil {
+	if remote == nil || remote.cluster.Load() == nil {
 		return ""
 	}
 
-	return remote.connected().UID()
+	return remote.cluster.Load().UID()
 }

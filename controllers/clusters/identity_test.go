@@ -8,8 +8,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// TestIdentity checks that what a remote server says about its cluster, or what a status says that it said, counts among
-// the resources of a namespace only.
+// TestIdentity checks that what a remote server says about its cluster, or what a status says that it said, counts
+// among the resources of a namespace only.
 func TestIdentity(t *testing.T) {
 	g := NewWithT(t)
 	pool, _ := newPool(t, secret("first", kubeConfig(serve(t, "there"))), secret("second", kubeConfig(serve(t, "there"))),

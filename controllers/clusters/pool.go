@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync"
 
-	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -16,18 +16,15 @@ import (
 )
 
 // Pool finds the targets of provider resources. It connects to a remote cluster when the first
-// resource needs it, shares the connection, and closes it when the last resource that needs it is
+// resource needs it, shares the connection, and drops it when the last resource that needs it is
 // forgotten or has another target.
 type Pool struct {
 	// Local is the cluster that the provider resources are in.
 	Local *Cluster
 	// Readers read the Secrets with kubeconfigs, and determine the accounts of resources.
 	Readers *access.Readers
-	// KubeConfig is what kubeconfigs may contain, Addresses are those that may be connected to, and Limits those of
-	// remote clusters.
-	KubeConfig fluxclient.KubeConfigOptions
-	Addresses  *web.Guard
-	Limits     Limits
+	// Addresses restricts where remote clusters may be.
+	Addresses *web.Guard
 	// Scheme, Namespaces and Holder are passed to remote clusters, see Connection and NewCluster.
 	Scheme     *runtime.Scheme
 	Namespaces map[string]cache.Config
@@ -36,7 +33,6 @@ type Pool struct {
 	mu      sync.Mutex
 	remotes map[string]*remote // by kubeConfig.key
 	uses    map[resource]use
-	memory  *responseMemory
 }
 
 // resource identifies a provider resource by its label and namespace, which are known even when it no
@@ -76,18 +72,18 @@ func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, er
 
 	config, err := p.readKubeConfig(ctx, provider)
 	if err != nil {
-		p.use(resourceOf(provider), use{account: account}, "")
+		p.use(resourceOf(provider), use{account: account}, nil)
 		return nil, err
 	}
 
 	if config == nil {
-		p.use(resourceOf(provider), use{account: account}, "")
+		p.use(resourceOf(provider), use{account: account}, nil)
 		return p.Local.target(account)
 	}
 
-	remote := p.use(resourceOf(provider), use{key: config.key, account: account}, config.rest.Host)
+	remote := p.use(resourceOf(provider), use{key: config.key, account: account}, config.rest)
 
-	cluster, err := remote.reach(ctx, p, config.rest, provider.GetNamespace())
+	cluster, err := remote.reach(ctx, p)
 	if unreachable := (*UnreachableError)(nil); errors.As(err, &unreachable) {
 		return nil, unreachable.withHint(deletionHint(provider))
 	}
@@ -117,10 +113,10 @@ func (p *Pool) Forget(provider v1alpha2.Provider) {
 	}
 }
 
-// use records what a resource uses from now on, and returns the remote cluster at an address, connected or not; nil
-// for the local one. The pool is not locked while a connection is made, so an unreachable cluster
+// use records what a resource uses from now on, and returns the remote cluster of a configuration, connected or not;
+// nil for the local one. The pool is not locked while a connection is made, so an unreachable cluster
 // delays only the resources that need it.
-func (p *Pool) use(user resource, now use, address string) *remote {
+func (p *Pool) use(user resource, now use, config *rest.Config) *remote {
 	p.mu.Lock()
 
 	if p.uses == nil {
@@ -136,7 +132,7 @@ func (p *Pool) use(user resource, now use, address string) *remote {
 	}
 
 	if now.key != "" && p.remotes[now.key] == nil {
-		p.remotes[now.key] = newRemote(user.namespace, address)
+		p.remotes[now.key] = newRemote(config)
 	}
 
 	remote := p.remotes[now.key]
@@ -149,8 +145,7 @@ func (p *Pool) use(user resource, now use, address string) *remote {
 	return remote
 }
 
-// release closes the connection, and drops the targets, that a resource was the last to use. p.mu must
-// be held.
+// release drops the connection and the targets that a resource was the last to use. p.mu must be held.
 func (p *Pool) release(before use) {
 	var sharesAccount, sharesCluster, sharesTarget bool
 
@@ -170,10 +165,9 @@ func (p *Pool) release(before use) {
 	switch {
 	case remote == nil:
 	case !sharesCluster:
-		remote.stop()
 		delete(p.remotes, before.key)
-	case !sharesTarget && remote.connected() != nil:
-		remote.connected().forgetTarget(before.account)
+	case !sharesTarget && remote.cluster.Load() != nil:
+		remote.cluster.Load().forgetTarget(before.account)
 	}
 }
 
@@ -185,26 +179,14 @@ func (p *Pool) forgetObjects(user resource, before use) {
 
 	cluster := p.Local
 	if before.key != "" {
-		cluster = nil // it is closed, unless others use it
+		cluster = nil // it is dropped, unless others use it
 	}
 
 	if remote != nil {
-		cluster = remote.connected()
+		cluster = remote.cluster.Load()
 	}
 
 	if cluster != nil {
 		cluster.forget(user)
 	}
-}
-
-// responseMemory returns the memory for the responses of all remote clusters.
-func (p *Pool) responseMemory() *responseMemory {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	if p.memory == nil {
-		p.memory = newResponseMemory()
-	}
-
-	return p.memory
 }

@@ -173,9 +173,9 @@ func TestRefusedKubeConfig(t *testing.T) {
 			"key value of Secret tiny/there of spec.kubeConfig: it is not a usable kubeconfig; it must contain a server " +
 				"and its credentials inline",
 		},
-		"a server that is no URL": {
-			secret("there", kubeConfig("ftp:// nowhere")),
-			"key value of Secret tiny/there of spec.kubeConfig: server must be a URL that starts with https://",
+		"credentials in the server": {
+			secret("there", kubeConfig("https://a:hunter2@there.example.com")),
+			"key value of Secret tiny/there of spec.kubeConfig: server must be a URL without credentials; move them to the user",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,32 +191,28 @@ func TestRefusedKubeConfig(t *testing.T) {
 	}
 
 	t.Run("an address that only the operator can reach", func(t *testing.T) {
-		const refused = " is a loopback address (127.0.0.1), which the API server of a kubeconfig or its proxy must not " +
-			"have; use another address, or allow it with the operator's flag --allowed-kubeconfig-addresses"
+		const refused = " is a loopback address (127.0.0.1), to which the operator does not connect; use another " +
+			"address, or allow it with the operator's flag --allowed-source-addresses"
 
 		inner := newSwitched(t)
 		_, port, err := net.SplitHostPort(inner.Listener.Addr().String())
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 		for name, server := range map[string]string{
-			"as such":        inner.URL,
-			"behind a name":  "http://localhost:" + port,
-			"as a proxy":     "http://192.0.2.1\", proxy-url: \"" + inner.URL,
-			"behind a proxy": "https://127.0.0.1\", proxy-url: \"http://192.0.2.1",
+			"as such":       inner.URL,
+			"behind a name": "http://localhost:" + port,
+			"as a proxy":    "http://192.0.2.1\", proxy-url: \"" + inner.URL,
 		} {
 			g := NewWithT(t)
 			pool, _ := newPool(t, secret("there", strings.ReplaceAll(kubeConfig(server), `\"`, `"`)))
-			pool.Addresses = &web.Guard{
-				Subject: "the API server of a kubeconfig", Flag: "--allowed-kubeconfig-addresses",
-			}
+			pool.Addresses = &web.Guard{}
 
 			_, err := pool.For(t.Context(), provider("a", "", "there"))
 			g.Expect(err).To(BeAssignableToTypeOf(&clusters.KubeConfigError{}), name)
 			g.Expect(err).To(MatchError(ContainSubstring(refused)), name)
 		}
 
-		_, requests := inner.count()
-		NewWithT(t).Expect(requests).To(BeZero())
+		NewWithT(t).Expect(inner.requests()).To(BeZero())
 	})
 
 	t.Run("a resource in deletion names the finalizer", func(t *testing.T) {
@@ -277,7 +273,7 @@ func TestSlowClusterBlocksNoOther(t *testing.T) {
 		ended <- err
 	}()
 
-	g.Eventually(func() int { _, requests := slow.count(); return requests }).Should(Equal(1))
+	g.Eventually(slow.requests).Should(Equal(1))
 	g.Expect(target(t, pool, provider("b", "", "")).Remote).To(BeFalse())
 	g.Expect(target(t, pool, provider("c", "", "there")).Remote).To(BeTrue())
 	g.Expect(ended).NotTo(Receive())

@@ -3,143 +3,135 @@ package clusters
 import (
 	"context"
 	"errors"
-	"net"
+	"fmt"
+	"io"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/retry"
+)
+
+const (
+	// connectTimeout limits the request that finds out whether a server answers.
+	connectTimeout = 10 * time.Second
+	// answerAge is how long an answer counts for all who ask.
+	answerAge = time.Second
+	// maxResponse limits a response in bytes.
+	maxResponse = 16 << 20
 )
 
 // remote is a cluster that a kubeconfig points to. Nothing there is watched: each reconcile reads what it needs.
 type remote struct {
-	address string
-	// namespace of the kubeconfig.
-	namespace string
-	// running ends when stop is called.
-	running context.Context
-	stop    context.CancelFunc
+	config *rest.Config
+
+	// cluster is nil until the server has answered, and down until it cannot be reached.
+	cluster atomic.Pointer[Cluster]
+	down    atomic.Pointer[UnreachableError]
+
 	// turn is held while the server is asked who it is.
-	turn *semaphore.Weighted
-
-	mu      sync.Mutex
-	cluster *Cluster // nil until the server has answered
-	// answered is when the server was last known to answer; zero if that has to be found out.
+	turn sync.Mutex
+	// answered is when it has answered last, and backoff when it is asked again after the next failure.
 	answered time.Time
-	// down is why the server cannot be reached, and backoff when it is asked again after the next failure.
-	down    *UnreachableError
-	backoff wait.Backoff
+	backoff  wait.Backoff
 }
 
-// answerAge is how long an answer counts for all who ask.
-const answerAge = time.Second
-
-// newRemote returns a remote cluster that is not connected yet. The connection outlives the reconcile
-// that makes it.
-func newRemote(namespace, address string) *remote {
-	running, stop := context.WithCancel(context.Background())
-
-	return &remote{
-		address: address, namespace: namespace, running: running, stop: stop,
-		turn: semaphore.NewWeighted(1), backoff: newBackoff(),
-	}
-}
-
-// connected returns the cluster; nil if it is not connected.
-func (r *remote) connected() *Cluster {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	return r.cluster
-}
-
-// known returns the cluster if it has answered just now, or the error if it has not and is not asked again yet. Both
-// are nil if it has to be asked.
-func (r *remote) known(now time.Time) (*Cluster, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	switch {
-	case r.down != nil && now.Before(r.down.Until):
-		return nil, r.down
-	case r.cluster != nil && now.Sub(r.answered) < answerAge:
-		return r.cluster, nil
-	default:
-		return nil, nil
-	}
+// newRemote returns a remote cluster that is not connected yet.
+func newRemote(config *rest.Config) *remote {
+	return &remote{config: config, backoff: newBackoff()}
 }
 
 // reach returns the cluster once it has said which one it is, and connects to it the first time. All who ask at the
-// same time wait for one answer. The error is an *UnreachableError, or a *KubeConfigError.
-func (r *remote) reach(ctx context.Context, p *Pool, config *rest.Config, namespace string) (*Cluster, error) {
-	if cluster, err := r.known(time.Now()); cluster != nil || err != nil {
-		return cluster, err
+// same time wait for one answer, but not if the server could not be reached before. The error is an *UnreachableError,
+// or a *KubeConfigError.
+func (r *remote) reach(ctx context.Context, p *Pool) (*Cluster, error) {
+	if down := r.awaited(); down != nil {
+		return nil, down
 	}
 
-	if err := r.turn.Acquire(ctx, 1); err != nil {
-		return nil, &UnreachableError{Address: r.address, Reason: "no response yet", Until: time.Now().Add(minRetry)}
-	}
-	defer r.turn.Release(1)
+	r.turn.Lock()
+	defer r.turn.Unlock()
 
-	if cluster, err := r.known(time.Now()); cluster != nil || err != nil {
-		return cluster, err
+	if down := r.awaited(); down != nil {
+		return nil, down
 	}
 
-	timeout := p.Limits.withDefaults().ConnectTimeout
+	if time.Since(r.answered) < answerAge {
+		return r.cluster.Load(), nil
+	}
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	if down := r.down.Load(); down != nil {
+		r.down.Store(down.until(time.Now().Add(connectTimeout)))
+	}
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 	defer cancel()
 
-	cluster, err := r.ask(ctx, p, config, namespace)
-
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if err == nil {
-		r.cluster, r.answered, r.down, r.backoff = cluster, time.Now(), nil, newBackoff()
-		return cluster, nil
+	cluster, err := r.ask(ctx, p)
+	if err != nil {
+		return nil, r.failed(err)
 	}
 
-	if refused := (*KubeConfigError)(nil); errors.As(err, &refused) {
-		return nil, refused
-	}
+	r.cluster.Store(cluster)
+	r.down.Store(nil)
+	r.answered, r.backoff = time.Now(), newBackoff()
 
-	r.down = &UnreachableError{
-		Address: r.address, Reason: reachReason(err, timeout), Until: time.Now().Add(r.backoff.Step()),
-	}
-
-	return nil, r.down
+	return cluster, nil
 }
 
-// reachReason returns why a server could not be asked.
-func reachReason(err error, timeout time.Duration) string {
-	unreachable := (*UnreachableError)(nil)
+// awaited returns why the server cannot be reached if it is not asked again yet.
+func (r *remote) awaited() *UnreachableError {
+	down := r.down.Load()
+	if down == nil || !time.Now().Before(down.Until) {
+		return nil
+	}
+
+	return down
+}
+
+// failed notes that the server could not be asked, and returns why. r.turn must be held.
+func (r *remote) failed(err error) error {
+	if refused := (*KubeConfigError)(nil); errors.As(err, &refused) {
+		return refused
+	}
+
+	if refused := (*web.AddressError)(nil); errors.As(err, &refused) {
+		return &KubeConfigError{"spec.kubeConfig: " + refused.Error()}
+	}
+
+	reason := reasonOf(err)
 
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no response within " + timeout.String()
-	case errors.As(err, &unreachable):
-		return unreachable.Reason
-	default:
-		return reasonOf(err)
+		reason = "no response within " + connectTimeout.String()
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		reason = "its responses are not those of an API server" // they would be quoted
 	}
+
+	down := &UnreachableError{Address: r.config.Host, Reason: reason, Until: time.Now().Add(r.backoff.Step())}
+	r.down.Store(down)
+
+	return down
 }
 
 // ask asks the server which cluster it is. One that is another than before has new clients, which know nothing yet.
-func (r *remote) ask(ctx context.Context, p *Pool, config *rest.Config, namespace string) (*Cluster, error) {
-	before := r.connected()
-	if before != nil {
+func (r *remote) ask(ctx context.Context, p *Pool) (*Cluster, error) {
+	if before := r.cluster.Load(); before != nil {
 		uid, err := before.readUID(ctx)
 		if err != nil || uid == before.UID() {
 			return before, err
 		}
 	}
 
-	cluster, err := p.connect(r, config, namespace)
+	cluster, err := p.connect(r.config)
 	if err != nil {
 		return nil, err
 	}
@@ -147,29 +139,12 @@ func (r *remote) ask(ctx context.Context, p *Pool, config *rest.Config, namespac
 	return cluster, cluster.identify(ctx)
 }
 
-// forget makes the next reconcile ask whether the server answers.
-func (r *remote) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	r.answered = time.Time{}
-}
-
 // connect creates the clients of a remote cluster. It sends no request.
-func (p *Pool) connect(r *remote, config *rest.Config, namespace string) (*Cluster, error) {
-	guard := &guard{
-		address: r.address, limits: p.Limits.withDefaults(), namespace: namespace, memory: p.responseMemory(),
-		running: r.running, failed: r.forget,
-	}
-
+func (p *Pool) connect(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	config.Wrap(guard.wrap)
+	config.Dial = p.Addresses.DialThrough(p.Local.connection.Config.Dial)
+	config.Wrap(limitResponses)
 	config.Wrap(retry.Wrap)
-
-	config = sanitize(config, p.KubeConfig)
-	config.Dial = dialUntil(r.running, p.Addresses.DialThrough(p.Local.connection.Config.Dial))
-	// With HTTP/2, a server can send more than is read.
-	config.NextProtos = []string{"http/1.1"}
 
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -191,38 +166,36 @@ func (p *Pool) connect(r *remote, config *rest.Config, namespace string) (*Clust
 	}, p.Holder, func(string, string, time.Duration) {}) // reconciles are requeued anyway
 }
 
-// dial connects to a server.
-type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+// limitResponses returns a transport whose responses have no more than maxResponse.
+func limitResponses(next http.RoundTripper) http.RoundTripper { return limited{next} }
 
-// dialUntil returns a function that dials connections which are closed when running ends, and none after that:
-// each client of a cluster has connections of its own, and would keep them for a while.
-func dialUntil(running context.Context, next dial) dial {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if err := running.Err(); err != nil {
-			return nil, err
-		}
+type limited struct{ http.RoundTripper }
 
-		opened, err := next(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-
-		// This also closes a connection that was dialed while running ended.
-		unlink := context.AfterFunc(running, func() { _ = opened.Close() })
-
-		return &endingConn{Conn: opened, unlink: unlink}, nil
+// RoundTrip sends a request.
+func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := l.RoundTripper.RoundTrip(request)
+	if err != nil {
+		return nil, err
 	}
+
+	response.Body = &limitedBody{ReadCloser: response.Body, left: maxResponse}
+
+	return response, nil
 }
 
-// endingConn is a connection that is closed when something ends. unlink makes it stay open then.
-type endingConn struct {
-	net.Conn
-	unlink func() bool
+// limitedBody is the body of a response, with the number of bytes that may still be read.
+type limitedBody struct {
+	io.ReadCloser
+	left int
 }
 
-// Close closes the connection.
-func (c *endingConn) Close() error {
-	c.unlink()
+// Read reads from the body.
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
 
-	return c.Conn.Close()
+	if b.left -= n; b.left < 0 {
+		return 0, fmt.Errorf("the API server of spec.kubeConfig sends more than %d MiB in a response", maxResponse>>20)
+	}
+
+	return n, err
 }

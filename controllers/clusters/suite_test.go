@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,8 +137,6 @@ func newPool(t *testing.T, secrets ...client.Object) (*clusters.Pool, client.Cli
 		Readers: &access.Readers{APIReader: c},
 		Scheme:  runtime.NewScheme(),
 		Holder:  "test",
-
-		KubeConfig: fluxclient.KubeConfigOptions{InsecureTLS: true},
 	}, c
 }
 

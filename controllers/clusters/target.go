@@ -60,7 +60,7 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 		return nil, err
 	}
 
-	options := release.Options{Holder: c.holder, KeepNoRecords: c.connection.Remote}
+	options := release.Options{Holder: c.holder}
 	if account == "" && !c.connection.Remote {
 		options.Records = c.releaseRecords // an account sees only what it may read itself
 	} else if !c.connection.Remote { // there, the user of the kubeconfig need not be allowed to add it

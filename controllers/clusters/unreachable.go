@@ -34,6 +34,14 @@ func (e *UnreachableError) withHint(hint string) *UnreachableError {
 	return &hinted
 }
 
+// until returns the error of a server that is asked again at a time.
+func (e *UnreachableError) until(at time.Time) *UnreachableError {
+	later := *e
+	later.Until = at
+
+	return &later
+}
+
 // maxReason limits the reason why a server cannot be reached.
 const maxReason = 300
 
@@ -46,10 +54,8 @@ func reasonOf(err error) string {
 	return object.OneLine(err.Error(), maxReason)
 }
 
-// minRetry is the shortest time between two attempts to reach an API server.
-const minRetry = time.Second
-
-// newBackoff returns the times between two attempts to reach an API server that does not answer.
+// newBackoff returns the times between two attempts to reach an API server that does not answer. Each may take a worker
+// for connectTimeout.
 func newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: minRetry, Factor: 2, Steps: math.MaxInt, Cap: 30 * time.Second}
+	return wait.Backoff{Duration: time.Second, Factor: 2, Steps: math.MaxInt, Cap: 2 * time.Minute}
 }

@@ -25,7 +25,7 @@ type Policy struct {
 	PlainHTTP bool
 	// Signed are globs of registries, as host[/path], whose content is used only with a signature.
 	Signed []string
-	// Guard restricts connections and redirects.
+	// Guard restricts connections, those to remote clusters included, and redirects.
 	Guard web.Guard
 
 	addresses []string
@@ -37,8 +37,8 @@ func (p *Policy) BindFlags(set *pflag.FlagSet) {
 		"Comma-separated globs of the hosts that sources may have, such as *.example.com. Default: all.")
 	set.BoolVar(&p.PlainHTTP, "allow-http-sources", false, "Allow sources without TLS.")
 	set.StringSliceVar(&p.addresses, "allowed-source-addresses", nil,
-		"Comma-separated ranges of IP addresses, such as 127.0.0.0/8, that sources may have although they are loopback, "+
-			"link-local or otherwise special. Default: none.")
+		"Comma-separated ranges of IP addresses, such as 127.0.0.0/8, that sources and remote clusters may have although "+
+			"they are loopback, link-local or otherwise special. Default: none.")
 	set.StringSliceVar(&p.Guard.RedirectHosts, "allowed-redirect-hosts", nil,
 		"Comma-separated globs of other hosts that sources may redirect to, such as the object storage of a GitLab "+
 			"server. Those of github.com and gitlab.com are known. Default: none.")
@@ -50,7 +50,7 @@ func (p *Policy) BindFlags(set *pflag.FlagSet) {
 // Parse checks the values of the flags. The API servers, as URLs or as host:port, are never connected
 // to for a source.
 func (p *Policy) Parse(apiServers ...string) error {
-	allowed, err := web.ParseRanges("--allowed-source-addresses", p.addresses)
+	allowed, err := web.ParseRanges(p.addresses)
 	if err != nil {
 		return err
 	}

@@ -153,12 +153,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 func (r *Reconciler) enter(
 	ctx context.Context, provider v1alpha2.Provider, status *statusWriter, target *clusters.Target, known decide.Beginning,
 ) (ctrl.Result, error) {
-	ctx, leave, err := r.Clusters.Enter(ctx, provider.GetNamespace(), target)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	defer leave()
-
 	if target.Remote {
 		var cancel context.CancelFunc
 

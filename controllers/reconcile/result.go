@@ -101,7 +101,6 @@ var errorTable = []row{
 	onValue(func(e *clusters.UnreachableError, result *report.Result) {
 		set(result, "", v1alpha2.ClusterUnreachableReason, report.Waiting)
 		result.At = e.Until
-		result.Message = e.Error() // without the request that failed
 	}),
 	on[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason, report.Stalled),
 	onValue(func(e *access.ForbiddenError, result *report.Result) {

@@ -38,8 +38,6 @@ type Options struct {
 	// Records returns the metadata of the Secrets of a release, with managed fields that have the time of the
 	// last write, from a cache; it returns false if that does not have them. It is optional.
 	Records func(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool)
-	// KeepNoRecords reads the record of a revision each time, instead of keeping the last one of each release in memory.
-	KeepNoRecords bool
 	// RecordExtra is added to the user that the configuration impersonates in the requests for Helm's records, and in no
 	// others, so that a chart cannot contain records of other releases. It is optional.
 	RecordExtra map[string][]string
@@ -94,7 +92,7 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		connection: connection,
 		secrets:    secrets,
 		metadata:   partial,
-		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}, unreadableOnly: options.KeepNoRecords},
+		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}},
 		clock:      apiServer,
 		busy:       map[types.NamespacedName]bool{},
 	}

@@ -238,9 +238,6 @@ func (e *Engine) setNamespaces(rel *helm.Release, objects []*unstructured.Unstru
 
 // recordCache keeps the record that was read last of each release.
 type recordCache struct {
-	// unreadableOnly keeps only which revisions cannot be decoded.
-	unreadableOnly bool
-
 	mu      sync.Mutex
 	entries map[types.NamespacedName]cachedRecord
 }
@@ -281,11 +278,6 @@ func (c *recordCache) isUnreadable(release types.NamespacedName, revision state.
 func (c *recordCache) put(release types.NamespacedName, entry cachedRecord) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-
-	if c.unreadableOnly && entry.record != nil {
-		delete(c.entries, release)
-		return
-	}
 
 	c.entries[release] = entry
 }

@@ -103,9 +103,6 @@ var bombs = []bomb{
 	{tried: "Five API servers whose answers never end", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		return a.remotes(5, a.server(http.HandlerFunc(endless)))
 	}},
-	{tried: "Five API servers that send empty objects", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
-		return a.remotes(5, a.server(http.HandlerFunc(emptyObjects)))
-	}},
 	{tried: "Six web servers that send a byte a second", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		return a.fetching(6, func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
@@ -178,14 +175,6 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 			return
 		}
 	}
-}
-
-// emptyObjects serves a list of the APIs of a server, which is small and has as many entries as fit.
-func emptyObjects(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-
-	groups := strings.Repeat("{},", 5<<20)
-	_, _ = io.WriteString(w, `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [`+groups+`{}]}`)
 }
 
 // encodedZeros returns a number of zeros, compressed and encoded as in Helm's records.

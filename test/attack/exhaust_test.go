@@ -29,8 +29,6 @@ type bomb struct {
 	// lasting says that the operator may be busy with the input for minutes, or accept it. Otherwise it
 	// must say within a minute what is wrong with the provider.
 	lasting bool
-	// answers is how many answers of the hostile server end while others are served, again and again.
-	answers int32
 	// tolerable says that the operator may also accept the input.
 	tolerable bool
 }
@@ -40,7 +38,7 @@ type bomb struct {
 func (w *world) exhaust(t *testing.T) {
 	w.sweep(t)
 
-	for _, bomb := range slices.Concat(bombs, recordBombs, remoteBombs) {
+	for _, bomb := range slices.Concat(bombs, recordBombs) {
 		t.Run(bomb.tried, func(t *testing.T) {
 			w.run(t, attempt{bomb.tried, func(a *arena) string { return a.survive(bomb) }})
 		})
@@ -78,16 +76,12 @@ func (w *world) abandon(g Gomega, p v1alpha2.Provider) {
 
 // survive throws a bomb and returns what the operator says, and how long others waited.
 func (a *arena) survive(b bomb) string {
-	restarts, kills, answers := a.restarts.Load(), a.group.kills(), a.answers.Load()
+	restarts, kills := a.restarts.Load(), a.group.kills()
 	thrown := b.throw(a)
 
 	defer a.clean(thrown)
 
 	waited := a.othersAreServed()
-	for a.answers.Load() < answers+b.answers {
-		waited = max(waited, a.othersAreServed())
-	}
-
 	answer := ""
 
 	if !b.lasting {

@@ -81,7 +81,7 @@ func (a *arena) impostor() (kubeconfig *corev1.Secret, room string) {
 	proxy.Transport, err = rest.TransportFor(far.Config())
 	a.Expect(err).NotTo(HaveOccurred())
 
-	server := a.listen("127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := a.server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/namespaces/kube-system" {
 			proxy.ServeHTTP(w, r)
 			return
@@ -89,7 +89,7 @@ func (a *arena) impostor() (kubeconfig *corev1.Secret, room string) {
 
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":%q}}`, claimed)
-	}), true)
+	}))
 
 	kubeconfig = a.kubeconfig(server, nil)
 	kubeconfig.Namespace = room

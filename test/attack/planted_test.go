@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -376,10 +375,7 @@ var plots = []plot{
 			s.provide(remote)
 			s.bind(s.T, "", "cluster-admin", account(remote.Namespace, remote.Name))
 
-			config, err := clientcmd.LoadFromFile(s.kubeconfigOf(s.T, remote))
-			s.Expect(err).NotTo(HaveOccurred())
-
-			kubeconfig := s.secretWith(config)
+			kubeconfig := s.secretWith(s.remoteConfigOf(remote))
 			kubeconfig.Namespace = s.home.namespace
 			s.provide(kubeconfig)
 		},

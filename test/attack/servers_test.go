@@ -117,10 +117,7 @@ type inner struct {
 
 // inner starts a server on the loopback address that the operator must not connect to. What it answers
 // must not be known to the tenant.
-func (a *arena) inner() *inner { return a.innerOf(true) }
-
-// innerOf is inner; if it is not strict, the operator may connect to the server.
-func (a *arena) innerOf(strict bool) *inner {
+func (a *arena) inner() *inner {
 	a.Helper()
 
 	i := &inner{secret: "SecretAccessKey-of-" + a.name + "-end"}
@@ -139,7 +136,7 @@ func (a *arena) innerOf(strict bool) *inner {
 	_, i.port, _ = net.SplitHostPort(i.address)
 
 	a.never("the operator has connected to an inner server", func(context.Context) bool {
-		return strict && i.connections.Load() > 0
+		return i.connections.Load() > 0
 	})
 	a.neverKnown(i.secret)
 

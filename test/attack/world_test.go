@@ -67,7 +67,6 @@ type world struct {
 	stopping atomic.Bool
 
 	number  atomic.Int32 // of arenas
-	answers atomic.Int32 // that are counted, of servers of the attacker
 	mu      sync.Mutex
 	effects []effect
 	seen    []string // what hostile servers received in headers
@@ -187,7 +186,7 @@ func (w *world) startOperator(t *testing.T) {
 		"--default-service-account=limited", "--leader-election-namespace="+operatorNamespace,
 		"--chart-repository=oci://"+w.charts.Address+"/charts",
 		"--allow-http-sources=false", "--allowed-source-addresses="+w.host+"/32", "--push-charts=true",
-		"--allowed-kubeconfig-addresses=127.0.0.1/32", "--remote-interval=10s",
+		"--remote-interval=10s",
 		"--registry-config="+config, "--registry-ca="+ca, "--metrics-bind-address="+w.metrics)
 	command := w.group.command("GITHUB_TOKEN="+gitHubToken, w.program)
 

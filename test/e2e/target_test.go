@@ -8,8 +8,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -248,7 +246,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 			HaveField("Status", "superseded"), HaveField("Status", "deployed")))
 	})
 
-	It("are forgotten, with the connection to their cluster, if a user removes the finalizer", func(ctx SpecContext) {
+	It("are let go if a user removes the finalizer, because their cluster no longer exists", func(ctx SpecContext) {
 		other := newWire(line.to)
 		DeferCleanup(other.cut)
 
@@ -271,15 +269,13 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		Expect(w.client.Create(ctx, source)).To(Succeed())
 		Expect(w.client.Create(ctx, forgotten)).To(Succeed())
 		Eventually(w.read(ctx, forgotten)).Should(beReady("v1.0.0"))
-		Expect(other.connections()).To(BeNumerically(">", 0))
 
-		update(ctx, w, forgotten, func(p v1alpha2.Provider) { p.GetSpec().Suspend = true })
+		other.cut()
 		Expect(w.client.Delete(ctx, forgotten)).To(Succeed())
-		Eventually(w.read(ctx, forgotten)).Should(notBeReady(v1alpha2.SuspendedReason, "the deletion waits"))
+		Eventually(w.read(ctx, forgotten)).Should(notBeReady(v1alpha2.ClusterUnreachableReason, other.address,
+			"if that cluster no longer exists, remove the finalizer "+v1alpha2.Finalizer+" from this resource"))
 		update(ctx, w, forgotten, func(p v1alpha2.Provider) { p.SetFinalizers(nil) })
 		Eventually(gone(ctx, w, forgotten)).Should(BeTrue())
-		Eventually(other.connections, 20*time.Second).Should(BeZero())
-		Consistently(other.connections, quietPeriod).Should(BeZero())
 		there.run(ctx, "helm", "uninstall", "infrastructure-forgotten", "-n", p.GetNamespace())
 	})
 
@@ -375,12 +371,7 @@ type wire struct {
 	mu       sync.Mutex
 	listener net.Listener
 	open     []net.Conn
-
-	active atomic.Int32
 }
-
-// connections returns how many connections are open.
-func (w *wire) connections() int { return int(w.active.Load()) }
 
 func newWire(to string) *wire {
 	GinkgoHelper()
@@ -423,9 +414,7 @@ func (w *wire) restore() {
 			w.open = append(w.open, from, to)
 			w.mu.Unlock()
 
-			w.active.Add(1)
-
-			go func() { _, _ = io.Copy(to, from); _ = to.Close(); w.active.Add(-1) }()
+			go func() { _, _ = io.Copy(to, from); _ = to.Close() }()
 			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
 		}
 	}()

@@ -81,7 +81,6 @@ func testFlags(flags []string) []string {
 	for _, flag := range [][2]string{
 		{"--allow-http-sources", "true"},
 		{"--allowed-source-addresses", "127.0.0.0/8"},
-		{"--allowed-kubeconfig-addresses", "127.0.0.0/8"},
 		{"--remote-interval", "10s"},
 	} {
 		decided := slices.ContainsFunc(flags, func(given string) bool {

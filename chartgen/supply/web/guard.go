@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +18,6 @@ import (
 // Guard restricts where the operator connects to for sources and kubeconfigs, whose addresses are written by users of
 // the cluster: they must not reach what only the operator can reach. A nil Guard restricts nothing.
 type Guard struct {
-	// Subject is what has the addresses, and Flag the operator's flag that sets Allowed. Default: those of sources.
-	Subject, Flag string
 	// Allowed are ranges of addresses that may be connected to although they are special.
 	Allowed []netip.Prefix
 	// APIServers are addresses of the API server, as host:port, which are never connected to.
@@ -37,28 +34,26 @@ type AddressError struct {
 	Kind string
 	// Never reports that no flag allows the address.
 	Never bool
-
-	subject, flag string
 }
 
 func (e *AddressError) Error() string {
-	text := fmt.Sprintf("%s is %s (%s), which %s or its proxy must not have; use another address", e.Host, e.Kind,
-		e.Address, cmp.Or(e.subject, "a source"))
+	text := fmt.Sprintf(
+		"%s is %s (%s), to which the operator does not connect; use another address", e.Host, e.Kind, e.Address)
 	if e.Never {
 		return text
 	}
 
-	return text + ", or allow it with the operator's flag " + cmp.Or(e.flag, "--allowed-source-addresses")
+	return text + ", or allow it with the operator's flag --allowed-source-addresses"
 }
 
-// ParseRanges parses the value of a flag for Guard.Allowed.
-func ParseRanges(flag string, texts []string) ([]netip.Prefix, error) {
+// ParseRanges parses the value of the flag for Guard.Allowed.
+func ParseRanges(texts []string) ([]netip.Prefix, error) {
 	ranges := make([]netip.Prefix, 0, len(texts))
 
 	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s is not a range of addresses such as 10.0.0.0/8", flag, text)
+			return nil, fmt.Errorf("--allowed-source-addresses: %s is not a range of addresses such as 10.0.0.0/8", text)
 		}
 
 		ranges = append(ranges, prefix)
@@ -173,7 +168,7 @@ func (g *Guard) refuse(address netip.Addr) *AddressError {
 	for _, form := range forms(address) {
 		for _, s := range special {
 			if s.prefix.Contains(form) && !g.allows(form) {
-				return &AddressError{Address: address.String(), Kind: s.kind, subject: g.Subject, flag: g.Flag}
+				return &AddressError{Address: address.String(), Kind: s.kind}
 			}
 		}
 	}

@@ -90,8 +90,8 @@ func TestGuardChecksEveryConnection(t *testing.T) {
 		proxy, url, refused string
 	}{
 		"a loopback address": {
-			&Guard{}, "", server.URL, "127.0.0.1 is a loopback address (127.0.0.1), which a source or its proxy " +
-				"must not have; use another address, or allow it with the operator's flag --allowed-source-addresses",
+			&Guard{}, "", server.URL, "127.0.0.1 is a loopback address (127.0.0.1), to which the operator does not " +
+				"connect; use another address, or allow it with the operator's flag --allowed-source-addresses",
 		},
 		"a name of a loopback address": {
 			&Guard{}, "", "http://localhost:" + port, "localhost is a loopback address",
@@ -103,7 +103,7 @@ func TestGuardChecksEveryConnection(t *testing.T) {
 		},
 		"the API server, which no flag allows": {
 			&Guard{Allowed: loopback, APIServers: []string{"localhost:" + port}}, "", server.URL,
-			"127.0.0.1 is the API server's address (" + address + "), which a source or its proxy must not have; use another",
+			"127.0.0.1 is the API server's address (" + address + "), to which the operator does not connect; use another",
 		},
 		"a proxy": {
 			&Guard{}, server.URL, "http://source.example.com", "127.0.0.1 is a loopback address",
@@ -173,7 +173,7 @@ func TestDialThrough(t *testing.T) {
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	guarded := &Guard{Subject: "a server", Flag: "--allowed"}
+	guarded := &Guard{}
 	allowed := &Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
 	for name, c := range map[string]struct {
@@ -181,8 +181,7 @@ func TestDialThrough(t *testing.T) {
 		host, refused string
 	}{
 		"a special address": {
-			guarded, "127.0.0.1", "127.0.0.1 is a loopback address (127.0.0.1), which a server or its proxy must not have; " +
-				"use another address, or allow it with the operator's flag --allowed",
+			guarded, "127.0.0.1", "127.0.0.1 is a loopback address (127.0.0.1), to which the operator does not connect; ",
 		},
 		"a name of one":      {guarded, "localhost", "localhost is a loopback address"},
 		"an allowed address": {allowed, "127.0.0.1", ""},
@@ -216,9 +215,9 @@ func TestDialThrough(t *testing.T) {
 
 func TestParseRanges(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(ParseRanges("--allowed", []string{"10.0.0.0/8", "::1/128"})).To(
+	g.Expect(ParseRanges([]string{"10.0.0.0/8", "::1/128"})).To(
 		Equal([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}))
 
-	_, err := ParseRanges("--allowed", []string{"10.0.0.1"})
-	g.Expect(err).To(MatchError("--allowed: 10.0.0.1 is not a range of addresses such as 10.0.0.0/8"))
+	_, err := ParseRanges([]string{"10.0.0.1"})
+	g.Expect(err).To(MatchError("--allowed-source-addresses: 10.0.0.1 is not a range of addresses such as 10.0.0.0/8"))
 }
