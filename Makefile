@@ -213,13 +213,6 @@ bench-availability: bed-binaries node-packages ## Measure the gaps of webhooks f
 e2e-flux: bed-binaries ## Install the charts with Flux's own controllers (building them takes ten minutes once)
 	E2E_FLUX=1 go test -count 1 -timeout 60m ./test/flux -v -ginkgo.v
 
-# Argo CD's components are built from Go modules; Redis and Git are those of the machine.
-.PHONY: e2e-argocd
-e2e-argocd: bed-binaries ## Install the charts and provider resources with Argo CD (building it takes five minutes once; needs redis-server)
-	@if ! command -v redis-server >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends redis-server >/dev/null || true; fi
-	E2E_ARGOCD=1 go test -count 1 -timeout 60m ./test/argocd -v -ginkgo.v
-
 .PHONY: bench
 bench: build bed-binaries ## Benchmark providers against kubectl apply (and PEER), mirrors against crane, and charts against clusterctl
 	@go run ./test/bench

@@ -239,7 +239,7 @@ func TestFind(t *testing.T) {
 	s, err := Find()
 	g.Expect(err).NotTo(HaveOccurred())
 
-	for _, a := range s.WithNode().WithFlux().WithArgoCD().WithClusterctl().artifacts {
+	for _, a := range s.WithNode().WithFlux().WithClusterctl().artifacts {
 		g.Expect(filepath.Join(s.pins(a), "go.mod")).To(BeARegularFile())
 	}
 

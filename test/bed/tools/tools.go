@@ -36,8 +36,6 @@ const (
 	// Programs of Flux; WithFlux adds them.
 	SourceController = "source-controller"
 	HelmController   = "helm-controller"
-	// ArgoCD is Argo CD's application controller and repository server; WithArgoCD adds it.
-	ArgoCD = "argocd"
 	// Clusterctl is Cluster API's own command line; WithClusterctl adds it.
 	Clusterctl = "clusterctl"
 )
@@ -57,9 +55,6 @@ const (
 	// WithFlux adds them.
 	FluxSourceCRDs = "flux-source-crds.yaml"
 	FluxHelmCRDs   = "flux-helm-crds.yaml"
-	// ArgoCDManifests are the CustomResourceDefinitions of Argo CD and the ConfigMaps of its default
-	// installation; WithArgoCD adds them.
-	ArgoCDManifests = "argocd.yaml"
 )
 
 // kubernetesPins is the folder that pins the control plane. Others, with "-" and a minor version added, pin other ones.
@@ -170,15 +165,6 @@ var fluxArtifacts = []artifact{
 	},
 }
 
-// argocdArtifacts are needed only by the scenarios with Argo CD.
-var argocdArtifacts = []artifact{
-	{name: ArgoCD, pins: "argocd", pkg: "github.com/capstan-project/capstan/test/bed/tools/argocd"},
-	{
-		name: ArgoCDManifests, pins: "argocd", module: "github.com/argoproj/argo-cd/v3",
-		files: []string{"manifests/crds/app*-crd.yaml", "manifests/base/config/argocd-*.yaml"},
-	},
-}
-
 // clusterctlArtifacts are needed only by benchmarks and by the tests of compatibility.
 var clusterctlArtifacts = []artifact{
 	{name: Clusterctl, pins: "clusterctl", pkg: "sigs.k8s.io/cluster-api/cmd/clusterctl"},
@@ -275,9 +261,6 @@ func (s *Set) WithNode() *Set { return s.with(nodeArtifacts) }
 
 // WithFlux returns a set with the controllers of Flux added.
 func (s *Set) WithFlux() *Set { return s.with(fluxArtifacts) }
-
-// WithArgoCD returns a set with Argo CD added.
-func (s *Set) WithArgoCD() *Set { return s.with(argocdArtifacts) }
 
 // WithClusterctl returns a set with clusterctl added.
 func (s *Set) WithClusterctl() *Set { return s.with(clusterctlArtifacts) }
