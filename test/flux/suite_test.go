@@ -128,15 +128,21 @@ func apply(ctx context.Context, objects string) {
 func documented(page, heading string, replacements ...string) string {
 	GinkgoHelper()
 
-	blocks, err := harness.Documented(root, page, heading)
+	text, err := os.ReadFile(filepath.Join(root, "docs", page))
 	Expect(err).NotTo(HaveOccurred())
+
+	_, section, _ := strings.Cut(string(text), "\n## "+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	_, rest, _ := strings.Cut(section, "```yaml\n")
+	block, _, found := strings.Cut(rest, "```")
+	Expect(found).To(BeTrue(), "docs/%s has no YAML below the heading %s", page, heading)
 
 	for _, address := range []string{"ghcr.io/capstan-project", "registry.example.com/capi"} {
 		replacements = append(replacements,
 			"  url: oci://"+address+"/", "  insecure: true\n  url: oci://"+registry+"/")
 	}
 
-	replaced := strings.NewReplacer(replacements...).Replace(blocks[0])
+	replaced := strings.NewReplacer(replacements...).Replace(block)
 	Expect(replaced).To(ContainSubstring(registry))
 
 	return replaced
