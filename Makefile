@@ -214,18 +214,8 @@ e2e-flux: bed-binaries ## Install the charts with Flux's own controllers (buildi
 	E2E_FLUX=1 go test -count 1 -timeout 60m ./test/flux -v -ginkgo.v
 
 .PHONY: bench
-bench: build bed-binaries ## Benchmark providers against kubectl apply (and PEER), mirrors against crane, and charts against clusterctl
+bench: build bed-binaries ## Benchmark the life of five providers next to kubectl apply (and PEER)
 	@go run ./test/bench
-	@go run ./test/bench/mirror
-	@go run ./test/bench/charts
-	@go test -run '^$$' -bench . -benchtime 2s -cpu 1 ./chartgen ./chartgen/expr ./controllers/crds \
-		./controllers/release/sandbox
-
-.PHONY: bench-docs
-bench-docs: build bed-binaries ## Write the tables and the plot of docs/performance.md (takes a quarter of an hour)
-	@go run ./test/bench -many 500 -write docs/performance.md
-	@go run ./test/bench/mirror -write docs/performance.md
-	@go run ./test/bench/charts -write docs/performance.md
 
 .PHONY: bench-scale
 bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/performance.md (takes a quarter of an hour)

@@ -1,8 +1,8 @@
 // Command bench measures what an operator does in its life with five real providers: install, change, correct,
 // upgrade, roll back, idle and restart; and the same with many small ones. Each round measures Capstan, `kubectl
 // apply` of the same manifests, and their CRDs alone, each on a new control plane, and cluster-api-operator, too, if
-// the variable PEER names its manager. It writes the tables of docs/performance.md and draws docs/performance.svg.
-// `make bench` runs it in the module's root.
+// the variable PEER names its manager. It prints the table of docs/performance.md. `make bench` runs it in the module's
+// root.
 package main
 
 import (
@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -25,11 +24,10 @@ import (
 
 // options are the command's flags.
 type options struct {
-	rounds, many         int
-	idle                 time.Duration
-	crds, markdown       bool
-	write, plot, profile string
-	only                 string
+	rounds, many  int
+	idle          time.Duration
+	markdown      bool
+	only, profile string
 }
 
 func main() {
@@ -38,11 +36,8 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 3, "number of measurements of each program; the tables have their medians")
 	flag.IntVar(&o.many, "many", 100, "number of small providers to measure once; 0 measures none")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long to watch the idle operators in the last round")
-	flag.BoolVar(&o.crds, "crds", false, "measure only the CRDs of core")
 	flag.StringVar(&o.only, "only", "", "programs to measure, with commas between them: "+strings.Join(programs, ", "))
 	flag.BoolVar(&o.markdown, "markdown", false, "print the tables as Markdown")
-	flag.StringVar(&o.write, "write", "", "page to write the tables into, between its markers, and the plot next to it")
-	flag.StringVar(&o.plot, "plot", "", "file for an SVG plot")
 	flag.StringVar(&o.profile, "profiles", "",
 		"folder for profiles of Capstan and lists of its requests, of each stage in the first round; the figures suffer")
 
@@ -58,10 +53,6 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 
-	if o.crds {
-		return compareCRDs(ctx, s.older[0], o.rounds)
-	}
-
 	r := results{}
 
 	for round := range o.rounds {
@@ -74,7 +65,14 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 
-	return s.present(r)
+	format := (*report.Table).Text
+	if s.markdown {
+		format = (*report.Table).Markdown
+	}
+
+	fmt.Println(s.tables(r, format))
+
+	return nil
 }
 
 // round measures every program once. Rounds begin with the first program and the last one in turn.
@@ -128,36 +126,4 @@ func (s *setting) measure(ctx context.Context, program string, round int) (stage
 
 		return s.measureOperator(ctx, program, profiler, last)
 	}
-}
-
-// present prints the results, and writes the page and the plot.
-func (s *setting) present(r results) error {
-	text := s.tables(r, (*report.Table).Text)
-	if s.markdown {
-		text = s.tables(r, (*report.Table).Markdown)
-	}
-
-	fmt.Println(text)
-
-	if s.write != "" {
-		return s.writePage(r)
-	}
-
-	if s.plot == "" {
-		return nil
-	}
-
-	return os.WriteFile(s.plot, draw(r), 0o644)
-}
-
-// writePage writes the figures into the page, without the goals, and the plot next to it.
-func (s *setting) writePage(r results) error {
-	plot := strings.TrimSuffix(s.write, filepath.Ext(s.write)) + ".svg"
-	image := fmt.Sprintf("![Time, API requests, CPU and peak memory in each stage](%s)", filepath.Base(plot))
-
-	if err := report.Write(s.write, "life", s.page(r, (*report.Table).Markdown)+"\n"+image); err != nil {
-		return err
-	}
-
-	return os.WriteFile(plot, draw(r), 0o644)
 }

@@ -15,14 +15,9 @@ var titles = map[string]string{
 	floor:   "their CRDs alone",
 }
 
-// page returns the text of the page between its markers.
-func (s *setting) page(r results, format func(*report.Table) string) string {
-	return fmt.Sprintf("%s\n\n%s", s.describe(), format(s.figures(r)))
-}
-
-// tables returns what is printed: the text of the page, and the goals.
+// tables returns what is printed: the table of the page, and the goals.
 func (s *setting) tables(r results, format func(*report.Table) string) string {
-	return fmt.Sprintf("%s\n%s", s.page(r, format), format(report.Goals(s.goals(r))))
+	return fmt.Sprintf("%s\n\n%s\n%s", s.describe(), format(s.figures(r)), format(report.Goals(s.goals(r))))
 }
 
 // describe returns a sentence about what was measured.

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -98,26 +95,6 @@ func TestTables(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
-		}
-	}
-}
-
-func TestDraw(t *testing.T) {
-	_, r := sample()
-
-	picture := string(draw(r))
-
-	for decoder := xml.NewDecoder(strings.NewReader(picture)); ; {
-		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	for _, want := range []string{">7.50<", ">15.00<", ">240<", ">kubectl apply --server-side<", ">CRDs alone<"} {
-		if !strings.Contains(picture, want) {
-			t.Errorf("%s is missing in\n%s", want, picture)
 		}
 	}
 }

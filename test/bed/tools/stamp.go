@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 )
 
 // stale returns the artifacts that Build has to build.
@@ -44,13 +43,7 @@ func (s *Set) recipe(a artifact) (string, error) {
 		return "", err
 	}
 
-	// A folder may also have a program of its own.
-	sources, err := filepath.Glob(filepath.Join(s.pins(a), "*.go"))
-	if err != nil {
-		return "", err
-	}
-
-	for _, file := range slices.Concat(pinned, sources) {
+	for _, file := range pinned {
 		pins, err := os.ReadFile(file)
 		if err != nil {
 			return "", fmt.Errorf("read the pins of %s: %w", a.name, err)

@@ -29,7 +29,6 @@ const (
 	Helm3             = "helm"
 	Helm4             = "helm4"
 	Registry          = "registry"
-	Crane             = "crane"
 	// Programs of a real node; WithNode adds them.
 	Kubelet   = "kubelet"
 	KubeProxy = "kube-proxy"
@@ -120,7 +119,7 @@ var bedArtifacts = []artifact{
 	},
 }
 
-// testArtifacts are what tests and benchmarks need in addition.
+// testArtifacts are what tests need in addition.
 var testArtifacts = []artifact{
 	{
 		name: Helm4, pins: "helm4", pkg: "helm.sh/helm/v4/cmd/helm",
@@ -134,7 +133,6 @@ var testArtifacts = []artifact{
 			"github.com/distribution/distribution/v3/version.version={version of github.com/distribution/distribution/v3}",
 		},
 	},
-	{name: Crane, pins: "crane", pkg: "github.com/google/go-containerregistry/cmd/crane"},
 }
 
 // nodeArtifacts are pinned separately, because their dependencies are used by nothing else.
@@ -165,7 +163,7 @@ var fluxArtifacts = []artifact{
 	},
 }
 
-// clusterctlArtifacts are needed only by benchmarks and by the tests of compatibility.
+// clusterctlArtifacts are needed only by the tests of compatibility.
 var clusterctlArtifacts = []artifact{
 	{name: Clusterctl, pins: "clusterctl", pkg: "sigs.k8s.io/cluster-api/cmd/clusterctl"},
 }

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"fmt"
-
-	"github.com/capstan-project/capstan/test/bench/plot"
-)
+import "fmt"
 
 // panel is a diagram of values that grow with the number of providers.
 type panel struct {
@@ -34,17 +30,17 @@ const (
 
 // draw draws the growth as SVG. Dashed lines connect the first and the last sample.
 func draw(samples []sample) []byte {
-	picture := plot.New(2*panelWidth, 2*panelHeight)
+	out := newPicture(2*panelWidth, 2*panelHeight)
 
 	for i, p := range panels {
 		column, row := i%2, i/2
-		picture.At(float64(column)*panelWidth, float64(row)*panelHeight, func() { p.draw(picture, samples) })
+		out.at(float64(column)*panelWidth, float64(row)*panelHeight, func() { p.draw(out, samples) })
 	}
 
-	return picture.Bytes()
+	return out.bytes()
 }
 
-func (p panel) draw(out *plot.Picture, samples []sample) {
+func (p panel) draw(out *picture, samples []sample) {
 	first, last := samples[0], samples[len(samples)-1]
 
 	highest := 0.0
@@ -52,24 +48,24 @@ func (p panel) draw(out *plot.Picture, samples []sample) {
 		highest = max(highest, line(last))
 	}
 
-	axis := plot.NewAxis(highest)
+	scale := newAxis(highest)
 	at := func(s sample, value float64) [2]float64 {
 		return [2]float64{
-			marginLeft + plotWidth*float64(s.providers)/float64(last.providers), marginTop + plotHeight*(1-value/axis.Top),
+			marginLeft + plotWidth*float64(s.providers)/float64(last.providers), marginTop + plotHeight*(1-value/scale.top),
 		}
 	}
 
-	out.Text(marginLeft, marginTop-14, plot.Start, p.title)
+	out.text(marginLeft, marginTop-14, start, p.title)
 
-	for _, value := range axis.Labels() {
+	for _, value := range scale.labels() {
 		y := at(last, value)[1]
-		out.Bar("#ddd", marginLeft, y, plotWidth, 1)
-		out.Text(marginLeft-6, y+4, plot.End, fmt.Sprintf("%.6g", value))
+		out.bar("#ddd", marginLeft, y, plotWidth, 1)
+		out.text(marginLeft-6, y+4, end, fmt.Sprintf("%.6g", value))
 	}
 
 	for _, s := range samples {
 		if s.providers >= last.providers/10 { // the other labels would overlap
-			out.Text(at(s, 0)[0], marginTop+plotHeight+16, plot.Middle, fmt.Sprint(s.providers))
+			out.text(at(s, 0)[0], marginTop+plotHeight+16, middle, fmt.Sprint(s.providers))
 		}
 	}
 
@@ -79,10 +75,10 @@ func (p panel) draw(out *plot.Picture, samples []sample) {
 		for _, s := range samples {
 			point := at(s, line(s))
 			points = append(points, point)
-			out.Dot(plot.Colors[i], point[0], point[1])
+			out.dot(colors[i], point[0], point[1])
 		}
 
-		out.Line(plot.Colors[i], false, points...)
-		out.Line("#999", true, at(first, line(first)), at(last, line(last)))
+		out.line(colors[i], false, points...)
+		out.line("#999", true, at(first, line(first)), at(last, line(last)))
 	}
 }

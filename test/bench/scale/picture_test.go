@@ -1,4 +1,4 @@
-package plot_test
+package main
 
 import (
 	"encoding/xml"
@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"github.com/capstan-project/capstan/test/bench/plot"
 )
 
 func TestAxis(t *testing.T) {
@@ -26,7 +24,7 @@ func TestAxis(t *testing.T) {
 		"just above a round one": {401, []float64{0, 200, 400, 600}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := plot.NewAxis(test.highest).Labels()
+			got := newAxis(test.highest).labels()
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 				t.Error(diff)
 			}
@@ -35,15 +33,15 @@ func TestAxis(t *testing.T) {
 }
 
 func TestPicture(t *testing.T) {
-	p := plot.New(100, 50)
-	p.At(10, 20, func() {
-		p.Bar(plot.Colors[0], 0, 0, 10, 5)
-		p.Text(0, 0, plot.Start, "time < 0.65 & more")
+	p := newPicture(100, 50)
+	p.at(10, 20, func() {
+		p.bar(colors[0], 0, 0, 10, 5)
+		p.text(0, 0, start, "time < 0.65 & more")
 	})
-	p.Line(plot.Colors[1], true, [2]float64{0, 0}, [2]float64{10, 5})
-	p.Dot(plot.Colors[1], 10, 5)
+	p.line(colors[1], true, [2]float64{0, 0}, [2]float64{10, 5})
+	p.dot(colors[1], 10, 5)
 
-	text := string(p.Bytes())
+	text := string(p.bytes())
 
 	elements := map[string]int{}
 
