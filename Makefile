@@ -168,13 +168,10 @@ kubernetes-versions: ## Test with control planes of the other supported versions
 helm4: bed-binaries ## Test the engine with Helm 4's library, and the operator's chart with its program
 	@test/helm4/run
 
-# The rows come from the specs in test/compat, and from those in test/e2e that belong to a row.
+# `make test` runs a part of it.
 .PHONY: compat
-compat: bed-binaries ## Print what works as with cluster-api-operator and clusterctl, and each difference with its reason
-	@reports=$$(mktemp -d); trap 'rm -rf "$$reports"' EXIT; status=0; \
-	COMPAT=1 go tool ginkgo run --vet=off --ldflags='-s -w' --timeout=60m --no-color --succinct --output-interceptor-mode=none \
-	--keep-going --label-filter=compat --output-dir=$$reports --json-report=compat.json ./test/compat ./test/e2e || status=$$?; \
-	go run ./test/compat/table/print docs/cluster-api-operator.md $$reports/compat.json && exit $$status
+compat: bed-binaries ## Test resources of cluster-api-operator and commands of clusterctl in all cases
+	COMPAT=1 go test -vet=off -count 1 -timeout 60m ./test/compat
 
 # A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs.
 CHAOS_SEED ?= 1 2 3

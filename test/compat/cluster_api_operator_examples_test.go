@@ -15,13 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/compat/table"
-)
-
-const (
-	examplesSection = "Examples in the documentation of cluster-api-operator"
-	chartSection    = "Resources that the chart of cluster-api-operator makes"
-	publicSection   = "Resources in public repositories"
 )
 
 // example is an infrastructure provider with a spec, in a namespace of its name, which is also that of its objects.
@@ -91,19 +84,19 @@ spec: {selector: {app: NAME}, ports: [{port: 443}]}
 // public repositories.
 func describeExamples(s **site) {
 	DescribeTable("work as documented", func(ctx SpecContext, e example) { (*s).createExample(ctx, e) },
-		Entry("flags", table.Row(examplesSection, "flags of the manager, by fields and by args"), example{
+		Entry("flags", example{
 			name: "flags",
 			spec: `
 manager: {syncPeriod: 500s, verbosity: 3}
 deployment: {containers: [{name: manager, args: {--level: debug}}]}`,
 			part: "args: [--sync-period=500s, --v=3, --level=debug]",
 		}),
-		Entry("an image", table.Row(examplesSection, "another image for the manager"), example{
+		Entry("an image", example{
 			name: "ownimage",
 			spec: "{deployment: {containers: [{name: manager, imageUrl: registry.example.com/mine/manager:v1.0.0-fixed}]}}",
 			part: "image: registry.example.com/mine/manager:v1.0.0-fixed",
 		}),
-		Entry("resources", table.Row(examplesSection, "requests and limits of the manager"), example{
+		Entry("resources", example{
 			name: "resources",
 			spec: `
 deployment:
@@ -111,22 +104,19 @@ deployment:
   - {name: manager, resources: {limits: {cpu: 100m, memory: 30Mi}, requests: {cpu: 50m}}}`,
 			part: "resources: {limits: {cpu: 100m, memory: 30Mi}, requests: {cpu: 50m}}",
 		}),
-		Entry("releases",
-			table.Row(examplesSection, "fetchConfig.url of a repository's releases", "fetchConfig.url"), example{
-				name: "repository", spec: "{fetchConfig: {url: $SERVER/example/NAME/releases}}",
-			}),
-		Entry("a web server", table.Row(examplesSection, "fetchConfig.url of a web server", "fetchConfig.url"),
-			example{
-				name: "webserver", spec: "{fetchConfig: {url: $SERVER/plain/example/NAME/v1.0.0/infrastructure-components.yaml}}",
-			}),
-		Entry("no additional manifests", table.Row(examplesSection, "additional manifests that are only a comment"), example{
+		Entry("releases", example{
+			name: "repository", spec: "{fetchConfig: {url: $SERVER/example/NAME/releases}}",
+		}),
+		Entry("a web server", example{
+			name: "webserver", spec: "{fetchConfig: {url: $SERVER/plain/example/NAME/v1.0.0/infrastructure-components.yaml}}",
+		}),
+		Entry("no additional manifests", example{
 			name: "nothing", spec: "{additionalManifests: {name: additional}}", manifests: "# additional manifests go here\n",
 		}),
-		Entry("manifest patches",
-			table.Row(examplesSection, "manifestPatches for all objects of a kind", "manifestPatches"), example{
-				name: "merged", spec: `{manifestPatches: ["{apiVersion: v1, kind: Service, metadata: {labels: {tested: 'yes'}}}"]}`,
-			}),
-		Entry("patches", table.Row(examplesSection, "patches: a map for a kind, and operations for one Deployment"), example{
+		Entry("manifest patches", example{
+			name: "merged", spec: `{manifestPatches: ["{apiVersion: v1, kind: Service, metadata: {labels: {tested: 'yes'}}}"]}`,
+		}),
+		Entry("patches", example{
 			name: "patched",
 			spec: `
 patches:
@@ -136,18 +126,17 @@ patches:
   target: {group: apps, version: v1, kind: Deployment, name: NAME-controller-manager, namespace: NAME}`,
 			part: "args: [--level=info, --more]",
 		}),
-		Entry("a Secret elsewhere", table.Row(examplesSection, "configSecret in another namespace"), example{
+		Entry("a Secret elsewhere", example{
 			name: "secret", spec: "{configSecret: {name: variables, namespace: flags}}",
 		}),
-		Entry("images", table.Row(examplesSection, "another registry for all images, in the Secret"), example{
+		Entry("images", example{
 			name: "mirrored", spec: "{configSecret: {name: variables}}",
 			variables: map[string]string{"images": "all: {repository: mirror.example.com/capi}"},
 			part:      "image: mirror.example.com/capi/mirrored:v1.0.0",
 		}),
-		Entry("a Deployment", table.Row(examplesSection, "replicas, nodes, tolerations, affinity and containers"),
-			table.Row(chartSection, "settings of the Deployment"), example{
-				name: "deployment",
-				spec: `
+		Entry("a Deployment", example{
+			name: "deployment",
+			spec: `
 deployment:
   replicas: 2
   nodeSelector: {kubernetes.io/os: linux}
@@ -158,37 +147,34 @@ deployment:
         nodeSelectorTerms: [{matchExpressions: [{key: example.com/absent, operator: DoesNotExist}]}]
   containers:
   - {name: manager, env: [{name: EXAMPLE, value: text}], command: [/manager], args: {--example: value}}`,
-				part: "{env: [{name: EXAMPLE, value: text}], command: [/manager], args: [--example=value]}",
-			}),
-		Entry("feature gates", table.Row(chartSection, "feature gates"), example{
+			part: "{env: [{name: EXAMPLE, value: text}], command: [/manager], args: [--example=value]}",
+		}),
+		Entry("feature gates", example{
 			name: "gates", spec: "{manager: {featureGates: {MachinePool: true, ClusterTopology: true}}}",
 			part: `args: ["--feature-gates=ClusterTopology=true,MachinePool=true"]`,
 		}),
-		Entry("a manager", table.Row(chartSection, "a manager without feature gates, beside other fields"), example{
+		Entry("a manager", example{
 			name: "manager", spec: "{manager: {}, configSecret: {name: variables, namespace: manager}}",
 		}),
-		Entry("zero durations",
-			table.Row(publicSection, "leader election with durations of 0s, which programs send"), example{
-				name: "leader",
-				spec: `
+		Entry("zero durations", example{
+			name: "leader",
+			spec: `
 manager:
   leaderElection: {leaderElect: true, leaseDuration: 0s, renewDeadline: 0s, retryPeriod: 0s, resourceLock: "",
     resourceName: "", resourceNamespace: ""}`,
-				part: "args: [--leader-elect=true]",
-			}),
-		Entry("a token",
-			table.Row(publicSection, "a github-token that does not work, for a source that needs none", "conditions"), example{
-				name: "token", spec: "{configSecret: {name: variables}}", variables: map[string]string{"github-token": "none"},
-			}),
-		Entry("a tag", table.Row(publicSection, "fetchConfig.url with a tag: releases/v1.0.0/FILE"), example{
+			part: "args: [--leader-elect=true]",
+		}),
+		Entry("a token", example{
+			name: "token", spec: "{configSecret: {name: variables}}", variables: map[string]string{"github-token": "none"},
+		}),
+		Entry("a tag", example{
 			name: "tag", spec: "{fetchConfig: {url: $SERVER/example/NAME/releases/v1.0.0/infrastructure-components.yaml}}",
 		}),
-		Entry("a download",
-			table.Row(publicSection, "fetchConfig.url of a download: releases/download/v1.0.0/FILE", "fetchConfig.url"), example{
-				name: "download",
-				spec: "{fetchConfig: {url: $SERVER/example/NAME/releases/download/v1.0.0/infrastructure-components.yaml}}",
-			}),
-		Entry("a whole Deployment", table.Row(publicSection, "a whole Deployment as a manifestPatch"), example{
+		Entry("a download", example{
+			name: "download",
+			spec: "{fetchConfig: {url: $SERVER/example/NAME/releases/download/v1.0.0/infrastructure-components.yaml}}",
+		}),
+		Entry("a whole Deployment", example{
 			name: "whole",
 			spec: `
 manifestPatches:
@@ -205,7 +191,7 @@ manifestPatches:
         containers: [{name: manager, image: "registry.example.com/mine/manager:v1", args: [--mine]}]`,
 			part: "{image: registry.example.com/mine/manager:v1, args: [--mine]}",
 		}),
-		Entry("CRDs", table.Row(publicSection, "patches that change CRDs"), example{
+		Entry("CRDs", example{
 			name: "crds",
 			spec: `
 patches:
@@ -217,7 +203,7 @@ patches:
 		}),
 	)
 
-	It("add manifests", table.Row(examplesSection, "additional manifests", "additionalManifests"), func(ctx SpecContext) {
+	It("add manifests", func(ctx SpecContext) {
 		p := (*s).createExample(ctx, example{
 			name: "additional", spec: "{additionalManifests: {name: additional}}",
 			manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n",
@@ -231,7 +217,7 @@ patches:
 		}).Should(BeTrue())
 	})
 
-	It("patch something", table.Row(publicSection, "a patch that matches nothing", "patches"), func(ctx SpecContext) {
+	It("patch something", func(ctx SpecContext) {
 		p := (*s).createExample(ctx, example{
 			name: "strategic",
 			spec: `{patches: [{patch: "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: ` +
@@ -250,37 +236,33 @@ patches:
 
 // describeRefusals describes examples that a user has to change.
 func describeRefusals(s **site) {
-	It("accept an empty credential", table.Row(publicSection, "a required variable that is empty in the Secret"),
-		func(ctx SpecContext) {
-			release := small(infrastructure, "empty", "v1.0.0")
-			release.Bundle.Components = bytes.ReplaceAll(
-				release.Bundle.Components, []byte("${LEVEL:=info}"), []byte("${CREDENTIALS}"))
-			release.Variables = map[string]string{"CREDENTIALS": ""}
-			p, err := release.Install(ctx, *s)
-			Expect(err).NotTo(HaveOccurred())
-			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
-		})
+	It("accept an empty credential", func(ctx SpecContext) {
+		release := small(infrastructure, "empty", "v1.0.0")
+		release.Bundle.Components = bytes.ReplaceAll(
+			release.Bundle.Components, []byte("${LEVEL:=info}"), []byte("${CREDENTIALS}"))
+		release.Variables = map[string]string{"CREDENTIALS": ""}
+		p, err := release.Install(ctx, *s)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+	})
 
-	It("have no unknown fields",
-		table.Row(publicSection, "a field that the API has never had: refused strictly, or dropped"),
-		func(ctx SpecContext) {
-			p := unstructuredProvider("unknown-field", map[string]any{
-				"manager": map[string]any{"serviceAccountAnnotations": map[string]any{"a": "b"}},
-			})
-			strict := client.NewDryRunClient(client.WithFieldValidation(*s, metav1.FieldValidationStrict))
-			Expect(strict.Create(ctx, p.DeepCopy())).To(MatchError(ContainSubstring("serviceAccountAnnotations")))
-
-			ignoring := client.NewDryRunClient(client.WithFieldValidation(*s, metav1.FieldValidationIgnore))
-			Expect(ignoring.Create(ctx, p)).To(Succeed())
-			Expect(member(p.Object["spec"], "manager")).NotTo(HaveKey("serviceAccountAnnotations"))
+	It("have no unknown fields", func(ctx SpecContext) {
+		p := unstructuredProvider("unknown-field", map[string]any{
+			"manager": map[string]any{"serviceAccountAnnotations": map[string]any{"a": "b"}},
 		})
+		strict := client.NewDryRunClient(client.WithFieldValidation(*s, metav1.FieldValidationStrict))
+		Expect(strict.Create(ctx, p.DeepCopy())).To(MatchError(ContainSubstring("serviceAccountAnnotations")))
 
-	It("are of v1alpha2", table.Row(examplesSection, "resources of v1alpha1, which cluster-api-operator serves no more"),
-		func(ctx SpecContext) {
-			p := unstructuredProvider("old", map[string]any{})
-			p.SetAPIVersion(v1alpha2.GroupVersion.Group + "/v1alpha1")
-			Expect((*s).Create(ctx, p)).To(MatchError(ContainSubstring("no matches for kind")))
-		})
+		ignoring := client.NewDryRunClient(client.WithFieldValidation(*s, metav1.FieldValidationIgnore))
+		Expect(ignoring.Create(ctx, p)).To(Succeed())
+		Expect(member(p.Object["spec"], "manager")).NotTo(HaveKey("serviceAccountAnnotations"))
+	})
+
+	It("are of v1alpha2", func(ctx SpecContext) {
+		p := unstructuredProvider("old", map[string]any{})
+		p.SetAPIVersion(v1alpha2.GroupVersion.Group + "/v1alpha1")
+		Expect((*s).Create(ctx, p)).To(MatchError(ContainSubstring("no matches for kind")))
+	})
 }
 
 // unstructuredProvider returns an infrastructure provider in the namespace default.

@@ -12,10 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/compat/table"
 )
-
-const fieldsSection = "Fields of cluster-api-operator's v1alpha2"
 
 // field is a field below spec that has a value of its own.
 type field struct {
@@ -119,61 +116,54 @@ func readExample(s *site) map[string]any {
 
 // describeFields describes that each field of cluster-api-operator is accepted, and has its effect.
 func describeFields(s **site) {
-	It("accept each field",
-		table.Row(fieldsSection, "each of the 267 fields in a resource of its own: none is refused or unknown"),
-		func(ctx SpecContext) {
-			known, example := readFields(), readExample(*s)
-			Expect(known.fields).To(HaveLen(267))
+	It("accept each field", func(ctx SpecContext) {
+		known, example := readFields(), readExample(*s)
+		Expect(known.fields).To(HaveLen(267))
 
-			strict := client.NewDryRunClient(client.WithFieldValidation(*s, metav1.FieldValidationStrict))
+		strict := client.NewDryRunClient(client.WithFieldValidation(*s, metav1.FieldValidationStrict))
 
-			for _, f := range known.fields {
-				spec := known.only(example, "", f.path)
-				Expect(spec).NotTo(BeNil(), "the example lacks %s", f.path)
-				Expect(typeOf(spec, f.path)).To(Equal(strings.ReplaceAll(f.kind, "quantity", "string")), f.path)
+		for _, f := range known.fields {
+			spec := known.only(example, "", f.path)
+			Expect(spec).NotTo(BeNil(), "the example lacks %s", f.path)
+			Expect(typeOf(spec, f.path)).To(Equal(strings.ReplaceAll(f.kind, "quantity", "string")), f.path)
 
-				p := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-				p.SetGroupVersionKind(v1alpha2.InfrastructureProviderType.GroupVersionKind())
-				p.SetNamespace("default")
-				p.SetName("field")
-				Expect(strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(p), client.FieldOwner("compat"))).
-					To(Succeed(), f.path)
+			p := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+			p.SetGroupVersionKind(v1alpha2.InfrastructureProviderType.GroupVersionKind())
+			p.SetNamespace("default")
+			p.SetName("field")
+			Expect(strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(p), client.FieldOwner("compat"))).
+				To(Succeed(), f.path)
+		}
+	})
+
+	It("give each field its effect", func(ctx SpecContext) {
+		known, example := readFields(), readExample(*s)
+		(*s).createFields(ctx, example)
+
+		deployments := map[string]map[string]any{}
+
+		for _, f := range known.fields {
+			if withoutEffect[below("manager", f.path)] {
+				continue
 			}
-		})
 
-	It("give each field its effect", table.Row(fieldsSection, "each of them has its effect on the provider's Deployments"),
-		func(ctx SpecContext) {
-			known, example := readFields(), readExample(*s)
-			(*s).createFields(ctx, example)
+			e := effectOf(f.path, known.only(example, "", f.path))
 
-			deployments := map[string]map[string]any{}
-
-			for _, f := range known.fields {
-				if withoutEffect[below("manager", f.path)] {
-					continue
-				}
-
-				e := effectOf(f.path, known.only(example, "", f.path))
-
-				if deployments[e.deployment] == nil {
-					deployments[e.deployment] = (*s).deployment(ctx, e.deployment)
-				}
-
-				Expect(contains(deployments[e.deployment], e.part)).To(BeTrue(), "%s: Deployment %s lacks %v in %v", f.path,
-					e.deployment, e.part, deployments[e.deployment])
+			if deployments[e.deployment] == nil {
+				deployments[e.deployment] = (*s).deployment(ctx, e.deployment)
 			}
-		})
 
-	It("report fields of managers that have no effect",
-		table.Row(fieldsSection,
-			"fields that cluster-api-operator ignores",
-			"manager.gracefulShutDown, manager.controller.cacheSyncTimeout, .recoverPanic"),
-		func(ctx SpecContext) {
-			for _, field := range []string{"gracefulShutDown", "controller.cacheSyncTimeout", "controller.recoverPanic"} {
-				Eventually((*s).events(ctx, "fields")).Should(ContainElement(
-					ContainSubstring(field + " is ignored: Cluster API's managers have no flag for it")))
-			}
-		})
+			Expect(contains(deployments[e.deployment], e.part)).To(BeTrue(), "%s: Deployment %s lacks %v in %v", f.path,
+				e.deployment, e.part, deployments[e.deployment])
+		}
+	})
+
+	It("report fields of managers that have no effect", func(ctx SpecContext) {
+		for _, field := range []string{"gracefulShutDown", "controller.cacheSyncTimeout", "controller.recoverPanic"} {
+			Eventually((*s).events(ctx, "fields")).Should(ContainElement(
+				ContainSubstring(field + " is ignored: Cluster API's managers have no flag for it")))
+		}
+	})
 }
 
 // typeOf returns the type of the value at a path, in the words of the list of fields.

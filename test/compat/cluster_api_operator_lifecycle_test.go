@@ -13,15 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/compat/table"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
-)
-
-const (
-	minimalSection    = "End-to-end scenarios of cluster-api-operator: minimal configuration"
-	airGappedSection  = "End-to-end scenarios of cluster-api-operator: air-gapped"
-	compressedSection = "End-to-end scenarios of cluster-api-operator: compressed manifests"
 )
 
 // describeMinimal describes resources with little more than a name and a version.
@@ -33,35 +26,27 @@ func describeMinimal(s **site) {
 			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
 			(*s).remove(ctx, p)
 		},
-		Entry("for bootstrap", table.Row(minimalSection, "a bootstrap provider: created, deleted"),
-			bootstrap, "kubeadm", "bootstrap"),
-		Entry("for control planes", table.Row(minimalSection, "a control plane provider: created, deleted"),
-			controlPlane, "kubeadm", "controlplane"),
-		Entry("for infrastructure", table.Row(minimalSection, "an infrastructure provider: created, deleted"),
-			infrastructure, "docker", "docker"),
-		Entry("for add-ons", table.Row(minimalSection, "an add-on provider: created, deleted"),
-			v1alpha2.AddonProviderType, "helm", "helm"),
+		Entry("for bootstrap", bootstrap, "kubeadm", "bootstrap"),
+		Entry("for control planes", controlPlane, "kubeadm", "controlplane"),
+		Entry("for infrastructure", infrastructure, "docker", "docker"),
+		Entry("for add-ons", v1alpha2.AddonProviderType, "helm", "helm"),
 	)
 
-	It("install from a URL",
-		table.Row(minimalSection, "an IPAM provider from a URL: created, deleted"), func(ctx SpecContext) {
-			p := (*s).minimal(v1alpha2.IPAMProviderType, "minimal-ipam", "by-url")
-			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{
-				URL: (*s).publish(v1alpha2.IPAMProviderType, "by-url", "byurl", "v1.0.0"),
-			}
-			(*s).create(ctx, p)
-			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
-			(*s).remove(ctx, p)
-		})
+	It("install from a URL", func(ctx SpecContext) {
+		p := (*s).minimal(v1alpha2.IPAMProviderType, "minimal-ipam", "by-url")
+		p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{
+			URL: (*s).publish(v1alpha2.IPAMProviderType, "by-url", "byurl", "v1.0.0"),
+		}
+		(*s).create(ctx, p)
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+		(*s).remove(ctx, p)
+	})
 
-	It("install from a registry",
-		table.Row(minimalSection, "a provider of one's own from a registry: created, upgraded, deleted"),
-		func(ctx SpecContext) {
-			(*s).fromRegistry(ctx, "custom", "pushed")
-		})
+	It("install from a registry", func(ctx SpecContext) {
+		(*s).fromRegistry(ctx, "custom", "pushed")
+	})
 
-	It("override the source of a listed provider", table.Row(minimalSection,
-		"a listed provider from a registry instead: created, upgraded, deleted"), func(ctx SpecContext) {
+	It("override the source of a listed provider", func(ctx SpecContext) {
 		(*s).fromRegistry(ctx, "docker", "docker")
 	})
 }
@@ -102,27 +87,21 @@ func describeAirGapped(s **site) {
 
 		(*s).remove(ctx, p)
 	},
-		Entry("for bootstrap",
-			table.Row(airGappedSection, "a bootstrap provider with a name of its own: created, upgraded, deleted"),
-			bootstrap, "my-bootstrap"),
-		Entry("for control planes",
-			table.Row(airGappedSection, "a control plane provider with a name of its own: created, upgraded, deleted"),
-			controlPlane, "my-control-plane"),
+		Entry("for bootstrap", bootstrap, "my-bootstrap"),
+		Entry("for control planes", controlPlane, "my-control-plane"),
 	)
 
-	It("offer several versions",
-		table.Row(changesSection, "ConfigMaps with two versions under one selector", "several versions in ConfigMaps"),
-		func(ctx SpecContext) {
-			for _, version := range []string{"v1.0.0", "v1.1.0"} {
-				Expect(small(infrastructure, "either", version).Prepare(ctx, *s)).To(Succeed())
-			}
+	It("offer several versions", func(ctx SpecContext) {
+		for _, version := range []string{"v1.0.0", "v1.1.0"} {
+			Expect(small(infrastructure, "either", version).Prepare(ctx, *s)).To(Succeed())
+		}
 
-			p := small(infrastructure, "either", "v1.0.0").Resource()
-			(*s).create(ctx, p)
-			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
-			change(ctx, *s, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
-			Eventually((*s).current(ctx, p)).Should(runVersion("v1.1.0"))
-		})
+		p := small(infrastructure, "either", "v1.0.0").Resource()
+		(*s).create(ctx, p)
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+		change(ctx, *s, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.1.0"))
+	})
 }
 
 // describeLargeReleases describes releases that do not fit into a ConfigMap.
@@ -138,28 +117,24 @@ func describeLargeReleases(s **site) {
 		return release
 	}
 
-	It("install a large release from a registry", table.Row(compressedSection,
-		"no ConfigMap with components, and no Secret with rendered ones",
-		"ConfigMaps and Secrets with components"),
-		func(ctx SpecContext) {
-			(*s).push(ctx, "large", load(ctx))
+	It("install a large release from a registry", func(ctx SpecContext) {
+		(*s).push(ctx, "large", load(ctx))
 
-			p := (*s).minimal(infrastructure, "large-registry", "large")
-			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{OCI: "http://" + (*s).registry + "/large:v1.0.0"}
-			(*s).create(ctx, p)
-			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+		p := (*s).minimal(infrastructure, "large-registry", "large")
+		p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{OCI: "http://" + (*s).registry + "/large:v1.0.0"}
+		(*s).create(ctx, p)
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
 
-			Expect((*s).componentsOf(ctx, p)).To(BeEmpty())
+		Expect((*s).componentsOf(ctx, p)).To(BeEmpty())
 
-			cache := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-				Namespace: p.GetNamespace(), Name: "infrastructure-large-v1.0.0-cache",
-			}}
-			Expect(apierrors.IsNotFound((*s).Get(ctx, client.ObjectKeyFromObject(cache), cache))).To(BeTrue())
-			(*s).remove(ctx, p)
-		})
+		cache := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.GetNamespace(), Name: "infrastructure-large-v1.0.0-cache",
+		}}
+		Expect(apierrors.IsNotFound((*s).Get(ctx, client.ObjectKeyFromObject(cache), cache))).To(BeTrue())
+		(*s).remove(ctx, p)
+	})
 
-	It("install a large release from a compressed ConfigMap", table.Row(compressedSection,
-		"a provider of another name from a compressed ConfigMap: created, deleted"), func(ctx SpecContext) {
+	It("install a large release from a compressed ConfigMap", func(ctx SpecContext) {
 		release := load(ctx)
 		source, err := release.ConfigMap()
 		Expect(err).NotTo(HaveOccurred())
@@ -191,35 +166,33 @@ func describeCore(s **site) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "capi-system", Name: v1alpha2.CoreProviderName},
 	})
 
-	It("keep the version without one",
-		table.Row(minimalSection, "a version that is removed from the resource of core", "version"), func(ctx SpecContext) {
-			change(ctx, *s, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "" })
-			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
-		})
+	It("keep the version without one", func(ctx SpecContext) {
+		change(ctx, *s, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "" })
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+	})
 
-	It("upgrade core", table.Row(minimalSection, "core upgraded"), func(ctx SpecContext) {
+	It("upgrade core", func(ctx SpecContext) {
 		change(ctx, *s, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually((*s).current(ctx, p)).Should(runVersion("v1.1.0"))
 	})
 
-	It("remove core last", table.Row(minimalSection, "all providers deleted, core last"),
-		table.Row(compressedSection, "core deleted"), func(ctx SpecContext) {
-			for _, kind := range v1alpha2.ProviderTypes() {
-				(*s).kubectl(ctx, "delete", strings.ToLower(string(kind)), "--all", "--all-namespaces", "--wait=false")
-			}
+	It("remove core last", func(ctx SpecContext) {
+		for _, kind := range v1alpha2.ProviderTypes() {
+			(*s).kubectl(ctx, "delete", strings.ToLower(string(kind)), "--all", "--all-namespaces", "--wait=false")
+		}
 
-			Eventually(func() bool {
-				return apierrors.IsNotFound((*s).Get(ctx, client.ObjectKeyFromObject(p), p))
-			}).Should(BeTrue())
+		Eventually(func() bool {
+			return apierrors.IsNotFound((*s).Get(ctx, client.ObjectKeyFromObject(p), p))
+		}).Should(BeTrue())
 
-			for _, kind := range v1alpha2.ProviderTypes() {
-				list := kind.NewList()
-				Expect((*s).List(ctx, list)).To(Succeed())
-				Expect(list.GetItems()).To(BeEmpty())
-			}
+		for _, kind := range v1alpha2.ProviderTypes() {
+			list := kind.NewList()
+			Expect((*s).List(ctx, list)).To(Succeed())
+			Expect(list.GetItems()).To(BeEmpty())
+		}
 
-			deployments := &appsv1.DeploymentList{}
-			Expect((*s).List(ctx, deployments, client.HasLabels{v1alpha2.ClusterctlProviderLabel})).To(Succeed())
-			Expect(deployments.Items).To(BeEmpty())
-		})
+		deployments := &appsv1.DeploymentList{}
+		Expect((*s).List(ctx, deployments, client.HasLabels{v1alpha2.ClusterctlProviderLabel})).To(Succeed())
+		Expect(deployments.Items).To(BeEmpty())
+	})
 }

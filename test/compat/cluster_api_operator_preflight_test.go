@@ -7,11 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/compat/table"
 	"github.com/capstan-project/capstan/test/harness"
 )
-
-const preflightSection = "Preflight checks of cluster-api-operator"
 
 const (
 	core           = v1alpha2.CoreProviderType
@@ -29,142 +26,125 @@ func small(kind v1alpha2.ProviderType, name, version string) *harness.Release {
 func describeBeforeCore(s **site) {
 	var waiting v1alpha2.Provider
 
-	It("wait for core", table.Row(preflightSection, "a provider while core is not ready: WaitingForCoreProviderReady"),
-		func(ctx SpecContext) {
-			waiting = (*s).minimal(controlPlane, "waits", "kubeadm")
-			(*s).create(ctx, waiting)
-			Eventually((*s).current(ctx, waiting)).Should(
-				fail(v1alpha2.PreflightCheckCondition, v1alpha2.WaitingForCoreProviderReadyReason))
-			Expect(waiting.GetStatus().InstalledVersion).To(BeNil())
-		})
+	It("wait for core", func(ctx SpecContext) {
+		waiting = (*s).minimal(controlPlane, "waits", "kubeadm")
+		(*s).create(ctx, waiting)
+		Eventually((*s).current(ctx, waiting)).Should(
+			fail(v1alpha2.PreflightCheckCondition, v1alpha2.WaitingForCoreProviderReadyReason))
+		Expect(waiting.GetStatus().InstalledVersion).To(BeNil())
+	})
 
-	It("require the name of core",
-		table.Row(preflightSection, "a core with another name: IncorrectCoreProviderNameReason"),
-		func(ctx SpecContext) {
-			p := (*s).minimal(core, "capi-system", "my-core")
-			(*s).create(ctx, p)
-			Eventually((*s).current(ctx, p)).Should(
-				fail(v1alpha2.PreflightCheckCondition, v1alpha2.IncorrectCoreProviderNameReason, "cluster-api"))
-			(*s).remove(ctx, p)
-		})
+	It("require the name of core", func(ctx SpecContext) {
+		p := (*s).minimal(core, "capi-system", "my-core")
+		(*s).create(ctx, p)
+		Eventually((*s).current(ctx, p)).Should(
+			fail(v1alpha2.PreflightCheckCondition, v1alpha2.IncorrectCoreProviderNameReason, "cluster-api"))
+		(*s).remove(ctx, p)
+	})
 
-	It("install core without a source", table.Row(preflightSection, "a core of clusterctl's list, without fetchConfig"),
-		func(ctx SpecContext) {
-			p := (*s).minimal(core, "capi-system", "cluster-api")
-			(*s).create(ctx, p)
-			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
-		})
+	It("install core without a source", func(ctx SpecContext) {
+		p := (*s).minimal(core, "capi-system", "cluster-api")
+		(*s).create(ctx, p)
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+	})
 
-	It("continue with core", table.Row(preflightSection, "a provider that has waited, once core is ready"),
-		func(ctx SpecContext) {
-			Eventually((*s).current(ctx, waiting)).Should(runVersion("v1.0.0"))
-			(*s).remove(ctx, waiting)
-		})
+	It("continue with core", func(ctx SpecContext) {
+		Eventually((*s).current(ctx, waiting)).Should(runVersion("v1.0.0"))
+		(*s).remove(ctx, waiting)
+	})
 }
 
 // describePreflight describes what is refused before an installation.
 func describePreflight(s **site) {
-	It("have one core", table.Row(preflightSection, "two cores", "the same provider twice"),
-		func(ctx SpecContext) {
-			second := (*s).minimal(core, "second-system", "cluster-api")
-			(*s).create(ctx, second)
-			Eventually((*s).current(ctx, second)).Should(
-				fail(v1alpha2.PreflightCheckCondition, v1alpha2.MoreThanOneProviderInstanceExistsReason, "capi-system"))
+	It("have one core", func(ctx SpecContext) {
+		second := (*s).minimal(core, "second-system", "cluster-api")
+		(*s).create(ctx, second)
+		Eventually((*s).current(ctx, second)).Should(
+			fail(v1alpha2.PreflightCheckCondition, v1alpha2.MoreThanOneProviderInstanceExistsReason, "capi-system"))
 
-			first := (*s).minimal(core, "capi-system", "cluster-api")
-			Expect((*s).current(ctx, first)(Default)).To(runVersion("v1.0.0"), "the one that was installed first stays")
-			(*s).remove(ctx, second)
-		})
+		first := (*s).minimal(core, "capi-system", "cluster-api")
+		Expect((*s).current(ctx, first)(Default)).To(runVersion("v1.0.0"), "the one that was installed first stays")
+		(*s).remove(ctx, second)
+	})
 
-	It("have each provider once",
-		table.Row(preflightSection, "the same infrastructure provider in two namespaces", "the same provider twice"),
-		func(ctx SpecContext) {
-			release := small(infrastructure, "twice", "v1.0.0")
-			Expect(release.Prepare(ctx, *s)).To(Succeed())
+	It("have each provider once", func(ctx SpecContext) {
+		release := small(infrastructure, "twice", "v1.0.0")
+		Expect(release.Prepare(ctx, *s)).To(Succeed())
 
-			first, second := release.Resource(), release.Resource()
-			second.SetNamespace("twice-again")
-			(*s).create(ctx, first)
-			Eventually((*s).current(ctx, first)).Should(runVersion("v1.0.0"))
-			(*s).create(ctx, second)
-			Eventually((*s).current(ctx, second)).Should(
-				fail(v1alpha2.PreflightCheckCondition, v1alpha2.MoreThanOneProviderInstanceExistsReason, "twice"))
-			Expect((*s).current(ctx, first)(Default)).To(runVersion("v1.0.0"))
-		})
+		first, second := release.Resource(), release.Resource()
+		second.SetNamespace("twice-again")
+		(*s).create(ctx, first)
+		Eventually((*s).current(ctx, first)).Should(runVersion("v1.0.0"))
+		(*s).create(ctx, second)
+		Eventually((*s).current(ctx, second)).Should(
+			fail(v1alpha2.PreflightCheckCondition, v1alpha2.MoreThanOneProviderInstanceExistsReason, "twice"))
+		Expect((*s).current(ctx, first)(Default)).To(runVersion("v1.0.0"))
+	})
 
-	It("can be of one kind", table.Row(preflightSection, "two infrastructure providers, in one namespace and in two"),
-		func(ctx SpecContext) {
-			var all []v1alpha2.Provider
+	It("can be of one kind", func(ctx SpecContext) {
+		var all []v1alpha2.Provider
 
-			for _, name := range []string{"first", "second", "third"} {
-				key := client.ObjectKey{Namespace: "together", Name: name}
-				if name == "third" {
-					key.Namespace = "apart"
-				}
-
-				release := harness.Small(infrastructure, key, name, "v1.0.0")
-				p, err := release.Install(ctx, *s)
-				Expect(err).NotTo(HaveOccurred())
-
-				all = append(all, p)
+		for _, name := range []string{"first", "second", "third"} {
+			key := client.ObjectKey{Namespace: "together", Name: name}
+			if name == "third" {
+				key.Namespace = "apart"
 			}
 
-			for _, p := range all {
-				Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
-			}
-		})
+			release := harness.Small(infrastructure, key, name, "v1.0.0")
+			p, err := release.Install(ctx, *s)
+			Expect(err).NotTo(HaveOccurred())
 
-	It("have a version",
-		table.Row(preflightSection, "a version that is none: refused when it is written", "invalid values"),
-		func(ctx SpecContext) {
-			p := (*s).minimal(infrastructure, "default", "invalid")
-			p.GetSpec().Version = "one"
-			Expect((*s).Create(ctx, p)).To(MatchError(ContainSubstring("must be a version such as v1.13.5")))
-		})
+			all = append(all, p)
+		}
 
-	It("have a source",
-		table.Row(preflightSection, "fetchConfig without a source: refused when it is written", "invalid values"),
-		func(ctx SpecContext) {
-			p := (*s).minimal(infrastructure, "default", "invalid")
-			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{}
-			Expect((*s).Create(ctx, p)).To(MatchError(ContainSubstring("set exactly one of selector, oci, url")))
-		})
+		for _, p := range all {
+			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+		}
+	})
 
-	It("have one source", table.Row(preflightSection, "fetchConfig with url and selector: refused when it is written"),
-		func(ctx SpecContext) {
-			p := (*s).minimal(infrastructure, "default", "invalid")
-			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{
-				URL: "https://example.com/owner/name", Selector: &metav1.LabelSelector{},
-			}
-			Expect((*s).Create(ctx, p)).To(MatchError(ContainSubstring("set exactly one of selector, oci, url")))
-		})
+	It("have a version", func(ctx SpecContext) {
+		p := (*s).minimal(infrastructure, "default", "invalid")
+		p.GetSpec().Version = "one"
+		Expect((*s).Create(ctx, p)).To(MatchError(ContainSubstring("must be a version such as v1.13.5")))
+	})
 
-	It("have a known source",
-		table.Row(preflightSection, "an unknown provider without fetchConfig", "conditions"), func(ctx SpecContext) {
-			p := (*s).minimal(infrastructure, "unheard", "unheard-of")
-			(*s).create(ctx, p)
-			Eventually((*s).current(ctx, p)).Should(
-				fail(v1alpha2.ProviderInstalledCondition, v1alpha2.UnknownProviderReason, "set spec.fetchConfig"))
-			(*s).remove(ctx, p)
-		})
+	It("have a source", func(ctx SpecContext) {
+		p := (*s).minimal(infrastructure, "default", "invalid")
+		p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{}
+		Expect((*s).Create(ctx, p)).To(MatchError(ContainSubstring("set exactly one of selector, oci, url")))
+	})
 
-	It("need their source", table.Row(preflightSection, "a URL without releases", "conditions"),
-		func(ctx SpecContext) {
-			p := (*s).minimal(infrastructure, "no-releases", "no-releases")
-			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{URL: (*s).releases.URL() + "/example/none/releases"}
-			(*s).create(ctx, p)
-			Eventually((*s).current(ctx, p)).Should(haveStatus(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse))
-			(*s).remove(ctx, p)
-		})
+	It("have one source", func(ctx SpecContext) {
+		p := (*s).minimal(infrastructure, "default", "invalid")
+		p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{
+			URL: "https://example.com/owner/name", Selector: &metav1.LabelSelector{},
+		}
+		Expect((*s).Create(ctx, p)).To(MatchError(ContainSubstring("set exactly one of selector, oci, url")))
+	})
 
-	It("get a version", table.Row(preflightSection, "no version: the newest is installed and written into the resource"),
-		func(ctx SpecContext) {
-			p := (*s).minimal(bootstrap, "newest", "kubeadm")
-			p.GetSpec().Version = ""
-			(*s).create(ctx, p)
-			Eventually((*s).current(ctx, p)).Should(runVersion("v1.1.0"))
-			(*s).remove(ctx, p)
-		})
+	It("have a known source", func(ctx SpecContext) {
+		p := (*s).minimal(infrastructure, "unheard", "unheard-of")
+		(*s).create(ctx, p)
+		Eventually((*s).current(ctx, p)).Should(
+			fail(v1alpha2.ProviderInstalledCondition, v1alpha2.UnknownProviderReason, "set spec.fetchConfig"))
+		(*s).remove(ctx, p)
+	})
+
+	It("need their source", func(ctx SpecContext) {
+		p := (*s).minimal(infrastructure, "no-releases", "no-releases")
+		p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{URL: (*s).releases.URL() + "/example/none/releases"}
+		(*s).create(ctx, p)
+		Eventually((*s).current(ctx, p)).Should(haveStatus(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse))
+		(*s).remove(ctx, p)
+	})
+
+	It("get a version", func(ctx SpecContext) {
+		p := (*s).minimal(bootstrap, "newest", "kubeadm")
+		p.GetSpec().Version = ""
+		(*s).create(ctx, p)
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.1.0"))
+		(*s).remove(ctx, p)
+	})
 
 	describeVersions(s)
 }
@@ -179,38 +159,36 @@ func describeVersions(s **site) {
 		Eventually((*s).current(ctx, p)).Should(runVersion(version))
 	}
 
-	It("can be upgraded", table.Row(preflightSection, "upgrades to a minor and a major version", "upgrade"),
-		func(ctx SpecContext) {
-			for _, version := range []string{"v1.0.0", "v1.0.1", "v1.1.0", "v2.0.0"} {
-				release := small(infrastructure, "versions", version)
-				release.Bundle.Metadata = append(release.Bundle.Metadata, "- {major: 2, minor: 0, contract: v1beta2}\n"...)
-				Expect(release.Prepare(ctx, *s)).To(Succeed())
-			}
+	It("can be upgraded", func(ctx SpecContext) {
+		for _, version := range []string{"v1.0.0", "v1.0.1", "v1.1.0", "v2.0.0"} {
+			release := small(infrastructure, "versions", version)
+			release.Bundle.Metadata = append(release.Bundle.Metadata, "- {major: 2, minor: 0, contract: v1beta2}\n"...)
+			Expect(release.Prepare(ctx, *s)).To(Succeed())
+		}
 
-			p = small(infrastructure, "versions", "v1.0.1").Resource()
-			(*s).create(ctx, p)
-			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.1"))
+		p = small(infrastructure, "versions", "v1.0.1").Resource()
+		(*s).create(ctx, p)
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.1"))
 
-			uid := (*s).manager(ctx, "versions", "versions")(Default).UID
+		uid := (*s).manager(ctx, "versions", "versions")(Default).UID
 
-			to(ctx, "v1.1.0")
-			to(ctx, "v2.0.0")
-			Expect((*s).manager(ctx, "versions", "versions")(Default).UID).To(Equal(uid), "in place")
-		})
+		to(ctx, "v1.1.0")
+		to(ctx, "v2.0.0")
+		Expect((*s).manager(ctx, "versions", "versions")(Default).UID).To(Equal(uid), "in place")
+	})
 
-	It("can be downgraded", table.Row(preflightSection, "a downgrade to a patch version"), func(ctx SpecContext) {
+	It("can be downgraded", func(ctx SpecContext) {
 		to(ctx, "v1.0.1")
 		to(ctx, "v1.0.0")
 	})
 
-	It("can be downgraded further",
-		table.Row(preflightSection, "downgrades to a minor and a major version", "downgrade"), func(ctx SpecContext) {
-			to(ctx, "v2.0.0")
-			to(ctx, "v1.1.0")
-			to(ctx, "v1.0.1")
-		})
+	It("can be downgraded further", func(ctx SpecContext) {
+		to(ctx, "v2.0.0")
+		to(ctx, "v1.1.0")
+		to(ctx, "v1.0.1")
+	})
 
-	It("can be written again", table.Row(preflightSection, "the same version: nothing changes"), func(ctx SpecContext) {
+	It("can be written again", func(ctx SpecContext) {
 		revision := p.GetStatus().Release.Revision
 		change(ctx, *s, p, func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"written": "again"}) })
 		Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.1"))

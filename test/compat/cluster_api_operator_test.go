@@ -64,7 +64,6 @@ var _ = Describe("Resources of cluster-api-operator", Ordered, ContinueOnFailure
 		describeLargeReleases(&s)
 		describeChanges(&s)
 		describeExamples(&s)
-		describeDifferences(&s)
 	})
 
 	describeCore(&s)

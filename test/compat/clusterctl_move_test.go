@@ -87,13 +87,13 @@ func testMoves(repository func() string) {
 		Expect(everything).To(HaveLen(len(objectsToMove)))
 	})
 
-	It("describes a cluster", rowDescribe, func(ctx SpecContext) {
+	It("describes a cluster", func(ctx SpecContext) {
 		Expect(first.clusterctl(ctx, "describe", "cluster", "berlin", "--namespace", namespaceToMove)).To(And(
 			ContainSubstring("Cluster berlin/berlin"), ContainSubstring("DockerCluster berlin/berlin"),
 			ContainSubstring("KubeadmControlPlane berlin/berlin"), ContainSubstring("Machine berlin/berlin-1")))
 	})
 
-	It("moves it from Capstan to Capstan", rowMove, func(ctx SpecContext) {
+	It("moves it from Capstan to Capstan", func(ctx SpecContext) {
 		move(ctx, first, second)
 
 		unrelated := client.ObjectKey{Namespace: namespaceToMove, Name: "unrelated"}
@@ -101,11 +101,11 @@ func testMoves(repository func() string) {
 		Expect(second.admin.Get(ctx, unrelated, &corev1.Secret{})).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	})
 
-	It("moves it back", rowMove, func(ctx SpecContext) {
+	It("moves it back", func(ctx SpecContext) {
 		move(ctx, second, first)
 	})
 
-	It("moves a cluster from a bootstrap cluster of clusterctl to Capstan", rowBootstrap, func(ctx SpecContext) {
+	It("moves a cluster from a bootstrap cluster of clusterctl to Capstan", func(ctx SpecContext) {
 		Expect(first.Stop()).To(Succeed())
 
 		bootstrap := newWorld(ctx, providers)

@@ -60,7 +60,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Eventually(w.item(ctx, docker)).Should(HaveKeyWithValue("version", "v1.0.0"))
 	})
 
-	It("knows what is installed, and which upgrades there are", rowPlan, func(ctx SpecContext) {
+	It("knows what is installed, and which upgrades there are", func(ctx SpecContext) {
 		Expect(w.item(ctx, docker)(Default)).To(And(
 			HaveKeyWithValue("providerName", "docker"), HaveKeyWithValue("type", "InfrastructureProvider")))
 
@@ -75,12 +75,12 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		expectDocumented("$ capstan upgrade plan", w.capstan(ctx, "upgrade", "plan"))
 	})
 
-	It("generates a cluster without the name of the infrastructure", rowGenerate, func(ctx SpecContext) {
+	It("generates a cluster without the name of the infrastructure", func(ctx SpecContext) {
 		Expect(w.clusterctl(ctx, "generate", "cluster", "berlin", "--target-namespace", "default")).
 			To(ContainSubstring("name: berlin"))
 	})
 
-	It("prints the kubeconfig of a cluster", rowKubeconfig, func(ctx SpecContext) {
+	It("prints the kubeconfig of a cluster", func(ctx SpecContext) {
 		Expect(w.admin.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "berlin-kubeconfig"},
 			StringData: map[string]string{"value": "kind: Config"},
@@ -88,7 +88,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(w.clusterctl(ctx, "get", "kubeconfig", "berlin")).To(ContainSubstring("kind: Config"))
 	})
 
-	It("finds the inventory again after its CustomResourceDefinition was deleted", rowInventory, func(ctx SpecContext) {
+	It("finds the inventory again after its CustomResourceDefinition was deleted", func(ctx SpecContext) {
 		uid := w.definitions(ctx)[inventoryName]
 		Expect(uid).NotTo(BeEmpty())
 
@@ -97,7 +97,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(w.definitions(ctx)).To(HaveKeyWithValue(inventoryName, Not(Equal(uid))))
 	})
 
-	It("refuses to install a provider a second time", rowInit, func(ctx SpecContext) {
+	It("refuses to install a provider a second time", func(ctx SpecContext) {
 		before := w.definitions(ctx)
 
 		session := w.startClusterctl(ctx, "init", "--infrastructure", "docker")
@@ -107,7 +107,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 	})
 
 	// clusterctl repeats each refused request for minutes before it prints the reason, unless it is verbose.
-	Describe("with the admission policy", Ordered, rowPolicy, func() {
+	Describe("with the admission policy", Ordered, func() {
 		BeforeAll(func(ctx SpecContext) {
 			policy := filepath.Join(GinkgoT().TempDir(), "policy.yaml")
 			rendered := w.run(ctx, "helm", "template", "capstan", filepath.Join(root, "charts/capstan"),
@@ -137,7 +137,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		)
 	})
 
-	It("cannot upgrade a provider, and an event says what can", rowApply, func(ctx SpecContext) {
+	It("cannot upgrade a provider, and an event says what can", func(ctx SpecContext) {
 		session := w.startClusterctl(ctx, "upgrade", "apply", "--infrastructure", docker.GetNamespace()+"/docker:v1.1.0")
 		Eventually(w.events(ctx, docker)).Should(ContainElement(And(
 			HaveField("Reason", v1alpha2.DriftCorrectedReason),
@@ -153,7 +153,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		w.expectUnharmed(ctx, docker, "v1.0.0")
 	})
 
-	It("sees an upgrade by Capstan", rowUpgraded, func(ctx SpecContext) {
+	It("sees an upgrade by Capstan", func(ctx SpecContext) {
 		Expect(load(ctx, repository, "infrastructure-docker", "v1.1.0").Prepare(ctx, w.admin)).To(Succeed())
 
 		Expect(bedtest.Edit(ctx, w.admin, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })).To(Succeed())
@@ -163,7 +163,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(w.clusterctl(ctx, "upgrade", "plan")).To(ContainSubstring("You are already up to date!"))
 	})
 
-	It("cannot remove a provider, and an event says what can", rowDelete, func(ctx SpecContext) {
+	It("cannot remove a provider, and an event says what can", func(ctx SpecContext) {
 		definitions := w.definitions(ctx)
 
 		Eventually(w.startClusterctl(ctx, "delete", "--infrastructure", "docker")).Should(gexec.Exit())
@@ -175,7 +175,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(w.definitions(ctx)).To(Equal(definitions))
 	})
 
-	It("no longer sees a provider that Capstan has removed", rowRemoved, func(ctx SpecContext) {
+	It("no longer sees a provider that Capstan has removed", func(ctx SpecContext) {
 		Expect(w.admin.Delete(ctx, docker)).To(Succeed())
 		Eventually(func() error { return w.admin.Get(ctx, client.ObjectKeyFromObject(docker), docker) }).
 			ShouldNot(Succeed())
@@ -184,7 +184,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(w.clusterctl(ctx, "upgrade", "plan")).NotTo(ContainSubstring("infrastructure-docker"))
 	})
 
-	It("installs another provider, and leaves those of Capstan alone", rowAnother, func(ctx SpecContext) {
+	It("installs another provider, and leaves those of Capstan alone", func(ctx SpecContext) {
 		before := w.deployments(ctx, core)(Default)
 		Expect(before).NotTo(BeEmpty())
 

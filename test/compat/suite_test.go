@@ -19,7 +19,6 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/tools"
-	"github.com/capstan-project/capstan/test/compat/table"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -43,7 +42,7 @@ func TestCompatibility(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(60 * time.Second)
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
-	RunSpecs(t, "Compatibility", Label(table.Label))
+	RunSpecs(t, "Compatibility")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

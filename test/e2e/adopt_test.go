@@ -106,7 +106,7 @@ func (w *world) identities(ctx context.Context) map[string]string {
 	return must(harness.Identities(ctx, w.client))
 }
 
-var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered, rowAdopt, func() {
+var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered, func() {
 	var (
 		w   *world
 		cli commandLine

@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-var _ = Describe("Adopting providers", Ordered, rowReclaimed, func() {
+var _ = Describe("Adopting providers", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {

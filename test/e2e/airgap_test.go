@@ -170,7 +170,7 @@ func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Rele
 
 var _ = Describe("Behind an air gap", func() {
 	It(
-		"five providers are installed from a mirror by resources with only a name and a version", rowOffline,
+		"five providers are installed from a mirror by resources with only a name and a version",
 		func(ctx SpecContext) {
 			name := newIsolatedNetwork()
 			w := newWorld(ctx)

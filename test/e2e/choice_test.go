@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("A provider without a version", func() {
-	It("gets the newest that works with core, even if it was created first", rowOldContract, func(ctx SpecContext) {
+	It("gets the newest that works with core, even if it was created first", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.start()
 

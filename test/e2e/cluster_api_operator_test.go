@@ -144,7 +144,7 @@ var minorBehind = []harness.Wanted{
 	{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables},
 }
 
-var _ = Describe("The real cluster-api-operator", Ordered, rowRealOperator, func() {
+var _ = Describe("The real cluster-api-operator", Ordered, func() {
 	var (
 		w         *world
 		p         *peer

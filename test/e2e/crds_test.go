@@ -132,7 +132,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		}, BeTrue())))
 	})
 
-	It("are not changed if an object would break, until it is allowed", rowUnsafeCRDs, func(ctx SpecContext) {
+	It("are not changed if an object would break, until it is allowed", func(ctx SpecContext) {
 		first := newTiny("unsafe", "v1.0.0")
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))

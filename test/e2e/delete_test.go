@@ -103,7 +103,7 @@ var _ = Describe("Deleting a provider", Ordered, everyKubernetes, ContinueOnFail
 		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).NotTo(ContainElement(HaveField("Name", v1alpha2.Label(p))))
 	}
 
-	It("waits for objects of its kinds that are not its own, and keeps its CRDs", rowInUse, func(ctx SpecContext) {
+	It("waits for objects of its kinds that are not its own, and keeps its CRDs", func(ctx SpecContext) {
 		t, p := installedIn(
 			ctx,
 			"in-use",

@@ -116,7 +116,7 @@ var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 			"Deployment "+dockerNamespace+"/capd-controller-manager: /spec/replicas",
 			func(o client.Object) bool { return *o.(*appsv1.Deployment).Spec.Replicas == 1 },
 		),
-		Entry("a ClusterRole deleted", rowDeletedObject, dockerRole(), "", "ClusterRole capd-manager-role is missing",
+		Entry("a ClusterRole deleted", dockerRole(), "", "ClusterRole capd-manager-role is missing",
 			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),
 		Entry(
 			"a ServiceAccount's labels removed",

@@ -51,7 +51,7 @@ var _ = Describe("A provider that another program has installed in another names
 		}
 	}
 
-	It("is not installed a second time, and stays when the mistaken resource is deleted", rowApart, func(ctx SpecContext) {
+	It("is not installed a second time, and stays when the mistaken resource is deleted", func(ctx SpecContext) {
 		p := t.resource()
 		p.Annotations = map[string]string{v1alpha2.DeleteCRDsAnnotation: "true"}
 		generation := manager.Generation
@@ -74,7 +74,7 @@ var _ = Describe("A provider that another program has installed in another names
 		Expect(manager.Generation).To(Equal(generation))
 	})
 
-	It("is adopted by a resource in its own namespace", rowSameNamespace, func(ctx SpecContext) {
+	It("is adopted by a resource in its own namespace", func(ctx SpecContext) {
 		p, source := t.resource(), t.configMap()
 		p.Namespace, source.Namespace = manager.Namespace, manager.Namespace
 		Expect(w.client.Create(ctx, source)).To(Succeed())

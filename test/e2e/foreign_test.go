@@ -29,7 +29,7 @@ var _ = Describe("A Helm release that has the name of a provider's release", Ord
 		w.run(ctx, "helm", "install", "infrastructure-"+t.name, chart, "-n", t.name)
 	}
 
-	It("is left alone if it holds another chart, until the user allows to replace it", rowForeign, func(ctx SpecContext) {
+	It("is left alone if it holds another chart, until the user allows to replace it", func(ctx SpecContext) {
 		t := newTiny("namesake", "v1.0.0")
 		install(ctx, t, platformChart())
 
@@ -105,7 +105,7 @@ var _ = Describe("A Helm release that has the name of a provider's release", Ord
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("is adopted if it holds the provider's own chart", rowOwnChart, func(ctx SpecContext) {
+	It("is adopted if it holds the provider's own chart", func(ctx SpecContext) {
 		t := newTiny("installed-before", "v1.0.0")
 		built, err := chartgen.Build(&bundle.Bundle{
 			Provider:   bundle.Provider{Type: "InfrastructureProvider", Name: t.name, Label: "infrastructure-" + t.name},

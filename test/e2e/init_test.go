@@ -87,7 +87,7 @@ func (w *world) reportCost(of string, start time.Time) {
 
 const emptyCluster = "capstan init turns an empty cluster into a management cluster"
 
-var _ = Describe(emptyCluster, Ordered, everyKubernetes, rowInit, func() {
+var _ = Describe(emptyCluster, Ordered, everyKubernetes, func() {
 	var (
 		w           *world
 		cli         commandLine
@@ -239,7 +239,7 @@ var _ = Describe(emptyCluster, Ordered, everyKubernetes, rowInit, func() {
 })
 
 var _ = Describe("Behind an air gap, capstan init", func() {
-	It("installs everything from an archive", rowInitOffline, func(ctx SpecContext) {
+	It("installs everything from an archive", func(ctx SpecContext) {
 		network := newIsolatedNetwork()
 		w := emptyWorld(bed.Options{WithoutCertManager: true})
 		cli := newCommandLine(w)

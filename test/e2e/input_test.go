@@ -232,7 +232,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 		},
 	)
 
-	It("does not delay other providers if one manager never starts", rowNeverStarts, func(ctx SpecContext) {
+	It("does not delay other providers if one manager never starts", func(ctx SpecContext) {
 		broken := newTiny("broken", "v1.0.0")
 		broken.components = strings.Replace(
 			broken.components,

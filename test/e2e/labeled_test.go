@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("ConfigMaps with the labels of a provider", func() {
-	It("are used only if the operator's flag allows it", rowLabeledSources, func(ctx SpecContext) {
+	It("are used only if the operator's flag allows it", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.start()
 		w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})

@@ -67,7 +67,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 	}
 
 	Describe("whose upgrade fails", func() {
-		It("is rolled back, retried as often as allowed, and then waits for a change", rowFailure, func(ctx SpecContext) {
+		It("is rolled back, retried as often as allowed, and then waits for a change", func(ctx SpecContext) {
 			good, bad, better := newTiny("unhealthy", "v1.0.0"), newTiny("unhealthy", "v1.1.0"), newTiny("unhealthy", "v1.2.0")
 			bad.components = strings.Replace(bad.components, "registry.example.com/", "registry.example.com/never-pulled/", 1)
 			spec := quickly(1)
@@ -289,7 +289,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		Expect(deployment(ctx, p.Name).UID).To(Equal(uid))
 	})
 
-	It("keeps a change made with helm, and reports how to accept or undo it", rowHelmKept, func(ctx SpecContext) {
+	It("keeps a change made with helm, and reports how to accept or undo it", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("held", "v1.0.0"), newTiny("held", "v1.1.0"))
 		upgrade(ctx, p, "v1.1.0")
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
@@ -351,7 +351,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			HaveField("Status.Release.Status", "deployed")))
 	})
 
-	It("undoes a change made with helm if the policy is Revert", rowHelmUndone, func(ctx SpecContext) {
+	It("undoes a change made with helm if the policy is Revert", func(ctx SpecContext) {
 		const release = "infrastructure-reverted"
 
 		p := versions(

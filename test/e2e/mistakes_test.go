@@ -26,7 +26,7 @@ import (
 // said returns the message that a user sees about a mistake; empty until there is one.
 type said func(Gomega) string
 
-var _ = Describe("A mistake while migrating", Ordered, ContinueOnFailure, rowMistakes, func() {
+var _ = Describe("A mistake while migrating", Ordered, ContinueOnFailure, func() {
 	var w *world
 
 	// steady runs all the time, in the newer of its two versions. The older one does not know the version that

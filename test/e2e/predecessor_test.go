@@ -24,7 +24,7 @@ import (
 
 // What cluster-api-operator leaves behind, in a cluster that it never ran in. The takeover from its program
 // is in cluster_api_operator_test.go.
-var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, func() {
+var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {

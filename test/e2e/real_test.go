@@ -34,7 +34,7 @@ var _ = Describe("Real providers", Ordered, func() {
 		w.start()
 	})
 
-	It("become ready when all five are created at once", rowFiveProviders, func(ctx SpecContext) {
+	It("become ready when all five are created at once", func(ctx SpecContext) {
 		for _, wanted := range harness.Standard {
 			providers = append(providers, w.install(ctx, realProviders, wanted))
 		}
@@ -44,7 +44,7 @@ var _ = Describe("Real providers", Ordered, func() {
 		}
 	})
 
-	It("are releases that helm lists as deployed", rowHelmList, func(ctx SpecContext) {
+	It("are releases that helm lists as deployed", func(ctx SpecContext) {
 		releases := w.helm(ctx, "helm", "list", "-A")
 		Expect(releases).To(HaveLen(len(harness.Standard)))
 

@@ -383,7 +383,7 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(w.images(ctx, "image")).To(ConsistOf(r.Address + "/capi/images/tiny@" + desc.Digest.String()))
 	})
 
-	It("provides a plain chart, with its values, CRDs and hooks", rowPlainChart, func(ctx SpecContext) {
+	It("provides a plain chart, with its values, CRDs and hooks", func(ctx SpecContext) {
 		t := newTiny("plain", "v1.0.0")
 		made := &chart.Chart{
 			Metadata: chart.Metadata{APIVersion: "v2", Name: "plain", Version: "1.0.0", AppVersion: "v1.0.0"},

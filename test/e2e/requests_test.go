@@ -134,7 +134,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		Expect(bedtest.Edit(ctx, w.client, o, func(client.Object) { change() })).To(Succeed())
 	}
 
-	It("an edited Secret has no effect before the spec changes", rowUnwatched, func(ctx SpecContext) {
+	It("an edited Secret has no effect before the spec changes", func(ctx SpecContext) {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "edited", Name: "variables"},
 			StringData: map[string]string{"TINY_LEVEL": "debug"},

@@ -168,7 +168,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
 	})
 
-	It("follows at once when a Job has failed", rowFailedJob, func(ctx SpecContext) {
+	It("follows at once when a Job has failed", func(ctx SpecContext) {
 		p := install(ctx, newTiny("failing", "v1.0.0"), failing(newTiny("failing", "v1.1.0")))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
