@@ -119,17 +119,17 @@ func write(ctx context.Context, folder string, programs map[string]string) error
 	}
 
 	program := filepath.Join(folder, "program")
-	if err := archives.Write(ctx, folder, node.PauseImage, program, "/program", "pause"); err != nil {
+	if err := archives.Write(folder, node.PauseImage, program, "/program", "pause"); err != nil {
 		return err
 	}
 
 	// Without a role that it knows, the program exits.
-	if err := archives.Write(ctx, folder, brokenImage, program, "/manager"); err != nil {
+	if err := archives.Write(folder, brokenImage, program, "/manager"); err != nil {
 		return err
 	}
 
 	for image, program := range programs {
-		if err := archives.Write(ctx, folder, image, program, "/manager"); err != nil {
+		if err := archives.Write(folder, image, program, "/manager"); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,7 @@ func prepare(ctx context.Context, folder string) (missing string, err error) {
 		managerImage + ":v1.2.0": "fail",
 		managerImage + ":v1.3.0": "manager",
 	} {
-		if err := archives.Write(ctx, folder, name, program, "/program", role); err != nil {
+		if err := archives.Write(folder, name, program, "/program", role); err != nil {
 			return "", err
 		}
 	}

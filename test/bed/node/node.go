@@ -62,7 +62,7 @@ type Node struct {
 
 // Start joins a real node to a bed with BedOptions. The index is 0 for the first node. A second node
 // shares the network of the first, and its kube-proxy; both have kubelets, containers and pod
-// addresses of their own. The program must be Isolated. Images come from OCI archives; nothing is
+// addresses of their own. The program must be Isolated. Images come from archives; nothing is
 // pulled. When Start returns, pods can be scheduled on the node. The caller must call Stop before
 // the bed's.
 func Start(ctx context.Context, b *bed.Bed, index int, archives ...string) (*Node, error) {

@@ -1,22 +1,31 @@
-// Package archives builds programs, and writes OCI archives with images of them for a real node.
+// Package archives builds programs, and writes archives with images of them for a real node.
 package archives
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-
-	"github.com/capstan-project/capstan/cmd/dist/image"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// user is the user of all containers, unless their pod sets another one.
-const user = "65532"
+const (
+	// operatorImage is the operator's image, without a tag.
+	operatorImage = "ghcr.io/capstan-project/capstan"
+	// user is the user of all containers, unless their pod sets another one.
+	user = "65532"
+)
 
 // Builder builds packages of the module with this root.
 type Builder struct {
@@ -25,22 +34,26 @@ type Builder struct {
 
 // Operator writes the operator's image, with a version as its tag, to an archive in a folder.
 func (b Builder) Operator(ctx context.Context, version, folder string) error {
-	return b.run(ctx, "run", "./cmd/dist", "image", "--version", version, "--platforms", "linux/"+runtime.GOARCH,
-		"--output", filepath.Join(folder, "operator.tar"))
+	program := filepath.Join(folder, "operator")
+	if err := b.build(ctx, "./cmd/operator", program, " -X main.version="+version); err != nil {
+		return err
+	}
+
+	return Write(folder, operatorImage+":"+version, program, "/operator")
 }
 
 // Program builds a static program from a package, such as "./cmd/capstan".
 func (b Builder) Program(ctx context.Context, pkg, out string) error {
-	return b.run(ctx, "build", "-trimpath", "-ldflags", "-s -w", "-o", out, pkg)
+	return b.build(ctx, pkg, out, "")
 }
 
-func (b Builder) run(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", args...)
+func (b Builder) build(ctx context.Context, pkg, out, ldflags string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w"+ldflags, "-o", out, pkg)
 	cmd.Dir = b.Root
-
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, text)
 	}
 
 	return nil
@@ -48,25 +61,70 @@ func (b Builder) run(ctx context.Context, args ...string) error {
 
 // Write writes an image to an archive in a folder. It contains a static program and an empty /tmp. The entrypoint
 // starts with the program's path in the image.
-func Write(ctx context.Context, folder, name, program string, entrypoint ...string) error {
-	data, err := os.ReadFile(program)
+func Write(folder, image, program string, entrypoint ...string) error {
+	files, err := pack(program, entrypoint[0])
 	if err != nil {
 		return err
 	}
 
-	_, err = image.Write(ctx, path(folder, name), name, image.Image{
-		Platform: ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH},
-		Files: []image.File{
-			{Path: strings.TrimPrefix(entrypoint[0], "/"), Data: data, Mode: 0o755},
-			{Path: "tmp", Dir: true, Mode: 0o1777},
-		},
-		Config: ocispec.ImageConfig{User: user, Entrypoint: entrypoint},
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(files)), nil
 	})
+	if err != nil {
+		return err
+	}
 
-	return err
+	built, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return err
+	}
+
+	config, err := built.ConfigFile()
+	if err != nil {
+		return err
+	}
+
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", runtime.GOARCH
+	config.Config = v1.Config{User: user, Entrypoint: entrypoint}
+
+	if built, err = mutate.ConfigFile(built, config); err != nil {
+		return err
+	}
+
+	tag, err := name.NewTag(image)
+	if err != nil {
+		return err
+	}
+
+	archive := strings.NewReplacer("/", "-", ":", "-").Replace(image) + ".tar"
+
+	return tarball.WriteToFile(filepath.Join(folder, archive), tag, built)
 }
 
-// path returns the path of an image's archive in a folder.
-func path(folder, name string) string {
-	return filepath.Join(folder, strings.NewReplacer("/", "-", ":", "-").Replace(name)+".tar")
+// pack returns the files of an image: a program at a path, and an empty /tmp.
+func pack(program, path string) ([]byte, error) {
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return nil, err
+	}
+
+	var out bytes.Buffer
+
+	w := tar.NewWriter(&out)
+
+	for _, header := range []*tar.Header{
+		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
+		{Name: strings.TrimPrefix(path, "/"), Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content))},
+	} {
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+	}
+
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+
+	return out.Bytes(), w.Close()
 }
