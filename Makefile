@@ -13,9 +13,14 @@ export GOFLAGS := -trimpath -gcflags=all=-dwarf=false
 # Compilers collect garbage less often, which saves an eighth of their CPU time.
 COMPILER := GOGC=400 GOMEMLIMIT=1GiB
 
-# golangci-lint is pinned here rather than in go.mod, where its hundreds of dependencies would affect the versions of ours.
-GOLANGCI_LINT_VERSION := v2.15.0
-GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+# These tools are pinned here rather than in go.mod, where their hundreds of dependencies would affect the versions of ours.
+GOLANGCI_LINT := $(BIN)/golangci-lint-v2.15.0
+GO_LICENSES := $(BIN)/go-licenses-v2.0.1
+GORELEASER := $(BIN)/goreleaser-v2.15.1
+KO := $(BIN)/ko-v0.19.1
+
+# go-licenses recognizes the standard library by GOROOT. It warns of each package with assembly code, which is not shown.
+LICENSES := GOROOT="$$(go env GOROOT)" $(GO_LICENSES) --logtostderr=false --stderrthreshold=ERROR --log_file=/dev/null
 
 # A folder with real provider releases in the layout of a clusterctl local repository. Tests that need real releases run only if it is set.
 export PROVIDERS
@@ -74,9 +79,17 @@ vet: ## Run go vet
 lint: $(GOLANGCI_LINT) ## Run golangci-lint
 	$(GOLANGCI_LINT) run ./...
 
-$(GOLANGCI_LINT):
-	GOBIN=$(BIN)/.lint go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
-	mv $(BIN)/.lint/golangci-lint $@ && rmdir $(BIN)/.lint
+# Each tool is built once, in a module of its own: `go install` would ask for a list of versions, which not every proxy has.
+# The version is what follows the last hyphen in the name of its file.
+$(GOLANGCI_LINT): PACKAGE := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(GO_LICENSES): PACKAGE := github.com/google/go-licenses/v2
+$(GORELEASER): PACKAGE := github.com/goreleaser/goreleaser/v2
+$(KO): PACKAGE := github.com/google/ko
+$(GOLANGCI_LINT) $(GO_LICENSES) $(GORELEASER) $(KO):
+	@rm -rf $@.d && mkdir -p $@.d
+	cd $@.d && go mod init tool && go get -tool $(PACKAGE)@$(lastword $(subst -, ,$@))
+	cd $@.d && $(COMPILER) go build -ldflags='-s -w' -o $@ $(PACKAGE)
+	@rm -rf $@.d
 
 .PHONY: verify
 verify: generate manifests docs ## Check that generated files are up to date and the tree is clean
@@ -85,8 +98,9 @@ verify: generate manifests docs ## Check that generated files are up to date and
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files are outdated or the tree is not clean: commit the files above"; exit 1; }
 
 .PHONY: licenses
-licenses: ## Check the licenses of all dependencies
-	go run ./cmd/dist licenses
+licenses: $(GO_LICENSES) ## Check the licenses of all dependencies, on each operating system
+	@for system in linux darwin windows; do \
+	GOOS=$$system $(LICENSES) check ./cmd/... --disallowed_types=forbidden,restricted,unknown || exit 1; done
 
 # Without internet access, set VULNERABILITY_DB to a copy of the database, such as file:///srv/vulndb.
 VULNERABILITY_DB ?= https://vuln.go.dev
@@ -98,20 +112,37 @@ vulnerabilities: ## Check for known vulnerabilities with govulncheck, and fail i
 
 ##@ Release
 
+.PHONY: snapshot
+snapshot: $(GORELEASER) ## Check GoReleaser's configuration, and build the programs for this machine as a release does
+	$(GORELEASER) check
+	$(GORELEASER) build --snapshot --clean --single-target
+
+# Archives do not depend on the machine: they contain no times and owners.
+TAR := tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX
+
 .PHONY: image
-image: ## Build the operator's image as an OCI archive in dist/, without a container engine
-	@mkdir -p dist
-	go run ./cmd/dist image --version $(VERSION) --output dist/capstan-image.tar
+image: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+image: $(KO) ## Build the operator's image as an OCI archive in dist/, without a container engine
+	@rm -rf $(BIN)/image && mkdir -p dist
+	VERSION=$(VERSION) KO_DOCKER_REPO=ghcr.io/capstan-project/capstan $(KO) build ./cmd/operator --bare --push=false \
+		--oci-layout-path=$(BIN)/image --sbom-dir=dist --image-label=org.opencontainers.image.version=$(VERSION) \
+		--image-label=org.opencontainers.image.source=https://github.com/capstan-project/capstan
+	$(TAR) -C $(BIN)/image -cf dist/capstan-image.tar .
 
-# The image tag: the version, in which + is not a valid character.
-TAG ?= $(subst +,-,$(VERSION))
-.PHONY: docker-build
-docker-build: ## Build the operator's image with Docker
-	docker buildx build --build-arg VERSION=$(VERSION) --build-arg SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct) --tag ghcr.io/capstan-project/capstan:$(TAG) --load .
-
+# The version is that of the tag, the chart and the change log. With SNAPSHOT=1, they may differ, and Syft is not needed.
 .PHONY: release
-release: ## Build the artifacts of release VERSION (default: from git describe) into dist/, without publishing them
-	go run ./cmd/dist release --version $(VERSION) --output dist
+release: $(GORELEASER) $(GO_LICENSES) ## Build the artifacts of a release into dist/, without publishing them
+	@rm -rf dist $(BIN)/licenses && mkdir dist
+	$(LICENSES) save ./cmd/capstan --save_path=$(BIN)/licenses
+	$(GORELEASER) release --clean --skip=publish$(if $(SNAPSHOT), --snapshot --skip=sbom)
+	find $(BIN)/release -maxdepth 1 -type f -name 'capstan_*' -exec cp {} dist/ ';'
+	cp $(BIN)/release/krew/capstan.yaml dist/capstan.krew.yaml
+	$(MAKE) --no-print-directory image
+	$(TAR) -C charts --dereference --exclude='*.gotmpl' -czf dist/capstan-$(VERSION:v%=%).tgz capstan
+	kubectl kustomize config/default >dist/capstan.yaml
+	awk '/^## / { found = $$2 == "$(VERSION)"; next } found' CHANGELOG.md >dist/CHANGELOG.md
+	$(if $(SNAPSHOT),,grep -qx 'appVersion: $(VERSION)' charts/capstan/Chart.yaml && test -s dist/CHANGELOG.md)
+	cd dist && sha256sum * >$(BIN)/checksums.txt && mv $(BIN)/checksums.txt .
 
 ##@ Test
 

@@ -1,5 +1,4 @@
-// Package charts loads and renders the operator's chart, charts/capstan, for generated files, releases
-// and `capstan init`.
+// Package charts loads and renders the operator's chart, charts/capstan, for generated files and `capstan init`.
 package charts
 
 import (

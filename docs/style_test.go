@@ -108,7 +108,7 @@ func textFiles(t *testing.T) []string {
 	t.Helper()
 
 	extensions := []string{".go", ".md", ".yaml", ".yml", ".tpl", ".txt", ".gotmpl", ".json"}
-	names := []string{"Makefile", "Dockerfile"}
+	names := []string{"Makefile"}
 	skippedFolders := []string{".git", "bin", "dist", "testdata", "test/data", "config/crd/bases"}
 
 	var files []string
