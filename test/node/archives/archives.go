@@ -50,8 +50,8 @@ func (b Builder) Program(ctx context.Context, pkg, out string) error {
 func (b Builder) build(ctx context.Context, pkg, out, ldflags string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w"+ldflags, "-o", out, pkg)
 	cmd.Dir = b.Root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", pkg, err, text)
 	}
