@@ -15,7 +15,7 @@ import (
 
 func objectName(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
-// everything enables what is disabled by default, except cert-manager, whose namespace does not exist.
+// everything enables what is disabled by default.
 const everything = `
 podDisruptionBudget: {enabled: true}
 networkPolicy: {metricsFrom: [{namespaceSelector: {}}], egress: [{ports: [{port: 443}]}]}

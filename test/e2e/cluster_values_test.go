@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
@@ -20,16 +19,9 @@ var _ = Describe("helm install with a file of values makes an empty cluster a ma
 		{Label: "cluster-api"}, {Label: "bootstrap-kubeadm"}, {Label: "control-plane-kubeadm"}, {Label: "infrastructure-aws"},
 	}
 
-	// values have cert-manager and the providers; certManager and flags are in YAML's flow style.
-	values := func(certManager, flags string) string {
+	// values have the providers; flags are in YAML's flow style.
+	values := func(flags string) string {
 		return file("cluster.yaml", `
-certManager:
-  enabled: true
-  values:
-    webhook:
-      mutatingWebhookConfiguration: {namespaceSelector: {matchLabels: {webhooks: run}}}
-      validatingWebhookConfiguration: {namespaceSelector: {matchLabels: {webhooks: run}, matchExpressions: null}}
-`+certManager+`
 flags: {`+flags+`}
 providers:
 - {kind: CoreProvider, name: cluster-api, namespace: capi-system}
@@ -50,9 +42,6 @@ providers:
 			"--create-namespace", "--values", values)
 		w.start(operatorFlags...)
 
-		Eventually(w.read(ctx, only(v1alpha2.AddonProviderType, "cert-manager", "cert-manager", ""))).
-			Should(beReady(certmanager.Version))
-
 		for _, p := range []v1alpha2.Provider{
 			only(v1alpha2.CoreProviderType, "capi-system", "cluster-api", ""),
 			only(v1alpha2.BootstrapProviderType, "capi-kubeadm-bootstrap-system", "kubeadm", ""),
@@ -64,44 +53,32 @@ providers:
 	}
 
 	It("from public sources", func(ctx SpecContext) {
-		w := emptyWorld(bed.Options{WithoutCertManager: true})
-		r := newPrivateRegistry(ctx, "")
+		w := emptyWorld(bed.Options{})
 		repository, _ := testproviders.FolderOrSamples(root)
-
-		w.run(ctx, "helm", "push", packCertManager(ctx), "oci://"+r.Address+"/jetstack/charts",
-			"--registry-config", r.config, "--ca-file", r.ca)
 
 		var labels []string
 		for _, wanted := range providers {
 			labels = append(labels, wanted.Label)
 		}
 
-		install(ctx, w, values("  chart: oci://"+r.Address+"/jetstack/charts/cert-manager", ""),
-			"--config="+clusterctlConfig(repository, labels...),
-			"--registry-config="+r.config, "--registry-ca="+r.ca)
+		install(ctx, w, values(""), "--config="+clusterctlConfig(repository, labels...))
 
 		secret := &corev1.Secret{}
 		key := client.ObjectKey{Namespace: "capa-system", Name: "infrastructure-aws-variables"}
 		Expect(w.client.Get(ctx, key, secret)).To(Succeed())
-
-		// cert-manager is no provider that clusterctl could upgrade.
-		Expect(newClusterctl(ctx, w, repository, labels...).run(ctx, nil, "upgrade", "plan")).To(
-			And(ContainSubstring("control-plane-kubeadm"), Not(ContainSubstring("addon"))))
 	})
 
 	It("from a mirror", func(ctx SpecContext) {
-		w := emptyWorld(bed.Options{WithoutCertManager: true})
+		w := emptyWorld(bed.Options{})
 		r := newPrivateRegistry(ctx, "")
 		repository, _ := testproviders.FolderOrSamples(root)
 		r.pushCharts(ctx, repository, providers...)
-		w.run(ctx, "helm", "push", packCertManager(ctx), "oci://"+r.Address+"/capi/charts",
-			"--registry-config", r.config, "--ca-file", r.ca)
 
 		mirror := "chart-repository: oci://" + r.Address + "/capi/charts, image-registry: " + r.Address + "/capi, " +
 			"trust-chart-repository: true"
-		install(ctx, w, values("", mirror), r.flags()...)
+		install(ctx, w, values(mirror), r.flags()...)
 
-		for _, namespace := range []string{"cert-manager", "capi-system", "capa-system"} {
+		for _, namespace := range []string{"capi-system", "capa-system"} {
 			Expect(w.images(ctx, namespace)).To(HaveEach(HavePrefix(r.Address+"/capi/")), namespace)
 		}
 	})

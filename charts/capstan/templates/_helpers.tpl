@@ -77,33 +77,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end }}
 
-{{/* The providers in the list, after cert-manager if that is enabled, as {"items": […]}. */}}
-{{- define "capstan.providers" -}}
-{{- $all := .Values.providers -}}
-{{- if .Values.certManager.enabled -}}
-{{- $all = prepend $all (include "capstan.certManager" . | fromJson) -}}
-{{- end -}}
-{{- dict "items" $all | toJson -}}
-{{- end }}
-
-{{/* The provider that installs cert-manager. In a mirror, its chart has no folder, and its images have their own. */}}
-{{- define "capstan.certManager" -}}
-{{- $chart := "oci://quay.io/jetstack/charts/cert-manager" -}}
-{{- with index .Values.flags "chart-repository" -}}{{- $chart = printf "%s/cert-manager" . -}}{{- end -}}
-{{- $values := dict "crds" (dict "enabled" true) -}}
-{{- with index .Values.flags "image-registry" -}}
-{{- $prefix := printf "%s/jetstack/cert-manager-" . -}}
-{{- $_ := set $values "image" (dict "repository" (print $prefix "controller")) -}}
-{{- range list "acmesolver" "cainjector" "startupapicheck" "webhook" -}}
-{{- $_ := set $values . (dict "image" (dict "repository" (print $prefix .))) -}}
-{{- end -}}
-{{- end -}}
-{{- $spec := dict "version" .Values.certManager.version -}}
-{{- $_ := set $spec "fetchConfig" (dict "oci" (default $chart .Values.certManager.chart)) -}}
-{{- $_ := set $spec "values" (mergeOverwrite $values .Values.certManager.values) -}}
-{{- dict "kind" "AddonProvider" "name" "cert-manager" "namespace" "cert-manager" "spec" $spec | toJson -}}
-{{- end }}
-
 {{/* Name of the Secret with a provider's variables. */}}
 {{- define "capstan.variablesSecret" -}}
 {{- printf "%s-%s-variables" (lower .kind | trimSuffix "provider") .name -}}
