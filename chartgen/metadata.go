@@ -72,6 +72,11 @@ func chartMetadata(b *bundle.Bundle, s *summary) chart.Metadata {
 	return metadata
 }
 
+// IsProvider reports whether a chart was built from a provider's components.
+func IsProvider(metadata chart.Metadata) bool {
+	return metadata.Annotations[AnnotationContentID] != "" && metadata.Annotations[AnnotationContract] != ""
+}
+
 // HasUnlistedTemplates reports whether the provider may have more cluster templates than its chart.
 func HasUnlistedTemplates(c *chart.Chart) bool {
 	return c.Metadata.Annotations[AnnotationUnlistedTemplates] == "true"

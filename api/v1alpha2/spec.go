@@ -3,7 +3,6 @@ package v1alpha2
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -49,14 +48,6 @@ type ProviderSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=512
 	Variables map[string]string `json:"variables,omitempty"`
-
-	// values of a Helm chart that Capstan did not build, see `fetchConfig.oci`. They override the
-	// chart's own and are validated against its values.schema.json. They are stored in plain text,
-	// here and in the Helm release. Charts that were built from a provider's components do not accept
-	// them: use `variables`, `manager` and `deployment`. Default: the chart's own values.
-	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Values *runtime.RawExtension `json:"values,omitempty"`
 
 	// fetchConfig is the source of the provider's components and metadata. Default: clusterctl's
 	// source for the provider of this kind and name, e.g. for the InfrastructureProvider `aws` the
@@ -132,8 +123,8 @@ type ProviderSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	AdditionalManagedTypes []ManagedType `json:"additionalManagedTypes,omitempty"`
 
-	// dependsOn are labels of other providers in the same cluster, such as `addon-cert-manager`. The provider is
-	// installed and upgraded only while all of them are ready. Core need not be named. Default: none.
+	// dependsOn are labels of other providers in the same cluster, such as `addon-helm`. The provider is installed
+	// and upgraded only while all of them are ready. Core need not be named. Default: none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16

@@ -120,11 +120,6 @@ type ChartStatus struct {
 	// digits.
 	// +optional
 	Source string `json:"source,omitempty"`
-
-	// plain is true for a Helm chart that was not built by Capstan. `spec.values` overrides its own
-	// values, and its contract is unknown.
-	// +optional
-	Plain bool `json:"plain,omitempty"`
 }
 
 // StoredChart identifies a chart that the operator stored.

@@ -1059,11 +1059,6 @@ func (in *ProviderSpec) DeepCopyInto(out *ProviderSpec) {
 			(*out)[key] = val
 		}
 	}
-	if in.Values != nil {
-		in, out := &in.Values, &out.Values
-		*out = new(runtime.RawExtension)
-		(*in).DeepCopyInto(*out)
-	}
 	if in.FetchConfig != nil {
 		in, out := &in.FetchConfig, &out.FetchConfig
 		*out = new(FetchConfiguration)

@@ -15,10 +15,10 @@ func isOwn(item *clusterctlv1.Provider) bool {
 }
 
 // wantedItem returns the item of a provider, as clusterctl would write it; nil if it should have none: the
-// provider is not installed in the cluster of its resource, clusterctl cannot know it, or an item that is gone is that
-// of a provider that is being removed. The current item, which is nil if there is none, is not changed.
+// provider is not installed in the cluster of its resource, or an item that is gone is that of a provider
+// that is being removed. The current item, which is nil if there is none, is not changed.
 func wantedItem(p v1alpha2.Provider, current *clusterctlv1.Provider) *clusterctlv1.Provider {
-	if !isInstalled(p) || isPlain(p) {
+	if !isInstalled(p) {
 		return nil
 	}
 
@@ -65,14 +65,6 @@ func isInstalled(p v1alpha2.Provider) bool {
 	release := p.GetStatus().Release
 
 	return release != nil && release.Status != string(state.StatusUninstalled) && p.GetSpec().KubeConfig == nil
-}
-
-// isPlain reports whether a plain Helm chart is installed, such as cert-manager's. clusterctl's commands fail for all
-// providers if the inventory has one that they find no metadata for.
-func isPlain(p v1alpha2.Provider) bool {
-	chart := p.GetStatus().Chart
-
-	return chart != nil && chart.Plain
 }
 
 // watchedNamespace returns the only namespace that a provider's manager watches; empty if it watches all of them.

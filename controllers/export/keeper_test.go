@@ -76,9 +76,6 @@ func TestItem(t *testing.T) {
 	leaving.Finalizers = []string{v1alpha2.Finalizer}
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 
-	plain := docker([2]string{"deployed", "v1.0.0"})
-	plain.Status.Chart = &v1alpha2.ChartStatus{Plain: true}
-
 	for name, c := range map[string]struct {
 		provider *v1alpha2.InfrastructureProvider
 		version  string
@@ -90,7 +87,6 @@ func TestItem(t *testing.T) {
 		"rolled back":           {docker([2]string{"deployed", "v1.0.0"}, [2]string{"failed", "v1.1.0"}), "v1.0.0"},
 		"uninstalled with helm": {provider: docker([2]string{"uninstalled", "v1.0.0"})},
 		"in another cluster":    {provider: remote},
-		"a plain Helm chart":    {provider: plain},
 		"being removed":         {provider: leaving},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,6 +52,7 @@ func TestChartRepositoryKeys(t *testing.T) {
 		made, err := chart.New(chart.Metadata{
 			APIVersion: "v2", Name: "infrastructure-" + name, Version: "1.0.0", AppVersion: "v1.0.0",
 			Annotations: map[string]string{
+				chartgen.AnnotationContentID: "2-abc", chartgen.AnnotationContract: "v1beta1",
 				chartgen.AnnotationSource: "https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/download/" +
 					"v1.0.0/infrastructure-components.yaml",
 			},

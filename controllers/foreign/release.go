@@ -25,21 +25,16 @@ func IsRelease(provider v1alpha2.Provider, history state.History, record *releas
 		return false
 	}
 
-	installed := provider.GetStatus().Release != nil
 	if record == nil {
-		return !installed
+		return provider.GetStatus().Release == nil
 	}
 
-	return !installed && record.Provider != v1alpha2.Label(provider) || installed && IsOther(provider, record)
+	return IsOther(provider, record)
 }
 
-// IsOther reports whether a record of another program holds another chart than the provider's. A plain chart names no
-// provider; the one that was installed before is known by its name.
+// IsOther reports whether a record of another program holds another chart than the provider's.
 func IsOther(provider v1alpha2.Provider, record *release.Record) bool {
-	chart := provider.GetStatus().Chart
-	again := chart != nil && chart.Plain && record.ChartName == chart.Name
-
-	return record.Provider != v1alpha2.Label(provider) && !again
+	return record.Provider != v1alpha2.Label(provider)
 }
 
 // Confirm gives each revision of a release what tells that it is the resource's: the digests that the status has of

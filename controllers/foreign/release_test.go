@@ -20,11 +20,6 @@ func TestIsRelease(t *testing.T) {
 	namesake := &release.Record{ChartName: "infrastructure-aws"}
 
 	installed := func(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
-	installedPlain := func(p v1alpha2.Provider) {
-		installed(p)
-
-		p.GetStatus().Chart = &v1alpha2.ChartStatus{Name: "web", Plain: true}
-	}
 
 	for name, c := range map[string]struct {
 		revisions []state.Revision
@@ -41,7 +36,6 @@ func TestIsRelease(t *testing.T) {
 		"a release with a revision of Capstan":      {revisions: append(byHelm, byCapstan), record: app},
 		"another chart in place of the own release": {revisions: byHelm, record: app, change: installed, want: true},
 		"the own chart, installed again":            {revisions: byHelm, record: own, change: installed},
-		"the own plain chart, installed again":      {revisions: byHelm, record: app, change: installedPlain},
 		"an unreadable record of the own release":   {revisions: byHelm, change: installed},
 		"a release that the user has allowed to be replaced": {
 			revisions: byHelm, record: app,

@@ -61,9 +61,6 @@ type Input struct {
 	Policies *v1alpha2.PoliciesSpec
 	// Paused scales all Deployments to zero, overriding the patches.
 	Paused bool
-	// Plain is set for a chart that chartgen did not build: its objects get the provider's labels, by
-	// which the operator watches them.
-	Plain bool
 }
 
 // Scope reports whether the kind of an object is namespaced. For an unknown kind the error is one
@@ -82,7 +79,6 @@ type Renderer struct {
 	policies   *v1alpha2.PoliciesSpec
 	paused     bool
 	provider   string // its label
-	plain      bool
 	digest     string
 }
 
@@ -93,7 +89,7 @@ const digestVersion = "2"
 // resource, its ConfigMap or its variables are at fault.
 func New(in Input) (*Renderer, error) {
 	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && in.Managers == nil &&
-		len(policies.Defaults(in.Policies)) == 0 && !in.Paused && !in.Plain {
+		len(policies.Defaults(in.Policies)) == 0 && !in.Paused {
 		return nil, nil
 	}
 
@@ -129,7 +125,6 @@ func New(in Input) (*Renderer, error) {
 		policies:   in.Policies,
 		paused:     in.Paused,
 		provider:   in.Label,
-		plain:      in.Plain,
 		digest:     digest,
 	}, nil
 }
@@ -168,10 +163,6 @@ func (in *Input) digest(additional []*document) (string, error) {
 	}
 
 	content := []any{digestVersion, texts, in.Patches, in.ManifestPatches, in.Paused}
-	if in.Plain {
-		content = append(content, in.Label)
-	}
-
 	if defaults := policies.Defaults(in.Policies); len(defaults) > 0 {
 		content = append(content, defaults)
 	}
@@ -231,12 +222,6 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 
 	if err := annotate(documents, policies.Defaults(r.policies)); err != nil {
 		return nil, err
-	}
-
-	if r.plain {
-		if err := label(documents, r.provider); err != nil {
-			return nil, err
-		}
 	}
 
 	if r.paused {

@@ -27,7 +27,7 @@ type inputs struct {
 func (p *Planner) basis(provider v1alpha2.Provider, plan *Plan, in inputs) (state.Basis, error) {
 	chart := plan.Chart
 	basis := state.Basis{
-		Source:         storage.BasisDigest([]byte(chart.contentID())),
+		Source:         storage.BasisDigest([]byte(chart.annotation(chartgen.AnnotationContentID))),
 		ChartFormat:    chart.annotation(chartgen.AnnotationChartgenVersion),
 		ImageRegistry:  digestOf(p.ImageRegistry),
 		ImageOverrides: digestOf(in.imageOverrides),
@@ -67,15 +67,6 @@ func digestOf(text string) string {
 	}
 
 	return storage.BasisDigest([]byte(text))
-}
-
-// contentID identifies the content that the chart was built from, in its format.
-func (c *Chart) contentID() string {
-	if c.Plain() {
-		return c.Digest
-	}
-
-	return c.annotation(chartgen.AnnotationContentID)
 }
 
 // Kinds of the objects that inputs are read from.

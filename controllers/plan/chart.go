@@ -13,8 +13,7 @@ import (
 // Chart is the chart of a provider's version.
 type Chart struct {
 	*store.Stored
-	// Installable is the chart with its CRDs in files that are named after them. Those of a plain chart
-	// include those of its subcharts, and have the provider's labels.
+	// Installable is the chart with its CRDs in files that are named after them.
 	Installable *chart.Chart
 	// Schema is what the chart lets a resource set.
 	Schema *values.Schema
@@ -33,35 +32,9 @@ type Chart struct {
 	unsaved bool
 }
 
-// installable returns the chart of a provider as Chart.Installable describes it.
-func installable(c *chart.Chart, provider v1alpha2.Provider) (*chart.Chart, error) {
-	if c.Metadata.Annotations[chartgen.AnnotationContentID] != "" {
-		return &chart.Chart{Metadata: c.Metadata, Files: c.Files, CRDs: chartgen.NameCRDs(c.CRDs)}, nil
-	}
-
-	chosen, err := values.Plain(provider.GetSpec())
-	if err != nil {
-		return nil, err
-	}
-
-	crds, err := chartgen.PlainCRDs(c, chosen, map[string]string{
-		v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(provider),
-		v1alpha2.ClusterctlLabel:         "",
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	return &chart.Chart{Metadata: c.Metadata, Files: c.Files, CRDs: crds}, nil
-}
-
-// rawValues returns spec.values as it is.
-func rawValues(provider v1alpha2.Provider) string {
-	if set := provider.GetSpec().Values; set != nil {
-		return string(set.Raw)
-	}
-
-	return ""
+// installable returns a chart as Chart.Installable describes it.
+func installable(c *chart.Chart) *chart.Chart {
+	return &chart.Chart{Metadata: c.Metadata, Files: c.Files, CRDs: chartgen.NameCRDs(c.CRDs)}
 }
 
 // annotation returns one of the chart's annotations.
@@ -76,12 +49,7 @@ func (c *Chart) NewWithUnlistedTemplates() bool {
 	return c.unsaved && !c.Prebuilt && chartgen.HasUnlistedTemplates(c.Chart)
 }
 
-// Plain reports whether the chart is a Helm chart that chartgen did not build, which has neither
-// variables nor a contract.
-func (c *Chart) Plain() bool { return c.annotation(chartgen.AnnotationContentID) == "" }
-
-// Contract returns the Cluster API contract of the chart's version; empty for a plain chart that does
-// not declare one.
+// Contract returns the Cluster API contract of the chart's version.
 func (c *Chart) Contract() string { return c.annotation(chartgen.AnnotationContract) }
 
 // RequiredKinds returns the kinds that must be served by the cluster, as Kind.version.group.
@@ -97,7 +65,6 @@ func (c *Chart) Status(before *v1alpha2.ChartStatus) *v1alpha2.ChartStatus {
 		Reference: c.Reference,
 		Digest:    c.Digest,
 		Source:    c.source(before),
-		Plain:     c.Plain(),
 	}
 }
 

@@ -52,7 +52,6 @@ func idOf(provider v1alpha2.Provider) providerID {
 type versionID struct {
 	source.Version
 	digest string // required by the resource
-	values string // of the resource, for a plain chart: they decide on its subcharts
 }
 
 // StoreError reports that charts cannot be read from or written to the store.
@@ -70,7 +69,7 @@ func (c *Charts) Find(
 	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, refresh bool,
 ) (*Chart, error) {
 	id := idOf(provider)
-	wanted := versionID{version, fetch.Digest(provider), rawValues(provider)}
+	wanted := versionID{version, fetch.Digest(provider)}
 
 	if known, ok := c.known.Load(id); ok && version.Fingerprint != "" && !refresh {
 		found := known.(*Chart)
@@ -92,10 +91,7 @@ func (c *Charts) Find(
 
 	found.from = wanted
 	found.Chart = c.share(found.Digest, found.Chart)
-
-	if found.Installable, err = installable(found.Chart, provider); err != nil {
-		return nil, err
-	}
+	found.Installable = installable(found.Chart)
 
 	c.known.Store(id, found)
 	c.Metrics.SetChartSize(provider, found.Size)
@@ -181,7 +177,7 @@ func (c *Charts) Installed(
 	ctx context.Context, provider v1alpha2.Provider, version, digest string,
 ) (*store.Stored, error) {
 	if known, ok := c.known.Load(idOf(provider)); ok {
-		if found := known.(*Chart); found.Digest == digest && found.from.values == rawValues(provider) {
+		if found := known.(*Chart); found.Digest == digest {
 			stored := *found.Stored
 			stored.Chart = found.Installable
 
@@ -205,10 +201,7 @@ func (c *Charts) Installed(
 		return nil, &StoreError{err}
 	}
 
-	stored.Chart, err = installable(c.share(stored.Digest, stored.Chart), provider)
-	if err != nil {
-		return nil, err
-	}
+	stored.Chart = installable(c.share(stored.Digest, stored.Chart))
 
 	return stored, nil
 }

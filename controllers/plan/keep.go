@@ -44,11 +44,6 @@ func (p *Planner) keepChart(ctx context.Context, request Request, plan *Plan, ca
 		return cause
 	}
 
-	applied, err := installable(stored.Chart, provider)
-	if err != nil {
-		return cause
-	}
-
 	key := store.Key{
 		Namespace: provider.GetNamespace(),
 		Provider:  v1alpha2.Label(provider),
@@ -58,7 +53,7 @@ func (p *Planner) keepChart(ctx context.Context, request Request, plan *Plan, ca
 
 	plan.Version = record.Version
 	plan.SourceErr = cause
-	plan.Chart = &Chart{Stored: stored, Schema: schema, Installable: applied, Outdated: cause, key: key}
+	plan.Chart = &Chart{Stored: stored, Schema: schema, Installable: stored.Chart, Outdated: cause, key: key}
 
 	return nil
 }

@@ -15,7 +15,7 @@ type patchedCRDs struct {
 	*patches.CRDs
 
 	// What they were created from: the digest of the chart, and parts of the spec.
-	digest, values  string
+	digest          string
 	patches         []v1alpha2.Patch
 	manifestPatches []string
 }
@@ -24,9 +24,7 @@ type patchedCRDs struct {
 // *patches.Error.
 func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.File) (*patches.CRDs, error) {
 	id, spec := idOf(provider), provider.GetSpec().DeepCopy()
-	wanted := patchedCRDs{
-		digest: digest, values: rawValues(provider), patches: spec.Patches, manifestPatches: spec.ManifestPatches,
-	}
+	wanted := patchedCRDs{digest: digest, patches: spec.Patches, manifestPatches: spec.ManifestPatches}
 
 	if known, ok := c.patched.Load(id); ok {
 		found := known.(patchedCRDs)

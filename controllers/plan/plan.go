@@ -161,22 +161,17 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 
 	plan.MissingVariables = values.Missing(chart.Schema.Required, variables)
 
-	var chosen map[string]any
-
-	if chart.Plain() {
-		chosen, err = values.Plain(provider.GetSpec())
-	} else {
-		chosen, plan.Warnings, err = chart.Schema.Values(values.Input{
-			Spec: provider.GetSpec(), Variables: variables, ImageOverrides: overrides,
-			HighAvailability: p.Managers != nil && p.Managers.HighAvailability,
-		})
-	}
-
+	chosen, warnings, err := chart.Schema.Values(values.Input{
+		Spec: provider.GetSpec(), Variables: variables, ImageOverrides: overrides,
+		HighAvailability: p.Managers != nil && p.Managers.HighAvailability,
+	})
 	if err != nil {
 		return err
 	}
 
-	if p.ImageRegistry != "" && !chart.Plain() {
+	plan.Warnings = warnings
+
+	if p.ImageRegistry != "" {
 		chosen["imageRegistry"] = p.ImageRegistry
 	}
 
@@ -195,7 +190,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	renderer, err := p.postRenderer(request, additional, variables, crds, chart.Plain())
+	renderer, err := p.postRenderer(request, additional, variables, crds)
 	if err != nil {
 		return err
 	}
@@ -216,7 +211,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 
 // postRenderer returns what changes the rendered objects; nil if the resource asks for nothing.
 func (p *Planner) postRenderer(
-	request Request, additional *patches.Additional, variables map[string]string, crds *patches.CRDs, plain bool,
+	request Request, additional *patches.Additional, variables map[string]string, crds *patches.CRDs,
 ) (*patches.Renderer, error) {
 	provider, spec := request.Provider, request.Provider.GetSpec()
 
@@ -232,7 +227,6 @@ func (p *Planner) postRenderer(
 		Managers:        p.Managers,
 		Policies:        spec.Policies,
 		Paused:          spec.Paused,
-		Plain:           plain,
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // Choice checks whether the version of a provider may be chosen from several: not before core's contract
@@ -14,11 +13,6 @@ func (c *Checker) Choice(ctx context.Context, provider v1alpha2.Provider) error 
 	core, err := c.needed(ctx, provider)
 	if err != nil || core == nil || contractOf(core) != "" {
 		return err
-	}
-
-	// A plain Helm chart has no contract. An installation of core that has only been announced may have one.
-	if report.StandingOf(core).HasRelease {
-		return nil
 	}
 
 	return &Error{

@@ -35,9 +35,6 @@ func TestChoice(t *testing.T) {
 		"with a core that is not healthy yet": {
 			provider(core, "cluster-api", installed, contract("v1beta1")), provider(infrastructure, "aws"), want{},
 		},
-		"with a core that is a plain Helm chart": {
-			provider(core, "cluster-api", installed), provider(infrastructure, "aws"), want{},
-		},
 		"with the core of another cluster": {
 			provider(core, "cluster-api", installed, remote("there")), provider(infrastructure, "aws"),
 			wait("waiting for the CoreProvider cluster-api, which exists in no namespace; create it"),

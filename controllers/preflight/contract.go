@@ -37,7 +37,7 @@ func (c *Checker) Contracts(ctx context.Context, provider v1alpha2.Provider, con
 }
 
 // Contract checks whether a version with the contract works with core or, if the provider is core,
-// with all other providers. An empty contract is that of a plain Helm chart.
+// with all other providers. A revision of another program may have no contract.
 //
 // Paused providers do not run. That allows a change of contract while all providers are paused, one
 // provider at a time.

@@ -49,7 +49,7 @@ func TestContractOfProvider(t *testing.T) {
 		"v1beta2 with core v1beta1 of another cluster": {
 			provider(core, "cluster-api", contract("v1beta1"), remote("there")), aws, "v1beta2", want{},
 		},
-		"a plain Helm chart": {provider(core, "cluster-api", contract("v1beta1")), aws, "", want{}},
+		"a revision of another program": {provider(core, "cluster-api", contract("v1beta1")), aws, "", want{}},
 		"an unsupported contract": {nil, aws, "v1alpha4", want{
 			reason: v1alpha2.CAPIVersionIncompatibilityReason,
 			message: `this version has the unsupported Cluster API contract "v1alpha4"; ` +
@@ -149,7 +149,7 @@ func TestContractOfCore(t *testing.T) {
 			provider(core, "cluster-api", pausing),
 			[]v1alpha2.Provider{
 				provider(infrastructure, "aws", contract("v1beta2"), paused),
-				provider(infrastructure, "plain", installed),
+				provider(infrastructure, "other", installed),
 			},
 			"v1beta1", refused,
 		},

@@ -59,7 +59,7 @@ func (c *Checker) Dependencies(ctx context.Context, provider v1alpha2.Provider) 
 func (c *Checker) cycle(
 	ctx context.Context, provider v1alpha2.Provider, path []string, visited map[string]bool,
 ) ([]string, error) {
-	// A provider need not name core. Whether it waits for core is known once it does: plain charts do not.
+	// A provider need not name core. Whether it waits for core is known once it does.
 	standing := report.StandingOf(provider)
 	if path[0] == v1alpha2.CoreProviderName && standing.WaitsForCore && !standing.Ready {
 		return append(path, path[0]), nil

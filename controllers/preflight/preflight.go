@@ -64,7 +64,7 @@ type Input struct {
 	Provider v1alpha2.Provider
 	// Mapper maps the kinds that the target serves.
 	Mapper meta.RESTMapper
-	// Contract is the Cluster API contract of the version; empty for a plain Helm chart.
+	// Contract is the Cluster API contract of the version.
 	Contract string
 	// RequiredKinds are the kinds of the provider's objects that something else must serve, as
 	// Kind.version.group.

@@ -12,15 +12,10 @@ import (
 
 // Turn checks whether it is the turn of a provider to change to another version, which has the contract, when
 // several providers change at the same time: core comes first. Only if core's new contract works with fewer
-// contracts than the old one does it come last: the others can then still return to their last versions. Plain Helm
-// charts, which have no contract, have no order.
+// contracts than the old one does it come last: the others can then still return to their last versions.
 func (c *Checker) Turn(ctx context.Context, provider v1alpha2.Provider, contract string) error {
 	if provider.ProviderType() == v1alpha2.CoreProviderType {
 		return c.turnOfCore(ctx, provider, contract)
-	}
-
-	if contract == "" {
-		return nil
 	}
 
 	core, err := c.Core(ctx, provider)

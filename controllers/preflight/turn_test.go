@@ -113,7 +113,6 @@ func TestTurnOfProvider(t *testing.T) {
 			}
 
 			expect(t, checker(t, known...).Turn(t.Context(), aws, "v1beta2"), c.want)
-			expect(t, checker(t, known...).Turn(t.Context(), aws, ""), want{})
 		})
 	}
 }

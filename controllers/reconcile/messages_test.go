@@ -278,9 +278,11 @@ func problemsOfReferences(t *testing.T) []error {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	denied := reader.Get(t.Context(), client.ObjectKey{Namespace: "shared", Name: "aws-variables"}, &corev1.Secret{})
-	_, list := values.Plain(&v1alpha2.ProviderSpec{Values: &runtime.RawExtension{Raw: []byte(`["a"]`)}})
 
-	return []error{denied, list}
+	schema := &values.Schema{Label: "addon-helm"}
+	_, _, nothing := schema.Values(values.Input{Spec: &v1alpha2.ProviderSpec{Manager: &v1alpha2.ManagerSpec{}}})
+
+	return []error{denied, nothing}
 }
 
 // localAddress matches the address of a test's server.

@@ -30,9 +30,6 @@ func findMove(ctx context.Context, from source.Source, provider v1alpha2.Provide
 	}
 
 	inUse := source.Digests{Manifest: fetchedAs(status.Chart), Chart: digest.Digest(status.Chart.Digest)}
-	if status.Chart.Plain && inUse.Manifest == "" { // its archive was repacked, so there is nothing to compare
-		return nil, nil
-	}
 
 	to, err := tagged.CheckTag(ctx, source.Version{Name: status.DesiredVersion}, inUse)
 	if err != nil || to.Digest == "" {

@@ -35,13 +35,9 @@ type Schema struct {
 	labeled []string
 }
 
-// ReadSchema reads the schema of a chart. A plain Helm chart has no values that can be set.
+// ReadSchema reads the schema of a chart.
 func ReadSchema(c *chart.Chart) (*Schema, error) {
 	s := &Schema{Label: c.Metadata.Name, containers: map[string][]string{}, templates: map[string][]byte{}}
-
-	if c.Metadata.Annotations[chartgen.AnnotationContentID] == "" {
-		return s, nil
-	}
 
 	var err error
 	if s.Required, s.Variables, err = chartgen.RequiredVariables(c); err != nil {

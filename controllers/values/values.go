@@ -76,14 +76,10 @@ func (w Warnings) All() []string {
 	return all
 }
 
-// Values returns the values of a chart that chartgen built, and warnings about parts of the spec.
+// Values returns the values of the chart, and warnings about parts of the spec.
 // The error is a *CustomizationError or an *ImagesError if the input is at fault. The same input
 // always gives the same values: nothing is read from the cluster.
 func (s *Schema) Values(in Input) (values map[string]any, warnings Warnings, err error) {
-	if err := s.checkNotPlain(in.Spec); err != nil {
-		return nil, Warnings{}, err
-	}
-
 	variables := map[string]any{}
 	for name, value := range s.Used(in.Variables) {
 		variables[name] = value

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
@@ -184,8 +185,8 @@ var chartAttempts = []attempt{
 	}},
 }
 
-// chart pushes a chart with these files to the attacker's registry, and returns a resource that
-// installs it and the Secret that it needs.
+// chart pushes a chart with these files to the attacker's registry, which claims to be a provider's, and returns a
+// resource that installs it and the Secret that it needs.
 func (a *arena) chart(files map[string]string) (*v1alpha2.InfrastructureProvider, *corev1.Secret) {
 	a.Helper()
 
@@ -198,7 +199,10 @@ func (a *arena) chart(files map[string]string) (*v1alpha2.InfrastructureProvider
 		all = append(all, chart.File{Name: name, Data: []byte(text)})
 	}
 
-	c, err := chart.New(chart.Metadata{APIVersion: "v2", Name: a.name, Version: "1.0.0", AppVersion: "v1.0.0"}, all)
+	c, err := chart.New(chart.Metadata{
+		APIVersion: "v2", Name: "infrastructure-" + a.name, Version: "1.0.0", AppVersion: "v1.0.0",
+		Annotations: map[string]string{chartgen.AnnotationContentID: "2-abc", chartgen.AnnotationContract: "v1beta2"},
+	}, all)
 	a.Expect(err).NotTo(HaveOccurred())
 
 	registry := a.publisherClient()

@@ -14,13 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -383,66 +378,25 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(w.images(ctx, "image")).To(ConsistOf(r.Address + "/capi/images/tiny@" + desc.Digest.String()))
 	})
 
-	It("provides a plain chart, with its values, CRDs and hooks", func(ctx SpecContext) {
-		t := newTiny("plain", "v1.0.0")
-		made := &chart.Chart{
-			Metadata: chart.Metadata{APIVersion: "v2", Name: "plain", Version: "1.0.0", AppVersion: "v1.0.0"},
-			Files:    plainChart("plain"),
-		}
-		_, err := r.client.PushChart(ctx, r.at("files/plain:1.0.0"), made)
+	It("provides no chart that is not a provider's", func(ctx SpecContext) {
+		t := newTiny("other", "v1.0.0")
+		made, err := chart.New(
+			chart.Metadata{APIVersion: "v2", Name: "web", Version: "1.0.0", AppVersion: "v1.0.0"},
+			[]chart.File{{Name: "templates/a.yaml", Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")}},
+		)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
-
-		manager := &appsv1.Deployment{ObjectMeta: named("plain", "manager")}
-		replicas := func(g Gomega) int32 {
-			g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager)).To(Succeed())
-			return *manager.Spec.Replicas
-		}
-		setReplicas := func(value string) *runtime.RawExtension {
-			return &runtime.RawExtension{Raw: []byte(`{"replicas": ` + value + `}`)}
-		}
-
-		By("refusing values that do not match the chart's schema")
+		_, err = r.client.PushChart(ctx, r.at("files/web:1.0.0"), made)
+		Expect(err).NotTo(HaveOccurred())
 
 		p := t.resource()
-		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: "oci://" + r.Address + "/files/plain"}
-		p.Spec.Values = setReplicas(`"two"`)
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: "oci://" + r.Address + "/files/web"}
+
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.InstallFailedReason, "replicas"))
-
-		By("installing it with other values")
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Values = setReplicas("2") })
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Expect(p.Status.Chart.Plain).To(BeTrue())
-		Expect(replicas(Default)).To(BeEquivalentTo(2))
-		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "plain", Name: "hook"}, &batchv1.Job{})).To(Succeed())
-
-		crds := &apiextensionsv1.CustomResourceDefinitionList{}
-		ofPlain := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(p)}
-		Expect(w.client.List(ctx, crds, ofPlain)).To(Succeed())
-		Expect(crds.Items).To(ConsistOf(HaveField("Name", "ones.plain.example.org"),
-			HaveField("Name", "twos.plain.example.org"), HaveField("Name", "threes.plain.example.org")))
-
-		By("correcting drift, and waking at once")
-
-		scaled := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
-		Expect(w.client.Patch(ctx, manager, scaled)).To(Succeed())
-		Eventually(replicas).WithTimeout(soon).Should(BeEquivalentTo(2))
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-
-		By("blocking its removal while an object of its kinds exists")
-
-		one := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "plain.example.org/v1", "kind": "Three",
-			"metadata": map[string]any{"namespace": "plain", "name": "one"},
-		}}
-		Expect(w.client.Create(ctx, one)).To(Succeed())
-		Expect(w.client.Delete(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(
-			notBeReady(v1alpha2.DeletionBlockedReason, "1 object still exists: 1 threes.plain.example.org"))
-		Expect(w.client.Delete(ctx, one)).To(Succeed())
-		Eventually(gone(ctx, w, p)).Should(BeTrue())
-		Eventually(gone(ctx, w, manager)).Should(BeTrue())
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InvalidComponentsReason,
+			"oci://"+r.Address+"/files/web:1.0.0@sha256:", ": is the Helm chart web, which was not built from a provider's "+
+				"components; install it with helm, Flux or Argo CD"))
+		Expect(w.helm(ctx, "helm", "list", "-n", t.name)).To(BeEmpty())
 	})
 
 	It("is trusted only with the digest and signature that a resource requires", func(ctx SpecContext) {

@@ -287,36 +287,50 @@ func TestArtifactChart(t *testing.T) {
 		Metadata:   []byte(sampleFile(t, "v1.0.0", "metadata.yaml")),
 	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	plain, err := chart.New(
-		chart.Metadata{APIVersion: "v2", Name: "third-party", Version: "1.0.0"},
-		[]chart.File{{Name: "templates/a.yaml", Data: []byte("{}")}},
-	)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	for name, want := range map[string]*chart.Chart{"capstan": made, "plain": plain} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			ref, err := oci.Parse(base + name + ":1.0.0")
-			g.Expect(err).NotTo(HaveOccurred())
-			pushed, err := c.PushChart(t.Context(), ref, want)
-			g.Expect(err).NotTo(HaveOccurred())
+	push := func(g *WithT, place string, content *chart.Chart) *oci.Chart {
+		ref, err := oci.Parse(base + place)
+		g.Expect(err).NotTo(HaveOccurred())
+		pushed, err := c.PushChart(t.Context(), ref, content)
+		g.Expect(err).NotTo(HaveOccurred())
 
-			a := newArtifact(t, c, base+name, source.OCIOptions{})
-			versions, err := a.Versions(t.Context())
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(versions).To(Equal([]source.Version{a.Version("v1.0.0")}))
-			g.Expect(a.Chart(t.Context(), versions[0])).
-				To(And(HaveField("Chart", want), HaveField("Reference.Digest", pushed.Reference.Digest)))
-			g.Expect(a.Metadata(t.Context(), versions[0])).To(Equal(want.File(bundle.MetadataFile)))
-		})
+		return pushed
 	}
+
+	t.Run("a provider's", func(t *testing.T) {
+		g := NewWithT(t)
+		pushed := push(g, "capstan:1.0.0", made)
+
+		a := newArtifact(t, c, base+"capstan", source.OCIOptions{})
+		versions, err := a.Versions(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(versions).To(Equal([]source.Version{a.Version("v1.0.0")}))
+		g.Expect(a.Chart(t.Context(), versions[0])).
+			To(And(HaveField("Chart", made), HaveField("Reference.Digest", pushed.Reference.Digest)))
+		g.Expect(a.Metadata(t.Context(), versions[0])).To(Equal(made.File(bundle.MetadataFile)))
+	})
+
+	t.Run("another one", func(t *testing.T) {
+		g := NewWithT(t)
+		other, err := chart.New(
+			chart.Metadata{APIVersion: "v2", Name: "third-party", Version: "1.0.0"},
+			[]chart.File{{Name: "templates/a.yaml", Data: []byte("{}")}},
+		)
+		g.Expect(err).NotTo(HaveOccurred())
+		push(g, "other:1.0.0", other)
+
+		a := newArtifact(t, c, base+"other", source.OCIOptions{})
+		_, err = a.Chart(t.Context(), a.Version("v1.0.0"))
+		g.Expect(err).To(And(
+			BeAssignableToTypeOf(&bundle.InvalidError{}),
+			MatchError(And(HavePrefix(base+"other:1.0.0@sha256:"), HaveSuffix(": is the Helm chart third-party, which was not "+
+				"built from a provider's components; install it with helm, Flux or Argo CD"))),
+		))
+	})
 
 	t.Run("another version than its tag", func(t *testing.T) {
 		g := NewWithT(t)
-		ref, err := oci.Parse(base + "lying:2.0.0")
-		g.Expect(err).NotTo(HaveOccurred())
-		_, err = c.PushChart(t.Context(), ref, plain)
-		g.Expect(err).NotTo(HaveOccurred())
+		push(g, "lying:2.0.0", made)
 
 		a := newArtifact(t, c, base+"lying", source.OCIOptions{})
 		_, err = a.Chart(t.Context(), a.Version("v2.0.0"))

@@ -51,11 +51,13 @@ func pushChart(t *testing.T, c *oci.Client, repository, name, version, from stri
 	g := NewWithT(t)
 
 	made, err := chart.New(chart.Metadata{
-		APIVersion:  "v2",
-		Name:        name,
-		Version:     version[1:],
-		AppVersion:  version,
-		Annotations: map[string]string{chartgen.AnnotationSource: from, chartgen.AnnotationContentID: "2-abc"},
+		APIVersion: "v2",
+		Name:       name,
+		Version:    version[1:],
+		AppVersion: version,
+		Annotations: map[string]string{
+			chartgen.AnnotationSource: from, chartgen.AnnotationContentID: "2-abc", chartgen.AnnotationContract: "v1beta1",
+		},
 	}, []chart.File{{Name: bundle.MetadataFile, Data: []byte("of the chart")}})
 	g.Expect(err).NotTo(HaveOccurred())
 	ref, err := oci.Parse(repository + ":" + oci.ChartTag(version[1:]))
@@ -76,15 +78,14 @@ func TestChartsFirst(t *testing.T) {
 		anyOrigin   bool
 		accepted    bool
 	}{
-		"a chart of the catalog's source":       {docker.Label, own, false, true},
-		"a chart of the catalog's tag 1.0.0":    {docker.Label, strings.Replace(own, "v1.0.0", "1.0.0", 1), false, true},
-		"a chart of another source":             {docker.Label, "https://fork.example.com/components.yaml", false, false},
-		"a chart of a tenant's ConfigMap":       {docker.Label, "configmap", false, false},
-		"a chart of another version's place":    {docker.Label, catalog.Version("v1.1.0").Origin, false, false},
-		"a chart that names no source":          {docker.Label, "", false, false},
-		"a chart of another provider":           {"infrastructure-x", own, false, false},
-		"any chart, of a repository to trust":   {"anything", "https://fork.example.com/components.yaml", true, true},
-		"a plain chart of a trusted repository": {"plain", "", true, true},
+		"a chart of the catalog's source":     {docker.Label, own, false, true},
+		"a chart of the catalog's tag 1.0.0":  {docker.Label, strings.Replace(own, "v1.0.0", "1.0.0", 1), false, true},
+		"a chart of another source":           {docker.Label, "https://fork.example.com/components.yaml", false, false},
+		"a chart of a tenant's ConfigMap":     {docker.Label, "configmap", false, false},
+		"a chart of another version's place":  {docker.Label, catalog.Version("v1.1.0").Origin, false, false},
+		"a chart that names no source":        {docker.Label, "", false, false},
+		"a chart of another provider":         {"infrastructure-x", own, false, false},
+		"any chart, of a repository to trust": {"anything", "https://fork.example.com/components.yaml", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -133,8 +133,8 @@ func choose(ctx context.Context, from Source, versions []Version, request Reques
 }
 
 // meeting returns why the newest version does not meet a condition, and the versions that do. The
-// metadata of the newest version lists the contracts of all. A plain chart has none; a version without a
-// contract is chosen, so that the reason is reported when its chart is built.
+// metadata of the newest version lists the contracts of all. A version without a contract is chosen, so
+// that the reason is reported when its chart is read or built.
 func meeting(condition Condition, versions []Version, newest Version, data []byte) ([]Version, error) {
 	metadata, err := bundle.ParseMetadata(data)
 	if err != nil {

@@ -65,8 +65,8 @@ type Remote interface {
 	Metadata(ctx context.Context, version Version) ([]byte, error)
 }
 
-// ChartSource is a source that may publish versions as ready Helm charts, for which nothing is
-// generated.
+// ChartSource is a source that may publish versions as ready charts of the provider, for which nothing
+// is generated.
 type ChartSource interface {
 	Source
 	// Chart reads a version that is published as a chart. It returns nil if it is not; use Fetch

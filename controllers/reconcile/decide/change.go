@@ -123,7 +123,7 @@ type Changing struct {
 // Content is the content of a revision.
 type Content struct {
 	Known bool
-	// Version of the provider, and its contract with Cluster API, which a plain Helm chart does not have.
+	// Version of the provider, and its contract with Cluster API.
 	Version, Contract string
 }
 
@@ -252,9 +252,9 @@ func (c Changing) returns() bool { return c.Returns && c.applies() }
 func (c Changing) upgrades() bool { return !c.Returns && c.applies() }
 
 // needsCore reports whether core must be healthy before the plan is applied: for a first installation, and for another
-// contract. A plain Helm chart has no contract: cert-manager's is installed before core.
+// contract.
 func (c Changing) needsCore() bool {
-	if !c.upgrades() || c.Planned.Contract == "" {
+	if !c.upgrades() {
 		return false
 	}
 

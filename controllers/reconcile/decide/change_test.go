@@ -300,13 +300,11 @@ func TestNeedsCore(t *testing.T) {
 		change   func(*Changing)
 		expected bool
 	}{
-		"a first installation":        {func(c *Changing) { c.History, c.Installed = state.History{}, Content{} }, true},
-		"a revision of others":        {func(c *Changing) { c.History.Revisions = planted }, true},
-		"the same contract":           {func(*Changing) {}, false},
-		"another contract":            {func(c *Changing) { c.Planned.Contract = "v1beta2" }, true},
-		"an unknown contract":         {func(c *Changing) { c.Installed.Contract = "" }, false},
-		"a plain chart instead":       {func(c *Changing) { c.Planned.Contract = "" }, false},
-		"a plain chart for the first": {func(c *Changing) { c.Planned.Contract, c.History = "", state.History{} }, false},
+		"a first installation": {func(c *Changing) { c.History, c.Installed = state.History{}, Content{} }, true},
+		"a revision of others": {func(c *Changing) { c.History.Revisions = planted }, true},
+		"the same contract":    {func(*Changing) {}, false},
+		"another contract":     {func(c *Changing) { c.Planned.Contract = "v1beta2" }, true},
+		"an unknown contract":  {func(c *Changing) { c.Installed.Contract = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := upgrade()

@@ -326,7 +326,7 @@ func TestContractIsThatOfTheNewestRevision(t *testing.T) {
 	g.Expect(of(in, refused).Status.Contract).To(HaveValue(Equal("v1beta1")))
 
 	in.Installed.Record.Contract = ""
-	g.Expect(of(in, refused).Status.Contract).To(BeNil(), "a plain chart")
+	g.Expect(of(in, refused).Status.Contract).To(BeNil(), "a chart of another program")
 
 	lost := newInput()
 	lost.Provider.Status.Contract = new("v1beta2")

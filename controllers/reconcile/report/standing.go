@@ -18,9 +18,8 @@ type Standing struct {
 	// Installed is set once the installation of the provider has begun, successfully or not, until it is uninstalled.
 	// Applied is set if its newest revision was applied completely.
 	Installed, Applied bool
-	// HasRelease is set once the release exists, and Contract is that of what is installed; empty for none.
-	HasRelease bool
-	Contract   string
+	// Contract is that of what is installed; empty for none.
+	Contract string
 	// Ready is set if the provider is what the resource asks for, and healthy.
 	Ready bool
 	// Paused is set if its Deployments are known to be scaled down.
@@ -49,7 +48,6 @@ func StandingOf(p v1alpha2.Provider) Standing {
 	s := Standing{
 		Deleted:      !p.GetDeletionTimestamp().IsZero(),
 		Installed:    status.Release != nil || status.Announced != nil,
-		HasRelease:   status.Release != nil,
 		Applied:      is(status, v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue),
 		Ready:        isReady(status),
 		Paused:       is(status, v1alpha2.PausedCondition, metav1.ConditionTrue),
