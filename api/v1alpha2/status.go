@@ -219,7 +219,7 @@ type AnnouncedRevision struct {
 	// revision of the release.
 	Revision int64 `json:"revision"`
 
-	// digest of the revision: of its objects, hooks, chart, values and number, and of the cluster and name of the
+	// digest of the revision: of its objects, chart, values and number, and of the cluster and name of the
 	// release. It is empty before the record is about to be created, while CRDs are applied.
 	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest"`
@@ -231,30 +231,6 @@ type AnnouncedRevision struct {
 	// request that the revision results from; absent for a rollback that was not requested.
 	// +optional
 	Request *RevisionRequest `json:"request,omitempty"`
-
-	// hooks of the revision that have begun.
-	// +optional
-	Hooks *RevisionHooks `json:"hooks,omitempty"`
-}
-
-// RevisionHooks are the hooks of a revision that have begun, of the last event that has any. Each is entered before its
-// objects are created, so that it does not run twice.
-type RevisionHooks struct {
-	// event of Helm, e.g. `pre-upgrade`.
-	// +kubebuilder:validation:MaxLength=63
-	Event string `json:"event"`
-
-	// begun is how many hooks have begun, in the order in which they run. All but the last one have succeeded.
-	Begun int32 `json:"begun"`
-
-	// phase of the last one: Unknown until its objects were created, then Running, Succeeded or Failed.
-	// +optional
-	// +kubebuilder:validation:Enum=Unknown;Running;Succeeded;Failed
-	Phase string `json:"phase,omitempty"`
-
-	// startedAt is when the last one began.
-	// +optional
-	StartedAt metav1.Time `json:"startedAt,omitempty,omitzero"`
 }
 
 // RevisionRequest is what a user asked for.
@@ -380,10 +356,6 @@ type ReleaseRevision struct {
 	// request that resulted in the revision, or that was handled last while it was the newest one.
 	// +optional
 	Request *RevisionRequest `json:"request,omitempty"`
-
-	// hooks of the revision that have begun, while it is created, completed or uninstalled.
-	// +optional
-	Hooks *RevisionHooks `json:"hooks,omitempty"`
 
 	// adopted is the number of objects that existed before and became part of the release with the revision. Default: 0.
 	// +optional

@@ -52,10 +52,6 @@ type (
 	HookEvent = release.HookEvent
 	// HookDeletePolicy says when the object of a hook is deleted.
 	HookDeletePolicy = release.HookDeletePolicy
-	// HookExecution is the last run of a hook.
-	HookExecution = release.HookExecution
-	// HookPhase is how far it has come.
-	HookPhase = release.HookPhase
 	// Time is a time in a record.
 	Time = helmtime.Time
 )
@@ -70,27 +66,6 @@ const (
 	StatusPendingInstall  = release.StatusPendingInstall
 	StatusPendingUpgrade  = release.StatusPendingUpgrade
 	StatusPendingRollback = release.StatusPendingRollback
-)
-
-// When hooks run, and when their objects are deleted.
-const (
-	HookPreInstall   = release.HookPreInstall
-	HookPostInstall  = release.HookPostInstall
-	HookPreUpgrade   = release.HookPreUpgrade
-	HookPostUpgrade  = release.HookPostUpgrade
-	HookPreRollback  = release.HookPreRollback
-	HookPostRollback = release.HookPostRollback
-	HookPreDelete    = release.HookPreDelete
-	HookPostDelete   = release.HookPostDelete
-
-	DeleteBeforeCreation = release.HookBeforeHookCreation
-	DeleteSucceeded      = release.HookSucceeded
-	DeleteFailed         = release.HookFailed
-
-	PhaseUnknown   = release.HookPhaseUnknown
-	PhaseRunning   = release.HookPhaseRunning
-	PhaseSucceeded = release.HookPhaseSucceeded
-	PhaseFailed    = release.HookPhaseFailed
 )
 
 // The annotation by which a chart, or a user, keeps an object when its release is removed.

@@ -30,8 +30,6 @@ type Installation struct {
 	Values map[string]any
 	// Objects are those of the release: of the wanted revision and, for an upgrade, of the installed one.
 	Objects []*unstructured.Unstructured
-	// Hooks are the objects of the chart's hooks.
-	Hooks []*unstructured.Unstructured
 	// Managed are the names of CRDs that are not part of the provider and whose objects it manages.
 	Managed []string
 	// Remote reports whether the provider is installed in another cluster than the resource's.

@@ -200,16 +200,6 @@ func TestNeeded(t *testing.T) {
 			[]func(*permissions.Installation){withObjects(object("example.com/v1", "Widget", "tiny", "own"))},
 			[]string{records},
 		},
-		"hooks": {
-			[]func(*permissions.Installation){func(i *permissions.Installation) {
-				i.Hooks = []*unstructured.Unstructured{object("batch/v1", "Job", "tiny", "migrate")}
-			}},
-			[]string{
-				"create jobs.batch in namespace tiny",
-				"get, list, watch, delete jobs.batch migrate in namespace tiny",
-				records,
-			},
-		},
 		"labels of the namespace": {
 			[]func(*permissions.Installation){func(i *permissions.Installation) {
 				i.Chart.Metadata.Annotations = map[string]string{

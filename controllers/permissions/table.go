@@ -48,17 +48,6 @@ var table = []row{
 		targets: func(i Installation) ([]target, error) { return i.objectsOf(i.Objects) },
 	},
 	{
-		verbs: []string{"create"}, resources: "the kinds of the hooks of a chart", scope: objectScope,
-		purpose: "run hooks",
-		targets: func(i Installation) ([]target, error) { return withoutNames(i.objectsOf(i.Hooks)) },
-	},
-	{
-		verbs: []string{"get", "list", "watch", "delete"}, resources: "the kinds of the hooks of a chart",
-		names: theirNames, scope: objectScope,
-		purpose: "wait for hooks and remove them",
-		targets: func(i Installation) ([]target, error) { return i.objectsOf(i.Hooks) },
-	},
-	{
 		verbs:     []string{"get", "list", "create", "update", "patch", "delete"},
 		resources: "`secrets`", scope: releaseNamespace,
 		purpose: "keep Helm's release records, which have a new name in each revision",

@@ -243,10 +243,6 @@ func (r *run) apply(ctx context.Context) report.Result {
 
 	r.forgetAnnounced(result, err)
 
-	if errors.As(err, new(*cluster.HookError)) {
-		return report.Result{} // it is counted when the hooks have ended
-	}
-
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 
 	if leavesRevision(result, err) {

@@ -81,7 +81,6 @@ func (r *run) installation(wanted *release.Record) permissions.Installation {
 		Chart:    r.change.plan.Chart.Installable,
 		Values:   r.change.plan.Release.Values,
 		Objects:  objects,
-		Hooks:    wanted.Hooks,
 		Remote:   r.target.Remote,
 	}
 }

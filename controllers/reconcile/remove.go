@@ -34,7 +34,7 @@ const maxBlockedRetry = 30 * time.Second
 func (r *run) remove(ctx context.Context, unreached error) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRemove)()
 
-	attempt := r.removal(ctx)
+	attempt := r.removal()
 	known := decide.Removing{
 		Answers:   decide.Answers{},
 		Finalizer: controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer),
@@ -131,10 +131,6 @@ func (r *run) removalFailed(ctx context.Context, err error) report.Result {
 		outcome = report.Waiting
 	}
 
-	if !blocked.Next.IsZero() {
-		next = blocked.Next
-	}
-
 	return report.Result{Outcome: outcome, Reason: v1alpha2.DeletionBlockedReason, Message: blocked.Message, At: next}
 }
 
@@ -202,7 +198,7 @@ func (r *run) removing() report.Result {
 const unreachedGrace = time.Minute
 
 // removal returns the removal of the provider, which has not begun.
-func (r *run) removal(ctx context.Context) *removal.Removal {
+func (r *run) removal() *removal.Removal {
 	return &removal.Removal{
 		Cache:       r.Client,
 		Cluster:     r.Clusters.Identity,
@@ -210,7 +206,6 @@ func (r *run) removal(ctx context.Context) *removal.Removal {
 		Owner:       r.self,
 		Target:      r.target,
 		Charts:      r.Planner.Charts,
-		Announce:    r.announce(ctx),
 		Uninstalled: r.uninstalled(),
 	}
 }

@@ -170,11 +170,6 @@ var errorTable = []row{
 		set(result, "", v1alpha2.ProgressingReason, report.Waiting)
 		result.At = e.Until
 	}),
-	onValue(func(e *cluster.HookError, result *report.Result) {
-		set(result, "", v1alpha2.ProgressingReason, report.Waiting)
-		result.At = e.Next
-		result.Message = e.Error() // without the steps that led there
-	}),
 	onValue(func(e *release.LockedError, result *report.Result) {
 		set(result, installFailed, v1alpha2.ProgressingReason, report.Waiting)
 		result.At = e.Until

@@ -234,10 +234,6 @@ var errorCases = map[string]errorCase{
 		err:       &web.ContentError{},
 		condition: installFailed, reason: v1alpha2.ComponentsFetchErrorReason, outcome: report.Stalled,
 	},
-	"a hook that is running": {
-		err:    &cluster.HookError{What: "hook Job hooks/first", Next: limit},
-		reason: v1alpha2.ProgressingReason, outcome: report.Waiting, at: limit,
-	},
 	"a release that another program works on": {
 		err:       &release.LockedError{Until: limit},
 		condition: installFailed, reason: v1alpha2.ProgressingReason, outcome: report.Waiting, at: limit,

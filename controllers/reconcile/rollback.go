@@ -182,11 +182,6 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 	r.forgetAnnounced(result, err)
 	r.target.Health.MarkVerified(result.Applied)
 
-	if errors.As(err, new(*cluster.HookError)) {
-		r.installed.stale = true
-		return report.Result{}
-	}
-
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 
 	if errors.As(err, new(*cluster.DryRunError)) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -86,9 +85,9 @@ func (r *run) ownKinds(ctx context.Context) (cluster.OwnKinds, error) {
 	return r.target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.provider))
 }
 
-// advance takes the next step with a revision that runs hooks, or with a staged one once the objects that others wait
-// for are healthy. What is not possible yet, because a webhook does not answer or a finalizer is left, is tried again:
-// it is no failure of the revision before its deadline.
+// advance takes the next step with a staged revision once the objects that others wait for are healthy. What is not
+// possible yet, because a webhook does not answer or a finalizer is left, is tried again: it is no failure of the
+// revision before its deadline.
 func (r *run) advance(ctx context.Context) report.Result {
 	own, err := r.ownKinds(ctx)
 	if err != nil {
@@ -102,12 +101,7 @@ func (r *run) advance(ctx context.Context) report.Result {
 	})
 	r.target.Health.MarkVerified(result.Applied)
 
-	if errors.As(err, new(*cluster.HookError)) {
-		return failed(err, applying)
-	}
-
-	problems := advanceProblems(err)
-	if len(problems) > 0 && !revision.RunsHooks() {
+	if problems := advanceProblems(err); len(problems) > 0 {
 		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
 		r.installed.removing = errors.As(err, new(*cluster.RemainingError))
 		r.wakeAfter(advanceAfter(time.Since(revision.Created)))
@@ -115,12 +109,7 @@ func (r *run) advance(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
-	if revision.RunsHooks() {
-		r.Metrics.CountReleaseAction(r.provider, actionOf(revision.Status), err)
-	}
-
-	hooked := revision.RunsHooks() && result.Revision != 0 // the result is recorded
-	if err != nil && !hooked && !leavesRevision(result, err) && !errors.As(err, new(*cluster.ConflictError)) {
+	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*cluster.ConflictError)) {
 		return failed(err, applying)
 	}
 
@@ -138,18 +127,6 @@ func (r *run) advance(ctx context.Context) report.Result {
 	r.done.advanced, r.installed.stale = true, true
 
 	return report.Result{}
-}
-
-// actionOf returns how metrics count the action that a pending revision results from.
-func actionOf(status state.Status) metrics.Action {
-	switch status {
-	case state.StatusPendingInstall:
-		return metrics.ActionInstall
-	case state.StatusPendingRollback:
-		return metrics.ActionRollback
-	}
-
-	return metrics.ActionUpgrade
 }
 
 // requeueStaged requeues the provider at once if the next step with the revision can be taken already: no watch shows

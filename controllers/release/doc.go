@@ -17,6 +17,6 @@
 // progress any more.
 //
 // Helm's library renders charts, and encodes and stores records, by package helm. What happens to them in between, such
-// as the order of hooks and the status of revisions, has Helm's meaning, but is this package's: Helm's own actions
-// cannot be resumed, and know neither waves nor policies.
+// as the status of revisions, has Helm's meaning, but is this package's: Helm's own actions cannot be resumed, and know
+// neither waves nor policies. Charts of providers have no hooks, so none are run.
 package release

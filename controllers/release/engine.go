@@ -30,8 +30,6 @@ type Options struct {
 	// LockTimeout is how long another program, such as helm upgrade, may go without writing to a
 	// release before it is considered dead. Default: 5m.
 	LockTimeout time.Duration
-	// HookTimeout limits how long a hook runs, and how long its deletion takes. Default: 5m.
-	HookTimeout time.Duration
 	// RequestTimeout limits each request to the API server, unless the configuration does. Default:
 	// 30s.
 	RequestTimeout time.Duration
@@ -66,7 +64,6 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 	}
 
 	setDefault(&options.LockTimeout, 5*time.Minute)
-	setDefault(&options.HookTimeout, 5*time.Minute)
 	setDefault(&options.RequestTimeout, 30*time.Second)
 
 	config = rest.CopyConfig(config)
@@ -237,19 +234,15 @@ func (e *Engine) run(
 //
 // Objects are deleted in the order of their annotations, and those of the release's own kinds first: only the
 // release's manager can process their finalizers. While one still exists that others wait for, the error is a
-// *cluster.RemainingError and these are not deleted. While hooks run it is a *cluster.HookError; announce, which may be
-// nil, is called before one begins.
+// *cluster.RemainingError and these are not deleted.
 func (e *Engine) Uninstall(
 	ctx context.Context, release types.NamespacedName, newest state.Confirmed, options cluster.RemoveOptions,
-	announce state.Announce,
 ) (Result, error) {
 	defer e.Forget(release)
 
 	misses := false
 
 	result, err := e.run(ctx, release, state.Observed{}, func(s *session) error {
-		s.store.SetAnnounce(announce)
-
 		if err := s.store.Load(ctx); err != nil {
 			return err
 		}

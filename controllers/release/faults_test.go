@@ -188,7 +188,7 @@ var _ = Describe("During an outage of the API server", func() {
 
 	It("the first install is resumed", func(ctx SpecContext) {
 		mustApply(ctx, newEngine("one"), specOf(namespace, "0.9.0", configMap("other", "")))
-		_, err := newEngine("one").Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{}, nil)
+		_, err := newEngine("one").Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 
 		o := &outage{method: http.MethodPost, path: "/configmaps"}

@@ -265,7 +265,7 @@ var _ = Describe("The objects of a revision whose record was deleted", func() {
 		expectError[*cluster.UnavailableError](err)
 		forget(ctx, 1)
 
-		result, err := engine.Uninstall(ctx, first.Release, confirmed(2), cluster.RemoveOptions{}, nil)
+		result, err := engine.Uninstall(ctx, first.Release, confirmed(2), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.MissesRecords).To(BeTrue())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("first", "other"))

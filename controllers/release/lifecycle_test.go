@@ -173,16 +173,16 @@ var _ = Describe("A release", func() {
 			"jsonpath={.spec}")).To(MatchJSON(`{"a":{"b":1},"theirs":true}`))
 	})
 
-	It("runs hooks, and keeps CRDs and objects that a user annotated", func(ctx SpecContext) {
+	It("keeps CRDs and objects that a user annotated", func(ctx SpecContext) {
 		engine := newEngine("one")
-		hook := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hook\n  annotations: {helm.sh/hook: pre-upgrade}\n"
-		mustApply(ctx, engine, specOf(namespace, "1.0.0", hook, crd("survivors"), configMap("config", ""),
+
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", crd("survivors"), configMap("config", ""),
 			configMap("wanted", "")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "wanted"))
 		run(ctx, "kubectl", "annotate", "configmap", "wanted", "-n", namespace, "helm.sh/resource-policy=keep")
 
-		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", hook, configMap("config", "")))
-		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "hook", "wanted"))
+		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "")))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "wanted"))
 		Expect(result.Left).To(ConsistOf(HaveField("Name", "survivors.release.test"), HaveField("Name", "wanted")))
 		run(ctx, "kubectl", "get", "crd", "survivors.release.test")
 	})

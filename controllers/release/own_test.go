@@ -143,7 +143,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		mustApply(ctx, engine, installed())
 
 		for range 2 {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own}, nil)
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own})
 			remaining := expectError[*cluster.RemainingError](err)
 			Expect(remaining.Objects).To(ConsistOf(And(
 				HaveField("Object.Name", "held"), HaveField("Finalizers", []string{"release.test/manager"}))))
@@ -151,7 +151,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		}
 
 		dropFinalizers(ctx)
-		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own}, nil)
+		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})

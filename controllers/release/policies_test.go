@@ -123,7 +123,7 @@ var _ = Describe("The policy of an object", func() {
 			annotated(configMap("last", ""), "delete-policy", "Orphan")))
 		Expect(result.Left).To(ConsistOf(HaveField("Name", "dropped")))
 
-		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{}, nil)
+		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "last"))
 
@@ -216,7 +216,7 @@ var _ = Describe("The policy of an object", func() {
 
 		By("keeping it when the release is gone")
 
-		_, err = engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{}, nil)
+		_, err = engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, elsewhere)).To(BeEmpty())
 		Expect(exists(elsewhere)).To(BeTrue())

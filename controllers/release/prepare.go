@@ -137,7 +137,6 @@ func (p *Prepared) SetAdoptedVersion(version string) { p.session.store.SetAdopte
 //   - storage.ErrChanged, *LockedError, *cluster.UnknownKindError, *cluster.ConflictError: nothing was done
 //   - *cluster.RejectedError, *cluster.UnavailableError, *cluster.RemoveError: there is a new revision, which
 //     failed; after a *cluster.UnavailableError, the next Apply of the same writes that revision again
-//   - *cluster.HookError: hooks of the new revision are running; Advance continues it
 //   - *storage.Error: the Secret of a revision could not be written
 func (p *Prepared) Apply(announce state.Announce) (Result, error) {
 	p.session.store.SetAnnounce(announce)

@@ -49,8 +49,6 @@ type Record struct {
 	// Objects of the manifest, in its order, with their namespaces. They are shared and must not be
 	// changed.
 	Objects []*unstructured.Unstructured
-	// Hooks are the objects of the chart's hooks, with their namespaces. Only Render sets them.
-	Hooks []*unstructured.Unstructured
 }
 
 // Keys returns the keys of the record's objects, in its order.

@@ -29,18 +29,7 @@ func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
 
 	e.setNamespaces(rel, objects)
 
-	record := newRecord(rel, objects)
-
-	for _, hook := range rel.Hooks {
-		objects, err := e.decode(rel, hook.Manifest)
-		if err != nil {
-			return nil, err
-		}
-
-		record.Hooks = append(record.Hooks, objects...)
-	}
-
-	return record, nil
+	return newRecord(rel, objects), nil
 }
 
 // PreviewAdoption finds out what would become of the objects of a rendered record if they were applied as the
@@ -99,7 +88,6 @@ func (e *Engine) render(
 		Chart:     rendered.Chart,
 		Config:    spec.values(),
 		Manifest:  manifest,
-		Hooks:     rendered.Hooks,
 		Info:      &helm.Info{Notes: rendered.Notes},
 	}
 

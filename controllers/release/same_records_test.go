@@ -29,16 +29,14 @@ var explained = map[string][]explanation{
 	"helm": {
 		{`^chart\.templates`, "a Secret holds 1 MiB, and nothing reads them again"},
 		{`^info\.description$`, "it has no address of the API server, the fix, and the reason of a rollback"},
-		{`^hooks\.delete_policies$`, "Helm adds the default when a hook runs, the engine when it records the hook"},
 	},
 	"helm4": {
 		{`^chart\.templates`, "a Secret holds 1 MiB, and nothing reads them again"},
 		{`^chart\.(schema)?modtime$`, "Helm 4 records when files of the chart were written"},
 		{`^info\.description$`, "as with Helm 3"},
-		{`^hooks\.delete_policies$`, "as with Helm 3"},
 		{`^apply_method$`, "objects are applied by the client, which is what its absence means"},
 		{`^info\.rollback_revision$`, "Helm 3 has no such field; the revision is in the description and in a label"},
-		{`^(info\.deleted|hooks\.last_run\.\w+)$`, "Helm 4 leaves out times that are not set, and reads both notations"},
+		{`^info\.deleted$`, "Helm 4 leaves out times that are not set, and reads both notations"},
 	},
 }
 
@@ -47,13 +45,10 @@ type explanation struct{ path, reason string }
 
 var _ = Describe("The records of the engine", func() {
 	DescribeTable("are those that a helm program writes for the same", func(ctx SpecContext, helm string) {
-		const hook = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hook-%s\n  annotations: {helm.sh/hook: %q}\n"
-
 		version := func(number string, templates ...string) *chart.Chart {
 			c := chartOf(number, append(templates,
 				configMap("config", "{{ .Values.greeting }} {{ .Values.sub.name }} {{ .Release.Revision }}"),
-				serviceAccount("manager"),
-				fmt.Sprintf(hook, "all", "pre-install,pre-upgrade,post-rollback"), fmt.Sprintf(hook, "test", "test"))...)
+				serviceAccount("manager"))...)
 			c.Files = append(c.Files,
 				chart.File{Name: "values.yaml", Data: []byte("greeting: hello\nsub: {name: parent}\n")},
 				chart.File{Name: "templates/NOTES.txt", Data: []byte("Notes of {{ .Release.Name }}.\n")},
@@ -183,9 +178,7 @@ func fieldsOf(ctx context.Context, namespace string, revision int) map[string]st
 	}
 
 	// Helm 4 ends documents with an empty line.
-	for _, path := range []string{"manifest", "hooks.manifest"} {
-		found[path] = regexp.MustCompile(`\n+`).ReplaceAllString(found[path], "\n")
-	}
+	found["manifest"] = regexp.MustCompile(`\n+`).ReplaceAllString(found["manifest"], "\n")
 
 	for path, value := range found {
 		found[path] = regexp.MustCompile(`\d{4}-\d\d-\d\dT\S+`).ReplaceAllString(value, "TIME")

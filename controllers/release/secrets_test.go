@@ -168,7 +168,7 @@ func renderWith(c *chart.Chart, value string) error {
 		return spec.renderError(err)
 	}
 
-	manifest, _, _, err := helm.Sort(c.Metadata.Name, rendered)
+	manifest, _, err := helm.Sort(c.Metadata.Name, rendered)
 	if err != nil {
 		return spec.renderError(err)
 	}

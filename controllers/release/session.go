@@ -22,8 +22,6 @@ type session struct {
 	log     logr.Logger
 	store   *storage.Store
 	client  *cluster.Client
-	// hooks are those of the newest revision that have begun, as far as they were announced.
-	hooks state.Hooks
 }
 
 func (e *Engine) newSession(ctx context.Context, release types.NamespacedName) *session {
@@ -148,11 +146,10 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	revision := s.store.Copy(target)
 	revision.Manifest = manifest
 
-	action := rollingBack
-	action.started = fmt.Sprintf("Rollback to %d: %s", number, options.Reason)
-	action.done = action.started
+	description := fmt.Sprintf("Rollback to %d: %s", number, options.Reason)
+	rollingBack := action{pending: helm.StatusPendingRollback, started: description, done: description}
 
-	return s.perform(revision, action, s.store.KnownManifests(), options.HistoryLimit)
+	return s.perform(revision, rollingBack, s.store.KnownManifests(), options.HistoryLimit)
 }
 
 func (s *session) setRollbackTarget(content string, options RollbackOptions) error {

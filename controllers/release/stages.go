@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -26,20 +24,18 @@ type AdvanceOptions struct {
 	Own cluster.OwnKinds
 	// Known is the same as in PrepareOptions.
 	Known []state.Revision
-	// Announce is called before it is written that the revision has failed, and before a hook begins; it may be nil.
+	// Announce is called before it is written that the revision has failed; it may be nil.
 	Announce state.Announce
 }
 
-// Advance takes the next step with a confirmed revision, which must be the newest one: one that runs hooks, or one that
-// is staged and deployed. Call it once all objects but those that Waiting returns are healthy, and again until the
-// revision is not staged any more: each step applies the next wave. The last one deletes what the revision no longer
-// has, one wave after the other, and runs the hooks that follow. What has been done is seen in the cluster and in the
-// revision, so it can stop at any time.
+// Advance takes the next step with a confirmed revision, which must be the newest one, staged and deployed. Call it
+// once all objects but those that Waiting returns are healthy, and again until the revision is not staged any more:
+// each step applies the next wave. The last one deletes what the revision no longer has, one wave after the other. What
+// has been done is seen in the cluster and in the revision, so it can stop at any time.
 //
-// The error is a *cluster.HookError while hooks run. After a *cluster.RejectedError or *cluster.ConflictError, or if a
-// hook fails, the revision is marked failed. What may be accepted once the wave before takes effect is a
-// *cluster.UnavailableError for a few seconds. Other errors are those of Prepared.Apply, and *cluster.RemainingError
-// while objects that were deleted still exist; the revision stays as it is.
+// After a *cluster.RejectedError or *cluster.ConflictError, the revision is marked failed. What may be accepted once
+// the wave before takes effect is a *cluster.UnavailableError for a few seconds. Other errors are those of
+// Prepared.Apply, and *cluster.RemainingError while objects that were deleted still exist; the revision stays as it is.
 func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, options AdvanceOptions,
 ) (Result, error) {
@@ -52,11 +48,6 @@ func (e *Engine) Advance(
 	result, err := e.amend(ctx, release, revision, options.Known, func(s *session) error {
 		s.client.SetOwnKinds(options.Own)
 		s.store.SetAnnounce(options.Announce)
-		s.hooks = revision.Hooks
-
-		if revision.RunsHooks() {
-			return s.resume(revision)
-		}
 
 		if s.store.Find(revision.Number) == nil {
 			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)
@@ -82,11 +73,6 @@ func (e *Engine) Advance(
 
 		if complete {
 			labels, unpruned = s.completeLabels(unpruned)
-
-			revision.ResourceVersion, err = s.runLastHooks(revision)
-			if err != nil {
-				return s.lastHooksFailed(err)
-			}
 		}
 
 		if adopted := s.client.Adopted(); adopted > 0 {
@@ -110,15 +96,6 @@ func (e *Engine) Advance(
 	return result, err
 }
 
-// lastHooksFailed marks the newest revision failed, unless its last hooks are still running, or could not be recorded.
-func (s *session) lastHooksFailed(err error) error {
-	if errors.As(err, new(*cluster.HookError)) || failureOf(err) != state.FailureRejected {
-		return err
-	}
-
-	return cmp.Or(s.store.FailNewest(state.FailureRejected, err.Error()), err)
-}
-
 // completeLabels returns the labels of a revision without further waves, and whether it has left objects.
 func (s *session) completeLabels(unpruned bool) (labels map[string]string, left bool) {
 	labels = map[string]string{storage.StagedLabel: storage.Complete}
@@ -129,28 +106,6 @@ func (s *session) completeLabels(unpruned bool) (labels map[string]string, left 
 	}
 
 	return labels, left
-}
-
-// runLastHooks runs the hooks that follow the last wave of a revision. It returns the resource version of the
-// revision's Secret.
-func (s *session) runLastHooks(revision state.Revision) (resourceVersion string, err error) {
-	rel := s.store.Find(revision.Number)
-	if rel == nil {
-		return revision.ResourceVersion, nil
-	}
-
-	event := helm.HookPostUpgrade
-
-	switch {
-	case revision.RollbackTo != 0:
-		event = helm.HookPostRollback
-	case rel.Info.FirstDeployed.Equal(rel.Info.LastDeployed):
-		event = helm.HookPostInstall
-	}
-
-	err = s.runHooks(rel, event)
-
-	return s.store.ResourceVersion(revision.Number), err
 }
 
 // effectTime is how long what was applied, such as a policy, may take to have an effect on the API server.

@@ -135,7 +135,6 @@ func accepted(ctx context.Context, e *release.Engine, key types.NamespacedName) 
 
 	for i := range history.Revisions {
 		history.Revisions[i].Known = state.AnyRecord()
-		history.Revisions[i].Hooks = hooksIn(key.Namespace, history.Revisions[i].Number)
 	}
 
 	return history
@@ -180,7 +179,7 @@ func applyObserved(
 		return release.Result{}, err
 	}
 
-	return prepared.Apply(announceBy(e, spec.Release.Namespace))
+	return prepared.Apply(announceBy(e))
 }
 
 func mustApply(ctx context.Context, e *release.Engine, spec release.Spec) release.Result {

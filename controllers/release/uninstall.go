@@ -18,8 +18,6 @@ func (s *session) uninstall(confirmed state.Confirmed, options cluster.RemoveOpt
 		return err
 	}
 
-	s.hooks = confirmed.Hooks()
-
 	if len(s.store.Readable()) == 0 {
 		return &storage.CorruptError{
 			Secret: s.release.Namespace + "/" + helm.RecordName(s.release.Name, newest),
@@ -28,45 +26,26 @@ func (s *session) uninstall(confirmed state.Confirmed, options cluster.RemoveOpt
 	}
 
 	if rel := s.store.Find(newest); rel != nil && status != state.StatusUninstalled {
-		err := s.removeRevision(rel, status, options)
-		if err != nil {
+		if err := s.recordUninstall(rel, status); err != nil {
 			return err
 		}
-	} else if err := s.removeObjects(options); err != nil {
-		return err
-	}
-
-	return s.store.Purge()
-}
-
-// removeRevision deletes the objects of the release, between the hooks of its newest revision.
-func (s *session) removeRevision(rel *helm.Release, status state.Status, options cluster.RemoveOptions) error {
-	if status != state.StatusUninstalling || rel.Info.Deleted.IsZero() {
-		rel.Info.Deleted = helm.At(s.engine.clock.Now())
-		rel.SetStatus(helm.StatusUninstalling, "Deletion in progress (or silently failed)")
-
-		if err := s.store.Record(rel); err != nil {
-			return err
-		}
-	}
-
-	if err := s.runHooks(rel, helm.HookPreDelete); err != nil {
-		return err
 	}
 
 	if err := s.removeObjects(options); err != nil {
 		return err
 	}
 
-	if len(hooksOf(rel, helm.HookPostDelete)) == 0 {
+	return s.store.Purge()
+}
+
+// recordUninstall records with the newest revision that the release is being deleted, as Helm does.
+func (s *session) recordUninstall(rel *helm.Release, status state.Status) error {
+	if status == state.StatusUninstalling && !rel.Info.Deleted.IsZero() {
 		return nil
 	}
 
-	if err := s.runHooks(rel, helm.HookPostDelete); err != nil {
-		return err
-	}
-
-	rel.SetStatus(helm.StatusUninstalled, "Uninstallation complete")
+	rel.Info.Deleted = helm.At(s.engine.clock.Now())
+	rel.SetStatus(helm.StatusUninstalling, "Deletion in progress (or silently failed)")
 
 	return s.store.Record(rel)
 }

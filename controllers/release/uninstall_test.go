@@ -53,7 +53,7 @@ var _ = Describe("An uninstall", func() {
 		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "moved", "-n", namespace,
 			"meta.helm.sh/release-name=another")
 
-		result, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{}, nil)
+		result, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "moved"))
 		Expect(result.Pruned).To(ConsistOf(HaveField("Name", "config")))
@@ -92,7 +92,7 @@ webhooks:
 		}).ShouldNot(Succeed())
 
 		Eventually(func() error {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{}, nil)
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 			return err
 		}).WithTimeout(10 * time.Second).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())

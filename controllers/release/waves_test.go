@@ -24,18 +24,17 @@ func ordered(order int, object string) string {
 		fmt.Sprintf("metadata:\n  annotations: {capstan.dev/apply-order: %q}\n", fmt.Sprint(order)), 1)
 }
 
-// advance takes all steps that are left, as long as the process lives and no hook has to end.
+// advance takes all steps that are left, as long as the process lives.
 func advance(ctx context.Context, e *release.Engine, namespace string) error {
 	for {
 		history := accepted(ctx, newEngine("observer"), releaseIn(namespace))
-		revision, exists := history.Newest()
-		staged := revision.Staged && revision.Status == state.StatusDeployed
 
-		if !exists || !staged && !revision.RunsHooks() {
+		revision, exists := history.Newest()
+		if !exists || !revision.Staged || revision.Status != state.StatusDeployed {
 			return nil
 		}
 
-		options := release.AdvanceOptions{Known: history.Revisions, Announce: announceBy(e, namespace)}
+		options := release.AdvanceOptions{Known: history.Revisions, Announce: announceBy(e)}
 		if _, err := e.Advance(ctx, releaseIn(namespace), revision, options); err != nil {
 			return err
 		}
@@ -143,7 +142,7 @@ spec: {policyName: `+namespace+`, validationActions: [Deny]}
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
 
 		atOnce := cluster.RemoveOptions{AtOnce: true}
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), atOnce, nil)).Error().NotTo(HaveOccurred())
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), atOnce)).Error().NotTo(HaveOccurred())
 	})
 
 	It("are refused as a whole if a field of a later one is wrong", func(ctx SpecContext) {
@@ -220,11 +219,11 @@ spec:
 		}
 
 		It("or at once, with the release", func(ctx SpecContext) {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{}, nil)
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 			expectHeld(ctx, err)
 
 			atOnce := cluster.RemoveOptions{AtOnce: true}
-			Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), atOnce, nil)).Error().NotTo(HaveOccurred())
+			Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), atOnce)).Error().NotTo(HaveOccurred())
 			expectOthersGone(ctx)
 		})
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,9 +29,8 @@ import (
 // BlockedError reports what keeps a provider from being removed, and what to do about it.
 type BlockedError struct {
 	Message string
-	// Waiting is set if the removal continues without a user's help, and Next is when; zero if that is not known.
+	// Waiting is set if the removal continues without a user's help.
 	Waiting bool
-	Next    time.Time
 }
 
 func (e *BlockedError) Error() string { return e.Message }
@@ -49,8 +47,6 @@ type Removal struct {
 	Owner  state.Owner
 	Target *clusters.Target
 	Charts *plan.Charts
-	// Announce is called before a hook of the release begins.
-	Announce state.Announce
 	// Uninstalled reports whether this or an earlier attempt has uninstalled the release.
 	Uninstalled bool
 	// Found is what is installed; zero before Find.
@@ -83,10 +79,6 @@ func (r *Removal) Explain(err error) error {
 			"%s; the provider's manager removes them, so the rest of the release stays until then; if it cannot, "+
 				"remove the finalizers, or set the annotation %s: \"true\" to leave such objects behind",
 			remaining, v1alpha2.DeleteInUseAnnotation)}
-	}
-
-	if hook := new(cluster.HookError); errors.As(err, &hook) {
-		return &BlockedError{Waiting: true, Message: hook.Error(), Next: hook.Next}
 	}
 
 	if !apierrors.IsForbidden(err) || errors.As(err, new(*BlockedError)) {
@@ -189,7 +181,7 @@ func (r *Removal) uninstallRecorded(ctx context.Context) error {
 		return err
 	}
 
-	result, err := r.Target.Releases.Uninstall(ctx, r.release, r.confirmed, options, r.Announce)
+	result, err := r.Target.Releases.Uninstall(ctx, r.release, r.confirmed, options)
 	corrupt := errors.As(err, new(*storage.CorruptError))
 
 	switch {

@@ -77,14 +77,6 @@ var bombs = []bomb{
 		return a.fetching(6, endless)
 	}},
 	// What lasts keeps further providers with a server waiting, but only those of the tenant.
-	{tried: "Five charts with hooks that never end", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
-		return a.several(5, func(s small) (v1alpha2.Provider, []client.Object) {
-			trust := a.named(s.name)
-			p, secret := trust.chart(map[string]string{"templates/x.yaml": neverEnding})
-
-			return p, []client.Object{secret}
-		})
-	}},
 	{tried: "Five API servers that never answer", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		address := a.silent()
 
@@ -140,15 +132,6 @@ var bombs = []bomb{
 	}},
 }
 
-// neverEnding is a hook that waits for a Job that is suspended.
-const neverEnding = `apiVersion: batch/v1
-kind: Job
-metadata: {name: "{{ .Release.Name }}", annotations: {"helm.sh/hook": pre-install}}
-spec:
-  suspend: true
-  template: {spec: {restartPolicy: Never, containers: [{name: x, image: example.com/x}]}}
-`
-
 // serving serves metadata and components, compressed. Empty metadata means those of any release.
 func serving(meta, components string) http.Handler {
 	if meta == "" {
@@ -202,14 +185,6 @@ func (a *arena) charted(files map[string]string) []v1alpha2.Provider {
 	p, trust := a.chart(files)
 
 	return a.one(p, trust)
-}
-
-// named returns the arena under another name.
-func (a *arena) named(name string) *arena {
-	other := *a
-	other.name = name
-
-	return &other
 }
 
 // silent returns the address of a server that accepts connections and says nothing.

@@ -24,19 +24,19 @@ import (
 // claimAttempts claim to be what counts for others: an installation of their provider, or a core that comes first.
 var claimAttempts = []attempt{
 	{"A Secret like Helm's record of another user's provider, which would keep its name", func(a *arena) string {
-		return a.overruled(a.forgedFor(a.small(""), 1, "deployed", "", nil))
+		return a.overruled(a.forgedFor(a.small(""), 1, "deployed", ""))
 	}},
 	{"A Deployment with the label of another user's provider, which would keep its name", func(a *arena) string {
 		return a.overruled(a.labeled())
 	}},
 	{"A Secret and a Deployment that claim the same", func(a *arena) string {
-		return a.overruled(a.forgedFor(a.small(""), 1, "deployed", "", nil), a.labeled())
+		return a.overruled(a.forgedFor(a.small(""), 1, "deployed", ""), a.labeled())
 	}},
 	{"A resource that is not installed, with a record that says so", func(a *arena) string {
 		squatter := a.small("").by("installer")
 		squatter.Spec.FetchConfig = &v1alpha2.FetchConfiguration{URL: "https://sources.invalid/x/v1.0.0/components.yaml"}
 
-		return a.overruled(a.forgedFor(a.small(""), 1, "deployed", "", nil), squatter)
+		return a.overruled(a.forgedFor(a.small(""), 1, "deployed", ""), squatter)
 	}},
 	{"A second core with automatic upgrades and a source that is silent", func(a *arena) string {
 		silent := a.server(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))

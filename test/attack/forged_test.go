@@ -83,7 +83,7 @@ var forgedAttempts = []attempt{
 	}},
 	{"A second Secret for the same revision, of another type", func(a *arena) string {
 		s := a.readSite()
-		second := s.copied(1, s.record(1, "deployed", s.binding(), onDelete...))
+		second := s.copied(1, s.record(1, "deployed", s.binding()))
 		second.Name, second.Type = "zzz-"+second.Name, corev1.SecretTypeOpaque // is listed last
 		s.provide(second)
 

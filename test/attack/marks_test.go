@@ -2,14 +2,12 @@ package attack
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/gomega"
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,7 +21,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
-// marked are plots that change in records of the operator only what changes of a revision: labels, and runs of hooks.
+// marked are plots that change in records of the operator only what changes of a revision: labels.
 var marked = []plot{
 	{
 		tried: "a label that says that a revision was healthy, which the next one would be rolled back to",
@@ -159,61 +157,6 @@ metadata: {name: %s-later, namespace: %s, annotations: {%s: "9"}}
 		records: func(s *site) []*corev1.Secret { return s.relabeled(1) },
 		after:   (*site).postpone,
 	},
-	{
-		tried:   "a record that says that a hook has succeeded, so that the objects would be applied before it has",
-		before:  (*site).beginHooked,
-		records: func(s *site) []*corev1.Secret { return s.succeeded("pre-install") },
-		after:   (*site).lookAgainAtHook,
-	},
-	{
-		tried:   "a record that says that the last hooks run, so that the first ones would be skipped",
-		before:  (*site).beginHooked,
-		records: func(s *site) []*corev1.Secret { return s.relabeled(1, "capstan.dev/hooks", "post-install") },
-		after:   (*site).lookAgainAtHook,
-	},
-}
-
-// beginHooked creates a provider with a hook that does not end, before an object.
-func (s *site) beginHooked() {
-	s.Helper()
-
-	p, trust := s.chart(map[string]string{
-		"templates/hook.yaml": neverEnding, "templates/object.yaml": note("{{ .Release.Name }}", "", "x"),
-	})
-	trust.Namespace, p.Namespace, p.Spec.ServiceAccountName = s.home.namespace, s.home.namespace, ""
-
-	s.provide(trust, p)
-	s.Eventually(func(g Gomega) {
-		g.Expect(s.admin.Get(s.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-		g.Expect(readyReason(p)).To(ContainSubstring("waiting for hook Job"))
-	}).Should(Succeed())
-
-	release := v1alpha2.ReleaseName(p)
-	s.neverExists(&corev1.ConfigMap{ObjectMeta: named(s.home.namespace, release)})
-	s.neverRevised(2)
-}
-
-// succeeded returns the record of the first revision, which says that its hook has succeeded for an event.
-func (s *site) succeeded(event string) []*corev1.Secret {
-	s.Helper()
-
-	record := s.relabeled(1, "capstan.dev/hooks", event)[0]
-	release := &helmrelease.Release{}
-	s.Expect(json.Unmarshal([]byte(unpacked(record.Data["release"])), release)).To(Succeed())
-
-	release.Hooks[0].LastRun = helmrelease.HookExecution{Phase: helmrelease.HookPhaseSucceeded}
-	text, err := json.Marshal(release)
-	s.Expect(err).NotTo(HaveOccurred())
-
-	record.Data["release"] = encoded(compress(text))
-
-	return s.one(record)
-}
-
-// lookAgainAtHook has the operator look at the provider again while its hook runs, and returns its answer.
-func (s *site) lookAgainAtHook() string {
-	s.Helper()
-	return s.lookAgain(s.home.resource(), "hook")
 }
 
 // postpone writes to the record of the first revision until the revision has failed, and returns the operator's answer.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	. "github.com/onsi/gomega"
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,8 +26,6 @@ var plantedAttempts = slices.Concat(
 	planted("Changed by a developer: ", marked, func(s *site) client.Client { return s.developer }),
 	planted("Changed without admission policies: ", marked, func(s *site) client.Client { return s.admin }),
 )
-
-var onDelete = []helmrelease.HookEvent{helmrelease.HookPreDelete, helmrelease.HookPostDelete}
 
 // plot is an attempt to have the operator apply planted records.
 type plot struct {
@@ -227,39 +224,10 @@ var plots = []plot{
 		},
 	},
 	{
-		tried:  "the same, and the provider is removed: by hooks",
-		before: (*site).installAndRead,
-		records: func(s *site) []*corev1.Secret {
-			return s.one(s.copied(2, s.record(2, "deployed", s.binding(), onDelete...)))
-		},
-		after: func(s *site) string { return s.remove() },
-	},
-	{
-		tried:  "hooks above such a record, whose objects are those that the cluster has, and the provider is removed",
-		before: (*site).installAndRead,
-		records: func(s *site) []*corev1.Secret {
-			record := s.forgedFor(s.home, 2, "deployed", note(s.name, s.home.namespace, "an honest value"), &helmrelease.Hook{
-				Name: "x", Kind: "ClusterRoleBinding", Path: "x.yaml", Manifest: s.binding()[4:],
-				Events: onDelete,
-			})
-
-			return s.one(s.copied(2, record))
-		},
-		after: func(s *site) string { return s.remove() },
-	},
-	{
 		tried:   "in place of the content of such a record",
 		before:  (*site).installAndRead,
 		records: func(s *site) []*corev1.Secret { return s.one(s.copied(1, s.record(1, "deployed", s.kept()))) },
 		after:   (*site).settle,
-	},
-	{
-		tried:  "the same, and the provider is removed: by hooks",
-		before: (*site).installAndRead,
-		records: func(s *site) []*corev1.Secret {
-			return s.one(s.copied(1, s.record(1, "deployed", s.binding(), onDelete...)))
-		},
-		after: func(s *site) string { return s.remove() },
 	},
 	{
 		tried:   "the same, and the provider is paused",
@@ -277,32 +245,10 @@ var plots = []plot{
 		after:   func(s *site) string { return s.change(`{"paused":false,"release":{"rollbackTo":1}}`) },
 	},
 	{
-		tried: "the same, with hooks of rollbacks",
-		before: func(s *site) {
-			s.installAndRead()
-			s.change(`{"paused":true}`)
-		},
-		records: func(s *site) []*corev1.Secret {
-			return s.one(s.copied(1, s.record(1, "superseded", s.binding(), helmrelease.HookPreRollback)))
-		},
-		after: func(s *site) string { return s.change(`{"paused":false,"release":{"rollbackTo":1}}`) },
-	},
-	{
 		tried:   "above such a record, while the annotation that accepts any release was forgotten on the resource",
 		before:  (*site).installAndAccept,
 		records: func(s *site) []*corev1.Secret { return s.one(s.copied(2, s.record(2, "deployed", s.kept()))) },
 		after:   (*site).settle,
-	},
-	{
-		tried:  "an upgrade whose hooks seem to run, above such a record",
-		before: (*site).installAndRead,
-		records: func(s *site) []*corev1.Secret {
-			record := s.copied(2, s.record(2, "pending-upgrade", s.binding(), helmrelease.HookPreUpgrade))
-			record.Labels["capstan.dev/hooks"] = string(helmrelease.HookPreUpgrade)
-
-			return s.one(record)
-		},
-		after: (*site).settle,
 	},
 	{
 		tried:  "above such a record, with the highest number",
@@ -321,16 +267,6 @@ var plots = []plot{
 		tried:   "the target of a rollback once the provider is installed",
 		records: (*site).healthyBefore,
 		after:   func(s *site) string { return s.install(nil) + "; then " + s.change(`{"release":{"rollbackTo":1}}`) },
-	},
-	{
-		tried: "the target of a rollback, with a hook",
-		records: func(s *site) []*corev1.Secret {
-			return []*corev1.Secret{
-				s.record(1, "superseded", s.binding(), helmrelease.HookPreRollback, helmrelease.HookPostRollback),
-				s.record(2, "deployed", note(s.name, s.home.namespace, "x")),
-			}
-		},
-		after: func(s *site) string { return s.install(rollingBack) },
 	},
 	{
 		tried: "the target of an automatic rollback, marked healthy",
@@ -359,14 +295,6 @@ var plots = []plot{
 			return []*corev1.Secret{s.record(1, "superseded", s.binding()), failed}
 		},
 		after: func(s *site) string { return s.install(s.stuck) },
-	},
-	{
-		tried: "hooks, and the provider is removed",
-		records: func(s *site) []*corev1.Secret {
-			return s.one(s.record(1, "deployed", s.binding(), helmrelease.HookPreDelete, helmrelease.HookPostDelete,
-				helmrelease.HookPreUpgrade, helmrelease.HookPreRollback))
-		},
-		after: func(s *site) string { return s.install(s.stuck) + "; then " + s.remove() },
 	},
 	{
 		tried: "in the cluster of a kubeconfig",

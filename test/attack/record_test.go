@@ -24,13 +24,13 @@ var recordAttempts = []attempt{
 		a.neverBound()
 
 		return a.attempted(a.small("").by("installer"), a.small("").configMap(),
-			a.forged(1, "deployed", a.loot(), nil))
+			a.forged(1, "deployed", a.loot()))
 	}},
 	{"The same under the default account, which may do nothing", func(a *arena) string {
 		a.untouched()
 		a.neverBound()
 
-		return a.attempted(a.small("").resource(), a.small("").configMap(), a.forged(1, "deployed", a.loot(), nil))
+		return a.attempted(a.small("").resource(), a.small("").configMap(), a.forged(1, "deployed", a.loot()))
 	}},
 	{"A rollback to a forged revision that is marked healthy", func(a *arena) string {
 		a.untouched()
@@ -41,43 +41,31 @@ var recordAttempts = []attempt{
 		p.Spec.Release = &v1alpha2.ReleaseSpec{RollbackTo: &one}
 
 		return a.attempted(p, a.small("").configMap(),
-			a.forged(1, "superseded", a.loot(), nil), a.forged(2, "deployed", note(a.name, tenant, "x"), nil))
+			a.forged(1, "superseded", a.loot()), a.forged(2, "deployed", note(a.name, tenant, "x")))
 	}},
 	{"A failed revision whose automatic rollback goes to a forged one", func(a *arena) string {
 		a.untouched()
 		a.neverBound()
 
 		return a.attempted(a.small("").by("installer"), a.small("").configMap(),
-			a.forged(1, "superseded", a.loot(), nil), a.forged(2, "failed", note(a.name, tenant, "x"), nil))
+			a.forged(1, "superseded", a.loot()), a.forged(2, "failed", note(a.name, tenant, "x")))
 	}},
 	{"Deleting a provider whose forged record names the victim's objects and namespace", func(a *arena) string {
 		a.untouched()
 
 		return a.deleted(a.small("").by("installer"), a.small("").configMap(),
-			a.forged(1, "deployed", a.loot(), nil))
+			a.forged(1, "deployed", a.loot()))
 	}},
 	{"The same without an account that exists", func(a *arena) string {
 		a.untouched()
 
-		return a.deleted(a.small("").by("absent"), a.small("").configMap(), a.forged(1, "deployed", a.loot(), nil))
-	}},
-	{"A forged record with hooks that run before the deletion", func(a *arena) string {
-		a.untouched()
-		a.neverBound()
-
-		hook := &helmrelease.Hook{
-			Name: "x", Kind: "ClusterRoleBinding", Path: "x.yaml", Manifest: a.adminBinding()[4:],
-			Events: []helmrelease.HookEvent{helmrelease.HookPreDelete, helmrelease.HookPreUpgrade},
-		}
-
-		return a.deleted(a.small("").by("installer"), a.small("").configMap(),
-			a.forged(1, "deployed", note(a.name, tenant, "x"), hook))
+		return a.deleted(a.small("").by("absent"), a.small("").configMap(), a.forged(1, "deployed", a.loot()))
 	}},
 	{"A forged record of the victim's release, in the tenant's namespace", func(a *arena) string {
 		a.untouched()
 
 		room := a.room()
-		record := a.forged(1, "deployed", a.loot(), nil)
+		record := a.forged(1, "deployed", a.loot())
 		record.Name, record.Labels["name"] = "sh.helm.release.v1.infrastructure-steady.v1", "infrastructure-steady"
 		record.Namespace = room
 
@@ -87,7 +75,7 @@ var recordAttempts = []attempt{
 		a.untouched()
 
 		for _, version := range []string{"999999999999999999", "0"} {
-			record := a.forged(1, "deployed", a.loot(), nil)
+			record := a.forged(1, "deployed", a.loot())
 			record.Name = fmt.Sprintf("sh.helm.release.v1.infrastructure-%s.v%s", a.name, version)
 			record.Labels["version"] = version
 			a.Expect(a.admin.Create(a.ctx, record)).To(Succeed())
@@ -117,14 +105,14 @@ spec:
 }
 
 // forged returns the Secret of a revision of the attempt's release, as if the operator had written it.
-func (a *arena) forged(revision int, status, manifest string, hook *helmrelease.Hook) *corev1.Secret {
+func (a *arena) forged(revision int, status, manifest string) *corev1.Secret {
 	a.Helper()
 
-	return a.forgedFor(a.small(""), revision, status, manifest, hook)
+	return a.forgedFor(a.small(""), revision, status, manifest)
 }
 
 // forgedFor is forged, for any provider.
-func (a *arena) forgedFor(s small, revision int, status, manifest string, hook *helmrelease.Hook) *corev1.Secret {
+func (a *arena) forgedFor(s small, revision int, status, manifest string) *corev1.Secret {
 	a.Helper()
 
 	release := "infrastructure-" + s.name
@@ -135,10 +123,6 @@ func (a *arena) forgedFor(s small, revision int, status, manifest string, hook *
 			APIVersion: "v2", Name: release, Version: "1.0.0", AppVersion: "v1.0.0",
 			Annotations: map[string]string{chartgen.AnnotationContentID: "sha256:0"}, // like a chart of this provider
 		}},
-	}
-
-	if hook != nil {
-		record.Hooks = []*helmrelease.Hook{hook}
 	}
 
 	text, err := json.Marshal(record)

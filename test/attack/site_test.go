@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,16 +142,9 @@ func (s *site) kept() string {
 }
 
 // record returns the record of a revision, as if the operator had written it.
-func (s *site) record(revision int, status, manifest string, hooks ...helmrelease.HookEvent) *corev1.Secret {
+func (s *site) record(revision int, status, manifest string) *corev1.Secret {
 	s.Helper()
-
-	if len(hooks) == 0 {
-		return s.forgedFor(s.home, revision, status, manifest, nil)
-	}
-
-	return s.forgedFor(s.home, revision, status, note(s.name, s.home.namespace, "x"), &helmrelease.Hook{
-		Name: "x", Kind: "ClusterRoleBinding", Path: "x.yaml", Manifest: manifest[4:], Events: hooks,
-	})
+	return s.forgedFor(s.home, revision, status, manifest)
 }
 
 // install creates the source and the provider, with a change of its spec that may be nil, and returns the

@@ -399,6 +399,32 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(w.helm(ctx, "helm", "list", "-n", t.name)).To(BeEmpty())
 	})
 
+	It("provides no chart with hooks of Helm", func(ctx SpecContext) {
+		t := newTiny("hooked", "v1.0.0")
+		built, err := chartgen.Build(&bundle.Bundle{
+			Provider:   source.Provider(v1alpha2.InfrastructureProviderType, t.name),
+			Version:    t.version,
+			Components: []byte(t.components),
+			Metadata:   []byte(t.metadata),
+		})
+		Expect(err).NotTo(HaveOccurred())
+
+		hook := "{apiVersion: v1, kind: ConfigMap, metadata: {name: migrate, annotations: {helm.sh/hook: pre-install}}}"
+		hooked := *built
+		hooked.Files = append(slices.Clone(built.Files), chart.File{Name: "templates/hook.yaml", Data: []byte(hook)})
+		_, err = r.client.PushChart(ctx, r.at("files/hooked:1.0.0"), &hooked)
+		Expect(err).NotTo(HaveOccurred())
+
+		p := t.resource()
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: "oci://" + r.Address + "/files/hooked"}
+
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason, "ConfigMap migrate is a hook of Helm "+
+			"(helm.sh/hook: pre-install), which charts of providers do not have; install the chart with helm, Flux or Argo CD"))
+		Expect(w.helm(ctx, "helm", "list", "-n", t.name)).To(BeEmpty())
+	})
+
 	It("is trusted only with the digest and signature that a resource requires", func(ctx SpecContext) {
 		key, err := cosign.NewKey()
 		Expect(err).NotTo(HaveOccurred())

@@ -28,7 +28,7 @@ const (
 	CheckHealth Action = "CheckHealth"
 	// MarkFinished records which Jobs have completed.
 	MarkFinished Action = "MarkFinished"
-	// Advance takes the next step with a revision that is staged or runs hooks.
+	// Advance takes the next step with a staged revision.
 	Advance Action = "Advance"
 	// MarkHealthy records that the revision was healthy.
 	MarkHealthy Action = "MarkHealthy"
@@ -92,7 +92,6 @@ type Waiting struct {
 
 // careRules are the rules of care. The first one that decides counts.
 var careRules = []rule[Installed]{
-	{"a revision continues with its hooks", resume},
 	{"what could not be deleted is deleted", prune},
 	{"drift comes before health", compare},
 	{"health is checked", checkHealth},
@@ -125,8 +124,6 @@ func (in Installed) did(action Action) bool {
 func (in Installed) take(action Action, when bool) (Step, bool) {
 	return Step{Action: action}, when && !in.did(action)
 }
-
-func resume(in Installed) (Step, bool) { return in.take(Advance, in.newest().RunsHooks()) }
 
 // prune: what a staged revision does not have is deleted after its last wave.
 func prune(in Installed) (Step, bool) {

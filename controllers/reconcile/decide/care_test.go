@@ -57,9 +57,6 @@ func TestCare(t *testing.T) {
 	rollback := revision(3, deployed, former)
 	rollback.RollbackTo = 1
 
-	runsHooks := revision(1, state.StatusPendingInstall, wanted)
-	runsHooks.Hooks.Event = "pre-install"
-
 	unpruned := healthy
 	unpruned.Unpruned = true
 
@@ -104,10 +101,6 @@ func TestCare(t *testing.T) {
 		"a completed Job": {
 			installed(healthy), func(in *Installed) { in.Health.Finished = true },
 			Step{Row: "completed Jobs are recorded", Action: MarkFinished},
-		},
-		"a revision that runs hooks": {
-			installed(runsHooks), sick,
-			Step{Row: "a revision continues with its hooks", Action: Advance},
 		},
 		"a staged revision": {
 			installed(healthy), func(in *Installed) { in.Waiting.Staged = true; in.Health.Healthy = false },

@@ -147,7 +147,7 @@ var changeRules = []rule[Changing]{
 	{"the release is compared with the plan", ask(CompareRelease, Changing.readable)},
 	{"a request that is fulfilled is recorded", ask(MarkRequest, Changing.fulfilled)},
 	{"inputs that cannot be used stop a change", problem},
-	{"an action on the release, or its hooks, is awaited", locked},
+	{"an action on the release is awaited", locked},
 	{"an uninstall by another program stays", uninstalled},
 	{"a revision stays until the resource asks for another one", keep},
 	{"the provider may return to the revision", ask(CheckRevision, Changing.returns)},
@@ -297,7 +297,7 @@ func problem(c Changing) (Step, bool) {
 
 func locked(c Changing) (Step, bool) {
 	found := c.Release.State
-	if found.State != state.Locked && found.State != state.RunningHooks {
+	if found.State != state.Locked {
 		return Step{}, false
 	}
 

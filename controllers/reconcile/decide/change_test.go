@@ -166,7 +166,7 @@ func TestChangeEnds(t *testing.T) {
 		"inputs that cannot be used stop a change": {
 			func(c *Changing) { c.Planned, c.Problem = Content{}, refused }, nil, refused, CompareRelease,
 		},
-		"an action on the release, or its hooks, is awaited": {
+		"an action on the release is awaited": {
 			func(c *Changing) {
 				c.Release.State = state.Observed{State: state.Locked, Message: "helm runs", Until: began}
 			},

@@ -116,11 +116,6 @@ func (p Pass) nextOfCare(seen Seen) (Pass, Step) {
 	return p, Care(p.caring(seen))
 }
 
-// runsHooks reports whether hooks hold up what the resource asks for: until they end, there is nothing else to look at.
-func (s Seen) runsHooks() bool {
-	return s.Installed.Revision.RunsHooks() && !s.Policy.SpecChanged && !s.Policy.Requested
-}
-
 // leaveCare ends care.
 func (p Pass) leaveCare() Pass {
 	p.care = report.First(p.drift, p.stopped, p.left)
@@ -174,10 +169,6 @@ func (p Pass) afterCare(step Step, result report.Result, seen Seen) Pass {
 		p.deferred = true
 	default:
 		p.stopped = result
-	}
-
-	if p.stopped.Ends() && seen.runsHooks() {
-		p.early, p.part = p.stopped, finished
 	}
 
 	// What was refused is no target any more.

@@ -81,9 +81,6 @@ func TestPass(t *testing.T) {
 	unpruned := healthy
 	unpruned.Status, unpruned.Unpruned = state.StatusDeployed, true
 
-	hooked := late
-	hooked.Status, hooked.Hooks.Event = state.StatusPendingUpgrade, "pre-upgrade"
-
 	changeStops := ends(stalled)
 
 	for name, c := range map[string]struct {
@@ -160,18 +157,6 @@ func TestPass(t *testing.T) {
 			with(func(seen *Seen) { show(seen, isFailed, healthy); seen.Policy.SpecChanged = true }),
 			map[Action]func(*Seen) report.Result{Identify: changeStops, CareAgain: ends(retrying)},
 			[]Action{CheckHealth, Leave, Nothing, Identify, End, CareAgain, Finish},
-			retrying,
-		},
-		"hooks of what is asked for hold up all else": {
-			with(func(seen *Seen) { show(seen, hooked, healthy) }),
-			map[Action]func(*Seen) report.Result{Advance: ends(retrying)},
-			[]Action{Advance, Finish},
-			retrying,
-		},
-		"hooks of something else do not": {
-			with(func(seen *Seen) { show(seen, hooked, healthy); seen.Policy.SpecChanged = true }),
-			map[Action]func(*Seen) report.Result{Advance: ends(retrying), Identify: changeStops},
-			[]Action{Advance, Identify, End, CareForCRDs, Finish},
 			retrying,
 		},
 		"nothing is installed": {

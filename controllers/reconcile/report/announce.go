@@ -56,10 +56,7 @@ func Handled(request string) Change {
 // Announces is what is about to be written of a revision of the release. If it is about to be created, a record whose
 // resource does not know of it proves nothing. How that has ended is known before it is in the record, too.
 func Announces(a state.Announcement) Change {
-	switch {
-	case a.Hooks.Event != "":
-		return runs(a)
-	case !a.Status.Pending():
+	if !a.Status.Pending() {
 		return ended(a)
 	}
 
@@ -96,24 +93,6 @@ func enterFormer(history []v1alpha2.ReleaseRevision, former v1alpha2.ReleaseRevi
 	}
 
 	return enter(history, former)
-}
-
-// runs is which hooks of a revision have begun. A user may have accepted a revision that the status does not have.
-func runs(a state.Announcement) Change {
-	return change(func(s *v1alpha2.ProviderStatus) {
-		if of := s.Announced; of != nil && of.Revision == int64(a.Revision) && of.Digest == a.Digest {
-			of.Hooks = hooks(a.Hooks)
-			return
-		}
-
-		entry := entryIn(s.History, int64(a.Revision))
-		if entry.Digest != a.Digest {
-			entry = v1alpha2.ReleaseRevision{Revision: int64(a.Revision), Digest: a.Digest, Status: string(a.Status)}
-		}
-
-		entry.Hooks = hooks(a.Hooks)
-		s.History = enter(s.History, entry)
-	})
 }
 
 // ended is how the action that has created a revision has ended, or that the revision has failed later.

@@ -68,12 +68,6 @@ func known(entry v1alpha2.ReleaseRevision) state.Revision {
 		revision.Staged, revision.Wave = true, int(*entry.Wave)
 	}
 
-	if hooks := entry.Hooks; hooks != nil {
-		revision.Hooks = state.Hooks{
-			Event: hooks.Event, Begun: int(hooks.Begun), Phase: hooks.Phase, StartedAt: hooks.StartedAt.Time,
-		}
-	}
-
 	if request := entry.Request; request != nil {
 		revision.Request = state.Request{
 			UID: types.UID(request.UID), Generation: request.Generation, RequestedAt: request.RequestedAt,
@@ -117,22 +111,6 @@ func enterKnown(entry *v1alpha2.ReleaseRevision, digest string, revision state.R
 	entry.FinishedJobs = slices.Clone(revision.FinishedJobs)
 	entry.Wave = wave(revision.Staged, revision.Wave)
 	entry.Request = request(revision.Request)
-	entry.Hooks = nil
-
-	// Those of an action that has ended say nothing any more.
-	if revision.Status.Pending() || revision.Staged {
-		entry.Hooks = hooks(revision.Hooks)
-	}
-}
-
-func hooks(h state.Hooks) *v1alpha2.RevisionHooks {
-	if h.Event == "" {
-		return nil
-	}
-
-	return &v1alpha2.RevisionHooks{
-		Event: h.Event, Begun: int32(h.Begun), Phase: h.Phase, StartedAt: metav1.NewTime(h.StartedAt),
-	}
 }
 
 func wave(staged bool, last int) *int32 {
@@ -157,7 +135,7 @@ func request(r state.Request) *v1alpha2.RevisionRequest {
 func entryOf(announced *v1alpha2.AnnouncedRevision) v1alpha2.ReleaseRevision {
 	return v1alpha2.ReleaseRevision{
 		Revision: announced.Revision, Digest: announced.Digest,
-		Healthy: new(false), Wave: announced.Wave, Request: announced.Request, Hooks: announced.Hooks,
+		Healthy: new(false), Wave: announced.Wave, Request: announced.Request,
 	}
 }
 

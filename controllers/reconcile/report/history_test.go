@@ -129,56 +129,6 @@ func TestTransitions(t *testing.T) {
 	g.Expect(times("v1:again")).To(HaveExactElements(Equal(created), BeZero()))
 }
 
-// TestHooks: which hooks have begun is known from before the first one on, until the action has ended.
-func TestHooks(t *testing.T) {
-	g := NewWithT(t)
-	status := v1alpha2.ProviderStatus{}
-	began := state.Hooks{Event: "pre-upgrade", Begun: 2, Phase: "Unknown", StartedAt: time.Unix(100, 0)}
-	hooks := func(digest string) state.Hooks {
-		revision, _ := Known(&status, 2, digest)
-		return revision.Hooks
-	}
-	announce := func(s state.Status, hooks state.Hooks) {
-		status = Announces(state.Announcement{Revision: 2, Digest: "v1:two", Status: s, Hooks: hooks})(status)
-	}
-
-	announce(state.StatusPendingUpgrade, state.Hooks{})
-	g.Expect(hooks("v1:two")).To(BeZero())
-
-	announce(state.StatusPendingUpgrade, began)
-	g.Expect(hooks("v1:two")).To(Equal(began))
-	g.Expect(hooks("")).To(Equal(began))
-	g.Expect(status.Announced).NotTo(BeNil())
-
-	// At the end of the reconcile, in which they have not ended, the announcement becomes an entry.
-	status = Marks(state.Revision{Number: 2, Status: state.StatusPendingUpgrade, Hooks: began}, "v1:two")(status)
-	g.Expect(status.Announced).To(BeNil())
-	g.Expect(hooks("v1:two")).To(Equal(began))
-
-	began.Phase = "Running"
-	announce(state.StatusPendingUpgrade, began)
-	g.Expect(hooks("v1:two")).To(Equal(began))
-
-	status = Announces(state.Announcement{Revision: 2, Digest: "v1:other", Status: state.StatusPendingUpgrade})(status)
-
-	g.Expect(hooks("v1:other")).To(BeZero(), "the revision is written again")
-	g.Expect(hooks("v1:two")).To(Equal(began), "it was not yet")
-
-	announce(state.StatusFailed, state.Hooks{})
-	g.Expect(hooks("v1:two")).To(BeZero())
-	g.Expect(status.History[0].Hooks).To(BeNil())
-
-	// A user has accepted a revision that the status does not have.
-	status = v1alpha2.ProviderStatus{}
-	removes := state.Hooks{Event: "pre-delete", Begun: 1, Phase: "Unknown"}
-
-	announce(state.StatusUninstalling, removes)
-
-	revision, known := Known(&status, 2, "v1:two")
-	g.Expect(known).To(BeTrue())
-	g.Expect(revision).To(And(HaveField("Hooks", removes), HaveField("Unmarked", true)))
-}
-
 // TestUnmarked: an operator before 0.1.0 has entered digests only. Which revision was healthy follows from what else it
 // has written, never from labels.
 func TestUnmarked(t *testing.T) {

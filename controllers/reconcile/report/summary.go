@@ -40,10 +40,6 @@ func Summarize(in Input, care, change Result) Summary {
 }
 
 func summarize(in Input, care, change Result) Summary {
-	if in.Change.State.State == state.RunningHooks && care.Ends() {
-		return Summary{Result: care} // it names the hook
-	}
-
 	if change.Ends() {
 		return Summary{Result: stopped(in, care, change)}
 	}

@@ -249,18 +249,6 @@ func TestReleaseThatIsNotAsWanted(t *testing.T) {
 	}
 }
 
-// TestRunningHooks: what care waits for names the hook, and the change only waits for care.
-func TestRunningHooks(t *testing.T) {
-	g := NewWithT(t)
-	in := newInput(revision(1, state.StatusPendingUpgrade, wanted))
-	in.Change.State = state.Observed{State: state.RunningHooks, Message: "hooks of revision 1 are running"}
-
-	care := Wait(v1alpha2.ProgressingReason, "waiting for hook Job a/b", now)
-	change := Wait(v1alpha2.ProgressingReason, in.Change.State.Message, time.Time{})
-	g.Expect(Summarize(in, care, change)).To(Equal(Summary{Result: care}))
-	g.Expect(Summarize(in, Result{}, change).Message).To(HavePrefix("hooks of revision 1 are running"))
-}
-
 func TestFailedAttempt(t *testing.T) {
 	next := now.Add(time.Minute)
 	rollback := revision(3, state.StatusDeployed, former)

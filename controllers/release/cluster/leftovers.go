@@ -102,7 +102,7 @@ const maxSearch = 20 * time.Second
 // cannot be at the moment, does not count. An object may be found by other groups and versions of its kind than that of
 // the manifest.
 func (c *Client) PruneFound(ctx context.Context, content string, search Search) error {
-	list, _, err := c.parse(content)
+	list, err := c.parse(content)
 	if err != nil {
 		return err
 	}

@@ -212,7 +212,7 @@ func (c *Client) parseAll(manifests []string) ([]ResourceList, error) {
 	lists := make([]ResourceList, 0, len(manifests))
 
 	for _, content := range manifests {
-		list, _, err := c.parse(content)
+		list, err := c.parse(content)
 		if err != nil {
 			return nil, err
 		}

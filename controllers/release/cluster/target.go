@@ -187,14 +187,16 @@ func (c *Client) Adoptable() []*unstructured.Unstructured {
 	return objects
 }
 
-// parse returns the objects of a manifest, and those whose kinds do not exist.
-func (c *Client) parse(content string) (ResourceList, []object.Key, error) {
+// parse returns the objects of a manifest whose kinds exist.
+func (c *Client) parse(content string) (ResourceList, error) {
 	objects, err := manifest.Decode(content)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
-	return c.Resolve(objects)
+	list, _, err := c.Resolve(objects)
+
+	return list, err
 }
 
 // Resolve returns what is needed for requests about the objects, and the keys of those whose kinds

@@ -159,14 +159,14 @@ func render(request *Request) (*Result, error) {
 		return nil, err
 	}
 
-	manifest, hooks, notes, err := helm.Sort(c.Name(), files)
+	manifest, notes, err := helm.Sort(c.Name(), files)
 	if err != nil {
 		return nil, err
 	}
 
 	stored := &helm.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema}
 
-	return &Result{Manifest: manifest, Hooks: hooks, Notes: notes, Chart: stored}, checkChart(stored)
+	return &Result{Manifest: manifest, Notes: notes, Chart: stored}, checkChart(stored)
 }
 
 // load returns the chart as Helm's type.

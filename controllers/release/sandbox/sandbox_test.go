@@ -45,8 +45,6 @@ func TestRender(t *testing.T) {
 			"b: {{ .Release.Revision }} {{ .Release.IsUpgrade }} {{ .Release.Namespace }}\n"+
 			"c: {{ .Capabilities.KubeVersion.Version }} {{ .Files.Get \"f.txt\" }}",
 		"templates/empty.yaml", "{{ if false }}a: b{{ end }}\n---\n",
-		"templates/hook.yaml", "kind: Job\nmetadata:\n  name: h\n  annotations: {helm.sh/hook: \"pre-install,test\"}\n",
-		"templates/unknown.yaml", "kind: Job\nmetadata:\n  annotations: {helm.sh/hook: unknown}\n",
 		"templates/_h.tpl", `{{ define "h" }}helper{{ end }}`,
 		"templates/NOTES.txt", "notes of {{ .Release.Name }}",
 		"f.txt", "file",
@@ -63,11 +61,6 @@ func TestRender(t *testing.T) {
 		"---\n# Source: x/templates/a.yaml\nkind: B\na: given 1000000 0.5 helper\nb: 3 true ns\nc: " +
 		request.Capabilities.KubeVersion.Version + " file\n"))
 	g.Expect(rendered.Notes).To(Equal("notes of x"))
-	g.Expect(rendered.Hooks).To(ConsistOf(And(
-		HaveField("Path", "x/templates/hook.yaml"), HaveField("Kind", "Job"), HaveField("Name", "h"),
-		HaveField("Events", []helm.HookEvent{helm.HookPreInstall, "test"}),
-		HaveField("DeletePolicies", []helm.HookDeletePolicy{helm.DeleteBeforeCreation}),
-	)))
 	g.Expect(rendered.Chart.Metadata.Version).To(Equal("1.0.0"))
 	g.Expect(rendered.Chart.Values).To(HaveKeyWithValue("a", HaveKeyWithValue("b", "default")))
 
@@ -105,7 +98,12 @@ func TestRenderHostileCharts(t *testing.T) {
 			requestOf("values.yaml", "a: ["+strings.Repeat("1,", 60000)+"]"), "default values and schema",
 		},
 		"an archive in charts/": {requestOf("charts/a.tgz", "no archive"), "error unpacking subchart"},
-		"an error of its own":   {template(`{{ fail "wrong value" }}`), "wrong value"},
+		"a hook": {
+			template("kind: Job\nmetadata:\n  name: h\n  annotations: {helm.sh/hook: \"pre-install,test\"}\n"),
+			"Job h is a hook of Helm (helm.sh/hook: pre-install,test), which charts of providers do not have; " +
+				"install the chart with helm, Flux or Argo CD",
+		},
+		"an error of its own": {template(`{{ fail "wrong value" }}`), "wrong value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

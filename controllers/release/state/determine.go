@@ -17,8 +17,6 @@ const (
 	RecordsLost State = "RecordsLost"
 	// Locked: this process or another program is running an action on the release, or may be.
 	Locked State = "Locked"
-	// RunningHooks: hooks of the newest revision have to end before its action continues.
-	RunningHooks State = "RunningHooks"
 	// Interrupted: an action on the release was started and will not be completed, because the
 	// process that ran it is gone.
 	Interrupted State = "Interrupted"
@@ -81,7 +79,9 @@ func Determine(history History, digest string, rules Rules) Observed {
 	case newest.Unreadable:
 		return observed(Corrupt, "revision %d cannot be read", newest.Number)
 	case newest.Status.Pending() && newest.Ours():
-		return determinePending(history, newest, digest, rules)
+		// Only one process acts on the releases of a cluster, so the one that left this is gone.
+		return observed(Interrupted, "revision %d was left %s by %s",
+			newest.Number, newest.Status, describeHolder(newest.Holder, rules.Holder))
 	case newest.Status.Pending(), newest.Status == StatusUninstalling:
 		return determineLocked(history, newest, rules)
 	case !newest.Confirmed():
@@ -95,26 +95,6 @@ func Determine(history History, digest string, rules Rules) Observed {
 			newest.Number, newest.Origin)
 	default:
 		return determineOwn(history, newest, digest)
-	}
-}
-
-// determinePending returns the state of a release whose newest revision is Capstan's and not completed. What is desired
-// by now need not wait for hooks of something else.
-func determinePending(history History, newest Revision, digest string, rules Rules) Observed {
-	observed := func(s State, format string, args ...any) Observed {
-		return Observed{State: s, Revision: newest, Message: fmt.Sprintf(format, args...)}
-	}
-	desired := newest.Digest == digest || newest.RollbackTo != 0 && len(history.Attempts(digest)) > 0
-
-	switch {
-	case !newest.RunsHooks(), !newest.Confirmed():
-		// Only one process acts on the releases of a cluster, so the one that left this is gone.
-		return observed(Interrupted, "revision %d was left %s by %s",
-			newest.Number, newest.Status, describeHolder(newest.Holder, rules.Holder))
-	case desired:
-		return observed(RunningHooks, "hooks of revision %d are running", newest.Number)
-	default:
-		return observed(OutOfSync, "revision %d, whose hooks were running, was replaced", newest.Number)
 	}
 }
 

@@ -41,7 +41,6 @@
 //	Absent          Apply     otherwise
 //	RecordsLost     Apply     always
 //	Locked          Wait      always
-//	RunningHooks    Wait      always
 //	Interrupted     Rollback  it was a rollback, its target may still be rolled back to, and the desired state has failed
 //	Interrupted     Apply     otherwise
 //	Uninstalled     Hold      nothing was changed or requested since, and external changes are kept

@@ -39,9 +39,6 @@ func (c Confirmed) Known() bool { return c.revision.Known.any || len(c.revision.
 // Number of the revision.
 func (c Confirmed) Number() int { return c.revision.Number }
 
-// Hooks are those of the revision that have begun to run.
-func (c Confirmed) Hooks() Hooks { return c.revision.Hooks }
-
 // Confirms reports whether a record of the revision is the resource's.
 func (c Confirmed) Confirms(digest string) bool { return c.revision.Known.Confirms(digest) }
 

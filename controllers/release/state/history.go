@@ -54,8 +54,6 @@ type Revision struct {
 	// that was applied, a waves.Place.
 	Staged bool
 	Wave   int
-	// Hooks are those that have begun to run.
-	Hooks Hooks
 	// RollbackTo is the number of the revision that Capstan rolled back to with this one; 0 if this
 	// is no rollback, or another program's.
 	RollbackTo int
@@ -95,9 +93,6 @@ func (r Revision) Ours() bool { return r.Origin != 0 && r.Origin == r.Number }
 // complete reports whether all objects of the revision were applied.
 func (r Revision) complete() bool { return r.Status == StatusDeployed || r.Status == StatusSuperseded }
 
-// RunsHooks reports whether hooks of the revision have to end before its action does.
-func (r Revision) RunsHooks() bool { return r.Ours() && r.Status.Pending() && r.Hooks.Event != "" }
-
 // Confirmed reports whether the revision is known to be the resource's. Of older revisions than the newest one, whose
 // records are read only when they are needed, it reports whether any digest is known. Other revisions are shown, and
 // never acted on.
@@ -117,19 +112,6 @@ type Announcement struct {
 	Wave     int
 	Failure  Failure
 	Unpruned bool
-	// Hooks are set if all that is about to happen is that one begins, or enters another phase.
-	Hooks Hooks
-}
-
-// Hooks are the hooks of a revision that have begun to run, for one event of Helm.
-type Hooks struct {
-	// Event is empty if none have begun.
-	Event string
-	// Begun is how many have begun, in the order in which they run. All but the last one have succeeded.
-	Begun int
-	// Phase and StartedAt are those of the last one.
-	Phase     string
-	StartedAt time.Time
 }
 
 // Announce makes known what is about to be written. After an error, it is not written.
@@ -141,7 +123,7 @@ type Announce func(Announcement) error
 // the revision was healthy or failed: none makes it a target of rollbacks, or has anything created or deleted that
 // confirmed records do not ask for.
 func (r *Revision) Recall(known Revision) {
-	r.Healthy, r.Hooks = known.Healthy, known.Hooks
+	r.Healthy = known.Healthy
 
 	switch {
 	case !known.Unmarked:

@@ -79,7 +79,7 @@ func TestRecall(t *testing.T) {
 	asked := Request{UID: "uid", Generation: 2}
 	known := Revision{
 		Status: StatusDeployed, Healthy: true, Staged: true, Wave: 3, Unpruned: true, FinishedJobs: []string{"x"},
-		Request: asked, Hooks: Hooks{Event: "pre-upgrade", Begun: 1},
+		Request: asked,
 	}
 	forged := Revision{
 		Number: 2, Digest: "v1-x", Status: StatusFailed, Failure: FailureUnhealthy, Wave: 9, FinishedJobs: []string{"y"},

@@ -98,7 +98,7 @@ func Next(history History, digest string, observed Observed, policy Policy) Deci
 	switch observed.State {
 	case InSync:
 		return Decision{Action: None}
-	case Locked, RunningHooks:
+	case Locked:
 		return Decision{Action: Wait, Until: observed.Until}
 	case Absent:
 		return holdIf(policy.Existed && !policy.SpecChanged && !policy.Revert && !policy.Requested)

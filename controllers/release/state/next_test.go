@@ -26,7 +26,6 @@ func healthy(r *Revision)    { r.Healthy = true }
 func unreadable(r *Revision) { r.Unreadable = true }
 func paused(r *Revision)     { r.Paused = true }
 func staged(r *Revision)     { r.Staged = true }
-func hooksBegun(r *Revision) { r.Hooks.Event = "pre-upgrade" }
 func forged(r *Revision)     { r.Known = Evidence{} }
 
 // byOthers is a revision that another program created from scratch; history turns -1 into Origin 0.

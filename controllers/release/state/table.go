@@ -61,11 +61,6 @@ var table = []Row{
 		"Ready is False with reason Progressing; the message names the helm command that ends the lock at once.",
 	},
 	{
-		RunningHooks, always, Wait,
-		"Continues the revision once its hooks have ended, also after a restart.",
-		"Ready is False with reason Progressing; the message names the hook.",
-	},
-	{
 		Interrupted, "it was a rollback, its target may still be rolled back to, and the desired state has failed", Rollback,
 		"Marks the revision failed and rolls back again.",
 		attemptFailed,

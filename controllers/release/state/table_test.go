@@ -34,15 +34,10 @@ var examples = map[key][]example{
 
 	{Locked, Wait}: {{history(revision(StatusUninstalling, "wanted")), policy()}},
 
-	{RunningHooks, Wait}: {
-		{history(revision(StatusPendingUpgrade, "wanted", hooksBegun)), policy(requested)},
-		{history(worked, rejected, revision(StatusPendingRollback, "old", rollbackTo(1), hooksBegun)), policy(muchLater)},
-	},
-
 	{Interrupted, Rollback}: {{history(worked, rejected, rollbackInterrupted), policy()}},
 	{Interrupted, Apply}: {
 		{history(revision(StatusPendingUpgrade, "wanted")), policy()},
-		{history(revision(StatusPendingUpgrade, "wanted", hooksBegun, forged)), policy()},
+		{history(revision(StatusPendingUpgrade, "wanted", forged)), policy()},
 		{history(worked, rollbackInterrupted), policy()},
 		{history(worked, rejected, revision(StatusPendingRollback, "old", rollbackTo(9))), policy()},
 		{history(worked, rejected, rollbackInterrupted), policy(refused(1))},
@@ -70,11 +65,7 @@ var examples = map[key][]example{
 		{history(helms), policy()},
 	},
 
-	{OutOfSync, Apply}: {
-		{history(revision(StatusDeployed, "old")), policy()},
-		{history(revision(StatusPendingUpgrade, "old", hooksBegun)), policy()},
-		{history(worked, revision(StatusPendingRollback, "old", rollbackTo(1), hooksBegun)), policy()},
-	},
+	{OutOfSync, Apply}: {{history(revision(StatusDeployed, "old")), policy()}},
 
 	{Failed, Rollback}: {{history(worked, rejected), policy()}, {history(worked, unhealthy), policy()}},
 	{Failed, Wait}:     {{history(rejected), policy()}, {history(worked, unavailable), policy()}},
@@ -168,7 +159,6 @@ func allHistories(length int) []History {
 		revision(StatusDeployed, "old"),
 		revision(StatusDeployed, "wanted", unreadable),
 		revision(StatusPendingUpgrade, "wanted"),
-		revision(StatusPendingUpgrade, "wanted", hooksBegun),
 		revision(StatusPendingUpgrade, "", byOthers),
 		revision(StatusUninstalling, "wanted"),
 		revision(StatusFailed, "old", rollbackTo(9)),

@@ -25,8 +25,8 @@ func identified() *helm.Release {
 		Manifest: "kind: ConfigMap",
 		Hooks: []*helm.Hook{{
 			Name: "migrate", Kind: "Job", Path: "hook.yaml", Manifest: "kind: Job", Weight: 1,
-			Events:         []helm.HookEvent{helm.HookPreUpgrade},
-			DeletePolicies: []helm.HookDeletePolicy{helm.DeleteSucceeded},
+			Events:         []helm.HookEvent{"pre-upgrade"},
+			DeletePolicies: []helm.HookDeletePolicy{"hook-succeeded"},
 		}},
 		Chart: &helm.Chart{
 			Metadata: &helm.Metadata{
@@ -67,7 +67,7 @@ func TestDigestCovers(t *testing.T) {
 		"hook's path":     func(r *helm.Release) { r.Hooks[0].Path = "other" },
 		"hook's manifest": func(r *helm.Release) { r.Hooks[0].Manifest = "kind: Pod" },
 		"hook's events": func(r *helm.Release) {
-			r.Hooks[0].Events = []helm.HookEvent{helm.HookPreDelete}
+			r.Hooks[0].Events = []helm.HookEvent{"pre-delete"}
 		},
 		"hook's weight":        func(r *helm.Release) { r.Hooks[0].Weight = 2 },
 		"hook's delete policy": func(r *helm.Release) { r.Hooks[0].DeletePolicies = nil },
@@ -117,7 +117,7 @@ func TestDigestOfStored(t *testing.T) {
 
 	changed := identified()
 	changed.Info = &helm.Info{Status: helm.StatusDeployed, Description: "Upgrade complete", Notes: "hello"}
-	changed.Hooks[0].LastRun = helm.HookExecution{StartedAt: helm.At(time.Now()), Phase: helm.PhaseSucceeded}
+	changed.Hooks[0].LastRun.StartedAt = helm.At(time.Now())
 	changed.Chart.Metadata.Annotations["unknown"] = "y"
 
 	for _, mark := range []string{

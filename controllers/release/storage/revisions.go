@@ -53,7 +53,7 @@ func (s *Store) Inherit(rel *helm.Release) {
 	}
 }
 
-// Copy returns the next revision as a rollback by Helm copies it from an earlier one. Its hooks have not run yet.
+// Copy returns the next revision as a rollback by Helm copies it from an earlier one, without hooks, which are not run.
 func (s *Store) Copy(from *helm.Release) *helm.Release {
 	rel := &helm.Release{
 		Name:      s.release.Name,
@@ -66,12 +66,6 @@ func (s *Store) Copy(from *helm.Release) *helm.Release {
 
 	s.Inherit(rel)
 	rel.Labels = maps.Clone(from.Labels)
-
-	for _, h := range from.Hooks {
-		hook := *h
-		hook.LastRun = helm.HookExecution{}
-		rel.Hooks = append(rel.Hooks, &hook)
-	}
 
 	return rel
 }
@@ -255,11 +249,6 @@ func (s *Store) FailNewest(failure state.Failure, reason string) error {
 	}
 
 	return s.Record(rel)
-}
-
-// ResourceVersion returns the resource version of a revision's Secret, as it was read or written last.
-func (s *Store) ResourceVersion(revision int) string {
-	return s.secrets.versions[helm.RecordName(s.release.Name, revision)].ResourceVersion
 }
 
 // LastWritten returns the newest revision that was written, and its status; zero if none was.

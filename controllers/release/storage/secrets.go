@@ -31,7 +31,7 @@ type Version struct {
 	ResourceVersion string
 }
 
-// growth is by how many bytes a record may grow after it was created: by descriptions, and the last runs of hooks.
+// growth is by how many bytes a record may grow after it was created: by descriptions, for example.
 const growth = 16 << 10
 
 // oversizeError is the size of a record that is too large, in bytes.

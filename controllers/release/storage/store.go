@@ -227,9 +227,6 @@ func (s *Store) SetStaged(first waves.Place) { s.new.Labels.Staged = first.Label
 // SetUnpruned records that there may be objects, which the revision does not have, of which no record tells.
 func (s *Store) SetUnpruned() { s.new.Labels.Unpruned = true }
 
-// Staged reports whether the revision that the action creates has several waves.
-func (s *Store) Staged() bool { return s.new.Labels.Staged != "" }
-
 // SetAdoptedVersion records the version that another program has installed. If the action resumes a revision, the
 // first attempt may have changed that already: what it has recorded stays.
 func (s *Store) SetAdoptedVersion(version string) {

@@ -77,11 +77,6 @@ func (s *Store) announce(rel *helm.Release, announcement state.Announcement) err
 	return nil
 }
 
-// AnnounceHooks announces which hooks of a revision have begun.
-func (s *Store) AnnounceHooks(rel *helm.Release, hooks state.Hooks) error {
-	return s.announce(rel, state.Announcement{Hooks: hooks})
-}
-
 // Supersede marks all revisions superseded that are deployed, but the given one.
 func (s *Store) Supersede(by int) error {
 	for _, rel := range s.newestFirst() {
@@ -203,8 +198,8 @@ func (s *Store) Delete(number int) error {
 	return nil
 }
 
-// Record writes what has changed of a revision that is stored: the last runs of its hooks, for example. Placeholders
-// are not written: the damaged record may be worth more.
+// Record writes what has changed of a revision that is stored. Placeholders are not written: the damaged record may be
+// worth more.
 func (s *Store) Record(rel *helm.Release) error {
 	if s.placeholders[rel.Version] {
 		return nil

@@ -197,7 +197,6 @@ func installationOf(
 		Provider: p,
 		Chart:    planned.Chart.Installable,
 		Objects:  slices.Concat(planned.Rendered.Objects, current.Objects),
-		Hooks:    planned.Rendered.Hooks,
 		Remote:   p.GetSpec().KubeConfig != nil,
 	}
 }
