@@ -3,7 +3,6 @@
 package helm
 
 import (
-	"fmt"
 	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -22,8 +21,6 @@ type (
 	Metadata = chart.Metadata
 	// File is a file in a chart, such as a template.
 	File = chart.File
-	// CRD is a file of a chart with CRDs.
-	CRD = chart.CRD
 	// BufferedFile is a file of a chart that is loaded.
 	BufferedFile = loader.BufferedFile
 )
@@ -101,32 +98,9 @@ func Load(files []*BufferedFile) (*Chart, error) { return loader.LoadFiles(files
 // SplitManifests returns the documents of a file.
 func SplitManifests(text string) map[string]string { return releaseutil.SplitManifests(text) }
 
-// Render renders the templates of a chart in the steps in which Helm does so, without DNS and without a client for
-// lookups. It returns them by path, and changes the chart's values as its dependencies ask for.
+// Render checks the values by the chart's schema and renders its templates, without DNS and without a client for
+// lookups. It returns them by path.
 func Render(
-	c *Chart, values map[string]any, options ReleaseOptions, capabilities *Capabilities,
-) (map[string]string, error) {
-	if err := ProcessDependencies(c, values); err != nil {
-		return nil, err
-	}
-
-	version := capabilities.KubeVersion.String()
-	if c.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, version) {
-		return nil, fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s",
-			c.Metadata.KubeVersion, version)
-	}
-
-	return RenderTemplates(c, values, options, capabilities)
-}
-
-// ProcessDependencies leaves out the dependencies of a chart that the values disable, and merges the values of the
-// others into the chart's.
-func ProcessDependencies(c *Chart, values map[string]any) error {
-	return chartutil.ProcessDependenciesWithMerge(c, values)
-}
-
-// RenderTemplates is the part of Render that checks the values by the chart's schema and renders the templates.
-func RenderTemplates(
 	c *Chart, values map[string]any, options ReleaseOptions, capabilities *Capabilities,
 ) (map[string]string, error) {
 	input, err := chartutil.ToRenderValues(c, values, options, capabilities)

@@ -21,8 +21,8 @@ const (
 // IsNotes reports whether a rendered file is no manifest, but text for users.
 func IsNotes(path string) bool { return strings.HasSuffix(path, notesFile) }
 
-// Sort returns what Helm records of a chart's rendered files: the manifest in the order of installation, and the notes of
-// the chart itself. Hooks, which are not part of the manifest, are an error.
+// Sort returns what Helm records of a chart's rendered files: the manifest in the order of installation, and the notes.
+// Hooks, which are not part of the manifest, are an error.
 func Sort(chart string, files map[string]string) (manifest, notes string, err error) {
 	notes = files[path.Join(chart, "templates", notesFile)]
 

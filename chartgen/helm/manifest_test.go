@@ -30,10 +30,7 @@ func TestSort(t *testing.T) {
 			files:    map[string]string{"x/templates/a.yaml": "---\n" + configMap + "\n---\n\n", "x/templates/b.yaml": " \n"},
 			manifest: "---\n# Source: x/templates/a.yaml\n" + configMap + "\n",
 		},
-		"notes of the chart itself": {
-			files: map[string]string{"x/templates/NOTES.txt": "hello", "x/charts/y/templates/NOTES.txt": "not"},
-			notes: "hello",
-		},
+		"notes": {files: map[string]string{"x/templates/NOTES.txt": "hello"}, notes: "hello"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -47,15 +47,11 @@ var _ = Describe("The records of the engine", func() {
 	DescribeTable("are those that a helm program writes for the same", func(ctx SpecContext, helm string) {
 		version := func(number string, templates ...string) *chart.Chart {
 			c := chartOf(number, append(templates,
-				configMap("config", "{{ .Values.greeting }} {{ .Values.sub.name }} {{ .Release.Revision }}"),
+				configMap("config", "{{ .Values.greeting }} {{ .Values.name }} {{ .Release.Revision }}"),
 				serviceAccount("manager"))...)
 			c.Files = append(c.Files,
-				chart.File{Name: "values.yaml", Data: []byte("greeting: hello\nsub: {name: parent}\n")},
+				chart.File{Name: "values.yaml", Data: []byte("greeting: hello\nname: own\n")},
 				chart.File{Name: "templates/NOTES.txt", Data: []byte("Notes of {{ .Release.Name }}.\n")},
-				chart.File{Name: "charts/sub/Chart.yaml", Data: []byte("apiVersion: v2\nname: sub\nversion: 1.0.0\n")},
-				chart.File{Name: "charts/sub/values.yaml", Data: []byte("name: own\nother: 1\n")},
-				chart.File{Name: "charts/sub/templates/NOTES.txt", Data: []byte("Notes of the dependency.\n")},
-				chart.File{Name: "charts/sub/templates/sub.yaml", Data: []byte(configMap("sub", "{{ .Values.name }}"))},
 			)
 
 			return c

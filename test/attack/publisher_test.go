@@ -142,16 +142,6 @@ var chartAttempts = []attempt{
 	{"A schema that refers to a file of the operator", func(a *arena) string {
 		return a.attemptedSchema(`{"$ref": "file://` + a.secretFile() + `"}`)
 	}},
-	{"A schema of a dependency that refers to an inner server and to a file", func(a *arena) string {
-		schema := fmt.Sprintf(`{"allOf": [{"$ref": "http://%s/schema.json"}, {"$ref": "file://%s"}]}`,
-			a.inner().address, a.secretFile())
-
-		return a.attemptedChart(map[string]string{
-			"templates/x.yaml":              note(a.name, "", "x"),
-			"charts/sub/Chart.yaml":         "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
-			"charts/sub/values.schema.json": schema,
-		})
-	}},
 	{"A chart with a ClusterRoleBinding, as an object and as hooks", func(a *arena) string {
 		a.neverBound()
 

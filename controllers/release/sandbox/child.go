@@ -164,12 +164,12 @@ func render(request *Request) (*Result, error) {
 		return nil, err
 	}
 
-	stored := &helm.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema}
+	stored := &helm.Chart{Metadata: c.Metadata, Values: c.Values, Schema: c.Schema}
 
 	return &Result{Manifest: manifest, Notes: notes, Chart: stored}, checkChart(stored)
 }
 
-// load returns the chart as Helm's type.
+// load returns the chart as Helm's type. The values of one with dependencies would have to be merged.
 func load(request *Request) (*helm.Chart, error) {
 	files := make([]*helm.BufferedFile, 0, len(request.Files))
 	for _, f := range request.Files {
@@ -181,7 +181,12 @@ func load(request *Request) (*helm.Chart, error) {
 		return nil, err
 	}
 
-	return c, checkSchemas(c)
+	if len(c.Dependencies()) > 0 {
+		return nil, errors.New("it has dependencies, which charts of providers do not have; install it with helm, Flux or " +
+			"Argo CD")
+	}
+
+	return c, checkReferences(c.Schema)
 }
 
 // checkFiles returns an error if the parent would need too much memory for the rendered files.

@@ -50,8 +50,7 @@ type Request struct {
 type Result struct {
 	// Manifest has the objects in the order of installation.
 	Manifest string
-	// Notes of the chart itself, without those of its dependencies.
-	Notes string
+	Notes    string
 	// Chart is the chart as it is recorded with the release: without templates and files.
 	Chart *helm.Chart
 }

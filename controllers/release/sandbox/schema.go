@@ -8,26 +8,10 @@ import (
 	"strings"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
-// checkSchemas returns an error if a values schema of the chart or its dependencies refers to other
-// documents. Helm would read them from the network or from disk, which fails in this process.
-func checkSchemas(c *helm.Chart) error {
-	if err := checkReferences(c.Schema); err != nil {
-		return err
-	}
-
-	for _, dependency := range c.Dependencies() {
-		if err := checkSchemas(dependency); err != nil {
-			return fmt.Errorf("dependency %s: %w", dependency.Name(), err)
-		}
-	}
-
-	return nil
-}
-
-// checkReferences returns an error if a values schema refers to other documents.
+// checkReferences returns an error if a values schema refers to other documents. Helm would read them
+// from the network or from disk, which fails in this process.
 func checkReferences(schema []byte) error {
 	if len(schema) == 0 {
 		return nil
