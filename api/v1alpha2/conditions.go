@@ -301,11 +301,10 @@ const (
 // Reasons of ChangesPending.
 const (
 	// InputsChangedReason: a Secret or ConfigMap that the resource names has changed, and possibly also
-	// the operator or the cluster.
+	// the operator.
 	InputsChangedReason = "InputsChanged"
 
-	// EnvironmentChangedReason: the operator, its configuration or the version of Kubernetes has
-	// changed.
+	// EnvironmentChangedReason: the operator or its configuration has changed.
 	EnvironmentChangedReason = "EnvironmentChanged"
 )
 

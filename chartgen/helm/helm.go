@@ -25,16 +25,8 @@ type (
 	BufferedFile = loader.BufferedFile
 )
 
-type (
-	// Capabilities are what templates can ask of a cluster.
-	Capabilities = chartutil.Capabilities
-	// KubeVersion is the version of a cluster.
-	KubeVersion = chartutil.KubeVersion
-	// VersionSet are the APIs of a cluster.
-	VersionSet = chartutil.VersionSet
-	// ReleaseOptions are what templates can ask of the revision that they are rendered for.
-	ReleaseOptions = chartutil.ReleaseOptions
-)
+// ReleaseOptions are what templates can ask of the revision that they are rendered for.
+type ReleaseOptions = chartutil.ReleaseOptions
 
 type (
 	// Release is a revision of a release as Helm records it.
@@ -80,30 +72,16 @@ func At(t time.Time) Time { return Time{Time: t} }
 // TimeOf returns a time that a record has.
 func TimeOf(t Time) time.Time { return t.Time }
 
-// NewCapabilities returns what templates can ask of a cluster: its version and its APIs.
-func NewCapabilities(version KubeVersion, apis []string) *Capabilities {
-	return &Capabilities{
-		KubeVersion: version,
-		APIVersions: VersionSet(apis),
-		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
-	}
-}
-
-// DefaultCapabilities are those of a cluster that is not known.
-func DefaultCapabilities() *Capabilities { return chartutil.DefaultCapabilities }
-
 // Load returns the chart that consists of the files.
 func Load(files []*BufferedFile) (*Chart, error) { return loader.LoadFiles(files) }
 
 // SplitManifests returns the documents of a file.
 func SplitManifests(text string) map[string]string { return releaseutil.SplitManifests(text) }
 
-// Render checks the values by the chart's schema and renders its templates, without DNS and without a client for
-// lookups. It returns them by path.
-func Render(
-	c *Chart, values map[string]any, options ReleaseOptions, capabilities *Capabilities,
-) (map[string]string, error) {
-	input, err := chartutil.ToRenderValues(c, values, options, capabilities)
+// Render checks the values by the chart's schema and renders its templates, without DNS and without a cluster. It
+// returns them by path.
+func Render(c *Chart, values map[string]any, options ReleaseOptions) (map[string]string, error) {
+	input, err := chartutil.ToRenderValues(c, values, options, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func manifest(c *chart.Chart, loaded *helm.Chart, namespace string, values map[s
 
 	options := helm.ReleaseOptions{Name: c.Metadata.Name, Namespace: namespace, Revision: 1, IsInstall: true}
 
-	files, err := helm.Render(loaded, completed, options, helm.DefaultCapabilities())
+	files, err := helm.Render(loaded, completed, options)
 	if err != nil {
 		return "", fmt.Errorf("render chart %s: %w", c.Metadata.Name, err)
 	}

@@ -21,9 +21,8 @@ type inputs struct {
 	imageOverrides string
 }
 
-// basis returns what the release of the plan is created from, without the version of Kubernetes. Of the
-// variables only those in use count: the release holds their values too, and the basis is stored beside
-// them, so that it reveals nothing else.
+// basis returns what the release of the plan is created from. Of the variables only those in use count: the
+// release holds their values too, and the basis is stored beside them, so that it reveals nothing else.
 func (p *Planner) basis(provider v1alpha2.Provider, plan *Plan, in inputs) (state.Basis, error) {
 	chart := plan.Chart
 	basis := state.Basis{
@@ -95,7 +94,7 @@ func (p *Plan) InputKind(input state.Difference) string {
 
 // Describe describes a difference between what a revision was created from and the plan, as the end of a
 // sentence.
-func (p *Plan) Describe(provider v1alpha2.Provider, before, now state.Basis, difference state.Difference) string {
+func (p *Plan) Describe(provider v1alpha2.Provider, before state.Basis, difference state.Difference) string {
 	switch difference {
 	case state.DifferentVariables:
 		secret, _ := access.VariablesSecret(provider)
@@ -108,10 +107,8 @@ func (p *Plan) Describe(provider v1alpha2.Provider, before, now state.Basis, dif
 		}
 
 		return "the source of " + p.Version + " has changed"
-	case state.DifferentKubernetes:
-		return fmt.Sprintf("Kubernetes %s has become %s", before.Kubernetes, now.Kubernetes)
 	case state.DifferentChartFormat:
-		return fmt.Sprintf("the operator's chart format %s has become %s", before.ChartFormat, now.ChartFormat)
+		return fmt.Sprintf("the operator's chart format %s has become %s", before.ChartFormat, p.Release.Basis.ChartFormat)
 	case state.DifferentImageRegistry:
 		return "the operator's flag --image-registry has changed"
 	case state.DifferentManagers:

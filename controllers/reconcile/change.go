@@ -91,12 +91,7 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 
 // setGoal sets the goal that the plan describes.
 func (r *run) setGoal() report.Result {
-	digest, err := r.target.Releases.Digest(r.change.plan.Release)
-	if err != nil {
-		return failed(err, applying)
-	}
-
-	r.change.basis, err = r.target.Releases.Basis(r.change.plan.Release)
+	digest, err := r.change.plan.Release.Digest()
 	if err != nil {
 		return failed(err, applying)
 	}

@@ -41,7 +41,7 @@ func (r *run) assess() {
 		Policy:         r.policy,
 		Asked:          r.asked(),
 		Digest:         r.change.goal.digest,
-		Basis:          r.change.basis,
+		Basis:          r.change.plan.Release.Basis,
 		Rules:          r.target.Releases.Rules(),
 		OwnedElsewhere: r.ownedElsewhere(),
 		Incomplete:     r.change.problem.Ends(),
@@ -138,7 +138,7 @@ func (r *run) watched(input state.Difference) bool {
 func (r *run) pendingMessage() string {
 	changes := make([]string, 0, len(r.change.release.Pin.Differences))
 	for _, d := range r.change.release.Pin.Differences {
-		changes = append(changes, r.change.plan.Describe(r.provider, r.change.release.Pin.Basis, r.change.basis, d))
+		changes = append(changes, r.change.plan.Describe(r.provider, r.change.release.Pin.Basis, d))
 	}
 
 	return fmt.Sprintf("%s since revision %d was created, which has not been applied; to apply it, "+

@@ -93,8 +93,7 @@ func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy(
 
 // change is what is being prepared for the release.
 type change struct {
-	plan  plan.Plan
-	basis state.Basis
+	plan plan.Plan
 	// problem is why inputs could not be used that are not needed for what is installed.
 	problem report.Result
 	goal    goal

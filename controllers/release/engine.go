@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -101,35 +100,6 @@ func setDefault(value *time.Duration, defaultValue time.Duration) {
 	if *value == 0 {
 		*value = defaultValue
 	}
-}
-
-// Digest identifies everything that a revision would be created from: chart, values, post-renderer
-// and version of Kubernetes. It is compared with the digest of a state.Revision, and reveals no
-// values.
-func (e *Engine) Digest(spec Spec) (string, error) {
-	capabilities, err := e.connection.Capabilities()
-	if err != nil {
-		return "", err
-	}
-
-	return spec.digest(capabilities.KubeVersion.Major + "." + capabilities.KubeVersion.Minor)
-}
-
-// Basis returns what a revision would be created from: the basis of the spec and the version of
-// Kubernetes.
-func (e *Engine) Basis(spec Spec) (state.Basis, error) {
-	capabilities, err := e.connection.Capabilities()
-	if err != nil {
-		return state.Basis{}, err
-	}
-
-	basis := spec.Basis
-	if basis != (state.Basis{}) {
-		version := capabilities.KubeVersion
-		basis.Kubernetes = version.Major + "." + strings.TrimRight(version.Minor, "+") // as some vendors write it
-	}
-
-	return basis, nil
 }
 
 // Determine returns the state of a release, where digest identifies its desired state. Its times are those

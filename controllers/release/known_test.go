@@ -137,7 +137,7 @@ var _ = Describe("A record", func() {
 		spec := specOf(namespace, "1.0.0", withData("text: x"))
 		history, err := engine.Observe(ctx, spec.Release)
 		Expect(err).NotTo(HaveOccurred())
-		digest, err := engine.Digest(spec)
+		digest, err := spec.Digest()
 		Expect(err).NotTo(HaveOccurred())
 
 		observed := engine.Determine(history, digest)

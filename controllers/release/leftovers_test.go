@@ -210,7 +210,7 @@ var _ = Describe("The objects of a revision whose record was deleted", func() {
 		// The status knows that there was a later revision, so it does not confirm this one.
 		history := accepted(ctx, engine, releaseIn(namespace))
 		history.Revisions[0].Known = state.Evidence{}
-		digest, err := engine.Digest(first)
+		digest, err := first.Digest()
 		Expect(err).NotTo(HaveOccurred())
 
 		prepared, err := engine.Prepare(ctx, first, engine.Determine(history, digest),
@@ -250,7 +250,7 @@ var _ = Describe("The objects of a revision whose record was deleted", func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		spec := specOf(namespace, "1.2.0", configMap("both", "3"), deployment("manager", "1"))
-		digest, err := engine.Digest(spec)
+		digest, err := spec.Digest()
 		Expect(err).NotTo(HaveOccurred())
 
 		observed := engine.Determine(state.History{Release: spec.Release, Lost: true}, digest)

@@ -82,7 +82,7 @@ func (p *Prepared) render(ctx context.Context) error {
 	newest, status := s.store.Newest()
 	p.install = newest == 0 || status == state.StatusUninstalled
 
-	p.revision, p.objects, err = s.engine.render(ctx, p.spec, helm.ReleaseOptions{
+	p.revision, p.objects, err = p.spec.render(ctx, helm.ReleaseOptions{
 		Revision: s.store.NextRevision(), IsInstall: p.install, IsUpgrade: !p.install,
 	})
 

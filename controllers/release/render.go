@@ -20,9 +20,9 @@ import (
 
 // Render returns the record that Prepared.Apply would create, as far as it depends on the chart. It applies
 // and stores nothing, and accepts kinds that the API server does not know yet. The error is a
-// *RenderError, unless the cluster does not respond.
+// *RenderError, unless there is no child process.
 func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
-	rel, objects, err := e.render(ctx, spec, helm.ReleaseOptions{Revision: 1, IsUpgrade: true})
+	rel, objects, err := spec.render(ctx, helm.ReleaseOptions{Revision: 1, IsUpgrade: true})
 	if err != nil {
 		return nil, err
 	}
@@ -46,52 +46,45 @@ func (e *Engine) PreviewAdoption(
 }
 
 // render returns a revision as it is recorded, without its times and its status, and the objects of its manifest. The
-// chart is rendered in a child process. The error is a *RenderError, unless there is no child process, or the cluster
-// does not respond.
-func (e *Engine) render(
-	ctx context.Context, spec Spec, options helm.ReleaseOptions,
+// chart is rendered in a child process. The error is a *RenderError, unless there is none.
+func (s Spec) render(
+	ctx context.Context, options helm.ReleaseOptions,
 ) (*helm.Release, []*unstructured.Unstructured, error) {
-	capabilities, err := e.connection.Capabilities()
-	if err != nil {
-		return nil, nil, err
-	}
+	options.Name = s.Release.Name
+	options.Namespace = s.Release.Namespace
 
-	options.Name = spec.Release.Name
-	options.Namespace = spec.Release.Namespace
-
-	rendered, err := sandbox.Render(ctx, spec.Release.Namespace, sandbox.Request{
-		Files:        spec.Chart.Files,
-		Values:       spec.Values,
-		Release:      options,
-		Capabilities: capabilities,
+	rendered, err := sandbox.Render(ctx, s.Release.Namespace, sandbox.Request{
+		Files:   s.Chart.Files,
+		Values:  s.Values,
+		Release: options,
 	})
 
 	if invalid := (*sandbox.ChartError)(nil); errors.As(err, &invalid) {
-		return nil, nil, spec.renderError(err)
+		return nil, nil, s.renderError(err)
 	}
 
 	if err != nil {
 		return nil, nil, err
 	}
 
-	recordPatchedCRDs(rendered.Chart, spec.PatchedCRDs)
+	recordPatchedCRDs(rendered.Chart, s.PatchedCRDs)
 
-	manifest, err := postRender(spec.PostRenderer, rendered.Manifest)
+	manifest, err := postRender(s.PostRenderer, rendered.Manifest)
 	if err != nil {
-		return nil, nil, spec.renderError(err)
+		return nil, nil, s.renderError(err)
 	}
 
 	rel := &helm.Release{
-		Name:      spec.Release.Name,
-		Namespace: spec.Release.Namespace,
+		Name:      s.Release.Name,
+		Namespace: s.Release.Namespace,
 		Version:   options.Revision,
 		Chart:     rendered.Chart,
-		Config:    spec.values(),
+		Config:    s.values(),
 		Manifest:  manifest,
 		Info:      &helm.Info{Notes: rendered.Notes},
 	}
 
-	objects, err := spec.objects(rel)
+	objects, err := s.objects(rel)
 
 	return rel, objects, err
 }

@@ -163,7 +163,7 @@ func renderWith(c *chart.Chart, value string) error {
 		return fmt.Errorf("load the chart: %w", err)
 	}
 
-	rendered, err := helm.Render(loaded, spec.Values, helm.ReleaseOptions{Namespace: "ns"}, helm.DefaultCapabilities())
+	rendered, err := helm.Render(loaded, spec.Values, helm.ReleaseOptions{Namespace: "ns"})
 	if err != nil {
 		return spec.renderError(err)
 	}

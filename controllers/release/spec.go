@@ -45,7 +45,7 @@ type Spec struct {
 	HistoryLimit int
 	// Request is recorded with the revision. It is not part of the digest.
 	Request state.Request
-	// Basis is recorded with the revision, with the version of Kubernetes; zero if it is unknown.
+	// Basis is recorded with the revision; zero if it is unknown.
 	Basis state.Basis
 }
 
@@ -69,9 +69,9 @@ func historyLimit(revisions int) int {
 // once.
 const digestVersion = "v1"
 
-// digest identifies everything that a revision is created from, as the value of a label. The
-// version of Kubernetes is part of it because templates can depend on it.
-func (s Spec) digest(kubernetesVersion string) (string, error) {
+// Digest identifies everything that a revision is created from: chart, values and post-renderer. It is
+// compared with the digest of a state.Revision, and reveals no values.
+func (s Spec) Digest() (string, error) {
 	postRenderer := ""
 	if s.PostRenderer != nil {
 		postRenderer = s.PostRenderer.Digest()
@@ -79,7 +79,6 @@ func (s Spec) digest(kubernetesVersion string) (string, error) {
 
 	inputs, err := json.Marshal(map[string]any{ // sorted by key, at every level
 		"chart":        s.ChartDigest,
-		"kubernetes":   kubernetesVersion,
 		"postRenderer": postRenderer,
 		"values":       s.Values,
 	})
@@ -102,12 +101,7 @@ func encodeDigest(inputs []byte) string {
 
 // labels returns what is recorded with the revision of a spec.
 func (e *Engine) labels(spec Spec) (storage.Labels, error) {
-	digest, err := e.Digest(spec)
-	if err != nil {
-		return storage.Labels{}, err
-	}
-
-	basis, err := e.Basis(spec)
+	digest, err := spec.Digest()
 
 	return storage.Labels{
 		Holder:      e.options.Holder,
@@ -117,7 +111,7 @@ func (e *Engine) labels(spec Spec) (storage.Labels, error) {
 		Paused:      spec.Paused,
 		Request:     spec.Request,
 		Owner:       spec.Owner,
-		Basis:       basis,
+		Basis:       spec.Basis,
 	}, err
 }
 

@@ -16,41 +16,38 @@ func (u upperCase) Render(manifest []byte) ([]byte, error) {
 func (u upperCase) Digest() string { return u.digest }
 
 func TestSpecDigest(t *testing.T) {
-	digest := func(g Gomega, change func(*Spec), kubernetesVersion string) string {
+	digest := func(g Gomega, change func(*Spec)) string {
 		spec := Spec{
 			ChartDigest: "sha256:1",
 			Values:      map[string]any{"a": int64(1), "b": map[string]any{"c": "x", "d": true}},
 		}
 		change(&spec)
 
-		digest, err := spec.digest(kubernetesVersion)
+		digest, err := spec.Digest()
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(validation.IsValidLabelValue(digest)).To(BeEmpty())
 
 		return digest
 	}
 	values := func(values map[string]any) func(*Spec) { return func(s *Spec) { s.Values = values } }
-	unchanged := func(*Spec) {}
 
-	original := digest(NewWithT(t), unchanged, "1.36")
+	original := digest(NewWithT(t), func(*Spec) {})
 
 	for name, tt := range map[string]struct {
-		change            func(*Spec)
-		kubernetesVersion string
-		equal             bool
+		change func(*Spec)
+		equal  bool
 	}{
-		"equal values":  {values(map[string]any{"b": map[string]any{"d": true, "c": "x"}, "a": float64(1)}), "1.36", true},
-		"another value": {values(map[string]any{"a": int64(2), "b": map[string]any{"c": "x", "d": true}}), "1.36", false},
-		"another type":  {values(map[string]any{"a": "1", "b": map[string]any{"c": "x", "d": true}}), "1.36", false},
-		"fewer values":  {values(map[string]any{"a": int64(1)}), "1.36", false},
-		"history limit": {func(s *Spec) { s.HistoryLimit = 4 }, "1.36", true},
-		"chart":         {func(s *Spec) { s.ChartDigest = "sha256:2" }, "1.36", false},
-		"post-renderer": {func(s *Spec) { s.PostRenderer = upperCase{"1"} }, "1.36", false},
-		"Kubernetes":    {unchanged, "1.37", false},
+		"equal values":  {values(map[string]any{"b": map[string]any{"d": true, "c": "x"}, "a": float64(1)}), true},
+		"another value": {values(map[string]any{"a": int64(2), "b": map[string]any{"c": "x", "d": true}}), false},
+		"another type":  {values(map[string]any{"a": "1", "b": map[string]any{"c": "x", "d": true}}), false},
+		"fewer values":  {values(map[string]any{"a": int64(1)}), false},
+		"history limit": {func(s *Spec) { s.HistoryLimit = 4 }, true},
+		"chart":         {func(s *Spec) { s.ChartDigest = "sha256:2" }, false},
+		"post-renderer": {func(s *Spec) { s.PostRenderer = upperCase{"1"} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(digest(g, tt.change, tt.kubernetesVersion) == original).To(Equal(tt.equal))
+			g.Expect(digest(g, tt.change) == original).To(Equal(tt.equal))
 		})
 	}
 }

@@ -156,7 +156,7 @@ func pruning(ctx context.Context, e *release.Engine, namespace string) release.P
 func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Observed {
 	GinkgoHelper()
 
-	digest, err := e.Digest(spec)
+	digest, err := spec.Digest()
 	Expect(err).NotTo(HaveOccurred())
 
 	return e.Determine(accepted(ctx, e, spec.Release), digest)

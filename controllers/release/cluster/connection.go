@@ -4,12 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
@@ -17,12 +14,10 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-
-	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
 // Connection is what all actions on the releases of one cluster share: HTTP connections, and the
-// cluster's APIs, kinds and version, which are kept in memory.
+// cluster's APIs and kinds, which are kept in memory.
 type Connection struct {
 	config    *rest.Config
 	http      *http.Client
@@ -30,13 +25,8 @@ type Connection struct {
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
 
-	// asking is held while the API server is asked for its capabilities, which may take long.
-	asking sync.Mutex
-	asked  time.Time // when the cluster was asked for its version last
-
-	mu           sync.Mutex
-	capabilities *helm.Capabilities
-	clients      map[schema.GroupVersion]resource.RESTClient
+	mu      sync.Mutex
+	clients map[schema.GroupVersion]resource.RESTClient
 }
 
 // Connect returns a connection to the cluster of the configuration, which must not be changed
@@ -75,88 +65,9 @@ func (c *Connection) HTTP() *http.Client { return c.http }
 // Metadata returns a client for the metadata of objects.
 func (c *Connection) Metadata() metadata.Interface { return c.metadata }
 
-// Refresh forgets the cluster's APIs, kinds and version, so that they are fetched when next needed.
+// Refresh forgets the cluster's APIs and kinds, so that they are fetched when next needed.
 func (c *Connection) Refresh() {
 	c.mapper.Reset() // invalidates the discovery cache too
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.capabilities = nil
-}
-
-// versionAge is how old the cluster's version may be. It changes when the cluster is upgraded, of which nothing tells.
-const versionAge = 5 * time.Minute
-
-// Capabilities returns what templates can ask of the cluster: its version and its APIs.
-func (c *Connection) Capabilities() (*helm.Capabilities, error) {
-	c.asking.Lock()
-	defer c.asking.Unlock()
-
-	known := c.knownCapabilities()
-	if known != nil && time.Since(c.asked) < versionAge {
-		return known, nil
-	}
-
-	version, err := c.discovery.ServerVersion()
-	if err != nil {
-		return nil, fmt.Errorf("ask the API server for its version: %w", err)
-	}
-
-	c.asked = time.Now()
-
-	switch {
-	case known != nil && known.KubeVersion.Version == version.GitVersion:
-		return known, nil
-	case known != nil:
-		c.mapper.Reset() // an upgrade adds and removes APIs
-	}
-
-	// An aggregated API whose server is down does not prevent the use of all others.
-	groups, resources, err := c.discovery.ServerGroupsAndResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("ask the API server for its APIs: %w", err)
-	}
-
-	capabilities := helm.NewCapabilities(
-		helm.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
-		versionsOf(groups, resources),
-	)
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.capabilities = capabilities
-
-	return capabilities, nil
-}
-
-func (c *Connection) knownCapabilities() *helm.Capabilities {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return c.capabilities
-}
-
-// versionsOf returns what templates know of APIs: versions of groups, and kinds in them.
-func versionsOf(groups []*metav1.APIGroup, resources []*metav1.APIResourceList) []string {
-	var versions []string
-
-	for _, group := range groups {
-		for _, version := range group.Versions {
-			versions = append(versions, version.GroupVersion)
-		}
-	}
-
-	for _, list := range resources {
-		for _, resource := range list.APIResources {
-			versions = append(versions, list.GroupVersion+"/"+resource.Kind)
-		}
-	}
-
-	slices.Sort(versions)
-
-	return slices.Compact(versions)
 }
 
 // Mapping returns the resource of a kind. The error is a NoMatchError if no API has that kind, and

@@ -150,7 +150,7 @@ func render(request *Request) (*Result, error) {
 		values = map[string]any{}
 	}
 
-	files, err := helm.Render(c, values, request.Release, request.Capabilities)
+	files, err := helm.Render(c, values, request.Release)
 	if err != nil {
 		return nil, err
 	}

@@ -40,10 +40,9 @@ const (
 
 // Request is what a chart is rendered from.
 type Request struct {
-	Files        []chart.File
-	Values       map[string]any
-	Release      helm.ReleaseOptions
-	Capabilities *helm.Capabilities
+	Files   []chart.File
+	Values  map[string]any
+	Release helm.ReleaseOptions
 }
 
 // Result is a rendered chart, as Helm records it.

@@ -24,9 +24,8 @@ const endless = `{{ range untilStep 0 20000 1 }}{{ range untilStep 0 20000 1 }}{
 // requestOf returns a request for a chart with the files, in pairs of name and content.
 func requestOf(files ...string) Request {
 	request := Request{
-		Files:        []chart.File{{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: x\nversion: 1.0.0\n")}},
-		Release:      helm.ReleaseOptions{Name: "x", Namespace: "ns", Revision: 3, IsUpgrade: true},
-		Capabilities: helm.DefaultCapabilities(),
+		Files:   []chart.File{{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: x\nversion: 1.0.0\n")}},
+		Release: helm.ReleaseOptions{Name: "x", Namespace: "ns", Revision: 3, IsUpgrade: true},
 	}
 	for i := 0; i < len(files); i += 2 {
 		request.Files = append(request.Files, chart.File{Name: files[i], Data: []byte(files[i+1])})
@@ -43,7 +42,7 @@ func TestRender(t *testing.T) {
 		"values.yaml", "a: {b: default, n: 1}\n",
 		"templates/a.yaml", "kind: B\na: {{ .Values.a.b }} {{ .Values.number }} {{ .Values.half }} {{ include \"h\" . }}\n"+
 			"b: {{ .Release.Revision }} {{ .Release.IsUpgrade }} {{ .Release.Namespace }}\n"+
-			"c: {{ .Capabilities.KubeVersion.Version }} {{ .Files.Get \"f.txt\" }}",
+			"c: {{ .Files.Get \"f.txt\" }}",
 		"templates/empty.yaml", "{{ if false }}a: b{{ end }}\n---\n",
 		"templates/_h.tpl", `{{ define "h" }}helper{{ end }}`,
 		"templates/NOTES.txt", "notes of {{ .Release.Name }}",
@@ -54,8 +53,7 @@ func TestRender(t *testing.T) {
 	rendered, err := Render(t.Context(), "ns", request)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(rendered.Manifest).To(Equal("---\n# Source: x/templates/a.yaml\n" +
-		"kind: B\na: given 1000000 0.5 helper\nb: 3 true ns\nc: " +
-		request.Capabilities.KubeVersion.Version + " file\n"))
+		"kind: B\na: given 1000000 0.5 helper\nb: 3 true ns\nc: file\n"))
 	g.Expect(rendered.Notes).To(Equal("notes of x"))
 	g.Expect(rendered.Chart.Metadata.Version).To(Equal("1.0.0"))
 	g.Expect(rendered.Chart.Values).To(HaveKeyWithValue("a", HaveKeyWithValue("b", "default")))

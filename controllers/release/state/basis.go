@@ -1,7 +1,7 @@
 package state
 
 // Basis is what a revision was created from besides the resource itself: the content of Secrets and
-// ConfigMaps, the operator and the cluster. It is recorded with the revision, because all of that changes
+// ConfigMaps, and the operator. It is recorded with the revision, because all of that changes
 // without a Request. Fields are empty for what was not used, and all are if the basis is unknown.
 type Basis struct {
 	// Variables is the digest of the values of the variables in use, from the Secret.
@@ -11,8 +11,6 @@ type Basis struct {
 	// Source is the digest of the provider's components and metadata.
 	Source string
 
-	// Kubernetes is the minor version of the cluster, such as "1.34".
-	Kubernetes string
 	// ChartFormat is the version of the format of the chart.
 	ChartFormat string
 	// ImageRegistry and ImageOverrides are digests of the operator's settings of these names, and Managers is
@@ -28,7 +26,6 @@ const (
 	DifferentVariables      Difference = "Variables"
 	DifferentManifests      Difference = "Manifests"
 	DifferentSource         Difference = "Source"
-	DifferentKubernetes     Difference = "Kubernetes"
 	DifferentChartFormat    Difference = "ChartFormat"
 	DifferentImageRegistry  Difference = "ImageRegistry"
 	DifferentImageOverrides Difference = "ImageOverrides"
@@ -60,7 +57,6 @@ func (b Basis) Differences(now Basis) []Difference {
 		{DifferentVariables, b.Variables != now.Variables},
 		{DifferentManifests, b.Manifests != now.Manifests},
 		{DifferentSource, b.Source != now.Source && sameFormat},
-		{DifferentKubernetes, b.Kubernetes != now.Kubernetes},
 		{DifferentChartFormat, !sameFormat},
 		{DifferentImageRegistry, b.ImageRegistry != now.ImageRegistry},
 		{DifferentImageOverrides, b.ImageOverrides != now.ImageOverrides},

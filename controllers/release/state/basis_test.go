@@ -9,7 +9,7 @@ import (
 var (
 	asked = Request{UID: "uid", Generation: 2, RequestedAt: "noon"}
 	basis = Basis{
-		Variables: "v", Manifests: "m", Source: "s", Kubernetes: "1.33", ChartFormat: "4", ImageRegistry: "r",
+		Variables: "v", Manifests: "m", Source: "s", ChartFormat: "4", ImageRegistry: "r",
 		ImageOverrides: "o", Managers: "a",
 	}
 )
@@ -30,7 +30,6 @@ func TestDifferences(t *testing.T) {
 		"the Secret":     {basis, with(func(b *Basis) { b.Variables = "" }), []Difference{DifferentVariables}},
 		"the manifests":  {basis, with(func(b *Basis) { b.Manifests = "x" }), []Difference{DifferentManifests}},
 		"the source":     {basis, with(func(b *Basis) { b.Source = "x" }), []Difference{DifferentSource}},
-		"Kubernetes":     {basis, with(func(b *Basis) { b.Kubernetes = "1.34" }), []Difference{DifferentKubernetes}},
 		"the registry":   {basis, with(func(b *Basis) { b.ImageRegistry = "" }), []Difference{DifferentImageRegistry}},
 		"the managers":   {basis, with(func(b *Basis) { b.Managers = "" }), []Difference{DifferentManagers}},
 		"the overrides":  {basis, with(func(b *Basis) { b.ImageOverrides = "" }), []Difference{DifferentImageOverrides}},
@@ -40,8 +39,8 @@ func TestDifferences(t *testing.T) {
 			basis, with(func(b *Basis) { b.ChartFormat, b.Source = "5", "x" }), []Difference{DifferentChartFormat},
 		},
 		"inputs first": {
-			basis, with(func(b *Basis) { b.Variables, b.Kubernetes = "x", "1.34" }),
-			[]Difference{DifferentVariables, DifferentKubernetes},
+			basis, with(func(b *Basis) { b.Variables, b.ImageRegistry = "x", "mirror" }),
+			[]Difference{DifferentVariables, DifferentImageRegistry},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +55,7 @@ func TestPin(t *testing.T) {
 		return revision(status, "made", append([]change{record}, changes...)...)
 	}
 	installed := history(made(StatusDeployed, healthy))
-	upgraded := with(func(b *Basis) { b.ChartFormat, b.Kubernetes, b.ImageRegistry = "5", "1.34", "mirror" })
+	upgraded := with(func(b *Basis) { b.ChartFormat, b.ImageRegistry = "5", "mirror" })
 	edited := with(func(b *Basis) { b.Variables, b.ImageRegistry = "x", "mirror" })
 
 	nextSpec, requestedLater := asked, asked

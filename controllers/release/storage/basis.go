@@ -13,8 +13,8 @@ const (
 	// and source, separated by dots.
 	InputsLabel = v1alpha2.Prefix + "/inputs"
 
-	// EnvironmentLabel is where a revision was created: the version of Kubernetes, the format of the
-	// chart, and the digests of the operator's settings, separated by underscores.
+	// EnvironmentLabel is where a revision was created: the format of the chart, and the digests of the
+	// operator's settings, separated by underscores.
 	EnvironmentLabel = v1alpha2.Prefix + "/environment"
 )
 
@@ -46,14 +46,9 @@ func basisLabels(b state.Basis) map[string]string {
 		return strings.Join(parts, separator)
 	}
 
-	environment := []string{b.Kubernetes, b.ChartFormat, b.ImageRegistry, b.ImageOverrides}
-	if b.Managers != "" { // revisions from before there were such settings have no fifth part
-		environment = append(environment, b.Managers)
-	}
-
 	return map[string]string{
 		InputsLabel:      join(".", b.Variables, b.Manifests, b.Source),
-		EnvironmentLabel: join("_", environment...),
+		EnvironmentLabel: join("_", b.ChartFormat, b.ImageRegistry, b.ImageOverrides, b.Managers),
 	}
 }
 
@@ -62,11 +57,7 @@ func basisOf(labels map[string]string) state.Basis {
 	inputs := strings.Split(labels[InputsLabel], ".")
 	environment := strings.Split(labels[EnvironmentLabel], "_")
 
-	if len(environment) == 4 {
-		environment = append(environment, unused)
-	}
-
-	if len(inputs) != 3 || len(environment) != 5 {
+	if len(inputs) != 3 || len(environment) != 4 {
 		return state.Basis{}
 	}
 
@@ -76,10 +67,9 @@ func basisOf(labels map[string]string) state.Basis {
 		Variables:      used(inputs[0]),
 		Manifests:      used(inputs[1]),
 		Source:         used(inputs[2]),
-		Kubernetes:     used(environment[0]),
-		ChartFormat:    used(environment[1]),
-		ImageRegistry:  used(environment[2]),
-		ImageOverrides: used(environment[3]),
-		Managers:       used(environment[4]),
+		ChartFormat:    used(environment[0]),
+		ImageRegistry:  used(environment[1]),
+		ImageOverrides: used(environment[2]),
+		Managers:       used(environment[3]),
 	}
 }

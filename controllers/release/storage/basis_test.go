@@ -15,10 +15,10 @@ func TestBasisLabels(t *testing.T) {
 	for name, basis := range map[string]state.Basis{
 		"everything": {
 			Variables: digest, Manifests: digest, Source: digest,
-			Kubernetes: "1.34", ChartFormat: "123", ImageRegistry: digest, ImageOverrides: digest, Managers: digest,
+			ChartFormat: "123", ImageRegistry: digest, ImageOverrides: digest, Managers: digest,
 		},
-		"without settings for managers": {Source: digest, Kubernetes: "1.34", ImageRegistry: digest, ImageOverrides: digest},
-		"the least":                     {Source: digest, Kubernetes: "1.34"},
+		"without settings for managers": {Source: digest, ChartFormat: "123", ImageRegistry: digest, ImageOverrides: digest},
+		"the least":                     {Source: digest},
 		"unknown":                       {},
 	} {
 		t.Run(name, func(t *testing.T) {
