@@ -139,10 +139,8 @@ func newDependencies(
 		Preflight: &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity, Namespace: options.Namespace},
 		Upgrades:  tracker,
 		Automatic: &autoupgrade.Reader{
-			Resources: resources.Resources(),
-			Cluster:   pool.Identity,
-			Tracker:   tracker,
-			Clock:     options.Clock,
+			Tracker: tracker,
+			Clock:   options.Clock,
 		},
 		Events:         mgr.GetEventRecorder("capstan"),
 		Clock:          options.Clock,

@@ -44,10 +44,6 @@ const (
 	// It is absent otherwise. The message names what has changed, and how to apply it.
 	ChangesPendingCondition = "ChangesPending"
 
-	// UpgradeDelayedCondition is True while an automatic upgrade waits for that of another provider. It is absent
-	// otherwise. The message names the other provider, and until when the upgrade waits at the latest.
-	UpgradeDelayedCondition = "UpgradeDelayed"
-
 	// InputsUnavailableCondition is True while the source, a Secret or a ConfigMap cannot be used,
 	// although what the resource asks for was installed from it before. It is absent otherwise, and
 	// has the reason that Ready has if nothing is installed.
@@ -307,9 +303,6 @@ const (
 	// EnvironmentChangedReason: the operator or its configuration has changed.
 	EnvironmentChangedReason = "EnvironmentChanged"
 )
-
-// WaitingForOtherUpgradeReason is the reason of UpgradeDelayed: the automatic upgrade of another provider comes first.
-const WaitingForOtherUpgradeReason = "WaitingForOtherUpgrade"
 
 // TagMovedReason is the reason of SourceChanged: the tag resolves to different content now.
 const TagMovedReason = "TagMoved"

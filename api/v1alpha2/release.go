@@ -139,15 +139,6 @@ type UpgradePolicy struct {
 	// window restricts when automatic upgrades start. Default: at any time.
 	// +optional
 	Window *MaintenanceWindow `json:"window,omitempty"`
-
-	// soakTime is how long to wait after an automatic upgrade of another provider in the same cluster,
-	// e.g. `24h`. All upgrades of a namespace together, except for its own and those of core, delay one of this provider
-	// by no more than soakTime and release.timeout. Default: 0s, that is, until the other one is healthy.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('2160h')",message="must be between 0s and 2160h, e.g. 24h"
-	SoakTime *metav1.Duration `json:"soakTime,omitempty"`
 }
 
 // UpgradeMode selects the versions of automatic upgrades.

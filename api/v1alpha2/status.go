@@ -166,11 +166,6 @@ type PendingUpgrade struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// waitsFor is the provider whose upgrade this one waits for, as `InfrastructureProvider namespace/name`, while that is
-	// not done. The wait is limited by this provider's own release.timeout, and to an hour.
-	// +optional
-	WaitsFor string `json:"waitsFor,omitempty"`
-
 	// notBefore is when the upgrade can start at the earliest, if that is known.
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`

@@ -39,7 +39,7 @@ func TestValidSpecs(t *testing.T) {
 		"release limits":           `{release: {historyLimit: 9, retryInterval: 1s, rollbackTo: 1}}`,
 		"object policies":          `{policies: {adoption: Always, update: Once, delete: Orphan, recreate: Never}}`,
 		"release policies":         `{release: {onFailure: None, onExternalChange: Revert, drift: Warn}}`,
-		"an upgrade policy": `{version: ~1.13, upgradePolicy: {mode: Patch, soakTime: 24h,
+		"an upgrade policy": `{version: ~1.13, upgradePolicy: {mode: Patch,
 			window: {schedule: "0 2 * * sat,sun", duration: 2h, timeZone: America/Argentina/Buenos_Aires}}}`,
 		"no upgrades":               `{version: v1.13.5, upgradePolicy: {mode: Manual}}`,
 		"no replicas":               `{deployment: {replicas: 0}}`,
@@ -167,7 +167,6 @@ var invalidSpecs = map[string][]string{
 		`{upgradePolicy: {window: {schedule: "0 2 * * *", duration: 59s}}}`,
 		`{upgradePolicy: {window: {schedule: "0 2 * * *", duration: 169h}}}`,
 	},
-	"must be between 0s and 2160h, e.g. 24h": {`{upgradePolicy: {soakTime: -1s}}`, `{upgradePolicy: {soakTime: 2161h}}`},
 	"upgradePolicy.window.schedule": {
 		`{upgradePolicy: {window: {schedule: "0 2 * *", duration: 1h}}}`,
 		`{upgradePolicy: {window: {schedule: "@daily", duration: 1h}}}`,

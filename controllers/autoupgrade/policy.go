@@ -1,15 +1,14 @@
-// Package autoupgrade reads what automatic upgrades depend on: spec.upgradePolicy, what the source offers, and what
-// other providers do. Package decide selects the version.
+// Package autoupgrade reads what automatic upgrades depend on: spec.upgradePolicy, and what the source offers. Package
+// decide selects the version.
 //
-// Everything is derived from Helm's storage, the source and the resources, so a restarted operator decides as the
-// one before it; only since when upgrades wait for each other is in memory. An automatic upgrade is recorded with its
-// revision as a request of its own, state.Request.Automatic. If the upgrade fails and is rolled back, the version
-// before it is what is asked for again. The failed version is given up until a user asks for something else.
+// Everything is derived from Helm's storage, the source and the resource, so a restarted operator decides as the one
+// before it. An automatic upgrade is recorded with its revision as a request of its own, state.Request.Automatic. If the
+// upgrade fails and is rolled back, the version before it is what is asked for again. The failed version is given up
+// until a user asks for something else.
 package autoupgrade
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
@@ -21,8 +20,6 @@ type Policy struct {
 	Mode v1alpha2.UpgradeMode
 	// Window is when upgrades may start; nil for at any time.
 	Window *Window
-	// Soak is how long to wait after an automatic upgrade of another provider.
-	Soak time.Duration
 }
 
 // PolicyError reports a spec.upgradePolicy that cannot be used.
@@ -55,10 +52,6 @@ func Parse(spec *v1alpha2.ProviderSpec) (*Policy, error) {
 	}
 
 	policy := &Policy{Mode: spec.UpgradePolicy.Mode}
-	if soak := spec.UpgradePolicy.SoakTime; soak != nil {
-		policy.Soak = soak.Duration
-	}
-
 	if spec.UpgradePolicy.Window == nil {
 		return policy, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -26,10 +25,9 @@ func TestParsePolicy(t *testing.T) {
 		g.Expect(err).To(MatchError("spec.version must be a range such as ~1.13 for spec.upgradePolicy.mode Patch"))
 	}
 
-	soak := metav1.Duration{Duration: time.Hour}
-	policy, err := parse("~1.0", &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradeMinor, SoakTime: &soak})
+	policy, err := parse("~1.0", &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradeMinor})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(*policy).To(Equal(Policy{Mode: v1alpha2.UpgradeMinor, Soak: time.Hour}))
+	g.Expect(*policy).To(Equal(Policy{Mode: v1alpha2.UpgradeMinor}))
 
 	now := time.Now()
 	g.Expect(policy.opening(now).Includes(now)).To(BeTrue(), "without a window it is always open")

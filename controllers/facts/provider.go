@@ -186,7 +186,6 @@ var negativeConditions = []string{
 	v1alpha2.SourceChangedCondition,
 	v1alpha2.ChangesPendingCondition,
 	v1alpha2.InputsUnavailableCondition,
-	v1alpha2.UpgradeDelayedCondition,
 }
 
 // IsGood reports whether a condition of a provider reports no problem.

@@ -114,8 +114,6 @@ func TestProviderCollector(t *testing.T) {
 		Last:    &v1alpha2.AutomaticUpgrade{Version: "v2.11.2", Result: v1alpha2.UpgradeFailed},
 	}
 
-	conditions.MarkTrue(ready, v1alpha2.UpgradeDelayedCondition, v1alpha2.WaitingForOtherUpgradeReason, "waits")
-
 	stalled.Status.MissingVariables = []string{"A", "B"}
 	conditions.MarkStalled(stalled, v1alpha2.MissingVariablesReason, "A and B")
 	conditions.MarkFalse(stalled, v1alpha2.ReadyCondition, v1alpha2.MissingVariablesReason, "A and B")
@@ -140,12 +138,9 @@ capstan_provider_automatic_upgrade{` + aws + `state="Failed",type="Infrastructur
 capstan_provider_condition{condition="Ready",` + aws + `reason="Healthy",type="InfrastructureProvider"} 1
 capstan_provider_condition{condition="Reconciling",` + aws + `reason="",type="InfrastructureProvider"} 0
 capstan_provider_condition{condition="Stalled",` + aws + `reason="",type="InfrastructureProvider"} 0
-capstan_provider_condition{condition="UpgradeDelayed",` + aws +
-		`reason="WaitingForOtherUpgrade",type="InfrastructureProvider"} 1
 capstan_provider_condition{condition="Ready",` + core + `reason="MissingVariables",type="CoreProvider"} 0
 capstan_provider_condition{condition="Reconciling",` + core + `reason="",type="CoreProvider"} 0
 capstan_provider_condition{condition="Stalled",` + core + `reason="MissingVariables",type="CoreProvider"} 1
-capstan_provider_condition{condition="UpgradeDelayed",` + core + `reason="",type="CoreProvider"} 0
 # HELP capstan_provider_info Always 1; the labels are a provider's versions, contract and Helm release.
 # TYPE capstan_provider_info gauge
 capstan_provider_info{contract="",desired_version="",` + core + `release="",type="CoreProvider",version=""} 1

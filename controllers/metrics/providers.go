@@ -60,7 +60,7 @@ const (
 
 // exportedConditions are the conditions in capstan_provider_condition.
 var exportedConditions = []string{
-	v1alpha2.ReadyCondition, v1alpha2.ReconcilingCondition, v1alpha2.StalledCondition, v1alpha2.UpgradeDelayedCondition,
+	v1alpha2.ReadyCondition, v1alpha2.ReconcilingCondition, v1alpha2.StalledCondition,
 }
 
 // providerCollector collects the metrics of providers.

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -104,23 +103,6 @@ func (r *run) confirm(ctx context.Context, known decide.Changing) report.Result 
 			return failed(err, applying)
 		}
 	}
-
-	if !known.Starts {
-		return report.Result{}
-	}
-
-	selected := r.selection
-
-	result := r.upgrade(ctx, decide.Prevented{})
-	if result.Ends() {
-		return result
-	}
-
-	if pending := r.selection.Pending; pending != nil {
-		return report.Wait(v1alpha2.ProgressingReason, pending.Message, time.Time{})
-	}
-
-	r.selection = selected // also if the source offers a newer version by now
 
 	return report.Result{}
 }

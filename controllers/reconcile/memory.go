@@ -25,8 +25,6 @@ type memory struct {
 	// permitted is the digest of the release that the account of the provider was found to be allowed to install.
 	permitted   string
 	corrections drift.Backoff
-	// waits is since when an automatic upgrade waits for others, by what it waits for.
-	waits map[string]time.Time
 }
 
 // arrival returns when a generation was seen first: now, unless it was asked before.

@@ -387,36 +387,8 @@ func (c catalog) addInputs(t *testing.T) {
 		c.addReport(report.Of(inputOf(r), report.Summary{}))
 	}
 
-	c.addDelayed()
 	c.addRemoval(t)
 	c.addAllowed(t)
-}
-
-// addDelayed adds the message of an automatic upgrade that waits for that of another provider.
-func (c catalog) addDelayed() {
-	now := time.Date(2026, 11, 24, 8, 0, 0, 0, time.UTC)
-	request := state.Request{Generation: 1}
-	installed := revision(1, state.StatusDeployed, wanted)
-	installed.Version, installed.Healthy, installed.Request = "v2.11.1", true, request
-
-	step := decide.Upgrade(decide.Upgrading{
-		Answers: decide.Answers{decide.ReadOthers: report.Result{}},
-		Allowed: true, Range: "~2.11", Mode: v1alpha2.UpgradePatch, Timeout: 10 * time.Minute,
-		Opening: decide.Opening{From: now, Until: now.Add(time.Hour)},
-		History: state.History{Revisions: []state.Revision{installed}}, Asked: request,
-		Offered: []v1alpha2.AvailableUpgrade{{Version: "v2.11.2"}},
-		Others: []decide.OtherUpgrade{{
-			Provider: "CoreProvider capi-system/cluster-api", Namespace: "capi-system",
-			Last: v1alpha2.AutomaticUpgrade{
-				Version: "v1.13.6", Time: metav1.NewTime(now), Result: v1alpha2.UpgradeProgressing,
-			},
-		}},
-		Now: now,
-	})
-
-	r := newTestRun(installed)
-	r.note(report.WillUpgrade(step.Selection.Pending))
-	c.addReport(report.Of(inputOf(r), report.Summary{Result: report.Result{Outcome: report.Ready}}))
 }
 
 // addAllowed adds the message about an unsafe change that a user allows.

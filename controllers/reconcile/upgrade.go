@@ -18,28 +18,21 @@ func (r *run) selectVersion(ctx context.Context) report.Result {
 func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Result {
 	seen := r.upgrading(prevented)
 
-	for {
-		step := decide.Upgrade(seen)
-		logStep(ctx, step)
+	step := decide.Upgrade(seen)
+	logStep(ctx, step)
 
-		if step.Action == decide.ReadOthers {
-			seen.Answers[step.Action] = failed(r.Automatic.ReadOthers(ctx, r.provider, &seen), fetching)
-			continue
-		}
-
-		if step.Result.Ends() {
-			return step.Result
-		}
-
-		r.selection, r.memory.waits = step.Selection, step.Selection.Waits
-		r.note(report.WillUpgrade(r.selection.Pending))
-
-		if !step.Until.IsZero() {
-			r.wakeAfter(step.Until.Sub(seen.Now))
-		}
-
-		return report.Result{}
+	if step.Result.Ends() {
+		return step.Result
 	}
+
+	r.selection = step.Selection
+	r.note(report.WillUpgrade(r.selection.Pending))
+
+	if !step.Until.IsZero() {
+		r.wakeAfter(step.Until.Sub(seen.Now))
+	}
+
+	return report.Result{}
 }
 
 // upgrading returns what an automatic upgrade depends on.
@@ -51,7 +44,6 @@ func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
 	}
 
 	seen.History, seen.Prevented = r.installed.history, prevented
-	seen.Waits = r.memory.waits
 
 	if record := r.installed.record; record != nil {
 		seen.Contract = record.Contract
@@ -69,13 +61,9 @@ func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
 	return seen
 }
 
-// block gives up an automatic upgrade that was about to start, and returns to the version that is installed. If that of
-// another provider came first, that is selected already.
+// block gives up an automatic upgrade that was about to start, and returns to the version that is installed.
 func (r *run) block(ctx context.Context, reason string) {
-	if r.selection.Starts() {
-		r.upgrade(ctx, decide.Prevented{Version: r.selection.Version, Message: reason})
-	}
-
+	r.upgrade(ctx, decide.Prevented{Version: r.selection.Version, Message: reason})
 	r.note(report.Resolved(r.selection.Version))
 	r.change = change{}
 }

@@ -95,10 +95,7 @@ func standingOf(o client.Object) standing {
 		return standing{}
 	}
 
-	s := standing{Standing: report.StandingOf(p), generation: p.GetGeneration()}
-	s.Blocked = false // automatic upgrades look at others themselves
-
-	return s
+	return standing{Standing: report.StandingOf(p), generation: p.GetGeneration()}
 }
 
 // standingChanged passes on the updates that matter to other providers.

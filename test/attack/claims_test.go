@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"strings"
-	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,7 +42,7 @@ var claimAttempts = []attempt{
 		room := a.room()
 
 		p := &v1alpha2.CoreProvider{ObjectMeta: named(room, v1alpha2.CoreProviderName)}
-		p.Spec = automatic(small{room, a.name, "v1.0.0", ""}.resource(), 80000*time.Hour).Spec
+		p.Spec = automatic(small{room, a.name, "v1.0.0", ""}.resource()).Spec
 
 		trust := a.trust(nil)
 		trust.Namespace = room

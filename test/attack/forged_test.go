@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/gomega"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -163,7 +162,7 @@ var forgedAttempts = []attempt{
 	{"A newer version for a provider with automatic upgrades, by such a developer", func(a *arena) string {
 		s := a.site()
 		a.Expect(s.install(func(spec *v1alpha2.ProviderSpec) {
-			automatic(s.home.resource(), time.Minute).Spec.DeepCopyInto(spec)
+			automatic(s.home.resource()).Spec.DeepCopyInto(spec)
 		})).To(HavePrefix(v1alpha2.HealthyReason))
 
 		packager := s.packager()
@@ -216,25 +215,6 @@ var forgedAttempts = []attempt{
 		}},
 	{"An object of another release with the mark of one that the provider has orphaned", func(a *arena) string {
 		return a.takenWith("", map[string]string{v1alpha2.OrphanedByAnnotation: tenant + "/infrastructure-" + a.name})
-	}},
-	{"A new version every few seconds, each of which others would let prove itself", func(a *arena) string {
-		s := a.small("")
-		p := automatic(s.by("installer"), time.Minute)
-		a.create(s.configMap(), p)
-		a.Eventually(a.installed(p)).Should(Equal("v1.0.0"))
-
-		ctx, stop := context.WithCancel(a.ctx)
-		ended := make(chan struct{})
-
-		go func() {
-			defer close(ended)
-
-			a.publishAgain(ctx, s, p)
-		}()
-
-		a.Cleanup(func() { stop(); <-ended })
-
-		return a.victimIsUpgradedAfter(12 * time.Second)
 	}},
 }
 
@@ -493,30 +473,4 @@ func (a *arena) neverBecomes(o *corev1.ConfigMap, bad func(map[string]string) bo
 
 		return happened.Load() || err == nil && bad(found.Data)
 	})
-}
-
-// publishAgain publishes newer versions of a provider, each as soon as the one before is installed.
-func (a *arena) publishAgain(ctx context.Context, s small, p *v1alpha2.InfrastructureProvider) {
-	for patch := 1; ctx.Err() == nil; patch++ {
-		s.version = fmt.Sprintf("v1.0.%d", patch)
-		if a.tenant.Create(ctx, s.configMap()) != nil {
-			return
-		}
-
-		request := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha2.ReconcileRequestAnnotation, s.version)
-		_ = a.tenant.Patch(ctx, s.resource(), client.RawPatch(types.MergePatchType, request))
-
-		for ctx.Err() == nil {
-			found := &v1alpha2.InfrastructureProvider{}
-			if a.admin.Get(ctx, client.ObjectKeyFromObject(p), found) == nil &&
-				found.Status.InstalledVersion != nil && *found.Status.InstalledVersion == s.version {
-				break
-			}
-
-			select {
-			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
-			}
-		}
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,7 @@ var impostorAttempts = []attempt{
 			core := small{room, v1alpha2.CoreProviderName, "v1.0.0", ""}
 			contested := theirs.resource()
 			p := &v1alpha2.CoreProvider{ObjectMeta: named(room, core.name)}
-			automatic(core.resource(), 80000*time.Hour).Spec.DeepCopyInto(&p.Spec)
+			automatic(core.resource()).Spec.DeepCopyInto(&p.Spec)
 
 			for _, spec := range []*v1alpha2.ProviderSpec{&p.Spec, &contested.Spec} {
 				spec.KubeConfig = &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{

@@ -44,7 +44,7 @@ func TestAttack(t *testing.T) {
 		w.runAll(t, slices.Concat(
 			readAttempts, recordAttempts, plantedAttempts, identityAttempts, remoteAttempts, componentsAttempts,
 			chartAttempts, requestAttempts, credentialAttempts, registryAttempts, repositoryAttempts, surfaceAttempts,
-			upgradeAttempts, claimAttempts, impostorAttempts, forgedAttempts, besideAttempts, valueAttempts))
+			claimAttempts, impostorAttempts, forgedAttempts, besideAttempts, valueAttempts))
 	})
 	t.Run("exhausting", w.exhaust)
 	t.Run("crowds", w.crowd)

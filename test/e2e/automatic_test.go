@@ -3,8 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,8 +11,6 @@ import (
 	"github.com/onsi/gomega/gstruct"
 	gomegatypes "github.com/onsi/gomega/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -38,9 +34,7 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 	}
 
 	// install installs v1.0.0 of a provider that upgrades automatically.
-	install := func(
-		ctx context.Context, name string, policy v1alpha2.UpgradePolicy, timeout ...time.Duration,
-	) *v1alpha2.InfrastructureProvider {
+	install := func(ctx context.Context, name string, policy v1alpha2.UpgradePolicy) *v1alpha2.InfrastructureProvider {
 		GinkgoHelper()
 
 		t := newTiny(name, "v1.0.0")
@@ -50,9 +44,7 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 		p := t.resource()
 		p.Spec.Version = "~1.0"
 		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: folder}
-		p.Spec.Release = &v1alpha2.ReleaseSpec{
-			Timeout: &metav1.Duration{Duration: append(timeout, 4*time.Second)[0]},
-		}
+		p.Spec.Release = &v1alpha2.ReleaseSpec{Timeout: &metav1.Duration{Duration: 4 * time.Second}}
 		p.Spec.UpgradePolicy = &policy
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -130,42 +122,6 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 	})
 
-	It("follow each other after the time to soak, also if the operator restarts", func(ctx SpecContext) {
-		const soak = 15 * time.Second
-
-		policy := v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch, SoakTime: &metav1.Duration{Duration: soak}}
-		one, two := install(ctx, "one", policy), install(ctx, "two", policy)
-
-		for _, name := range []string{"one", "two"} {
-			newTiny(name, "v1.0.1").publish(folder)
-		}
-
-		restart()
-
-		pending := func(g Gomega) string {
-			first, second := w.read(ctx, one)(g).GetStatus(), w.read(ctx, two)(g).GetStatus()
-			g.Expect(first.AutomaticUpgrade).NotTo(BeNil())
-			g.Expect(second.AutomaticUpgrade).NotTo(BeNil())
-
-			for _, s := range []*v1alpha2.ProviderStatus{first, second} {
-				if s.AutomaticUpgrade.Pending != nil {
-					return s.AutomaticUpgrade.Pending.Message
-				}
-			}
-
-			return ""
-		}
-		Eventually(pending).Should(HavePrefix("waits for spec.upgradePolicy.soakTime after the automatic upgrade of "))
-		restart()
-
-		for _, p := range []*v1alpha2.InfrastructureProvider{one, two} {
-			Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), upgraded("v1.0.1", v1alpha2.UpgradeSucceeded)))
-		}
-
-		between := one.Status.AutomaticUpgrade.Last.Time.Sub(two.Status.AutomaticUpgrade.Last.Time.Time).Abs()
-		Expect(between).To(BeNumerically(">=", soak))
-	})
-
 	It("leave a provider ready if a check prevents them, and do not change its contract", func(ctx SpecContext) {
 		const name = "checked"
 
@@ -204,94 +160,6 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 			"v1.0.1 stays installed, as revision 2, and is healthy"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().UpgradePolicy.Window.TimeZone = "Europe/Berlin" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.1"))
-	})
-
-	It("wait for one that never becomes healthy no longer than their own timeout", func(ctx SpecContext) {
-		patches := v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch}
-		stuck, honest := install(ctx, "stuck", patches, 80000*time.Hour), install(ctx, "honest", patches, 30*time.Second)
-
-		neverRunning(newTiny("stuck", "v1.0.1")).publish(folder)
-		lookAgain(ctx, stuck)
-		Eventually(w.read(ctx, stuck)).Should(upgraded("v1.0.1", v1alpha2.UpgradeProgressing))
-
-		newTiny("honest", "v1.0.1").publish(folder)
-		lookAgain(ctx, honest)
-		Eventually(w.read(ctx, honest)).Should(HaveField("Status.AutomaticUpgrade.Pending.Message", MatchRegexp(
-			"^waits until the automatic upgrade of InfrastructureProvider stuck/stuck to v1.0.1 is healthy, "+
-				"until .* UTC at the latest$")))
-		Eventually(func(g Gomega) {
-			g.Expect(conditions.Get(w.read(ctx, honest)(g), v1alpha2.UpgradeDelayedCondition)).To(
-				HaveField("Message", ContainSubstring("InfrastructureProvider stuck/stuck")))
-		}).Should(Succeed())
-		Eventually(w.read(ctx, honest)).Should(And(beReady("v1.0.1"), upgraded("v1.0.1", v1alpha2.UpgradeSucceeded)))
-		Expect(conditions.Has(honest, v1alpha2.UpgradeDelayedCondition)).To(BeFalse())
-		Expect(w.read(ctx, stuck)(Default)).To(upgraded("v1.0.1", v1alpha2.UpgradeProgressing))
-		Expect(honest.Status.AutomaticUpgrade.Last.Time.Sub(stuck.Status.AutomaticUpgrade.Last.Time.Time)).
-			To(BeNumerically(">=", 30*time.Second))
-
-		Expect(w.client.Delete(ctx, stuck)).To(Succeed())
-		Eventually(gone(ctx, w, stuck)).Should(BeTrue())
-	})
-
-	It("do not wait for a second core, which is refused and has a source that is silent", func(ctx SpecContext) {
-		p := install(ctx, "beside", v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch})
-
-		second := &v1alpha2.CoreProvider{ObjectMeta: named("second", v1alpha2.CoreProviderName)}
-		second.Spec.Version = "~1.0"
-		second.Spec.FetchConfig = &v1alpha2.FetchConfiguration{URL: "http://" + newSilentServer().address +
-			"/api/v4/projects/7/packages/generic/core/v1.0.0/core-components.yaml"}
-		second.Spec.UpgradePolicy = &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch}
-
-		Expect(w.client.Create(ctx, newTiny("second", "v1.0.0").namespace())).To(Succeed())
-		Expect(w.client.Create(ctx, second)).To(Succeed())
-		Eventually(w.read(ctx, second)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason))
-
-		newTiny("beside", "v1.0.1").publish(folder)
-		lookAgain(ctx, p)
-		Eventually(func(g Gomega) v1alpha2.Provider {
-			lookAgain(ctx, second)
-			return w.read(ctx, p)(g)
-		}).WithPolling(5 * time.Second).Should(upgraded("v1.0.1", v1alpha2.UpgradeSucceeded))
-
-		Expect(w.client.Delete(ctx, second)).To(Succeed())
-		Eventually(gone(ctx, w, second)).Should(BeTrue())
-	})
-
-	It("wait for core, but not if it is held because helm has changed it", func(ctx SpecContext) {
-		p := install(ctx, "behind", v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch})
-		core := coreProvider()
-		publish := func(version string) {
-			GinkgoHelper()
-
-			folderOf := func(repository, version string) string {
-				return filepath.Join(repository, v1alpha2.CoreProviderName, version)
-			}
-			Expect(os.CopyFS(folderOf(folder, version), os.DirFS(folderOf(samples, "v1.0.0")))).To(Succeed())
-		}
-
-		publish("v1.0.0")
-		update(ctx, w, core, func(p v1alpha2.Provider) {
-			p.GetSpec().Version = "~1.0"
-			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{Directory: folder}
-			p.GetSpec().UpgradePolicy = &v1alpha2.UpgradePolicy{
-				Mode: v1alpha2.UpgradePatch, Window: windowAt(time.Now().AddDate(0, 6, 0)),
-			}
-		})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
-
-		By("publishing a patch of core, whose window is closed")
-		publish("v1.0.1")
-		newTiny("behind", "v1.0.1").publish(folder)
-		lookAgain(ctx, core)
-		lookAgain(ctx, p)
-		Eventually(w.read(ctx, p)).Should(HaveField("Status.AutomaticUpgrade.Pending.Message",
-			HavePrefix("waits for the automatic upgrade of core to v1.0.1")))
-
-		By("changing core with helm")
-		w.run(ctx, "helm", "rollback", "cluster-api", "1", "-n", core.Namespace)
-		Eventually(w.read(ctx, core)).Should(beReadyWith(v1alpha2.ExternalChangeReason))
-		lookAgain(ctx, p)
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), upgraded("v1.0.1", v1alpha2.UpgradeSucceeded)))
 	})
 })
 

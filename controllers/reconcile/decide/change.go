@@ -177,7 +177,7 @@ func Change(c Changing) Step {
 		step.Action = End
 	}
 
-	if step.Action == End && (c.blocks(step.Result) || c.isLate()) {
+	if step.Action == End && c.blocks(step.Result) {
 		step.Action = Block
 		step.Result = report.First(step.Result, c.Problem)
 	}
@@ -341,11 +341,6 @@ func unreadable(c Changing) (Step, bool) { return end(c.Unreadable) }
 func (c Changing) blocks(result report.Result) bool {
 	stopped := result.Outcome == report.Stalled || c.Problem.Ends() && result.Outcome != report.Repeated
 	return c.Starts && stopped && !c.Applied && !c.AppliedCRDs()
-}
-
-// isLate reports whether an automatic upgrade is given up because that of another provider has come first.
-func (c Changing) isLate() bool {
-	return c.Answers[Announce].Ends() && c.Selected != "" && !c.Starts && c.Selected != c.Found
 }
 
 // Replan returns the answers that hold for the plan of another version.

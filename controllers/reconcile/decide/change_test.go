@@ -459,21 +459,6 @@ func TestBegins(t *testing.T) {
 	}
 }
 
-// TestLateUpgrade: an automatic upgrade before which that of another provider came returns to the installed version.
-func TestLateUpgrade(t *testing.T) {
-	g := NewWithT(t)
-	known := upgrade()
-	known.Answers = Answers{
-		Identify: {}, Select: {}, Plan: {}, CompareRelease: {}, CheckRequirements: {}, CheckTurn: {}, PlanCRDs: {},
-		MigrateObjects: {}, CheckCRDs: {}, DryRun: {}, Announce: waits,
-	}
-	known.Found, known.Selected = "v1.1.0", "v1.0.0"
-	g.Expect(Change(known)).To(Equal(Step{Row: "a change is announced before it begins", Action: Block, Result: waits}))
-
-	known.Selected = ""
-	g.Expect(Change(known)).To(HaveField("Action", End), "an upgrade that a user asks for waits")
-}
-
 // TestNoQuestionIsAskedTwice walks random changes: no action is taken twice, but for those that plan another version
 // after an automatic upgrade was given up, each change ends, and what is applied has passed all checks.
 func TestNoQuestionIsAskedTwice(t *testing.T) {

@@ -22,8 +22,6 @@ type Selection struct {
 	Until time.Time
 	// Pending is the upgrade that follows, and what it waits for; nil for none.
 	Pending *v1alpha2.PendingUpgrade
-	// Waits is since when the upgrade waits for others, by what it waits for. It is remembered until the next selection.
-	Waits map[string]time.Time
 }
 
 // Starts reports whether an automatic upgrade starts now.

@@ -1,29 +1,26 @@
 package decide
 
 import (
-	"maps"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// ReadOthers reads what automatic upgrades of other providers do: it finds Upgrading.Others and Upgrading.Core.
-const ReadOthers Action = "ReadOthers"
-
 const (
 	// lookInterval is how often the source is asked for new versions.
 	lookInterval = time.Hour + time.Second
-	// othersInterval is how often an upgrade looks whether other providers let it start, and preventedInterval how often
-	// it is tried again while a check prevents it.
-	othersInterval    = 5 * time.Second
+	// answerInterval is how often an upgrade looks whether the source has answered, and preventedInterval how often it is
+	// tried again while a check prevents it.
+	answerInterval    = 5 * time.Second
 	preventedInterval = 10 * time.Minute
 )
 
 // Upgrading is what an automatic upgrade depends on.
 type Upgrading struct {
-	Answers Answers
 	// Allowed is set if spec.upgradePolicy allows automatic upgrades, and Invalid is why it cannot be used; zero if it
 	// can.
 	Allowed bool
@@ -31,8 +28,6 @@ type Upgrading struct {
 	// Range is spec.version, and Mode is Patch or Minor.
 	Range string
 	Mode  v1alpha2.UpgradeMode
-	// Soak is spec.upgradePolicy.soakTime, and Timeout is spec.release.timeout.
-	Soak, Timeout time.Duration
 	// Opening is when upgrades may start. Windowed is set if spec.upgradePolicy.window says that.
 	Opening  Opening
 	Windowed bool
@@ -48,12 +43,6 @@ type Upgrading struct {
 	// Offered is what the source offers, and Looking is set while it is asked.
 	Offered []v1alpha2.AvailableUpgrade
 	Looking bool
-	// Others are the last upgrades of other providers of the cluster, and Core is the next one of core. They are not known
-	// before ReadOthers.
-	Others []OtherUpgrade
-	Core   CoreUpgrade
-	// Waits is since when the upgrade waits for others, by what it waits for.
-	Waits map[string]time.Time
 	// Prevented is an upgrade that a check has prevented in this reconcile.
 	Prevented Prevented
 
@@ -79,27 +68,21 @@ var upgradeRules = []rule[Upgrading]{
 	{"a provider that is not as it should be is not upgraded", obstructed},
 	{"upgrades start in their window", closed},
 	{"the source has answered", looking},
-	{"other providers are looked at", ask(ReadOthers, anyUpgrade)},
-	{"upgrades follow each other, that of core first", followOthers},
 }
 
-// Upgrade returns the next step of the selection of a version. In the end, Step.Selection is the version.
+// Upgrade returns the step that selects a version, which is Step.Selection.
 func Upgrade(u Upgrading) Step {
 	step, decides := first(upgradeRules, u)
 	if !decides {
 		step = Step{Action: End, Selection: u.starts()}
 	}
 
-	if step.Action == End && u.Allowed {
+	if u.Allowed {
 		step.Until = earlier(step.Until, u.nextLook())
 	}
 
 	return step
 }
-
-func anyUpgrade(Upgrading) bool { return true }
-
-func (u Upgrading) answers() Answers { return u.Answers }
 
 func (u Upgrading) past() past { return examine(u.History, u.Asked) }
 
@@ -117,12 +100,11 @@ func (u Upgrading) best() string {
 	return choice.Best(u.Offered)
 }
 
-// starts returns the selection of an upgrade that starts now. Since when it has waited stays known: it may be decided
-// again before its revision is announced.
+// starts returns the selection of an upgrade that starts now.
 func (u Upgrading) starts() Selection {
 	best := u.best()
 
-	starting := Selection{Version: best, Automatic: v1alpha2.LabelValue(best), From: u.past().version, Waits: u.Waits}
+	starting := Selection{Version: best, Automatic: v1alpha2.LabelValue(best), From: u.past().version}
 	if u.Windowed {
 		starting.Until = u.Opening.Until
 	}
@@ -130,10 +112,10 @@ func (u Upgrading) starts() Selection {
 	return starting
 }
 
-// waits returns the step that stays at the installed version until a wait ends.
-func (u Upgrading) waits(found wait, since map[string]time.Time) Step {
+// waits returns the step that stays at the installed version, and says what the upgrade waits for.
+func (u Upgrading) waits(message string) Step {
 	selection := u.past().selection()
-	selection.Pending, selection.Waits = found.pending(u.best()), since
+	selection.Pending = &v1alpha2.PendingUpgrade{Version: u.best(), Message: message}
 
 	return Step{Action: End, Selection: selection}
 }
@@ -167,44 +149,22 @@ func stay(u Upgrading) (Step, bool) {
 }
 
 func obstructed(u Upgrading) (Step, bool) {
-	return u.waits(wait{message: "waits because " + u.Obstacle}, u.Waits), u.Obstacle != ""
+	return u.waits("waits because " + u.Obstacle), u.Obstacle != ""
 }
 
 func closed(u Upgrading) (Step, bool) {
 	from := u.Opening.From
-	step := u.waits(wait{message: "waits for the window, which opens at " + format(from), until: from}, u.Waits)
+	step := u.waits("waits for the window, which opens at " + format(from))
+	step.Selection.Pending.NotBefore = &metav1.Time{Time: from}
 
 	return step, !u.Opening.Includes(u.Now)
 }
 
 func looking(u Upgrading) (Step, bool) {
-	step := u.waits(wait{message: "waits until the source has answered"}, u.Waits)
-	step.Until = u.Now.Add(othersInterval)
+	step := u.waits("waits until the source has answered")
+	step.Until = u.Now.Add(answerInterval)
 
 	return step, u.Looking
-}
-
-// followOthers waits for other providers of the cluster: core comes first, there is one upgrade at a time, and each is
-// given time to prove itself.
-func followOthers(u Upgrading) (Step, bool) {
-	since := maps.Clone(u.Waits)
-	if since == nil {
-		since = map[string]time.Time{}
-	}
-
-	found := u.longestWait(since)
-	if found == nil {
-		return Step{}, false
-	}
-
-	step := u.waits(*found, since)
-
-	step.Until = u.Now.Add(othersInterval)
-	if found.until.After(u.Now) {
-		step.Until = found.until
-	}
-
-	return step, true
 }
 
 // earlier returns the earlier one of two times, of which the first may be zero.

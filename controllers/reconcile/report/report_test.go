@@ -464,23 +464,6 @@ func TestPendingChangesStayWhileInputsAreUnknown(t *testing.T) {
 	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.ChangesPendingCondition).Type).To(BeEmpty())
 }
 
-// TestDelayedUpgrade: the condition is there only while the upgrade waits for another provider.
-func TestDelayedUpgrade(t *testing.T) {
-	g := NewWithT(t)
-	in := newInput(revision(1, state.StatusDeployed, wanted))
-	pending := &v1alpha2.PendingUpgrade{Version: "v1.0.2", Message: "waits for core", WaitsFor: "CoreProvider a/b"}
-	in.Provider.Status.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{Pending: pending}
-
-	made := of(in, Result{Outcome: Ready})
-	delayed := made.condition(v1alpha2.UpgradeDelayedCondition)
-	g.Expect(delayed.Status).To(Equal(metav1.ConditionTrue))
-	g.Expect(delayed.Message).To(Equal("The automatic upgrade to v1.0.2 waits for core"))
-
-	in.Provider.Status = made.Status
-	in.Provider.Status.AutomaticUpgrade.Pending.WaitsFor = ""
-	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.UpgradeDelayedCondition).Type).To(BeEmpty())
-}
-
 func TestTagThatHasMovedIsNewsOnce(t *testing.T) {
 	g := NewWithT(t)
 	in := newInput(revision(1, state.StatusDeployed, wanted))

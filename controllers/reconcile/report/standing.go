@@ -36,8 +36,6 @@ type Standing struct {
 	Keeps bool
 	// WaitsForCore is set if the provider waits for core to become ready, or to be installed.
 	WaitsForCore bool
-	// Blocked is set if an upgrade of the provider does not continue without a user who changes something.
-	Blocked bool
 }
 
 // StandingOf returns the standing of a provider.
@@ -52,7 +50,6 @@ func StandingOf(p v1alpha2.Provider) Standing {
 		Ready:        isReady(status),
 		Paused:       is(status, v1alpha2.PausedCondition, metav1.ConditionTrue),
 		WaitsForCore: reasonOf(status, v1alpha2.PreflightCheckCondition) == v1alpha2.WaitingForCoreProviderReadyReason,
-		Blocked:      blocked(p),
 	}
 
 	if status.Contract != nil {
@@ -85,20 +82,6 @@ func (s Standing) mayChange(p v1alpha2.Provider) bool {
 	failed := upgraded.Status == metav1.ConditionFalse && upgraded.ObservedGeneration == p.GetGeneration()
 
 	return !failed && reasonOf(status, v1alpha2.ReadyCondition) != v1alpha2.CAPIVersionIncompatibilityReason
-}
-
-// blocked reports whether an upgrade does not continue without a user who changes something.
-func blocked(p v1alpha2.Provider) bool {
-	spec, status := p.GetSpec(), p.GetStatus()
-
-	switch reason := reasonOf(status, v1alpha2.ReadyCondition); {
-	case !p.GetDeletionTimestamp().IsZero(), spec.Suspend, spec.Paused, returns(p):
-		return true
-	case reason == v1alpha2.ExternalChangeReason, reason == v1alpha2.ClusterUnreachableReason:
-		return true
-	}
-
-	return is(status, v1alpha2.PreflightCheckCondition, metav1.ConditionFalse) || isStalled(status)
 }
 
 // returns reports whether the resource asks for an earlier revision.

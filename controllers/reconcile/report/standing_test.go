@@ -80,22 +80,21 @@ func TestStandingIsWhatWasReported(t *testing.T) {
 			with(func(s *Standing) { s.Keeps = true }),
 		},
 		"an upgrade that waits for a user": {
-			newInput(before), Summary{Result: refused}, with(func(s *Standing) { s.Keeps, s.Blocked = true, true }),
+			newInput(before), Summary{Result: refused}, with(func(s *Standing) { s.Keeps = true }),
 		},
 		"an upgrade whose contract does not fit": {
 			newInput(before), wait(v1alpha2.CAPIVersionIncompatibilityReason),
-			with(func(s *Standing) { s.Keeps, s.Blocked = true, true }),
+			with(func(s *Standing) { s.Keeps = true }),
 		},
 		"an upgrade that waits for core": {
 			newInput(before), wait(v1alpha2.WaitingForCoreProviderReadyReason),
-			with(func(s *Standing) { s.Changing, s.Keeps, s.Blocked, s.WaitsForCore = true, true, true, true }),
+			with(func(s *Standing) { s.Changing, s.Keeps, s.WaitsForCore = true, true, true }),
 		},
 		"a release that another program has changed": {
-			healthy, Summary{Result: Result{Outcome: Idle, Reason: v1alpha2.ExternalChangeReason}},
-			with(func(s *Standing) { s.Blocked = true }),
+			healthy, Summary{Result: Result{Outcome: Idle, Reason: v1alpha2.ExternalChangeReason}}, installed,
 		},
 		"an installation that waits for core": {
-			newInput(), wait(v1alpha2.WaitingForCoreProviderReadyReason), Standing{Blocked: true, WaitsForCore: true},
+			newInput(), wait(v1alpha2.WaitingForCoreProviderReadyReason), Standing{WaitsForCore: true},
 		},
 		"a provider that was uninstalled": {
 			uninstalled, Summary{Result: Removing("InfrastructureProvider a/b", nil)}, Standing{},
@@ -129,7 +128,6 @@ func TestStandingOfRecordedReports(t *testing.T) {
 		seen[standing.Ready]++
 
 		g.Expect(standing.Ready).To(Equal(ended.Outcome == Ready), path)
-		g.Expect(standing.Blocked || ended.Outcome != Stalled).To(BeTrue(), path)
 		g.Expect(standing.Changing && (ended.Outcome == Ready || ended.Outcome == Stalled)).To(BeFalse(), path)
 		g.Expect(standing.WaitsForCore).To(Equal(ended.Reason == v1alpha2.WaitingForCoreProviderReadyReason), path)
 

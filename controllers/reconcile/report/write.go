@@ -31,7 +31,6 @@ func writeConditions(in Input, ended Summary, status v1alpha2.ProviderStatus, wr
 	writeMigrated(in.Migration, written)
 	writePending(in.Change, written)
 	writeInputsUnavailable(in.Change, written)
-	writeDelayed(status.AutomaticUpgrade, written)
 
 	return writeSourceChanged(in.Source, written)
 }
@@ -197,17 +196,6 @@ func writePending(change Progress, written *conditions) {
 	case change.Decision.Action != "" && !change.InputsProblem.Ends():
 		written.remove(v1alpha2.ChangesPendingCondition)
 	}
-}
-
-// writeDelayed writes for whom an automatic upgrade waits.
-func writeDelayed(automatic *v1alpha2.AutomaticUpgradeStatus, written *conditions) {
-	if automatic == nil || automatic.Pending == nil || automatic.Pending.WaitsFor == "" {
-		written.remove(v1alpha2.UpgradeDelayedCondition)
-		return
-	}
-
-	written.markTrue(v1alpha2.UpgradeDelayedCondition, v1alpha2.WaitingForOtherUpgradeReason,
-		"The automatic upgrade to %s %s", automatic.Pending.Version, automatic.Pending.Message)
 }
 
 // writeInputsUnavailable writes why inputs cannot be used that are not needed for what is installed.
