@@ -57,7 +57,7 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 	set.IntVar(
 		&o.Concurrency,
 		"concurrency",
-		4,
+		10,
 		"Number of resources of one kind that are reconciled concurrently.",
 	)
 	set.BoolVar(

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,12 +29,17 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
-// minRemoteInterval is the shortest Options.RemoteInterval.
-const minRemoteInterval = 10 * time.Second
+const (
+	// minRemoteInterval is the shortest Options.RemoteInterval.
+	minRemoteInterval = 10 * time.Second
+	// reconcileTimeout bounds a reconcile.
+	reconcileTimeout = 5 * time.Minute
+)
 
 // Setup adds a controller for each kind to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
@@ -78,17 +84,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		kind := watch.Kind{
 			Cache: mgr.GetClient(), Cluster: dependencies.Clusters.Identity, Type: t, Scope: options.Scope,
 		}
-		reconciler := &reconcile.Reconciler{Dependencies: dependencies, Type: t}
+		b := watchCluster(kind.Providers(newController(mgr, options, kind)), local, wakers, kind)
 
-		dispatcher, err := newDispatcher(mgr, options, kind, reconciler)
-		if err != nil {
-			return err
-		}
-
-		b := kind.Providers(newController(mgr, options, kind))
-		b = watchCluster(b, local, wakers, kind).WatchesRawSource(dispatcher.Source())
-
-		if err := b.Complete(dispatcher); err != nil {
+		if err := b.Complete(&reconcile.Reconciler{Dependencies: dependencies, Type: t}); err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", t, err)
 		}
 	}
@@ -241,8 +239,10 @@ func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: options.Concurrency,
 			LogConstructor:          logger,
-			RateLimiter:             newRateLimiter(),
-			ReconciliationTimeout:   reconcileTimeout,
+			// A resource whose reconcile fails is tried again later each time.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[crreconcile.Request](
+				time.Second, state.MaxBackoff),
+			ReconciliationTimeout: reconcileTimeout,
 		})
 }
 

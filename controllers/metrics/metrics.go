@@ -87,8 +87,6 @@ type Recorder struct {
 	fetchErrors   *prometheus.CounterVec
 	chartBytes    *prometheus.GaugeVec
 	chartsWaiting prometheus.Gauge
-	lanes         *prometheus.GaugeVec
-	laneWaiting   *prometheus.GaugeVec
 }
 
 // NewRecorder returns a Recorder whose metrics are registered; version is that of the operator. Like
@@ -124,15 +122,6 @@ func NewRecorder(registry prometheus.Registerer, version string) *Recorder {
 		}),
 	}
 
-	r.lanes = gauge("capstan_lanes",
-		"Remote clusters and namespaces with sources of their own that have work.", "type")
-	r.laneWaiting = gauge("capstan_lane_waiting",
-		"Providers that wait for others of the same remote cluster or namespace.", "type")
-
-	for _, t := range v1alpha2.ProviderTypes() {
-		r.SetLanes(t, 0, 0)
-	}
-
 	for _, source := range Sources() {
 		r.fetchedBytes.WithLabelValues(string(source))
 		r.fetchErrors.WithLabelValues(string(source))
@@ -148,8 +137,6 @@ func NewRecorder(registry prometheus.Registerer, version string) *Recorder {
 		r.fetchErrors,
 		r.chartBytes,
 		r.chartsWaiting,
-		r.lanes,
-		r.laneWaiting,
 	)
 
 	return r
@@ -279,13 +266,5 @@ func (r *Recorder) SetChartSize(p v1alpha2.Provider, bytes int) {
 func (r *Recorder) SetChartsWaiting(charts int) {
 	if r != nil {
 		r.chartsWaiting.Set(float64(charts))
-	}
-}
-
-// SetLanes sets how many lanes of a kind have work, and how many providers wait in them.
-func (r *Recorder) SetLanes(t v1alpha2.ProviderType, lanes, waiting int) {
-	if r != nil {
-		r.lanes.WithLabelValues(string(t)).Set(float64(lanes))
-		r.laneWaiting.WithLabelValues(string(t)).Set(float64(waiting))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -17,20 +16,16 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 )
 
-// fetchTimeout limits reading a version from its source: each file has a limit of its own, but a server
-// can list hundreds of them.
-const fetchTimeout = 10 * time.Minute
-
 // fetch reads the version from its source and finds or builds its chart, unless it is a chart
 // already.
 func (c *Charts) fetch(
 	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, key store.Key,
 ) (*Chart, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	asking, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
 
 	if charts, ok := from.(source.ChartSource); ok {
-		published, err := charts.Chart(ctx, version)
+		published, err := charts.Chart(asking, version)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +35,7 @@ func (c *Charts) fetch(
 		}
 	}
 
-	b, err := from.Fetch(ctx, version)
+	b, err := from.Fetch(asking, version)
 	c.Metrics.ObserveFetch(sourceOf(from, provider.GetSpec().FetchConfig), size(b), err)
 
 	if err != nil {

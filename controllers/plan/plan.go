@@ -27,6 +27,10 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
+// sourceTimeout limits each of the two times that a plan asks a source: for its versions, and for the content of one.
+// A reconcile occupies a worker meanwhile, which other providers may wait for.
+const sourceTimeout = 30 * time.Second
+
 // Planner plans releases. It may be used by many goroutines.
 type Planner struct {
 	// Cache lists provider resources by the field preflight.NameField.
@@ -101,7 +105,10 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 	provider := request.Provider
 	defer p.Metrics.TimeStep(provider.ProviderType(), metrics.StepChart)()
 
-	from, version, err := p.Sources.Resolve(ctx, provider, source.Request{
+	asking, cancel := context.WithTimeout(ctx, sourceTimeout)
+	defer cancel()
+
+	from, version, err := p.Sources.Resolve(asking, provider, source.Request{
 		Version: provider.GetSpec().Version,
 		Pinned:  cmp.Or(request.Selected, provider.GetStatus().DesiredVersion),
 		Choice:  func(ctx context.Context) (source.Condition, error) { return p.choice(ctx, provider) },

@@ -34,10 +34,6 @@ const checking = "Checking and applying what the resource asks for"
 
 // makePlan plans what the resource asks for, and stores a chart that is new.
 func (r *run) makePlan(ctx context.Context) report.Result {
-	// Fetching may take many requests, each with a timeout of its own.
-	planning, cancel := context.WithTimeout(ctx, planTimeout)
-	defer cancel()
-
 	request := plan.Request{
 		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.policy.Requested,
 	}
@@ -48,7 +44,7 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 
 	r.status.doing(ctx, "Getting the provider from its source")
 
-	planned, err := r.Planner.Plan(planning, request)
+	planned, err := r.Planner.Plan(ctx, request)
 	r.change.plan = planned
 
 	r.status.pause(ctx, r.provider)

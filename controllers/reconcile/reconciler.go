@@ -45,8 +45,6 @@ import (
 const (
 	// remoteTimeout bounds the work on a remote cluster, which may not answer.
 	remoteTimeout = time.Minute
-	// planTimeout bounds finding out what to install, which may take requests to a source.
-	planTimeout = 2 * time.Minute
 	// conflictRetry is how soon a resource that another program has changed meanwhile is read again.
 	conflictRetry = 100 * time.Millisecond
 )

@@ -37,7 +37,7 @@ current-context: x
 `, silent.address)},
 		})).To(Succeed())
 
-		// There are more of them than the operator has workers for their kind.
+		// There are as many of them as the operator has workers for their kind.
 		for i := range 10 {
 			p := newTiny(fmt.Sprint("far-", i), "v1.0.0").resource()
 			p.Namespace = "silent"
