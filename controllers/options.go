@@ -5,7 +5,6 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/acl"
 
-	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -58,8 +57,6 @@ type Options struct {
 	ClusterctlInventory bool
 	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.
 	ConfigFile string
-	// Clock is that of the API server.
-	Clock *clock.Clock
 	// Metrics counts what happens; nil counts nothing.
 	Metrics *metrics.Recorder
 }

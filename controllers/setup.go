@@ -21,7 +21,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/fresh"
@@ -113,7 +112,7 @@ func newDependencies(
 	readers := options.readers(uncached)
 	readers.Impersonate = local.Reader
 
-	planner := options.planner(readers, mgr.GetClient(), &plan.Charts{Store: charts, Clock: options.Clock, Metrics: options.Metrics})
+	planner := options.planner(readers, mgr.GetClient(), &plan.Charts{Store: charts, Metrics: options.Metrics})
 
 	pool := &clusters.Pool{
 		Local:      local,
@@ -136,12 +135,8 @@ func newDependencies(
 		Planner:   planner,
 		Preflight: &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity, Namespace: options.Namespace},
 		Upgrades:  tracker,
-		Automatic: &autoupgrade.Reader{
-			Tracker: tracker,
-			Clock:   options.Clock,
-		},
+
 		Events:         mgr.GetEventRecorder("capstan"),
-		Clock:          options.Clock,
 		Wake:           wakers.Wake,
 		RemoteInterval: options.RemoteInterval,
 		MigrationDelay: options.MigrationDelay,

@@ -5,12 +5,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/controllers"
-	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/retry"
 )
 
-// newManager returns the manager. Its client, and all that the controllers derive from it, end with the
-// lease of the leader, tell the API server's time, and repeat requests.
+// newManager returns the manager. Its client, and all that the controllers derive from it, end with the lease of the
+// leader, and repeat requests.
 func (f *flags) newManager(settings *controllers.Options, options ctrl.Options) (ctrl.Manager, error) {
 	config := client.GetConfigOrDie(f.client)
 
@@ -18,9 +17,6 @@ func (f *flags) newManager(settings *controllers.Options, options ctrl.Options) 
 		return nil, err
 	}
 
-	settings.Clock = &clock.Clock{}
-
-	config.Wrap(settings.Clock.Wrap)
 	config.Wrap(retry.Wrap)
 
 	mgr, err := ctrl.NewManager(config, options)

@@ -2,9 +2,9 @@
 // decide selects the version.
 //
 // Everything is derived from Helm's storage, the source and the resource, so a restarted operator decides as the one
-// before it. An automatic upgrade is recorded with its revision as a request of its own, state.Request.Automatic. If the
-// upgrade fails and is rolled back, the version before it is what is asked for again. The failed version is given up
-// until a user asks for something else.
+// before it. An automatic upgrade is recorded with its revision as a request of its own, state.Request.Automatic. If
+// the upgrade fails and is rolled back, the version before it is what is asked for again. The failed version is given
+// up until a user asks for something else.
 package autoupgrade
 
 import (

@@ -15,7 +15,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -25,9 +24,7 @@ import (
 // source. Finding a chart writes nothing; Save stores one that was built. If each reconcile read its chart from the
 // store, an installation of five providers would take a third more requests and CPU time.
 type Charts struct {
-	Store store.Store
-	// Clock is that of the API server, which dates the charts.
-	Clock   *clock.Clock
+	Store   store.Store
 	Metrics *metrics.Recorder
 
 	// known are the charts of providers when they were last found: providerID -> *Chart.

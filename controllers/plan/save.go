@@ -36,7 +36,7 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 	keep = append(keep, stored.Digest)
 	label := v1alpha2.Label(provider)
 
-	if err := c.Store.Prune(ctx, provider.GetNamespace(), label, keep, c.Clock.Now().Add(-pruneAge)); err != nil {
+	if err := c.Store.Prune(ctx, provider.GetNamespace(), label, keep, time.Now().Add(-pruneAge)); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove old charts; they are removed when the next one is stored")
 	}
 

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -69,7 +70,7 @@ func (r *run) announceKnown(ctx context.Context, known decide.Changing) report.R
 
 	changes := []report.Change{report.Begins(known.First, r.installed.revision.Number+1, r.change.plan.Version)}
 	if known.Starts {
-		changes = append(changes, report.Upgrades(r.selection.Started(r.installed.revision.Number, r.Clock.Now())))
+		changes = append(changes, report.Upgrades(r.selection.Started(r.installed.revision.Number, time.Now())))
 	}
 
 	announcement := report.All(changes...)

@@ -47,7 +47,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
-	r.policy.Now = r.target.Releases.Clock().Now()
+	r.policy.Now = time.Now()
 	foreign.Confirm(r.provider, r.self, history)
 	r.installed = installed{observed: true, history: history}
 

@@ -27,8 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/autoupgrade"
-	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
@@ -72,11 +70,7 @@ type Dependencies struct {
 	Planner   *plan.Planner
 	Preflight *preflight.Checker
 	Upgrades  *upgrades.Tracker
-	// Automatic reads what automatic upgrades depend on.
-	Automatic *autoupgrade.Reader
 	Events    events.EventRecorder
-	// Clock is that of the API server with the provider resources.
-	Clock *clock.Clock
 	// Wake enqueues a resource after a delay.
 	Wake health.Wake
 	// RemoteInterval is how often what is installed in remote clusters is looked at while nothing changes.

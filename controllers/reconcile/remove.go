@@ -123,7 +123,7 @@ func (r *run) removalFailed(ctx context.Context, err error) report.Result {
 		blocked = &removal.BlockedError{Message: err.Error() + r.unreachedHint(), Waiting: true}
 	}
 
-	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
+	age := time.Since(r.provider.GetDeletionTimestamp().Time)
 	next := time.Now().Add(min(max(age, report.MinRetry), maxBlockedRetry))
 
 	outcome := report.Stalled
@@ -213,7 +213,7 @@ func (r *run) removal() *removal.Removal {
 // expired reports whether the removal of a provider that was never installed, as far as is known, need
 // not wait for its cluster any longer.
 func (r *run) expired() bool {
-	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
+	age := time.Since(r.provider.GetDeletionTimestamp().Time)
 
 	return !foreign.MayHaveInstalled(r.provider) && !r.uninstalled() && age > unreachedGrace
 }

@@ -57,9 +57,6 @@ func (r *run) assess() {
 	}
 
 	r.change.release = decide.Assess(wanted)
-
-	clock, found := r.target.Releases.Clock(), &r.change.release
-	found.State.Until, found.Decision.Until = clock.Local(found.State.Until), clock.Local(found.Decision.Until)
 }
 
 // markHandled records with the newest revision that the resource asks for nothing else.

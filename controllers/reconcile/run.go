@@ -264,7 +264,7 @@ func (r *run) careAgain(ctx context.Context) report.Result {
 	return result
 }
 
-// wakeAt requeues the provider at a time of the API server; not if that is zero.
+// wakeAt requeues the provider at a time; not if that is zero.
 func (r *run) wakeAt(at time.Time) {
 	if !at.IsZero() {
 		r.wakeAfter(at.Sub(r.policy.Now))

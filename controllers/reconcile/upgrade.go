@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -37,7 +38,7 @@ func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Re
 
 // upgrading returns what an automatic upgrade depends on.
 func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
-	seen, err := r.Automatic.Read(r.provider)
+	seen, err := autoupgrade.Read(r.provider, r.Upgrades)
 	if err != nil {
 		refused := &preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}
 		seen.Invalid = failed(refused, fetching)

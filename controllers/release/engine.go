@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -47,7 +46,6 @@ type Engine struct {
 	secrets    corev1.SecretsGetter
 	metadata   metadata.Getter // of Secrets
 	records    *recordCache
-	clock      *clock.Clock
 	// seen are the versions of the Secrets of releases that were read or written last.
 	seen fresh.Lists[types.NamespacedName]
 
@@ -70,9 +68,6 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 	config.RateLimiter = nil
 	setDefault(&config.Timeout, options.RequestTimeout)
 
-	apiServer := &clock.Clock{}
-	config.Wrap(apiServer.Wrap)
-
 	connection, err := cluster.Connect(config)
 	if err != nil {
 		return nil, err
@@ -89,7 +84,6 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		secrets:    secrets,
 		metadata:   partial,
 		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}},
-		clock:      apiServer,
 		busy:       map[types.NamespacedName]bool{},
 	}
 
@@ -102,26 +96,19 @@ func setDefault(value *time.Duration, defaultValue time.Duration) {
 	}
 }
 
-// Determine returns the state of a release, where digest identifies its desired state. Its times are those
-// of this process's clock.
+// Determine returns the state of a release, where digest identifies its desired state.
 func (e *Engine) Determine(history state.History, digest string) state.Observed {
-	observed := state.Determine(history, digest, e.Rules())
-	observed.Until = e.clock.Local(observed.Until)
-
-	return observed
+	return state.Determine(history, digest, e.Rules())
 }
 
-// Rules returns what the states of releases are determined by. The time is the API server's.
+// Rules returns what the states of releases are determined by.
 func (e *Engine) Rules() state.Rules {
 	return state.Rules{
 		Holder:      v1alpha2.LabelValue(e.options.Holder),
 		LockTimeout: e.options.LockTimeout,
-		Now:         e.clock.Now(),
+		Now:         time.Now(),
 	}
 }
-
-// Clock returns the clock of the API server, which has written the times of the revisions.
-func (e *Engine) Clock() *clock.Clock { return e.clock }
 
 // Result is what an action did.
 type Result struct {

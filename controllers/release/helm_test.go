@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -17,7 +16,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
-	"github.com/capstan-project/capstan/test/faults"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -187,15 +185,6 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 		locked := expectError[*release.LockedError](err)
 		Expect(locked.Until).To(Equal(observed.Until))
 		Expect(err).To(MatchError(ContainSubstring("helm rollback " + name + " -n " + namespace)))
-
-		for _, skew := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
-			elsewhere := faults.New(1)
-			elsewhere.SetSkew(skew)
-
-			skewed := observe(ctx, newEngine("one", func(c *rest.Config) { c.Wrap(elsewhere.Wrap) }), spec)
-			Expect(skewed.State).To(Equal(state.Locked), "the API server's clock is ahead by %s", skew)
-			Expect(skewed.Until).To(BeTemporally("~", time.Now().Add(5*time.Minute), time.Minute), "by this clock")
-		}
 
 		stop() // kills helm, which leaves pending-upgrade
 		<-ended

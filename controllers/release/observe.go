@@ -54,7 +54,7 @@ func (e *Engine) observeLive(ctx context.Context, release types.NamespacedName) 
 // fields claim.
 func (e *Engine) complete(history state.History) state.History {
 	history.Busy = e.isBusy(history.Release)
-	now := e.clock.Now().Truncate(time.Second)
+	now := time.Now().Truncate(time.Second)
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]

@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -32,7 +33,7 @@ func (s *session) perform(rel *helm.Release, action action, bases []string, limi
 		s.log.Info("Old revisions could not be deleted, and will be later", "problem", err.Error())
 	}
 
-	now := helm.At(s.engine.clock.Now())
+	now := helm.At(time.Now())
 	if rel.Info.FirstDeployed.IsZero() {
 		rel.Info.FirstDeployed = now
 	}

@@ -113,7 +113,7 @@ const effectTime = 5 * time.Second
 
 // takesEffect reports whether the last wave of a revision may not have an effect yet.
 func (e *Engine) takesEffect(revision state.Revision) bool {
-	return e.clock.Now().Before(revision.Changed.Add(effectTime))
+	return time.Now().Before(revision.Changed.Add(effectTime))
 }
 
 // recordStages records what is left to do with the new revision after the first wave, before anything is applied: it

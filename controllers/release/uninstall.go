@@ -1,6 +1,8 @@
 package release
 
 import (
+	"time"
+
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -44,7 +46,7 @@ func (s *session) recordUninstall(rel *helm.Release, status state.Status) error 
 		return nil
 	}
 
-	rel.Info.Deleted = helm.At(s.engine.clock.Now())
+	rel.Info.Deleted = helm.At(time.Now())
 	rel.SetStatus(helm.StatusUninstalling, "Deletion in progress (or silently failed)")
 
 	return s.store.Record(rel)

@@ -1,6 +1,6 @@
 // Package chaos repeats the random walks of package test/model with the real operator on a real API
-// server: its requests fail, its processes are killed, frozen and set to another time, and users work on
-// the release with helm and kubectl meanwhile. The oracle of the model decides whether the result is right.
+// server: its requests fail, its processes are killed and frozen, and users work on the release with helm and
+// kubectl meanwhile. The oracle of the model decides whether the result is right.
 package chaos
 
 import (
@@ -37,8 +37,7 @@ func setting(t *testing.T, variable string, byDefault int) int {
 	return number
 }
 
-// TestChaos takes one walk. CHAOS_SEED and CHAOS_STEPS select it, CHAOS_LOGS is a folder for the
-// operators' logs, and OPERATOR is the path of a program of BuildOperatorWithClock to use.
+// TestChaos takes one walk. CHAOS_SEED and CHAOS_STEPS select it, and CHAOS_LOGS is a folder for the operators' logs.
 func TestChaos(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
@@ -49,13 +48,8 @@ func TestChaos(t *testing.T) {
 		folder = t.TempDir()
 	}
 
-	program := os.Getenv("OPERATOR")
-	if program == "" {
-		built, err := harness.BuildOperatorWithClock(ctx, root, t.TempDir())
-		g.Expect(err).NotTo(HaveOccurred())
-
-		program = built
-	}
+	program, err := harness.Program(ctx, root, t.TempDir(), harness.OperatorProgram)
+	g.Expect(err).NotTo(HaveOccurred())
 
 	w, err := newWorld(ctx, bedtest.Start(t, bed.Options{}), program, folder, uint64(seed))
 	g.Expect(err).NotTo(HaveOccurred())

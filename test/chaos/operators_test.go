@@ -34,7 +34,6 @@ type operator struct {
 	proxy   *http.Server
 
 	running  *harness.Operator
-	skew     time.Duration
 	registry int
 	frozen   bool
 
@@ -85,17 +84,15 @@ func (c counter) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// start starts the operator with its clock and flags.
+// start starts the operator with its flags.
 func (o *operator) start() (err error) {
-	command := []string{"env", fmt.Sprintf("%s=%s", harness.ClockVariable, o.skew), o.program}
-
 	flags := election
 	if o.registry > 0 {
 		flags = append([]string{fmt.Sprintf("--image-registry=registry-%d.example.com", o.registry)}, election...)
 	}
 
 	o.frozen = false
-	o.running, err = harness.StartOperatorAs(o.bed, o.config, command, o.log, flags...)
+	o.running, err = harness.StartOperatorAs(o.bed, o.config, []string{o.program}, o.log, flags...)
 
 	return err
 }

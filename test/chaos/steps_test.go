@@ -50,9 +50,6 @@ func (w *world) act(ctx context.Context, step model.Step) error {
 		return leader.freeze()
 	case model.Thaw:
 		return w.thaw()
-	case model.Skew:
-		leader.skew = model.Skews[step.Arg]
-		return leader.restart()
 	case model.Reconfigure:
 		return w.reconfigure(step.Arg)
 	default:

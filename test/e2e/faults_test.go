@@ -13,7 +13,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -97,36 +96,6 @@ var _ = Describe("An API server with faults", Ordered, func() {
 		Expect(w.configMapsOf(ctx, "pruning")).To(ConsistOf("config-0-v1-1-0 v1.1.0", "config-1 v1.1.0"))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-pruning", "-n", "pruning")).To(HaveExactElements(
 			HaveField("Status", "superseded"), HaveField("Status", "deployed")))
-	})
-
-	It("may have a clock that is behind: an upgrade has its full time", func(ctx SpecContext) {
-		slow := newTiny("behind", "v1.1.0")
-		slow.components = strings.Replace(slow.components, "registry.example.com/", "registry.example.com/never-pulled/", 1)
-		p := start(ctx, newTiny("behind", "v1.0.0"), slow)
-
-		faulty.SetSkew(-10 * time.Minute)
-		DeferCleanup(faulty.SetSkew, time.Duration(0))
-
-		upgrade(ctx, p)
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ProgressingReason, "ImagePullBackOff"))
-		Expect(w.helm(ctx, "helm", "history", "infrastructure-behind", "-n", "behind")).To(HaveExactElements(
-			HaveField("Status", "superseded"), HaveField("Status", "deployed")))
-	})
-
-	It("may have a clock that is ahead: an upgrade fails in time", func(ctx SpecContext) {
-		bad := newTiny("ahead", "v1.1.0")
-		bad.components = strings.Replace(bad.components, "registry.example.com/", "registry.example.com/never-pulled/", 1)
-		p := start(ctx, newTiny("ahead", "v1.0.0"), bad)
-
-		faulty.SetSkew(10 * time.Minute)
-		DeferCleanup(faulty.SetSkew, time.Duration(0))
-
-		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.GetSpec().Version = "v1.1.0"
-			p.(*v1alpha2.InfrastructureProvider).Spec.Release.Timeout = &metav1.Duration{Duration: 4 * time.Second}
-		})
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.TimedOutWaitingForDeploymentReason,
-			"v1.1.0 failed: not healthy within 4s", "v1.0.0 runs again"))
 	})
 
 	It("delays a rollback, which keeps its reason", func(ctx SpecContext) {

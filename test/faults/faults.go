@@ -1,5 +1,4 @@
-// Package faults makes requests to an API server fail, before or after they took effect, and gives it
-// another clock.
+// Package faults makes requests to an API server fail, before or after they took effect.
 package faults
 
 import (
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -24,7 +22,6 @@ type Faults struct {
 
 	rate     atomic.Int64 // in a million
 	injected atomic.Int64
-	skew     atomic.Int64 // time.Duration
 	broken   atomic.Pointer[func(*http.Request) bool]
 }
 
@@ -97,7 +94,7 @@ func (f *Faults) Wrap(next http.RoundTripper) http.RoundTripper {
 func (f *Faults) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 	fault := f.next()
 	if fault == none {
-		return skewed(next, request, time.Duration(f.skew.Load()))
+		return next.RoundTrip(request)
 	}
 
 	watches := request.URL.Query().Has("watch")

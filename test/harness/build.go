@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 )
 
 // BinVariable names a folder with the project's programs. The targets of make that test set it, and build the programs
@@ -24,7 +23,7 @@ const (
 func Program(ctx context.Context, root, folder, name string) (string, error) {
 	bin := os.Getenv(BinVariable)
 	if bin == "" {
-		return Build(ctx, root, folder, name)
+		return build(ctx, root, folder, name)
 	}
 
 	path := filepath.Join(bin, name)
@@ -35,16 +34,14 @@ func Program(ctx context.Context, root, folder, name string) (string, error) {
 	return path, nil
 }
 
-// Build builds one of the project's programs into a folder, with additional flags of the go command, and returns its
-// path.
-func Build(ctx context.Context, root, folder, name string, flags ...string) (string, error) {
+// build builds one of the project's programs into a folder, and returns its path.
+func build(ctx context.Context, root, folder, name string) (string, error) {
 	program := filepath.Join(folder, name)
-	args := slices.Concat([]string{"build", "-ldflags=-s -w", "-o", program}, flags, []string{"./cmd/" + name})
-	build := exec.CommandContext(ctx, "go", args...)
-	build.Dir = root
+	command := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/"+name)
+	command.Dir = root
 
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
 

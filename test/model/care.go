@@ -82,10 +82,6 @@ func (r *reconcile) advance() []request {
 // observe reads the release.
 func (r *reconcile) observe() {
 	r.policy.Now = r.now
-	if r.defect == TrustsOwnClock {
-		r.policy.Now = r.policy.Now.Add(r.process.skew)
-	}
-
 	r.history, r.stale = r.World.history(), false
 	r.health, r.compared, r.lost = report.Health{}, false, false
 	r.newest, r.installed = r.newestRecord()

@@ -14,8 +14,6 @@ const (
 	ReturnsUnchecked Defect = "returns to managers that cannot convert what is stored"
 	// FailsPruning fails a revision if an object could not be deleted for a passing reason.
 	FailsPruning Defect = "fails a revision that could not be pruned"
-	// TrustsOwnClock compares the API server's times with the operator's clock.
-	TrustsOwnClock Defect = "trusts its own clock"
 	// WritesWithoutLease continues an action after the lease was lost.
 	WritesWithoutLease Defect = "writes without the lease"
 	// HoldsByDigest undoes a user's change once other flags or another Secret give another digest.

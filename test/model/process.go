@@ -32,7 +32,6 @@ type request struct {
 // process is one of the operator's processes.
 type process struct {
 	name   string
-	skew   time.Duration
 	frozen bool
 	// lost is set once another process has become the leader.
 	lost bool
@@ -40,7 +39,7 @@ type process struct {
 	// reconcile is the one in progress, and plan has the requests of its step that are still to be made.
 	reconcile *reconcile
 	plan      []request
-	// idle is set after there was nothing to do. wake is when there may be, by its own clock; zero if
+	// idle is set after there was nothing to do. wake is when there may be; zero if
 	// only a change brings it back.
 	idle bool
 	wake time.Time
@@ -49,7 +48,7 @@ type process struct {
 }
 
 // restart ends the process with all that it remembers, and starts it again.
-func (p *process) restart() { *p = process{name: p.name, skew: p.skew} }
+func (p *process) restart() { *p = process{name: p.name} }
 
 // proceed makes the next request. The leader decides on the next step once it has taken the last one.
 func (p *process) proceed(w *World, f fate) {

@@ -40,8 +40,7 @@ type Snapshot struct {
 	Contract string
 	// Ready and Stalled are conditions of the status; empty if they were not read.
 	Ready, Stalled metav1.ConditionStatus
-	// Now is the API server's time.
-	Now time.Time
+	Now            time.Time
 }
 
 // newest returns the newest record, if there is any.

@@ -48,8 +48,6 @@ const (
 	Freeze Kind = "freeze"
 	// Thaw continues a process that was frozen.
 	Thaw Kind = "thaw"
-	// Skew kills the leader, and starts it again with the clock Arg of Skews.
-	Skew Kind = "skew"
 	// Reconfigure kills all processes, and starts them again with flags that name the image registry Arg.
 	Reconfigure Kind = "reconfigure"
 	// Settle ends all disturbances, and waits until nothing happens any more.
@@ -68,9 +66,6 @@ var Accepted = []string{"v1.0.0", "v1.1.0", "v1.2.0", "v2.0.0", "v2.1.0"}
 // Passes are the times that pass.
 var Passes = []time.Duration{time.Second, 3 * time.Second, 20 * time.Second, 15 * time.Minute}
 
-// Skews are by how much the operator's clock is ahead of the API server's.
-var Skews = []time.Duration{0, 10 * time.Minute, -10 * time.Minute}
-
 // Step is one step of a walk.
 type Step struct {
 	Kind Kind
@@ -86,8 +81,6 @@ func (s Step) String() string {
 		return fmt.Sprintf("%s %s", s.Kind, Accepted[s.Arg])
 	case Pass:
 		return fmt.Sprintf("%s %s", s.Kind, Passes[s.Arg])
-	case Skew:
-		return fmt.Sprintf("%s %s", s.Kind, Skews[s.Arg])
 	case SetPaused, EditSecret, HelmRollback, EditObject, DeleteObject, Fail, Reconfigure:
 		return fmt.Sprintf("%s %d", s.Kind, s.Arg)
 	default:
@@ -118,7 +111,6 @@ var choices = []struct {
 	{Kill, 20, 1},
 	{Freeze, 10, 1},
 	{Thaw, 10, 1},
-	{Skew, 8, len(Skews)},
 	{Reconfigure, 8, 2},
 }
 

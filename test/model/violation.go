@@ -20,8 +20,6 @@ const (
 	Convertible Property = "managers can convert what is stored"
 	// Passing: an error that goes away by itself does not fail a revision before its timeout.
 	Passing Property = "a passing error does not fail a revision"
-	// Clock: a deadline does not depend on the operator's clock.
-	Clock Property = "time comes from one clock"
 	// Hold: what other programs did to the release stays until the resource changes.
 	Hold Property = "a user's change stays until the resource changes"
 	// Untouched: nothing is changed for a version that would be refused, or would break something.

@@ -65,7 +65,6 @@ func TestDefects(t *testing.T) {
 		ReturnsToPaused:       Target,
 		ReturnsUnchecked:      Convertible,
 		FailsPruning:          Passing,
-		TrustsOwnClock:        Clock,
 		WritesWithoutLease:    Fenced,
 		HoldsByDigest:         Hold,
 		AppliesEdits:          Asked,

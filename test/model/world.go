@@ -213,9 +213,6 @@ func (w *World) act(step Step) {
 		w.leader.frozen = true
 	case Thaw:
 		w.thaw()
-	case Skew:
-		w.leader.restart()
-		w.leader.skew = Skews[step.Arg]
 	case Reconfigure:
 		w.thaw()
 		w.registry = step.Arg

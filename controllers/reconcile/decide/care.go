@@ -52,7 +52,7 @@ type Step struct {
 	Reason  string
 	// Target is the revision of CheckTarget and Rollback.
 	Target state.Revision
-	// Until is when to decide again, by the API server's clock, if nothing is left to do; zero if events tell.
+	// Until is when to decide again if nothing is left to do; zero if events tell.
 	Until time.Time
 	// Result of End, and of what ended the change for Block.
 	Result report.Result

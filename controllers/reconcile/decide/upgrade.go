@@ -46,7 +46,6 @@ type Upgrading struct {
 	// Prevented is an upgrade that a check has prevented in this reconcile.
 	Prevented Prevented
 
-	// Now is the time of the API server.
 	Now time.Time
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func TestNothingIsReadWithoutAPolicy(t *testing.T) {
-	seen, err := (&Reader{}).Read(&v1alpha2.InfrastructureProvider{})
+	seen, err := Read(&v1alpha2.InfrastructureProvider{}, nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(seen).To(BeZero())
 }
