@@ -5,19 +5,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/controllers"
-	"github.com/capstan-project/capstan/controllers/retry"
 )
 
 // newManager returns the manager. Its client, and all that the controllers derive from it, end with the lease of the
-// leader, and repeat requests.
+// leader.
 func (f *flags) newManager(settings *controllers.Options, options ctrl.Options) (ctrl.Manager, error) {
 	config := client.GetConfigOrDie(f.client)
 
 	if err := f.election.configure(&options, config, settings.Holder); err != nil {
 		return nil, err
 	}
-
-	config.Wrap(retry.Wrap)
 
 	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/capstan-project/capstan/chartgen/supply/web"
-	"github.com/capstan-project/capstan/controllers/retry"
 )
 
 const (
@@ -144,7 +143,6 @@ func (p *Pool) connect(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.Dial = p.Addresses.DialThrough(p.Local.connection.Config.Dial)
 	config.Wrap(limitResponses)
-	config.Wrap(retry.Wrap)
 
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -57,12 +57,11 @@ var _ = Describe("An API server with faults", Ordered, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 	}
 
-	// A fifth of the requests fails, before or after they took effect. The upgrade changes, creates and
-	// deletes 30 objects.
+	// One request in 50 fails, before or after it took effect. The upgrade changes, creates and deletes 30 objects.
 	It("takes longer for an upgrade, but does not fail it", func(ctx SpecContext) {
 		p := start(ctx, newTiny("faulty", "v1.0.0").withConfigMaps(28), newTiny("faulty", "v1.1.0").withConfigMaps(28))
 
-		faulty.SetRate(0.2)
+		faulty.SetRate(0.02)
 		DeferCleanup(faulty.SetRate, 0.0)
 
 		started := time.Now()

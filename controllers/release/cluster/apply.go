@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/waves"
-	"github.com/capstan-project/capstan/controllers/retry"
 )
 
 // Apply applies the first wave of the target's objects, and deletes those that only older manifests have. If there are
@@ -140,7 +138,7 @@ func (c *Client) patch(info *resource.Info, base runtime.Object, live *unstructu
 
 // create creates an object, and first its namespace if that does not exist and the policy of the object asks for it.
 func (c *Client) create(info *resource.Info) (created runtime.Object, err error) {
-	created, err = c.createOne(info)
+	created, err = c.helper(info).Create(info.Namespace, true, info.Object)
 	if !c.createsNamespace(info, err) {
 		return created, err
 	}
@@ -153,11 +151,12 @@ func (c *Client) create(info *resource.Info) (created runtime.Object, err error)
 	c.log.Info("Creating a namespace", "namespace", namespace.Name, "object", KeyOf(info).String())
 
 	// Objects are created in parallel, so another one may have created it.
-	if _, err := c.createOne(namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+	_, err = c.helper(namespace).Create("", true, namespace.Object)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
 
-	return c.createOne(info)
+	return c.helper(info).Create(info.Namespace, true, info.Object)
 }
 
 // createsNamespace reports whether the error of a creation says that the namespace of the object does not exist, and
@@ -175,18 +174,6 @@ func (c *Client) namespaceOf(info *resource.Info) (*resource.Info, error) {
 	namespace.SetName(info.Namespace)
 
 	return c.info(namespace)
-}
-
-// createOne creates an object. The transport does not repeat creations, because most callers take an object
-// that exists for another program's.
-func (c *Client) createOne(info *resource.Info) (created runtime.Object, err error) {
-	err = retry.Do(context.Background(), func() (again bool, err error) {
-		created, err = c.helper(info).Create(info.Namespace, true, info.Object)
-
-		return retry.IsPassing(err), err
-	})
-
-	return created, err
 }
 
 // Restore makes objects what the release defines: it creates those that are missing from live and

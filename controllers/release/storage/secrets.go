@@ -10,10 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/retry"
 )
 
 // secrets writes the Secrets of a release as they were read: a Secret that another process has written
@@ -94,28 +95,33 @@ func (s *secrets) Delete(ctx context.Context, name string, options metav1.Delete
 	return err
 }
 
-// write sends a request that writes a Secret, again if it failed for a passing reason.
+// write sends a request that writes a Secret, again if its answer may be lost.
 func (s *secrets) write(
 	ctx context.Context, secret *corev1api.Secret, send func() (*corev1api.Secret, error),
 ) (written *corev1api.Secret, err error) {
 	unanswered := false
 
-	err = retry.Do(ctx, func() (again bool, err error) {
+	err = retry.OnError(retry.DefaultBackoff, isUnanswered, func() (err error) {
 		written, err = send()
 		if unanswered && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
 			written, err = s.find(ctx, secret, err)
 		}
 
-		again = retry.IsPassing(err)
-		unanswered = unanswered || again
+		unanswered = unanswered || isUnanswered(err)
 
-		return again, err
+		return err
 	})
 	if err == nil {
 		s.versions[secret.Name] = Version{written.UID, written.ResourceVersion}
 	}
 
 	return written, err
+}
+
+// isUnanswered reports whether a request that failed with an error may have taken effect.
+func isUnanswered(err error) bool {
+	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
+		utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
 // find returns the stored Secret if an earlier request has written it. Otherwise it returns the given error.

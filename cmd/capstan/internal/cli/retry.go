@@ -9,8 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-
-	"github.com/capstan-project/capstan/controllers/retry"
 )
 
 // Retries returns a function that reports whether a command which waits continues after an error of a request, and
@@ -42,5 +40,7 @@ func isTemporary(err error) bool {
 		return true
 	}
 
-	return utilnet.IsTimeout(err) || errors.Is(err, io.ErrUnexpectedEOF) || retry.IsPassing(err)
+	lost := utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
+
+	return lost || utilnet.IsTimeout(err) || errors.Is(err, io.ErrUnexpectedEOF)
 }
