@@ -1,35 +1,25 @@
-// Package fresh reads resources from a cache, unless the cache lags behind what this process has written.
+// Package fresh reads from a cache, unless that lags behind what this process has written.
 //
 // A controller that acts on a status older than the one it wrote last does not notice that the status has to change
-// back. Reading each time from the API server avoids that, at the cost of a request for each reconcile: an installation
-// of five providers would take a quarter more requests, and one of a hundred small providers a sixth more.
+// back.
 package fresh
 
 import (
 	"context"
 	"reflect"
-	"sync"
 
-	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Client reads from a cache and writes, like the client that it wraps. It also knows the newest version of each
-// resource that it has read or patched. It is safe for concurrent use.
+// Client reads from a cache and writes, like the client that it wraps. It is safe for concurrent use.
 type Client struct {
 	client.Client
 
 	live    client.Reader
-	listing singleflight.Group
-
-	mu sync.Mutex
-	// versions are the newest that are known, and unknown after a write whose result is not known.
-	versions map[id]string
-	listed   map[reflect.Type]bool
+	written Writes[id]
 }
 
 // id identifies a resource of a Go type.
@@ -38,48 +28,46 @@ type id struct {
 	key  client.ObjectKey
 }
 
-// unknown is the version of a resource of which the cache may show an older one.
-const unknown = ""
+func idOf(o client.Object) id { return id{reflect.TypeOf(o), client.ObjectKeyFromObject(o)} }
 
-// NewClient returns a client that reads from the cache of cached, which has the resources of all namespaces, and from
-// live what the cache does not have yet.
+// NewClient returns a client that reads from the cache of cached, and from live what this client has written and the
+// cache does not have yet.
 func NewClient(cached client.Client, live client.Reader) *Client {
-	return &Client{Client: cached, live: live, versions: map[id]string{}, listed: map[reflect.Type]bool{}}
+	return &Client{Client: cached, live: live}
 }
 
-// Read reads a resource. It asks the API server for those that the cache has in an older version than this client has
-// seen, or after a patch whose result is not known. What a former process has written counts as seen: before the first
-// read of a kind, one request lists its resources.
+// Read reads a resource, which no other goroutine writes meanwhile.
 func (c *Client) Read(ctx context.Context, key client.ObjectKey, o client.Object) error {
 	resource := id{reflect.TypeOf(o), key}
-	listed := c.list(ctx, o) == nil
 
-	cached := c.Get(ctx, key, o)
-	if cached == nil && listed && c.note(resource, o.GetResourceVersion()) {
+	err := c.Get(ctx, key, o)
+	if apierrors.IsNotFound(err) {
+		c.written.Forget(resource)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	if c.written.Shows(resource, o.GetResourceVersion()) {
 		return nil
 	}
 
 	// Decoding keeps what the answer does not have.
 	reflect.ValueOf(o).Elem().SetZero()
 
-	before := c.version(resource)
-	err := c.live.Get(ctx, key, o)
-
-	switch {
-	case apierrors.IsNotFound(err) && cached == nil:
-		c.set(resource, unknown) // the cache has yet to see that it is gone
-	case apierrors.IsNotFound(err):
-		c.forget(resource)
-	case err == nil:
-		c.learn(resource, before, o.GetResourceVersion())
+	if err = c.live.Get(ctx, key, o); err != nil {
+		return err
 	}
 
-	return err
+	c.written.Note(resource, o.GetResourceVersion())
+
+	return nil
 }
 
 // Patch patches a resource, and notes its new version.
 func (c *Client) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-	return c.noteResult(o, c.Client.Patch(ctx, o, patch, options...))
+	return c.note(o, c.Client.Patch(ctx, o, patch, options...))
 }
 
 // Status returns a client for the status of resources that notes their new versions when it patches them.
@@ -94,129 +82,56 @@ type statusWriter struct {
 func (w *statusWriter) Patch(
 	ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
 ) error {
-	return w.client.noteResult(o, w.SubResourceWriter.Patch(ctx, o, patch, options...))
+	return w.client.note(o, w.SubResourceWriter.Patch(ctx, o, patch, options...))
 }
 
-// noteResult notes the version of a resource that was patched. After an error it is not known: another program may
-// have changed the resource, or the answer was lost.
-func (c *Client) noteResult(o client.Object, err error) error {
-	resource := id{reflect.TypeOf(o), client.ObjectKeyFromObject(o)}
-
+// note notes the version of a resource that was patched. After an error it is not known: another program may have
+// changed the resource, or the answer was lost.
+func (c *Client) note(o client.Object, err error) error {
 	if err != nil {
-		c.set(resource, unknown)
+		c.written.Note(idOf(o), unknown)
 		return err
 	}
 
-	c.set(resource, o.GetResourceVersion())
+	c.written.Note(idOf(o), o.GetResourceVersion())
 
 	return nil
 }
 
-// list notes the versions that the API server has of all resources of an object's kind, once. A resource that is
-// created later cannot have been written by a former process.
-func (c *Client) list(ctx context.Context, o client.Object) error {
-	kind := reflect.TypeOf(o)
+// Resources returns a reader whose lists show what this client has written, at the cost of a request for each resource
+// that the cache has in an older version.
+func (c *Client) Resources() client.Reader { return &resources{Reader: c.Client, client: c} }
 
-	c.mu.Lock()
-	listed := c.listed[kind]
-	c.mu.Unlock()
+type resources struct {
+	client.Reader
 
-	if listed {
-		return nil
+	client *Client
+}
+
+// List lists resources. They must not be changed if the options say so, as with the cache.
+func (r *resources) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := r.Reader.List(ctx, list, options...); err != nil {
+		return err
 	}
 
-	_, err, _ := c.listing.Do(kind.String(), func() (any, error) {
-		found, err := c.listLive(ctx, o)
-		if err != nil {
-			return nil, err
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		cached := item.(client.Object)
+		if r.client.written.Shows(idOf(cached), cached.GetResourceVersion()) {
+			return nil
 		}
 
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		// Decoding must not change what the cache shares.
+		live := reflect.New(reflect.TypeOf(cached).Elem())
 
-		for _, item := range found {
-			c.raise(id{kind, client.ObjectKeyFromObject(&item)}, item.ResourceVersion)
+		err := r.client.live.Get(ctx, client.ObjectKeyFromObject(cached), live.Interface().(client.Object))
+		if apierrors.IsNotFound(err) {
+			return nil // the cache has yet to see that it is gone
 		}
 
-		c.listed[kind] = true
+		if err == nil {
+			reflect.ValueOf(cached).Elem().Set(live.Elem())
+		}
 
-		return nil, nil
+		return err
 	})
-
-	return err
-}
-
-// listLive returns the metadata of all resources of an object's kind.
-func (c *Client) listLive(ctx context.Context, o client.Object) ([]metav1.PartialObjectMetadata, error) {
-	gvk, err := apiutil.GVKForObject(o, c.Scheme())
-	if err != nil {
-		return nil, err
-	}
-
-	gvk.Kind += "List"
-
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk)
-	err = c.live.List(ctx, list)
-
-	return list.Items, err
-}
-
-// note notes the version of a resource in the cache, and reports whether it is at least the one that is known, if any.
-func (c *Client) note(resource id, version string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return c.raise(resource, version)
-}
-
-// raise is note for a caller that has locked mu.
-func (c *Client) raise(resource id, version string) bool {
-	if known, ok := c.versions[resource]; ok && !isAtLeast(version, known) {
-		return false
-	}
-
-	c.versions[resource] = version
-
-	return true
-}
-
-// learn notes the version that the API server has answered, where before is the one that was known when it was asked.
-// Meanwhile, the resource may have been written.
-func (c *Client) learn(resource id, before, version string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	switch known, ok := c.versions[resource]; {
-	case !ok, known == before, isAtLeast(version, known):
-		c.versions[resource] = version
-	}
-}
-
-// version returns the version of a resource that is known; unknown if there is none.
-func (c *Client) version(resource id) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return c.versions[resource]
-}
-
-func (c *Client) set(resource id, version string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.versions[resource] = version
-}
-
-func (c *Client) forget(resource id) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	delete(c.versions, resource)
-}
-
-// isAtLeast reports whether a resource version is another one or a newer one. It is neither if they cannot be compared.
-func isAtLeast(version, other string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, other)
-	return err == nil && order >= 0
 }

@@ -46,8 +46,8 @@ type Engine struct {
 	secrets    corev1.SecretsGetter
 	metadata   metadata.Getter // of Secrets
 	records    *recordCache
-	// seen are the versions of the Secrets of releases that were read or written last.
-	seen fresh.Lists[types.NamespacedName]
+	// written are the newest versions of the Secrets of releases that were written.
+	written fresh.Writes[types.NamespacedName]
 
 	mu   sync.Mutex
 	busy map[types.NamespacedName]bool
@@ -195,7 +195,10 @@ func (e *Engine) run(
 func (e *Engine) Uninstall(
 	ctx context.Context, release types.NamespacedName, newest state.Confirmed, options cluster.RemoveOptions,
 ) (Result, error) {
-	defer e.Forget(release)
+	defer func() {
+		e.records.forget(release)
+		e.written.Note(release, "")
+	}()
 
 	misses := false
 
@@ -217,7 +220,7 @@ func (e *Engine) Uninstall(
 // Forget drops what is known of a release from memory.
 func (e *Engine) Forget(release types.NamespacedName) {
 	e.records.forget(release)
-	e.seen.Forget(release)
+	e.written.Forget(release)
 }
 
 // lock ensures that this process runs one action on a release at a time.

@@ -62,7 +62,7 @@ func (e *Engine) label(
 
 	patched, err := e.metadata.Namespace(release.Namespace).Patch(ctx, secret, types.MergePatchType, patch, options)
 	if err != nil {
-		e.seen.Forget(release)
+		e.written.Note(release, "")
 	}
 
 	switch {
@@ -73,7 +73,7 @@ func (e *Engine) label(
 	}
 
 	e.records.touch(release, patched.UID, patched.ResourceVersion)
-	e.seen.Note(release, secret, patched.ResourceVersion)
+	e.written.Note(release, patched.ResourceVersion)
 
 	return patched.ResourceVersion, nil
 }

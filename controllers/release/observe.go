@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
-	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -23,14 +23,13 @@ import (
 var secretsResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // Observe returns the history of a release, and decodes none of its revisions. It reads the metadata of the release's
-// Secrets from the cache, if there is one that shows all that the engine has read and written before, otherwise by a
-// request.
+// Secrets from the cache, if there is one that shows what the engine has written, otherwise by a request.
 func (e *Engine) Observe(ctx context.Context, release types.NamespacedName) (state.History, error) {
 	if e.options.Records != nil {
 		records, known := e.options.Records(ctx, release)
 
 		history, err := historyOf(release, records)
-		if err == nil && known && e.seen.Shows(release, versionsOf(history)) {
+		if err == nil && known && e.written.Shows(release, newestVersion(history)) {
 			return e.complete(history), nil
 		}
 	}
@@ -45,7 +44,11 @@ func (e *Engine) observeLive(ctx context.Context, release types.NamespacedName) 
 		return history, err
 	}
 
-	e.seen.Set(release, versionsOf(history))
+	if newest := newestVersion(history); newest != "" {
+		e.written.Note(release, newest)
+	} else {
+		e.written.Forget(release) // a cache that shows records is older
+	}
 
 	return e.complete(history), nil
 }
@@ -129,14 +132,15 @@ func historyOf(release types.NamespacedName, records []metav1.PartialObjectMetad
 	return history, nil
 }
 
-// versionsOf returns the resource versions of the Secrets that hold the revisions of a history, by name.
-func versionsOf(history state.History) map[string]string {
-	versions := map[string]string{}
+// newestVersion returns the newest resource version of the Secrets that hold the revisions of a history; empty if there
+// are none.
+func newestVersion(history state.History) string {
+	versions := make([]string, 0, len(history.Revisions))
 	for _, r := range history.Revisions {
-		versions[helm.RecordName(history.Release.Name, r.Number)] = r.ResourceVersion
+		versions = append(versions, r.ResourceVersion)
 	}
 
-	return versions
+	return fresh.Newest(versions)
 }
 
 // Names returns the names of the releases in a namespace, sorted.

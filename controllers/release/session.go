@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -185,16 +186,16 @@ func (s *session) run(action func(*session) error) (Result, error) {
 func (s *session) remember() {
 	versions, known := s.store.Versions()
 	if !known {
-		s.engine.seen.Forget(s.release)
+		s.engine.written.Note(s.release, "")
 		return
 	}
 
-	seen := map[string]string{}
-	for name, version := range versions {
-		seen[name] = version.ResourceVersion
+	all := make([]string, 0, len(versions))
+	for _, version := range versions {
+		all = append(all, version.ResourceVersion)
 	}
 
-	s.engine.seen.Set(s.release, seen)
+	s.engine.written.Note(s.release, fresh.Newest(all))
 
 	newest, _ := s.store.LastWritten()
 	if rel := s.store.Find(newest); rel != nil {
