@@ -45,7 +45,6 @@ type Engine struct {
 	connection *cluster.Connection
 	secrets    corev1.SecretsGetter
 	metadata   metadata.Getter // of Secrets
-	records    *recordCache
 	// written are the newest versions of the Secrets of releases that were written.
 	written fresh.Writes[types.NamespacedName]
 
@@ -83,7 +82,6 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		connection: connection,
 		secrets:    secrets,
 		metadata:   partial,
-		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}},
 		busy:       map[types.NamespacedName]bool{},
 	}
 
@@ -195,10 +193,7 @@ func (e *Engine) run(
 func (e *Engine) Uninstall(
 	ctx context.Context, release types.NamespacedName, newest state.Confirmed, options cluster.RemoveOptions,
 ) (Result, error) {
-	defer func() {
-		e.records.forget(release)
-		e.written.Note(release, "")
-	}()
+	defer e.written.Note(release, "")
 
 	misses := false
 
@@ -219,7 +214,6 @@ func (e *Engine) Uninstall(
 
 // Forget drops what is known of a release from memory.
 func (e *Engine) Forget(release types.NamespacedName) {
-	e.records.forget(release)
 	e.written.Forget(release)
 }
 

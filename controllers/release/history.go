@@ -72,7 +72,6 @@ func (e *Engine) label(
 		return "", storage.NewError(release.Namespace+"/"+secret, err)
 	}
 
-	e.records.touch(release, patched.UID, patched.ResourceVersion)
 	e.written.Note(release, patched.ResourceVersion)
 
 	return patched.ResourceVersion, nil

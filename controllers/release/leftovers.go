@@ -35,14 +35,12 @@ func (e *Engine) FindLeftovers(
 func (e *Engine) DeleteLeftovers(
 	ctx context.Context, release types.NamespacedName, options cluster.RemoveOptions, found []cluster.Leftover,
 ) error {
-	defer e.records.forget(release)
-
 	return e.newClient(ctx, release).DeleteLeftovers(ctx, options, found)
 }
 
 // DeleteHistory deletes the Secrets of a release, readable or not.
 func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName) error {
-	defer e.records.forget(release)
+	defer e.written.Note(release, "")
 
 	secrets := e.metadata.Namespace(release.Namespace)
 	options := metav1.ListOptions{LabelSelector: storage.Selector(release.Name), Limit: recordsPage}

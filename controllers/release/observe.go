@@ -61,8 +61,6 @@ func (e *Engine) complete(history state.History) state.History {
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
-		revision.Unreadable = e.records.isUnreadable(history.Release, *revision)
-
 		if revision.Changed.After(now) {
 			revision.Changed = now
 		}

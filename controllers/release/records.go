@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,8 +45,7 @@ type Record struct {
 	Description string
 	// Values that the chart was rendered with, of variables among them. They can be secrets.
 	Values map[string]any
-	// Objects of the manifest, in its order, with their namespaces. They are shared and must not be
-	// changed.
+	// Objects of the manifest, in its order, with their namespaces. They must not be changed.
 	Objects []*unstructured.Unstructured
 }
 
@@ -127,14 +125,9 @@ func recordClients(
 	return secrets, partial.Resource(secretsResource), nil
 }
 
-// Read decodes an observed revision. The last record of each release is kept in memory until its
-// Secret changes, so that reading it again makes no request. The error is a *storage.CorruptError if the
-// revision cannot be decoded, and storage.ErrChanged if it does not exist any more.
+// Read reads an observed revision. The error is a *storage.CorruptError if it cannot be decoded, and storage.ErrChanged
+// if it does not exist any more.
 func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revision state.Revision) (*Record, error) {
-	if record := e.records.get(release, revision); record != nil {
-		return record, nil
-	}
-
 	name := helm.RecordName(release.Name, revision.Number)
 
 	secret, err := e.secrets.Secrets(release.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -146,28 +139,13 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 		return nil, fmt.Errorf("read Secret %s/%s: %w", release.Namespace, name, err)
 	}
 
-	cached := cachedRecord{uid: secret.UID, resourceVersion: secret.ResourceVersion}
-
 	rel, err := storage.Decode(secret, release.Name, revision.Number)
 	if err != nil {
-		e.records.put(release, cached)
 		return nil, &storage.CorruptError{Secret: release.Namespace + "/" + name, Reason: err.Error()}
 	}
 
 	rel.Labels = secret.Labels
 
-	cached.record, err = e.recordOf(rel)
-	if err != nil {
-		return nil, err
-	}
-
-	e.records.put(release, cached)
-
-	return cached.record, nil
-}
-
-// recordOf returns the record of a revision with the labels of its Secret.
-func (e *Engine) recordOf(rel *helm.Release) (*Record, error) {
 	objects, err := e.decode(rel, rel.Manifest)
 	if err != nil {
 		return nil, err
@@ -177,14 +155,6 @@ func (e *Engine) recordOf(rel *helm.Release) (*Record, error) {
 	record.Digest, err = storage.Digest(rel, rel.Labels)
 
 	return record, err
-}
-
-// keep keeps the record of a revision that was written. If that does not succeed, it is read when it is needed.
-func (e *Engine) keep(release types.NamespacedName, rel *helm.Release, version storage.Version) {
-	record, err := e.recordOf(rel)
-	if err == nil {
-		e.records.put(release, cachedRecord{version.UID, version.ResourceVersion, record})
-	}
 }
 
 func newRecord(rel *helm.Release, objects []*unstructured.Unstructured) *Record {
@@ -232,68 +202,4 @@ func (e *Engine) setNamespaces(rel *helm.Release, objects []*unstructured.Unstru
 			o.SetNamespace(rel.Namespace)
 		}
 	}
-}
-
-// recordCache keeps the record that was read last of each release.
-type recordCache struct {
-	mu      sync.Mutex
-	entries map[types.NamespacedName]cachedRecord
-}
-
-// cachedRecord is a Secret as it was read. The record is nil if it could not be decoded.
-type cachedRecord struct {
-	uid             types.UID
-	resourceVersion string
-	record          *Record
-}
-
-func (c *recordCache) find(release types.NamespacedName, revision state.Revision) (cachedRecord, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	entry, ok := c.entries[release]
-	same := entry.uid == revision.UID && entry.resourceVersion == revision.ResourceVersion
-
-	return entry, ok && same
-}
-
-// get returns the record of a revision, or nil if it is not in the cache.
-func (c *recordCache) get(release types.NamespacedName, revision state.Revision) *Record {
-	entry, ok := c.find(release, revision)
-	if !ok {
-		return nil
-	}
-
-	return entry.record
-}
-
-// isUnreadable reports whether the revision is known to be impossible to decode.
-func (c *recordCache) isUnreadable(release types.NamespacedName, revision state.Revision) bool {
-	entry, ok := c.find(release, revision)
-	return ok && entry.record == nil
-}
-
-func (c *recordCache) put(release types.NamespacedName, entry cachedRecord) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.entries[release] = entry
-}
-
-// touch keeps the record of a Secret after only its labels have changed.
-func (c *recordCache) touch(release types.NamespacedName, uid types.UID, resourceVersion string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if entry, ok := c.entries[release]; ok && entry.uid == uid {
-		entry.resourceVersion = resourceVersion
-		c.entries[release] = entry
-	}
-}
-
-func (c *recordCache) forget(release types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	delete(c.entries, release)
 }

@@ -182,7 +182,7 @@ func (s *session) run(action func(*session) error) (Result, error) {
 	return Result{Revision: revision, Status: status, Changes: s.client.Changes()}, err
 }
 
-// remember keeps what the action has read from storage and left there in memory, so that it is not read again.
+// remember notes what the action has left in storage, so that no older history is observed.
 func (s *session) remember() {
 	versions, known := s.store.Versions()
 	if !known {
@@ -190,15 +190,5 @@ func (s *session) remember() {
 		return
 	}
 
-	all := make([]string, 0, len(versions))
-	for _, version := range versions {
-		all = append(all, version.ResourceVersion)
-	}
-
-	s.engine.written.Note(s.release, fresh.Newest(all))
-
-	newest, _ := s.store.LastWritten()
-	if rel := s.store.Find(newest); rel != nil {
-		s.engine.keep(s.release, rel, versions[helm.RecordName(s.release.Name, newest)])
-	}
+	s.engine.written.Note(s.release, fresh.Newest(versions))
 }

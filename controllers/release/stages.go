@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,11 +80,6 @@ func (e *Engine) Advance(
 
 		if _, err = e.label(ctx, release, revision, labels); err == nil {
 			staged, last = !complete, int(wave)
-		}
-
-		// Objects of kinds that a wave defines get their namespaces when the record is read again.
-		if strings.Contains(manifests[0], "kind: CustomResourceDefinition") {
-			e.records.forget(release)
 		}
 
 		return err

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/retry"
@@ -22,14 +21,8 @@ import (
 type secrets struct {
 	corev1.SecretInterface
 
-	versions map[string]Version // as read or written last, by name
-	read     map[string][]byte  // records as Helm stores them, by name
-}
-
-// Version identifies a Secret and its content.
-type Version struct {
-	UID             types.UID
-	ResourceVersion string
+	versions map[string]string // resource versions as read or written last, by name
+	read     map[string][]byte // records as Helm stores them, by name
 }
 
 // growth is by how many bytes a record may grow after it was created: by descriptions, for example.
@@ -73,7 +66,7 @@ func (s *secrets) Update(
 		secret.Data["release"] = data
 	}
 
-	secret.ResourceVersion = s.versions[secret.Name].ResourceVersion
+	secret.ResourceVersion = s.versions[secret.Name]
 	options.FieldManager = v1alpha2.FieldOwner
 
 	return s.write(ctx, secret, func() (*corev1api.Secret, error) {
@@ -84,7 +77,7 @@ func (s *secrets) Update(
 // Delete deletes a Secret. The error is a conflict if it has changed.
 func (s *secrets) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
 	if version, ok := s.versions[name]; ok {
-		options.Preconditions = &metav1.Preconditions{ResourceVersion: &version.ResourceVersion}
+		options.Preconditions = &metav1.Preconditions{ResourceVersion: &version}
 	}
 
 	err := s.SecretInterface.Delete(ctx, name, options)
@@ -112,7 +105,7 @@ func (s *secrets) write(
 		return err
 	})
 	if err == nil {
-		s.versions[secret.Name] = Version{written.UID, written.ResourceVersion}
+		s.versions[secret.Name] = written.ResourceVersion
 	}
 
 	return written, err

@@ -69,7 +69,7 @@ type Outcome struct {
 
 // New returns the store for an action on a release.
 func New(client corev1.SecretInterface, release types.NamespacedName) *Store {
-	secrets := &secrets{SecretInterface: client, versions: map[string]Version{}, read: map[string][]byte{}}
+	secrets := &secrets{SecretInterface: client, versions: map[string]string{}, read: map[string][]byte{}}
 
 	return &Store{
 		records:      helm.NewRecords(secrets),
@@ -132,10 +132,10 @@ func (s *Store) Confirm(revision state.Confirmed) { s.confirmed = append(s.confi
 // LoadNone is Load for a release that is known to have no revisions. If it has got one meanwhile, Create fails.
 func (s *Store) LoadNone() { s.loaded = true }
 
-// Versions returns the versions of the Secrets that hold the release's revisions, by name, as they were read or written
+// Versions returns the resource versions of the Secrets that hold the release's revisions, as they were read or written
 // last. It returns false if they are not known, for example because a write has failed.
-func (s *Store) Versions() (versions map[string]Version, known bool) {
-	return s.secrets.versions, s.loaded && !s.uncertain
+func (s *Store) Versions() (versions []string, known bool) {
+	return slices.Collect(maps.Values(s.secrets.versions)), s.loaded && !s.uncertain
 }
 
 // add adds the revision of a Secret, if it is one, and returns its size in memory, where it is kept compressed, too.
@@ -152,7 +152,7 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 
 	s.statuses[revision.Number] = revision.Status
 	s.marks[revision.Number] = revision
-	s.secrets.versions[secret.Name] = Version{secret.UID, secret.ResourceVersion}
+	s.secrets.versions[secret.Name] = secret.ResourceVersion
 
 	compressed := len(secret.Data["release"])
 	if compressed > left {
