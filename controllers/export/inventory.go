@@ -4,6 +4,7 @@ package export
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -150,6 +151,7 @@ func (i *Inventory) keep(ctx context.Context, log logr.Logger) error {
 		Reconciler:              newKeeper(i, items),
 		MaxConcurrentReconciles: 1,         // a keeper is not safe for concurrent use
 		SkipNameValidation:      new(true), // the CRD may be deleted and created again
+		ReconciliationTimeout:   keepTimeout,
 		LogConstructor:          func(*reconcile.Request) logr.Logger { return log.V(1) },
 	})
 	if err != nil {
@@ -173,6 +175,9 @@ func (i *Inventory) keep(ctx context.Context, log logr.Logger) error {
 
 	return group.Wait()
 }
+
+// keepTimeout bounds the work on one item.
+const keepTimeout = time.Minute
 
 // toItem maps a provider resource to its item.
 func toItem() handler.EventHandler {
