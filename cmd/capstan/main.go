@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clusters"
-	_ "github.com/capstan-project/capstan/cmd/capstan/internal/headroom"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/setup"
 )
