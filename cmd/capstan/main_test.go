@@ -170,21 +170,6 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestRenamedFlags: the error for a flag that has another name now contains that name.
-func TestRenamedFlags(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"chart build --from x", "--from; give the folder as an argument: capstan chart build DIR[/VERSION]... [flags]"},
-		{"chart images x --images y", "--images; use --config: capstan chart images "},
-		{"diff aws --from=3", "--from; use --baseline: capstan diff "},
-		{"mirror aws --repository x", "--repository; use --source: capstan mirror "},
-		{"upgrade apply --to ~1.13", "--to; use --version: capstan upgrade apply "},
-	} {
-		exitCode, _, stderr := runMain(t, strings.Fields(c.args)...)
-		NewWithT(t).Expect(exitCode).To(Equal(1))
-		NewWithT(t).Expect(stderr).To(HavePrefix("Error: unknown flag: "+c.want), c.args)
-	}
-}
-
 func TestNameInHelp(t *testing.T) {
 	for program, name := range map[string]string{
 		"capstan":                            "capstan",

@@ -55,8 +55,6 @@ release too large for Helm, and in namespaces other than their default.`,
 		Args: cli.Arguments(1, -1, "folders of providers"),
 		RunE: cli.Run(o.run),
 	}
-	cli.Renamed(cmd, "from", "give the folder as an argument")
-
 	flags := cmd.Flags()
 	o.identity = AddIdentityFlags(flags)
 	addDestinationFlag(flags, &o.destination)

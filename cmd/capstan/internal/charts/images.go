@@ -39,8 +39,6 @@ image overrides, the key "images" of clusterctl's configuration.`,
 		Args: cli.Arguments(1, 1, "a provider's folder or a chart"),
 		RunE: cli.Run(o.run),
 	}
-	cli.Renamed(cmd, "images", "use --config")
-
 	flags := cmd.Flags()
 	o.identity = AddIdentityFlags(flags)
 	o.output = cli.AddOutputFlags(flags)

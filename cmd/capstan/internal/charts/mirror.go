@@ -58,8 +58,6 @@ the end the command prints the flags that make the operator use the mirror.`,
 		Args: o.checkArguments,
 		RunE: cli.Run(o.run),
 	}
-	cli.Renamed(cmd, "repository", "use --source")
-
 	flags := cmd.Flags()
 	o.access = AddAccessFlags(flags)
 	o.charts = addChartFlags(flags, o.Warnf)

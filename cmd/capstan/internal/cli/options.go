@@ -88,27 +88,8 @@ func Arguments(least, most int, expected string) cobra.PositionalArgs {
 	}
 }
 
-// renamedAnnotation begins the names of annotations of a command with what replaces a flag that it had.
-const renamedAnnotation = "renamed-"
-
-// Renamed tells what replaces a flag that a command had, such as "use --version".
-func Renamed(cmd *cobra.Command, flag, advice string) {
-	if cmd.Annotations == nil {
-		cmd.Annotations = map[string]string{}
-	}
-
-	cmd.Annotations[renamedAnnotation+flag] = advice
-}
-
-// FlagError returns the error of a command for a flag. For one that was renamed, it says what replaces it.
+// FlagError returns the error of a command for a flag.
 func FlagError(cmd *cobra.Command, err error) error {
-	unknown := new(pflag.NotExistError)
-	if errors.As(err, &unknown) {
-		if advice, renamed := cmd.Annotations[renamedAnnotation+unknown.GetSpecifiedName()]; renamed {
-			return fmt.Errorf("%w; %s: %s", err, advice, cmd.UseLine())
-		}
-	}
-
 	return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 }
 

@@ -51,8 +51,6 @@ The exit code is 0, or with --exit-code 2 if there are changes; it is 1 for erro
 		ValidArgsFunction: cli.CompleteProvider,
 		RunE:              cli.Run(o.run),
 	}
-	cli.Renamed(cmd, "from", "use --baseline")
-
 	flags := cmd.Flags()
 	o.resource = cli.AddResourceFlags(cmd)
 	o.output = cli.AddOutputFlags(flags)

@@ -42,8 +42,6 @@ until all are ready. The operator upgrades them in the right order.`,
 		ValidArgsFunction: cli.CompleteProviderVersions,
 		RunE:              cli.Run(o.run),
 	}
-	cli.Renamed(cmd, "to", "use --version")
-
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
 	o.planner = cli.AddPlannerFlags(flags)
