@@ -92,7 +92,6 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		providers.NewSuspendCommand(options),
 		providers.NewDeleteCommand(options),
 		providers.NewListCommand(options),
-		providers.NewVersionsCommand(options),
 		newVersionCommand(options),
 	)
 

@@ -160,8 +160,12 @@ func TestCompletion(t *testing.T) {
 		want string
 	}{
 		{[]string{"status", "--output", ""}, "table\njson\nyaml\n:4\n"},
-		{[]string{"lint", "--fail-on", ""}, "error\nwarning\n:4\n"},
-		{[]string{"versions", ""}, "\ninfrastructure-aws\thttps://"},
+		{[]string{"lint", "--fail-on", ""}, "error
+warning
+:4
+"},
+		{[]string{"providers", ""}, "
+infrastructure-aws	https://"},
 		{[]string{"delete", ""}, ":4\n"}, // there is no cluster
 	} {
 		exitCode, stdout, _ := runMain(t, append([]string{"__complete"}, c.args...)...)
@@ -194,7 +198,7 @@ func TestNameInHelp(t *testing.T) {
 			_, _, failure = runMain(t, "chart", "build", sampleProviders, "--source", "none")
 			g.Expect(failure).To(HaveSuffix("; `" + name + " chart build --help` lists the flags\n"))
 
-			_, _, failure = runMain(t, "versions", "none")
+			_, _, failure = runMain(t, "providers", "none")
 			g.Expect(failure).To(ContainSubstring("`" + name + " providers` lists the known ones"))
 
 			broken := clitest.BrokenProvider(t, sampleProviders, "warning")

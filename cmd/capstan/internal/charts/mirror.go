@@ -47,7 +47,7 @@ func NewMirrorCommand(options *cli.Options) *cobra.Command {
 that is copied to a registry later. What already exists there is not copied again, so an interrupted
 copy can be continued.
 
-PROVIDER is named as for "capstan versions"; without VERSION the newest one is used. Providers can
+PROVIDER is named as for "capstan providers"; without VERSION the newest one is used. Providers can
 also come from a file of resources, or from a cluster, which provides the charts that it uses.
 
 An archive is an OCI image layout in a tar file, which oras, crane and skopeo can read as well. At

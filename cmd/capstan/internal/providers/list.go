@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capstan-project/capstan/chartgen/supply/catalog"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -12,27 +14,58 @@ import (
 type listOptions struct {
 	*cli.Options
 
-	catalog *cli.CatalogFlags
-	output  *cli.OutputFlags
+	catalog    *cli.CatalogFlags
+	registries *charts.AccessFlags
+	output     *cli.OutputFlags
+	all        bool
 }
 
 // NewListCommand returns `capstan providers`.
 func NewListCommand(options *cli.Options) *cobra.Command {
 	o := &listOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "providers",
-		Short: "List the known providers and where they are published",
-		Long: `List the providers that can be installed by name: those that clusterctl knows and those of the
-configuration file, which take precedence and are marked.`,
+		Use:   "providers [NAME]",
+		Short: "List the known providers, or the available versions of one",
+		Long: `List the providers that can be installed by name, and where they are published: those that clusterctl
+knows and those of the configuration file, which take precedence and are marked.
+
+With the name of a provider, list the versions in its source with their contracts, newest first: the
+newest patch release of each minor version, without pre-releases. NAME is a label
+(infrastructure-aws), a type and name (infrastructure/aws), or a name that only one provider has. A
+token for the server is read from the environment or the configuration file, as by clusterctl:
+GITHUB_TOKEN, GITLAB_ACCESS_TOKEN. The flags for registries are for providers that the configuration
+file has in one.`,
 		Example: `  capstan providers
-  capstan providers --config clusterctl.yaml -o json`,
-		Args: cli.Arguments(0, 0, "no arguments"),
-		RunE: cli.Run(o.run),
+  capstan providers infrastructure-aws
+  capstan providers cluster-api --all -o json`,
+		Args:              cli.Arguments(0, 1, "at most one provider"),
+		ValidArgsFunction: cli.CompleteKnownProviders,
+		RunE:              cli.Run(o.run),
 	}
 	o.catalog = cli.AddCatalogFlags(cmd.Flags())
+	o.registries = charts.AddAccessFlags(cmd.Flags())
 	o.output = cli.AddOutputFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&o.all, "all", false, "List every version of the provider, including pre-releases.")
 
 	return cmd
+}
+
+func (o *listOptions) run(ctx context.Context, args []string) error {
+	printer, err := o.output.Printer(o.Out)
+	if err != nil {
+		return err
+	}
+
+	known, err := o.catalog.Load()
+	if err != nil {
+		return err
+	}
+
+	if len(args) == 1 {
+		return o.printVersions(ctx, printer, known, args[0])
+	}
+
+	return printProviders(printer, known)
 }
 
 // knownProvider is a provider of the catalog.
@@ -44,21 +77,11 @@ type knownProvider struct {
 	Configured bool   `json:"configured,omitempty"`
 }
 
-func (o *listOptions) run(context.Context, []string) error {
-	printer, err := o.output.Printer(o.Out)
-	if err != nil {
-		return err
-	}
+func printProviders(printer *cli.Printer, c *catalog.Catalog) error {
+	known := make([]knownProvider, 0, len(c.Entries))
+	rows := make([]cli.Row, 0, len(c.Entries))
 
-	catalog, err := o.catalog.Load()
-	if err != nil {
-		return err
-	}
-
-	known := make([]knownProvider, 0, len(catalog.Entries))
-	rows := make([]cli.Row, 0, len(catalog.Entries))
-
-	for _, e := range catalog.Entries {
+	for _, e := range c.Entries {
 		known = append(known, knownProvider{
 			Type:       string(e.Type),
 			Name:       e.Name,

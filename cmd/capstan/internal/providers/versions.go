@@ -5,49 +5,11 @@ import (
 	"fmt"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/spf13/cobra"
 
+	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
-
-// versionsOptions are the flags of `versions`.
-type versionsOptions struct {
-	*cli.Options
-
-	catalog    *cli.CatalogFlags
-	registries *charts.AccessFlags
-	output     *cli.OutputFlags
-	all        bool
-}
-
-// NewVersionsCommand returns `capstan versions`.
-func NewVersionsCommand(options *cli.Options) *cobra.Command {
-	o := &versionsOptions{Options: options}
-	cmd := &cobra.Command{
-		Use:   "versions PROVIDER",
-		Short: "List the available versions of a provider with their contracts",
-		Long: `List the versions in a provider's source, newest first: the newest patch release of each minor
-version, without pre-releases.
-
-PROVIDER is a label (infrastructure-aws), a type and name (infrastructure/aws), or a name that only
-one provider has. A token for the server is read from the environment or the configuration file, as
-by clusterctl: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN. The flags for registries are for providers that
-the configuration file has in one.`,
-		Example: `  capstan versions infrastructure-aws
-  capstan versions cluster-api --all -o json`,
-		Args:              cli.Arguments(1, 1, "one provider"),
-		ValidArgsFunction: cli.CompleteKnownProviders,
-		RunE:              cli.Run(o.run),
-	}
-	o.catalog = cli.AddCatalogFlags(cmd.Flags())
-	o.registries = charts.AddAccessFlags(cmd.Flags())
-	o.output = cli.AddOutputFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&o.all, "all", false, "List every version, including pre-releases.")
-
-	return cmd
-}
 
 // availableVersion is a version in a provider's source.
 type availableVersion struct {
@@ -56,18 +18,11 @@ type availableVersion struct {
 	Contract string `json:"contract,omitempty"`
 }
 
-func (o *versionsOptions) run(ctx context.Context, args []string) error {
-	printer, err := o.output.Printer(o.Out)
-	if err != nil {
-		return err
-	}
-
-	known, err := o.catalog.Load()
-	if err != nil {
-		return err
-	}
-
-	entry, err := cli.FindEntry(known, args[0])
+// printVersions prints the versions of a provider of the catalog.
+func (o *listOptions) printVersions(
+	ctx context.Context, printer *cli.Printer, known *catalog.Catalog, name string,
+) error {
+	entry, err := cli.FindEntry(known, name)
 	if err != nil {
 		return err
 	}

@@ -69,12 +69,12 @@ func TestVersions(t *testing.T) {
 	)
 
 	for _, name := range []string{"addon-tiny", "addon/tiny", "AddonProvider/tiny", "tiny"} {
-		out, _, err := clitest.Run(t.Context(), NewVersionsCommand, name, "--config", file)
+		out, _, err := clitest.Run(t.Context(), NewListCommand, name, "--config", file)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(out).To(Equal("VERSION   CONTRACT\nv1.1.0    v1beta2\nv1.0.1    v1beta1\nv0.9.0\n"), name)
 	}
 
-	out, _, err := clitest.Run(t.Context(), NewVersionsCommand, "tiny", "--config", file, "--all", "-o", "json")
+	out, _, err := clitest.Run(t.Context(), NewListCommand, "tiny", "--config", file, "--all", "-o", "json")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(out).
 		To(MatchJSON(`[
@@ -95,10 +95,10 @@ func TestVersionsOfUnknownProvider(t *testing.T) {
 		"kubeadm": "there are several providers with the name kubeadm; use one of the labels " +
 			"bootstrap-kubeadm, control-plane-kubeadm",
 	} {
-		_, _, err := clitest.Run(t.Context(), NewVersionsCommand, name)
+		_, _, err := clitest.Run(t.Context(), NewListCommand, name)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(message)))
 	}
 
-	_, _, err := clitest.Run(t.Context(), NewVersionsCommand)
-	NewWithT(t).Expect(err).To(MatchError("expected one provider; usage: versions PROVIDER [flags]"))
+	_, _, err := clitest.Run(t.Context(), NewListCommand, "aws", "azure")
+	NewWithT(t).Expect(err).To(MatchError("expected at most one provider; usage: providers [NAME] [flags]"))
 }
