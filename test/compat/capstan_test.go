@@ -29,16 +29,14 @@ func (w *world) capstan(ctx context.Context, args ...string) string {
 	return string(output)
 }
 
-// spaces are those of columns, version is that of the cluster that the scenarios run on, and deprecation is a warning
-// of its API server.
+// spaces are those of columns, and deprecation is a warning of the API server.
 var (
 	spaces      = regexp.MustCompile(` +`)
-	version     = regexp.MustCompile(`(kubernetes +)v\S+`)
 	deprecation = regexp.MustCompile(`(?m)^.* is deprecated in .*\n`)
 )
 
 // expectDocumented expects that the documentation shows the output of a command, after a line with the command. The
-// width of columns, and the version of Kubernetes, may differ.
+// width of columns may differ.
 func expectDocumented(command, output string) {
 	GinkgoHelper()
 
@@ -46,8 +44,7 @@ func expectDocumented(command, output string) {
 	Expect(err).NotTo(HaveOccurred())
 
 	normalized := func(text string) string {
-		text = deprecation.ReplaceAllString(text, "")
-		return spaces.ReplaceAllString(version.ReplaceAllString(text, "${1}VERSION"), " ")
+		return spaces.ReplaceAllString(deprecation.ReplaceAllString(text, ""), " ")
 	}
 
 	_, rest, found := strings.Cut(string(page), "\n"+command+"\n")

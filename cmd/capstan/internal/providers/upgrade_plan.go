@@ -1,7 +1,6 @@
 package providers
 
 import (
-	"cmp"
 	"context"
 	"strings"
 
@@ -27,9 +26,7 @@ func newUpgradePlanCommand(options *cli.Options) *cobra.Command {
 		Short: "Show the available upgrades",
 		Long: `Show the available upgrades: for each contract of Cluster API, the newest version of every provider
 that works with it, in the order in which to upgrade. The versions come from the providers' sources.
-Pre-releases are left out. The versions of Kubernetes, cert-manager and the operator come first, with
-the newer ones that this program would install. Providers do not publish which versions of Kubernetes
-they support; before the operator changes anything, it asks the API server whether it would accept it.
+Pre-releases are left out.
 
 If the source of a provider cannot be read, its newest version is unknown; the exit code is 1 then.
 
@@ -54,43 +51,25 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	of := &platform{Config: cluster.Config, Client: cluster.Client, Namespace: o.planner.OperatorNamespace()}
-
-	components, err := of.read(ctx, o.Version)
-	if err != nil {
-		o.Warnf("%s", err)
-	}
-
 	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, all)
 	if err != nil {
 		return err
 	}
 
-	plans := upgradePlans{Platform: components, Plans: upgradeplan.New(installed)}
-	if err := printPlans(o.Options, printer, plans); err != nil {
+	if err := printPlans(o.Options, printer, upgradeplan.New(installed)); err != nil {
 		return err
 	}
 
 	return checkKnown(installed)
 }
 
-// upgradePlans is the output of the command.
-type upgradePlans struct {
-	Platform []component        `json:"platform"`
-	Plans    []upgradeplan.Plan `json:"plans"`
-}
-
-func printPlans(o *cli.Options, printer *cli.Printer, plans upgradePlans) error {
+func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradeplan.Plan) error {
 	return printer.Print(plans, func() error {
-		if err := printPlatform(printer, plans.Platform); err != nil {
-			return err
-		}
-
-		if len(plans.Plans) == 0 {
+		if len(plans) == 0 {
 			printer.Printf("There are no installed providers.")
 		}
 
-		for i, plan := range plans.Plans {
+		for i, plan := range plans {
 			if i > 0 {
 				printer.Printf("")
 			}
@@ -102,29 +81,6 @@ func printPlans(o *cli.Options, printer *cli.Printer, plans upgradePlans) error 
 
 		return nil
 	})
-}
-
-func printPlatform(printer *cli.Printer, components []component) error {
-	if len(components) == 0 {
-		return nil
-	}
-
-	rows := make([]cli.Row, 0, len(components))
-
-	for _, c := range components {
-		row := cli.Row{Cells: []string{c.Name, cmp.Or(c.Installed, "unknown"), cmp.Or(c.To, "-"), c.Upgrade}}
-		if c.To != "" {
-			row.Style = cli.Green
-		}
-
-		rows = append(rows, row)
-	}
-
-	printer.Printf("%s", printer.Paint(cli.Bold, "Platform"))
-	err := printer.Table([]string{"COMPONENT", "INSTALLED", "UPGRADE TO", "HOW"}, rows)
-	printer.Printf("")
-
-	return err
 }
 
 // target returns the version after the upgrade as text.

@@ -38,14 +38,8 @@ func TestPrintPlans(t *testing.T) {
 	printed := func(t *testing.T, printer cli.Printer, providers ...upgradeplan.Provider) string {
 		t.Helper()
 
-		components := []component{
-			{Name: "kubernetes", Installed: "v1.36.1"},
-			{Name: "cert-manager", Installed: "v1.20.0", To: "v1.21.2", Upgrade: "with its own chart"},
-			{Name: "capstan"},
-		}
-
 		return clitest.Printed(t, printer, func(p *cli.Printer) error {
-			return printPlans(&cli.Options{}, p, upgradePlans{Platform: components, Plans: upgradeplan.New(providers)})
+			return printPlans(&cli.Options{}, p, upgradeplan.New(providers))
 		})
 	}
 
