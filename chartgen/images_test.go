@@ -69,7 +69,7 @@ func TestUnknownImages(t *testing.T) {
 	built, err := chartgen.Build(provider("odd", deploymentImage("${ODD}")))
 	g.Expect(err).NotTo(HaveOccurred())
 
-	images, err := render.Images(built, nil)
+	images, err := render.Images(built)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(images).To(ConsistOf(bundle.Placeholder))
 }

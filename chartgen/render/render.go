@@ -54,9 +54,9 @@ func manifest(c *chart.Chart, loaded *helm.Chart, namespace string, values map[s
 	return out.String(), nil
 }
 
-// Images returns the images of all workloads that the chart renders with these values, sorted.
-func Images(c *chart.Chart, values map[string]any) ([]string, error) {
-	text, err := Manifest(c, "default", values)
+// Images returns the images of all workloads that the chart renders, sorted.
+func Images(c *chart.Chart) ([]string, error) {
+	text, err := Manifest(c, "default", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -114,14 +114,19 @@ func build(t *testing.T, folder string) *chart.Chart {
 func TestImages(t *testing.T) {
 	g := NewWithT(t)
 	c := build(t, "../../test/data/providers/infrastructure-aws")
-	images, err := render.Images(c, nil)
+	images, err := render.Images(c)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(images).To(Equal([]string{"registry.example.com/capi/cluster-api-aws-controller:v1.0.0"}))
-	images, err = render.Images(c, map[string]any{"imageRegistry": "mirror"})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(images).To(Equal([]string{"mirror/capi/cluster-api-aws-controller:v1.0.0"}))
+}
 
-	_, err = render.Images(c, map[string]any{"imageRegistr": "mirror"})
+func TestManifest(t *testing.T) {
+	g := NewWithT(t)
+	c := build(t, "../../test/data/providers/infrastructure-aws")
+	manifest, err := render.Manifest(c, "default", map[string]any{"imageRegistry": "mirror"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(manifest).To(ContainSubstring("image: mirror/capi/cluster-api-aws-controller:v1.0.0\n"))
+
+	_, err = render.Manifest(c, "default", map[string]any{"imageRegistr": "mirror"})
 	g.Expect(err).To(MatchError(ContainSubstring("chart infrastructure-aws: values don't meet the specifications")))
 }
 

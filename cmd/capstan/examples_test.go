@@ -140,7 +140,7 @@ func newExampleFolder(t *testing.T) *exampleFolder {
 	for _, prepare := range []string{
 		"capstan chart build providers/infrastructure-aws/v2.10.3",
 		"capstan chart build providers/infrastructure-aws/v2.11.1",
-		"capstan chart push infrastructure-aws-2.11.1.tgz oci://registry.example.com/capi",
+		"capstan mirror infrastructure-aws:v2.11.1 --source providers --charts-only --to oci://registry.example.com",
 	} {
 		output, err := w.run(t, prepare)
 		g.Expect(err).NotTo(HaveOccurred(), output)

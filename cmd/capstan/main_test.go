@@ -160,12 +160,8 @@ func TestCompletion(t *testing.T) {
 		want string
 	}{
 		{[]string{"status", "--output", ""}, "table\njson\nyaml\n:4\n"},
-		{[]string{"lint", "--fail-on", ""}, "error
-warning
-:4
-"},
-		{[]string{"providers", ""}, "
-infrastructure-aws	https://"},
+		{[]string{"lint", "--fail-on", ""}, "error\nwarning\n:4\n"},
+		{[]string{"providers", ""}, "\ninfrastructure-aws\thttps://"},
 		{[]string{"delete", ""}, ":4\n"}, // there is no cluster
 	} {
 		exitCode, stdout, _ := runMain(t, append([]string{"__complete"}, c.args...)...)

@@ -36,8 +36,7 @@ metadata: {name: "d\e[2J\e]0;owned\ax\u009b8m", namespace: "n\e[2J"}
 
 	for _, args := range [][]string{
 		{"lint", folder}, {"lint", folder, "--color", "always"},
-		{"chart", "build", folder, "-d", t.TempDir()}, {"chart", "show", folder}, {"chart", "images", folder},
-		{"chart", "pull", folder + "/\x1b[2J"},
+		{"chart", "build", folder, "-d", t.TempDir()}, {"chart", "build", folder + "/\x1b[2J"},
 	} {
 		_, stdout, stderr := runMain(t, args...)
 		g.Expect(stdout+stderr).NotTo(MatchRegexp("[\x07\u009b]|\x1b(\\[2J|\\])"), "%q", args)

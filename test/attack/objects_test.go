@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -125,6 +124,3 @@ func compress(data []byte) []byte {
 
 	return out.Bytes()
 }
-
-// oneLine returns text for a message of a test.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -5,9 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +20,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/test/harness"
 )
 
 // repositoryAttempts plant charts for others.
@@ -139,25 +135,6 @@ var surfaceAttempts = []attempt{
 
 		return err.Error()
 	}},
-	{"A published chart named ../../x, pulled with the command line", func(a *arena) string {
-		folder := filepath.Join(a.TempDir(), "a", "b")
-		a.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
-		ref := a.escapingChart()
-		a.never("a file is outside of the folder", func(context.Context) bool {
-			found, _ := filepath.Glob(filepath.Join(folder, "..", "..", "*.tgz"))
-			more, _ := filepath.Glob(filepath.Join(folder, "..", "*.tgz"))
-
-			return len(found)+len(more) > 0
-		})
-
-		ca := filepath.Join(a.TempDir(), "ca.crt")
-		a.Expect(os.WriteFile(ca, a.publisher.CA, 0o600)).To(Succeed())
-		pull := exec.CommandContext(a.ctx, a.commandLine(), "chart", "pull", ref, "-d", folder, "--registry-ca", ca)
-		out, err := pull.CombinedOutput()
-		a.Expect(err).To(HaveOccurred(), string(out))
-
-		return oneLine(string(out))
-	}},
 }
 
 // get returns the answer to a request for the operator's own surface, which must not be its content.
@@ -190,23 +167,4 @@ func (a *arena) tokenOf(name string) string {
 	a.Expect(a.admin.SubResource("token").Create(a.ctx, account, token)).To(Succeed())
 
 	return token.Status.Token
-}
-
-// commandLine returns the path of the program capstan.
-func (a *arena) commandLine() string {
-	program, err := harness.Program(a.ctx, root, a.TempDir(), harness.CapstanProgram)
-	a.Expect(err).NotTo(HaveOccurred())
-
-	return program
-}
-
-// escapingChart pushes a chart whose name leads out of a folder, and returns its reference.
-func (a *arena) escapingChart() string {
-	c, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "../../x", Version: "1.0.0"}, nil)
-	a.Expect(err).NotTo(HaveOccurred())
-	ref := a.publishedAt("charts/escaping:1.0.0")
-	_, err = a.publisherClient().PushChart(a.ctx, ref, c)
-	a.Expect(err).NotTo(HaveOccurred())
-
-	return ref.String()
 }

@@ -92,25 +92,6 @@ func (f *AccessFlags) configured() (oci.Credentials, error) {
 	return oci.DockerConfigFile(f.config)
 }
 
-// PullChart reads a chart from a registry.
-func (f *AccessFlags) PullChart(ctx context.Context, reference string, in io.Reader) (*oci.Chart, error) {
-	ref, err := oci.Parse(reference)
-	if err != nil {
-		return nil, err
-	}
-
-	if ref.Identifier() == "" {
-		return nil, fmt.Errorf("%s has no version; add it without its v, such as %s:1.2.3", reference, ref)
-	}
-
-	client, err := f.Client(ref.Registry, in)
-	if err != nil {
-		return nil, err
-	}
-
-	return client.PullChart(ctx, ref)
-}
-
 // Catalog returns how the sources of a catalog are accessed: registries with the flags.
 func (f *AccessFlags) Catalog(in io.Reader) catalog.Access {
 	return catalog.Access{Registry: func(_ context.Context, ref oci.Reference) (source.Access, error) {

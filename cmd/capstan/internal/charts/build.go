@@ -57,7 +57,13 @@ release too large for Helm, and in namespaces other than their default.`,
 	}
 	flags := cmd.Flags()
 	o.identity = AddIdentityFlags(flags)
-	addDestinationFlag(flags, &o.destination)
+	flags.StringVarP(
+		&o.destination,
+		"destination",
+		"d",
+		".",
+		"File to write, or folder for a file with the chart's usual name.",
+	)
 	flags.StringVar(
 		&o.crds,
 		"crds",

@@ -85,49 +85,6 @@ func TestBuildTooLargeForHelm(t *testing.T) {
 	g.Expect(log).NotTo(ContainSubstring("the helm command"))
 }
 
-func TestImages(t *testing.T) {
-	dir := t.TempDir()
-	_, _, err := run(t, "build", sampleProviders+"/infrastructure-aws/v1.0.0", "--destination", dir)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-
-	archive := filepath.Join(dir, "infrastructure-aws-1.0.0.tgz")
-	overrides := filepath.Join(dir, "clusterctl.yaml")
-	config := `
-images:
-  all: {repository: all.example.com, tag: v1}
-  infrastructure-aws: {tag: v2, name: ""}
-  infrastructure-aws/cluster-api-aws-controller: {name: mine}
-  infrastructure-docker: {tag: v3}
-providers: []
-`
-	NewWithT(t).Expect(os.WriteFile(overrides, []byte(config), 0o600)).To(Succeed())
-
-	const published = "registry.example.com/capi/cluster-api-aws-controller:v1.0.0"
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"of a folder":  {[]string{sampleProviders + "/infrastructure-aws"}, published + "\n"},
-		"of a version": {[]string{sampleProviders + "/infrastructure-aws/v1.0.0"}, published + "\n"},
-		"of a chart":   {[]string{archive}, published + "\n"},
-		"as JSON":      {[]string{archive, "-o", "json"}, "[\n  \"" + published + "\"\n]\n"},
-		"as YAML":      {[]string{archive, "-o", "yaml"}, "- " + published + "\n"},
-		"in a mirror": {
-			[]string{archive, "--image-registry", "mirror:5000"},
-			"mirror:5000/capi/cluster-api-aws-controller:v1.0.0\n",
-		},
-		"with overrides":      {[]string{archive, "--config", overrides}, "all.example.com/mine:v2\n"},
-		"both, registry last": {[]string{archive, "--config", overrides, "--image-registry", "mirror"}, "mirror/mine:v2\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			out, _, err := run(t, append([]string{"images"}, c.args...)...)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(out).To(Equal(c.want))
-		})
-	}
-}
-
 // TestFolders: every command that reads a provider's folder finds the version in it, with and without "v", and
 // accepts flags for what the names of folders do not tell.
 func TestFolders(t *testing.T) {
@@ -140,7 +97,7 @@ func TestFolders(t *testing.T) {
 
 	t.Chdir(dir)
 
-	for _, command := range [][]string{{"build"}, {"lint"}, {"show"}, {"images"}} {
+	for _, command := range [][]string{{"build"}, {"lint"}} {
 		t.Run(command[0], func(t *testing.T) {
 			g := NewWithT(t)
 			succeed := func(args ...string) {
@@ -213,11 +170,7 @@ func TestSeveralFolders(t *testing.T) {
 }
 
 func TestInvalidArguments(t *testing.T) {
-	dir := t.TempDir()
-	wrong := filepath.Join(dir, "images.yaml")
-	NewWithT(t).Expect(os.WriteFile(wrong, []byte("images: {all: {repo: x}}"), 0o600)).To(Succeed())
-
-	noChart := filepath.Join(dir, "no-chart.tgz")
+	noChart := filepath.Join(t.TempDir(), "no-chart.tgz")
 	NewWithT(t).Expect(os.WriteFile(noChart, []byte("text"), 0o600)).To(Succeed())
 
 	for name, c := range map[string]struct {
@@ -232,16 +185,8 @@ func TestInvalidArguments(t *testing.T) {
 			[]string{"build", sampleProviders + "/cluster-api", "--crds", "none"},
 			`unknown --crds "none"; use chart or separate`,
 		},
-		"an unknown format": {
-			[]string{"images", sampleProviders + "/cluster-api", "-o", "xml"},
-			`unknown --output "xml"; use one of table, json, yaml`,
-		},
-		"a missing folder":           {[]string{"images", filepath.Join(dir, "none")}, "does not exist; correct its path"},
-		"a file that is not a chart": {[]string{"images", noChart}, noChart + ": chart archive: not gzip"},
-		"a typo in overrides": {
-			[]string{"images", sampleProviders + "/cluster-api", "--config", wrong},
-			`key "images": not YAML of the expected form: each key needs a map of repository, name and tag`,
-		},
+		"a missing folder":           {[]string{"build", filepath.Join(t.TempDir(), "none")}, "does not exist; correct its path"},
+		"a file that is not a chart": {[]string{"lint", noChart}, noChart + ": chart archive: not gzip"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := run(t, c.args...)

@@ -11,17 +11,9 @@ import (
 func NewCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chart",
-		Short: "Build and publish provider charts",
-		Example: `  capstan chart build providers/infrastructure-aws
-  capstan chart push infrastructure-aws-2.11.1.tgz oci://registry.example.com/capi`,
+		Short: "Build provider charts",
 	}
-	cmd.AddCommand(
-		newBuildCommand(options),
-		newImagesCommand(options),
-		newPushCommand(options),
-		newPullCommand(options),
-		newShowCommand(options),
-	)
+	cmd.AddCommand(newBuildCommand(options))
 
 	return cmd
 }

@@ -44,7 +44,7 @@ possible.`,
   capstan lint providers/*
   capstan lint out --name example --version v1.2.3 --fail-on warning
   capstan lint https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/tag/v2.11.1
-  capstan lint oci://registry.example.com/capi/infrastructure-aws:2.11.1`,
+  capstan lint oci://registry.example.com/charts/infrastructure-aws:2.11.1`,
 		Args: cli.Arguments(1, -1, "folders, archives of charts, or addresses"),
 		RunE: cli.Run(o.run),
 	}

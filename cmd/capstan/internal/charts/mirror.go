@@ -233,7 +233,7 @@ func imagesOf(charts []*chart.Chart) ([]string, error) {
 	var all []string
 
 	for _, c := range charts {
-		images, err := render.Images(c, nil)
+		images, err := render.Images(c)
 		if err != nil {
 			return nil, err
 		}
