@@ -100,57 +100,6 @@ func TestLintExitCodes(t *testing.T) {
 	}
 }
 
-func TestCRDsCheckExitCodes(t *testing.T) {
-	RegisterTestingT(t)
-	dir := t.TempDir()
-	old := clitest.WriteComponents(t, dir, "old", "a: {type: string}, b: {type: string}")
-	stop := clitest.WriteComponents(t, dir, "stop", "b: {type: string}")
-	warning := clitest.WriteComponents(t, dir, "warning", "a: {type: string, maxLength: 3}, b: {type: string}")
-	broken := filepath.Join(dir, "broken.yaml")
-	Expect(
-		os.WriteFile(broken, []byte("apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n"), 0o600),
-	).To(Succeed())
-
-	sound := filepath.Join(sampleProviders, "bootstrap-kubeadm")
-	for _, c := range []struct {
-		name           string
-		args           []string
-		exitCode       int
-		stdout, stderr string
-	}{
-		{"the same", []string{old, "--baseline", old}, 0, "0 errors, 0 warnings, 0 notes", ""},
-		{"a folder", []string{sound, "--baseline", sound + "/v1.0.0"}, 0, "0 errors, 0 warnings, 0 notes", ""},
-		{
-			"an error",
-			[]string{stop, "--baseline", old},
-			1,
-			"samples.example.com   v1        spec.a   the field is removed",
-			"is not safe to apply: 1 error\n",
-		},
-		{"an allowed error", []string{stop, "--baseline", old, "--allow", "samples.example.com"}, 0, "allowed", ""},
-		{"a warning", []string{warning, "--baseline", old}, 0, "0 errors, 1 warning, 0 notes", ""},
-		{"yaml", []string{warning, "--baseline", old, "-o", "yaml"}, 0, "rule: maxLength", ""},
-		{"no argument", nil, 1, "", "expected a provider's folder, a chart or a file of components"},
-		{"a missing file", []string{filepath.Join(dir, "none.yaml")}, 1, "", "none.yaml"},
-		{
-			"an old CRD",
-			[]string{broken, "--baseline", old},
-			1,
-			"",
-			"broken.yaml: document 1: CustomResourceDefinition has the apiVersion apiextensions.k8s.io/v1beta1; only",
-		},
-		{"an unknown format", []string{old, "--baseline", old, "-o", "xml"}, 1, "", "unknown --output \"xml\""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			g := NewWithT(t)
-			exitCode, stdout, stderr := runMain(t, append([]string{"crds", "check"}, c.args...)...)
-			g.Expect(exitCode).To(Equal(c.exitCode), stderr)
-			g.Expect(stdout).To(ContainSubstring(c.stdout))
-			g.Expect(stderr).To(ContainSubstring(c.stderr))
-		})
-	}
-}
-
 // Shells call the program like this; the last line is a directive for them.
 func TestCompletion(t *testing.T) {
 	clitest.WithoutConfiguration(t)

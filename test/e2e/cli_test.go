@@ -25,7 +25,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers"
-	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/faults"
 	"github.com/capstan-project/capstan/test/harness"
@@ -242,20 +241,6 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(kubectl("capstan", "status", "aws")).To(HavePrefix("infrastructure-aws (InfrastructureProvider "))
 		Expect(kubectl("capstan", "delete", "--help")).To(ContainSubstring("\n  kubectl capstan delete infrastructure-aws\n"))
 		Expect(kubectl("__complete", "capstan", "delete", "infrastructure-a")).To(HavePrefix("infrastructure-aws\t"))
-	})
-
-	It("lists CRDs with their providers, stored versions and numbers of objects", func(ctx SpecContext) {
-		before := cli.writes()
-		Expect(cli.succeed(ctx, "crds")).To(And(
-			MatchRegexp(`PROVIDER +VERSION +CRD +SERVED +STORED +OBJECTS +STATE`),
-			MatchRegexp(`cluster-api +v1\.0\.0 +clusters\.cluster\.x-k8s\.io +\S+ +\S+\* +0 +Managed`)))
-
-		var items []crds.Item
-		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "crds", "-o", "json", "-n", docker.GetNamespace())), &items)).To(
-			Succeed())
-		Expect(items).NotTo(BeEmpty())
-		Expect(items).To(HaveEach(HaveField("Provider", "infrastructure-docker")))
-		Expect(cli.writes()).To(Equal(before))
 	})
 
 	It("shows the difference to the spec and to another version, and changes nothing", func(ctx SpecContext) {

@@ -15,15 +15,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// Open reads a chart archive, or builds the chart of a provider's folder.
-func Open(ctx context.Context, path string, identity *Identity) (*chart.Chart, error) {
-	if !strings.HasSuffix(path, ".tgz") {
-		return build(ctx, path, identity)
-	}
-
-	return openArchive(path)
-}
-
 // openArchive reads a chart archive.
 func openArchive(path string) (*chart.Chart, error) {
 	file, err := os.Open(path)
@@ -38,21 +29,6 @@ func openArchive(path string) (*chart.Chart, error) {
 	}
 
 	return c, nil
-}
-
-// build builds the chart of a provider's folder.
-func build(ctx context.Context, path string, identity *Identity) (*chart.Chart, error) {
-	f, err := openFolder(ctx, path, identity)
-	if err != nil {
-		return nil, err
-	}
-
-	p, err := f.parse(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	return p.build()
 }
 
 // versionFolder is the folder of one version of a provider.

@@ -38,37 +38,6 @@ func BrokenProvider(t *testing.T, samples, level string) string {
 	return folder
 }
 
-// Components is the format of a file of components with one CRD, whose spec has the given fields. The
-// Secret is only valid YAML once its variable is replaced.
-const Components = `apiVersion: v1
-kind: Secret
-metadata: {name: credentials}
-data: {credentials: ${CREDENTIALS}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: samples.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Sample, listKind: SampleList, plural: samples, singular: sample}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}
-`
-
-// WriteComponents writes components to a file and returns its path.
-func WriteComponents(t *testing.T, folder, name, fields string) string {
-	t.Helper()
-
-	path := filepath.Join(folder, name+".yaml")
-	gomega.NewWithT(t).Expect(os.WriteFile(path, fmt.Appendf(nil, Components, fields), 0o600)).To(gomega.Succeed())
-
-	return path
-}
-
 // Configuration returns a configuration in clusterctl's format in which the infrastructure provider
 // docker comes from the folder with the sample providers.
 func Configuration(t *testing.T, samples string) string {

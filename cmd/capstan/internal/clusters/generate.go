@@ -1,5 +1,5 @@
-// Package clusters has the commands about a cluster as a whole: its CRDs, objects that do not conform to contracts, its
-// status page, and templates of new clusters.
+// Package clusters has the commands about a cluster as a whole: objects that do not conform to contracts, its status
+// page, and templates of new clusters.
 package clusters
 
 import (
