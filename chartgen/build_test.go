@@ -167,7 +167,7 @@ func TestReadme(t *testing.T) {
 		"| `ODD_EMPTY` | `'\"\"'` | ConfigMap odd-config: data.template |",
 		"| oddities.odd.example.com | Oddity | Cluster | v1 (stored) |",
 		"- `registry.example.com/odd/manager:v1.0.0`",
-		"## Cluster templates\n\n`capstan generate cluster NAME --infrastructure odd:v1.0.0 --flavor FLAVOR`",
+		"## Cluster templates\n\n`clusterctl generate cluster NAME --infrastructure odd:v1.0.0 --flavor FLAVOR`",
 		"### `cluster-template.yaml`\n\nThe template without a flavor.\n\n" +
 			"| Variable | Default | Used in |\n|---|---|---|\n" +
 			"| `CLUSTER_NAME` | required | Cluster, OddCluster |\n" +
@@ -203,7 +203,7 @@ func TestNotes(t *testing.T) {
 		notes := rendered["infrastructure-odd/"+chart.NotesFile]
 		g.Expect(notes).To(
 			HavePrefix("infrastructure-odd v1.0.0 has been deployed to the namespace "+targetNamespace), name)
-		g.Expect(notes).To(ContainSubstring("capstan generate cluster NAME --infrastructure odd:v1.0.0"), name)
+		g.Expect(notes).To(ContainSubstring("clusterctl generate cluster NAME --infrastructure odd:v1.0.0"), name)
 		g.Expect(notes).To(c.warning, name)
 	}
 }

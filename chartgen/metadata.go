@@ -30,9 +30,6 @@ const (
 	// AnnotationConversionWebhooks is the number of the chart's CRDs that call a conversion webhook
 	// in the default namespace.
 	AnnotationConversionWebhooks = v1alpha2.Prefix + "/conversion-webhooks"
-	// AnnotationUnlistedTemplates is "true" if the provider may have more cluster templates than the
-	// chart, because they could not be listed when it was built. Other charts do not have it.
-	AnnotationUnlistedTemplates = v1alpha2.Prefix + "/unlisted-templates"
 )
 
 // chartMetadata returns the content of Chart.yaml.
@@ -65,19 +62,10 @@ func chartMetadata(b *bundle.Bundle, s *summary) chart.Metadata {
 		metadata.Annotations[AnnotationNamespace] = s.namespace
 	}
 
-	if b.Unlisted {
-		metadata.Annotations[AnnotationUnlistedTemplates] = "true"
-	}
-
 	return metadata
 }
 
 // IsProvider reports whether a chart was built from a provider's components.
 func IsProvider(metadata chart.Metadata) bool {
 	return metadata.Annotations[AnnotationContentID] != "" && metadata.Annotations[AnnotationContract] != ""
-}
-
-// HasUnlistedTemplates reports whether the provider may have more cluster templates than its chart.
-func HasUnlistedTemplates(c *chart.Chart) bool {
-	return c.Metadata.Annotations[AnnotationUnlistedTemplates] == "true"
 }

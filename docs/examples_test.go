@@ -36,7 +36,7 @@ func TestExamples(t *testing.T) {
 	w.run(t, "kubectl wait capstan --all --all-namespaces --for=condition=Ready --timeout=5m")
 
 	for _, command := range []string{
-		"status", "version", "history", "diff", "permissions", "audit", "generate cluster",
+		"status", "version", "history", "diff", "permissions", "audit",
 		"upgrade plan", "upgrade apply", "rollback", "suspend", "resume", "pause", "unpause", "adopt", "delete",
 	} {
 		example := firstExample(t, strings.Fields(command)...)

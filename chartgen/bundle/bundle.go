@@ -66,10 +66,6 @@ func (b *Bundle) ContentID() string {
 		hashPart(h, t.Data)
 	}
 
-	if b.Unlisted {
-		hashPart(h, []byte("unlisted"))
-	}
-
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -74,7 +74,6 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		setup.NewAdoptCommand(options),
 		charts.NewCommand(options),
 		clusters.NewAuditCommand(options),
-		clusters.NewGenerateCommand(options),
 		charts.NewLintCommand(options),
 		charts.NewMirrorCommand(options),
 		setup.NewCommand(options),

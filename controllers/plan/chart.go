@@ -43,12 +43,6 @@ func (c *Chart) annotation(name string) string { return c.Chart.Metadata.Annotat
 // Version returns the provider's version, with its "v".
 func (c *Chart) Version() string { return c.Chart.Metadata.AppVersion }
 
-// NewWithUnlistedTemplates reports whether the chart was just built and may lack cluster templates, because
-// the source could not list them.
-func (c *Chart) NewWithUnlistedTemplates() bool {
-	return c.unsaved && !c.Prebuilt && chartgen.HasUnlistedTemplates(c.Chart)
-}
-
 // Contract returns the Cluster API contract of the chart's version.
 func (c *Chart) Contract() string { return c.annotation(chartgen.AnnotationContract) }
 

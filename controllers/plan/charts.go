@@ -70,7 +70,7 @@ func (c *Charts) Find(
 
 	if known, ok := c.known.Load(id); ok && version.Fingerprint != "" && !refresh {
 		found := known.(*Chart)
-		if found.from == wanted && !found.unsaved && !isToComplete(provider, found.Stored) {
+		if found.from == wanted && !found.unsaved {
 			return found, nil
 		}
 	}
@@ -120,7 +120,7 @@ func (c *Charts) load(
 		return nil, err
 	}
 
-	if stored != nil && !refresh && isCurrent(stored.Stored) && !isToComplete(provider, stored.Stored) {
+	if stored != nil && !refresh && isCurrent(stored.Stored) {
 		return stored, nil
 	}
 
@@ -157,14 +157,6 @@ func (c *Charts) recorded(ctx context.Context, provider v1alpha2.Provider, key s
 // isCurrent reports whether a stored chart has the format that this version of chartgen writes.
 func isCurrent(stored *store.Stored) bool {
 	return stored.Prebuilt || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version
-}
-
-// isToComplete reports whether the source is read again for cluster templates that a stored chart may lack:
-// with each change of the resource, because another chart is another revision of the release.
-func isToComplete(provider v1alpha2.Provider, stored *store.Stored) bool {
-	changed := provider.GetGeneration() != provider.GetStatus().ObservedGeneration
-
-	return changed && !stored.Prebuilt && chartgen.HasUnlistedTemplates(stored.Chart)
 }
 
 // Installed returns the stored chart with a digest, of a version that was installed before;

@@ -104,10 +104,6 @@ func (r *run) setGoal() report.Result {
 
 // saveChart stores the chart of the plan.
 func (r *run) saveChart(ctx context.Context) report.Result {
-	if r.change.plan.Chart.NewWithUnlistedTemplates() {
-		r.emit(r.provider, report.TemplatesNotListed(r.change.plan.Version))
-	}
-
 	unpushed, err := r.Planner.Charts.Save(ctx, r.provider, r.change.plan.Chart)
 	if err != nil {
 		return failed(err, fetching)

@@ -162,13 +162,6 @@ func Misrouted(services []string) []Event {
 		": requests for one provider reach the manager of another; install one of them into another namespace")
 }
 
-// TemplatesNotListed returns the event about a chart that lacks cluster templates.
-func TemplatesNotListed(version string) []Event {
-	return warn(v1alpha2.ComponentsFetchErrorReason, "Fetch", fmt.Sprintf(
-		"The cluster templates of %s could not be listed, so its chart has only the default one; all are fetched with the "+
-			"next change of the resource, or with one of its annotation %s", version, v1alpha2.ReconcileRequestAnnotation))
-}
-
 // NotPushed returns the event about a chart that the chart repository lacks.
 func NotPushed(problem string) []Event {
 	return warn(v1alpha2.ChartStoreErrorReason, "Push",

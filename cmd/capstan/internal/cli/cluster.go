@@ -9,12 +9,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -58,17 +56,6 @@ func (f *ClusterFlags) Namespace() string { return f.namespace }
 func (f *ClusterFlags) Named() bool {
 	return *f.kubectl.KubeConfig != "" || *f.kubectl.Context != "" || *f.kubectl.ClusterName != "" ||
 		*f.kubectl.APIServer != ""
-}
-
-// ContextNamespace returns the namespace of the kubeconfig's current context. Without a kubeconfig
-// it is "default", as for kubectl.
-func (f *ClusterFlags) ContextNamespace() (string, error) {
-	namespace, _, err := f.kubectl.ToRawKubeConfigLoader().Namespace()
-	if clientcmd.IsEmptyConfig(err) {
-		return metav1.NamespaceDefault, nil
-	}
-
-	return namespace, err
 }
 
 // Getter returns what Helm connects to the cluster with.

@@ -66,25 +66,3 @@ func TestConnect(t *testing.T) {
 		})
 	}
 }
-
-func TestContextNamespace(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	NewWithT(t).Expect(os.WriteFile(file, []byte(kubeconfig), 0o600)).To(Succeed())
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no kubeconfig":             {nil, "default"},
-		"the current context":       {[]string{"--kubeconfig", file}, "first"},
-		"not the providers' filter": {[]string{"--kubeconfig", file, "-n", "ns"}, "first"},
-		"another context":           {[]string{"--kubeconfig", file, "--context", "two"}, "default"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			namespace, err := clusterFlags(t, c.args...).ContextNamespace()
-			NewWithT(t).Expect(err).NotTo(HaveOccurred())
-			NewWithT(t).Expect(namespace).To(Equal(c.want))
-		})
-	}
-}

@@ -16,7 +16,6 @@ import (
 var flagFunctions = map[string]cobra.CompletionFunc{
 	"namespace":          completeNamespaces,
 	"operator-namespace": completeNamespaces,
-	"target-namespace":   completeNamespaces,
 	"context":            completeContexts,
 }
 

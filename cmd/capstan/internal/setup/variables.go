@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-project/capstan/chartgen/supply/clustertemplate"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -29,13 +28,13 @@ func (v variable) isMissing() bool { return v.required && v.from == "" }
 // variableSources are the places where the values of variables are looked up, in order.
 type variableSources struct {
 	file       map[string]string
-	configured *clustertemplate.Variables
+	configured *cli.Variables
 }
 
 // newVariableSources reads the file with variables, which may be empty, and clusterctl's configuration; empty for
 // the user's own.
 func newVariableSources(file, config string) (*variableSources, error) {
-	configured, err := clustertemplate.NewVariables(config)
+	configured, err := cli.NewVariables(config)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +68,8 @@ func (s *variableSources) set(variables []variable) {
 			continue
 		}
 
-		value, err := s.configured.Get(v.name)
-		if err != nil {
+		value, set := s.configured.Get(v.name)
+		if !set {
 			continue
 		}
 

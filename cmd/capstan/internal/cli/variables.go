@@ -1,4 +1,4 @@
-package clustertemplate
+package cli
 
 import (
 	"errors"
@@ -9,17 +9,13 @@ import (
 	"strings"
 
 	"github.com/spf13/viper"
-	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/config"
 
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 )
 
-// Variables are template variables with clusterctl's precedence: values that were set, then the
-// environment, where empty is a value, then the configuration file. Names in the file are not
-// case-sensitive.
+// Variables are variables of providers with clusterctl's precedence: the environment, where empty is a value, then the
+// configuration file. Names in the file are not case-sensitive.
 type Variables struct{ viper *viper.Viper }
-
-var _ config.VariablesClient = &Variables{}
 
 // NewVariables reads a configuration file with lines of the form NAME: value. If file is empty, it
 // reads the user's clusterctl configuration, if there is one.
@@ -77,30 +73,7 @@ func newConfigError(file string, err error) error {
 	)
 }
 
-// Get returns the value of a variable, or an error if it is not set.
-func (v *Variables) Get(name string) (string, error) {
-	if v.viper.Get(name) == nil {
-		return "", fmt.Errorf("variable %s is not set", name)
-	}
-
-	return v.viper.GetString(name), nil
-}
-
-// Set sets the value of a variable. It takes precedence over all others.
-func (v *Variables) Set(name, value string) { v.viper.Set(name, value) }
-
-// MissingVariablesError reports required variables of a template that have no value.
-type MissingVariablesError struct {
-	// File is the name of the template.
-	File string
-	// Names of the variables, sorted.
-	Names []string
-}
-
-func (e *MissingVariablesError) Error() string {
-	return fmt.Sprintf(
-		"%s needs a value for %s; set each as an environment variable or in the configuration file",
-		e.File,
-		strings.Join(e.Names, ", "),
-	)
+// Get returns the value of a variable, and whether it is set.
+func (v *Variables) Get(name string) (value string, set bool) {
+	return v.viper.GetString(name), v.viper.Get(name) != nil
 }
