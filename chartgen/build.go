@@ -16,7 +16,7 @@ import (
 // Version is the version of the chart format. Increase it whenever the same bundle results in a
 // different chart. It is part of each chart's content ID, so stored charts of an older format are
 // rebuilt.
-const Version = "12"
+const Version = "13"
 
 // Build generates the chart of a bundle. If the bundle is invalid, the error is a
 // *bundle.InvalidError.

@@ -167,7 +167,9 @@ func TestReadme(t *testing.T) {
 		"| `ODD_EMPTY` | `'\"\"'` | ConfigMap odd-config: data.template |",
 		"| oddities.odd.example.com | Oddity | Cluster | v1 (stored) |",
 		"- `registry.example.com/odd/manager:v1.0.0`",
-		"## Cluster templates\n\n`clusterctl generate cluster NAME --infrastructure odd:v1.0.0 --flavor FLAVOR`",
+		"\n`clusterctl generate cluster NAME --infrastructure odd:v1.0.0 --flavor FLAVOR`",
+		"- name: odd\n  type: InfrastructureProvider\n" +
+			"  url: /FOLDER/infrastructure-odd/v1.0.0/infrastructure-components.yaml",
 		"### `cluster-template.yaml`\n\nThe template without a flavor.\n\n" +
 			"| Variable | Default | Used in |\n|---|---|---|\n" +
 			"| `CLUSTER_NAME` | required | Cluster, OddCluster |\n" +
@@ -180,6 +182,20 @@ func TestReadme(t *testing.T) {
 	} {
 		g.Expect(readme).To(ContainSubstring(text))
 	}
+}
+
+// TestPublished: a chart has what else the provider publishes in a folder, which clusterctl can read.
+func TestPublished(t *testing.T) {
+	g := NewWithT(t)
+	b := odd(t)
+	b.Templates = []bundle.File{file("cluster-template.yaml"), file("clusterclass-quick.yaml")}
+	built, err := chartgen.Build(b)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	g.Expect(built.File("v1.0.0/cluster-template.yaml")).To(Equal(b.Templates[0].Data))
+	g.Expect(chartgen.Published(built)).To(ConsistOf(
+		b.Templates[0], b.Templates[1], bundle.File{Name: bundle.MetadataFile, Data: b.Metadata}))
+	g.Expect(chartgen.PublishedMetadata(built)).To(Equal(b.Metadata))
 }
 
 // TestNotes: NOTES.txt describes the next steps, and warns if conversion webhooks run elsewhere.

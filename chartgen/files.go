@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -41,14 +42,37 @@ func chartFiles(b *bundle.Bundle, components *bundle.Components, s *summary) ([]
 		{Name: chart.ValuesFile, Data: s.valuesFile()},
 		{Name: chart.SchemaFile, Data: schema},
 		{Name: chart.ReadmeFile, Data: readme},
-		{Name: bundle.MetadataFile, Data: b.Metadata},
+		{Name: publishedFolder(s.Version) + bundle.MetadataFile, Data: b.Metadata},
 	})
 
 	for _, t := range b.Templates {
-		files = append(files, chart.File{Name: t.Name, Data: t.Data})
+		files = append(files, chart.File{Name: publishedFolder(s.Version) + t.Name, Data: t.Data})
 	}
 
 	return files, nil
+}
+
+// publishedFolder returns the folder for the files that a chart has as they were published. It is named after the
+// version, so that an unpacked chart is the folder of a provider in a local repository of clusterctl.
+func publishedFolder(version string) string { return version + "/" }
+
+// Published returns the files that a chart has as they were published: the metadata, and the cluster templates and
+// ClusterClasses.
+func Published(c *chart.Chart) []bundle.File {
+	var files []bundle.File
+
+	for _, f := range c.Files {
+		if name, found := strings.CutPrefix(f.Name, publishedFolder(c.Metadata.AppVersion)); found {
+			files = append(files, bundle.File{Name: name, Data: f.Data})
+		}
+	}
+
+	return files
+}
+
+// PublishedMetadata returns the metadata of a chart as it was published; nil if the chart has none.
+func PublishedMetadata(c *chart.Chart) []byte {
+	return c.File(publishedFolder(c.Metadata.AppVersion) + bundle.MetadataFile)
 }
 
 // sharedTemplates returns the templates that are the same in all charts.

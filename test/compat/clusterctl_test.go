@@ -26,11 +26,36 @@ import (
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
-// clusterTemplate is the template that `clusterctl generate cluster` finds in the release of the provider.
-const clusterTemplate = `
+// clusterTemplates are what `clusterctl generate cluster` finds in the release of the provider.
+var clusterTemplates = map[string]string{
+	"cluster-template.yaml": `
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Cluster
 metadata: {name: "${CLUSTER_NAME}", namespace: "${NAMESPACE}"}
+spec: {topology: {classRef: {name: quick}, version: v1.34.0}}
+`,
+	"clusterclass-quick.yaml": `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: ClusterClass
+metadata: {name: quick}
+`,
+}
+
+// clusterClasses is the CustomResourceDefinition of ClusterClasses, which clusterctl asks for.
+const clusterClasses = `
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusterclasses.cluster.x-k8s.io}
+spec:
+  group: cluster.x-k8s.io
+  scope: Namespaced
+  names: {kind: ClusterClass, listKind: ClusterClassList, plural: clusterclasses, singular: clusterclass}
+  versions:
+  - name: v1beta2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
 // inventoryName is the CustomResourceDefinition of clusterctl's inventory.
@@ -47,8 +72,16 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		repository = samples()
-		Expect(os.WriteFile(filepath.Join(repository, "infrastructure-docker/v1.0.0/cluster-template.yaml"),
-			[]byte(clusterTemplate), 0o600)).To(Succeed())
+
+		for name, content := range clusterTemplates {
+			file := filepath.Join(repository, "infrastructure-docker/v1.0.0", name)
+			Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
+		}
+
+		components := filepath.Join(repository, "cluster-api/v1.0.0/core-components.yaml")
+		content, err := os.ReadFile(components)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(components, append(content, clusterClasses...), 0o600)).To(Succeed())
 
 		w = newWorld(ctx, repository)
 		w.startOperator()
@@ -75,9 +108,20 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		expectDocumented("$ capstan upgrade plan", w.capstan(ctx, "upgrade", "plan"))
 	})
 
-	It("generates a cluster without the name of the infrastructure", func(ctx SpecContext) {
-		Expect(w.clusterctl(ctx, "generate", "cluster", "berlin", "--target-namespace", "default")).
-			To(ContainSubstring("name: berlin"))
+	It("generates a cluster from the chart, without the name of the infrastructure", func(ctx SpecContext) {
+		registry, err := w.StartRegistry(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		w.capstan(ctx, "mirror", "infrastructure-docker:v1.0.0", "--source", repository, "--charts-only",
+			"--to", "http://"+registry+"/capi")
+
+		folder := GinkgoT().TempDir()
+		w.run(ctx, "helm", "pull", "oci://"+registry+"/capi/charts/infrastructure-docker", "--version", "1.0.0",
+			"--plain-http", "--untar", "--untardir", folder)
+
+		offline := *w
+		offline.config = configure(folder)
+		Expect(offline.clusterctl(ctx, "generate", "cluster", "berlin", "--target-namespace", "default")).
+			To(And(ContainSubstring("kind: ClusterClass"), ContainSubstring("name: berlin")))
 	})
 
 	It("prints the kubeconfig of a cluster", func(ctx SpecContext) {

@@ -176,11 +176,12 @@ func configure(repository string) string {
 		kind, name := v1alpha2.ParseLabel(label.Name())
 
 		// Any version may be in the address: clusterctl looks for the others next to it.
-		files, err := filepath.Glob(filepath.Join(repository, label.Name(), "*", kind.ComponentsFile()))
+		versions, err := filepath.Glob(filepath.Join(repository, label.Name(), "v*.*.*"))
 		Expect(err).NotTo(HaveOccurred())
 
-		if len(files) > 0 {
-			fmt.Fprintf(&content, "- {name: %s, type: %s, url: %q}\n", name, kind, files[0])
+		if len(versions) > 0 {
+			url := filepath.Join(versions[0], kind.ComponentsFile())
+			fmt.Fprintf(&content, "- {name: %s, type: %s, url: %q}\n", name, kind, url)
 		}
 	}
 

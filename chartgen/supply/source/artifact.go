@@ -169,7 +169,7 @@ func (a *Artifact) Metadata(ctx context.Context, version Version) ([]byte, error
 			return nil, contentError(err)
 		}
 
-		return c.File(bundle.MetadataFile), nil
+		return chartgen.PublishedMetadata(c.Chart), nil
 	}
 
 	return a.readFirst(ctx, artifact, layersByTitle(artifact), a.metadataNames(version))

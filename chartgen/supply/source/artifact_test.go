@@ -307,7 +307,7 @@ func TestArtifactChart(t *testing.T) {
 		g.Expect(versions).To(Equal([]source.Version{a.Version("v1.0.0")}))
 		g.Expect(a.Chart(t.Context(), versions[0])).
 			To(And(HaveField("Chart", made), HaveField("Reference.Digest", pushed.Reference.Digest)))
-		g.Expect(a.Metadata(t.Context(), versions[0])).To(Equal(made.File(bundle.MetadataFile)))
+		g.Expect(a.Metadata(t.Context(), versions[0])).To(Equal(chartgen.PublishedMetadata(made)))
 	})
 
 	t.Run("another one", func(t *testing.T) {

@@ -183,7 +183,7 @@ func (p *ChartsFirst) Metadata(ctx context.Context, version Version) ([]byte, er
 	}
 
 	if c != nil {
-		return c.File(bundle.MetadataFile), nil
+		return chartgen.PublishedMetadata(c.Chart), nil
 	}
 
 	other, err := p.fallbackVersion(ctx, version)

@@ -58,7 +58,7 @@ func pushChart(t *testing.T, c *oci.Client, repository, name, version, from stri
 		Annotations: map[string]string{
 			chartgen.AnnotationSource: from, chartgen.AnnotationContentID: "2-abc", chartgen.AnnotationContract: "v1beta1",
 		},
-	}, []chart.File{{Name: bundle.MetadataFile, Data: []byte("of the chart")}})
+	}, []chart.File{{Name: version + "/" + bundle.MetadataFile, Data: []byte("of the chart")}})
 	g.Expect(err).NotTo(HaveOccurred())
 	ref, err := oci.Parse(repository + ":" + oci.ChartTag(version[1:]))
 	g.Expect(err).NotTo(HaveOccurred())

@@ -72,13 +72,13 @@ func (i *lintInput) lintChart(path string, c *chart.Chart) ([]contract.Finding, 
 	b := &bundle.Bundle{
 		Provider:   provider,
 		Version:    c.Metadata.AppVersion,
-		Metadata:   c.File(bundle.MetadataFile),
+		Metadata:   chartgen.PublishedMetadata(c),
 		Components: components,
 	}
 
-	for _, f := range c.Files {
+	for _, f := range chartgen.Published(c) {
 		if bundle.IsTemplate(f.Name) {
-			b.Templates = append(b.Templates, bundle.File{Name: f.Name, Data: f.Data})
+			b.Templates = append(b.Templates, f)
 		}
 	}
 
