@@ -213,7 +213,9 @@ func problemsOfSpec(t *testing.T) []error {
 
 	_, policy := autoupgrade.Parse(badly.GetSpec())
 	_, version := ranges.Parse("1.x2")
-	_, images := values.Images("infrastructure-aws", "all: registry.example.com")
+	_, _, images := (&values.Schema{}).Values(values.Input{
+		Spec: &v1alpha2.ProviderSpec{}, Variables: map[string]string{values.ImagesVariable: "all: registry.example.com"},
+	})
 	_, metadata := bundle.ParseMetadata([]byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" +
 		"releaseSeries: one\n"))
 
@@ -224,7 +226,7 @@ func problemsOfSpec(t *testing.T) []error {
 		checker.Dependencies(t.Context(), selfish),
 		checker.Dependencies(t.Context(), waiting),
 		&preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: policy.Error()},
-		version, &values.ImagesError{Source: "Secret capa-system/aws-variables", Err: images}, metadata,
+		version, images, metadata,
 		&web.AddressError{Host: "metadata.example.com", Address: "169.254.169.254", Kind: "a link-local address"},
 		&fetch.UnknownProviderError{Type: "InfrastructureProvider", Name: "awz"},
 		&ownedError{release: "capa-system/infrastructure-aws"},

@@ -48,16 +48,6 @@ func parseImageOverrides(text string) (imageOverrides, error) {
 	return overrides, nil
 }
 
-// Images returns the chart's value "images" for clusterctl's image overrides in YAML.
-func Images(label, overrides string) (map[string]any, error) {
-	parsed, err := parseImageOverrides(overrides)
-	if err != nil {
-		return nil, err
-	}
-
-	return parsed.values(label)
-}
-
 // images returns the chart's value "images" for the overrides of the operator and the provider.
 func (s *Schema) images(in Input) (map[string]any, error) {
 	operators, err := parseImageOverrides(in.ImageOverrides)
