@@ -47,19 +47,7 @@ func Oversize(c *chart.Chart, archive int) (int, error) {
 	return size, nil
 }
 
-// ReleaseSize returns the number of bytes that Helm stores for a release of the chart: the chart
-// including its CRDs, and the rendered manifest, as compressed JSON in base64. Compare it with
-// MaxReleaseSize. It does not include values and notes, which usually take less than 2 KiB.
-func ReleaseSize(c *chart.Chart) (int, error) {
-	data, err := releaseData(c)
-	if err != nil {
-		return 0, err
-	}
-
-	return encodedSize(data, gzip.BestCompression)
-}
-
-// releaseData returns a release of the chart as JSON.
+// releaseData returns a release of the chart as JSON: the chart including its CRDs, and the rendered manifest.
 func releaseData(c *chart.Chart) ([]byte, error) {
 	loaded, err := load(c)
 	if err != nil {
