@@ -185,7 +185,10 @@ func TestInvalidArguments(t *testing.T) {
 			[]string{"build", sampleProviders + "/cluster-api", "--crds", "none"},
 			`unknown --crds "none"; use chart or separate`,
 		},
-		"a missing folder":           {[]string{"build", filepath.Join(t.TempDir(), "none")}, "does not exist; correct its path"},
+		"a missing folder": {
+			[]string{"build", filepath.Join(t.TempDir(), "none")},
+			"does not exist; correct its path",
+		},
 		"a file that is not a chart": {[]string{"lint", noChart}, noChart + ": chart archive: not gzip"},
 	} {
 		t.Run(name, func(t *testing.T) {

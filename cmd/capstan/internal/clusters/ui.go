@@ -1,5 +1,5 @@
-// Package clusters has the commands about a cluster as a whole: objects that do not conform to contracts, and its status
-// page.
+// Package clusters has the commands about a cluster as a whole: objects that do not conform to contracts, and its
+// status page.
 package clusters
 
 import (
