@@ -50,7 +50,7 @@ const (
 	InputsUnavailableCondition = "InputsUnavailable"
 
 	// CRDsSafeCondition is False when a change to the provider's CustomResourceDefinitions would
-	// break objects or clients and was therefore not applied. It is absent until existing
+	// break objects or another provider and was therefore not applied. It is absent until existing
 	// CustomResourceDefinitions change.
 	CRDsSafeCondition = "CRDsSafe"
 
@@ -204,11 +204,10 @@ const (
 
 // Reasons of CRDsSafe and CRDsMigrated.
 const (
-	// CRDsCheckedReason: the last change broke nothing. The message lists warnings, if any.
+	// CRDsCheckedReason: the last change broke nothing, or only what a user allowed.
 	CRDsCheckedReason = "CRDsChecked"
 
-	// UnsafeCRDsReason: the change would break objects or clients. The message names the most
-	// serious findings and their fix.
+	// UnsafeCRDsReason: the change would break objects or another provider. The message names them and the fix.
 	UnsafeCRDsReason = "UnsafeCRDs"
 
 	// CRDsMigratedReason: all objects are stored in the storage version.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
 )
@@ -111,7 +111,7 @@ func (c *Cluster) newApplier(config *rest.Config, httpClient *http.Client) (*crd
 		Metadata:  writer,
 		Client:    c.definitions,
 		APIReader: definitions,
-		Objects:   safety.ClusterObjects{Client: objects},
+		Objects:   trial.ClusterObjects{Client: objects},
 
 		HasRelease: c.readRelease,
 	}

@@ -5,7 +5,7 @@
 //
 // A reconcile starts with a Plan, which needs no requests while everything is up to date. It then
 // checks that the CRDs it does not manage are compatible (CheckUnmanaged), rewrites objects
-// (MigrateBeforeApply), checks that the changes are safe (CheckChanges) and applies them (Apply).
+// (MigrateBeforeApply), tries the changes on the objects (CheckChanges) and applies them (Apply).
 // Once the new managers run, it rewrites the remaining objects (MigrateAfterRollout).
 package crds
 
@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -44,7 +44,7 @@ type Clients struct {
 	// APIReader reads complete CRDs from the API server.
 	APIReader client.Reader
 	// Objects reads the objects that a change is tried on.
-	Objects safety.Objects
+	Objects trial.Objects
 	// HasRelease reports whether Helm's storage contains a release; nil if no release has CRDs.
 	HasRelease func(context.Context, types.NamespacedName) (bool, error)
 }

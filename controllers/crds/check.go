@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 )
 
 // CheckOptions are the options of CheckChanges.
 type CheckOptions struct {
-	// Allow names CRDs whose errors become warnings; see safety.AllowedCRDs.
+	// Allow names CRDs that a user allows to break objects; see trial.AllowedCRDs.
 	Allow []string
 	// Again reads the objects even if the same changes were unsafe a moment ago.
 	Again bool
@@ -20,18 +20,18 @@ type CheckOptions struct {
 // CheckChanges checks whether the changes of existing CRDs are safe for the existing objects. The report
 // is nil if no existing CRD changes. An error says nothing about the changes; try again.
 //
-// A report with errors is remembered for a while: all objects are read for it, and a provider that waits
-// for a user is looked at again and again.
-func (a *Applier) CheckChanges(ctx context.Context, p *Plan, options CheckOptions) (*safety.Report, error) {
+// A refusal is remembered for a while: all objects are read for it, and a provider that waits for a user is looked at
+// again and again.
+func (a *Applier) CheckChanges(ctx context.Context, p *Plan, options CheckOptions) (*trial.Report, error) {
 	began := time.Now()
 	key := p.verdictKey(options.Allow)
 
 	if known, found := a.verdicts.Get(key); found && !options.Again {
-		return known.(*safety.Report), nil
+		return known.(*trial.Report), nil
 	}
 
 	report, err := a.Check(ctx, p, options.Allow)
-	if err != nil || report == nil || !report.HasErrors() {
+	if err != nil || report == nil || !report.Refused() {
 		return report, err
 	}
 
@@ -40,15 +40,14 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, options CheckOption
 	return report, a.restartMigrations(ctx, p)
 }
 
-// Check is CheckChanges without a memory: it always reads the objects, and changes nothing. Errors of the allowed CRDs
-// become warnings.
-func (a *Applier) Check(ctx context.Context, p *Plan, allow []string) (*safety.Report, error) {
-	loads := a.safetyChanges(p)
+// Check is CheckChanges without a memory: it always reads the objects, and changes nothing.
+func (a *Applier) Check(ctx context.Context, p *Plan, allow []string) (*trial.Report, error) {
+	loads := a.loads(p)
 	if len(loads) == 0 {
 		return nil, nil
 	}
 
-	return safety.Check(ctx, safety.Input{Loads: loads, Comparing: a.comparing, Objects: a.Objects, Allow: allow})
+	return trial.Run(ctx, trial.Input{Changes: loads, Comparing: a.comparing, Objects: a.Objects, Allow: allow})
 }
 
 // Bounds of how long a verdict is trusted.
@@ -80,35 +79,37 @@ func (p *Plan) verdictKey(allow []string) string {
 	return strings.Join(parts, "\n")
 }
 
-// safetyChanges returns functions that read the changes of existing CRDs with their schemas.
-func (a *Applier) safetyChanges(p *Plan) []safety.Load {
-	var loads []safety.Load
+// loads returns functions that read the changes of existing CRDs with their schemas.
+func (a *Applier) loads(p *Plan) []trial.Load {
+	var loads []trial.Load
 
 	for _, c := range p.changes {
 		if c.live != nil {
-			loads = append(loads, func(ctx context.Context) (safety.Change, error) { return a.safetyChange(ctx, c) })
+			loads = append(loads, func(ctx context.Context) (trial.Change, error) {
+				return a.load(ctx, p.request.Label, c)
+			})
 		}
 	}
 
 	return loads
 }
 
-// safetyChange reads the change of an existing CRD. If the CRD was deleted in the meantime, it is empty: the CRD
+// load reads the change of an existing CRD for a provider. If the CRD was deleted in the meantime, it is empty: the CRD
 // will be created.
-func (a *Applier) safetyChange(ctx context.Context, c *change) (safety.Change, error) {
+func (a *Applier) load(ctx context.Context, label string, c *change) (trial.Change, error) {
 	live, err := a.getComplete(ctx, c.name)
 	if err != nil || live == nil {
-		return safety.Change{}, err
+		return trial.Change{}, err
 	}
 
 	desired, err := c.parse()
 	if err != nil {
-		return safety.Change{}, err
+		return trial.Change{}, err
 	}
 
 	desired.Spec.Versions = append(desired.Spec.Versions, pickVersions(live, c.kept)...)
 
-	return safety.Change{Live: live, Desired: desired}, nil
+	return trial.Change{Live: live, Desired: desired, Users: a.users(label, c.name)}, nil
 }
 
 // restartMigrations makes finished migrations of the CRDs that change start again: objects that need

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 )
 
 // countedObjects counts how often all objects of a resource are read.
 type countedObjects struct {
-	safety.Objects
+	trial.Objects
 	reads int
 }
 
@@ -40,7 +40,7 @@ var _ = Describe("An unsafe change", func() {
 
 		narrowed := definitionOf(k.name, "v1alpha1")
 		narrowed.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = nil
-		look := func(options CheckOptions) *safety.Report {
+		look := func(options CheckOptions) *trial.Report {
 			GinkgoHelper()
 
 			plan, err := looking.Plan(ctx, wants(fileOf(narrowed)))
@@ -52,15 +52,15 @@ var _ = Describe("An unsafe change", func() {
 		}
 
 		first := look(CheckOptions{})
-		Expect(first.HasErrors()).To(BeTrue(), "%s", first)
+		Expect(first.Refused()).To(BeTrue(), first.Message())
 		Expect(counted.reads).To(Equal(1))
 		Expect(look(CheckOptions{})).To(Equal(first))
 		Expect(counted.reads).To(Equal(1), "the verdict is remembered")
 
-		Expect(look(CheckOptions{Again: true}).HasErrors()).To(BeTrue())
+		Expect(look(CheckOptions{Again: true}).Refused()).To(BeTrue())
 		Expect(counted.reads).To(Equal(2), "a user asked for it")
 
-		Expect(look(CheckOptions{Allow: []string{k.crd()}}).HasErrors()).To(BeFalse())
+		Expect(look(CheckOptions{Allow: []string{k.crd()}}).Refused()).To(BeFalse())
 		Expect(counted.reads).To(Equal(3), "the annotation changed")
 	})
 })

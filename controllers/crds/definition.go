@@ -112,7 +112,10 @@ func (d definition) parseFast() *apiextensionsv1.CustomResourceDefinition {
 }
 
 // versionNames are the names of a definition's versions.
-type versionNames struct{ all, served []string }
+type versionNames struct {
+	all, served []string
+	storage     string
+}
 
 func newVersionNames(crd *unstructured.Unstructured) versionNames {
 	var names versionNames
@@ -124,6 +127,10 @@ func newVersionNames(crd *unstructured.Unstructured) versionNames {
 		if v["served"] == true {
 			names.served = append(names.served, name)
 		}
+
+		if v["storage"] == true {
+			names.storage = name
+		}
 	}
 
 	return names
@@ -131,7 +138,7 @@ func newVersionNames(crd *unstructured.Unstructured) versionNames {
 
 // clone returns the names without the text that they are parts of.
 func (n versionNames) clone() versionNames {
-	return versionNames{all: cloneAll(n.all), served: cloneAll(n.served)}
+	return versionNames{all: cloneAll(n.all), served: cloneAll(n.served), storage: strings.Clone(n.storage)}
 }
 
 func cloneAll(texts []string) []string {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
 
 // maxCached limits the entries of a cache. It is several times the number of CRDs of all known
@@ -40,15 +39,16 @@ type memory struct {
 	// replaced has the resource versions of CRDs before they were applied last, by their names: without them, a cache
 	// that lags would look like drift.
 	replaced lruCache[string, string]
-	// compatibility has the reports of CheckUnmanaged. A rollback would take a third more requests without them.
-	compatibility lruCache[compatibilityKey, *safety.Report]
-	// verdicts has the reports of CheckChanges that have errors, by Plan.verdictKey. Without them, all objects would be
-	// read again in each attempt of a provider that waits for a user.
+	// verdicts has the refusals of CheckChanges, by Plan.verdictKey. Without them, all objects would be read again in
+	// each attempt of a provider that waits for a user.
 	verdicts *cache.LRUExpireCache
 
 	mu sync.Mutex
 	// included has the names of the CRDs in the charts of providers, by their label.
 	included map[string]sets.Set[string]
+	// needed has the storage versions of the CRDs that the charts of providers include but that are not applied for
+	// them, by label and by name.
+	needed map[string]map[string]string
 	// awaited has the kinds that providers wait for something else to serve, by their label.
 	awaited map[string]sets.Set[schema.GroupKind]
 	// deletions has the UIDs of the CRDs whose deletion was observed, by their name.
@@ -57,15 +57,15 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{
-		writes:        rate.NewLimiter(writesPerSecond, rewriters),
-		comparing:     semaphore.NewWeighted(maxCompared),
-		parsed:        newLRUCache[string, *facts](),
-		replaced:      newLRUCache[string, string](),
-		compatibility: newLRUCache[compatibilityKey, *safety.Report](),
-		verdicts:      cache.NewLRUExpireCache(maxCached),
-		included:      map[string]sets.Set[string]{},
-		awaited:       map[string]sets.Set[schema.GroupKind]{},
-		deletions:     map[string]types.UID{},
+		writes:    rate.NewLimiter(writesPerSecond, rewriters),
+		comparing: semaphore.NewWeighted(maxCompared),
+		parsed:    newLRUCache[string, *facts](),
+		replaced:  newLRUCache[string, string](),
+		verdicts:  cache.NewLRUExpireCache(maxCached),
+		included:  map[string]sets.Set[string]{},
+		needed:    map[string]map[string]string{},
+		awaited:   map[string]sets.Set[schema.GroupKind]{},
+		deletions: map[string]types.UID{},
 	}
 }
 
@@ -80,6 +80,31 @@ func (m *memory) rememberCRDs(label string, files []chart.File) {
 	defer m.mu.Unlock()
 
 	m.included[label] = names
+	m.needed[label] = map[string]string{}
+}
+
+// rememberNeed records the version of a CRD that a provider needs although the CRD is not applied for it.
+func (m *memory) rememberNeed(label, crd, version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	m.needed[label][crd] = version
+}
+
+// users returns the labels of the providers but one that need versions of a CRD, sorted, by the version.
+func (m *memory) users(except, crd string) map[string][]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	users := map[string][]string{}
+
+	for _, label := range slices.Sorted(maps.Keys(m.needed)) {
+		if version := m.needed[label][crd]; version != "" && label != except {
+			users[version] = append(users[version], label)
+		}
+	}
+
+	return users
 }
 
 // includedCRDs returns the names of the CRDs in the current chart of a provider.
@@ -100,12 +125,13 @@ func (m *memory) Await(label string, kinds ...schema.GroupKind) {
 	}
 }
 
-// Forget drops which CRDs the chart of a provider includes, and what it waits for.
+// Forget drops which CRDs a provider includes, needs and waits for.
 func (m *memory) Forget(label string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
 	delete(m.included, label)
+	delete(m.needed, label)
 	delete(m.awaited, label)
 }
 

@@ -160,7 +160,7 @@ var _ = Describe("A migration", func() {
 		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
 		report, err := applier.CheckChanges(ctx, plan, CheckOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(report.HasErrors()).To(BeFalse(), "%s", report)
+		Expect(report.Refused()).To(BeFalse(), "%s", report)
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 
 		Eventually(func() []apiextensionsv1.CustomResourceDefinitionVersion { return read(ctx, k.crd()).Spec.Versions }).

@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 )
 
 // exists creates a CRD as another manager and waits until the cache has it.
@@ -163,7 +164,7 @@ var _ = Describe("An unmanaged CRD", func() {
 		request := wants(fileOf(definitionOf("ca", "v2")))
 		request.Unmanaged = []string{d.Name}
 		Expect(checkUnmanaged(ctx, request)()).
-			To(MatchError(ContainSubstring("the cluster does not have this CustomResourceDefinition")))
+			To(MatchError(ContainSubstring("is not managed by Capstan and does not exist")))
 
 		exists(ctx, d, "other")
 		Eventually(checkUnmanaged(ctx, request)).Should(MatchError(ContainSubstring("does not serve the version")))
@@ -177,6 +178,41 @@ var _ = Describe("An unmanaged CRD", func() {
 		after := read(ctx, d.Name)
 		Expect(after.Labels).To(BeEmpty())
 		Expect(after.Annotations).To(Equal(before.Annotations))
+	})
+
+	It("keeps the versions that its owner publishes from being removed", func(ctx SpecContext) {
+		before, after := definitionOf("ce", "v1", "v1alpha1"), definitionOf("ce", "v1")
+		Expect(apply(ctx, wants(fileOf(before)))).To(HaveLen(1))
+		served(ctx, fileOf(before))
+
+		needs := func(version string) {
+			GinkgoHelper()
+
+			request := wants(fileOf(definitionOf("ce", version)))
+			request.Label, request.Policy = "addon-y", v1alpha2.CRDsNone
+			Expect(checkUnmanaged(ctx, request)()).To(Succeed())
+		}
+		check := func() *trial.Report {
+			GinkgoHelper()
+
+			plan, err := applier.Plan(ctx, wants(fileOf(after)))
+			Expect(err).NotTo(HaveOccurred())
+			report, err := applier.Check(ctx, plan, nil)
+			Expect(err).NotTo(HaveOccurred())
+
+			return report
+		}
+
+		needs("v1alpha1")
+		Expect(check().Message()).To(Equal("ces.example.com v1alpha1: the version is removed, but addon-y needs it; " +
+			"upgrade addon-y first to a version that does not"))
+
+		needs("v1")
+		Expect(check().Refused()).To(BeFalse())
+
+		needs("v1alpha1")
+		applier.Forget("addon-y")
+		Expect(check().Refused()).To(BeFalse(), "the other provider is gone")
 	})
 
 	It("is created but not updated with CreateOnly, and neither with None", func(ctx SpecContext) {

@@ -123,7 +123,7 @@ func (a *Applier) planCRD(ctx context.Context, p *Plan, d definition) error {
 	switch {
 	case !p.request.manages(d.name, live):
 		p.unmanaged = append(p.unmanaged, unmanagedCRD{definition: d})
-		return nil
+		return a.need(p, d)
 	case live == nil:
 		p.changes = append(p.changes, &change{definition: d})
 		return nil
@@ -173,6 +173,18 @@ func (a *Applier) planUpdate(ctx context.Context, p *Plan, c *change) error {
 	}
 
 	return a.findDrift(p, c)
+}
+
+// need records that the provider needs a version of a CRD that is not applied for it.
+func (a *Applier) need(p *Plan, d definition) error {
+	facts, err := a.facts(d)
+	if err != nil {
+		return err
+	}
+
+	a.rememberNeed(p.request.Label, d.name, facts.versions.storage)
+
+	return nil
 }
 
 // manages reports whether Capstan applies a CRD.

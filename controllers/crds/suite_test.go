@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
@@ -72,7 +72,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	applier = NewApplier(
-		Clients{Metadata: writer, Client: definitions, APIReader: live, Objects: safety.ClusterObjects{Client: objects}},
+		Clients{Metadata: writer, Client: definitions, APIReader: live, Objects: trial.ClusterObjects{Client: objects}},
 	)
 })
 

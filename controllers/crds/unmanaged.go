@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/crdify/pkg/validations"
 
-	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // IncompatibleError is returned for a CRD that is not applied for the provider and that its managers
@@ -26,18 +26,29 @@ type IncompatibleError struct {
 	NewerVersion string
 	// Missing is true if the CRD does not exist.
 	Missing bool
-	Report  *safety.Report
+	// Reasons say why the managers cannot work with an existing CRD.
+	Reasons []string
 }
 
-func (e *IncompatibleError) Error() string {
-	if e.NewerVersion != "" {
-		return fmt.Sprintf("%s cannot replace %s: CustomResourceDefinitions are never downgraded, and the managers "+
-			"of %s cannot work with those of %s: %s",
-			e.Version, e.NewerVersion, e.Version, e.NewerVersion, e.Report.Message())
-	}
+// maxReasons bounds how many reasons the message of an IncompatibleError names.
+const maxReasons = 3
 
-	return fmt.Sprintf("CustomResourceDefinition %s is not managed by Capstan and is incompatible with %s: %s",
-		e.Name, e.Version, e.Report.Message())
+func (e *IncompatibleError) Error() string {
+	reasons := object.List(e.Reasons, maxReasons)
+
+	switch {
+	case e.NewerVersion != "":
+		return fmt.Sprintf("%s cannot replace %s: CustomResourceDefinitions are never downgraded, and the managers "+
+			"of %s cannot work with %s of %s, which %s",
+			e.Version, e.NewerVersion, e.Version, e.Name, e.NewerVersion, reasons)
+	case e.Missing:
+		return fmt.Sprintf("CustomResourceDefinition %s, which %s needs, is not managed by Capstan and does not exist; "+
+			"ask its owner to install it", e.Name, e.Version)
+	default:
+		return fmt.Sprintf("CustomResourceDefinition %s is not managed by Capstan and is incompatible with %s: it %s; "+
+			"use a version of the provider that is compatible with it, or ask its owner to change it",
+			e.Name, e.Version, reasons)
+	}
 }
 
 // CheckUnmanaged checks whether the provider can work with the CRDs that the plan does not apply. If
@@ -49,28 +60,143 @@ func (a *Applier) CheckUnmanaged(ctx context.Context, p *Plan) error {
 			return err
 		}
 
-		report, err := a.checkCompatibility(ctx, u.definition, live)
+		incompatible := &IncompatibleError{Name: u.name, Version: p.request.Version, NewerVersion: u.newerVersion}
+
+		if live == nil {
+			incompatible.Missing = true
+			return incompatible
+		}
+
+		incompatible.Reasons, err = a.incompatibilities(ctx, u, live)
 		if err != nil {
 			return err
 		}
 
-		ignored, err := a.errorsCanBeIgnored(ctx, u, live, report)
-		if err != nil {
-			return err
-		}
-
-		if report.HasErrors() && !ignored {
-			return &IncompatibleError{
-				Name:         u.name,
-				Version:      p.request.Version,
-				NewerVersion: u.newerVersion,
-				Missing:      live == nil,
-				Report:       report,
-			}
+		if len(incompatible.Reasons) > 0 {
+			return incompatible
 		}
 	}
 
 	return nil
+}
+
+// incompatibilities returns why a provider's managers cannot work with a live CRD. The fields of one that was applied
+// for a newer version of the provider are not compared: the versions say enough.
+func (a *Applier) incompatibilities(
+	ctx context.Context, u unmanagedCRD, live *apiextensionsv1.CustomResourceDefinition,
+) ([]string, error) {
+	packaged, err := u.parse()
+	if err != nil {
+		return nil, err
+	}
+
+	reasons := unusableVersions(packaged, live)
+	if len(reasons) > 0 || u.newerVersion != "" {
+		return reasons, nil
+	}
+
+	if live, err = a.getComplete(ctx, u.name); err != nil || live == nil {
+		return nil, err
+	}
+
+	return unusableFields(packaged, live), nil
+}
+
+// unusableVersions returns what in the scope and the versions of a live CRD, which may lack its schemas, keeps managers
+// from working with it.
+func unusableVersions(packaged, live *apiextensionsv1.CustomResourceDefinition) []string {
+	var reasons []string
+
+	if packaged.Spec.Scope != live.Spec.Scope {
+		reasons = append(reasons, fmt.Sprintf("has the scope %s instead of %s", live.Spec.Scope, packaged.Spec.Scope))
+	}
+
+	// Managers work with the version that their CRD stores. Others are for clients.
+	needed := versions.StorageName(packaged)
+	if v := versions.Find(live, needed); v == nil || !v.Served {
+		reasons = append(reasons, "does not serve the version "+needed)
+	}
+
+	// The API server calls the webhook that the live CRD names, which is that of the managers if the Service has the
+	// same name.
+	service := conversionService(packaged)
+	if service == "" || service != conversionService(live) {
+		return reasons
+	}
+
+	for _, v := range live.Spec.Versions {
+		stored := v.Storage || slices.Contains(live.Status.StoredVersions, v.Name)
+		if stored && versions.Find(packaged, v.Name) == nil {
+			reasons = append(reasons, fmt.Sprintf("may have objects stored in the version %s, which their conversion "+
+				"webhook does not know", v.Name))
+		}
+	}
+
+	return reasons
+}
+
+// unusableFields returns which fields that managers write would be dropped or rejected. The live CRD may forbid more,
+// but managers need not ever write it.
+func unusableFields(packaged, live *apiextensionsv1.CustomResourceDefinition) []string {
+	name := versions.StorageName(packaged)
+	known := fieldsOf(versions.Find(packaged, name))
+	current := fieldsOf(versions.Find(live, name))
+
+	var reasons []string
+
+	for path, field := range known {
+		now, exists := current[path]
+		parent := current[parentPath(path)]
+
+		switch {
+		case exists && now.Type != field.Type:
+			reasons = append(reasons, fmt.Sprintf("has another type in %s", displayed(path)))
+		case !exists && parent != nil && !ptr.Deref(parent.XPreserveUnknownFields, false):
+			reasons = append(reasons, "lacks the field "+displayed(path))
+		}
+	}
+
+	for path, field := range current {
+		for _, name := range field.Required {
+			child := path + "." + name
+			if _, found := known[child]; !found && current[child] != nil && current[child].Default == nil {
+				reasons = append(reasons, "requires the field "+displayed(child))
+			}
+		}
+	}
+
+	slices.Sort(reasons)
+
+	return reasons
+}
+
+// fieldsOf returns the schemas of a version's fields by their paths, such as "^.spec.hosts[*].address".
+func fieldsOf(
+	version *apiextensionsv1.CustomResourceDefinitionVersion,
+) map[string]*apiextensionsv1.JSONSchemaProps {
+	if version == nil || version.Schema == nil {
+		return nil
+	}
+
+	return validations.FlattenCRDVersion(*version)
+}
+
+// parentPath returns the path of the field that contains another.
+func parentPath(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
+
+// displayed returns a path as messages have it: without the root.
+func displayed(path string) string { return strings.TrimPrefix(path, "^.") }
+
+// conversionService returns the name of the Service that converts a CRD's objects; empty if there is
+// none.
+func conversionService(crd *apiextensionsv1.CustomResourceDefinition) string {
+	conversion := crd.Spec.Conversion
+	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil ||
+		conversion.Webhook.ClientConfig.Service == nil {
+		return ""
+	}
+
+	return conversion.Webhook.ClientConfig.Service.Name
 }
 
 // NewerVersion returns the version of the provider that one of its live CRDs was applied for, if it is
@@ -88,83 +214,4 @@ func (a *Applier) NewerVersion(ctx context.Context, label, version string) (stri
 	}
 
 	return "", nil
-}
-
-// errorsCanBeIgnored reports whether a newer CRD is incompatible only in fields, and has no objects
-// in which the older managers could lose or miss them.
-func (a *Applier) errorsCanBeIgnored(
-	ctx context.Context,
-	u unmanagedCRD,
-	live *apiextensionsv1.CustomResourceDefinition,
-	report *safety.Report,
-) (bool, error) {
-	if u.newerVersion == "" || live == nil || !onlyFieldErrors(report) {
-		return false, nil
-	}
-
-	exist, err := a.objectsExist(ctx, live)
-
-	return !exist, err
-}
-
-// onlyFieldErrors reports whether a report has errors, and all of them are about fields.
-func onlyFieldErrors(report *safety.Report) bool {
-	notAboutField := func(f safety.Finding) bool { return f.Path == "" }
-
-	return report.HasErrors() && !slices.ContainsFunc(report.WithLevel(safety.Error), notAboutField)
-}
-
-// objectsExist reports whether there are objects of a CRD.
-func (a *Applier) objectsExist(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
-	resource := versions.Resource(crd, versions.StorageName(crd))
-
-	list, err := a.Metadata.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return false, fmt.Errorf("list %s: %w", crd.Name, err)
-	}
-
-	return len(list.Items) > 0, nil
-}
-
-// compatibilityKey identifies the input of a compatibility check: a definition and the state of a
-// live CRD, which is empty if the CRD does not exist.
-type compatibilityKey struct {
-	name, digest   string
-	uid            types.UID
-	generation     int64
-	storedVersions string
-}
-
-// checkCompatibility checks one CRD, once for each of its states.
-func (a *Applier) checkCompatibility(
-	ctx context.Context,
-	d definition,
-	live *apiextensionsv1.CustomResourceDefinition,
-) (*safety.Report, error) {
-	key := compatibilityKey{name: d.name, digest: d.digest}
-	if live != nil {
-		key.uid = live.UID
-		key.generation = live.Generation
-		key.storedVersions = strings.Join(live.Status.StoredVersions, ",")
-	}
-
-	if report, found := a.compatibility.get(key); found {
-		return report, nil
-	}
-
-	required, err := d.parse()
-	if err != nil {
-		return nil, err
-	}
-
-	if live != nil {
-		if live, err = a.getComplete(ctx, d.name); err != nil {
-			return nil, err
-		}
-	}
-
-	report := safety.CheckCompatibility(required, live)
-	a.compatibility.add(key, report)
-
-	return report, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
@@ -31,7 +31,7 @@ const maxUnmigrated = 5
 
 // unsafeError reports that a change of CRDs would break something.
 type unsafeError struct {
-	report *safety.Report
+	report *trial.Report
 	// version of the provider that has the changed CRDs.
 	version string
 }
@@ -154,7 +154,7 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) report.Resu
 // checkCRDs makes sure that the changes to the CRDs of a version break nothing.
 func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string) report.Result {
 	checked, err := r.target.CRDs.CheckChanges(ctx, planned, crds.CheckOptions{
-		Allow: safety.AllowedCRDs(r.provider.GetAnnotations(), version),
+		Allow: trial.AllowedCRDs(r.provider.GetAnnotations(), version),
 		Again: r.policy.SpecChanged || r.policy.Requested,
 	})
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 		return report.Result{}
 	}
 
-	if checked.HasErrors() {
+	if checked.Refused() {
 		return failed(&unsafeError{checked, version}, applying)
 	}
 

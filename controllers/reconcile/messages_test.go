@@ -40,7 +40,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/permissions"
@@ -238,21 +238,14 @@ func problemsOfCluster() []error {
 	const crd = "awsclusters.infrastructure.cluster.x-k8s.io"
 
 	kind := schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	required := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd}}
-	required.Spec.Group, required.Spec.Scope = "infrastructure.cluster.x-k8s.io", apiextensionsv1.NamespaceScoped
-	required.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta2", Served: true}}
-	live := required.DeepCopy()
-	live.Spec.Versions[0].Name = "v1beta1"
 
 	return []error{
 		&crds.OwnershipError{Name: crd, Owner: "Helm release legacy/aws", Provider: "infrastructure-aws"},
 		&crds.RefusedError{Name: crd, Err: apierrors.NewInvalid(kind, crd, field.ErrorList{
 			field.Required(field.NewPath("spec", "versions"), "at least one version is required"),
 		})},
-		&crds.IncompatibleError{
-			Name: crd, Version: "v2.11.1", Missing: true, Report: safety.CheckCompatibility(required, nil),
-		},
-		&crds.IncompatibleError{Name: crd, Version: "v2.11.1", Report: safety.CheckCompatibility(required, live)},
+		&crds.IncompatibleError{Name: crd, Version: "v2.11.1", Missing: true},
+		&crds.IncompatibleError{Name: crd, Version: "v2.11.1", Reasons: []string{"does not serve the version v1beta2"}},
 		&clusters.UnreachableError{Address: "https://192.0.2.1:6443", Reason: "connect: connection refused"},
 		&permissions.MissingError{
 			Account: "system:serviceaccount:capa-system:installer", Provider: "infrastructure-aws",
@@ -399,13 +392,16 @@ func (c catalog) addAllowed(t *testing.T) {
 
 	live := &apiextensionsv1.CustomResourceDefinition{}
 	live.Name = "awsclusters.infrastructure.cluster.x-k8s.io"
-	live.Spec.Scope = apiextensionsv1.NamespaceScoped
-	desired := live.DeepCopy()
-	desired.Spec.Scope = apiextensionsv1.ClusterScoped
+	live.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}}
 
-	checked, err := safety.Check(t.Context(), safety.Input{
-		Changes: []safety.Change{{Live: live, Desired: desired}}, Allow: []string{live.Name},
-	})
+	checked, err := trial.Run(t.Context(), trial.Input{Allow: []string{live.Name}, Changes: []trial.Load{
+		func(context.Context) (trial.Change, error) {
+			return trial.Change{
+				Live: live, Desired: &apiextensionsv1.CustomResourceDefinition{},
+				Users: map[string][]string{"v1beta1": {"addon-helm"}},
+			}, nil
+		},
+	}})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	c.addEvents(report.UnsafeCRDsAllowed(checked.Allowed()))
 }

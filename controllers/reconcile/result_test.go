@@ -22,7 +22,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -115,19 +115,19 @@ var errorCases = map[string]errorCase{
 		condition: preflightFailed, reason: v1alpha2.AccessDeniedReason, outcome: report.Stalled,
 	},
 	"an unsafe change of CRDs": {
-		err:       &unsafeError{&safety.Report{}, "v1.2.0"},
+		err:       &unsafeError{&trial.Report{}, "v1.2.0"},
 		condition: v1alpha2.CRDsSafeCondition, reason: v1alpha2.UnsafeCRDsReason, outcome: report.Stalled,
 	},
 	"a CRD of a newer version": {
-		err:       &crds.IncompatibleError{NewerVersion: "v1.1.0", Report: &safety.Report{}},
+		err:       &crds.IncompatibleError{NewerVersion: "v1.1.0"},
 		condition: preflightFailed, reason: v1alpha2.UnsupportedProviderDowngradeReason, outcome: report.Stalled,
 	},
 	"an unmanaged CRD that is missing": {
-		err:    &crds.IncompatibleError{Missing: true, Report: &safety.Report{}},
+		err:    &crds.IncompatibleError{Missing: true},
 		reason: v1alpha2.WaitingForCRDsReason, outcome: report.Waiting,
 	},
 	"an unmanaged CRD that is incompatible": {
-		err:    &crds.IncompatibleError{Report: &safety.Report{}},
+		err:    &crds.IncompatibleError{},
 		reason: v1alpha2.IncompatibleCRDReason, outcome: report.Stalled,
 	},
 	"a rollback to a revision that cannot be checked": {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -28,7 +27,7 @@ func TestRefusesRollback(t *testing.T) {
 	}{
 		"nothing":                        {nil, false},
 		"a contract":                     {&preflight.Error{}, true},
-		"CRDs that are too new":          {&crds.IncompatibleError{Report: &safety.Report{}}, true},
+		"CRDs that are too new":          {&crds.IncompatibleError{}, true},
 		"a CRD of another provider":      {&crds.OwnershipError{}, true},
 		"a record that cannot be read":   {&storage.CorruptError{}, true},
 		"CRDs that cannot be compared":   {&uncheckedError{}, true},

@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/contract"
 	"github.com/capstan-project/capstan/contract/audit/audittest"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -172,7 +171,7 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 			label := filepath.Base(filepath.Dir(release))
 			loaded, err := harness.Load(ctx, filepath.Dir(filepath.Dir(release)), harness.Wanted{Label: label})
 			Expect(err).NotTo(HaveOccurred())
-			crds, err := safety.Parse(loaded.Bundle.Components)
+			crds, err := harness.CRDs(loaded.Bundle.Components)
 			Expect(err).NotTo(HaveOccurred())
 
 			for _, crd := range crds {

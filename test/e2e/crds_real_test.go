@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -158,7 +157,7 @@ func (c *chain) leftByOldClusterctl(ctx context.Context, name, version string) {
 
 	release, err := harness.Load(ctx, testproviders.Folder(GinkgoT()), c.wanted)
 	Expect(err).NotTo(HaveOccurred())
-	definitions, err := safety.Parse(release.Bundle.Components)
+	definitions, err := harness.CRDs(release.Bundle.Components)
 	Expect(err).NotTo(HaveOccurred())
 
 	for _, crd := range definitions {

@@ -4,14 +4,20 @@
 package harness
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -130,4 +136,28 @@ func (r *Release) Resource() v1alpha2.Provider {
 	}
 
 	return p
+}
+
+// CRDs returns the CRDs in a provider's components.
+func CRDs(components []byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(components)))
+
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return crds, nil
+		}
+
+		if err != nil {
+			return nil, err
+		}
+
+		// Other documents may be invalid until variables have values.
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if yaml.Unmarshal(document, crd) == nil && crd.Kind == "CustomResourceDefinition" {
+			crds = append(crds, crd)
+		}
+	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/plan"
 )
 
@@ -145,7 +145,7 @@ func (p *Planner) connect(c *Cluster, options controllers.Options) error {
 	p.cluster, p.reader = c, &preview{Client: c.Client}
 	p.planner = controllers.NewPreviewPlanner(p.reader, options)
 	p.crds = crds.NewApplier(crds.Clients{
-		Client: definitions, APIReader: definitions, Objects: safety.ClusterObjects{Client: objects},
+		Client: definitions, APIReader: definitions, Objects: trial.ClusterObjects{Client: objects},
 	})
 
 	return nil
@@ -223,8 +223,8 @@ func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.P
 // existing CRD changes.
 func (p *Planner) CheckCRDs(
 	ctx context.Context, provider v1alpha2.Provider, planned *plan.Preview,
-) (*safety.Report, error) {
-	return p.crds.Check(ctx, planned.CRDs, safety.AllowedCRDs(provider.GetAnnotations(), planned.Version))
+) (*trial.Report, error) {
+	return p.crds.Check(ctx, planned.CRDs, trial.AllowedCRDs(provider.GetAnnotations(), planned.Version))
 }
 
 // Chart returns the chart of the version that a resource asks for, whatever variables it has.

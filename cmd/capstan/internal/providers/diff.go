@@ -192,10 +192,13 @@ func (o *diffOptions) plan(
 		o.Warnf("the changes of CRDs were not checked: %s", err)
 	}
 
-	var findings []string
+	if report == nil {
+		return preview, nil, nil
+	}
 
-	for _, f := range report.Problems() {
-		findings = append(findings, fmt.Sprintf("%s: %s", f.Level, f))
+	var findings []string
+	for _, f := range report.Findings {
+		findings = append(findings, f.String())
 	}
 
 	return preview, findings, nil

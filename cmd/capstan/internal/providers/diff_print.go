@@ -16,7 +16,7 @@ type difference struct {
 	Objects     []objectdiff.Change `json:"objects,omitempty"`
 	NewCRDs     []string            `json:"newCRDs,omitempty"`
 	ChangedCRDs []string            `json:"changedCRDs,omitempty"`
-	// Findings are the errors and warnings about the changes of CRDs.
+	// Findings are what the changes of CRDs would break.
 	Findings []string `json:"findings,omitempty"`
 }
 

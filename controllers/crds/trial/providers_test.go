@@ -1,4 +1,4 @@
-package safety_test
+package trial_test
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/drone/envsubst/v2"
@@ -18,72 +17,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
+	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // upgrade returns the changes between the CRDs of two releases.
-func upgrade(g Gomega, folder, provider, from, to string) []safety.Change {
-	var changes []safety.Change
+func upgrade(g Gomega, folder, provider, from, to string) []trial.Change {
+	var changes []trial.Change
 
 	desired := released(g, folder, provider, to)
 	for _, d := range released(g, folder, provider, from) {
 		if i := slices.IndexFunc(desired, func(new *crd) bool { return new.Name == d.Name }); i >= 0 {
-			changes = append(changes, safety.Change{Live: d, Desired: desired[i]})
+			changes = append(changes, trial.Change{Live: d, Desired: desired[i]})
 		}
 	}
 
 	return changes
-}
-
-// TestRealUpgrades counts what the rules find in consecutive releases. Without objects none of it is
-// an error: a cluster that does not use a field does not need it.
-func TestRealUpgrades(t *testing.T) {
-	folder := testproviders.Folder(t)
-
-	for _, c := range []struct {
-		provider, from, to      string
-		errors, warnings, notes int
-	}{
-		{"addon-helm", "v0.5.3", "v0.6.4", 0, 0, 0},
-		{"bootstrap-kubeadm", "v1.9.11", "v1.12.11", 0, 437, 4},
-		{"bootstrap-kubeadm", "v1.12.11", "v1.13.5", 0, 6, 0},
-		{"bootstrap-kubeadm", "v1.13.5", "v1.14.0", 0, 0, 0},
-		{"cluster-api", "v1.9.11", "v1.12.11", 0, 348, 26},
-		{"cluster-api", "v1.12.11", "v1.13.5", 0, 17, 0},
-		{"cluster-api", "v1.13.5", "v1.14.0", 0, 0, 0},
-		{"control-plane-kubeadm", "v1.9.11", "v1.12.11", 0, 445, 4},
-		{"control-plane-kubeadm", "v1.12.11", "v1.13.5", 0, 5, 0},
-		{"control-plane-kubeadm", "v1.13.5", "v1.14.0", 0, 0, 0},
-		{"infrastructure-aws", "v2.10.3", "v2.11.1", 0, 1, 0},
-		{"infrastructure-azure", "v1.25.1", "v1.26.0", 0, 0, 0},
-		{"infrastructure-docker", "v1.9.11", "v1.12.11", 0, 27, 12},
-		{"infrastructure-docker", "v1.12.11", "v1.13.5", 0, 9, 6},
-		{"infrastructure-docker", "v1.13.5", "v1.14.0", 10, 0, 0}, // spec.bootstrapped and status.backend are removed
-		{"infrastructure-gcp", "v1.11.2", "v1.12.0", 0, 0, 0},
-		{"ipam-in-cluster", "v0.1.0", "v1.0.3", 0, 2, 0},
-		// The storage version of some of these moves without a conversion webhook, and drops fields
-		// of templates.
-		{"bootstrap-k0smotron", "v1.10.9", "v2.1.0", 4, 0, 6},
-		{"control-plane-k0smotron", "v1.10.9", "v2.1.0", 13, 7, 8},
-		{"infrastructure-k0smotron", "v1.10.9", "v2.1.0", 1, 0, 9},
-	} {
-		t.Run(c.provider+"/"+c.from+"/"+c.to, func(t *testing.T) {
-			g := NewWithT(t)
-			changes := upgrade(g, folder, c.provider, c.from, c.to)
-			start := time.Now()
-			report, err := safety.Check(t.Context(), safety.Input{Changes: changes})
-			g.Expect(err).NotTo(HaveOccurred())
-			t.Logf("%d CRDs in %s", len(changes), time.Since(start))
-			g.Expect([]int{report.Count(safety.Error), report.Count(safety.Warning), report.Count(safety.Info)}).
-				To(Equal([]int{c.errors, c.warnings, c.notes}), "%s", report)
-			g.Expect(len(report.Message())).To(BeNumerically("<", 2000))
-
-			unused, err := safety.Check(t.Context(), safety.Input{Changes: changes, Objects: objects{}})
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(unused.HasErrors()).To(BeFalse(), "%s", unused)
-		})
-	}
 }
 
 // Upgrades of real providers with objects from the templates of all providers.
@@ -94,12 +44,16 @@ var _ = DescribeTable(
 		folder := testproviders.Folder(GinkgoT())
 		changes := upgrade(g, folder, provider, from, to)
 
-		var live []*crd
+		var (
+			live  []*crd
+			loads []trial.Load
+		)
 
 		for _, c := range changes {
 			// There is no webhook here. None is needed, since objects are created and read in one version.
 			c.Live.Spec.Conversion = nil
 			live = append(live, c.Live)
+			loads = append(loads, loaded(c))
 		}
 
 		install(ctx, live...)
@@ -113,16 +67,16 @@ var _ = DescribeTable(
 		Expect(accepted).To(BeNumerically(">", 0))
 
 		start := time.Now()
-		report, err := safety.Check(ctx, safety.Input{Changes: changes, Objects: safety.ClusterObjects{Client: client}})
+		report, err := trial.Run(ctx, trial.Input{Changes: loads, Objects: trial.ClusterObjects{Client: client}})
 		Expect(err).NotTo(HaveOccurred())
 		AddReportEntry("figures", fmt.Sprintf("%d CRDs with %d objects: %s", len(changes), accepted, time.Since(start)))
 
 		var paths []string
-		for _, f := range report.WithLevel(safety.Error) {
+		for _, f := range report.Findings {
 			paths = append(paths, f.Path)
 		}
 
-		Expect(paths).To(ConsistOf(errors), "%s", report)
+		Expect(paths).To(ConsistOf(errors), report.Message())
 	},
 	func(provider, from, to string, _ ...string) string {
 		return fmt.Sprintf("of %s from %s to %s breaks just what it should", provider, from, to)
@@ -152,7 +106,7 @@ func released(g Gomega, folder, provider, version string) []*crd {
 	g.Expect(files).To(HaveLen(1), "%s %s", provider, version)
 	data, err := os.ReadFile(files[0])
 	g.Expect(err).NotTo(HaveOccurred())
-	crds, err := safety.Parse(data)
+	crds, err := harness.CRDs(data)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	for _, d := range crds {

@@ -1,9 +1,10 @@
-package safety
+package trial
 
 import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
@@ -26,6 +28,8 @@ type validator struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
+	// messages are those of the rules that have a fixed one.
+	messages sets.Set[string]
 	// preserveUnknownFields is the CRD's spec.preserveUnknownFields.
 	preserveUnknownFields bool
 }
@@ -45,7 +49,17 @@ func newValidator(
 	return v, nil
 }
 
-func compileSchema(root *props) (*validator, error) {
+// rootSchema returns the schema of a whole object. A version without a schema accepts everything.
+func rootSchema(v *apiextensionsv1.CustomResourceValidation) *apiextensionsv1.JSONSchemaProps {
+	if v == nil || v.OpenAPIV3Schema == nil {
+		everything := true
+		return &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &everything}
+	}
+
+	return v.OpenAPIV3Schema
+}
+
+func compileSchema(root *apiextensionsv1.JSONSchemaProps) (*validator, error) {
 	internal := &apiextensions.JSONSchemaProps{}
 
 	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(root, internal, nil)
@@ -71,7 +85,24 @@ func compileSchema(root *props) (*validator, error) {
 		structural: structural,
 		schema:     schema,
 		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+		messages:   messagesOf(structural),
 	}, nil
+}
+
+// messagesOf returns the fixed messages of a schema's rules.
+func messagesOf(s *structuralschema.Structural) sets.Set[string] {
+	messages := sets.New[string]()
+
+	visitor := structuralschema.Visitor{Structural: func(s *structuralschema.Structural) bool {
+		for _, rule := range s.XValidations {
+			messages.Insert(rule.Message)
+		}
+
+		return false
+	}}
+	visitor.Visit(s)
+
+	return messages
 }
 
 // prune removes the fields that the schema does not define and returns their paths.
@@ -133,6 +164,13 @@ func (v *validator) validateRules(
 	}
 
 	found, _ := v.rules.Validate(ctx, nil, v.structural, object, before, celconfig.RuntimeCELCostBudget, options...)
+
+	for _, err := range found {
+		// The message of a rule can be an expression with values of the object.
+		if !strings.HasPrefix(err.Detail, "failed rule: ") && !v.messages.Has(err.Detail) {
+			err.Detail = ""
+		}
+	}
 
 	return found
 }

@@ -1,4 +1,4 @@
-package safety_test
+package trial_test
 
 import (
 	"context"
@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
-
-	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
 
 type crd = apiextensionsv1.CustomResourceDefinition
@@ -21,18 +19,17 @@ type crd = apiextensionsv1.CustomResourceDefinition
 // v1alpha1 returns a CRD with a second version, which is served but not stored.
 func v1alpha1() *crd { return withVersions("v1alpha1") }
 
-// moved makes v1alpha1 the storage version, which lacks spec.a and in which spec.b has another type.
-func moved(d *crd) {
-	d.Spec.Versions[0].Storage, d.Spec.Versions[1].Storage = false, true
+// moved makes v1alpha1 the storage version.
+func moved(d *crd) { d.Spec.Versions[0].Storage, d.Spec.Versions[1].Storage = false, true }
+
+// withFields sets the schemas: v1alpha1 lacks spec.a, and spec.b has another type.
+func withFields(d *crd) {
 	d.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{
 		Type: "object",
 		Properties: map[string]apiextensionsv1.JSONSchemaProps{
 			"b": {Type: "integer"},
 		},
 	}
-}
-
-func withFields(d *crd) {
 	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{
 		Type: "object",
 		Properties: map[string]apiextensionsv1.JSONSchemaProps{
@@ -55,11 +52,6 @@ func webhook(service string) func(*crd) {
 	}
 }
 
-// withCA sets the caBundle of a CRD with a webhook.
-func withCA(pem []byte) func(*crd) {
-	return func(d *crd) { d.Spec.Conversion.Webhook.ClientConfig.CABundle = pem }
-}
-
 func both(changes ...func(*crd)) func(*crd) {
 	return func(d *crd) {
 		for _, change := range changes {
@@ -76,42 +68,11 @@ func written(version string) *unstructured.Unstructured {
 	return o
 }
 
-// found returns the findings with only what the tests are about.
-func found(report *safety.Report) []safety.Finding {
-	var findings []safety.Finding
-	for _, f := range report.Findings {
-		findings = append(
-			findings,
-			safety.Finding{Version: f.Version, Path: f.Path, Rule: f.Rule, Level: f.Level, Affected: f.Affected},
-		)
-	}
-
-	return findings
-}
-
 // Changes of the CRD that v1alpha1 returns.
 func unchanged(*crd) {}
 
-func removeVersion(d *crd)     { d.Spec.Versions = d.Spec.Versions[:1] }
-func stopServing(d *crd)       { d.Spec.Versions[1].Served = false }
-func deprecate(d *crd)         { d.Spec.Versions[1].Deprecated = true }
-func storeBothVersions(d *crd) { d.Status.StoredVersions = []string{"v1", "v1alpha1"} }
-func clusterScoped(d *crd)     { d.Spec.Scope = apiextensionsv1.ClusterScoped }
-func withoutStatus(d *crd)     { d.Spec.Versions[0].Subresources = nil }
-
-func withScale(d *crd) {
-	d.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
-		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
-		Scale: &apiextensionsv1.CustomResourceSubresourceScale{
-			SpecReplicasPath:   ".spec.replicas",
-			StatusReplicasPath: ".status.replicas",
-		},
-	}
-}
-
-func withSelectableField(d *crd) {
-	d.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".status.phase"}}
-}
+func removeVersion(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }
+func stopServing(d *crd)   { d.Spec.Versions[1].Served = false }
 
 // samples is the resource that the tests are about.
 var samples = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "samples"}

@@ -1,4 +1,4 @@
-package safety_test
+package trial_test
 
 import (
 	"context"
@@ -19,13 +19,13 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
-func TestSafety(t *testing.T) {
+func TestTrial(t *testing.T) {
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "CRD safety")
+	RunSpecs(t, "The trial of CRD changes")
 }
 
 var (
@@ -156,12 +156,12 @@ func touched(ctx context.Context, o *unstructured.Unstructured) error {
 	return err
 }
 
-func check(ctx context.Context, desired *apiextensionsv1.CustomResourceDefinition) *safety.Report {
+func check(ctx context.Context, desired *apiextensionsv1.CustomResourceDefinition) *trial.Report {
 	GinkgoHelper()
 
-	report, err := safety.Check(ctx, safety.Input{
-		Changes: []safety.Change{{Live: live(ctx, desired.Name), Desired: desired}},
-		Objects: safety.ClusterObjects{Client: client},
+	report, err := trial.Run(ctx, trial.Input{
+		Changes: []trial.Load{loaded(trial.Change{Live: live(ctx, desired.Name), Desired: desired})},
+		Objects: trial.ClusterObjects{Client: client},
 	})
 	Expect(err).NotTo(HaveOccurred())
 
@@ -169,7 +169,7 @@ func check(ctx context.Context, desired *apiextensionsv1.CustomResourceDefinitio
 }
 
 // affected returns the names of the objects that findings have as examples.
-func affected(report *safety.Report) []string {
+func affected(report *trial.Report) []string {
 	var names []string
 
 	for _, f := range report.Findings {

@@ -1,4 +1,4 @@
-package safety_test
+package trial_test
 
 import (
 	"fmt"
@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 )
 
-var _ = Describe("Check", func() {
+var _ = Describe("A trial", func() {
 	It(
 		"agrees with what the API server does to real objects, for each change of a field",
 		limit,
@@ -51,7 +51,7 @@ var _ = Describe("Check", func() {
 
 			desired := definition(changes, true)
 			report := check(ctx, desired)
-			Expect(affected(report)).To(Equal(broken), "%s", report)
+			Expect(affected(report)).To(Equal(broken), report.Message())
 
 			Expect(replace(ctx, desired)).To(Succeed())
 
@@ -86,7 +86,7 @@ var _ = Describe("Check", func() {
 		},
 	)
 
-	It("reports an error if the API server would reject every update", limit, func(ctx SpecContext) {
+	It("refuses a change after which the API server would reject every update", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("")
 		after.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{
 			{
@@ -100,7 +100,7 @@ var _ = Describe("Check", func() {
 		create(ctx, empty("stuck"))
 		Expect(setPhase(ctx, "stuck", "Old")).To(Succeed())
 		report := check(ctx, after)
-		Expect(report.WithLevel(safety.Error)).To(HaveLen(1), "%s", report)
+		Expect(report.Findings).To(HaveLen(1), report.Message())
 		Expect(report.Message()).To(And(
 			ContainSubstring("default/stuck, and the API server will reject every update"),
 			ContainSubstring("Old is no longer a phase"),
@@ -114,15 +114,13 @@ var _ = Describe("Check", func() {
 		Expect(touched(ctx, get(ctx, "healthy"))).To(Succeed())
 	})
 
-	It("only warns if the status breaks but objects can be updated", limit, func(ctx SpecContext) {
+	It("accepts that the status breaks if objects can be updated", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("^New$")
 		install(ctx, before)
 		create(ctx, empty("old"))
 		Expect(setPhase(ctx, "old", "Old")).To(Succeed())
 		report := check(ctx, after)
-		Expect(report.Findings).To(HaveLen(1))
-		Expect(report.Findings[0].Level).To(Equal(safety.Warning), "%s", report)
-		Expect(report.Findings[0].Affected).To(Equal(1))
+		Expect(report.Findings).To(BeEmpty())
 
 		Expect(replace(ctx, after)).To(Succeed())
 		Eventually(ctx, func() error { return setPhase(ctx, "old", "Older", metav1.DryRunAll) }).
@@ -133,7 +131,7 @@ var _ = Describe("Check", func() {
 	})
 
 	It(
-		"reports an error if managed fields name a removed version, which breaks server-side apply",
+		"refuses to remove a version that managed fields name, which breaks server-side apply",
 		limit,
 		func(ctx SpecContext) {
 			before, after := withVersions("v1alpha1"), withVersions()
@@ -152,8 +150,8 @@ var _ = Describe("Check", func() {
 			Expect(applyIn("v1alpha1", "old")).To(Succeed())
 
 			report := check(ctx, after)
-			Expect(report.WithLevel(safety.Error)).To(HaveLen(1), "%s", report)
-			Expect(report.Findings[0].Rule).To(Equal(safety.RuleServedVersionRemoved))
+			Expect(report.Findings).To(HaveLen(1), report.Message())
+			Expect(report.Findings[0].Version).To(Equal("v1alpha1"))
 			Expect(affected(report)).To(Equal([]string{"old"}))
 
 			Expect(replace(ctx, after)).To(Succeed())
@@ -171,49 +169,6 @@ var _ = Describe("Check", func() {
 			Expect(applyIn("v1", "old")).To(Succeed(), "the remedy helps")
 		},
 	)
-
-	It("reports errors regardless of objects where the API server rejects the change", limit, func(ctx SpecContext) {
-		before := withVersions("v1alpha1")
-		install(ctx, before)
-
-		for rule, change := range map[safety.Rule]func(*crd){
-			safety.RuleScopeChanged:         clusterScoped,
-			safety.RuleGroupChanged:         func(d *crd) { d.Spec.Group = "example.org" },
-			safety.RuleKindChanged:          func(d *crd) { d.Spec.Names.Kind = "Example" },
-			safety.RuleStoredVersionRemoved: func(d *crd) { d.Spec.Versions[0].Name = "v2" },
-		} {
-			after := withVersions("v1alpha1")
-			change(after)
-			report := check(ctx, after)
-			Expect(report.HasErrors()).To(BeTrue(), "%s", rule)
-			Expect(report.Findings[0].Rule).To(Equal(rule), "%s", report)
-			Expect(replace(ctx, after)).To(Satisfy(apierrors.IsInvalid), "%s", rule)
-		}
-	})
-
-	It("warns if objects cannot be read because a conversion webhook fails", limit, func(ctx SpecContext) {
-		url := "https://127.0.0.1:1/convert"
-
-		before, after := withVersions("v1alpha1"), withVersions("v1alpha1")
-		for _, crd := range []*apiextensionsv1.CustomResourceDefinition{before, after} {
-			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-				Strategy: apiextensionsv1.WebhookConverter,
-				Webhook: &apiextensionsv1.WebhookConversion{
-					ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url},
-				},
-			}
-		}
-
-		delete(after.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties, "status")
-		install(ctx, before)
-		create(ctx, empty("unreadable"))
-		report := check(ctx, after)
-		Expect(report.WithLevel(safety.Error)).To(HaveLen(1), "the level of the rule: %s", report)
-		Expect(report.WithLevel(safety.Error)[0].Rule).To(Equal(safety.RuleFieldRemoved))
-		Expect(report.WithLevel(safety.Warning)).To(HaveLen(1))
-		Expect(report.WithLevel(safety.Warning)[0].Rule).To(Equal(safety.RuleObjectsUnreadable))
-		Expect(report.String()).To(ContainSubstring("samples." + samples.Group + " v1alpha1: the objects could not be read"))
-	})
 
 	It("reads many objects page by page, and ends early if many break", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("")
@@ -244,7 +199,7 @@ var _ = Describe("Check", func() {
 
 		seen := map[string]bool{}
 
-		for o, err := range (safety.ClusterObjects{Client: client}).All(ctx, samples) {
+		for o, err := range (trial.ClusterObjects{Client: client}).All(ctx, samples) {
 			Expect(err).NotTo(HaveOccurred())
 
 			seen[o.GetName()] = true
@@ -253,9 +208,8 @@ var _ = Describe("Check", func() {
 		Expect(seen).To(HaveLen(many))
 
 		report := check(ctx, after)
-		Expect(report.Trials).To(Equal([]safety.Trial{
-			{CRD: "samples." + samples.Group, Version: "v1", Objects: 100, Broken: 100, Partial: true},
-		}))
+		Expect(report.Findings).To(HaveLen(1))
+		Expect(report.Findings[0].Affected).To(Equal(100))
 		Expect(report.Findings[0].Examples).To(HaveLen(3))
 	})
 })

@@ -1,0 +1,253 @@
+package trial_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/semaphore"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
+)
+
+// loaded returns a change that needs no cluster.
+func loaded(change trial.Change) trial.Load {
+	return func(context.Context) (trial.Change, error) { return change, nil }
+}
+
+// run tries one change on objects.
+func run(t *testing.T, change trial.Change, on trial.Objects, allow ...string) *trial.Report {
+	t.Helper()
+
+	report, err := trial.Run(t.Context(), trial.Input{Changes: []trial.Load{loaded(change)}, Objects: on, Allow: allow})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return report
+}
+
+func TestDefinitions(t *testing.T) {
+	removed := func(affected int) []trial.Finding {
+		return []trial.Finding{{Version: "v1alpha1", Affected: affected}}
+	}
+
+	for _, c := range []struct {
+		name          string
+		live, desired func(*crd)
+		objects       objects
+		users         map[string][]string
+		want          []trial.Finding
+	}{
+		{name: "no change", live: unchanged, desired: unchanged, objects: objects{written("v1alpha1")}},
+		{name: "served version removed in which no object was written",
+			live: unchanged, desired: removeVersion, objects: objects{written("v1")}},
+		{name: "served version removed in which objects were written",
+			live: unchanged, desired: removeVersion, objects: objects{written("v1alpha1")}, want: removed(1)},
+		{name: "served version removed that another provider needs",
+			live: unchanged, desired: removeVersion, users: map[string][]string{"v1alpha1": {"infrastructure-x"}},
+			want: removed(0)},
+		{name: "version no longer served that another provider needs",
+			live: unchanged, desired: stopServing, users: map[string][]string{"v1alpha1": {"infrastructure-x"}},
+			want: removed(0)},
+		{name: "version that stays and that another provider needs",
+			live: unchanged, desired: removeVersion, users: map[string][]string{"v1": {"infrastructure-x"}}},
+		{name: "version removed that was not served, but in which objects were written",
+			live: stopServing, desired: removeVersion, objects: objects{written("v1alpha1")}, want: removed(1)},
+		{name: "storage version changed, with a webhook",
+			live: withFields, desired: both(withFields, moved, webhook("x")),
+			objects: objects{sample("x", "a", "text")}},
+		{name: "storage version changed, without a webhook",
+			live: withFields, desired: both(withFields, moved),
+			objects: objects{sample("x", "a", "text"), sample("y", "b", "text"), empty("z")},
+			want:    []trial.Finding{{Version: "v1", Path: "spec.a", Affected: 1}, {Version: "v1", Path: "spec.b", Affected: 1}}},
+		{name: "storage version changed, without a webhook or affected objects",
+			live: withFields, desired: both(withFields, moved), objects: objects{empty("z")}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := NewWithT(t)
+			live, desired := v1alpha1(), v1alpha1()
+			c.live(live)
+			c.desired(desired)
+
+			change := trial.Change{Live: live, Desired: desired, Users: c.users}
+			report := run(t, change, c.objects)
+			g.Expect(found(report)).To(Equal(c.want), report.Message())
+			g.Expect(report.Refused()).To(Equal(len(c.want) > 0))
+
+			allowed := run(t, change, c.objects, trial.AllowedCRDs(map[string]string{
+				v1alpha2.AllowUnsafeCRDAnnotation: "others.example.com@v1.2.0, samples.example.com@v1.2.0",
+			}, "v1.2.0")...)
+			g.Expect(found(allowed)).To(Equal(c.want))
+			g.Expect(allowed.Refused()).To(BeFalse())
+			g.Expect(allowed.Allowed()).To(HaveLen(len(c.want)))
+
+			for _, text := range allowed.Allowed() {
+				g.Expect(text).To(ContainSubstring("explicitly allowed"))
+			}
+		})
+	}
+}
+
+// found returns the findings with only what the tests are about.
+func found(report *trial.Report) []trial.Finding {
+	var findings []trial.Finding
+	for _, f := range report.Findings {
+		findings = append(findings, trial.Finding{Version: f.Version, Path: f.Path, Affected: f.Affected})
+	}
+
+	return findings
+}
+
+// byVersion returns objects by the version in which they are read, or an error.
+type byVersion map[string]any
+
+func (b byVersion) All(
+	ctx context.Context, resource schema.GroupVersionResource,
+) iter.Seq2[*unstructured.Unstructured, error] {
+	switch result := b[resource.Version].(type) {
+	case objects:
+		return result.All(ctx, resource)
+	case error:
+		return func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, result) }
+	default:
+		panic("version " + resource.Version + " is not to be read")
+	}
+}
+
+// TestVersionsThatAreRead: objects are read in the versions that change, first in the one that needs no conversion, and
+// not at all if there are none.
+func TestVersionsThatAreRead(t *testing.T) {
+	changed := func(versions ...int) trial.Change {
+		change := trial.Change{Live: v1alpha1(), Desired: v1alpha1()}
+		for _, i := range versions {
+			delete(change.Desired.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties, "status")
+		}
+
+		return change
+	}
+	some := objects{empty("a")}
+	unserved := changed(1)
+	stopServing(unserved.Live)
+
+	for name, c := range map[string]struct {
+		change  trial.Change
+		objects byVersion
+	}{
+		"nothing changes":              {changed(), byVersion{}},
+		"only one version changes":     {changed(1), byVersion{"v1alpha1": some}},
+		"both versions change":         {changed(0, 1), byVersion{"v1": some, "v1alpha1": some}},
+		"there are no objects":         {changed(0, 1), byVersion{"v1": objects{}}},
+		"a version that is not served": {unserved, byVersion{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(run(t, c.change, c.objects).Findings).To(BeEmpty())
+		})
+	}
+}
+
+// TestUnreadableObjects: a failing conversion webhook, which the change may repair, does not prevent the change; other
+// failures are errors.
+func TestUnreadableObjects(t *testing.T) {
+	change := trial.Change{Live: v1alpha1(), Desired: v1alpha1()}
+	delete(change.Desired.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties, "status")
+
+	run := func(err error) error {
+		_, failure := trial.Run(t.Context(), trial.Input{
+			Changes: []trial.Load{loaded(change)}, Objects: byVersion{"v1alpha1": err},
+		})
+
+		return failure
+	}
+	failing := apierrors.NewInternalError(errors.New("conversion webhook failed"))
+
+	g := NewWithT(t)
+	g.Expect(run(errors.New("no connection"))).To(MatchError(And(
+		ContainSubstring("read the samples.example.com in version v1alpha1"), ContainSubstring("no connection"))))
+	g.Expect(run(failing)).To(MatchError(ContainSubstring("conversion webhook failed")), "there is no webhook")
+
+	webhook("x")(change.Live)
+	g.Expect(run(failing)).To(Succeed())
+	g.Expect(run(errors.New("no connection"))).NotTo(Succeed())
+}
+
+// TestInvalidObjects: what the old schema refuses, too, is not the fault of the change.
+func TestInvalidObjects(t *testing.T) {
+	c := changes[slices.IndexFunc(changes, func(c change) bool { return c.name == "enum" })]
+	change := trial.Change{Live: definition([]change{c}, false), Desired: definition([]change{c}, true)}
+
+	NewWithT(t).Expect(run(t, change, objects{sample("old", "enum", "neither")}).Findings).To(BeEmpty())
+}
+
+// TestLoads: only as many changes are loaded at a time as agreed, and everything is released.
+func TestLoads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+
+		slow := func(context.Context) (trial.Change, error) {
+			time.Sleep(time.Minute) // of the bubble's clock
+
+			desired := v1alpha1()
+			removeVersion(desired)
+
+			return trial.Change{Live: v1alpha1(), Desired: desired}, nil
+		}
+		deleted := func(context.Context) (trial.Change, error) { return trial.Change{}, nil }
+
+		in := trial.Input{
+			Comparing: semaphore.NewWeighted(2), Changes: []trial.Load{slow, slow, deleted, slow, slow},
+			Objects: objects{written("v1alpha1")},
+		}
+		began := time.Now()
+
+		report, err := trial.Run(t.Context(), in)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(report.Findings).To(HaveLen(4))
+		g.Expect(time.Since(began)).To(Equal(2 * time.Minute))
+
+		failure := errors.New("no answer")
+
+		in.Changes = append(in.Changes, func(context.Context) (trial.Change, error) { return trial.Change{}, failure })
+		_, err = trial.Run(t.Context(), in)
+		g.Expect(err).To(MatchError(failure))
+
+		g.Expect(in.Comparing.TryAcquire(2)).To(BeTrue())
+	})
+}
+
+// TestBounds: many broken objects end a trial, and objects with many broken fields do not make it endless.
+func TestBounds(t *testing.T) {
+	g := NewWithT(t)
+	c := change{
+		name: "many",
+		old:  "{type: object, x-kubernetes-preserve-unknown-fields: true}",
+		new:  "{type: object}",
+	}
+	change := trial.Change{Live: definition([]change{c}, false), Desired: definition([]change{c}, true)}
+
+	var many objects
+
+	for i := range 150 {
+		o := empty("a")
+		fields := map[string]any{}
+
+		for j := range 20 {
+			fields[string(rune('a'+i%26))+string(rune('a'+j))] = "x"
+		}
+
+		o.Object["spec"] = map[string]any{"many": fields}
+		many = append(many, o)
+	}
+
+	report := run(t, change, many)
+	g.Expect(report.Findings).To(HaveLen(1))
+	g.Expect(report.Findings[0].Affected).To(Equal(100))
+	g.Expect(report.Message()).To(ContainSubstring("at least 100 objects, including default/a"))
+}
