@@ -102,8 +102,8 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 		&o.ConfigFile,
 		"config",
 		fetch.DefaultConfigFile,
-		"Configuration file in clusterctl's format, such as a mounted ConfigMap, with the keys providers, images "+
-			"and overridesFolder. The default one is optional.",
+		"Configuration file in clusterctl's format, such as a mounted ConfigMap, with the keys providers and "+
+			"images. The default one is optional.",
 	)
 	set.StringVar(
 		&o.DefaultServiceAccount,

@@ -166,7 +166,6 @@ func (s *Server) handler() http.Handler {
 	)
 	website.HandleFunc("GET /{owner}/{repository}/info/refs", s.references)
 	mux.HandleFunc("GET /plain/{owner}/{name}/{version}/{file}", s.file)
-	mux.HandleFunc("GET /goproxy/github.com/{owner}/{name}/@v/list", s.tags)
 	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}/releases", s.gitHubReleases)
 	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}/releases/tags/{version}", s.gitHubRelease)
 	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}/assets/{version}/{file}", s.file)
@@ -234,12 +233,6 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 
 	w.Header().Set("Content-Type", "application/octet-stream")
 	_, _ = w.Write(data)
-}
-
-func (s *Server) tags(w http.ResponseWriter, r *http.Request) {
-	for _, rel := range s.releases(r) {
-		fmt.Fprintln(w, rel.version)
-	}
 }
 
 // references lists the tags as a Git server does.

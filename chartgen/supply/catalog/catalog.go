@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/drone/envsubst/v2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/config"
 	"sigs.k8s.io/yaml"
@@ -36,18 +35,14 @@ func (e Entry) Label() string { return e.Type.Label(e.Name) }
 type Catalog struct {
 	// Entries in clusterctl's order.
 	Entries []Entry
-	// Overrides is the folder of the overrides layer, <folder>/<label>/<version>/<file>; empty
-	// means none.
-	Overrides string
 	// Images are the image overrides as YAML in clusterctl's format; empty means none.
 	Images string
 	// variables of the configuration, with names as in the environment.
 	variables map[string]string
 }
 
-// Parse returns the catalog of a configuration in clusterctl's format: the keys providers, images
-// and overridesFolder, and variables as further keys. An empty configuration gives clusterctl's
-// built-in list.
+// Parse returns the catalog of a configuration in clusterctl's format: the keys providers and images, and
+// variables as further keys. An empty configuration gives clusterctl's built-in list.
 func Parse(data []byte) (*Catalog, error) {
 	var content map[string]any
 	if err := yaml.Unmarshal(data, &content); err != nil {
@@ -64,10 +59,6 @@ func Parse(data []byte) (*Catalog, error) {
 	}
 
 	var err error
-	if c.Overrides, err = envsubst.Eval(c.variables["OVERRIDESFOLDER"], os.Getenv); err != nil {
-		return nil, fmt.Errorf("overridesFolder: %w", err)
-	}
-
 	if c.Images, err = section(content["images"]); err != nil {
 		return nil, err
 	}

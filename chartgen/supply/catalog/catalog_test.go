@@ -25,7 +25,6 @@ providers:
   url: ${HERE}/addon-ours/v1.0.0/addon-components.yaml
 images:
   all: {repository: mirror.example.com/images}
-overridesFolder: ${HERE}/overrides
 github-token: t0ken
 GITLAB_ACCESS_TOKEN: glpat
 EXP_MACHINE_POOL: true
@@ -77,7 +76,6 @@ func TestConfiguredEntries(t *testing.T) {
 
 	azure, _ := c.Find(v1alpha2.InfrastructureProviderType, "azure")
 	g.Expect(azure.Configured).To(BeFalse())
-	g.Expect(c.Overrides).To(Equal(folder + "/overrides"))
 	g.Expect(c.Images).To(MatchYAML("all: {repository: mirror.example.com/images}"))
 
 	ours, found := c.Find(v1alpha2.AddonProviderType, "ours")
@@ -186,9 +184,9 @@ func TestLoadUser(t *testing.T) {
 
 	c, err := LoadUser()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(c.Overrides).To(BeEmpty())
+	g.Expect(c.Entries).NotTo(BeEmpty())
 
-	g.Expect(os.MkdirAll(filepath.Join(folder, "cluster-api", "overrides"), 0o755)).To(Succeed())
+	g.Expect(os.Mkdir(filepath.Join(folder, "cluster-api"), 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(folder, "cluster-api", "clusterctl.yaml"), []byte("github-token: mine"), 0o600)).
 		To(Succeed())
 	t.Setenv("GITHUB_TOKEN", "")
@@ -196,7 +194,6 @@ func TestLoadUser(t *testing.T) {
 
 	c, err = LoadUser()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(c.Overrides).To(Equal(filepath.Join(folder, "cluster-api", "overrides")))
 	g.Expect(c.Variable("GITHUB_TOKEN")).To(Equal("mine"))
 }
 

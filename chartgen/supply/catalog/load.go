@@ -21,27 +21,8 @@ func Load(file string) (*Catalog, error) {
 	return c, nil
 }
 
-// LoadUser reads the current user's clusterctl configuration, if there is one. The overrides layer
-// defaults to clusterctl's default folder.
+// LoadUser reads the current user's clusterctl configuration. Without one, it returns clusterctl's built-in list.
 func LoadUser() (*Catalog, error) {
-	c, err := loadUserFile()
-	if err != nil || c.Overrides != "" {
-		return c, err
-	}
-
-	for _, folder := range UserFolders() {
-		overrides := filepath.Join(folder, "overrides")
-		if info, err := os.Stat(overrides); err == nil && info.IsDir() {
-			c.Overrides = overrides
-			break
-		}
-	}
-
-	return c, nil
-}
-
-// loadUserFile reads the user's configuration file, or returns clusterctl's built-in list.
-func loadUserFile() (*Catalog, error) {
 	if file := UserFile(); file != "" {
 		return Load(file)
 	}

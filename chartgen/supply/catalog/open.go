@@ -107,8 +107,6 @@ func (c *Catalog) withTokens(credentials source.CredentialsFunc) source.Credenti
 func (c *Catalog) WebOptions(credentials source.CredentialsFunc, guard *web.Guard) source.WebOptions {
 	return source.WebOptions{
 		Credentials: credentials,
-		Overrides:   c.Overrides,
-		GoProxy:     c.Variable("GOPROXY"),
 		Guard:       guard,
 	}
 }

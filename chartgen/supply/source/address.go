@@ -35,10 +35,9 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 	}
 
 	w := &Website{
-		provider:  provider,
-		overrides: openOverrides(options.Overrides, provider.Label),
-		metadata:  map[string][]byte{},
-		tags:      map[string]string{},
+		provider: provider,
+		metadata: map[string][]byte{},
+		tags:     map[string]string{},
 	}
 
 	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")

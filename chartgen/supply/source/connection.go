@@ -27,12 +27,6 @@ type WebOptions struct {
 	// Credentials is called before the first request, so that no Secret is read for what does not
 	// need one. Nil means none.
 	Credentials CredentialsFunc
-	// Overrides is the folder of clusterctl's overrides layer, <folder>/<label>/<version>/<file>;
-	// empty means none.
-	Overrides string
-	// GoProxy lists the versions of projects on github.com instead of the project's repository, in the
-	// format of the go command's variable GOPROXY; empty means none.
-	GoProxy string
 	// Guard restricts connections and redirects; nil for no restriction.
 	Guard *web.Guard
 }

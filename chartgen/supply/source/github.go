@@ -29,8 +29,6 @@ type gitHub struct {
 	project string
 	// api is the address of the project in the API.
 	api string
-	// module lists the project's tags; nil if no module proxy is configured for it.
-	module *goModule
 	// releases holds what the API returned, by tag.
 	releases map[string]*gitHubRelease
 }
@@ -68,7 +66,6 @@ func newGitHub(project *url.URL, options WebOptions) *gitHub {
 	switch host := project.Hostname(); {
 	case host == gitHubHost:
 		api.Host = "api." + gitHubHost
-		g.module = newGoModule(options.GoProxy, path.Join(gitHubHost, owner, name))
 	case strings.HasSuffix(host, ".ghe.com"):
 		api.Host = "api." + api.Host
 	default:
@@ -175,15 +172,9 @@ func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error
 	return release, nil
 }
 
-// versions lists the project's tags: from a module proxy, if there is one, or else from its repository.
-// If that fails, as for private projects of github.com, it lists the releases from the API.
+// versions lists the tags of the project's repository. If that fails, as for private projects of github.com, it lists
+// the releases from the API.
 func (g *gitHub) versions(ctx context.Context) ([]string, error) {
-	if g.module != nil {
-		if versions, err := g.module.versions(ctx); err == nil && len(versions) > 0 {
-			return versions, nil
-		}
-	}
-
 	if versions, err := g.tags(ctx); err == nil && len(versions) > 0 {
 		return versions, nil
 	}

@@ -16,17 +16,15 @@ import (
 
 func TestGitHubAPIAddress(t *testing.T) {
 	for project, want := range map[string]struct {
-		api, module string
-		origins     []string
+		api     string
+		origins []string
 	}{
 		"https://github.com/o/r": {
 			api:     "https://api.github.com/repos/o/r",
-			module:  "https://proxy.example.com/github.com/o/r",
 			origins: []string{"https://api.github.com"},
 		},
 		"https://github.com/MyOrg/r": {
 			api:     "https://api.github.com/repos/MyOrg/r",
-			module:  "https://proxy.example.com/github.com/!my!org/r",
 			origins: []string{"https://api.github.com"},
 		},
 		"https://us.ghe.com/o/r": {
@@ -42,44 +40,14 @@ func TestGitHubAPIAddress(t *testing.T) {
 			origins: []string{"https://mirror", "https://mirror"},
 		},
 	} {
-		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, WebOptions{GoProxy: "proxy.example.com"})
+		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, WebOptions{})
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		site := w.site.(*gitHub)
 		g.Expect(site.api).To(Equal(want.api))
-		g.Expect(moduleURL(site.module)).To(Equal(want.module))
 		g.Expect(site.origins).To(Equal(want.origins))
 	}
-}
-
-// moduleURL returns the URL of a module; empty if it is nil.
-func moduleURL(m *goModule) string {
-	if m == nil {
-		return ""
-	}
-
-	return m.url
-}
-
-func TestListFromGoProxy(t *testing.T) {
-	g := NewWithT(t)
-	f := newServer(t, nil)
-	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-
-	w.site.(*gitHub).module = newGoModule(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
-	versions, metadata, err := List(t.Context(), w)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(versions).
-		To(HaveExactElements(HaveField("Name", "v1.2.0-rc.1"), HaveField("Name", "v1.1.0"), HaveField("Name", "v1.0.0")))
-	g.Expect(metadata.Contract("v1.0.0")).To(Equal("v1beta2"))
-	g.Expect(f.Requests("/api/")).To(BeEmpty())
-	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1))
-
-	_, err = w.Metadata(t.Context(), w.Version("v1.1.0"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1), "metadata is read once")
 }
 
 // TestListFromRepository checks that a list takes one request to the repository, and that of tags which are
@@ -98,14 +66,6 @@ func TestListFromRepository(t *testing.T) {
 	g.Expect(versions).To(HaveExactElements(HaveField("Name", "v1.3.0"), HaveField("Name", "v1.2.0-rc.1"),
 		HaveField("Name", "v1.1.0"), HaveField("Name", "v1.0.0")))
 	g.Expect(f.Requests("")).To(HaveExactElements("/owner/tiny.git/info/refs"))
-}
-
-// TestProjectWithoutProxy checks that no server is asked but those of the project.
-func TestProjectWithoutProxy(t *testing.T) {
-	g := NewWithT(t)
-	w, err := NewWebsite("https://github.com/owner/tiny/releases", infrastructure, WebOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(w.site.(*gitHub).module).To(BeNil())
 }
 
 // refuse returns a handler that answers everything below a path with a status.

@@ -113,30 +113,6 @@ func TestNoVersionIsPublished(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("/owner/tiny/releases/download/v1.1.0/metadata.yaml")))
 }
 
-// TestOverridesWithoutV checks that the folder of a version in the overrides layer has the name of its tag.
-func TestOverridesWithoutV(t *testing.T) {
-	g := NewWithT(t)
-	f := &fakesource.Server{}
-	f.Publish("owner/tiny", "1.0.0", releaseFiles("1.0.0"))
-	g.Expect(f.Start()).To(Succeed())
-	t.Cleanup(func() { _ = f.Stop() })
-
-	layer := t.TempDir()
-	folder := filepath.Join(layer, "infrastructure-tiny", "1.0.0")
-	g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(folder, "metadata.yaml"), []byte("own"), 0o600)).To(Succeed())
-
-	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{Overrides: layer})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(w.Version("v1.0.0").Origin).To(ContainSubstring(" overridden:"))
-
-	b, err := w.Fetch(t.Context(), w.Version("v1.0.0"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(b.Metadata)).To(Equal("own"))
-	g.Expect(string(b.Components)).To(Equal("infrastructure 1.0.0"))
-	g.Expect(b.Templates).To(HaveLen(2))
-}
-
 func TestDirectoryWithoutV(t *testing.T) {
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "infrastructure-tiny")

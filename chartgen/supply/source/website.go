@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 
@@ -33,8 +32,6 @@ type Website struct {
 	components []string
 	// defaultVersion is the version in the address.
 	defaultVersion string
-	// overrides are files that replace those on the server.
-	overrides overridesFolder
 	// metadata holds what was read, by version.
 	metadata map[string][]byte
 	// tags are the names that versions have on the server, as far as they are known.
@@ -100,14 +97,8 @@ func (w *Website) Versions(ctx context.Context) ([]Version, error) {
 // Version returns the Version of a name. Its origin is the URL of the components if the tag has a "v".
 func (w *Website) Version(name string) Version {
 	name = withV(name)
-	overridden := ""
-
-	if digest := w.overrides.digest(name); digest != "" {
-		overridden = " overridden:" + digest
-	}
-
-	origin := w.fileURL(name, w.components[0]) + overridden
-	unprefixed := w.fileURL(withoutV(name), w.components[0]) + overridden
+	origin := w.fileURL(name, w.components[0])
+	unprefixed := w.fileURL(withoutV(name), w.components[0])
 
 	return Version{Name: name, ID: name, Fingerprint: origin, Origin: origin, Unprefixed: unprefixed}
 }
@@ -258,13 +249,8 @@ func (w *Website) keepTemplates(ctx context.Context, version Version, files []bu
 	})
 }
 
-// readFile reads a file from the overrides layer, or else from the server.
+// readFile reads a file of a version.
 func (w *Website) readFile(ctx context.Context, version Version, name string, limit int64) ([]byte, error) {
-	data, err := w.overrides.read(version.Name, name)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return data, err
-	}
-
 	var notFound error
 
 	for _, tag := range w.tagsOf(version) {

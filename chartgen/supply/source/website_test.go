@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -283,36 +282,4 @@ func TestWebsiteNotFound(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = Resolve(t.Context(), w, Request{Version: "~1"})
 	g.Expect(err).To(MatchError(ContainSubstring("set spec.version to an exact version")))
-}
-
-func TestOverrides(t *testing.T) {
-	g := NewWithT(t)
-	f := newServer(t, nil)
-	overrides := t.TempDir()
-	open := func() *Website {
-		w, err := NewWebsite(f.URL()+"/plain/owner/tiny", infrastructure, WebOptions{Overrides: overrides})
-		g.Expect(err).NotTo(HaveOccurred())
-
-		return w
-	}
-	published := open().Version("v1.0.0").Origin
-	folder := filepath.Join(overrides, "infrastructure-tiny", "v1.0.0")
-	g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(folder, "infrastructure-components.yaml"), []byte("own"), 0o600)).To(Succeed())
-
-	version := open().Version("v1.0.0")
-	g.Expect(version.Origin).
-		To(
-			And(HavePrefix(published+" overridden:"), Not(Equal(published))),
-			"a stored chart of the published files must not be used",
-		)
-	b, err := open().Fetch(t.Context(), version)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(b.Components)).To(Equal("own"))
-	g.Expect(string(b.Metadata)).To(
-		ContainSubstring("releaseSeries"),
-		"files that are not overridden come from the server",
-	)
-	g.Expect(f.Requests("components")).To(BeEmpty())
-	g.Expect(open().Version("v1.1.0").Origin).NotTo(ContainSubstring("overridden"))
 }
