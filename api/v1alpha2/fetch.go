@@ -86,38 +86,19 @@ type FetchConfiguration struct {
 }
 
 // Verification selects which signatures are trusted.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.provider) || self.provider != 'Notation' || has(self.trustedIdentities)",fieldPath=".trustedIdentities",reason=FieldValueRequired,message="required for Notation: without it, every certificate of the authority would be trusted"
-// +kubebuilder:validation:XValidation:rule="!has(self.trustedIdentities) || has(self.provider) && self.provider == 'Notation'",fieldPath=".trustedIdentities",message="is for Notation only: Cosign trusts the keys in the Secret"
 type Verification struct {
 	// provider is the signing tool. Default: Cosign.
 	// +optional
 	// +kubebuilder:default=Cosign
-	// +kubebuilder:validation:Enum=Cosign;Notation
+	// +kubebuilder:validation:Enum=Cosign
 	Provider VerificationProvider `json:"provider,omitempty"`
 
-	// secretRef is a Secret with the trusted public keys (for Cosign, under keys that end in `.pub`)
-	// or certificates (for Notation, under keys that end in `.crt` or `.pem`).
+	// secretRef is a Secret with the trusted public keys, under keys that end in `.pub`.
 	SecretRef LocalSecretReference `json:"secretRef"`
-
-	// trustedIdentities are the subjects of the signing certificates that are trusted, as in
-	// notation's trust policy, e.g. `x509.subject: C=DE, ST=Berlin, O=Example, CN=Releases`. A
-	// certificate matches if its subject has all of these attributes; C, ST and O are required.
-	// Required for Notation, and only for Notation.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:MaxLength=1024
-	// +kubebuilder:validation:items:Pattern=`^x509\.subject: *[^ *]`
-	TrustedIdentities []string `json:"trustedIdentities,omitempty"`
 }
 
 // VerificationProvider is a tool that signs artifacts.
 type VerificationProvider string
 
-// The supported signing tools.
-const (
-	VerifyCosign   VerificationProvider = "Cosign"
-	VerifyNotation VerificationProvider = "Notation"
-)
+// VerifyCosign is the only supported signing tool.
+const VerifyCosign VerificationProvider = "Cosign"

@@ -114,12 +114,6 @@ var invalidSpecs = map[string][]string{
 	"verify is for oci and image only: nothing else carries signatures": {
 		`{fetchConfig: {selector: {}, verify: {secretRef: {name: a}}}}`,
 	},
-	"required for Notation: without it, every certificate of the authority would be trusted": {
-		`{fetchConfig: {oci: a, verify: {provider: Notation, secretRef: {name: a}}}}`,
-	},
-	"is for Notation only: Cosign trusts the keys in the Secret": {
-		`{fetchConfig: {oci: a, verify: {secretRef: {name: a}, trustedIdentities: ["x509.subject: C=DE, ST=B, O=E"]}}}`,
-	},
 	"secretRef is not for selector and directory: they need no credentials": {
 		`{fetchConfig: {selector: {}, secretRef: {name: a}}}`,
 		`{fetchConfig: {directory: /a, secretRef: {name: a}}}`,

@@ -1,9 +1,7 @@
 package facts
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -120,9 +118,7 @@ func trust(p v1alpha2.Provider) []string {
 	var requirements []string
 
 	if fetch.Verify != nil {
-		tool := cmp.Or(fetch.Verify.Provider, v1alpha2.VerifyCosign)
-		requirements = append(requirements,
-			fmt.Sprintf("%s signature, trusted by Secret %s", tool, fetch.Verify.SecretRef.Name))
+		requirements = append(requirements, "Cosign signature, trusted by Secret "+fetch.Verify.SecretRef.Name)
 	}
 
 	if fetch.Digest != "" {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/verify"
@@ -89,7 +88,6 @@ func (o *ChartOptions) policy() (verify.Policy, error) {
 	}
 
 	return verify.Policy{
-		Provider: v1alpha2.VerifyCosign,
 		Keys:     map[string][]byte{filepath.Base(o.VerifyKeys) + ".pub": data},
 		KeysFrom: o.VerifyKeys + " (--" + VerifyKeysFlag + ")",
 	}, nil

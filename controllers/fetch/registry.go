@@ -142,10 +142,8 @@ func (in *inputs) policy(ctx context.Context) (verify.Policy, error) {
 	}
 
 	return verify.Policy{
-		Provider:   verification.Provider,
-		Keys:       keys,
-		KeysFrom:   "Secret " + name,
-		Identities: verification.TrustedIdentities,
+		Keys:     keys,
+		KeysFrom: "Secret " + name,
 	}, nil
 }
 

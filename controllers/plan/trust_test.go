@@ -81,13 +81,6 @@ func TestTrustIsWithdrawn(t *testing.T) {
 			message: "Secret capd-system/others with the keys for verification does not exist",
 		},
 		{
-			name: "by another tool",
-			change: func(_ Gomega, keys *corev1.Secret, p *v1alpha2.InfrastructureProvider, _ oci.Reference) {
-				p.Spec.FetchConfig.Verify.Provider = v1alpha2.VerifyNotation
-			},
-			message: "no key of the Secret with the trusted certificates ends in .crt or .pem",
-		},
-		{
 			name: "by content that is not signed",
 			change: func(g Gomega, _ *corev1.Secret, _ *v1alpha2.InfrastructureProvider, ref oci.Reference) {
 				unsigned := pushSample(t, client, ref.WithTag("unsigned"), "\n# not signed\n")

@@ -1,10 +1,8 @@
-// Package verify decides by signatures which artifacts in OCI registries are trusted. Keys and
-// certificates are given, and only the registry is contacted: no transparency log, revocation list
-// or timestamp authority.
+// Package verify decides by cosign's signatures which artifacts in OCI registries are trusted. Public keys are given,
+// and only the registry is contacted: no transparency log and no timestamp authority.
 package verify
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -14,7 +12,6 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
@@ -24,28 +21,18 @@ const maxSignature = 1 << 20
 
 // Policy is what artifacts are verified with.
 type Policy struct {
-	// Provider is the signing tool.
-	Provider v1alpha2.VerificationProvider
-	// Keys are the data of a Secret: public keys under keys that end in .pub for Cosign, or
-	// certificates under keys that end in .crt or .pem for Notation. Everything else is ignored.
+	// Keys are the data of a Secret: public keys under keys that end in .pub. Everything else is ignored.
 	Keys map[string][]byte
 	// KeysFrom is the place of the keys for messages, for example "Secret default/keys".
 	KeysFrom string
-	// Identities are the trusted subjects of certificates, as in notation's trust policy. Notation
-	// requires them.
-	Identities []string
 }
 
 // Verifier returns the verifier of the policy.
 func (p Policy) Verifier(client *oci.Client) (source.Verifier, error) {
-	if p.Provider == v1alpha2.VerifyNotation {
-		return newNotation(client, p)
-	}
-
 	return newCosign(client, p)
 }
 
-// String identifies what the policy trusts: it is another text for other keys or identities.
+// String identifies what the policy trusts: it is another text for other keys.
 func (p Policy) String() string {
 	h := sha256.New()
 	keys := p.trusted()
@@ -56,30 +43,13 @@ func (p Policy) String() string {
 		h.Write(keys[name])
 	}
 
-	identities := ""
-	if len(p.Identities) > 0 {
-		identities = fmt.Sprintf(" and identities %q", slices.Sorted(slices.Values(p.Identities)))
-	}
-
-	return fmt.Sprintf("signed with %s, by keys in %s (sha256:%x)%s",
-		cmp.Or(p.Provider, v1alpha2.VerifyCosign), p.KeysFrom, h.Sum(nil), identities)
+	return fmt.Sprintf("signed with Cosign, by keys in %s (sha256:%x)", p.KeysFrom, h.Sum(nil))
 }
 
-// trusted returns the keys that the signing tool uses.
+// trusted returns the public keys.
 func (p Policy) trusted() map[string][]byte {
-	if p.Provider == v1alpha2.VerifyNotation {
-		return withSuffix(p.Keys, ".crt", ".pem")
-	}
-
-	return withSuffix(p.Keys, ".pub")
-}
-
-// withSuffix returns the entries whose keys have one of the suffixes.
-func withSuffix(data map[string][]byte, suffixes ...string) map[string][]byte {
-	found := maps.Clone(data)
-	maps.DeleteFunc(found, func(key string, _ []byte) bool {
-		return !slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(key, suffix) })
-	})
+	found := maps.Clone(p.Keys)
+	maps.DeleteFunc(found, func(key string, _ []byte) bool { return !strings.HasSuffix(key, ".pub") })
 
 	return found
 }

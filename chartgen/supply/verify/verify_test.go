@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"encoding/pem"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sigstore/sigstore/pkg/signature/dsse"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/test/bed"
@@ -116,7 +114,7 @@ func testCosign(t *testing.T, i bed.Implementation) {
 	trusted := newKey(t)
 	other := newKey(t)
 	data := map[string][]byte{"a.pub": newKey(t).Public, "cosign.pub": trusted.Public, "README": []byte("not a key")}
-	verifier, err := Policy{Provider: v1alpha2.VerifyCosign, Keys: data, KeysFrom: "Secret a/keys"}.Verifier(c)
+	verifier, err := Policy{Keys: data, KeysFrom: "Secret a/keys"}.Verifier(c)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	unrelated, _ := pushUnsigned(t, c, address, "unrelated")
@@ -256,38 +254,20 @@ func testCosign(t *testing.T, i bed.Implementation) {
 
 func TestNewRejectsKeys(t *testing.T) {
 	for name, test := range map[string]struct {
-		program v1alpha2.VerificationProvider
 		data    map[string][]byte
 		message string
 	}{
 		"no key": {
-			program: v1alpha2.VerifyCosign,
 			data:    map[string][]byte{"a.crt": []byte("x")},
 			message: "ends in .pub",
 		},
 		"not a key": {
-			program: v1alpha2.VerifyCosign,
 			data:    map[string][]byte{"a.pub": []byte("x")},
 			message: "a.pub is not a public key in PEM",
 		},
-		"no certificate": {
-			program: v1alpha2.VerifyNotation,
-			data:    map[string][]byte{"a.pub": []byte("x")},
-			message: "ends in .crt or .pem",
-		},
-		"no PEM": {
-			program: v1alpha2.VerifyNotation,
-			data:    map[string][]byte{"a.crt": []byte("x")},
-			message: "a.crt is not a certificate in PEM",
-		},
-		"not certificates": {
-			program: v1alpha2.VerifyNotation,
-			data:    map[string][]byte{"a.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})},
-			message: "a.pem is not a certificate in PEM",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Policy{Provider: test.program, Keys: test.data}.Verifier(nil)
+			_, err := Policy{Keys: test.data}.Verifier(nil)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.message)))
 		})
 	}

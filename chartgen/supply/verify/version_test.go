@@ -7,11 +7,9 @@ import (
 	. "github.com/onsi/gomega"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/cosign"
 )
 
 // pushVersion pushes an artifact whose manifest names a version, unless that is empty.
@@ -40,7 +38,7 @@ func TestSignedVersion(t *testing.T) {
 	c, address := runRegistry(t, bed.Distribution)
 	key := newKey(t)
 	policy := Policy{
-		Provider: v1alpha2.VerifyCosign, Keys: map[string][]byte{"cosign.pub": key.Public}, KeysFrom: "Secret a/keys",
+		Keys: map[string][]byte{"cosign.pub": key.Public}, KeysFrom: "Secret a/keys",
 	}
 	verifier, err := policy.Verifier(c)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -111,11 +109,9 @@ func TestPolicy(t *testing.T) {
 	g.Expect(base.String()).To(MatchRegexp(`^signed with Cosign, by keys in Secret keys \(sha256:[0-9a-f]{64}\)$`))
 
 	for name, other := range map[string]Policy{
-		"another key":     {Keys: map[string][]byte{"a.pub": []byte("b")}, KeysFrom: "Secret keys"},
-		"one more key":    {Keys: map[string][]byte{"a.pub": []byte("a"), "b.pub": []byte("b")}, KeysFrom: "Secret keys"},
-		"no key":          {KeysFrom: "Secret keys"},
-		"another program": {Provider: v1alpha2.VerifyNotation, Keys: base.Keys, KeysFrom: "Secret keys"},
-		"an identity":     {Keys: base.Keys, KeysFrom: "Secret keys", Identities: []string{"x509.subject: C=DE"}},
+		"another key":  {Keys: map[string][]byte{"a.pub": []byte("b")}, KeysFrom: "Secret keys"},
+		"one more key": {Keys: map[string][]byte{"a.pub": []byte("a"), "b.pub": []byte("b")}, KeysFrom: "Secret keys"},
+		"no key":       {KeysFrom: "Secret keys"},
 	} {
 		g.Expect(other.String()).NotTo(Equal(base.String()), name)
 	}
@@ -123,29 +119,4 @@ func TestPolicy(t *testing.T) {
 	ignored := base
 	ignored.Keys = map[string][]byte{"a.pub": []byte("a"), "README": []byte("not a key")}
 	g.Expect(ignored.String()).To(Equal(base.String()))
-}
-
-func TestNotationRequiresIdentities(t *testing.T) {
-	key, err := cosign.NewKey()
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-
-	for name, test := range map[string]struct {
-		identities []string
-		message    string
-	}{
-		"none":            {nil, "trustedIdentities must list the subjects"},
-		"all":             {[]string{"*"}, "trustedIdentities must list the subjects"},
-		"an invalid one":  {[]string{"x509.subject: CN"}, "trustedIdentities: "},
-		"an unknown kind": {[]string{"email: a@example.com"}, "trustedIdentities must list the subjects"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			policy := Policy{
-				Provider:   v1alpha2.VerifyNotation,
-				Keys:       map[string][]byte{"ca.crt": selfSigned(t), "cosign.pub": key.Public},
-				Identities: test.identities,
-			}
-			_, err := policy.Verifier(nil)
-			NewWithT(t).Expect(err).To(MatchError(HavePrefix(test.message)))
-		})
-	}
 }
