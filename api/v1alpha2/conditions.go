@@ -34,11 +34,6 @@ const (
 	// them. It is absent otherwise. The message names the objects and their fields.
 	DriftedCondition = "Drifted"
 
-	// SourceChangedCondition is True while the registry tag that the current chart came from
-	// resolves to different content. It is absent otherwise. Nothing is changed: the message gives
-	// both digests, and how to accept or reject the new content.
-	SourceChangedCondition = "SourceChanged"
-
 	// ChangesPendingCondition is True while the current revision would be created differently now,
 	// because a Secret, a ConfigMap, the operator or the cluster has changed and the resource has not.
 	// It is absent otherwise. The message names what has changed, and how to apply it.
@@ -302,9 +297,6 @@ const (
 	// EnvironmentChangedReason: the operator or its configuration has changed.
 	EnvironmentChangedReason = "EnvironmentChanged"
 )
-
-// TagMovedReason is the reason of SourceChanged: the tag resolves to different content now.
-const TagMovedReason = "TagMoved"
 
 // Reasons of Drifted, and of the events about drift.
 const (

@@ -183,7 +183,6 @@ var negativeConditions = []string{
 	v1alpha2.ReconcilingCondition,
 	v1alpha2.StalledCondition,
 	v1alpha2.DriftedCondition,
-	v1alpha2.SourceChangedCondition,
 	v1alpha2.ChangesPendingCondition,
 	v1alpha2.InputsUnavailableCondition,
 }

@@ -58,7 +58,6 @@ import (
 // one removes it; none may be added.
 var withoutMessage = []string{
 	v1alpha2.KubeConfigErrorReason,
-	v1alpha2.TagMovedReason,
 }
 
 // said is a message with what has it: a condition or an event.

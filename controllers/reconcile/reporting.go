@@ -161,7 +161,7 @@ func (r *run) kinds() []string {
 // lookUpgrades finds out which upgrades the source offers.
 func (r *run) lookUpgrades(ctx context.Context) {
 	known := r.Upgrades.Look(r.provider, time.Time{})
-	r.source = report.Source{Answered: known.Answered(), Checked: known.Checked}
+	r.source = report.Source{Answered: known.Answered()}
 
 	installed := r.provider.GetStatus().InstalledVersion
 	if r.installed.healthy() {
@@ -172,10 +172,6 @@ func (r *run) lookUpgrades(ctx context.Context) {
 		r.source.Upgrades = known.Available(installed, func(contract string) bool {
 			return r.Preflight.Contract(ctx, r.provider, contract) == nil
 		})
-	}
-
-	if known.Move != nil {
-		r.source.Moved = known.Move.String()
 	}
 }
 

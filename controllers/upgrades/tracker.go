@@ -1,5 +1,4 @@
-// Package upgrades asks the sources of providers, in the background, which versions they offer and
-// whether they still have what is in use.
+// Package upgrades asks the sources of providers, in the background, which versions they offer.
 package upgrades
 
 import (
@@ -47,9 +46,6 @@ type lookup struct {
 	provider v1alpha2.Provider
 	asked    time.Time
 	offer    *offer
-	// move is that of the chart's tag, nil if it has not moved; checked is set once that is known.
-	move    *Move
-	checked bool
 	// answered is set once the source has answered, or cannot.
 	answered bool
 }
@@ -92,10 +88,6 @@ func (t *Tracker) Start(ctx context.Context) error {
 // Known is what is known of a provider's source. It may be nil.
 type Known struct {
 	offer *offer
-	// Move of the tag that the chart in use came from; nil if it has not moved.
-	Move *Move
-	// Checked reports whether the tag was looked up.
-	Checked bool
 	// Pending is set while a lookup is on its way.
 	Pending bool
 }
@@ -113,13 +105,7 @@ func (t *Tracker) Look(provider v1alpha2.Provider, since time.Time) Known {
 		known = t.request(known, provider)
 	}
 
-	result := Known{offer: known.offer, Checked: known.checked, Pending: !known.answered}
-	if chart := provider.GetStatus().Chart; known.move != nil && chart != nil && known.move.chart == *chart {
-		result.Move = known.move
-		result.Checked = true
-	}
-
-	return result
+	return Known{offer: known.offer, Pending: !known.answered}
 }
 
 // outdated reports whether the source must be asked again: after an hour, on request, or because
@@ -145,8 +131,6 @@ func (t *Tracker) request(before *lookup, provider v1alpha2.Provider) *lookup {
 
 	if before != nil && sameSource(before.provider, provider) {
 		next.offer = before.offer
-		next.move = before.move
-		next.checked = before.checked
 	}
 
 	t.lookups[provider.GetUID()] = next
@@ -174,51 +158,27 @@ func (t *Tracker) next(ctx context.Context) bool {
 	return true
 }
 
-// ask asks the source of a provider and wakes the provider when there is something to report, and
-// again when it is time to look for moved tags.
+// ask asks the source of a provider, and wakes the provider when it has answered.
 func (t *Tracker) ask(ctx context.Context, l *lookup) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 
-	from, err := t.sources.Source(l.provider)
-	if err != nil {
-		t.mu.Lock()
-		l.answered = true
-		t.mu.Unlock()
-
-		return // the reconcile reports it
-	}
-
-	move, moveErr := findMove(ctx, from, l.provider)
-	versions, metadata, offerErr := t.sources.List(ctx, l.provider)
-
-	for _, err := range []error{moveErr, offerErr} {
-		if err != nil {
-			ctrl.LoggerFrom(ctx).V(1).Info("Cannot look up the source", "error", err.Error())
-		}
-	}
+	versions, metadata, err := t.sources.List(ctx, l.provider)
 
 	t.mu.Lock()
 	l.answered = true
 
-	if moveErr == nil {
-		l.checked = true
-		l.move = move
-	}
-
-	if offerErr == nil {
+	if err == nil {
 		l.offer = &offer{versions: versions, metadata: metadata}
 	}
 	t.mu.Unlock()
 
-	label, namespace := v1alpha2.Label(l.provider), l.provider.GetNamespace()
-	if _, tagged := from.(source.TaggedSource); tagged {
-		t.wake(label, namespace, maxAge+time.Second)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("Cannot look up the source", "error", err.Error())
+		return // the reconcile reports it
 	}
 
-	if moveErr == nil || offerErr == nil {
-		t.wake(label, namespace, 0)
-	}
+	t.wake(v1alpha2.Label(l.provider), l.provider.GetNamespace(), 0)
 }
 
 // Forget drops what is known of a provider that is gone.

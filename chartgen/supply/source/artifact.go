@@ -24,9 +24,8 @@ import (
 type Artifact struct{ repository }
 
 var (
-	_ ChartSource  = &Artifact{}
-	_ Remote       = &Artifact{}
-	_ TaggedSource = &Artifact{}
+	_ ChartSource = &Artifact{}
+	_ Remote      = &Artifact{}
 )
 
 // NewArtifact returns the source of a provider at an address such as
@@ -69,30 +68,6 @@ func (a *Artifact) Chart(ctx context.Context, version Version) (*oci.Chart, erro
 	}
 
 	return chart, nil
-}
-
-// CheckTag returns what the tag of a version resolves to, if that is neither the installed manifest
-// nor another manifest with the installed chart.
-func (a *Artifact) CheckTag(ctx context.Context, version Version, installed Digests) (oci.Reference, error) {
-	current, err := a.repository.CheckTag(ctx, version, installed)
-	if err != nil || current.Digest == "" {
-		return current, err
-	}
-
-	artifact, err := a.access.Client.Artifact(ctx, current)
-	if oci.IsReason(err, oci.Invalid) {
-		return current, nil // the tag is not even an artifact any more
-	}
-
-	if err != nil {
-		return oci.Reference{}, err
-	}
-
-	if installed.Chart != "" && artifact.HasLayer(installed.Chart) {
-		return oci.Reference{}, nil
-	}
-
-	return current, nil
 }
 
 // Fetch reads the files of a version.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -34,9 +33,8 @@ type ChartsFirst struct {
 }
 
 var (
-	_ ChartSource  = &ChartsFirst{}
-	_ Remote       = &ChartsFirst{}
-	_ TaggedSource = &ChartsFirst{}
+	_ ChartSource = &ChartsFirst{}
+	_ Remote      = &ChartsFirst{}
 )
 
 // optionalTimeout limits how long Versions waits for Fallback if Charts has versions.
@@ -132,30 +130,6 @@ func (p *ChartsFirst) Chart(ctx context.Context, version Version) (*oci.Chart, e
 	}
 
 	return c, err
-}
-
-// CheckTag checks the tag in the repository with charts. The fallback's tags are not checked.
-func (p *ChartsFirst) CheckTag(ctx context.Context, version Version, installed Digests) (oci.Reference, error) {
-	current, err := p.Charts.CheckTag(ctx, version, installed)
-	if err != nil || current.Digest == "" {
-		return current, err
-	}
-
-	artifact, err := p.Charts.access.Client.Artifact(ctx, current)
-	if oci.IsReason(err, oci.Invalid) {
-		return current, nil
-	}
-
-	if err != nil {
-		return oci.Reference{}, err
-	}
-
-	annotations := artifact.Manifest.Annotations
-	if !p.accepts(ctx, version, current, annotations[ocispec.AnnotationTitle], annotations) {
-		return oci.Reference{}, nil
-	}
-
-	return current, nil
 }
 
 // Fetch reads a version from the fallback. If that fails, the error also contains why there is no

@@ -31,10 +31,7 @@ const (
 // read from, pinned to its digest.
 type Image struct{ repository }
 
-var (
-	_ Remote       = &Image{}
-	_ TaggedSource = &Image{}
-)
+var _ Remote = &Image{}
 
 // NewImage returns the source of a provider at an image such as
 // registry.example.com/capi/cluster-api-aws-controller, optionally with a tag and a digest. The error

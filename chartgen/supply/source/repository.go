@@ -270,22 +270,3 @@ func (r *repository) otherVersion(version Version) error {
 		Message: fmt.Sprintf("version %s is not on offer; %s is %s", version.Name, r.ref, r.DefaultVersion()),
 	}
 }
-
-// CheckTag returns what the tag of a version resolves to, if that is not the installed manifest. A
-// digest cannot move, so nothing is requested if the source is pinned to one.
-func (r *repository) CheckTag(ctx context.Context, version Version, installed Digests) (oci.Reference, error) {
-	if r.ref.Digest != "" || r.Digest != "" {
-		return oci.Reference{}, nil
-	}
-
-	current, err := r.find(ctx, version)
-	if oci.IsReason(err, oci.NotFound) || IsNotFound(err) {
-		return oci.Reference{}, nil
-	}
-
-	if err != nil || current.Digest == installed.Manifest {
-		return oci.Reference{}, err
-	}
-
-	return current, nil
-}

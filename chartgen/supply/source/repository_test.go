@@ -6,86 +6,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"github.com/opencontainers/go-digest"
 
-	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
-
-func TestCheckTag(t *testing.T) {
-	c, base := runRegistry(t)
-	g := NewWithT(t)
-	first := pushFiles(t, c, base+"moved:v1.0.0", map[string]string{"metadata.yaml": "a"})
-	second := pushFiles(t, c, base+"moved:tmp", map[string]string{"metadata.yaml": "b"})
-	desc, err := c.Resolve(t.Context(), second)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(c.Repository(second).Tag(t.Context(), desc, "v1.0.0")).To(Succeed())
-
-	made, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "c", Version: "2.0.0"}, nil)
-	g.Expect(err).NotTo(HaveOccurred())
-	ref, err := oci.Parse(base + "moved:2.0.0")
-	g.Expect(err).NotTo(HaveOccurred())
-	pushed, err := c.PushChart(t.Context(), ref, made)
-	g.Expect(err).NotTo(HaveOccurred())
-
-	other := digest.FromString("another")
-
-	for name, test := range map[string]struct {
-		address, version string
-		options          source.OCIOptions
-		installed        source.Digests
-		want             digest.Digest
-	}{
-		"moved to another manifest": {
-			address:   "moved",
-			version:   "v1.0.0",
-			installed: source.Digests{Manifest: first.Digest},
-			want:      second.Digest,
-		},
-		"not moved": {
-			address:   "moved",
-			version:   "v1.0.0",
-			installed: source.Digests{Manifest: second.Digest},
-		},
-		"deleted": {
-			address:   "moved",
-			version:   "v3.0.0",
-			installed: source.Digests{Manifest: first.Digest},
-		},
-		"pinned by the address": {
-			address:   "moved:v1.0.0@" + first.Digest.String(),
-			version:   "v1.0.0",
-			installed: source.Digests{Manifest: first.Digest},
-		},
-		"pinned by the digest": {
-			address:   "moved",
-			version:   "v1.0.0",
-			options:   source.OCIOptions{Digest: first.Digest.String()},
-			installed: source.Digests{Manifest: first.Digest},
-		},
-		"moved to another chart": {
-			address:   "moved",
-			version:   "v2.0.0",
-			installed: source.Digests{Manifest: other, Chart: other},
-			want:      pushed.Reference.Digest,
-		},
-		"another manifest of the same chart": {
-			address:   "moved",
-			version:   "v2.0.0",
-			installed: source.Digests{Manifest: other, Chart: digest.Digest(pushed.Digest)},
-		},
-		"unknown chart": {address: "moved", version: "v2.0.0", want: pushed.Reference.Digest},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			a := newArtifact(t, c, base+test.address, test.options)
-			current, err := a.CheckTag(t.Context(), a.Version(test.version), test.installed)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(current.Digest).To(Equal(test.want))
-		})
-	}
-}
 
 // refusal is a Verifier that rejects everything.
 type refusal struct{}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/opencontainers/go-digest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -72,24 +71,6 @@ type ChartSource interface {
 	// Chart reads a version that is published as a chart. It returns nil if it is not; use Fetch
 	// then.
 	Chart(ctx context.Context, version Version) (*oci.Chart, error)
-}
-
-// TaggedSource is a source whose versions are tags in a registry. Tags can be moved to other
-// content; what is installed does not follow them by itself.
-type TaggedSource interface {
-	Source
-	// CheckTag returns what the tag of a version resolves to, if that is not what is installed. The
-	// reference is empty if the tag has not moved, does not exist, or the source is pinned to a
-	// digest.
-	CheckTag(ctx context.Context, version Version, installed Digests) (oci.Reference, error)
-}
-
-// Digests identify what a version was fetched as. Each is empty if it is unknown.
-type Digests struct {
-	// Manifest is the digest of the manifest in the registry.
-	Manifest digest.Digest
-	// Chart is the digest of the chart's archive.
-	Chart digest.Digest
 }
 
 // AddressError reports that an address is not that of a source.

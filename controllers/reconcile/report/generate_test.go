@@ -94,7 +94,7 @@ func (g generator) situation() situation {
 	s.in.Provider.Drift = oneOf(g, v1alpha2.DriftCorrect, v1alpha2.DriftWarn, v1alpha2.DriftOff)
 	s.in.Provider.Status = g.status(s.in)
 	g.decide(&s)
-	s.in.Source = Source{Answered: g.coin(), Checked: g.coin(), Moved: oneOf(g, "", "tag v1.0.0 has moved")}
+	s.in.Source = Source{Answered: g.coin()}
 
 	if g.rarely() {
 		s.in.Migration = Migration{Reason: v1alpha2.WaitingForManagerReason, Message: "The storage version has changed"}

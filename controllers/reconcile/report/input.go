@@ -153,9 +153,6 @@ type Source struct {
 	// Answered is set if it has listed its versions, of which Upgrades are those to upgrade to.
 	Answered bool
 	Upgrades []v1alpha2.AvailableUpgrade
-	// Checked is set if the tag of the chart in use was looked up, and Moved describes its move; empty for none.
-	Checked bool
-	Moved   string
 }
 
 // Migration is how far objects are rewritten in the storage version. It is zero if nothing is known.

@@ -38,7 +38,7 @@ func Of(in Input, ended Summary) Report {
 
 	status.ObservedGeneration = in.Provider.Generation
 	report.Events = writeStatus(in, &status, written)
-	report.Events = append(report.Events, writeConditions(in, ended, status, written)...)
+	writeConditions(in, ended, status, written)
 
 	drift, events := writeDrifted(in, written)
 	report.Drifted = drift

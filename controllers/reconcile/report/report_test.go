@@ -464,21 +464,6 @@ func TestPendingChangesStayWhileInputsAreUnknown(t *testing.T) {
 	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.ChangesPendingCondition).Type).To(BeEmpty())
 }
 
-func TestTagThatHasMovedIsNewsOnce(t *testing.T) {
-	g := NewWithT(t)
-	in := newInput(revision(1, state.StatusDeployed, wanted))
-	in.Source = Source{Checked: true, Moved: "v1.0.0 is another chart now"}
-
-	first := of(in, Result{Outcome: Idle})
-	g.Expect(first.Events).To(ContainElement(HaveField("Reason", v1alpha2.TagMovedReason)))
-
-	in.Provider.Status = first.Status
-	g.Expect(of(in, Result{Outcome: Idle}).Events).To(BeEmpty())
-
-	in.Source.Moved = ""
-	g.Expect(of(in, Result{Outcome: Idle}).condition(v1alpha2.SourceChangedCondition).Type).To(BeEmpty())
-}
-
 func TestAutomaticUpgradeThatWasGivenUpIsNewsOnce(t *testing.T) {
 	g := NewWithT(t)
 	in := newInput(revision(3, state.StatusDeployed, former))

@@ -11,7 +11,7 @@ import (
 )
 
 // writeConditions writes the conditions that do not depend on how the reconcile ended, apart from Drifted.
-func writeConditions(in Input, ended Summary, status v1alpha2.ProviderStatus, written *conditions) []Event {
+func writeConditions(in Input, ended Summary, status v1alpha2.ProviderStatus, written *conditions) {
 	if in.Change.Passed {
 		written.markTrue(v1alpha2.PreflightCheckCondition, v1alpha2.PreflightChecksPassedReason,
 			"All preflight checks passed")
@@ -31,8 +31,6 @@ func writeConditions(in Input, ended Summary, status v1alpha2.ProviderStatus, wr
 	writeMigrated(in.Migration, written)
 	writePending(in.Change, written)
 	writeInputsUnavailable(in.Change, written)
-
-	return writeSourceChanged(in.Source, written)
 }
 
 // writeInstalled writes what is installed.
@@ -77,7 +75,6 @@ func writeInstalled(in Input, written *conditions) {
 // ofInstalled are conditions that are about what is installed.
 var ofInstalled = []string{
 	v1alpha2.ProviderUpgradedCondition, v1alpha2.PausedCondition, v1alpha2.DriftedCondition,
-	v1alpha2.SourceChangedCondition,
 }
 
 // writeUpgraded writes how the last upgrade ended.
@@ -161,26 +158,6 @@ func writeMigrated(migration Migration, written *conditions) {
 	default:
 		written.markFalse(v1alpha2.CRDsMigratedCondition, migration.Reason, "%s", migration.Message)
 	}
-}
-
-// writeSourceChanged writes whether the tag of the chart in use has moved.
-func writeSourceChanged(source Source, written *conditions) []Event {
-	switch {
-	case !source.Checked:
-		return nil
-	case source.Moved == "":
-		written.remove(v1alpha2.SourceChangedCondition)
-		return nil
-	}
-
-	before := written.get(v1alpha2.SourceChangedCondition).Message
-	written.markTrue(v1alpha2.SourceChangedCondition, v1alpha2.TagMovedReason, "%s", source.Moved)
-
-	if written.get(v1alpha2.SourceChangedCondition).Message == before {
-		return nil
-	}
-
-	return warn(v1alpha2.TagMovedReason, "Fetch", source.Moved)
 }
 
 // writePending writes what has changed and takes effect with the next request.

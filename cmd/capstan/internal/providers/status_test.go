@@ -49,12 +49,7 @@ func someViews() []facts.Provider {
 			},
 			Conditions: []metav1.Condition{
 				condition("Ready", "True", "Healthy", "cluster-api v1.13.5 is installed and healthy"),
-				condition(
-					"SourceChanged",
-					"True",
-					"TagMoved",
-					"oci://registry.example.com/cluster-api:1.13.5 refers to other content now",
-				),
+				condition("ChangesPending", "True", "InputsChanged", "Secret variables has changed"),
 			},
 		},
 		{
