@@ -89,11 +89,13 @@ func TestUnusableFields(t *testing.T) {
 		packaged, live string
 		want           []string
 	}{
-		"the same":       {a, a, nil},
-		"more fields":    {a, "{type: object, properties: {a: {type: string}, b: {type: string}}}", nil},
-		"stricter":       {a, "{type: object, properties: {a: {type: string, maxLength: 5}}}", nil},
-		"a field less":   {a, "{type: object, properties: {b: {type: string}}}", []string{"lacks the field spec.a"}},
-		"no fields":      {"{type: object, properties: {x: " + a + "}}", "{type: object}", []string{"lacks the field spec.x"}},
+		"the same":     {a, a, nil},
+		"more fields":  {a, "{type: object, properties: {a: {type: string}, b: {type: string}}}", nil},
+		"stricter":     {a, "{type: object, properties: {a: {type: string, maxLength: 5}}}", nil},
+		"a field less": {a, "{type: object, properties: {b: {type: string}}}", []string{"lacks the field spec.a"}},
+		"no fields": {
+			"{type: object, properties: {x: " + a + "}}", "{type: object}", []string{"lacks the field spec.x"},
+		},
 		"another type":   {a, "{type: object, properties: {a: {type: integer}}}", []string{"has another type in spec.a"}},
 		"unknown fields": {a, "{type: object, x-kubernetes-preserve-unknown-fields: true}", nil},
 		"a field less in the items of a list": {

@@ -81,8 +81,10 @@ func (r *Report) with(allowed bool) []Finding {
 
 // Allowed returns the findings that a user allows, as text.
 func (r *Report) Allowed() []string {
-	var texts []string
-	for _, f := range r.with(true) {
+	allowed := r.with(true)
+	texts := make([]string, 0, len(allowed))
+
+	for _, f := range allowed {
 		texts = append(texts, f.String())
 	}
 

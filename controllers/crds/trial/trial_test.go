@@ -67,7 +67,9 @@ func TestDefinitions(t *testing.T) {
 		{name: "storage version changed, without a webhook",
 			live: withFields, desired: both(withFields, moved),
 			objects: objects{sample("x", "a", "text"), sample("y", "b", "text"), empty("z")},
-			want:    []trial.Finding{{Version: "v1", Path: "spec.a", Affected: 1}, {Version: "v1", Path: "spec.b", Affected: 1}}},
+			want: []trial.Finding{
+				{Version: "v1", Path: "spec.a", Affected: 1}, {Version: "v1", Path: "spec.b", Affected: 1},
+			}},
 		{name: "storage version changed, without a webhook or affected objects",
 			live: withFields, desired: both(withFields, moved), objects: objects{empty("z")}},
 	} {

@@ -50,9 +50,11 @@ type problem struct {
 
 // problems returns how the change breaks an object.
 func (t *try) problems(ctx context.Context, object *unstructured.Unstructured) []problem {
-	var problems []problem
+	dropped := t.droppedFields(object)
+	errs, updatesRejected := t.validate(ctx, object)
+	problems := make([]problem, 0, len(dropped)+len(errs))
 
-	for _, path := range t.droppedFields(object) {
+	for _, path := range dropped {
 		problems = append(problems, problem{field: path, Finding: Finding{
 			Version: t.version,
 			Path:    schemaPath(path, t.before.structural),
@@ -61,7 +63,6 @@ func (t *try) problems(ctx context.Context, object *unstructured.Unstructured) [
 		}})
 	}
 
-	errs, updatesRejected := t.validate(ctx, object)
 	for _, err := range errs {
 		problems = append(problems, problem{field: errorPath(err), Finding: Finding{
 			Version:         t.version,

@@ -46,9 +46,9 @@ func StandingOf(p v1alpha2.Provider) Standing {
 	s := Standing{
 		Deleted:      !p.GetDeletionTimestamp().IsZero(),
 		Installed:    status.Release != nil || status.Announced != nil,
-		Applied:      is(status, v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue),
+		Applied:      holds(status, v1alpha2.ProviderInstalledCondition),
 		Ready:        isReady(status),
-		Paused:       is(status, v1alpha2.PausedCondition, metav1.ConditionTrue),
+		Paused:       holds(status, v1alpha2.PausedCondition),
 		WaitsForCore: reasonOf(status, v1alpha2.PreflightCheckCondition) == v1alpha2.WaitingForCoreProviderReadyReason,
 	}
 
@@ -117,9 +117,9 @@ func newestOf(status *v1alpha2.ProviderStatus) v1alpha2.ReleaseRevision {
 	return status.History[0]
 }
 
-// is reports whether a resource has a condition with a status.
-func is(status *v1alpha2.ProviderStatus, name string, wanted metav1.ConditionStatus) bool {
-	return find(status.Conditions, name).Status == wanted
+// holds reports whether a condition of a resource is True.
+func holds(status *v1alpha2.ProviderStatus, name string) bool {
+	return find(status.Conditions, name).Status == metav1.ConditionTrue
 }
 
 func reasonOf(status *v1alpha2.ProviderStatus, name string) string {
@@ -127,13 +127,13 @@ func reasonOf(status *v1alpha2.ProviderStatus, name string) string {
 }
 
 func isReady(status *v1alpha2.ProviderStatus) bool {
-	return is(status, v1alpha2.ReadyCondition, metav1.ConditionTrue) && !isReconciling(status) && !isStalled(status)
+	return holds(status, v1alpha2.ReadyCondition) && !isReconciling(status) && !isStalled(status)
 }
 
 func isReconciling(status *v1alpha2.ProviderStatus) bool {
-	return is(status, v1alpha2.ReconcilingCondition, metav1.ConditionTrue)
+	return holds(status, v1alpha2.ReconcilingCondition)
 }
 
 func isStalled(status *v1alpha2.ProviderStatus) bool {
-	return is(status, v1alpha2.StalledCondition, metav1.ConditionTrue) && !isReconciling(status)
+	return holds(status, v1alpha2.StalledCondition) && !isReconciling(status)
 }
