@@ -10,8 +10,9 @@ import (
 // NewCommand returns `capstan chart`.
 func NewCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "chart",
-		Short: "Build provider charts",
+		Use:     "chart",
+		Short:   "Build provider charts",
+		Example: "  capstan chart build providers/infrastructure-aws",
 	}
 	cmd.AddCommand(newBuildCommand(options))
 
