@@ -79,13 +79,6 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 		"Upgrade a provider as soon as the Secret with its variables changes.",
 	)
 	set.BoolVar(
-		&o.LabeledConfigMaps,
-		fetch.LabeledConfigMapsFlag,
-		false,
-		"Install providers without fetchConfig from ConfigMaps in their namespace that have cluster-api-operator's "+
-			"labels, if there are any. Users who may write ConfigMaps there can then decide what is installed.",
-	)
-	set.BoolVar(
 		&o.ClusterctlInventory,
 		"clusterctl-inventory",
 		true,

@@ -51,8 +51,6 @@ type Options struct {
 	// PushCharts makes the operator push the charts that it builds from its catalog to the chart
 	// repository.
 	PushCharts bool
-	// LabeledConfigMaps prefers ConfigMaps with cluster-api-operator's labels to the default sources.
-	LabeledConfigMaps bool
 	// ClusterctlInventory makes the operator keep clusterctl's inventory.
 	ClusterctlInventory bool
 	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.

@@ -141,7 +141,7 @@ const (
 	ConfigMapVersionLabel = "provider.cluster.x-k8s.io/version"
 
 	// ConfigMapTypeLabel holds the name of the provider type, see ProviderType.Name. It is
-	// informational for a ConfigMap that a resource selects.
+	// informational.
 	ConfigMapTypeLabel = "provider.cluster.x-k8s.io/type"
 
 	// ConfigMapNameLabel holds the provider's name. It is informational like the type.

@@ -5,6 +5,7 @@ package fetch
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -26,8 +27,6 @@ type Resolver struct {
 	Registry *Registry
 	// Policy restricts sources; nil for no restriction.
 	Policy *Policy
-	// LabeledConfigMaps prefers ConfigMaps with cluster-api-operator's labels to the default sources.
-	LabeledConfigMaps bool
 	// KnownMetadata is what is known of ConfigMaps with versions; nil to read them each time.
 	KnownMetadata *source.KnownMetadata
 }
@@ -160,6 +159,18 @@ func (in *inputs) defaultSource(known *catalog.Catalog, identity bundle.Provider
 	}
 
 	return in.chartSource(identity, published)
+}
+
+// List lists the versions of a provider's source, as source.List does.
+func (r *Resolver) List(
+	ctx context.Context, provider v1alpha2.Provider,
+) ([]source.Version, *bundle.Metadata, error) {
+	from, err := r.Source(provider)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return source.List(ctx, from)
 }
 
 // ImageOverrides returns the image overrides of the operator's configuration, YAML in clusterctl's

@@ -93,7 +93,7 @@ func (p *Planner) Plan(ctx context.Context, request Request) (Plan, error) {
 	var plan Plan
 
 	if err := p.planChart(ctx, request, &plan); err != nil {
-		return plan, p.Sources.Hint(ctx, request.Provider, err)
+		return plan, err
 	}
 
 	return plan, p.planRelease(ctx, request, &plan)
@@ -108,7 +108,12 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 	asking, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
 
-	from, version, err := p.Sources.Resolve(asking, provider, source.Request{
+	from, err := p.Sources.Source(provider)
+	if err != nil {
+		return p.keepChart(ctx, request, plan, err)
+	}
+
+	version, err := source.Resolve(asking, from, source.Request{
 		Version: provider.GetSpec().Version,
 		Pinned:  cmp.Or(request.Selected, provider.GetStatus().DesiredVersion),
 		Choice:  func(ctx context.Context) (source.Condition, error) { return p.choice(ctx, provider) },

@@ -31,10 +31,6 @@ func selectorKey(namespace string) string { return objectKey("selector", namespa
 // dependentKey is the key of the resources that depend on the provider with a label.
 func dependentKey(label string) string { return "dependent/" + label }
 
-// labeledKey is the key of the resources that may have their source in ConfigMaps with the labels of their
-// provider.
-func labeledKey(namespace, provider string) string { return objectKey("labeled", namespace, provider) }
-
 // keysOf returns the keys of a resource.
 func keysOf(o client.Object) []string {
 	p, ok := o.(v1alpha2.Provider)
@@ -67,10 +63,6 @@ func keysOf(o client.Object) []string {
 
 	if fetch := spec.FetchConfig; fetch != nil && fetch.Selector != nil {
 		keys = append(keys, selectorKey(namespace))
-	}
-
-	if spec.FetchConfig == nil {
-		keys = append(keys, labeledKey(namespace, p.GetName()))
 	}
 
 	if fetch := spec.FetchConfig; fetch != nil && fetch.SecretRef != nil {

@@ -25,11 +25,6 @@ func TestKeysFindTheResourcesOfAnEvent(t *testing.T) {
 	configMap := func(namespace string) client.Object { return &corev1.ConfigMap{ObjectMeta: meta(namespace, name)} }
 	secret := func(namespace string) client.Object { return &corev1.Secret{ObjectMeta: meta(namespace, name)} }
 	selector := &v1alpha2.FetchConfiguration{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": name}}}
-	labeled := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "capa", Labels: map[string]string{
-		v1alpha2.ConfigMapTypeLabel:    "infrastructure",
-		v1alpha2.ConfigMapNameLabel:    "aws",
-		v1alpha2.ConfigMapVersionLabel: "v1.0.0",
-	}}}
 	additional := func(namespace string) v1alpha2.ProviderSpec {
 		return v1alpha2.ProviderSpec{AdditionalManifests: &v1alpha2.ConfigMapReference{Namespace: namespace, Name: name}}
 	}
@@ -48,7 +43,6 @@ func TestKeysFindTheResourcesOfAnEvent(t *testing.T) {
 			v1alpha2.ProviderSpec{FetchConfig: selector},
 			secret("capa"), inputKeys("Secret"), isSource,
 		},
-		"labeled ConfigMap":           {v1alpha2.ProviderSpec{}, labeled, inputKeys("ConfigMap"), isLabeled},
 		"additional manifests":        {additional(""), configMap("capa"), inputKeys("ConfigMap"), isAdditional},
 		"additional manifests of all": {additional("shared"), configMap("shared"), inputKeys("ConfigMap"), isAdditional},
 		"variables": {

@@ -59,7 +59,7 @@ func (k Kind) ConfigMaps() handler.EventHandler {
 
 // usesConfigMap reports whether a resource uses a ConfigMap.
 func usesConfigMap(p v1alpha2.Provider, changed client.Object) bool {
-	return isSource(p, changed) || isLabeled(p, changed) || isAdditional(p, changed)
+	return isSource(p, changed) || isAdditional(p, changed)
 }
 
 // Secrets enqueues the resources that use a Secret, for variables, for credentials, as a source or for
@@ -77,13 +77,7 @@ func (k Kind) Secrets() handler.EventHandler {
 func inputKeys(kind string) func(client.Object) []string {
 	return func(changed client.Object) []string {
 		namespace := changed.GetNamespace()
-		keys := []string{objectKey(kind, namespace, changed.GetName()), selectorKey(namespace)}
-
-		if provider := changed.GetLabels()[v1alpha2.ConfigMapNameLabel]; provider != "" {
-			keys = append(keys, labeledKey(namespace, provider))
-		}
-
-		return keys
+		return []string{objectKey(kind, namespace, changed.GetName()), selectorKey(namespace)}
 	}
 }
 
@@ -97,15 +91,6 @@ func isSource(p v1alpha2.Provider, changed client.Object) bool {
 	selector, err := metav1.LabelSelectorAsSelector(fetch.Selector)
 
 	return err == nil && selector.Matches(labels.Set(changed.GetLabels()))
-}
-
-// isLabeled reports whether a ConfigMap has the labels of the provider of a resource that names no source.
-func isLabeled(p v1alpha2.Provider, changed client.Object) bool {
-	labels := changed.GetLabels()
-
-	return p.GetSpec().FetchConfig == nil && p.GetNamespace() == changed.GetNamespace() &&
-		labels[v1alpha2.ConfigMapTypeLabel] == p.ProviderType().Name() &&
-		labels[v1alpha2.ConfigMapNameLabel] == p.GetName() && labels[v1alpha2.ConfigMapVersionLabel] != ""
 }
 
 // isAdditional reports whether a ConfigMap holds the resource's additional manifests.

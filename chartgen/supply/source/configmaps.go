@@ -35,8 +35,6 @@ type ConfigMaps struct {
 	Namespace string
 	Selector  *metav1.LabelSelector
 	Provider  bundle.Provider
-	// NoSecrets leaves Secrets out.
-	NoSecrets bool
 	// Known keeps the metadata of versions that were fetched; nil to keep none. What a user has fetched is kept for User
 	// only.
 	Known *KnownMetadata
@@ -67,12 +65,7 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 
 	var items []versionItem
 
-	kinds := []string{kindConfigMap, kindSecret}
-	if c.NoSecrets {
-		kinds = kinds[:1]
-	}
-
-	for _, kind := range kinds {
+	for _, kind := range []string{kindConfigMap, kindSecret} {
 		err := c.each(ctx, kind, options, func(item *metav1.PartialObjectMetadata) {
 			version := item.Labels[v1alpha2.ConfigMapVersionLabel]
 
