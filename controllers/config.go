@@ -22,9 +22,8 @@ type Config struct {
 	// Options are those settings that flags hold as they are; Load adds the others.
 	Options Options
 
-	// ChartRepository, RegistryConfig and RegistryCA are what Options.Registry is created from.
-	ChartRepository, RegistryConfig, RegistryCA string
-	Charts                                      fetch.ChartOptions
+	// ChartRepository, its VerifyKeys, RegistryConfig and RegistryCA are what Options.Registry is created from.
+	ChartRepository, VerifyKeys, RegistryConfig, RegistryCA string
 	// Managers are what Options.Managers are loaded from.
 	Managers managers.Flags
 	// WatchNamespaces and WatchLabelSelector are what Options.Scope consists of.
@@ -109,16 +108,15 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 		&c.ChartRepository,
 		"chart-repository",
 		"",
-		"Repository with charts, such as oci://registry.example.com/capi/charts, in which the operator looks "+
-			"first for providers without fetchConfig.",
+		"Repository with charts, such as oci://registry.example.com/capi/charts, from which all providers without "+
+			"fetchConfig come. Other sources are contacted only if --allowed-source-hosts lists them.",
 	)
-	set.BoolVar(
-		&o.PushCharts,
-		"push-charts",
-		false,
-		"Push the charts of the catalog's providers that the operator builds to the chart repository.",
+	set.StringVar(
+		&c.VerifyKeys,
+		fetch.VerifyKeysFlag,
+		"",
+		"File with a public key of cosign, with which the charts in the chart repository must be signed.",
 	)
-	c.Charts.BindFlags(set)
 	set.StringVar(
 		&o.ImageRegistry,
 		"image-registry",
@@ -170,7 +168,7 @@ func (c *Config) Files() []FileFlag {
 		{Name: "registry-config", Path: &c.RegistryConfig},
 		{Name: "registry-ca", Path: &c.RegistryCA},
 		{Name: managers.CAFlag, Path: &c.Managers.CA},
-		{Name: fetch.VerifyKeysFlag, Path: &c.Charts.VerifyKeys},
+		{Name: fetch.VerifyKeysFlag, Path: &c.VerifyKeys},
 		{Name: "config", Path: &c.Options.ConfigFile, Optional: fetch.DefaultConfigFile},
 	}
 }
@@ -189,7 +187,7 @@ func (c *Config) Load() (Options, error) {
 		return options, err
 	}
 
-	options.Registry.ChartOptions = c.Charts
+	options.Registry.VerifyKeys = c.VerifyKeys
 	options.Managers, err = c.Managers.Load()
 
 	return options, err

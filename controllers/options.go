@@ -48,9 +48,6 @@ type Options struct {
 	Environment plan.Environment
 	// SourcePolicy restricts the sources of resources.
 	SourcePolicy fetch.Policy
-	// PushCharts makes the operator push the charts that it builds from its catalog to the chart
-	// repository.
-	PushCharts bool
 	// ClusterctlInventory makes the operator keep clusterctl's inventory.
 	ClusterctlInventory bool
 	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.

@@ -4,7 +4,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -104,15 +103,15 @@ func newDependencies(
 		return nil, err
 	}
 
-	charts, err := newStore(mgr, uncached, options)
-	if err != nil {
+	if err := options.Registry.CheckVerifyKeys(); err != nil {
 		return nil, err
 	}
 
 	readers := options.readers(uncached)
 	readers.Impersonate = local.Reader
 
-	planner := options.planner(readers, mgr.GetClient(), &plan.Charts{Store: charts, Metrics: options.Metrics})
+	charts := &plan.Charts{Store: &store.Cluster{Client: uncached}, Metrics: options.Metrics}
+	planner := options.planner(readers, mgr.GetClient(), charts)
 
 	pool := &clusters.Pool{
 		Local:      local,
@@ -182,30 +181,6 @@ func (o *Options) planner(readers *access.Readers, providers client.Reader, char
 		Environment:   o.Environment,
 		Metrics:       o.Metrics,
 	}
-}
-
-// newStore returns the store of charts: the cluster, and the chart repository if charts are pushed.
-func newStore(mgr ctrl.Manager, uncached client.Client, options Options) (store.Store, error) {
-	if err := options.Registry.ChartOptions.Check(options.PushCharts); err != nil {
-		return nil, err
-	}
-
-	cluster := &store.Cluster{Client: uncached}
-	if !options.PushCharts {
-		return cluster, nil
-	}
-
-	if options.Registry.Charts == nil {
-		return nil, errors.New("--push-charts requires --chart-repository")
-	}
-
-	layered := &store.Layered{
-		Store:     cluster,
-		Registry:  &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
-		OnPending: options.Metrics.SetChartsWaiting,
-	}
-
-	return layered, mgr.Add(layered)
 }
 
 // newController begins the controller of a kind.

@@ -177,8 +177,7 @@ const (
 	// they are not YAML, contain two Namespaces, or the metadata lacks the version's release series.
 	InvalidComponentsReason = "InvalidComponents"
 
-	// ChartStoreErrorReason: the chart could not be stored in or read from the cluster. As the
-	// reason of an event: it could not be pushed to the chart repository.
+	// ChartStoreErrorReason: the chart could not be stored in or read from the cluster.
 	ChartStoreErrorReason = "ChartStoreError"
 
 	// CRDsNotReadyReason: CustomResourceDefinitions were rejected or are not established yet.

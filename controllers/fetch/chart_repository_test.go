@@ -33,8 +33,8 @@ func TestChartRepositoryKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cosign.pem")
 	g.Expect(os.WriteFile(file, key.Public, 0o600)).To(Succeed())
 
-	registry.ChartOptions = ChartOptions{VerifyKeys: file}
-	g.Expect(registry.ChartOptions.Check(false)).To(Succeed())
+	registry.VerifyKeys = file
+	g.Expect(registry.CheckVerifyKeys()).To(Succeed())
 
 	r := &Resolver{Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
 	find := func(name string) (*oci.Chart, source.Version, error) {
@@ -43,7 +43,7 @@ func TestChartRepositoryKeys(t *testing.T) {
 		version, err := source.Resolve(t.Context(), from, source.Request{Version: "v1.0.0"})
 		g.Expect(err).NotTo(HaveOccurred())
 
-		found, err := from.(source.ChartSource).Chart(t.Context(), version)
+		found, err := from.(*source.Artifact).Chart(t.Context(), version)
 
 		return found, version, err
 	}
@@ -53,8 +53,6 @@ func TestChartRepositoryKeys(t *testing.T) {
 			APIVersion: "v2", Name: "infrastructure-" + name, Version: "1.0.0", AppVersion: "v1.0.0",
 			Annotations: map[string]string{
 				chartgen.AnnotationContentID: "2-abc", chartgen.AnnotationContract: "v1beta1",
-				chartgen.AnnotationSource: "https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/download/" +
-					"v1.0.0/infrastructure-components.yaml",
 			},
 		}, nil)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -78,7 +76,7 @@ func TestChartRepositoryKeys(t *testing.T) {
 	}
 }
 
-func TestChartOptions(t *testing.T) {
+func TestCheckVerifyKeys(t *testing.T) {
 	g := NewWithT(t)
 	folder := t.TempDir()
 	file := func(name, content string) string {
@@ -90,24 +88,89 @@ func TestChartOptions(t *testing.T) {
 	key, err := cosign.NewKey()
 	g.Expect(err).NotTo(HaveOccurred())
 
-	valid := file("valid", string(key.Public))
+	g.Expect((&Registry{}).CheckVerifyKeys()).To(Succeed())
+	g.Expect((&Registry{VerifyKeys: file("valid", string(key.Public))}).CheckVerifyKeys()).To(Succeed())
 
-	g.Expect((&ChartOptions{}).Check(true)).To(Succeed())
-	g.Expect((&ChartOptions{VerifyKeys: valid}).Check(false)).To(Succeed())
-
-	for message, options := range map[string]ChartOptions{
-		"the operator does not sign": {VerifyKeys: valid},
+	for message, path := range map[string]string{
+		"no such file":        filepath.Join(folder, "absent"),
+		"the file is empty":   file("empty", ""),
+		"is not a public key": file("invalid", "x"),
 	} {
-		g.Expect(options.Check(true)).To(MatchError(ContainSubstring(message)))
-	}
-
-	for message, options := range map[string]ChartOptions{
-		"no such file":        {VerifyKeys: filepath.Join(folder, "absent")},
-		"the file is empty":   {VerifyKeys: file("empty", "")},
-		"is not a public key": {VerifyKeys: file("invalid", "x")},
-	} {
-		g.Expect(options.Check(false)).To(MatchError(And(
+		g.Expect((&Registry{VerifyKeys: path}).CheckVerifyKeys()).To(MatchError(And(
 			HavePrefix("--chart-repository-verify-keys: "), ContainSubstring(message),
 		)))
 	}
+}
+
+// The chart repository is the source of all providers, and nothing else is contacted unless that is allowed.
+func TestChartRepositoryIsTheOnlySource(t *testing.T) {
+	registry, err := NewRegistry("oci://registry.bank.example/capi/charts", "", "")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	resolver := func(flags ...string) *Resolver {
+		return &Resolver{
+			Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile},
+			Policy: newPolicy(t, flags...),
+		}
+	}
+
+	for _, name := range []string{"aws", "unlisted"} {
+		p := provider(name, v1alpha2.ProviderSpec{})
+		for _, flags := range [][]string{nil, {"--allowed-source-hosts=ghcr.io"}} {
+			NewWithT(t).Expect(origin(t, resolver(flags...), p)).
+				To(Equal("oci://registry.bank.example/capi/charts/infrastructure-" + name + ":v1.0.0"))
+		}
+	}
+
+	for address, config := range map[string]v1alpha2.FetchConfiguration{
+		"https://github.com/x/y/releases/latest/z.yaml": {URL: "https://github.com/x/y/releases/latest/z.yaml"},
+		"https://mirror.bank.example/x":                 {HTTP: "https://mirror.bank.example/x"},
+		"oci://ghcr.io/x/y":                             {OCI: "oci://ghcr.io/x/y"},
+		"ghcr.io/x/y":                                   {Image: "ghcr.io/x/y"},
+		"registry.bank.example/capi/charts/other":       {OCI: "registry.bank.example/capi/charts/other"},
+	} {
+		g := NewWithT(t)
+		p := provider("aws", fetching(config))
+
+		_, err := resolver().Source(p)
+		g.Expect(err).To(BeAssignableToTypeOf(&ConfigError{}))
+		g.Expect(err).To(MatchError("the source " + address + " is not allowed: providers come from the chart repository " +
+			"oci://registry.bank.example/capi/charts; remove spec.fetchConfig, or allow the source's host with the operator's " +
+			"flag --allowed-source-hosts"))
+
+		_, err = resolver("--allowed-source-hosts=quay.io").Source(p)
+		g.Expect(err).To(MatchError(ContainSubstring("its host is not one of quay.io")))
+
+		_, err = resolver("--allowed-source-hosts=quay.io,ghcr.io,github.com,*.bank.example").Source(p)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// What the chart repository lacks is reported with the reference that it should have.
+func TestMissingChart(t *testing.T) {
+	g := NewWithT(t)
+	server, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(server.Stop)
+
+	address := "http://" + server.Address + "/charts"
+	registry, err := NewRegistry(address, "", "")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	r := &Resolver{Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
+	from, err := r.Source(provider("aws", v1alpha2.ProviderSpec{}))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	const fix = "copy the version there, for example with `capstan mirror`, or correct the path or the version"
+
+	version, err := source.Resolve(t.Context(), from, source.Request{Version: "v2.11.1"})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	_, err = from.(*source.Artifact).Chart(t.Context(), version)
+	g.Expect(source.IsNotFound(err)).To(BeTrue())
+	g.Expect(err).To(MatchError("there is no " + address + "/infrastructure-aws:2.11.1, nor the tag v2.11.1; " + fix))
+
+	_, err = source.Resolve(t.Context(), from, source.Request{})
+	g.Expect(source.IsNotFound(err)).To(BeTrue())
+	g.Expect(err).To(MatchError(HavePrefix(address + "/infrastructure-aws has no tags; " + fix)))
 }

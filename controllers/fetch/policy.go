@@ -17,9 +17,9 @@ import (
 )
 
 // Policy is what the operator's flags allow the sources of all resources to be. The chart repository
-// and the module proxy are the operator's own and not subject to it. A nil Policy allows everything.
+// is the operator's own and not subject to it. A nil Policy allows everything.
 type Policy struct {
-	// Hosts are globs of the hosts of sources; empty for all hosts.
+	// Hosts are globs of the hosts of sources; empty for all hosts, unless there is a chart repository.
 	Hosts []string
 	// PlainHTTP allows sources without TLS.
 	PlainHTTP bool
@@ -34,7 +34,8 @@ type Policy struct {
 // BindFlags adds the policy's flags. Parse must be called after they were parsed.
 func (p *Policy) BindFlags(set *pflag.FlagSet) {
 	set.StringSliceVar(&p.Hosts, "allowed-source-hosts", nil,
-		"Comma-separated globs of the hosts that sources may have, such as *.example.com. Default: all.")
+		"Comma-separated globs of the hosts that sources may have, such as *.example.com. Default: all, or with "+
+			"--chart-repository none but that repository.")
 	set.BoolVar(&p.PlainHTTP, "allow-http-sources", false, "Allow sources without TLS.")
 	set.StringSliceVar(&p.addresses, "allowed-source-addresses", nil,
 		"Comma-separated ranges of IP addresses, such as 127.0.0.0/8, that sources and remote clusters may have although "+
@@ -77,6 +78,9 @@ func (p *Policy) Parse(apiServers ...string) error {
 
 	return nil
 }
+
+// listsHosts reports whether the policy lists the hosts that sources may have.
+func (p *Policy) listsHosts() bool { return p != nil && len(p.Hosts) > 0 }
 
 // guard returns what restricts the connections; nil for no restriction.
 func (p *Policy) guard() *web.Guard {

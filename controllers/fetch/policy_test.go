@@ -142,32 +142,6 @@ func TestPolicyForProxies(t *testing.T) {
 	}
 }
 
-func TestPolicyWithChartRepository(t *testing.T) {
-	g := NewWithT(t)
-	registry, err := NewRegistry("oci://registry.bank.example/capi/charts", "", "")
-	g.Expect(err).NotTo(HaveOccurred())
-
-	r := &Resolver{
-		Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile},
-		Policy: newPolicy(t, "--allowed-source-hosts=*.bank.example"),
-	}
-
-	found, err := r.Source(provider("aws", v1alpha2.ProviderSpec{}))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found).To(BeAssignableToTypeOf(&source.ChartsFirst{}))
-
-	catalogs := found.(*source.ChartsFirst).Fallback.(source.Remote)
-	_, listErr := catalogs.Versions(t.Context())
-	_, fetchErr := catalogs.Fetch(t.Context(), catalogs.Version("v1.0.0"))
-	_, metadataErr := catalogs.Metadata(t.Context(), catalogs.Version("v1.0.0"))
-
-	for _, err := range []error{listErr, fetchErr, metadataErr} {
-		g.Expect(err).To(BeAssignableToTypeOf(&ConfigError{}), "the catalog's source is not contacted")
-	}
-
-	g.Expect(catalogs.Version("v1.0.0").Origin).To(HavePrefix("https://github.com/"), "charts must be built from it")
-}
-
 func TestPolicyForRegistriesOfTheCatalog(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "clusterctl.yaml")
 	NewWithT(t).Expect(os.WriteFile(config, []byte(`

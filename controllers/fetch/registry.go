@@ -16,10 +16,11 @@ import (
 // Registry is the operator's own access to OCI registries: to the chart repository, and to any
 // registry for which a resource has no credentials.
 type Registry struct {
-	// Charts is the chart repository; nil if there is none.
+	// Charts is the chart repository, in which resources without fetchConfig have their source; nil if there is none.
 	Charts *oci.Reference
-	// ChartOptions configure which charts of the chart repository are used.
-	ChartOptions ChartOptions
+	// VerifyKeys is the path of a file with cosign's public keys, one of which must have signed each chart
+	// of the chart repository; empty if no signature is required. The file is read again for each use.
+	VerifyKeys string
 	// Client reads the chart repository.
 	Client *oci.Client
 	// Credentials are the operator's own; nil for none.

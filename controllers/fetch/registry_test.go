@@ -220,21 +220,6 @@ func TestUnusableRegistrySecrets(t *testing.T) {
 	}
 }
 
-func TestChartRepository(t *testing.T) {
-	g := NewWithT(t)
-	registry, err := NewRegistry("oci://registry.example.com/capi/charts", "", "")
-	g.Expect(err).NotTo(HaveOccurred())
-
-	r := &Resolver{Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
-
-	g.Expect(origin(t, r, provider("unlisted", v1alpha2.ProviderSpec{}))).
-		To(Equal("oci://registry.example.com/capi/charts/infrastructure-unlisted:v1.0.0"))
-	g.Expect(origin(t, r, provider("aws", v1alpha2.ProviderSpec{}))).
-		To(HavePrefix("oci://registry.example.com/capi/charts/infrastructure-aws:v1.0.0 or https://github.com/"))
-	g.Expect(origin(t, r, provider("aws", fetching(v1alpha2.FetchConfiguration{HTTP: "https://mirror/x"})))).
-		To(HavePrefix("https://mirror/x/"), "the resource's source takes precedence")
-}
-
 func TestNewRegistry(t *testing.T) {
 	for message, flags := range map[string][3]string{
 		"--chart-repository": {"oci://registry.example.com/a:v1", "", ""},

@@ -96,7 +96,12 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	case config.Directory != "":
 		return source.NewDirectory(filepath.Join(config.Directory, identity.Label))
 	case config.OCI != "" || config.Image != "":
-		if err := r.Policy.checkRegistry(cmp.Or(config.OCI, config.Image), config); err != nil {
+		address := cmp.Or(config.OCI, config.Image)
+		if err := r.checkNamed(address); err != nil {
+			return nil, err
+		}
+
+		if err := r.Policy.checkRegistry(address, config); err != nil {
 			return nil, err
 		}
 
@@ -109,6 +114,10 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	}
 
 	if url := cmp.Or(config.URL, config.HTTP); url != "" {
+		if err := r.checkNamed(url); err != nil {
+			return nil, err
+		}
+
 		if err := r.Policy.checkURL(url); err != nil {
 			return nil, err
 		}
@@ -121,21 +130,31 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 		return source.NewWebsite(url, identity, known.WebOptions(in.credentials(own), r.Policy.guard()))
 	}
 
-	return in.defaultSource(known, identity)
+	if r.Registry.Charts != nil {
+		return r.Registry.chartSource(identity)
+	}
+
+	return in.catalogSource(known)
 }
 
-// defaultSource returns the source of a provider that names none: the chart repository, if there is
-// one, and the catalog's.
-func (in *inputs) defaultSource(known *catalog.Catalog, identity bundle.Provider) (source.Source, error) {
+// checkNamed returns an error for the source that a resource names if only the chart repository may be contacted.
+func (r *Resolver) checkNamed(address string) error {
+	if r.Registry.Charts == nil || r.Policy.listsHosts() {
+		return nil
+	}
+
+	return &ConfigError{fmt.Sprintf("the source %s is not allowed: providers come from the chart repository %s; remove "+
+		"spec.fetchConfig, or allow the source's host with the operator's flag --allowed-source-hosts",
+		address, r.Registry.Charts)}
+}
+
+// catalogSource returns the source of a provider in the catalog.
+func (in *inputs) catalogSource(known *catalog.Catalog) (source.Source, error) {
 	providerType, name := in.provider.ProviderType(), in.provider.GetName()
 	entry, listed := known.Find(providerType, name)
 
-	if !listed && in.Registry.Charts == nil {
-		return nil, &UnknownProviderError{Type: providerType, Name: name, Similar: similar(known, providerType, name)}
-	}
-
 	if !listed {
-		return in.chartSource(identity, nil)
+		return nil, &UnknownProviderError{Type: providerType, Name: name, Similar: similar(known, providerType, name)}
 	}
 
 	published, err := known.Open(entry, catalog.Access{
@@ -146,19 +165,10 @@ func (in *inputs) defaultSource(known *catalog.Catalog, identity bundle.Provider
 	}
 
 	if err := in.Policy.checkEntry(entry); err != nil {
-		remote, isRemote := published.(source.Remote)
-		if in.Registry.Charts == nil || !isRemote {
-			return nil, err
-		}
-
-		published = &disallowed{Remote: remote, err: err}
+		return nil, err
 	}
 
-	if in.Registry.Charts == nil {
-		return published, nil
-	}
-
-	return in.chartSource(identity, published)
+	return published, nil
 }
 
 // List lists the versions of a provider's source, as source.List does.

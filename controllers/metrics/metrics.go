@@ -79,14 +79,13 @@ func labelsOf(p v1alpha2.Provider, others ...string) []string {
 // Recorder records what happens. A nil Recorder records nothing. All methods may be called
 // concurrently.
 type Recorder struct {
-	steps         *prometheus.HistogramVec
-	releases      *prometheus.CounterVec
-	drifts        *prometheus.CounterVec
-	crdDeletions  *prometheus.CounterVec
-	fetchedBytes  *prometheus.CounterVec
-	fetchErrors   *prometheus.CounterVec
-	chartBytes    *prometheus.GaugeVec
-	chartsWaiting prometheus.Gauge
+	steps        *prometheus.HistogramVec
+	releases     *prometheus.CounterVec
+	drifts       *prometheus.CounterVec
+	crdDeletions *prometheus.CounterVec
+	fetchedBytes *prometheus.CounterVec
+	fetchErrors  *prometheus.CounterVec
+	chartBytes   *prometheus.GaugeVec
 }
 
 // NewRecorder returns a Recorder whose metrics are registered; version is that of the operator. Like
@@ -116,10 +115,6 @@ func NewRecorder(registry prometheus.Registerer, version string) *Recorder {
 			"Failed reads from sources.", "source"),
 		chartBytes: gauge("capstan_chart_bytes",
 			"Size of the archive of a provider's current chart.", withProviderLabels()...),
-		chartsWaiting: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "capstan_charts_waiting",
-			Help: "Charts in the cluster that have yet to be pushed to the chart repository.",
-		}),
 	}
 
 	for _, source := range Sources() {
@@ -136,7 +131,6 @@ func NewRecorder(registry prometheus.Registerer, version string) *Recorder {
 		r.fetchedBytes,
 		r.fetchErrors,
 		r.chartBytes,
-		r.chartsWaiting,
 	)
 
 	return r
@@ -259,12 +253,5 @@ func (r *Recorder) ObserveFetch(source Source, bytes int, err error) {
 func (r *Recorder) SetChartSize(p v1alpha2.Provider, bytes int) {
 	if r != nil {
 		r.chartBytes.WithLabelValues(labelsOf(p)...).Set(float64(bytes))
-	}
-}
-
-// SetChartsWaiting sets how many charts have yet to be pushed to the chart repository.
-func (r *Recorder) SetChartsWaiting(charts int) {
-	if r != nil {
-		r.chartsWaiting.Set(float64(charts))
 	}
 }

@@ -37,7 +37,6 @@ func TestRecorder(t *testing.T) {
 	r.ObserveFetch(SourceOCI, 20, nil)
 	r.ObserveFetch(SourceURL, 0, errors.New("no"))
 	r.SetChartSize(aws(), 4096)
-	r.SetChartsWaiting(2)
 	r.TimeStep(v1alpha2.CoreProviderType, StepCRDs)()
 
 	provider := `name="aws",namespace="capa-system",type="InfrastructureProvider"`
@@ -74,7 +73,6 @@ func TestRecorder(t *testing.T) {
 	g.Expect(testutil.ToFloat64(r.crdDeletions.WithLabelValues(labelsOf(aws())...))).To(Equal(1.0))
 	g.Expect(testutil.ToFloat64(r.fetchedBytes.WithLabelValues("oci"))).To(Equal(120.0))
 	g.Expect(testutil.ToFloat64(r.fetchErrors.WithLabelValues("url"))).To(Equal(1.0))
-	g.Expect(testutil.ToFloat64(r.chartsWaiting)).To(Equal(2.0))
 	g.Expect(testutil.CollectAndCount(r.steps)).To(Equal(1))
 
 	r.Forget(aws())
@@ -89,7 +87,6 @@ func TestNilRecorder(t *testing.T) {
 	r.CountDriftDetected(aws(), 1)
 	r.ObserveFetch(SourceOCI, 1, nil)
 	r.SetChartSize(aws(), 1)
-	r.SetChartsWaiting(1)
 	r.TimeStep(v1alpha2.CoreProviderType, StepCRDs)()
 	r.Forget(aws())
 }

@@ -24,8 +24,8 @@ func (c *Charts) fetch(
 	asking, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
 
-	if charts, ok := from.(source.ChartSource); ok {
-		published, err := charts.Chart(asking, version)
+	if artifacts, ok := from.(*source.Artifact); ok {
+		published, err := artifacts.Chart(asking, version)
 		if err != nil {
 			return nil, err
 		}
@@ -45,8 +45,6 @@ func (c *Charts) fetch(
 	if err := b.CheckDigest(fetch.Digest(provider)); err != nil {
 		return nil, err
 	}
-
-	_, key.FromCatalog = from.(*source.ChartsFirst)
 
 	return c.build(ctx, provider, key, b)
 }
@@ -136,18 +134,15 @@ func newChart(key store.Key, content *chart.Chart, fetched string) (*Chart, erro
 	return &Chart{Stored: stored, fetched: fetched, key: key, unsaved: true}, nil
 }
 
-// sourceOf returns the kind of a provider's source for the metrics. A provider that names none is
-// fetched from its project's releases, or else from ConfigMaps.
+// sourceOf returns the kind of a provider's source for the metrics.
 func sourceOf(from source.Source, fetch *v1alpha2.FetchConfiguration) metrics.Source {
-	if _, ok := from.(*source.ConfigMaps); ok {
-		return metrics.SourceConfigMap
+	if _, ok := from.(*source.Artifact); ok {
+		return metrics.SourceOCI
 	}
 
 	switch {
 	case fetch == nil, fetch.URL != "":
 		return metrics.SourceURL
-	case fetch.OCI != "":
-		return metrics.SourceOCI
 	case fetch.HTTP != "":
 		return metrics.SourceHTTP
 	case fetch.Directory != "":

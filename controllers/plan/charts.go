@@ -24,7 +24,7 @@ import (
 // source. Finding a chart writes nothing; Save stores one that was built. If each reconcile read its chart from the
 // store, an installation of five providers would take a third more requests and CPU time.
 type Charts struct {
-	Store   store.Store
+	Store   *store.Cluster
 	Metrics *metrics.Recorder
 
 	// known are the charts of providers when they were last found: providerID -> *Chart.

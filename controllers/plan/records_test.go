@@ -67,8 +67,7 @@ func install(t *testing.T, c client.Client, p v1alpha2.Provider) *Chart {
 
 	found, planner, err := find(t, c, p, false)
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = planner.Charts.Save(t.Context(), p, found)
-	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(planner.Charts.Save(t.Context(), p, found)).To(Succeed())
 
 	status := p.GetStatus()
 	status.StoredCharts = found.Records(status)

@@ -13,16 +13,15 @@ import (
 const pruneAge = 10 * time.Minute
 
 // Save stores a chart that was built, and removes those that are neither in use nor in the release's
-// history. It returns why the chart could not be pushed to the chart repository, if that failed. The error is a
-// *StoreError, after which the resource must not record the chart.
-func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Chart) (unpushed, err error) {
+// history. The error is a *StoreError, after which the resource must not record the chart.
+func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Chart) error {
 	if !found.unsaved {
-		return nil, nil
+		return nil
 	}
 
 	stored, err := c.Store.Put(ctx, found.key, found.Chart)
 	if err != nil {
-		return nil, &StoreError{err}
+		return &StoreError{err}
 	}
 
 	found.Reference = stored.Reference
@@ -30,7 +29,7 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 
 	keep := inUse(provider.GetStatus())
 	if len(keep) == 0 {
-		return stored.PushErr, nil // it is the provider's first chart
+		return nil // it is the provider's first chart
 	}
 
 	keep = append(keep, stored.Digest)
@@ -40,5 +39,5 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove old charts; they are removed when the next one is stored")
 	}
 
-	return stored.PushErr, nil
+	return nil
 }

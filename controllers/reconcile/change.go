@@ -104,13 +104,8 @@ func (r *run) setGoal() report.Result {
 
 // saveChart stores the chart of the plan.
 func (r *run) saveChart(ctx context.Context) report.Result {
-	unpushed, err := r.Planner.Charts.Save(ctx, r.provider, r.change.plan.Chart)
-	if err != nil {
+	if err := r.Planner.Charts.Save(ctx, r.provider, r.change.plan.Chart); err != nil {
 		return failed(err, fetching)
-	}
-
-	if unpushed != nil {
-		r.emit(r.provider, report.NotPushed(unpushed.Error()))
 	}
 
 	if outdated := r.change.plan.Chart.Outdated; outdated != nil {

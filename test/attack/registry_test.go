@@ -2,7 +2,6 @@ package attack
 
 import (
 	"archive/tar"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -267,18 +266,4 @@ func (a *arena) verified(key cosign.Key) (*v1alpha2.InfrastructureProvider, *cor
 	})
 
 	return p, trust, keys
-}
-
-// tags returns the tags of a repository of charts in the operator's registry.
-func (a *arena) tags(ctx context.Context, label string) []string {
-	c, err := oci.NewClient(oci.Options{
-		CA: a.charts.CA, Credentials: oci.StaticCredentials(a.charts.Address, registryUser, registryPassword),
-	})
-	a.Expect(err).NotTo(HaveOccurred())
-	ref, err := oci.Parse(a.charts.Address + "/charts/" + label)
-	a.Expect(err).NotTo(HaveOccurred())
-
-	tags, _ := c.Tags(ctx, ref) // an error if there is no such repository
-
-	return tags
 }

@@ -24,23 +24,8 @@ import (
 
 // repositoryAttempts plant charts for others.
 var repositoryAttempts = []attempt{
-	{"A ConfigMap of the tenant as a chart for all users of the chart repository", func(a *arena) string {
-		a.neverPushed("infrastructure-" + a.name)
-
-		return a.attempted(a.small("").by("installer"), a.small("").configMap())
-	}},
-	{"A release of the tenant's web server as a chart for all users", func(a *arena) string {
-		a.neverPushed("infrastructure-" + a.name)
-		trust := a.trust(nil)
-
-		return a.attempted(a.small("").from(v1alpha2.FetchConfiguration{
-			HTTP: a.server(releases(a.small(""))), SecretRef: secretOf(trust),
-		}), trust)
-	}},
 	{"A version of a known provider that is not released yet, and another namespace that asks for it",
 		func(a *arena) string {
-			a.neverPushed("infrastructure-aws")
-
 			mine := small{tenant, "aws", "v2.11.99", ""}
 			cm := mine.configMap()
 			cm.Data[v1alpha2.ConfigMapMetadataKey] = strings.ReplaceAll(metadata, "major: 1, minor: 1", "major: 2, minor: 11")
@@ -58,8 +43,6 @@ var repositoryAttempts = []attempt{
 			return answer + " | the other namespace: " + a.outcome(theirs)
 		}},
 	{"A forged stored chart with the content ID of a provider", func(a *arena) string {
-		a.neverPushed("infrastructure-" + a.name)
-
 		if err := a.forge(a.tenant, a.small("")); err != nil {
 			return "the API server: " + err.Error()
 		}
@@ -70,11 +53,6 @@ var repositoryAttempts = []attempt{
 
 		return a.attempted(a.small("").by("installer"), a.small("").configMap())
 	}},
-}
-
-// neverPushed declares that the chart repository must not have charts of a label.
-func (a *arena) neverPushed(label string) {
-	a.never("the chart repository has "+label, func(ctx context.Context) bool { return len(a.tags(ctx, label)) > 0 })
 }
 
 // forge writes a stored chart of a provider, as the operator would, with the content ID of its components but with

@@ -185,7 +185,7 @@ func (w *world) startOperator(t *testing.T) {
 	flags := w.supported(t,
 		"--default-service-account=limited", "--leader-election-namespace="+operatorNamespace,
 		"--chart-repository=oci://"+w.charts.Address+"/charts",
-		"--allow-http-sources=false", "--allowed-source-addresses="+w.host+"/32", "--push-charts=true",
+		"--allow-http-sources=false", "--allowed-source-addresses="+w.host+"/32", "--allowed-source-hosts=*",
 		"--remote-interval=10s",
 		"--registry-config="+config, "--registry-ca="+ca, "--metrics-bind-address="+w.metrics)
 	command := w.group.command("GITHUB_TOKEN="+gitHubToken, w.program)

@@ -74,8 +74,7 @@ providers:
 		repository, _ := testproviders.FolderOrSamples(root)
 		r.pushCharts(ctx, repository, providers...)
 
-		mirror := "chart-repository: oci://" + r.Address + "/capi/charts, image-registry: " + r.Address + "/capi, " +
-			"trust-chart-repository: true"
+		mirror := "chart-repository: oci://" + r.Address + "/capi/charts, image-registry: " + r.Address + "/capi"
 		install(ctx, w, values(mirror), r.flags()...)
 
 		for _, namespace := range []string{"capi-system", "capa-system"} {

@@ -265,7 +265,7 @@ var _ = Describe("Behind an air gap, capstan init", func() {
 			"netns", "exec", network, cli.program, "init", "--infrastructure", "docker", "--archive", archive,
 			"--chart-repository", "oci://" + r.Address + "/capi/charts", "--image-registry", r.Address + "/capi",
 			"--cert-manager-values", file("values.yaml", certManagerValues),
-			"--operator-values", file("operator.yaml", "flags: {trust-chart-repository: true}\n"), "--timeout", "2m",
+			"--timeout", "2m",
 		}, access...)...)
 		initialize.Env = []string{"HOME=" + GinkgoT().TempDir(), "PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + kubeconfig}
 
@@ -276,7 +276,7 @@ var _ = Describe("Behind an air gap, capstan init", func() {
 		flags := w.operatorArgs(ctx)
 		Expect(flags).To(ContainElements(
 			"--chart-repository=oci://"+r.Address+"/capi/charts", "--image-registry="+r.Address+"/capi",
-			"--registry-config=/registry/config.json", "--registry-ca=/registry/ca.crt", "--trust-chart-repository=true",
+			"--registry-config=/registry/config.json", "--registry-ca=/registry/ca.crt",
 		))
 
 		w.operator, err = harness.StartOperatorAs(w.bed, kubeconfig,

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,9 +77,13 @@ func (r *privateRegistry) at(path string) oci.Reference {
 
 // flags returns flags that make an operator use the registry for charts and images.
 func (r *privateRegistry) flags() []string {
-	return []string{"--chart-repository=oci://" + r.Address + "/capi/charts", "--trust-chart-repository",
-		"--image-registry=" + r.Address + "/capi",
-		"--registry-config=" + r.config, "--registry-ca=" + r.ca}
+	return append(r.access(),
+		"--chart-repository=oci://"+r.Address+"/capi/charts", "--image-registry="+r.Address+"/capi")
+}
+
+// access returns flags that let an operator read the registry.
+func (r *privateRegistry) access() []string {
+	return []string{"--registry-config=" + r.config, "--registry-ca=" + r.ca}
 }
 
 // pushCharts pushes the charts of releases to where the operator looks for them.
@@ -191,6 +196,8 @@ var _ = Describe("A registry", Ordered, func() {
 		w      *world
 		r      *privateRegistry
 		charts map[string]*oci.Chart
+		// flags allow resources to name other repositories of the registry.
+		flags []string
 	)
 
 	BeforeAll(func(ctx SpecContext) {
@@ -202,7 +209,12 @@ var _ = Describe("A registry", Ordered, func() {
 			harness.Wanted{Label: "cluster-api"},
 			harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"},
 		)
-		w.start(r.flags()...)
+
+		host, _, err := net.SplitHostPort(r.Address)
+		Expect(err).NotTo(HaveOccurred())
+
+		flags = append(r.flags(), "--allowed-source-hosts="+host)
+		w.start(flags...)
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capi"}})).To(Succeed())
 
 		core := only(v1alpha2.CoreProviderType, "capi", "cluster-api", "v1.0.0")
@@ -219,6 +231,24 @@ var _ = Describe("A registry", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(p.GetStatus().Chart.Digest).To(Equal(charts["infrastructure-docker"].Digest))
 		Expect(w.images(ctx, "docker")).To(HaveEach(HavePrefix(r.Address + "/capi/")))
+	})
+
+	It("is the only source, and a chart that it lacks is reported with its reference", func(ctx SpecContext) {
+		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lacking"}})).To(Succeed())
+
+		p := only(v1alpha2.InfrastructureProviderType, "lacking", "aws", "v2.11.1")
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.VersionNotFoundReason,
+			"there is no oci://"+r.Address+"/capi/charts/infrastructure-aws:2.11.1", "capstan mirror"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{
+				URL: "https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/latest/infrastructure-components.yaml",
+			}
+		})
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.FetchConfigValidationErrorReason,
+			"the source https://github.com/", "is not allowed"))
+		nothingIsApplied(ctx, w, "lacking")
 	})
 
 	It("provides releases as artifacts, whose charts stay in the cluster", func(ctx SpecContext) {
@@ -250,7 +280,7 @@ var _ = Describe("A registry", Ordered, func() {
 
 		r.moveTag(ctx, "v1.0.0", second)
 		Expect(w.operator.Stop()).To(Succeed())
-		w.start(r.flags()...)
+		w.start(flags...)
 		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).
 			Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", before),
 				HaveField("Status.Release.Revision", int64(1))))
@@ -444,7 +474,7 @@ var _ = Describe("A registry", Ordered, func() {
 
 			By("killing and restarting the operator")
 			Expect(w.operator.Kill()).To(Succeed())
-			w.start(r.flags()...)
+			w.start(flags...)
 			to("v1.2.0")
 			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ComponentsFetchErrorReason,
 				"files/away:v1.2.0", "check that "+r.Address+" can be reached"))

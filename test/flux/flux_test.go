@@ -145,7 +145,6 @@ var _ = Describe("The operator's chart", Ordered, func() {
 			filepath.Join(dir, "operator.log"),
 			"--upgrade-crds",
 			"--chart-repository=http://"+registry+"/charts",
-			"--trust-chart-repository",
 		)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func(g Gomega) {

@@ -23,10 +23,7 @@ import (
 // further versions, in files whose names contain them.
 type Artifact struct{ repository }
 
-var (
-	_ ChartSource = &Artifact{}
-	_ Remote      = &Artifact{}
-)
+var _ Remote = &Artifact{}
 
 // NewArtifact returns the source of a provider at an address such as
 // oci://registry.example.com/capi/infrastructure-aws, optionally with a tag and a digest. The error
@@ -40,7 +37,8 @@ func NewArtifact(address string, provider bundle.Provider, options OCIOptions) (
 	return &Artifact{repository{OCIOptions: options, ref: ref, provider: provider, several: true}}, nil
 }
 
-// Chart reads a version that is a provider's chart. It returns nil if the artifact is not a chart.
+// Chart reads a version that is a provider's chart, for which nothing is generated. It returns nil if the artifact is
+// not a chart; use Fetch then.
 func (a *Artifact) Chart(ctx context.Context, version Version) (*oci.Chart, error) {
 	artifact, err := a.artifact(ctx, version)
 	if err != nil || !artifact.IsChart() {

@@ -232,13 +232,13 @@ func TestArtifactErrors(t *testing.T) {
 			address: "good",
 			version: "v2.0.0",
 			err:     &source.NotFoundError{},
-			message: "not found; check",
+			message: "good:2.0.0, nor the tag v2.0.0; copy the version there",
 		},
 		"a missing repository": {
 			address: "none",
 			version: "v2.0.0",
 			err:     &source.NotFoundError{},
-			message: "not found; check",
+			message: "none:2.0.0, nor the tag v2.0.0; copy the version there",
 		},
 		"no components": {
 			address: "half",

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -72,9 +71,6 @@ func (r *repository) openAccess(ctx context.Context) (*Access, error) {
 	return r.access, nil
 }
 
-// contentTag matches the suffix of the tags that store.Registry uses for further charts of a version.
-var contentTag = regexp.MustCompile(`_[0-9a-f]{12}$`)
-
 // Versions lists the tags that are versions, with or without a "v". If the address has a tag, that is
 // the only version.
 func (r *repository) Versions(ctx context.Context) ([]Version, error) {
@@ -99,8 +95,8 @@ func (r *repository) Versions(ctx context.Context) ([]Version, error) {
 
 	tags, err := access.Client.Tags(ctx, r.ref)
 	if oci.IsReason(err, oci.NotFound) {
-		return nil, &NotFoundError{Message: err.Error() +
-			"; if the registry does not list tags, set spec.version to an exact version such as v1.13.5"}
+		return nil, &NotFoundError{Message: fmt.Sprintf("%s has no tags; %s; if the registry does not list tags, set "+
+			"spec.version to an exact version such as v1.13.5", r.ref, howToProvide)}
 	}
 
 	if err != nil {
@@ -127,11 +123,6 @@ func (r *repository) parseTags(tags []string) []Version {
 			continue
 		}
 
-		original := contentTag.ReplaceAllString(tag, "")
-		if original != tag && slices.Contains(tags, original) {
-			continue // another chart of the version original
-		}
-
 		version := r.Version(name)
 		if !slices.Contains(versions, version) { // 1.0.0 and v1.0.0 are the same version
 			versions = append(versions, version)
@@ -149,9 +140,7 @@ func (r *repository) Version(name string) Version {
 	version := Version{Name: name, ID: name, Origin: r.origin(r.ref)}
 
 	if r.ref.Identifier() == "" {
-		tag := oci.ChartTag(name)
-		version.Origin = r.origin(r.ref.WithTag(tag))
-		version.Unprefixed = r.origin(r.ref.WithTag(withoutV(tag)))
+		version.Origin = r.origin(r.ref.WithTag(oci.ChartTag(name)))
 	}
 
 	return version
@@ -193,10 +182,6 @@ func tagVersion(tag string) string {
 // signature that are required.
 func (r *repository) resolve(ctx context.Context, version Version) (oci.Reference, error) {
 	pinned, err := r.find(ctx, version)
-	if oci.IsReason(err, oci.NotFound) {
-		return pinned, &NotFoundError{Message: err.Error()}
-	}
-
 	if err != nil {
 		return pinned, err
 	}
@@ -235,10 +220,8 @@ func (r *repository) find(ctx context.Context, version Version) (oci.Reference, 
 	candidates := []oci.Reference{r.ref}
 	if r.ref.Identifier() == "" {
 		tag := oci.ChartTag(version.Name)
-		candidates = []oci.Reference{r.ref.WithTag(tag), r.ref.WithTag(strings.TrimPrefix(tag, "v"))}
+		candidates = []oci.Reference{r.ref.WithTag(tag), r.ref.WithTag(withoutV(tag))}
 	}
-
-	var firstErr error
 
 	for _, ref := range candidates {
 		desc, err := access.Client.Resolve(ctx, ref)
@@ -249,13 +232,22 @@ func (r *repository) find(ctx context.Context, version Version) (oci.Reference, 
 		if !oci.IsReason(err, oci.NotFound) {
 			return ref, err
 		}
-
-		if firstErr == nil {
-			firstErr = err
-		}
 	}
 
-	return r.ref, firstErr
+	return r.ref, missing(candidates)
+}
+
+// howToProvide is the fix for a version that a registry lacks.
+const howToProvide = "copy the version there, for example with `capstan mirror`, or correct the path or the version"
+
+// missing returns the error for a version that has none of the references, of which the last one is that of a chart.
+func missing(candidates []oci.Reference) error {
+	message := "there is no " + candidates[len(candidates)-1].String()
+	if len(candidates) > 1 {
+		message += ", nor the tag " + candidates[0].Tag
+	}
+
+	return &NotFoundError{Message: message + "; " + howToProvide}
 }
 
 // isOther reports whether a version is not that of the tag in the address.

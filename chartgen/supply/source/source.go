@@ -64,15 +64,6 @@ type Remote interface {
 	Metadata(ctx context.Context, version Version) ([]byte, error)
 }
 
-// ChartSource is a source that may publish versions as ready charts of the provider, for which nothing
-// is generated.
-type ChartSource interface {
-	Source
-	// Chart reads a version that is published as a chart. It returns nil if it is not; use Fetch
-	// then.
-	Chart(ctx context.Context, version Version) (*oci.Chart, error)
-}
-
 // AddressError reports that an address is not that of a source.
 type AddressError struct{ message string }
 

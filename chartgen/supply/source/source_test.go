@@ -1,11 +1,16 @@
 package source
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
 func TestPick(t *testing.T) {
@@ -110,4 +115,30 @@ func TestDirectory(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = empty.Versions(t.Context())
 	g.Expect(err).To(MatchError(ContainSubstring("holds no version folder")))
+}
+
+func TestIsUnavailable(t *testing.T) {
+	g := NewWithT(t)
+
+	for _, err := range []error{
+		&web.UnreachableError{},
+		&web.StatusError{Status: 503},
+		&web.RateLimitError{},
+		&oci.Error{Reason: oci.Unavailable},
+		&oci.Error{Reason: oci.Denied},
+	} {
+		g.Expect(IsUnavailable(err)).To(BeTrue(), "%T", err)
+		g.Expect(IsUnavailable(errors.Join(err, &UntrustedError{}))).To(BeFalse(), "%T", err)
+	}
+
+	for _, err := range []error{
+		nil,
+		errors.New("anything else"),
+		&UntrustedError{},
+		&NotFoundError{},
+		&bundle.InvalidError{},
+		&oci.Error{Reason: oci.Invalid},
+	} {
+		g.Expect(IsUnavailable(err)).To(BeFalse(), "%T", err)
+	}
 }

@@ -20,20 +20,21 @@ import (
 //
 // ConfigMaps are sufficient, since a chart contains no credentials: the values of variables are never
 // part of it.
+//
+// What is read has the digest that it says, and that is all: a user who can write ConfigMaps there can store
+// any chart under any key. Callers must know from elsewhere which digests to trust.
 type Cluster struct {
 	// Client must read from the API server, not from a cache.
 	Client client.Client
 }
 
-var _ Store = &Cluster{}
-
-// Get reads a chart and verifies its digest.
+// Get reads the chart of a key and verifies its digest. It returns ErrNotFound if the chart must be generated.
 func (s *Cluster) Get(ctx context.Context, key Key) (*Stored, error) {
 	return s.load(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.objectName()})
 }
 
-// Find reads the chart with a digest. Several ConfigMaps may claim to hold it: the first whose content
-// really has the digest is returned.
+// Find reads the chart with a digest, or returns ErrNotFound. Several ConfigMaps may claim to hold it: the first whose
+// content really has the digest is returned.
 func (s *Cluster) Find(ctx context.Context, options FindOptions) (*Stored, error) {
 	labels := client.MatchingLabels{v1alpha2.VersionLabel: v1alpha2.LabelValue(options.Version)}
 
@@ -63,7 +64,7 @@ func (s *Cluster) Find(ctx context.Context, options FindOptions) (*Stored, error
 	return nil, notFound
 }
 
-// Put stores the chunks of a chart from the last to the first.
+// Put stores the chunks of a chart from the last to the first. Storing the same chart again changes nothing.
 func (s *Cluster) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error) {
 	archive, err := c.Archive()
 	if err != nil {

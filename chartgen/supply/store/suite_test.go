@@ -8,8 +8,6 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/supply/oci"
-	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
@@ -29,27 +27,7 @@ func clusterClient(t *testing.T, user string) client.Client {
 	return c
 }
 
-const password = "registry-password"
-
-// registryStore is an empty registry with TLS and a password, and the store in it.
-func registryStore(t *testing.T, i bed.Implementation) (*bed.Registry, *Registry) {
-	t.Helper()
-	g := NewWithT(t)
-	r, err := bed.RunRegistry(
-		t.Context(),
-		bed.RegistryOptions{Implementation: i, Dir: t.TempDir(), TLS: true, User: "me", Password: password},
-	)
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(r.Stop)
-	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.StaticCredentials(r.Address, "me", password)})
-	g.Expect(err).NotTo(HaveOccurred())
-	repository, err := oci.ParseRepository("oci://" + r.Address + "/capi")
-	g.Expect(err).NotTo(HaveOccurred())
-
-	return r, &Registry{Client: c, Repository: repository}
-}
-
-// testChart is a chart as chartgen makes it, as far as stores look at it.
+// testChart is a chart as chartgen makes it, as far as the store looks at it.
 func testChart(t *testing.T, key Key, files ...chart.File) *chart.Chart {
 	t.Helper()
 

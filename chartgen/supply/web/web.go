@@ -68,14 +68,6 @@ type Response struct {
 	Header http.Header
 }
 
-// withoutRetries is the key of the context's value that WithoutRetries sets.
-type withoutRetries struct{}
-
-// WithoutRetries returns a context in which Get does not try again if the server cannot be reached.
-func WithoutRetries(ctx context.Context) context.Context {
-	return context.WithValue(ctx, withoutRetries{}, true)
-}
-
 // Get downloads a file, with up to four attempts within 90 seconds. Its errors are *StatusError,
 // *RateLimitError, *ContentError and *UnreachableError.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
@@ -92,10 +84,6 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 
 		pause, worthwhile := retryAfter(err, pauses.Step())
 		if !worthwhile || pauses.Steps == 0 {
-			return nil, err
-		}
-
-		if ctx.Value(withoutRetries{}) != nil && errors.As(err, new(*UnreachableError)) {
 			return nil, err
 		}
 

@@ -196,32 +196,6 @@ func TestGet(t *testing.T) {
 	}
 }
 
-func TestGetWithoutRetries(t *testing.T) {
-	for name, test := range map[string]struct {
-		handler  http.HandlerFunc
-		requests int64
-	}{
-		"a server that cannot be reached": {times(1, func(w http.ResponseWriter, _ *http.Request) { hangUp(w) }), 1},
-		"a server with a problem":         {times(1, answer(502)), 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			var requests atomic.Int64
-
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				requests.Add(1)
-				test.handler(w, r)
-			}))
-			t.Cleanup(server.Close)
-
-			_, err := newClient(t, Credentials{}).Get(WithoutRetries(t.Context()), Request{URL: server.URL, Limit: limit})
-			NewWithT(t).Expect(err != nil).To(Equal(test.requests == 1), "%v", err)
-			NewWithT(t).Expect(requests.Load()).To(Equal(test.requests))
-		})
-	}
-}
-
 func TestGetBoundsMemory(t *testing.T) {
 	g := NewWithT(t)
 

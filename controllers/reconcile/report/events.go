@@ -162,12 +162,6 @@ func Misrouted(services []string) []Event {
 		": requests for one provider reach the manager of another; install one of them into another namespace")
 }
 
-// NotPushed returns the event about a chart that the chart repository lacks.
-func NotPushed(problem string) []Event {
-	return warn(v1alpha2.ChartStoreErrorReason, "Push",
-		"The chart is stored in the cluster but could not be pushed to the chart repository: "+problem)
-}
-
 // SourceUnavailable returns the event about a stored chart that is used in place of its source.
 func SourceUnavailable(digest, problem string) []Event {
 	return warn(v1alpha2.ComponentsFetchErrorReason, "Fetch", fmt.Sprintf(

@@ -134,8 +134,8 @@ func (i *lintInput) lintPublished(ctx context.Context, address string, from sour
 		return nil, err
 	}
 
-	if charts, ok := from.(source.ChartSource); ok {
-		published, err := charts.Chart(ctx, version)
+	if artifacts, ok := from.(*source.Artifact); ok {
+		published, err := artifacts.Chart(ctx, version)
 		if err != nil {
 			return nil, err
 		}

@@ -298,17 +298,6 @@ func (o *mirrorOptions) printFlags(target *mirror.Registry, items []*mirror.Item
 		o.Printf("  --image-registry=%s", target.ImageRegistry())
 	}
 
-	const trust = "  --trust-chart-repository"
-
-	switch {
-	case charts == 0:
-	case o.charts.folder != "":
-		o.Printf(trust)
-	default:
-		o.Printf("and, if charts were built from another source than the one in the operator's catalog, such as a folder:")
-		o.Printf(trust)
-	}
-
 	o.Printf("and, if the registry requires them, with credentials and a CA certificate:")
 	o.Printf("  --registry-config=FILE")
 	o.Printf("  --registry-ca=FILE")

@@ -100,8 +100,8 @@ func (f *chartFlags) build(
 		return nil, err
 	}
 
-	if charts, ok := from.(source.ChartSource); ok {
-		published, err := charts.Chart(ctx, release)
+	if artifacts, ok := from.(*source.Artifact); ok {
+		published, err := artifacts.Chart(ctx, release)
 		if err != nil {
 			return nil, err
 		}

@@ -173,9 +173,8 @@ func TestMirrorPrintsFlagsThatFit(t *testing.T) {
 	}
 
 	charts, images := "  --chart-repository="+to+"/charts\n", "  --image-registry="+registry.Address+"/mirror\n"
-	g.Expect(run("infrastructure-docker", "--source", folder, "--charts-only")).To(Equal(
-		charts + "  --trust-chart-repository\n"))
-	g.Expect(run("infrastructure-docker", "--source", folder)).To(Equal(charts + images + "  --trust-chart-repository\n"))
+	g.Expect(run("infrastructure-docker", "--source", folder, "--charts-only")).To(Equal(charts))
+	g.Expect(run("infrastructure-docker", "--source", folder)).To(Equal(charts + images))
 	g.Expect(run("--image", image)).To(Equal(images))
 }
 

@@ -235,9 +235,7 @@ func (p *Planner) Chart(ctx context.Context, provider v1alpha2.Provider) (*plan.
 	}
 
 	// The store keeps nothing, but a chart that counts as stored is not built again.
-	_, err = p.planner.Charts.Save(ctx, provider, planned.Chart)
-
-	return planned.Chart, err
+	return planned.Chart, p.planner.Charts.Save(ctx, provider, planned.Chart)
 }
 
 // Assume makes the planner choose versions as if a provider was installed that has the contract.

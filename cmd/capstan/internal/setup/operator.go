@@ -152,7 +152,7 @@ func (op *operator) settings(given controllers.Config) (*cli.OperatorConfig, fun
 
 	// What else the operator's values mount cannot be read here. The operator will verify signatures.
 	config.RegistryConfig, config.RegistryCA = given.RegistryConfig, given.RegistryCA
-	config.Charts.VerifyKeys = ""
+	config.VerifyKeys = ""
 	config.Options.ConfigFile = fetch.DefaultConfigFile
 
 	if len(op.config) == 0 {

@@ -32,7 +32,7 @@ func TestOperatorUsesTheMirror(t *testing.T) {
 	}
 
 	g.Expect(op.setValues(map[string]any{
-		"replicas": 1, "flags": map[string]any{"trust-chart-repository": true},
+		"replicas": 1, "flags": map[string]any{"suspend": true},
 		"volumes": []any{map[string]any{"name": "own"}},
 	}, given)).To(Succeed())
 
@@ -40,11 +40,11 @@ func TestOperatorUsesTheMirror(t *testing.T) {
 		HaveKeyWithValue("replicas", 1),
 		HaveKeyWithValue("image", HaveKeyWithValue("repository", "registry.example.com/capi/capstan-project/capstan")),
 		HaveKeyWithValue("flags", Equal(map[string]any{
-			"trust-chart-repository": true,
-			"chart-repository":       "oci://registry.example.com/capi/charts",
-			"image-registry":         "registry.example.com/capi",
-			"registry-config":        "/registry/config.json",
-			"registry-ca":            "/registry/ca.crt",
+			"suspend":          true,
+			"chart-repository": "oci://registry.example.com/capi/charts",
+			"image-registry":   "registry.example.com/capi",
+			"registry-config":  "/registry/config.json",
+			"registry-ca":      "/registry/ca.crt",
 		})),
 		HaveKeyWithValue("volumes", HaveLen(2)), HaveKeyWithValue("volumeMounts", HaveLen(1)),
 	))
@@ -58,7 +58,7 @@ func TestOperatorUsesTheMirror(t *testing.T) {
 
 	g.Expect(config.ChartRepository).To(Equal(given.ChartRepository))
 	g.Expect(config.RegistryConfig).To(Equal(given.RegistryConfig), "a local file, not the one in the pod")
-	g.Expect(config.Charts.AnyOrigin).To(BeTrue())
+	g.Expect(config.Options.Suspended).To(BeTrue())
 }
 
 // TestOperatorConfiguration: the operator gets the providers and images of clusterctl's configuration, and none of

@@ -1,0 +1,138 @@
+package oci
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/tools"
+)
+
+const chartName = "infrastructure-x"
+
+// chartRegistry is an empty registry with TLS and a password, and a client for it.
+func chartRegistry(t *testing.T, i bed.Implementation) (*bed.Registry, *Client) {
+	t.Helper()
+
+	r := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: secret})
+
+	return r, client(t, Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", secret)})
+}
+
+// testChart is a chart as chartgen makes it, as far as registries look at it.
+func testChart(t *testing.T, files ...chart.File) *chart.Chart {
+	t.Helper()
+
+	c, err := chart.New(chart.Metadata{
+		APIVersion:  "v2",
+		Name:        chartName,
+		Version:     "1.2.3+build.1",
+		AppVersion:  "v1.2.3+build.1",
+		Description: "A test",
+		Annotations: map[string]string{
+			chartgen.AnnotationContentID:       "2-abc",
+			chartgen.AnnotationSource:          "directory",
+			chartgen.AnnotationChartgenVersion: "2",
+		},
+	}, files)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return c
+}
+
+func TestPushChart(t *testing.T) {
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { testPushChart(t, i) })
+	}
+}
+
+func testPushChart(t *testing.T, i bed.Implementation) {
+	r, client := chartRegistry(t, i)
+	ref := parse(t, r.Address+"/capi/"+chartName+":"+ChartTag("1.2.3+build.1"))
+	c := testChart(t)
+
+	t.Run("a chart is read as it was pushed, with its annotations in the manifest", func(t *testing.T) {
+		g := NewWithT(t)
+		pushed, err := client.PushChart(t.Context(), ref, c)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(pushed.Reference.String()).To(MatchRegexp(`^oci://[^/]+/capi/infrastructure-x:1\.2\.3_build\.1@sha256:`))
+		pulled, err := client.PullChart(t.Context(), pushed.Reference)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(pulled.Chart).To(Equal(c))
+
+		artifact, err := client.Artifact(t.Context(), pushed.Reference)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(artifact.Manifest.Annotations).To(And(
+			HaveKeyWithValue(chartgen.AnnotationContentID, "2-abc"),
+			HaveKeyWithValue(chartgen.AnnotationSource, "directory"),
+			HaveKeyWithValue(chartgen.AnnotationChartgenVersion, "2"),
+			HaveKeyWithValue("org.opencontainers.image.created", "1970-01-01T00:00:00Z"),
+		))
+	})
+	t.Run("the manifest depends on the chart alone", func(t *testing.T) {
+		g := NewWithT(t)
+		first, err := client.PushChart(t.Context(), ref, c)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		elsewhere, other := chartRegistry(t, i)
+		second, err := other.PushChart(t.Context(), parse(t, elsewhere.Address+"/x:1"), c)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(second.Reference.Digest).To(Equal(first.Reference.Digest))
+	})
+	t.Run("an existing tag is never overwritten", func(t *testing.T) {
+		g := NewWithT(t)
+		_, err := client.PushChart(t.Context(), ref, testChart(t, chart.File{Name: "more", Data: []byte("x")}))
+		g.Expect(IsReason(err, Conflict)).To(BeTrue(), "%v", err)
+		g.Expect(err).To(MatchError(ContainSubstring("never overwritten")))
+	})
+}
+
+// TestChartsOfHelm checks that helm can pull what Capstan pushes, and the reverse.
+func TestChartsOfHelm(t *testing.T) {
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { testChartsOfHelm(t, i) })
+	}
+}
+
+func testChartsOfHelm(t *testing.T, i bed.Implementation) {
+	g := NewWithT(t)
+	r, client := chartRegistry(t, i)
+	c := testChart(t, chart.File{Name: "values.yaml", Data: []byte("a: b\n")})
+	tag := ":" + ChartTag("1.2.3+build.1")
+
+	pushed, err := client.PushChart(t.Context(), parse(t, r.Address+"/capi/"+chartName+tag), c)
+	g.Expect(err).NotTo(HaveOccurred())
+	set, err := tools.Find()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	dir := t.TempDir()
+	ca := filepath.Join(dir, "ca.crt")
+	g.Expect(os.WriteFile(ca, r.CA, 0o600)).To(Succeed())
+
+	helm := func(args ...string) {
+		cmd := exec.Command(
+			set.Program(tools.Helm()),
+			append(args, "--ca-file", ca, "--username", "me", "--password", secret)...)
+		cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+		out, err := cmd.CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(out))
+	}
+	helm("pull", "oci://"+r.Address+"/capi/"+chartName, "--version", "1.2.3+build.1")
+
+	archive, err := os.ReadFile(filepath.Join(dir, c.Filename()))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(chart.Digest(archive)).To(Equal(pushed.Digest))
+
+	helm("push", c.Filename(), "oci://"+r.Address+"/by-helm")
+
+	pulled, err := client.PullChart(t.Context(), parse(t, r.Address+"/by-helm/"+chartName+tag))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(pulled.Chart).To(Equal(c))
+	g.Expect(pulled.Digest).To(Equal(pushed.Digest))
+}
