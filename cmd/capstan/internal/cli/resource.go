@@ -89,9 +89,6 @@ func (f *ResourceFlags) Resource(
 	return p, nil
 }
 
-// IsChanged reports whether the flags select another resource than the one in the cluster.
-func (f *ResourceFlags) IsChanged() bool { return f.filename != "" || f.version != "" }
-
 // fromFile returns the resource in the file, with what only the cluster knows of it, such as the
 // version that a range was resolved to.
 func (f *ResourceFlags) fromFile(ctx context.Context, o *Options, cluster *Cluster) (v1alpha2.Provider, error) {
