@@ -39,10 +39,6 @@ const (
 // restore.
 const PausedReplicasAnnotation = Prefix + "/paused-replicas"
 
-// SecretChangesAnnotation counts, on the pods of a Deployment, how often the content of their Secrets has
-// changed since spec.release.restartOnSecretChange was set.
-const SecretChangesAnnotation = Prefix + "/secret-changes"
-
 // DriftAnnotation excludes an object of a release from drift detection if its value is DriftIgnore.
 // It can be set on the object in the cluster or, with a patch, in the release.
 const (

@@ -56,13 +56,6 @@ type ReleaseSpec struct {
 	// +kubebuilder:validation:Enum=Correct;Warn;Off
 	Drift DriftPolicy `json:"drift,omitempty"`
 
-	// restartOnSecretChange restarts the pods of a Deployment when a revision changes the content of
-	// a Secret of the provider that they mount, or have environment variables from, e.g. because a
-	// credential in the Secret with the variables has changed. Many managers read credentials only
-	// when they start. Default: false.
-	// +optional
-	RestartOnSecretChange bool `json:"restartOnSecretChange,omitempty"`
-
 	// rollbackTo is the revision to return to. While it is set, nothing else is installed. Default:
 	// none.
 	// +optional

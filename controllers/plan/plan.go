@@ -9,7 +9,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,8 +59,6 @@ type Request struct {
 	Provider v1alpha2.Provider
 	// Scope knows which kinds of the target cluster are namespaced.
 	Scope patches.Scope
-	// Installed are the objects of the newest revision, if there is one. They are not changed.
-	Installed []*unstructured.Unstructured
 	// Selected is the version that the range of the resource resolves to; empty for that of the status.
 	Selected string
 	// Refresh reads the source again even if the chart is in the store.
@@ -202,16 +199,9 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	renderer, err := p.postRenderer(request, additional, variables, crds)
+	plan.Release.PostRenderer, err = p.postRenderer(request, additional, variables, crds)
 	if err != nil {
 		return err
-	}
-
-	plan.Release.PostRenderer = renderer
-	if ReleaseSpec(provider.GetSpec()).RestartOnSecretChange {
-		plan.Release.PostRenderer = patches.Restarting{
-			Renderer: renderer, Namespace: provider.GetNamespace(), Installed: request.Installed,
-		}
 	}
 
 	plan.Release.Basis, err = p.basis(provider, plan, inputs{

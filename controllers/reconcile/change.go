@@ -38,10 +38,6 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.policy.Requested,
 	}
 
-	if r.installed.record != nil {
-		request.Installed = r.installed.record.Objects
-	}
-
 	r.status.doing(ctx, "Getting the provider from its source")
 
 	planned, err := r.Planner.Plan(ctx, request)

@@ -190,41 +190,6 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		Expect(manager(ctx, p).Args).To(ConsistOf("--level=warn"))
 	})
 
-	It("pods are restarted with restartOnSecretChange once a changed Secret is applied", func(ctx SpecContext) {
-		restart() // without watching Secrets
-
-		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "mounted", Name: "variables"},
-			StringData: map[string]string{"TINY_PASSWORD": "old"},
-		}
-		t := newTiny("mounted", "v1.0.0")
-		t.components = strings.Replace(t.components, "        args:",
-			"        envFrom: [{secretRef: {name: mounted-credentials}}]\n        args:", 1) +
-			"---\napiVersion: v1\nkind: Secret\nmetadata: {name: mounted-credentials, namespace: mounted-system}\n" +
-			"stringData: {password: \"${TINY_PASSWORD}\"}\n"
-		p := t.resource()
-		p.Spec.SecretName = secret.Name
-		p.Spec.Release = &v1alpha2.ReleaseSpec{RestartOnSecretChange: true}
-
-		for _, o := range []client.Object{t.namespace(), secret, t.configMap(), p} {
-			Expect(w.client.Create(ctx, o)).To(Succeed())
-		}
-
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1)))
-		Expect(template(ctx, p).Annotations).NotTo(HaveKey(v1alpha2.SecretChangesAnnotation))
-
-		edit(ctx, secret, func() { secret.StringData = map[string]string{"TINY_PASSWORD": "new"} })
-		Eventually(w.read(ctx, p)).Should(pending(v1alpha2.InputsChangedReason, "Secret mounted/variables"))
-		update(ctx, w, p, request("now"))
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2), notPending))
-		Expect(template(ctx, p).Annotations).To(HaveKeyWithValue(v1alpha2.SecretChangesAnnotation, "1"))
-
-		By("requesting a reconcile with the same Secret")
-		update(ctx, w, p, request("later"))
-		Eventually(w.read(ctx, p)).Should(HaveField("Status.LastHandledReconcileAt", "later"))
-		Expect(p).To(And(beReady("v1.0.0"), revision(2)))
-	})
-
 	It("an edited or deleted source has no effect", func(ctx SpecContext) {
 		t := newTiny("sourced", "v1.0.0")
 		p := t.create(ctx, w, unmodified)

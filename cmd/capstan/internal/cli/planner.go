@@ -207,15 +207,6 @@ func (p *Planner) Close() error { return os.RemoveAll(p.folder) }
 func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.Preview, error) {
 	request := plan.Request{Provider: provider, Scope: p.cluster.Client}
 
-	if plan.ReleaseSpec(provider.GetSpec()).RestartOnSecretChange {
-		installed, _, err := p.cluster.Installed(ctx, provider)
-		if err != nil {
-			return nil, err
-		}
-
-		request.Installed = installed.Objects
-	}
-
 	return p.planner.Preview(ctx, request, p.cluster.Releases, p.crds)
 }
 
