@@ -34,6 +34,9 @@ var rare = map[string]string{
 	"get configmaps":             "stored charts, when the operator has restarted",
 	"delete configmaps":          "charts that are no longer needed, after ten minutes",
 
+	"get operator.cluster.x-k8s.io/coreproviders":           "if the cache lags behind a write of its own",
+	"get operator.cluster.x-k8s.io/infrastructureproviders": "likewise",
+
 	"update capstan.dev/operatordata":                                   "admission policies recognize the operator by it",
 	"delete capstan.dev/operatordata":                                   "likewise",
 	"impersonate authentication.k8s.io/userextras/capstan.dev/operator": "part of requests as ServiceAccounts",
