@@ -71,6 +71,11 @@ func written(version string) *unstructured.Unstructured {
 // Changes of the CRD that v1alpha1 returns.
 func unchanged(*crd) {}
 
+// withoutStatusField removes the status from the schema of a version.
+func withoutStatusField(i int) func(*crd) {
+	return func(d *crd) { delete(d.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties, "status") }
+}
+
 func removeVersion(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }
 func stopServing(d *crd)   { d.Spec.Versions[1].Served = false }
 
@@ -171,7 +176,7 @@ type objects []*unstructured.Unstructured
 func (o objects) All(context.Context, schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		for _, object := range o {
-			if !yield(object, nil) {
+			if !yield(object.DeepCopy(), nil) {
 				return
 			}
 		}

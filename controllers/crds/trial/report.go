@@ -56,7 +56,11 @@ func newReport(findings []Finding, allow []string) *Report {
 
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		if a.Allowed != b.Allowed {
-			return map[bool]int{true: 1, false: -1}[a.Allowed]
+			if a.Allowed {
+				return 1
+			}
+
+			return -1
 		}
 
 		return cmp.Or(

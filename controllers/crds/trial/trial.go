@@ -94,8 +94,13 @@ func run(ctx context.Context, in Input, load Load) ([]Finding, error) {
 
 	for _, version := range t.versionsToRead() {
 		read, err := t.tryVersion(ctx, in.Objects, version)
-		if err != nil {
-			return nil, err
+
+		switch {
+		case t.needsWebhook(version, err):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("try the new CustomResourceDefinition on the %s in version %s: %w",
+				t.Live.Name, version, err)
 		}
 
 		// Without objects in one version there are none in any other.
@@ -104,7 +109,12 @@ func run(ctx context.Context, in Input, load Load) ([]Finding, error) {
 		}
 	}
 
-	return t.result(), nil
+	findings := make([]Finding, 0, len(t.findings))
+	for _, f := range t.findings {
+		findings = append(findings, *f)
+	}
+
+	return findings, nil
 }
 
 // prepare loads a change and compares the versions; nil if the change creates the CRD.
@@ -222,7 +232,7 @@ func (t *trial) tryVersion(ctx context.Context, objects Objects, version string)
 
 	for object, err := range objects.All(ctx, versions.Resource(t.Live, version)) {
 		if err != nil {
-			return read, t.unreadable(version, err)
+			return read, err
 		}
 
 		// Compiling the schemas is slow, so it is left out if there are no objects.
@@ -234,7 +244,14 @@ func (t *trial) tryVersion(ctx context.Context, objects Objects, version string)
 
 		read++
 
-		if t.breaks(ctx, tries, object) {
+		broken := t.breaks(ctx, tries, object)
+
+		// The objects of one version are enough to find out who has written them.
+		if version == t.preferred() && t.losesWriters(object) {
+			broken = true
+		}
+
+		if broken {
 			t.broken++
 		}
 
@@ -246,15 +263,10 @@ func (t *trial) tryVersion(ctx context.Context, objects Objects, version string)
 	return read, nil
 }
 
-// unreadable returns the error if objects cannot be read. While a conversion webhook fails, they can only be read in
-// the storage version. That must be enough then, because the change may be what repairs the webhook.
-func (t *trial) unreadable(version string, err error) error {
-	if hasWebhook(t.Live) && version != t.preferred() && apierrors.IsInternalError(err) {
-		return nil
-	}
-
-	return fmt.Errorf("read the %s in version %s, to find out whether the new CustomResourceDefinition breaks them: %w",
-		t.Live.Name, version, err)
+// needsWebhook reports whether objects cannot be read in a version because a conversion webhook fails. What can be read
+// in the storage version must be enough then, because the change may be what repairs the webhook.
+func (t *trial) needsWebhook(version string, err error) bool {
+	return hasWebhook(t.Live) && version != t.preferred() && apierrors.IsInternalError(err)
 }
 
 // tries prepares the changes from a version.
@@ -277,8 +289,8 @@ func (t *trial) tries(version string) ([]*try, error) {
 	return tries, nil
 }
 
-// breaks records what breaks an object and reports whether anything does.
-func (t *trial) breaks(ctx context.Context, tries []*try, object *unstructured.Unstructured) bool {
+// losesWriters records which removed versions an object was written in, and reports whether there are any.
+func (t *trial) losesWriters(object *unstructured.Unstructured) bool {
 	broken := false
 
 	for _, version := range t.removed {
@@ -294,8 +306,20 @@ func (t *trial) breaks(ctx context.Context, tries []*try, object *unstructured.U
 		}
 	}
 
+	return broken
+}
+
+// breaks records what breaks an object and reports whether anything does. A status that breaks does not count if the
+// object can still be updated: its controller writes it again.
+func (t *trial) breaks(ctx context.Context, tries []*try, object *unstructured.Unstructured) bool {
+	broken := false
+
 	for _, try := range tries {
 		for _, problem := range try.problems(ctx, object) {
+			if inStatus(problem.Path) && !problem.UpdatesRejected {
+				continue
+			}
+
 			broken = true
 
 			t.record(object, problem.field, problem.Finding)
@@ -371,20 +395,6 @@ func (t *trial) record(object *unstructured.Unstructured, field string, f Findin
 	if field != "" && len(example.Fields) < maxFields && !slices.Contains(example.Fields, field) {
 		example.Fields = append(example.Fields, field)
 	}
-}
-
-// result returns the findings that matter. A status that breaks does not, if the objects can still be updated: their
-// controller writes it again.
-func (t *trial) result() []Finding {
-	var findings []Finding
-
-	for _, f := range t.findings {
-		if f.UpdatesRejected || !inStatus(f.Path) {
-			findings = append(findings, *f)
-		}
-	}
-
-	return findings
 }
 
 func hasWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {

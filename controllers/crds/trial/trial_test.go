@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/semaphore"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,6 +60,10 @@ func TestDefinitions(t *testing.T) {
 			want: removed(0)},
 		{name: "version that stays and that another provider needs",
 			live: unchanged, desired: removeVersion, users: map[string][]string{"v1": {"infrastructure-x"}}},
+		{name: "served version removed in which objects were written, while another changes",
+			live:    func(d *crd) { *d = *withVersions("v1alpha1", "v1beta1") },
+			desired: both(func(d *crd) { *d = *withVersions("v1beta1") }, withoutStatusField(1)),
+			objects: objects{written("v1alpha1")}, want: removed(1)},
 		{name: "version removed that was not served, but in which objects were written",
 			live: stopServing, desired: removeVersion, objects: objects{written("v1alpha1")}, want: removed(1)},
 		{name: "storage version changed, with a webhook",
@@ -172,7 +177,7 @@ func TestUnreadableObjects(t *testing.T) {
 
 	g := NewWithT(t)
 	g.Expect(run(errors.New("no connection"))).To(MatchError(And(
-		ContainSubstring("read the samples.example.com in version v1alpha1"), ContainSubstring("no connection"))))
+		ContainSubstring("on the samples.example.com in version v1alpha1"), ContainSubstring("no connection"))))
 	g.Expect(run(failing)).To(MatchError(ContainSubstring("conversion webhook failed")), "there is no webhook")
 
 	webhook("x")(change.Live)
@@ -222,6 +227,29 @@ func TestLoads(t *testing.T) {
 
 		g.Expect(in.Comparing.TryAcquire(2)).To(BeTrue())
 	})
+}
+
+// TestBrokenStatus: many objects whose status breaks do not hide one that breaks otherwise.
+func TestBrokenStatus(t *testing.T) {
+	change := trial.Change{Live: withStatus(""), Desired: withStatus("^New$")}
+	change.Live.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{
+		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": {Type: "string"}},
+	}
+
+	var all objects
+
+	for range 150 {
+		o := empty("old")
+		o.Object["status"] = map[string]any{"phase": "Old"}
+		all = append(all, o)
+	}
+
+	g := NewWithT(t)
+	g.Expect(run(t, change, all).Findings).To(BeEmpty())
+
+	report := run(t, change, append(all, sample("broken", "a", "text")))
+	g.Expect(report.Refused()).To(BeTrue())
+	g.Expect(found(report)).To(Equal([]trial.Finding{{Version: "v1", Path: "spec.a", Affected: 1}}))
 }
 
 // TestBounds: many broken objects end a trial, and objects with many broken fields do not make it endless.
