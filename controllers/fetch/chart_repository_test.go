@@ -17,8 +17,11 @@ import (
 	"github.com/capstan-project/capstan/test/cosign"
 )
 
-func TestChartRepositoryKeys(t *testing.T) {
+// newChartRepository returns an empty chart repository and its address.
+func newChartRepository(t *testing.T) (*Registry, string) {
+	t.Helper()
 	g := NewWithT(t)
+
 	server, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(server.Stop)
@@ -26,6 +29,13 @@ func TestChartRepositoryKeys(t *testing.T) {
 	address := "http://" + server.Address + "/charts"
 	registry, err := NewRegistry(address, "", "")
 	g.Expect(err).NotTo(HaveOccurred())
+
+	return registry, address
+}
+
+func TestChartRepositoryKeys(t *testing.T) {
+	g := NewWithT(t)
+	registry, address := newChartRepository(t)
 
 	key, err := cosign.NewKey()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -149,13 +159,7 @@ func TestChartRepositoryIsTheOnlySource(t *testing.T) {
 // What the chart repository lacks is reported with the reference that it should have.
 func TestMissingChart(t *testing.T) {
 	g := NewWithT(t)
-	server, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(server.Stop)
-
-	address := "http://" + server.Address + "/charts"
-	registry, err := NewRegistry(address, "", "")
-	g.Expect(err).NotTo(HaveOccurred())
+	registry, address := newChartRepository(t)
 
 	r := &Resolver{Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
 	from, err := r.Source(provider("aws", v1alpha2.ProviderSpec{}))
