@@ -175,7 +175,7 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Cannot look up the source", "error", err.Error())
-		return // the reconcile reports it
+		return
 	}
 
 	t.wake(v1alpha2.Label(l.provider), l.provider.GetNamespace(), 0)
