@@ -12,9 +12,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// SinglePod returns why a Deployment, as published, cannot run two pods at the same time; empty if it can. Leader
+// singlePod returns why a Deployment, as published, cannot run two pods at the same time; empty if it can. Leader
 // election is not part of it, because values can change its flag: see SingleManager.
-func SinglePod(spec map[string]any) string {
+func singlePod(spec map[string]any) string {
 	pod := bundle.NestedMap(spec, "template", "spec")
 	if pod["hostNetwork"] == true {
 		return "its pods use the network of their node"
@@ -66,8 +66,8 @@ func isReadOnly(pod map[string]any, volume any) bool {
 
 var leaderElection = regexp.MustCompile(`^--?(?:leader-elect|enable-leader-election)(?:=(.*))?$`)
 
-// ElectsLeader reports whether the arguments of a manager turn leader election on. Of several flags, the last counts.
-func ElectsLeader(args []string) bool {
+// electsLeader reports whether the arguments of a manager turn leader election on. Of several flags, the last counts.
+func electsLeader(args []string) bool {
 	elects := false
 
 	for _, arg := range args {
@@ -82,7 +82,7 @@ func ElectsLeader(args []string) bool {
 // SingleManager returns why a Deployment cannot run two pods at the same time; empty if it can. For the name of a
 // container, changes returns the command, if it is not the published one, and arguments that follow.
 func SingleManager(spec map[string]any, changes func(container string) (command, args []string)) string {
-	if reason := SinglePod(spec); reason != "" {
+	if reason := singlePod(spec); reason != "" {
 		return reason
 	}
 
@@ -92,7 +92,7 @@ func SingleManager(spec map[string]any, changes func(container string) (command,
 			command = texts(container["command"])
 		}
 
-		if ElectsLeader(slices.Concat(command, texts(container["args"]), more)) {
+		if electsLeader(slices.Concat(command, texts(container["args"]), more)) {
 			return ""
 		}
 	}
@@ -114,6 +114,18 @@ func texts(list any) []string {
 
 // budgets are the PodDisruptionBudgets of a provider, as published.
 type budgets []map[string]any
+
+func budgetsOf(components *bundle.Components) budgets {
+	var published budgets
+
+	for i := range components.Documents {
+		if object := components.Documents[i].Object; object.GetKind() == "PodDisruptionBudget" {
+			published = append(published, object.Object)
+		}
+	}
+
+	return published
+}
 
 // cover reports whether a Deployment has a budget already. A pod with two cannot be evicted.
 func (b budgets) cover(name string, spec map[string]any) bool {
@@ -138,26 +150,4 @@ func (b budgets) cover(name string, spec map[string]any) bool {
 	}
 
 	return false
-}
-
-// availabilityFile returns the content of the template for the value highAvailability of a Deployment: the
-// PodDisruptionBudget, or why the value cannot be set; nil if the Deployment has a budget as published. template is the
-// one of the Deployment, and name that of the budget.
-func (d deployment) availabilityFile(template, name string, published budgets) []byte {
-	asked := fmt.Sprintf("if (index (.Values.deployments | default dict) %q | default dict).highAvailability", d.Name)
-
-	if reason := SinglePod(d.spec); reason != "" {
-		message := fmt.Sprintf("deployments.%s.highAvailability is not possible for this Deployment: %s; remove the value",
-			d.Name, reason)
-
-		return fmt.Appendf(nil, "{{- %s }}{{ fail %q }}{{ end }}\n", asked, message)
-	}
-
-	if published.cover(d.Name, d.spec) {
-		return nil
-	}
-
-	return fmt.Appendf(nil, "{{- define %q }}\n{{ include \"capstan.disruptionBudget\" (include %q .) }}{{ end }}\n"+
-		"{{- %s }}{{ include \"capstan.object\" (list . %[1]q \"namespaced\" %[4]q) }}{{ end }}\n",
-		name, template, asked, d.Name)
 }

@@ -97,49 +97,34 @@ func digests(t *testing.T, providers string) string {
 	return lines.String()
 }
 
-// TestValuesFile: values.yaml lists each variable with its uses and its default, and each
-// Deployment as published. All comments are valid YAML when uncommented.
+// TestValuesFile: values.yaml has a line for each variable, with its default, and changes nothing.
 func TestValuesFile(t *testing.T) {
 	g := NewWithT(t)
-	built, err := chartgen.Build(provider("odd", workloads+`---
+	built, err := chartgen.Build(provider("odd", `
 apiVersion: v1
-kind: Secret
-metadata: {name: credentials, annotations: {"${ODD_KEY:=key}": x}}
-stringData:
+kind: ConfigMap
+metadata: {name: a, annotations: {"${ODD_KEY:=key}": x}}
+data:
   token: ${ODD_TOKEN}
   quoted: ${ODD_QUOTED:="it's"}
-  mixed: ${ODD_NUMBER:=1} ${ODD_NUMBER:=010} ${ODD_TOKEN/a/b}
-  changed: ${ODD_CHANGED^^}
+  mixed: ${ODD_NUMBER:=1} ${ODD_NUMBER:=010}
+  broken: "${ODD_BROKEN:=x\u2028injected: yes\x85injected: yes}"
 `))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	text := string(built.File(chart.ValuesFile))
-	for _, lines := range []string{
-		"  # Deployment manager: container manager, flag --feature-gates\n  # ODD_B: true\n",
-		"  # Secret credentials: stringData.token\n  # ODD_TOKEN: \"\" # required\n",
-		"  # Secret credentials: stringData.quoted\n  # ODD_QUOTED: \"\\\"it's\\\"\"\n",
-		"  # Secret credentials: stringData.mixed\n  # default 1 or '010'\n  # ODD_NUMBER: 1\n",
-		"  # Secret credentials: metadata.annotations\n  # ODD_KEY: key\n",
-		"  # Secret credentials: line 58\n  # ODD_CHANGED: \"\" # required\n",
-		"  #       featureGates:\n  #         B: true\n  #         A: false\n",
-	} {
-		g.Expect(text).To(ContainSubstring(lines))
-	}
+	g.Expect(text).To(ContainSubstring(`variables: {}
+  # ODD_BROKEN: "x\\u2028injected: yes\\x85injected: yes"
+  # ODD_KEY: "key"
+  # ODD_NUMBER: "1"
+  # ODD_QUOTED: "\"it's\""
+  # ODD_TOKEN: "" # required
+`))
 
 	var values map[string]any
 	g.Expect(yaml.Unmarshal([]byte(text), &values)).To(Succeed())
-	g.Expect(values).To(HaveKeyWithValue("deployments", BeEmpty()))
-
-	_, comments, _ := strings.Cut(text, "\ndeployments: {}\n")
-
-	var published map[string]any
-	g.Expect(yaml.Unmarshal([]byte(strings.ReplaceAll(comments, "  # ", "")), &published)).To(Succeed())
-	g.Expect(field(published, "manager.replicas")).To(BeEquivalentTo(2))
-	g.Expect(field(published, "manager.serviceAccountName")).To(Equal("manager"))
-	g.Expect(field(published, "manager.containers.manager.args.v")).To(BeEquivalentTo(3), "the last of two flags counts")
-	g.Expect(field(published, "manager.containers.manager.args.sync")).To(Equal("10m"))
-	g.Expect(field(published, "manager.containers.manager.image")).To(Equal("registry.k8s.io/cluster-api/manager:v1.0.0"))
-	g.Expect(published).To(HaveKey("other"))
+	g.Expect(values).To(HaveLen(7))
+	g.Expect(values).To(And(HaveKeyWithValue("variables", BeEmpty()), HaveKeyWithValue("paused", false)))
 }
 
 func file(name string) bundle.File { return bundle.File{Name: name, Data: []byte("kind: Cluster\n")} }
@@ -148,37 +133,20 @@ func TestReadme(t *testing.T) {
 	g := NewWithT(t)
 	b := odd(t)
 	b.Templates = []bundle.File{
-		{Name: "cluster-template.yaml", Data: []byte("kind: Cluster\nmetadata:\n  name: ${CLUSTER_NAME}\n---\n" +
-			"apiVersion: odd.example.com/v1\nkind: OddCluster\nmetadata: {name: '${CLUSTER_NAME}-odd'}\n" +
-			"spec: {region: '${ODD_REGION:=north}'}\n")},
-		{Name: "cluster-template-broken.yaml", Data: []byte("name: ${CLUSTER_NAME\n")},
-		file("cluster-template-small.yaml"),
-		file("cluster-templates.yaml"),
-		{Name: "clusterclass-quick.yaml", Data: []byte("{a: '${ODD_CLASS:=quick}', b: '${ODD_CLASS:=other}'}\n")},
+		file("cluster-template.yaml"), file("cluster-template-small.yaml"), file("clusterclass-quick.yaml"),
 	}
 	built, err := chartgen.Build(b)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	readme := string(built.File(chart.ReadmeFile))
 	for _, text := range []string{
-		"| Contract | `v1beta2` |",
+		"Contract: v1beta2. Required API kinds: Certificate.v1.cert-manager.io, ClusterIssuer.v1.cert-manager.io.",
 		"helm install infrastructure-odd infrastructure-odd-1.0.0.tgz --namespace odd-system --create-namespace",
-		"1 of the CRDs call a conversion webhook in the namespace `odd-system`",
-		"| `ODD_EMPTY` | `'\"\"'` | ConfigMap odd-config: data.template |",
-		"| oddities.odd.example.com | Oddity | Cluster | v1 (stored) |",
-		"- `registry.example.com/odd/manager:v1.0.0`",
-		"\n`clusterctl generate cluster NAME --infrastructure odd:v1.0.0 --flavor FLAVOR`",
-		"- name: odd\n  type: InfrastructureProvider\n" +
-			"  url: /FOLDER/infrastructure-odd/v1.0.0/infrastructure-components.yaml",
-		"### `cluster-template.yaml`\n\nThe template without a flavor.\n\n" +
-			"| Variable | Default | Used in |\n|---|---|---|\n" +
-			"| `CLUSTER_NAME` | required | Cluster, OddCluster |\n" +
-			"| `ODD_REGION` | `north` | OddCluster |\n",
-		"### `cluster-template-small.yaml`\n\nFlavor `small`.\n\nNo variables.\n",
-		"### `cluster-template-broken.yaml`\n\nFlavor `broken`.\n\nIts variables are unknown: ",
-		"### `cluster-templates.yaml`\n\nNot selected by any flavor.\n",
-		"### `clusterclass-quick.yaml`\n\nClass `quick`.\n\n" +
-			"| Variable | Default | Used in |\n|---|---|---|\n| `ODD_CLASS` | `quick` or `other` | line 1 |\n",
+		"| variables.ODD_EMPTY | Optional, default \"\\\"\\\"\". |\n",
+		"- odd-controller-manager: manager\n",
+		"- registry.example.com/odd/manager:v1.0.0\n",
+		"`url: /FOLDER/infrastructure-odd/v1.0.0/infrastructure-components.yaml`",
+		"- cluster-template.yaml: the default\n- cluster-template-small.yaml: `--flavor small`\n- clusterclass-quick.yaml\n",
 	} {
 		g.Expect(readme).To(ContainSubstring(text))
 	}

@@ -3,6 +3,7 @@ package chartgen_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -163,7 +164,45 @@ func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[stri
 		return nil, err
 	}
 
+	for i := range objects {
+		leaveToOthers(&objects[i])
+	}
+
 	return index(objects)
+}
+
+// leaveToOthers removes from an object of clusterctl's what a chart leaves out, because others fill it in: the rules of
+// an aggregated ClusterRole, the stringData of a Secret, and the CAs of webhooks.
+func leaveToOthers(o *unstructured.Unstructured) {
+	texts, _, _ := unstructured.NestedStringMap(o.Object, "stringData")
+	_, aggregated := o.Object["aggregationRule"]
+
+	switch {
+	case o.GetKind() == "ClusterRole" && aggregated:
+		delete(o.Object, "rules")
+	case o.GetKind() == "Secret" && texts != nil:
+		data, _, _ := unstructured.NestedMap(o.Object, "data")
+		if data == nil {
+			data = map[string]any{}
+		}
+
+		for key, text := range texts {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		}
+
+		o.Object["data"] = data
+
+		delete(o.Object, "stringData")
+	}
+
+	webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+	for _, webhook := range webhooks {
+		unstructured.RemoveNestedField(webhook.(map[string]any), "clientConfig", "caBundle")
+	}
+
+	if webhooks != nil {
+		o.Object["webhooks"] = webhooks
+	}
 }
 
 // clusterctlComponents returns the objects that clusterctl would apply.

@@ -93,7 +93,6 @@ spec:
 		"an anchor in the labels": "  name: a\n  labels:\n    cluster.x-k8s.io/provider: &text other\n    b: c",
 		"labels by an alias":      "  name: a\n  annotations: &all\n    b: c\n  labels: *all",
 		"merged labels":           "  name: a\n  annotations: &all\n    b: c\n  labels:\n    <<: *all",
-		"labels twice":            "  name: a\n  labels:\n    b: c\n  labels:\n    d: e",
 		"blank lines":             "\n  name: a\n\n  labels:\n\n    b: c\n",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -121,7 +121,7 @@ func TestBuildRefusesInvalidComponents(t *testing.T) {
 		},
 		"a CRD with a required variable": {
 			crdWith("${ODD}"),
-			"CustomResourceDefinition a uses the variable ODD, which has no default; Helm does not render CRDs",
+			"CustomResourceDefinition a: it uses the variable ODD, which has no default; Helm does not render CRDs",
 		},
 		"a CRD that is not YAML": {
 			strings.Replace(crdWith("a"), "type: object", "type: [object", 1),

@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
 // TestAnnotationsForHelm: an object with annotations that mean something to Helm is an object of the
@@ -79,39 +80,39 @@ func withoutHelm(g *WithT, object string) string {
 	return string(data)
 }
 
-// TestTextsThatHelmChanges: Helm deletes words and white space at the end of what a template renders,
-// but no text of an object.
+// TestTextsThatHelmChanges: Helm deletes white space at the end of what a template renders, but not of an object's
+// text. It also deletes certain words, so these are refused.
 func TestTextsThatHelmChanges(t *testing.T) {
+	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n"
+
 	for name, data := range map[string]string{
-		"empty lines at the end":          "  text: |+\n    one\n\n\n",
-		"a line separator at the end":     "  text: \"one\\u2028\\n\"\n",
-		"the words in the text":           "  text: <no value>\n",
-		"the words around a line break":   "  text: <no\n    value>\n",
-		"the words around a hidden break": "  text: \"<no \\\n    value>\"\n",
-		"the words in the value":          "  text: \"${ODD}\"\n",
-		"the words around the words":      "  text: <no <no value>value>\n",
-		"the words around the value":      "  text: <no ${ODD}value>\n",
-		"the words in a default":          "  text: ${ODD_OTHER:=<no value>}\n",
-		"the words around a default":      "  text: <no ${ODD_OTHER:=value>}\n",
+		"empty lines at the end":      "  text: |+\n    one\n\n\n",
+		"a line separator at the end": "  text: \"one\\u2028\\n\"\n",
 	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			b := provider("odd", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n"+data)
-			values := map[string]string{"ODD": "<no value>"}
-
-			want, err := clusterctlObjects(t.Context(), b, values)
-			g.Expect(err).NotTo(HaveOccurred())
-
-			built, err := chartgen.Build(b)
-			g.Expect(err).NotTo(HaveOccurred())
-
-			_, all, err := chartgen.RequiredVariables(built)
-			g.Expect(err).NotTo(HaveOccurred())
-			maps.DeleteFunc(values, func(name, _ string) bool { return !slices.Contains(all, name) })
-
-			got, err := chartObjects(built, values)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(got).To(Equal(want))
-		})
+		t.Run(name, func(t *testing.T) { compareBundle(t, provider("odd", head+data)) })
 	}
+
+	t.Run("the words in an object", func(t *testing.T) {
+		_, err := chartgen.Build(provider("odd", head+"  text: <no value>\n"))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(
+			"ConfigMap a: it contains the words <no value>, which Helm removes; use others")))
+	})
+
+	t.Run("the words in a value", func(t *testing.T) {
+		built, err := chartgen.Build(provider("odd", head+"  text: <no ${ODD}>\n"))
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		_, err = chartObjects(built, map[string]string{"ODD": "value"})
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(
+			"ConfigMap a: the value of a variable contains the words <no value>, which Helm removes; use others")))
+	})
+}
+
+// compareBundle expects that a bundle without required variables becomes the objects that clusterctl applies.
+func compareBundle(t *testing.T, b *bundle.Bundle) {
+	t.Helper()
+
+	built, err := chartgen.Build(b)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	compareOnce(t, "defaults", b, built, nil)
 }

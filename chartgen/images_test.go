@@ -105,7 +105,7 @@ func TestCanonicalImages(t *testing.T) {
 		images = append(images, image)
 	}
 
-	built, err := chartgen.Build(provider("odd", configMapText))
+	built, err := chartgen.Build(provider("odd", configMap))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	rendered, err := engine.Render(&helmchart.Chart{

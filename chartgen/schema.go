@@ -1,13 +1,16 @@
 package chartgen
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/expr"
 )
 
 // schemaNode is the subset of JSON Schema (draft 7) that values.schema.json uses. It must not refer
@@ -33,11 +36,11 @@ type schemaNode struct {
 // schema returns the content of values.schema.json. Unknown keys are errors, so that typos do not
 // go unnoticed. Required variables are required by the schema, so that Helm itself reports all that
 // are missing.
-func (s *summary) schema() ([]byte, error) {
-	variables := s.variablesSchema()
+func (c *content) schema() ([]byte, error) {
+	variables := c.variablesSchema()
 
 	deployments := map[string]*schemaNode{}
-	for _, d := range s.Deployments {
+	for _, d := range c.deployments {
 		deployments[d.Name] = deploymentSchema(d)
 	}
 
@@ -53,10 +56,11 @@ func (s *summary) schema() ([]byte, error) {
 		"deployments": object(
 			"Changes to the provider's Deployments, by name. A value that is absent or null stays as published.",
 			deployments),
+		"paused": nullable("boolean", "Scale all Deployments to zero, whatever other values say."),
 		"global": nullable("object", "Values that Helm shares between all charts of a release."),
 	})
 	root.Schema = "http://json-schema.org/draft-07/schema#"
-	root.Title = fmt.Sprintf("Values of %s %s", s.Provider.Label, s.Version)
+	root.Title = fmt.Sprintf("Values of %s %s", c.bundle.Provider.Label, version(c.bundle))
 	root.Type = "object"
 	root.Definitions = definitions()
 
@@ -64,18 +68,25 @@ func (s *summary) schema() ([]byte, error) {
 		root.Required = []string{"variables"}
 	}
 
-	return marshalJSON(root, "  ")
+	var out bytes.Buffer
+
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(root)
+
+	return out.Bytes(), err
 }
 
 // variablesSchema returns the schema of the value "variables".
-func (s *summary) variablesSchema() *schemaNode {
+func (c *content) variablesSchema() *schemaNode {
 	variables := object(
 		"Variables of the provider, by name. A variable that is unset, null, or empty has its default.",
 		map[string]*schemaNode{})
 	variables.Type = "object"
 
-	for _, v := range s.Variables {
-		property := &schemaNode{Type: []string{"string", "number", "boolean", "null"}, Description: v.describe()}
+	for _, v := range c.variables {
+		property := &schemaNode{Type: []string{"string", "number", "boolean", "null"}, Description: describe(v)}
 
 		switch {
 		case v.Required:
@@ -92,9 +103,9 @@ func (s *summary) variablesSchema() *schemaNode {
 	return variables
 }
 
-func deploymentSchema(d deployment) *schemaNode {
+func deploymentSchema(d Deployment) *schemaNode {
 	containers := map[string]*schemaNode{}
-	for _, name := range d.ContainerNames {
+	for _, name := range d.Containers {
 		containers[name] = ref("container")
 	}
 
@@ -228,26 +239,25 @@ func RequiredVariables(c *chart.Chart) (required, all []string, err error) {
 	return node.Required, slices.Sorted(maps.Keys(node.Properties)), nil
 }
 
-// describe returns a one-line description of a variable: its default, and where it is used.
-func (v variable) describe() string {
-	text := "Required."
-	if !v.Required {
-		text = "Optional, " + v.defaultText() + "."
+// describe returns a one-line description of a variable.
+func describe(v expr.Variable) string {
+	if v.Required {
+		return "Required."
 	}
 
-	return text + " Used in " + strings.Join(v.Uses, "; ") + "."
+	return "Optional, " + defaultOf(v) + "."
 }
 
-// defaultText describes the default, or all of them if uses differ.
-func (v variable) defaultText() string {
+// defaultOf describes the default of a variable, or all of them if uses differ.
+func defaultOf(v expr.Variable) string {
 	if len(v.Defaults) == 0 {
 		return "empty by default"
 	}
 
-	all := make([]string, len(v.Defaults))
-	for i, d := range v.Defaults {
-		all[i] = scalar(d)
+	quoted := make([]string, 0, len(v.Defaults))
+	for _, word := range v.Defaults {
+		quoted = append(quoted, strconv.QuoteToASCII(word))
 	}
 
-	return "default " + strings.Join(all, " or ")
+	return "default " + strings.Join(quoted, " or ")
 }

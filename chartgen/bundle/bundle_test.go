@@ -43,7 +43,8 @@ func TestParseInvalidComponents(t *testing.T) {
 			named("one") + "---\napiVersion: v1\nkind: [ConfigMap\nmetadata:\n",
 			"components.yaml line 7: not valid YAML",
 		},
-		"a list": {"- one\n- two\n", "components.yaml line 1: not valid YAML"},
+		"a list":      {"- one\n- two\n", "components.yaml line 1: not an object with apiVersion and kind"},
+		"a key twice": {named("a") + "  name: b\n", "key \"name\" already set in map"},
 		"an object without kind": {
 			named("one") + "---\nmetadata: {name: two}\n",
 			"components.yaml line 6: an object without apiVersion or kind",

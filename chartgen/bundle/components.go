@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-project/capstan/chartgen/blockyaml"
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
@@ -35,10 +35,45 @@ var ErrNoObject = errors.New("no object")
 // any variable, so the value of a variable can never add an object. It rejects a file that exceeds
 // the limits of the package limit before it parses it. Errors are of type *InvalidError.
 func ParseComponents(data []byte) (*Components, error) {
+	c, err := parseFile(data, expr.Parse)
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range c.Documents {
+		if err := c.Documents[i].Text.Check(); err != nil {
+			return nil, expressionError(err)
+		}
+	}
+
+	return c, nil
+}
+
+// loneExpression matches lines with nothing but an expression. Its value may be any number of lines, or none.
+var loneExpression = regexp.MustCompile(`(?m)^[ \t]*\$\{[^}\n]*\}[ \t]*$`)
+
+// HasLoneExpression reports whether an expression is alone on a line of a text.
+func HasLoneExpression(text string) bool { return loneExpression.MatchString(text) }
+
+// ParseTemplate parses a cluster template, with expressions of any form. If it is not valid, expressions that are alone
+// on their line are left out: it may be valid with their values. The error is an *InvalidError.
+func ParseTemplate(data []byte) (*Components, error) {
+	parsed, err := parseFile(data, expr.ParseTemplate)
+	if err == nil {
+		return parsed, nil
+	}
+
+	return parseFile(loneExpression.ReplaceAll(data, nil), expr.ParseTemplate)
+}
+
+// parseFile parses a file of objects.
+func parseFile(data []byte, parse func(string) (*expr.Text, error)) (*Components, error) {
 	if len(data) > limit.MaxText {
 		return nil, &InvalidError{File: ComponentsFile, Reason: fmt.Sprintf(
 			"larger than %d MiB; publish the provider's components only", limit.MaxText>>20)}
 	}
+
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 
 	parts, err := split(data)
 	if err != nil {
@@ -47,7 +82,7 @@ func ParseComponents(data []byte) (*Components, error) {
 
 	source := string(data)
 
-	text, err := expr.Parse(source)
+	text, err := parse(source)
 	if err != nil {
 		return nil, expressionError(err)
 	}
@@ -56,7 +91,8 @@ func ParseComponents(data []byte) (*Components, error) {
 
 	for _, p := range parts {
 		p.source = source[p.start:p.end]
-		if p.text, err = text.Slice(p.start, p.end); err != nil {
+
+		if p.text, err = text.Slice(p.start, p.end, p.line); err != nil {
 			return nil, expressionError(err)
 		}
 
@@ -192,7 +228,11 @@ func (p part) document() (doc *Document, values int, err error) {
 		return nil, 0, p.invalid(errEndsEarly.Error()+"; remove it", errEndsEarly)
 	}
 
-	content, err := blockyaml.Unmarshal(Normalize(expanded))
+	content, err := decode(expanded, yaml.YAMLToJSONStrict)
+	if errors.Is(err, errNoObject) {
+		return nil, 0, p.invalid(err.Error(), err)
+	}
+
 	if err != nil {
 		return nil, 0, p.invalidYAML(err)
 	}
@@ -216,7 +256,7 @@ func (p part) document() (doc *Document, values int, err error) {
 // them: its chart could not be rendered. CRDs are not rendered with other values.
 func (p part) checkDefaults(doc *Document) error {
 	invalid := (*ValueError)(nil)
-	if doc.IsCRD() || !errors.As(doc.checkValues(parse, doc.Object.Object, doc.Values()), &invalid) {
+	if doc.IsCRD() || !errors.As(doc.checkValues(doc.Object.Object, placeholders(doc.Text)), &invalid) {
 		return nil
 	}
 

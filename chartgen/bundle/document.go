@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-project/capstan/chartgen/blockyaml"
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
@@ -46,70 +47,76 @@ func (d *Document) String() string {
 	return d.Object.GetKind() + " " + d.Object.GetName()
 }
 
-// Values returns the values of variables with which Object was parsed: Placeholder for each required
-// one. All other variables have a default.
-func (d *Document) Values() map[string]string { return placeholders(d.Text) }
-
 // Decode returns the content of the document with these values of variables. All required ones must be
 // set. The error is a *ValueError if values change more than the fields that contain them.
 func (d *Document) Decode(values map[string]string) (map[string]any, error) {
-	return d.DecodeBy(parse, values)
-}
-
-// DecodeBy is like Decode with another parser.
-func (d *Document) DecodeBy(parse Parser, values map[string]string) (map[string]any, error) {
 	text, err := d.Text.Expand(values)
 	if err != nil {
 		return nil, err
 	}
 
-	content, err := parse.document(text)
-	if invalid := d.checkValues(parse, content, values); invalid != nil {
+	content, err := parse(text)
+	if invalid := d.checkValues(content, values); invalid != nil {
 		return nil, invalid
 	}
 
 	return content, err
 }
 
-// Parser returns the content of a document, or nil if it contains only comments.
-type Parser func(text string) (map[string]any, error)
-
-// document parses a text that may be more than one document.
-func (p Parser) document(text string) (map[string]any, error) {
-	if endsEarly(text) {
-		return nil, errEndsEarly
-	}
-
-	return p(text)
-}
-
-// parse is the usual parser.
+// parse returns the content of a document with values of variables, or nil if it contains only comments.
 func parse(text string) (map[string]any, error) {
 	if _, err := limit.Document(text); err != nil {
 		return nil, err
 	}
 
-	return blockyaml.Unmarshal(Normalize(text))
+	if endsEarly(text) {
+		return nil, errEndsEarly
+	}
+
+	return decode(text, yaml.YAMLToJSON)
+}
+
+// errNoObject is the error for a document that is a list or a scalar.
+var errNoObject = errors.New("not an object with apiVersion and kind")
+
+// decode parses a document like clusterctl: all lines, the last one too, end with a line feed. Integers become int64.
+// It returns nil if there are only comments.
+func decode(text string, toJSON func([]byte) ([]byte, error)) (map[string]any, error) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+
+	data, err := toJSON([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+
+	var content any
+	if err := utiljson.Unmarshal(data, &content); err != nil {
+		return nil, err
+	}
+
+	object, isObject := content.(map[string]any)
+	if content != nil && !isObject {
+		return nil, errNoObject
+	}
+
+	return object, nil
 }
 
 // errEndsEarly is the error for text that parsers ignore.
 var errEndsEarly = errors.New("text follows the end of the document")
 
 // lineBreaks replaces all line breaks of YAML with line feeds.
-var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+var lineBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// documentEnd matches a separator, or the end of a document and text after it that is not a comment.
-var documentEnd = regexp.MustCompile(`(?m)^(?:---(?:\s|$)|\.\.\.\s(?:\s|#[^\n]*\n)*[^#\s])`)
+// documentEnd matches what ends a document.
+var documentEnd = regexp.MustCompile(`(?m)^(---|\.\.\.)`)
 
-// endsEarly reports whether the text of one document contains the end of a document, followed by more. Values of
-// variables can do that. Parsers ignore what follows, or take it for another document. The template capstan.object
-// applies the same rule.
+// endsEarly reports whether the text of one document contains the end of a document. Values of variables can do that.
+// Parsers ignore what follows, or take it for another document. The template capstan.parse applies the same rule.
 func endsEarly(text string) bool {
-	// clusterctl's reader takes these for separators whatever follows on the line, unlike a parser.
-	if strings.HasPrefix(text, "---") || strings.Contains(text, "\n---") {
-		return true
-	}
-
 	mayEnd := strings.Contains(text, "---") || strings.Contains(text, "...")
 
 	return mayEnd && documentEnd.MatchString(lineBreaks.Replace(text))
@@ -148,16 +155,4 @@ func placeholders(text *expr.Text) map[string]string {
 	}
 
 	return values
-}
-
-// Normalize returns the text of a document as clusterctl's reader passes it to the parser: all lines,
-// the last one too, end with a line feed. Nor does it have a byte order mark, which the parser ignores
-// only at the very beginning.
-func Normalize(text string) string {
-	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-
-	return text
 }

@@ -29,21 +29,23 @@ func (e *ValueError) Error() string {
 // checkValues returns a *ValueError if content, which the document has with these values, differs from the document
 // with a mark in place of each expression elsewhere than in the fields with marks. The template capstan.checkValues
 // applies the same rule.
-func (d *Document) checkValues(parse Parser, content map[string]any, values map[string]string) error {
+func (d *Document) checkValues(content map[string]any, values map[string]string) error {
 	variables := d.Text.Variables()
 	if len(variables) == 0 {
 		return nil
 	}
 
-	marked, err := parse.document(d.Text.Marked())
+	marked, err := parse(d.Text.Marked())
 	if err == nil && content != nil && !differs(marked, content) {
 		return nil
 	}
 
+	const many = 20 // to try each alone would take long
+
 	invalid := &ValueError{}
 
-	for _, v := range variables {
-		if d.isCause(parse, marked, v.Name, values[v.Name]) {
+	for _, v := range variables[:min(len(variables), many)] {
+		if d.isCause(marked, v.Name, values[v.Name]) {
 			invalid.Variables = append(invalid.Variables, v.Name)
 		}
 	}
@@ -58,7 +60,7 @@ func (d *Document) checkValues(parse Parser, content map[string]any, values map[
 }
 
 // isCause reports whether the value of a variable alone changes more than the fields that contain it.
-func (d *Document) isCause(parse Parser, marked map[string]any, name, value string) bool {
+func (d *Document) isCause(marked map[string]any, name, value string) bool {
 	alone := map[string]string{}
 	for _, v := range d.Text.Variables() {
 		alone[v.Name] = expr.MarkPrefix + v.Name
@@ -71,7 +73,7 @@ func (d *Document) isCause(parse Parser, marked map[string]any, name, value stri
 		return false
 	}
 
-	content, err := parse.document(text)
+	content, err := parse(text)
 
 	return err != nil || differs(marked, content)
 }
@@ -118,6 +120,10 @@ func differsMap(marked, object map[string]any) bool {
 	}
 
 	for key, child := range object {
+		if key == "<<" { // which the chart cannot contain
+			return true
+		}
+
 		if _, same := marked[key]; !same {
 			found = append(found, child)
 		}

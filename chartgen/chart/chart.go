@@ -69,38 +69,9 @@ type Chart struct {
 	CRDs []File
 }
 
-// clone returns a copy that shares no memory with the texts that the metadata was taken from.
-func (m *Metadata) clone() Metadata {
-	copied := Metadata{
-		APIVersion:  strings.Clone(m.APIVersion),
-		Name:        strings.Clone(m.Name),
-		Version:     strings.Clone(m.Version),
-		AppVersion:  strings.Clone(m.AppVersion),
-		Description: strings.Clone(m.Description),
-		Type:        strings.Clone(m.Type),
-	}
-
-	for _, keyword := range m.Keywords {
-		copied.Keywords = append(copied.Keywords, strings.Clone(keyword))
-	}
-
-	if m.Annotations != nil {
-		copied.Annotations = make(map[string]string, len(m.Annotations))
-	}
-
-	for key, value := range m.Annotations {
-		copied.Annotations[strings.Clone(key)] = strings.Clone(value)
-	}
-
-	return copied
-}
-
 // New returns a chart with the given metadata and files, which may be in any order. Files in crds/
-// become CRDs, and Chart.yaml is generated from the metadata. The chart does not keep the texts in memory
-// of which its metadata is a part: a chart lives for as long as its provider, and components have megabytes.
+// become CRDs, and Chart.yaml is generated from the metadata.
 func New(metadata Metadata, files []File) (*Chart, error) {
-	metadata = metadata.clone()
-
 	data, err := yaml.Marshal(metadata)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", metadata.Name, err)

@@ -1,106 +1,355 @@
-// Package expr compiles text with envsubst expressions, as Cluster API providers publish it, to the
-// text of a Helm template with variables: ${NAME:=word} becomes {{ $var.NAME | default "word" }}.
+// Package expr reads the expressions in the text that Cluster API providers publish, such as ${NAME} and
+// ${NAME:=default}. They are parsed by drone/envsubst, which clusterctl uses, and described by data, so that the
+// template in a chart can replace them.
 //
-// The result is equivalent to clusterctl: with the values {variables: {NAME: value}}, Helm renders
-// [Text.Template] to exactly the bytes that clusterctl's processor returns for the same text and
-// variables, including the bugs of drone/envsubst. Where clusterctl fails, Helm fails. To ensure
-// this, expressions are parsed by the parser of drone/envsubst; this package only finds where they
-// end.
-//
-// A variable that is absent or null is unset, like an environment variable that does not exist. The
-// empty string is a value: it satisfies a required variable, but yields to a default. Numbers are
-// formatted without an exponent (1000000), and other values as JSON (true).
-//
-// [Parse] rejects the following with [ErrUnsupported]:
-//   - a nested expression as the pattern of #, ##, %, or %%, such as ${A%${B}}: a pattern cannot be
-//     compiled before its text is known;
-//   - U+FFFD or invalid UTF-8 in such a pattern together with *, ?, or [...];
-//   - an expression longer than 16 KiB, with more than 32 levels, or whose value would be larger than
-//     4 MiB; a text with more than 10,000 expressions, with more than 1 MiB of them, or with more
-//     than 100,000 "$$".
-//
-// Helm adds a restriction: rendering fails if the value of a variable is not valid UTF-8, which is never
-// valid YAML.
+// Charts support ${NAME}, the default of a variable that is empty, ${NAME:=default}, written with =, :=, :-, :+ or :?,
+// which all mean the same to drone/envsubst, and the replacement of a prefix, ${NAME/#prefix/replacement}. [Parse]
+// refuses all others, and whatever clusterctl would read in another way.
 package expr
 
 import (
-	_ "embed" // for Helpers
 	"errors"
-	"iter"
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
 
+	"github.com/drone/envsubst/v2"
 	"github.com/drone/envsubst/v2/parse"
 )
 
-// Helpers are the named templates that [Text.Template] calls. A chart with such templates must
-// contain them once, in a file in templates/ whose name begins with an underscore. Their names
-// begin with "capstan.".
-//
-//go:embed helpers.tpl
-var Helpers string
+// Limits of a text. Real components have at most 70 expressions and escaped dollar signs in total.
+const (
+	maxTokens     = 2000
+	maxExpression = 16 << 10 // bytes
+)
 
-// Text is a parsed text, or a part of one. It is immutable.
-type Text struct {
-	segments []segment
-	required map[string]bool // determined by the first use in the whole text
+// MarkPrefix begins the marks that stand for values, such as capstan0mark0NAME. A mark is plain text to YAML, so it
+// shows which nodes of a document contain expressions.
+const MarkPrefix = "capstan0mark0"
+
+// form matches an escaped dollar sign or an expression. The template in a chart looks for the same.
+var form = regexp.MustCompile(`\$\$|\$\{[^}]*\}`)
+
+// legacy matches the form with spaces.
+var legacy = regexp.MustCompile(`\$\{\s*([A-Za-z0-9_$]+)\s*\}`)
+
+// Expression is what an expression does.
+type Expression struct {
+	// Name of the variable.
+	Name string `json:"name"`
+	// Default replaces a value that is empty or not set.
+	Default string `json:"default,omitempty"`
+	// Prefix is replaced by Replacement where a value begins with it, if it is not empty.
+	Prefix      string `json:"prefix,omitempty"`
+	Replacement string `json:"replacement,omitempty"`
 }
 
-// segment is a piece of literal text or an expression.
-type segment struct {
-	start, end int // byte offsets in the source
-	literal    string
-	expression *expression // nil for literal text
-}
+// value returns what the expression becomes with a value of its variable.
+func (e *Expression) value(value string) string {
+	if rest, found := strings.CutPrefix(value, e.Prefix); found && e.Prefix != "" {
+		return e.Replacement + rest
+	}
 
-// expression is an outermost expression of a text.
-type expression struct {
-	written      string // in the text
-	line, column int
-	source       string // as written, but without the spaces of the legacy form
-	root         *parse.FuncNode
-	action       string // the template pipeline between {{ and }}
+	if value == "" {
+		return e.Default
+	}
+
+	return value
 }
 
 // Variable describes how a text uses a variable.
 type Variable struct {
 	Name string
-	// Required reports whether clusterctl considers the variable to be required: its first use in
-	// the whole text has no default. A variable that is used only inside other expressions is never
-	// required.
+	// Required reports whether clusterctl requires a value: the first use in the whole file has no default.
 	Required bool
-	// Defaults are the distinct defaults that contain no expression, in order of use. They are as
-	// written, including quotes.
+	// Defaults are the distinct defaults, in order of use.
 	Defaults []string
-	// Lines are the lines, starting at 1, on which the variable's expressions begin.
+	// Lines are the lines of the file, starting at 1, on which the variable's expressions begin.
 	Lines []int
+}
+
+// Text is a text with expressions, or a part of one. It is immutable.
+type Text struct {
+	source       string
+	offset, line int             // of the source in the file; lines start at 0 here
+	tokens       []token         // in the source's part of the file
+	required     map[string]bool // the variables of the whole file
+}
+
+// token is an escaped dollar sign or an expression.
+type token struct {
+	start, end, line int
+	written          string
+	expression       *Expression // nil for a dollar sign
+	optional         bool        // the expression has an operator
+}
+
+// SyntaxError reports an expression that a chart cannot contain.
+type SyntaxError struct {
+	Line       int    // of the file, starting at 1
+	Expression string // as written, shortened to one line
+	Err        error  // the reason, and what to write instead
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("line %d: expression %s: %v", e.Line, e.Expression, e.Err)
+}
+
+func (e *SyntaxError) Unwrap() error { return e.Err }
+
+// MissingError reports that required variables have no value.
+type MissingError struct {
+	Names []string // sorted
+}
+
+func (e *MissingError) Error() string {
+	return "no value for required variables: " + strings.Join(e.Names, ", ")
+}
+
+// ErrUnsupported is the cause of the error for expressions that clusterctl accepts and a chart does not.
+var ErrUnsupported = errors.New("not supported in a chart")
+
+// Parse reads the expressions of a file. The error is a *SyntaxError.
+func Parse(source string) (*Text, error) { return read(source, (*token).parse) }
+
+// ParseTemplate reads the expressions of a cluster template, which only clusterctl replaces: of those that charts do
+// not support, just the variable is known. The error is a *SyntaxError.
+func ParseTemplate(source string) (*Text, error) {
+	t, err := read(source, (*token).parseAny)
+	if err != nil {
+		return nil, err
+	}
+
+	if _, err := envsubst.Parse(withoutSpaces(source)); err != nil {
+		at := t.lastValid()
+
+		return nil, t.invalid(at, source[at:], fmt.Errorf("%w: %s", err, toWrite))
+	}
+
+	return t, nil
+}
+
+// lastValid returns where the first expression begins after which drone/envsubst cannot read the text any more.
+func (t *Text) lastValid() int {
+	valid := 0
+
+	for _, k := range t.tokens {
+		if _, err := envsubst.Parse(withoutSpaces(t.source[:k.end])); err == nil {
+			valid = k.end
+		}
+	}
+
+	return valid + max(strings.Index(t.source[valid:], "${"), 0)
+}
+
+func read(source string, parse func(*token) error) (*Text, error) {
+	t := &Text{source: source, required: map[string]bool{}}
+
+	if end := strings.IndexByte(source, 0); end >= 0 {
+		return nil, t.invalid(end, "", errors.New("the text has a NUL character, at which clusterctl ends it; remove it"))
+	}
+
+	line, counted := 1, 0
+
+	for _, at := range form.FindAllStringIndex(source, maxTokens+1) {
+		line += strings.Count(source[counted:at[0]], "\n")
+		counted = at[0]
+		k := token{start: at[0], end: at[1], line: line, written: source[at[0]:at[1]]}
+
+		if len(t.tokens) == maxTokens {
+			return nil, k.invalid(fmt.Errorf("%w: the text has more than %d expressions", ErrUnsupported, maxTokens))
+		}
+
+		if k.written != "$$" {
+			if err := parse(&k); err != nil {
+				return nil, k.invalid(err)
+			}
+
+			if _, used := t.required[k.expression.Name]; !used {
+				t.required[k.expression.Name] = !k.optional
+			}
+		}
+
+		t.tokens = append(t.tokens, k)
+	}
+
+	return t, nil
+}
+
+// parse sets the expression of a token.
+func (k *token) parse() error {
+	root, arguments, err := k.root()
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case root.Name == "/#" && len(arguments) == 2:
+		k.expression = &Expression{Name: root.Param, Prefix: arguments[0], Replacement: arguments[1]}
+	case slices.Contains([]string{"", "=", ":=", ":-", ":+", ":?"}, root.Name):
+		k.expression = &Expression{Name: root.Param, Default: strings.Join(arguments, "")}
+	default:
+		return fmt.Errorf("%w: charts have ${NAME}, ${NAME:=default} and ${NAME/#prefix/replacement}; use one of these",
+			ErrUnsupported)
+	}
+
+	return nil
+}
+
+// name matches the beginning of an expression.
+var name = regexp.MustCompile(`^\$\{\s*#?(\w+)`)
+
+// parseAny is like parse for an expression that charts may not support, or that contains another one.
+func (k *token) parseAny() error {
+	if k.parse() == nil {
+		return nil
+	}
+
+	match := name.FindStringSubmatch(k.written)
+	if match == nil {
+		return errors.New(toWrite)
+	}
+
+	k.expression, k.optional = &Expression{Name: match[1]}, true
+
+	return nil
+}
+
+// toWrite is what to write instead of an expression that cannot be parsed.
+const toWrite = "write ${NAME} or ${NAME:=default}, or \"$${\" for the literal text \"${\""
+
+// root returns what drone/envsubst makes of an expression, and the arguments of its operator.
+func (k *token) root() (root *parse.FuncNode, arguments []string, err error) {
+	if len(k.written) > maxExpression {
+		return nil, nil, fmt.Errorf("%w: it is longer than %d bytes", ErrUnsupported, maxExpression)
+	}
+
+	tree, err := parse.Parse(withoutSpaces(k.written))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %s", err, toWrite)
+	}
+
+	root, ok := tree.Root.(*parse.FuncNode)
+	if !ok {
+		return nil, nil, errNested
+	}
+
+	for _, argument := range root.Args {
+		text, ok := argument.(*parse.TextNode)
+		if !ok {
+			return nil, nil, errNested
+		}
+
+		arguments = append(arguments, text.Value)
+	}
+
+	k.optional = len(arguments) > 0
+
+	return root, arguments, nil
+}
+
+var errNested = fmt.Errorf("%w: an expression contains another one; use a variable of its own", ErrUnsupported)
+
+// withoutSpaces rewrites ${ NAME } to ${NAME}, as clusterctl does before it looks for expressions.
+func withoutSpaces(source string) string { return legacy.ReplaceAllString(source, "$${${1}}") }
+
+func (k *token) invalid(err error) *SyntaxError {
+	return &SyntaxError{Line: k.line, Expression: shorten(k.written), Err: err}
+}
+
+// invalid returns the error for a position in the source.
+func (t *Text) invalid(at int, written string, err error) *SyntaxError {
+	line := t.line + 1 + strings.Count(t.source[:at], "\n")
+
+	return &SyntaxError{Line: line, Expression: shorten(written), Err: err}
+}
+
+// shorten returns the beginning of an expression, on one line, for messages.
+func shorten(written string) string {
+	const maxLength = 60
+
+	written, _, _ = strings.Cut(written, "\n")
+	if len(written) <= maxLength {
+		return written
+	}
+
+	return strings.ToValidUTF8(written[:maxLength], "") + "…"
+}
+
+// Slice returns the part of the text between two offsets in bytes, such as a document that begins on a line. Lines,
+// and which variables are required, remain those of the file. The error is a *SyntaxError: an expression crosses the
+// border.
+func (t *Text) Slice(start, end, line int) (*Text, error) {
+	first := sort.Search(len(t.tokens), func(i int) bool { return t.tokens[i].end > start })
+	last := sort.Search(len(t.tokens), func(i int) bool { return t.tokens[i].start >= end })
+	part := &Text{
+		source: t.source[start:end], offset: start, line: line - 1, tokens: t.tokens[first:last], required: t.required,
+	}
+
+	for _, k := range part.tokens {
+		if k.start < start || k.end > end {
+			return nil, k.invalid(errors.New("it extends into the next document; close it before"))
+		}
+	}
+
+	return part, nil
+}
+
+// Check returns a *SyntaxError unless clusterctl reads the text as this package does.
+func (t *Text) Check() error {
+	at := strings.IndexByte(t.source, '$')
+	if at < 0 {
+		return nil
+	}
+
+	if err := t.compare(); err != nil {
+		return t.invalid(at, t.source[at:], err)
+	}
+
+	return nil
+}
+
+func (t *Text) compare() error {
+	tree, err := envsubst.Parse(withoutSpaces(t.source))
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, toWrite)
+	}
+
+	for _, values := range []map[string]string{{}, t.marks()} {
+		theirs, err := tree.Execute(func(name string) string { return values[name] })
+		if err != nil || theirs != t.replace(values) {
+			return fmt.Errorf("%w: clusterctl reads an expression of this document in another way, because of a dollar sign, "+
+				"a brace or a backslash next to it; leave that out", ErrUnsupported)
+		}
+	}
+
+	return nil
 }
 
 // Variables returns the variables of the text, sorted by name.
 func (t *Text) Variables() []Variable {
 	byName := map[string]*Variable{}
-	seen := map[[2]string]bool{} // names with defaults
 
-	for e := range t.expressions() {
-		for _, fn := range functions(e.root) {
-			v := byName[fn.Param]
-			if v == nil {
-				v = &Variable{Name: fn.Param, Required: t.required[fn.Param]}
-				byName[fn.Param] = v
-			}
+	for _, k := range t.tokens {
+		if k.expression == nil {
+			continue
+		}
 
-			if n := len(v.Lines); n == 0 || v.Lines[n-1] != e.line { // expressions are in order
-				v.Lines = append(v.Lines, e.line)
-			}
+		v := byName[k.expression.Name]
+		if v == nil {
+			v = &Variable{Name: k.expression.Name, Required: t.required[k.expression.Name]}
+			byName[v.Name] = v
+		}
 
-			word, ok := literalDefault(fn)
-			if id := [2]string{fn.Param, word}; ok && !seen[id] {
-				seen[id] = true
+		if !slices.Contains(v.Lines, k.line) {
+			v.Lines = append(v.Lines, k.line)
+		}
 
-				v.Defaults = append(v.Defaults, word)
-			}
+		if k.expression.Default != "" && !slices.Contains(v.Defaults, k.expression.Default) {
+			v.Defaults = append(v.Defaults, k.expression.Default)
 		}
 	}
 
@@ -112,83 +361,72 @@ func (t *Text) Variables() []Variable {
 	return variables
 }
 
-var errCut = errors.New("it extends into the next part (in YAML, the next document): close it before")
+// Expressions returns the expressions of the text, by how they are written.
+func (t *Text) Expressions() map[string]Expression {
+	expressions := map[string]Expression{}
 
-// Slice returns the part of the text between two byte offsets of the source that was parsed. Line
-// numbers, and which variables are required, remain those of the whole text. It returns a
-// *SyntaxError if an offset is inside an expression.
-func (t *Text) Slice(start, end int) (*Text, error) {
-	part := &Text{required: t.required}
-
-	first := sort.Search(len(t.segments), func(i int) bool { return t.segments[i].end > start })
-	for _, s := range t.segments[first:] {
-		if s.start >= end {
-			break
+	for _, k := range t.tokens {
+		if k.expression != nil {
+			expressions[k.written] = *k.expression
 		}
-
-		if s.expression != nil && (s.start < start || s.end > end) {
-			return nil, s.expression.syntaxError(errCut)
-		}
-
-		if s.expression == nil {
-			s.literal = s.literal[max(start-s.start, 0) : min(end, s.end)-s.start]
-			s.start = max(start, s.start)
-			s.end = min(end, s.end)
-		}
-
-		part.segments = append(part.segments, s)
 	}
 
-	return part, nil
+	return expressions
 }
 
-// expressions iterates over the outermost expressions of the text.
-func (t *Text) expressions() iter.Seq[*expression] {
-	return func(yield func(*expression) bool) {
-		for _, s := range t.segments {
-			if s.expression != nil && !yield(s.expression) {
-				return
-			}
+// Expand returns the text with these values of variables. A variable that is not in the map is not set. If a required
+// one is not set, the error is a *MissingError.
+func (t *Text) Expand(values map[string]string) (string, error) {
+	var missing []string
+
+	for _, v := range t.Variables() {
+		if _, set := values[v.Name]; v.Required && !set {
+			missing = append(missing, v.Name)
 		}
 	}
-}
 
-// literalSize returns the number of bytes of the text without its expressions.
-func (t *Text) literalSize() int {
-	size := 0
-	for _, s := range t.segments {
-		size += len(s.literal)
+	if missing != nil {
+		return "", &MissingError{Names: missing}
 	}
 
-	return size
+	return t.replace(values), nil
 }
 
-// functions returns an expression and those nested in it, in the order of the text.
-func functions(fn *parse.FuncNode) []*parse.FuncNode {
-	all := []*parse.FuncNode{fn}
-	for nested := range children(fn) {
-		all = append(all, functions(nested)...)
+// Marked returns the text with a mark in place of each expression.
+func (t *Text) Marked() string { return t.replace(t.marks()) }
+
+// marks returns the marks of the variables, by name.
+func (t *Text) marks() map[string]string {
+	marks := map[string]string{}
+
+	for _, k := range t.tokens {
+		if k.expression != nil {
+			marks[k.expression.Name] = MarkPrefix + k.expression.Name
+		}
 	}
 
-	return all
+	return marks
 }
 
-// literalDefault returns the default of an expression, if it has one that contains no expression.
-func literalDefault(fn *parse.FuncNode) (string, bool) {
-	if !isDefault(fn.Name) || len(fn.Args) == 0 {
-		return "", false
-	}
+// replace replaces the tokens of the text, in one pass.
+func (t *Text) replace(values map[string]string) string {
+	var b strings.Builder
 
-	var word strings.Builder
+	at := t.offset
 
-	for _, arg := range fn.Args {
-		text, ok := arg.(*parse.TextNode)
-		if !ok {
-			return "", false
+	for _, k := range t.tokens {
+		b.WriteString(t.source[at-t.offset : k.start-t.offset])
+
+		if k.expression == nil {
+			b.WriteByte('$')
+		} else {
+			b.WriteString(k.expression.value(values[k.expression.Name]))
 		}
 
-		word.WriteString(text.Value)
+		at = k.end
 	}
 
-	return word.String(), true
+	b.WriteString(t.source[at-t.offset:])
+
+	return b.String()
 }

@@ -41,15 +41,3 @@ func TestSort(t *testing.T) {
 		})
 	}
 }
-
-// TestHooks: no object is lost because it is a hook, of an event that Helm does not know either.
-func TestHooks(t *testing.T) {
-	for _, event := range []string{"pre-install", "post-delete,pre-upgrade", "test", "pre-instal", ""} {
-		_, _, err := helm.Sort("x", map[string]string{
-			"x/templates/a.yaml": "kind: ConfigMap\nmetadata: {name: c}\n---\n" +
-				"kind: Job\nMetadata: {name: j, annotations: {helm.sh/hook: \"" + event + "\"}}",
-		})
-		NewWithT(t).Expect(err).To(MatchError("Job j is a hook of Helm (helm.sh/hook: " + event + "), which charts of " +
-			"providers do not have; install the chart with helm, Flux or Argo CD"))
-	}
-}

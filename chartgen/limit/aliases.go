@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v2"
-
-	"github.com/capstan-project/capstan/chartgen/blockyaml"
 )
 
 // valueSize is the size of a value in addition to its text, in bytes.
@@ -17,7 +15,7 @@ const valueSize = 64
 // another one might refuse a good document or find fewer aliases. The error is an *Error.
 func checkAliases(text string) error {
 	var root undecoded
-	if err := yaml.Unmarshal([]byte(blockyaml.HideMarks(text)), &root); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
 		return invalidYAML(err)
 	}
 

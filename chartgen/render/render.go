@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"unicode/utf8"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
@@ -18,40 +20,95 @@ import (
 	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
-// Manifest renders the chart's templates except NOTES.txt for a namespace, sorted by file name. It
-// validates the values against the chart's schema. Required variables that are not set get a
-// placeholder.
-func Manifest(c *chart.Chart, namespace string, values map[string]any) (string, error) {
-	loaded, err := load(c)
-	if err != nil {
-		return "", err
-	}
+// maxRendered limits the values of all expressions in bytes. Helm can store 1 MiB of objects, compressed.
+const maxRendered = 4 << 20
 
-	return manifest(c, loaded, namespace, values)
+// Result is a rendered chart, as Helm records it.
+type Result struct {
+	// Manifest has the objects in the order of installation.
+	Manifest string
+	Notes    string
+	// Chart is the chart as it is recorded with the release: without templates and files.
+	Chart *helm.Chart
 }
 
-func manifest(c *chart.Chart, loaded *helm.Chart, namespace string, values map[string]any) (string, error) {
+// rendering is locked while a chart is rendered, which takes a bounded amount of memory and time: charts that publishers
+// make as large as they may be are rendered one after the other.
+var rendering sync.Mutex
+
+// Render renders a chart that chartgen has built. Its errors may quote values.
+func Render(c *chart.Chart, values map[string]any, options helm.ReleaseOptions) (*Result, error) {
+	if err := checkVariables(c, values); err != nil {
+		return nil, err
+	}
+
+	loaded, err := load(c)
+	if err != nil {
+		return nil, err
+	}
+
+	files, err := execute(loaded, values, options)
+	if err != nil {
+		return nil, err
+	}
+
+	manifest, notes, err := helm.Sort(c.Metadata.Name, files)
+	stored := &helm.Chart{Metadata: loaded.Metadata, Values: loaded.Values, Schema: loaded.Schema}
+
+	return &Result{Manifest: manifest, Notes: notes, Chart: stored}, err
+}
+
+// execute renders the templates. A panic of Helm's library is an error of the chart.
+func execute(c *helm.Chart, values map[string]any, options helm.ReleaseOptions) (files map[string]string, err error) {
+	rendering.Lock()
+	defer rendering.Unlock()
+
+	defer func() {
+		if recover() != nil {
+			err = errors.New("rendering panics with this chart and these values")
+		}
+	}()
+
+	return helm.Render(c, values, options)
+}
+
+// checkVariables returns an error if the values of variables are too large, or no text.
+func checkVariables(c *chart.Chart, values map[string]any) error {
+	variables, _ := values["variables"].(map[string]any)
+	for name, value := range variables {
+		if text, isText := value.(string); isText && !utf8.ValidString(text) {
+			return fmt.Errorf("the value of variable %s is not valid UTF-8; encode it in base64", name)
+		}
+	}
+
+	size := 0
+
+	for name, uses := range chartgen.VariableUses(c) {
+		text, _ := variables[name].(string)
+		if size += uses * len(text); size > maxRendered {
+			return fmt.Errorf("the values of variables up to %s are larger than %d MiB where they are used; shorten them",
+				name, maxRendered>>20)
+		}
+	}
+
+	return nil
+}
+
+// Manifest renders the chart's objects for a namespace, in the order of installation. It validates the values against
+// the chart's schema. Required variables that are not set get a placeholder.
+func Manifest(c *chart.Chart, namespace string, values map[string]any) (string, error) {
 	completed, err := complete(c, values)
 	if err != nil {
 		return "", err
 	}
 
-	options := helm.ReleaseOptions{Name: c.Metadata.Name, Namespace: namespace, Revision: 1, IsInstall: true}
-
-	files, err := helm.Render(loaded, completed, options)
+	rendered, err := Render(c, completed,
+		helm.ReleaseOptions{Name: c.Metadata.Name, Namespace: namespace, Revision: 1, IsInstall: true})
 	if err != nil {
 		return "", fmt.Errorf("render chart %s: %w", c.Metadata.Name, err)
 	}
 
-	var out strings.Builder
-
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasSuffix(name, ".yaml") && strings.TrimSpace(files[name]) != "" {
-			fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", name, files[name])
-		}
-	}
-
-	return out.String(), nil
+	return rendered.Manifest, nil
 }
 
 // Images returns the images of all workloads that the chart renders, sorted.
@@ -85,10 +142,10 @@ func Images(c *chart.Chart) ([]string, error) {
 	return slices.Compact(images), nil
 }
 
-// load converts the chart to what Helm loads from its archive.
+// load converts the chart to what Helm loads from its archive, without its CRDs.
 func load(c *chart.Chart) (*helm.Chart, error) {
-	files := make([]*helm.BufferedFile, 0, len(c.Files)+len(c.CRDs))
-	for _, f := range slices.Concat(c.Files, c.CRDs) {
+	files := make([]*helm.BufferedFile, 0, len(c.Files))
+	for _, f := range c.Files {
 		files = append(files, &helm.BufferedFile{Name: f.Name, Data: f.Data})
 	}
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/helm"
@@ -49,12 +50,12 @@ func Oversize(c *chart.Chart, archive int) (int, error) {
 
 // releaseData returns a release of the chart as JSON: the chart including its CRDs, and the rendered manifest.
 func releaseData(c *chart.Chart) ([]byte, error) {
-	loaded, err := load(c)
+	loaded, err := load(&chart.Chart{Metadata: c.Metadata, Files: slices.Concat(c.Files, c.CRDs)})
 	if err != nil {
 		return nil, err
 	}
 
-	rendered, err := manifest(c, loaded, "default", nil)
+	rendered, err := Manifest(c, "default", nil)
 	if err != nil {
 		return nil, err
 	}

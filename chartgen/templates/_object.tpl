@@ -1,97 +1,131 @@
 {{- /*
-capstan.object renders an object of the provider. It does at render time what clusterctl does at install time: it sets the
-release's namespace wherever the target namespace belongs, and adds the labels by which clusterctl and "clusterctl move" find
-the object. Then it applies the changes from the values. All changes are made to the parsed object, so they also cover text
-that comes from the value of a variable.
+capstan.object renders an object of the provider. It does at render time what clusterctl does at install time: it replaces the
+expressions, sets the release's namespace wherever the target namespace belongs, and adds the labels by which clusterctl and
+"clusterctl move" find the object. Then it applies the changes from the values. All changes are made to the parsed object, so
+they also cover text that comes from the value of a variable.
 
-Arguments, as a list: the chart's root context, the name of the template with the object's text, "namespaced" or "cluster", the name
-by which the values know the object: its own if no variable is part of it, and the names of the variables in the text.
+Arguments, as a list: the chart's root context, and the object's entry in files/objects.json.
 */ -}}
 {{- define "capstan.object" -}}
 {{- $root := index . 0 -}}
+{{- $entry := index . 1 -}}
+{{- $text := $root.Files.Get $entry.file -}}
+{{- $variables := $root.Values.variables | default dict -}}
 {{- $document := dict -}}
-{{- include "capstan.parse" (list $document (include (index . 1) $root)) -}}
-{{- if gt (len .) 4 }}{{ include "capstan.checkValues" (list . $document) }}{{ end -}}
+{{- include "capstan.parse" (list $document (include "capstan.substitute" (list $text $entry.expressions $variables))) -}}
+{{- if $entry.expressions }}{{ include "capstan.checkValues" (list $root $entry $text $document) }}{{ end -}}
 {{- $object := $document.object -}}
 {{- $metadata := $object.metadata -}}
-{{- if not (kindIs "map" $metadata) -}}
-  {{- fail (printf "%s: the field metadata is not a map with the given variables" (include "capstan.called" (list . $object))) -}}
+{{- if not (and (kindIs "string" $object.apiVersion) (kindIs "string" $object.kind) (kindIs "map" $metadata)) -}}
+  {{- fail (printf "%s: apiVersion, kind or metadata have the wrong type with the given variables" $entry.name) -}}
 {{- end -}}
 {{- $from := $metadata.namespace | default "" -}}
-{{- if eq (index . 2) "namespaced" -}}
-  {{- $_ := set $metadata "namespace" $root.Release.Namespace -}}
-{{- end -}}
+{{- if not $entry.clusterScoped }}{{ $_ := set $metadata "namespace" $root.Release.Namespace }}{{ end -}}
 {{- range $field := list "labels" "annotations" }}{{ include "capstan.checkTexts" (list $object $field) }}{{ end -}}
 {{- include "capstan.withoutHelm" $metadata -}}
 {{- include "capstan.setAll" (list $metadata "labels" $root.Values.commonLabels) -}}
 {{- include "capstan.setAll" (list $metadata "annotations" $root.Values.commonAnnotations) -}}
 {{- include "capstan.setAll" (list $metadata "labels" (dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name)) -}}
 {{- include "capstan.namespace" (list $object $from $root.Release.Namespace) -}}
-{{- include "capstan.workload" (list $object $root.Values (index . 3)) -}}
-{{- $yaml := toYaml $object -}}
-{{- /* A parser would merge maps for this key, which the YAML library does not quote. JSON is YAML, too. */ -}}
-{{- if regexMatch "(?m)^[ -]*<<:" $yaml }}{{ $yaml = toJson $object | replace "\ufeff" "\\ufeff" }}{{ end -}}
-{{- /* Helm deletes these words from its output, once, which restores them. */ -}}
-{{- $yaml = $yaml | replace "<no value>" "<no <no value>value>" -}}
-{{- $yaml -}}
-{{- /* Helm removes white space at the end of a manifest. Here it is part of a block scalar, so a comment ends it. */ -}}
-{{- if ne $yaml (trim $yaml) }}{{ "\n# end" }}{{ end -}}
+{{- include "capstan.shared" $object -}}
+{{- include "capstan.workload" (list $object $root.Values $entry) -}}
+{{- include "capstan.yaml" $object -}}
+{{- if and (eq $object.kind "Deployment") (include "capstan.settings" (list $root.Values $entry) | fromJson).highAvailability (not $entry.hasBudget) }}
+---
+{{ include "capstan.yaml" (include "capstan.disruptionBudget" (list $root $object) | fromJson) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "capstan.yaml" -}}
+{{- /* OBJECT: prints it as YAML that is still the same after Helm has split and trimmed it. */ -}}
+  {{- $yaml := toYaml . -}}
+  {{- if contains "<no value>" $yaml -}}
+    {{- fail (printf "%s %s: the value of a variable contains the words <no value>, which Helm removes; use others" .kind .metadata.name) -}}
+  {{- end -}}
+  {{- $yaml -}}
+  {{- /* White space at the end is part of a block scalar, so a comment follows it. */ -}}
+  {{- if ne $yaml (trim $yaml) }}{{ "\n# end" }}{{ end -}}
 {{- end -}}
 
 {{- define "capstan.called" -}}
-{{- /* (list ARGUMENTS OBJECT): prints what messages call the object of capstan.object: its kind, namespace and name. */ -}}
-  {{- $arguments := first . -}}
-  {{- (last .).kind }} {{ if eq (index $arguments 2) "namespaced" }}{{ (index $arguments 0).Release.Namespace }}/{{ end }}{{ index $arguments 3 -}}
+{{- /* (list ROOT ENTRY OBJECT): prints what messages call an object: its kind, namespace and name. */ -}}
+  {{- $entry := index . 1 -}}
+  {{- (last .).kind }} {{ if not $entry.clusterScoped }}{{ (index . 0).Release.Namespace }}/{{ end }}{{ $entry.name -}}
+{{- end -}}
+
+{{- define "capstan.substitute" -}}
+{{- /* (list TEXT EXPRESSIONS VARIABLES): prints TEXT with the values of its expressions, in one pass: a value is text, and not read again.
+EXPRESSIONS says what each one does, by how it is written. */ -}}
+  {{- $expressions := index . 1 -}}
+  {{- $variables := index . 2 -}}
+  {{- $form := "\\$\\$|\\$\\{[^}]*\\}" -}}
+  {{- $found := regexFindAll $form (first .) -1 -}}
+  {{- range $i, $text := regexSplit $form (first .) -1 -}}
+    {{- $text -}}
+    {{- if lt $i (len $found) -}}
+      {{- $written := index $found $i -}}
+      {{- if eq $written "$$" }}$
+      {{- else }}{{ include "capstan.value" (list (index $expressions $written) $variables) }}{{ end -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.value" -}}
+{{- /* (list EXPRESSION VARIABLES): prints the value of an expression. */ -}}
+  {{- $expression := first . -}}
+  {{- $value := get (last .) $expression.name -}}
+  {{- if kindIs "invalid" $value }}{{ $value = "" }}{{ else }}{{ $value = include "capstan.text" $value }}{{ end -}}
+  {{- $prefix := $expression.prefix | default "" -}}
+  {{- if and $prefix (hasPrefix $prefix $value) }}{{ $expression.replacement | default "" }}{{ trimPrefix $prefix $value }}
+  {{- else if eq $value "" }}{{ $expression.default | default "" }}
+  {{- else }}{{ $value }}{{ end -}}
 {{- end -}}
 
 {{- define "capstan.parse" -}}
 {{- /* (list DOCUMENT TEXT): sets DOCUMENT.object to the object of the text, unless the text is no valid YAML or ends early. */ -}}
-  {{- $text := last . | trimPrefix "\n" -}}
-  {{- /* No document of the components contains a separator, so a value does. clusterctl would apply what follows it as another object. */ -}}
-  {{- $ends := or (hasPrefix "---" $text) (contains "\n---" $text) -}}
-  {{- /* Nor does any contain, after one of YAML's line breaks, a separator, or the end of a document and more than comments after it.
-  Parsers ignore what follows. */ -}}
-  {{- $lines := regexReplaceAll "\r\n?|\u0085|\u2028|\u2029" $text "\n" -}}
-  {{- if not (or $ends (regexMatch "(?m)^(?:---(?:\\s|$)|\\.\\.\\.\\s(?:\\s|#[^\\n]*\\n)*[^#\\s])" $lines)) -}}
-    {{- /* clusterctl's reader ends all lines, the last one too, with a line feed. */ -}}
-    {{- $text = $text | trimPrefix "\ufeff" | replace "\r\n" "\n" -}}
+  {{- $text := last . | replace "\r\n" "\n" -}}
+  {{- /* No document has a separator, so a value does. clusterctl would apply what follows it as another object, which parsers ignore. */ -}}
+  {{- if not (regexMatch "(?m)^(---|\\.\\.\\.)" (regexReplaceAll "\r|\u0085|\u2028|\u2029" $text "\n")) -}}
     {{- if not (hasSuffix "\n" $text) }}{{ $text = printf "%s\n" $text }}{{ end -}}
-    {{- /* The YAML library skips characters after some byte order marks, so it gets a placeholder instead of them. */ -}}
-    {{- $object := fromYaml ($text | replace "\ufeff" "\ufdd0") -}}
-    {{- if contains "\ufeff" $text }}{{ $object = $object | toJson | replace "\ufdd0" "\ufeff" | fromJson }}{{ end -}}
+    {{- $object := fromYaml $text -}}
     {{- if ne (keys $object | join " ") "Error" }}{{ $_ := set (first .) "object" $object }}{{ end -}}
   {{- end -}}
 {{- end -}}
 
 {{- define "capstan.checkValues" -}}
-{{- /* (list ARGUMENTS DOCUMENT): fails if values of variables change more of the object than the fields that contain them. It is compared
-with the same document with a mark in place of each expression. Errors contain neither values nor what a parser quotes. */ -}}
-  {{- $arguments := first . -}}
-  {{- $values := (index $arguments 0).Values -}}
-  {{- $variables := slice $arguments 4 -}}
+{{- /* (list ROOT ENTRY TEXT DOCUMENT): fails if values of variables change more of the object than the fields that contain them. It is
+compared with the same text with a mark in place of each expression. Errors contain neither values nor what a parser quotes. */ -}}
+  {{- $entry := index . 1 -}}
+  {{- $text := index . 2 -}}
+  {{- $variables := (index . 0).Values.variables | default dict -}}
   {{- $marks := dict -}}
-  {{- range $variables }}{{ $_ := set $marks . (print "capstan0mark0" .) }}{{ end -}}
+  {{- range $entry.expressions }}{{ $_ := set $marks .name (print "capstan0mark0" .name) }}{{ end -}}
   {{- $marked := dict -}}
-  {{- include "capstan.parse" (list $marked (include (index $arguments 1) (dict "Values" $values "Marks" $marks))) -}}
+  {{- include "capstan.parse" (list $marked (include "capstan.substitute" (list $text $entry.expressions $marks))) -}}
   {{- if include "capstan.differs" (list $marked.object (last .).object) -}}
     {{- $causes := list -}}
-    {{- range $variable := $variables -}}
-      {{- $alone := dict -}}
-      {{- include "capstan.parse" (list $alone (include (index $arguments 1) (dict "Values" $values "Marks" (omit $marks $variable)))) -}}
-      {{- if include "capstan.differs" (list $marked.object $alone.object) }}{{ $causes = append $causes $variable }}{{ end -}}
+    {{- $names := keys $marks | sortAlpha -}}
+    {{- /* Each variable alone, unless that takes long. */ -}}
+    {{- range $variable := ternary $names list (le (len $names) 20) -}}
+      {{- $alone := merge (dict $variable (get $variables $variable)) $marks -}}
+      {{- $document := dict -}}
+      {{- include "capstan.parse" (list $document (include "capstan.substitute" (list $text $entry.expressions $alone))) -}}
+      {{- if include "capstan.differs" (list $marked.object $document.object) }}{{ $causes = append $causes $variable }}{{ end -}}
     {{- end -}}
-    {{- $causes = $causes | default $variables -}}
+    {{- $causes = $causes | default $names -}}
     {{- $fix := "write it as YAML requires in this place: in quotes, or with its quotes escaped" -}}
     {{- range $causes -}}
-      {{- $value := get $values.variables . | toString -}}
+      {{- $value := get $variables . | toString -}}
       {{- if regexMatch "^[^\r\n]*\n$" $value }}{{ $fix = "remove the line break at its end" }}
       {{- else if regexMatch "[\r\n]" $value }}{{ $fix = "write it on one line, as base64 -w0 does" }}{{ end -}}
     {{- end -}}
     {{- $subject := printf "the value of variable %s changes more than the field that contains it" (join ", " $causes) -}}
-    {{- if gt (len $causes) 1 -}}
+    {{- if gt (len $causes) 20 -}}
+      {{- $subject = "the values of its variables change more than the fields that contain them" -}}
+    {{- else if gt (len $causes) 1 -}}
       {{- $subject = printf "the values of variables %s change more than the fields that contain them" (join ", " $causes) -}}
     {{- end -}}
-    {{- fail (printf "%s: %s; %s" (include "capstan.called" (list $arguments $marked.object)) $subject $fix) -}}
+    {{- fail (printf "%s: %s; %s" (include "capstan.called" (list (index . 0) $entry $marked.object)) $subject $fix) -}}
   {{- end -}}
 {{- end -}}
 
@@ -101,7 +135,10 @@ have become any other key, but none that the map has anyway. */ -}}
   {{- $marked := first . -}}
   {{- $object := last . -}}
   {{- $differs := false -}}
-  {{- if or (deepEqual $marked $object) (and (kindIs "string" $marked) (contains "capstan0mark0" $marked)) -}}
+  {{- if deepEqual $marked $object -}}
+  {{- else if and (kindIs "string" $marked) (contains "capstan0mark0" $marked) -}}
+    {{- /* Numbers with more digits lose some. */ -}}
+    {{- if kindIs "float64" $object }}{{ $differs = or (gt $object 9007199254740992.0) (lt $object -9007199254740992.0) }}{{ end -}}
   {{- else if and (kindIs "map" $marked) (kindIs "map" $object) -}}
     {{- $expected := list -}}
     {{- $found := list -}}
@@ -110,7 +147,10 @@ have become any other key, but none that the map has anyway. */ -}}
       {{- else if not (hasKey $object $key) }}{{ $differs = true }}
       {{- else if include "capstan.differs" (list $value (get $object $key)) }}{{ $differs = true }}{{ end -}}
     {{- end -}}
-    {{- range $key, $value := $object }}{{ if not (hasKey $marked $key) }}{{ $found = append $found $value }}{{ end }}{{ end -}}
+    {{- range $key, $value := $object -}}
+      {{- if eq $key "<<" }}{{ $differs = true }}
+      {{- else if not (hasKey $marked $key) }}{{ $found = append $found $value }}{{ end -}}
+    {{- end -}}
     {{- if ne (len $expected) (len $found) }}{{ $differs = true }}{{ end -}}
     {{- range $value := $expected -}}
       {{- $matches := false -}}
@@ -172,6 +212,36 @@ orders with .Values.commonAnnotations. */ -}}
       {{- include "capstan.merge" (list (index $object $key) $value) -}}
     {{- else -}}
       {{- $_ := set $object $key $value -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.shared" -}}
+{{- /* OBJECT: removes what others fill in, and an apply would fight about: the rules of an aggregated ClusterRole, and CAs that are no
+certificate or that cert-manager injects. The API server turns stringData into data. */ -}}
+  {{- $object := . -}}
+  {{- if and (eq .kind "ClusterRole") .aggregationRule }}{{ $_ := unset . "rules" }}{{ end -}}
+  {{- if and (eq .kind "Secret") (kindIs "map" .stringData) -}}
+    {{- $data := .data | default dict -}}
+    {{- $others := dict -}}
+    {{- range $key, $value := .stringData -}}
+      {{- if kindIs "string" $value }}{{ $_ := set $data $key (b64enc $value) }}{{ else }}{{ $_ := set $others $key $value }}{{ end -}}
+    {{- end -}}
+    {{- $_ := set . "data" $data -}}
+    {{- $_ := set . "stringData" $others -}}
+    {{- if not $others }}{{ $_ := unset . "stringData" }}{{ end -}}
+  {{- end -}}
+  {{- $injected := false -}}
+  {{- if kindIs "map" .metadata.annotations -}}
+    {{- range $key, $_ := .metadata.annotations }}{{ if hasPrefix "cert-manager.io/inject-" $key }}{{ $injected = true }}{{ end }}{{ end -}}
+  {{- end -}}
+  {{- $clients := list -}}
+  {{- if has .kind (list "MutatingWebhookConfiguration" "ValidatingWebhookConfiguration") -}}
+    {{- range .webhooks }}{{ $clients = append $clients .clientConfig }}{{ end -}}
+  {{- else if eq .kind "APIService" }}{{ $clients = list .spec }}{{ end -}}
+  {{- range $clients -}}
+    {{- if and . .caBundle -}}
+      {{- if or $injected (not (contains "-----BEGIN CERTIFICATE-----" (b64dec .caBundle))) }}{{ $_ := unset . "caBundle" }}{{ end -}}
     {{- end -}}
   {{- end -}}
 {{- end -}}

@@ -4,10 +4,10 @@ nothing. A value that is absent or null changes nothing.
 */ -}}
 
 {{- define "capstan.workload" -}}
-{{- /* (list OBJECT VALUES NAME): changes the images of a workload, and applies .Values.deployments.NAME. */ -}}
+{{- /* (list OBJECT VALUES ENTRY): changes the images of a workload, and applies .Values.deployments and .Values.paused. */ -}}
   {{- $object := index . 0 -}}
   {{- $values := index . 1 -}}
-  {{- $name := index . 2 -}}
+  {{- $entry := index . 2 -}}
   {{- $kind := printf "%s %s" $object.apiVersion $object.kind -}}
   {{- $pod := dict -}}
   {{- if has $kind (list "apps/v1 Deployment" "apps/v1 DaemonSet" "apps/v1 StatefulSet" "apps/v1 ReplicaSet" "batch/v1 Job") -}}
@@ -24,10 +24,18 @@ nothing. A value that is absent or null changes nothing.
     {{- end -}}
   {{- end -}}
   {{- if eq $kind "apps/v1 Deployment" -}}
-    {{- with index ($values.deployments | default dict) $name -}}
-      {{- include "capstan.deployment" (list $object .) -}}
+    {{- $settings := include "capstan.settings" (list $values $entry) | fromJson -}}
+    {{- if and $settings.highAvailability $entry.singlePod -}}
+      {{- fail (printf "deployments.%s.highAvailability is not possible for this Deployment: %s; remove the value" $entry.name $entry.singlePod) -}}
     {{- end -}}
+    {{- if $settings }}{{ include "capstan.deployment" (list $object $settings) }}{{ end -}}
+    {{- if $values.paused }}{{ $_ := set $object.spec "replicas" 0 }}{{ end -}}
   {{- end -}}
+{{- end -}}
+
+{{- define "capstan.settings" -}}
+{{- /* (list VALUES ENTRY): prints the settings of a Deployment, as JSON. */ -}}
+  {{- index ((first .).deployments | default dict) (last .).name | default dict | toJson -}}
 {{- end -}}
 
 {{- define "capstan.deployment" -}}
@@ -104,13 +112,13 @@ nothing. A value that is absent or null changes nothing.
 {{- end -}}
 
 {{- define "capstan.disruptionBudget" -}}
-{{- /* TEXT: prints the PodDisruptionBudget of a Deployment with this text. Of one pod or none, one may be unavailable too, so it blocks no
-drain. */ -}}
-  {{- $deployment := fromYaml . -}}
-  {{- $selector := ($deployment.spec | default dict).selector -}}
-  {{- $spec := dict "maxUnavailable" 1 "unhealthyPodEvictionPolicy" "AlwaysAllow" "selector" $selector -}}
-  {{- $name := ($deployment.metadata | default dict).name -}}
-  {{- toYaml (dict "apiVersion" "policy/v1" "kind" "PodDisruptionBudget" "metadata" (dict "name" $name) "spec" $spec) -}}
+{{- /* (list ROOT DEPLOYMENT): prints the PodDisruptionBudget of a Deployment, as JSON. Of one pod or none, one may be unavailable too, so it blocks
+no drain. */ -}}
+  {{- $deployment := last . -}}
+  {{- $spec := dict "maxUnavailable" 1 "unhealthyPodEvictionPolicy" "AlwaysAllow" "selector" $deployment.spec.selector -}}
+  {{- $metadata := pick $deployment.metadata "name" "namespace" "labels" -}}
+  {{- with (first .).Values.commonAnnotations }}{{ $_ := set $metadata "annotations" . }}{{ end -}}
+  {{- toJson (dict "apiVersion" "policy/v1" "kind" "PodDisruptionBudget" "metadata" $metadata "spec" $spec) -}}
 {{- end -}}
 
 {{- define "capstan.container" -}}

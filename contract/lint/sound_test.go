@@ -41,11 +41,6 @@ var soundCases = []struct {
 		replace("${EXAMPLE_VERBOSITY:=2}", "${EXAMPLE_VERBOSITY:= 2 }"),
 	},
 	{
-		"an escaped expression with spaces",
-		controlPlaneProvider,
-		replace("--v=${EXAMPLE_VERBOSITY:=2}", `"--v=$${ EXAMPLE }"`),
-	},
-	{
 		"a role of every cluster",
 		controlPlaneProvider,
 		replace("ClusterRole, name: view", "ClusterRole, name: system:auth-delegator"),

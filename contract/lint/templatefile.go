@@ -35,14 +35,14 @@ func newTemplateFile(t bundle.File) file {
 
 	f := unparsedFile(t.Name, t.Data)
 
-	text, err := expr.Parse(string(t.Data))
+	text, err := expr.ParseTemplate(string(t.Data))
 	if err == nil {
 		parsed, err = bundle.ParseTemplate([]byte(sampleValues.Replace(string(t.Data))))
 	}
 
 	if text == nil || errors.As(err, new(*expr.SyntaxError)) {
 		// The error must have its line, and the expression without sample values.
-		_, f.err = bundle.ParseComponents(t.Data)
+		_, f.err = bundle.ParseTemplate(t.Data)
 		return f
 	}
 

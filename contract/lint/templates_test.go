@@ -13,8 +13,8 @@ var brokenTemplates = []brokenCase{
 		"templates/valid",
 		"an expression that extends into the next document",
 		infrastructureProvider,
-		replaceTemplate("cluster-template.yaml", "${KUBERNETES_VERSION}", "${VERSION:=${CLUSTER_NAME}\n---\n}"),
-		"expression ${VERSION:=${CLUSTER_NAME}",
+		replaceTemplate("cluster-template.yaml", "${KUBERNETES_VERSION}", "${VERSION:=a\n---\n}"),
+		"expression ${VERSION:=a",
 	},
 	{
 		"templates/valid",

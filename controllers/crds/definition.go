@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/blockyaml"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
@@ -68,7 +68,7 @@ func (d definition) digestWith(kept []string) string {
 
 // parseUnstructured parses the file and keeps all its fields.
 func (d definition) parseUnstructured() (*unstructured.Unstructured, error) {
-	content, err := blockyaml.Unmarshal(string(d.file.Data))
+	content, err := parseFile(d.file)
 	if err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
@@ -76,39 +76,24 @@ func (d definition) parseUnstructured() (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// parse parses the file as a CRD.
-func (d definition) parse() (*apiextensionsv1.CustomResourceDefinition, error) {
-	if crd := d.parseFast(); crd != nil {
-		return crd, nil
+// parseFile returns the content of a file, with integers as int64.
+func parseFile(file chart.File) (content map[string]any, err error) {
+	data, err := yaml.YAMLToJSON(file.Data)
+	if err != nil {
+		return nil, err
 	}
 
+	return content, utiljson.Unmarshal(data, &content)
+}
+
+// parse parses the file as a CRD.
+func (d definition) parse() (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(d.file.Data, crd); err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
 
 	return crd, nil
-}
-
-// parseFast is parse for a file in block style whose values have the types of a CRD's fields; otherwise it returns
-// nil. The library also accepts numbers as texts, and takes three times as long.
-func (d definition) parseFast() *apiextensionsv1.CustomResourceDefinition {
-	content, ok := blockyaml.Parse(string(d.file.Data))
-	if !ok {
-		return nil
-	}
-
-	data, err := json.Marshal(content)
-	if err != nil {
-		return nil
-	}
-
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := json.Unmarshal(data, crd); err != nil {
-		return nil
-	}
-
-	return crd
 }
 
 // versionNames are the names of a definition's versions.
@@ -264,7 +249,7 @@ func DefinedKinds(files []chart.File) map[schema.GroupKind]DefinedKind {
 	kinds := map[schema.GroupKind]DefinedKind{}
 
 	for _, file := range files {
-		crd, err := bundle.OutlineObject(string(file.Data))
+		crd, err := parseFile(file)
 		if err != nil {
 			continue // applying it says why
 		}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -164,7 +163,7 @@ func (in *Input) additionalDocument(doc *bundle.Document) (*document, error) {
 
 // expand substitutes the variables in a document and returns its object.
 func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error) {
-	content, err := doc.DecodeBy(parseObject, in.Variables)
+	content, err := doc.Decode(in.Variables)
 
 	var missing *expr.MissingError
 	if errors.As(err, &missing) {
@@ -194,20 +193,6 @@ func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error
 	}
 
 	return object, nil
-}
-
-// parseObject parses a document, if that takes no more memory than it may. Integers become int64.
-func parseObject(text string) (object map[string]any, err error) {
-	if _, err := limit.Document(text); err != nil {
-		return nil, err
-	}
-
-	data, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		return nil, err
-	}
-
-	return object, utiljson.Unmarshal(data, &object)
 }
 
 // setNamespace sets the provider's namespace, unless the object has its own, or is of a kind without

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/permissions"
 )
@@ -202,26 +201,20 @@ func TestNeeded(t *testing.T) {
 		},
 		"labels of the namespace": {
 			[]func(*permissions.Installation){func(i *permissions.Installation) {
-				i.Chart.Metadata.Annotations = map[string]string{
-					chartgen.AnnotationNamespace: "kind: Namespace\nmetadata: {labels: {a: b}}",
-				}
+				i.Chart.Files = []chart.File{namespaceFile("labels: {a: b}")}
 			}},
 			[]string{"get, patch namespaces tiny", records},
 		},
 		"annotations of the namespace from a variable": {
 			[]func(*permissions.Installation){func(i *permissions.Installation) {
 				i.Values = map[string]any{"variables": map[string]any{"A": "b"}}
-				i.Chart.Metadata.Annotations = map[string]string{
-					chartgen.AnnotationNamespace: "kind: Namespace\nmetadata: {annotations: {a: ${A}}}",
-				}
+				i.Chart.Files = []chart.File{namespaceFile("annotations: {a: ${A}}")}
 			}},
 			[]string{"get, patch namespaces tiny", records},
 		},
 		"a namespace without labels": {
 			[]func(*permissions.Installation){func(i *permissions.Installation) {
-				i.Chart.Metadata.Annotations = map[string]string{
-					chartgen.AnnotationNamespace: "kind: Namespace\nmetadata: {name: a}",
-				}
+				i.Chart.Files = []chart.File{namespaceFile("")}
 			}},
 			[]string{records},
 		},
@@ -328,4 +321,10 @@ func TestMarkdownTable(t *testing.T) {
 	for _, line := range lines {
 		g.Expect(strings.Count(line, "|")).To(Equal(6), line)
 	}
+}
+
+// namespaceFile returns the Namespace of a provider's chart with metadata in flow style.
+func namespaceFile(metadata string) chart.File {
+	return chart.File{Name: "objects/namespace-a.yaml", Data: []byte(
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: a, " + metadata + "}")}
 }

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -31,7 +29,13 @@ func (c *Charts) fetch(
 		}
 
 		if published != nil {
-			return newChart(key, published.Chart, published.Reference.String())
+			// Of a chart that anybody may have written, only the content is used.
+			rebuilt, err := chartgen.Rebuild(published.Chart)
+			if err != nil {
+				return nil, err
+			}
+
+			return newChart(key, rebuilt, published.Reference.String())
 		}
 	}
 
@@ -46,60 +50,19 @@ func (c *Charts) fetch(
 		return nil, err
 	}
 
-	return c.build(ctx, provider, key, b)
+	return c.build(ctx, key, b)
 }
 
-// build generates the chart of a bundle, unless that was done before.
-func (c *Charts) build(
-	ctx context.Context, provider v1alpha2.Provider, key store.Key, b *bundle.Bundle,
-) (*Chart, error) {
-	key.ContentID = chartgen.ContentID(b)
-
-	stored, err := c.builtBefore(ctx, provider, key)
-	if err != nil {
-		return nil, err
-	}
-
-	if stored != nil {
-		return &Chart{Stored: stored, fetched: b.Source, key: key}, nil
-	}
-
+// build generates the chart of a bundle.
+func (c *Charts) build(ctx context.Context, key store.Key, b *bundle.Bundle) (*Chart, error) {
 	built, err := buildInTurn(ctx, key.Namespace, b)
 	if err != nil {
 		return nil, err
 	}
 
+	key.ContentID = built.Metadata.Annotations[chartgen.AnnotationContentID]
+
 	return newChart(key, built, b.Source)
-}
-
-// builtBefore returns the stored chart of a key if the operator built it; nil if it must be built. Any
-// ConfigMap may claim to hold that chart, so its digest must be one that the status records. The same
-// content gives the same digest, and a chart of other content that was stored under this key has
-// another content ID in it.
-func (c *Charts) builtBefore(
-	ctx context.Context, provider v1alpha2.Provider, key store.Key,
-) (*store.Stored, error) {
-	if len(recordsOf(provider, key)) == 0 {
-		return nil, nil
-	}
-
-	stored, err := c.Store.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-
-	if err != nil {
-		return nil, &StoreError{err}
-	}
-
-	own := slices.ContainsFunc(recordsOf(provider, key), func(record v1alpha2.StoredChart) bool {
-		return record.Digest == stored.Digest
-	})
-	if !own || stored.Chart.Metadata.Annotations[chartgen.AnnotationContentID] != key.ContentID {
-		return nil, nil
-	}
-
-	return stored, nil
 }
 
 // buildInTurn generates the chart of a bundle, one at a time and in turn among the namespaces. A build takes a

@@ -5,7 +5,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -13,8 +12,6 @@ import (
 // Chart is the chart of a provider's version.
 type Chart struct {
 	*store.Stored
-	// Installable is the chart with its CRDs in files that are named after them.
-	Installable *chart.Chart
 	// Schema is what the chart lets a resource set.
 	Schema *values.Schema
 
@@ -30,11 +27,6 @@ type Chart struct {
 	key store.Key
 	// unsaved is set until the store has the chart.
 	unsaved bool
-}
-
-// installable returns a chart as Chart.Installable describes it.
-func installable(c *chart.Chart) *chart.Chart {
-	return &chart.Chart{Metadata: c.Metadata, Files: c.Files, CRDs: chartgen.NameCRDs(c.CRDs)}
 }
 
 // annotation returns one of the chart's annotations.

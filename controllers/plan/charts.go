@@ -88,7 +88,6 @@ func (c *Charts) Find(
 
 	found.from = wanted
 	found.Chart = c.share(found.Digest, found.Chart)
-	found.Installable = installable(found.Chart)
 
 	c.known.Store(id, found)
 	c.Metrics.SetChartSize(provider, found.Size)
@@ -168,7 +167,7 @@ func (c *Charts) Installed(
 	if known, ok := c.known.Load(idOf(provider)); ok {
 		if found := known.(*Chart); found.Digest == digest {
 			stored := *found.Stored
-			stored.Chart = found.Installable
+			stored.Chart = found.Chart
 
 			return &stored, nil
 		}
@@ -190,7 +189,7 @@ func (c *Charts) Installed(
 		return nil, &StoreError{err}
 	}
 
-	stored.Chart = installable(c.share(stored.Digest, stored.Chart))
+	stored.Chart = c.share(stored.Digest, stored.Chart)
 
 	return stored, nil
 }

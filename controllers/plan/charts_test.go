@@ -47,7 +47,7 @@ func TestInstalledChartsAreReadOnce(t *testing.T) {
 
 	installed, err := planner.Charts.Installed(t.Context(), p, "v1.0.0", found.Digest)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(installed.Chart).To(BeIdenticalTo(found.Installable))
+	g.Expect(installed.Chart).To(BeIdenticalTo(found.Chart))
 
 	_, err = planner.Charts.Installed(t.Context(), p, "v1.0.0", "sha256:other")
 	g.Expect(err).To(MatchError(store.ErrNotFound))

@@ -53,7 +53,7 @@ func (p *Planner) keepChart(ctx context.Context, request Request, plan *Plan, ca
 
 	plan.Version = record.Version
 	plan.SourceErr = cause
-	plan.Chart = &Chart{Stored: stored, Schema: schema, Installable: stored.Chart, Outdated: cause, key: key}
+	plan.Chart = &Chart{Stored: stored, Schema: schema, Outdated: cause, key: key}
 
 	return nil
 }

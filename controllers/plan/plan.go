@@ -144,12 +144,12 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 	provider, chart := request.Provider, plan.Chart
 	defer p.Metrics.TimeStep(provider.ProviderType(), metrics.StepValues)()
 
-	crds, err := p.Charts.patch(provider, chart.Digest, chart.Installable.CRDs)
+	crds, err := p.Charts.patch(provider, chart.Digest, chart.Chart.CRDs)
 	if err != nil {
 		return err
 	}
 
-	plan.Applied = withCRDs(chart.Installable, crds)
+	plan.Applied = withCRDs(chart.Chart, crds)
 
 	reader, err := p.Readers.For(provider)
 	if err != nil {

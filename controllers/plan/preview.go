@@ -30,7 +30,7 @@ func (p *Planner) Preview(
 		return nil, err
 	}
 
-	rendered, err := releases.Render(ctx, planned.Release)
+	rendered, err := releases.Render(planned.Release)
 	if err != nil {
 		return nil, err
 	}

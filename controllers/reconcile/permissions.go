@@ -24,7 +24,7 @@ func (r *run) checkPermissions(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
-	record, err := r.target.Releases.Render(ctx, r.change.plan.Release)
+	record, err := r.target.Releases.Render(r.change.plan.Release)
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -78,7 +78,7 @@ func (r *run) installation(wanted *release.Record) permissions.Installation {
 	return permissions.Installation{
 		Mapper:   r.target.Client.RESTMapper(),
 		Provider: r.provider,
-		Chart:    r.change.plan.Chart.Installable,
+		Chart:    r.change.plan.Chart.Chart,
 		Values:   r.change.plan.Release.Values,
 		Objects:  objects,
 		Remote:   r.target.Remote,

@@ -29,7 +29,7 @@ func (r *run) checkRequirements(ctx context.Context) report.Result {
 	// Patches may have removed the objects of the missing kinds.
 	spec := r.provider.GetSpec()
 	if preflight.MissingKinds(err) != nil && (spec.Patches != nil || spec.ManifestPatches != nil) {
-		record, renderErr := r.target.Releases.Render(ctx, r.change.plan.Release)
+		record, renderErr := r.target.Releases.Render(r.change.plan.Release)
 		if renderErr != nil {
 			return failed(renderErr, applying)
 		}

@@ -140,7 +140,7 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 		_, err := apply(ctx, engine, spec)
 		expectRefusal(err)
 		Expect(err).To(MatchError(ContainSubstring("it comes from the variable PIN")))
-		_, err = engine.Render(ctx, spec)
+		_, err = engine.Render(spec)
 		expectRefusal(err)
 
 		spec.PostRenderer = replacer{"8443", `"8443"`}

@@ -67,7 +67,7 @@ var _ = Describe("A release", func() {
 
 		const objects = 12
 
-		_, err = engine.Render(ctx, spec)
+		_, err = engine.Render(spec)
 		Expect(err).NotTo(HaveOccurred()) // discovers the API, once for all releases
 
 		before := len(requests())

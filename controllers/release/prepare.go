@@ -79,10 +79,14 @@ func (p *Prepared) render(ctx context.Context) error {
 
 	s.store.SetNewRevision(storage.NewRevision{Labels: labels})
 
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+
 	newest, status := s.store.Newest()
 	p.install = newest == 0 || status == state.StatusUninstalled
 
-	p.revision, p.objects, err = p.spec.render(ctx, helm.ReleaseOptions{
+	p.revision, p.objects, err = p.spec.render(helm.ReleaseOptions{
 		Revision: s.store.NextRevision(), IsInstall: p.install, IsUpgrade: !p.install,
 	})
 

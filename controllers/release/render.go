@@ -2,7 +2,6 @@ package release
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -11,18 +10,18 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
-	"github.com/capstan-project/capstan/controllers/release/sandbox"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Render returns the record that Prepared.Apply would create, as far as it depends on the chart. It applies
 // and stores nothing, and accepts kinds that the API server does not know yet. The error is a
-// *RenderError, unless there is no child process.
-func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
-	rel, objects, err := spec.render(ctx, helm.ReleaseOptions{Revision: 1, IsUpgrade: true})
+// *RenderError.
+func (e *Engine) Render(spec Spec) (*Record, error) {
+	rel, objects, err := spec.render(helm.ReleaseOptions{Revision: 1, IsUpgrade: true})
 	if err != nil {
 		return nil, err
 	}
@@ -46,25 +45,14 @@ func (e *Engine) PreviewAdoption(
 }
 
 // render returns a revision as it is recorded, without its times and its status, and the objects of its manifest. The
-// chart is rendered in a child process. The error is a *RenderError, unless there is none.
-func (s Spec) render(
-	ctx context.Context, options helm.ReleaseOptions,
-) (*helm.Release, []*unstructured.Unstructured, error) {
+// error is a *RenderError.
+func (s Spec) render(options helm.ReleaseOptions) (*helm.Release, []*unstructured.Unstructured, error) {
 	options.Name = s.Release.Name
 	options.Namespace = s.Release.Namespace
 
-	rendered, err := sandbox.Render(ctx, s.Release.Namespace, sandbox.Request{
-		Files:   s.Chart.Files,
-		Values:  s.Values,
-		Release: options,
-	})
-
-	if invalid := (*sandbox.ChartError)(nil); errors.As(err, &invalid) {
-		return nil, nil, s.renderError(err)
-	}
-
+	rendered, err := render.Render(s.Chart, s.values(), options)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, s.renderError(err)
 	}
 
 	recordPatchedCRDs(rendered.Chart, s.PatchedCRDs)

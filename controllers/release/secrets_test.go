@@ -51,7 +51,6 @@ var secretPlaces = map[string]string{
 	"image":      deployment + "spec: {template: {spec: {containers: [{name: m, image: \"${V}\"}]}}}\n",
 	"argument":   deployment + "spec: {template: {spec: {containers: [{name: m, image: a.b/c, args: [--v=${V}]}]}}}\n",
 	"replicas":   deployment + "spec: {replicas: ${V:=1}, template: {spec: {containers: []}}}\n",
-	"function":   secret + "stringData:\n  a: ${V:9:-1}\n",
 }
 
 // secretTemplates are templates of charts that Capstan did not build.

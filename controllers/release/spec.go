@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -69,8 +70,9 @@ func historyLimit(revisions int) int {
 // once.
 const digestVersion = "v1"
 
-// Digest identifies everything that a revision is created from: chart, values and post-renderer. It is
-// compared with the digest of a state.Revision, and reveals no values.
+// Digest identifies everything that a revision is created from: what the chart has of the provider, the values and the
+// post-renderer. Another template, of a newer operator, is no reason for a revision. It is compared with the digest of a
+// state.Revision, and reveals no values.
 func (s Spec) Digest() (string, error) {
 	postRenderer := ""
 	if s.PostRenderer != nil {
@@ -78,7 +80,7 @@ func (s Spec) Digest() (string, error) {
 	}
 
 	inputs, err := json.Marshal(map[string]any{ // sorted by key, at every level
-		"chart":        s.ChartDigest,
+		"chart":        s.Chart.Metadata.Annotations[chartgen.AnnotationContentID],
 		"postRenderer": postRenderer,
 		"values":       s.Values,
 	})

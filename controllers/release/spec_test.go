@@ -6,6 +6,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
 type upperCase struct{ digest string }
@@ -15,9 +18,15 @@ func (u upperCase) Render(manifest []byte) ([]byte, error) {
 }
 func (u upperCase) Digest() string { return u.digest }
 
+// chartWith returns a chart with the ID of a content.
+func chartWith(contentID string) *chart.Chart {
+	return &chart.Chart{Metadata: chart.Metadata{Annotations: map[string]string{chartgen.AnnotationContentID: contentID}}}
+}
+
 func TestSpecDigest(t *testing.T) {
 	digest := func(g Gomega, change func(*Spec)) string {
 		spec := Spec{
+			Chart:       chartWith("1"),
 			ChartDigest: "sha256:1",
 			Values:      map[string]any{"a": int64(1), "b": map[string]any{"c": "x", "d": true}},
 		}
@@ -42,7 +51,8 @@ func TestSpecDigest(t *testing.T) {
 		"another type":  {values(map[string]any{"a": "1", "b": map[string]any{"c": "x", "d": true}}), false},
 		"fewer values":  {values(map[string]any{"a": int64(1)}), false},
 		"history limit": {func(s *Spec) { s.HistoryLimit = 4 }, true},
-		"chart":         {func(s *Spec) { s.ChartDigest = "sha256:2" }, false},
+		"content":       {func(s *Spec) { s.Chart = chartWith("2") }, false},
+		"archive":       {func(s *Spec) { s.ChartDigest = "sha256:2" }, true},
 		"post-renderer": {func(s *Spec) { s.PostRenderer = upperCase{"1"} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -112,7 +114,14 @@ func newSpec(namespace string, c *chart.Chart, values map[string]any) release.Sp
 	archive, err := c.Archive()
 	Expect(err).NotTo(HaveOccurred())
 
-	return release.Spec{Release: releaseIn(namespace), Chart: c, ChartDigest: chart.Digest(archive), Values: values}
+	// Charts by hand have no content ID.
+	identified := *c
+	identified.Metadata.Annotations = map[string]string{chartgen.AnnotationContentID: chart.Digest(archive)}
+	maps.Copy(identified.Metadata.Annotations, c.Metadata.Annotations)
+
+	return release.Spec{
+		Release: releaseIn(namespace), Chart: &identified, ChartDigest: chart.Digest(archive), Values: values,
+	}
 }
 
 // specOf returns the desired state of a release of templates without values.

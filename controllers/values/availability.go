@@ -15,7 +15,7 @@ import (
 func (s *Schema) setDefaultAvailability(deployments map[string]*deployment, chosen []customization) []string {
 	var warnings []string
 
-	for _, name := range slices.Sorted(maps.Keys(s.containers)) {
+	for _, name := range slices.Sorted(maps.Keys(s.published)) {
 		if slices.ContainsFunc(chosen, func(c customization) bool {
 			return c.name == name && c.deployment != nil && c.deployment.HighAvailability != nil
 		}) {
@@ -35,16 +35,9 @@ func (s *Schema) setDefaultAvailability(deployments map[string]*deployment, chos
 // setAvailability sets high availability for a Deployment with its other values, unless it cannot run two pods. It
 // returns warnings: why it cannot, or what takes precedence. field is what asks for it.
 func (s *Schema) setAvailability(name string, d *deployment, field string) []string {
-	var published struct {
-		Spec map[string]any `json:"spec"`
-	}
+	published := s.published[name].Spec
 
-	if !slices.Contains(s.available, name) || !readTemplate(s.templates[name], &published) {
-		return []string{fmt.Sprintf("%s is ignored for Deployment %s: its chart was built without this value; "+
-			"build it with this version of Capstan", field, name)}
-	}
-
-	if reason := single(published.Spec, d); reason != "" {
+	if reason := single(published, d); reason != "" {
 		return []string{fmt.Sprintf("%s is ignored for Deployment %s: %s", field, name, reason)}
 	}
 
@@ -64,7 +57,7 @@ func (s *Schema) setAvailability(name string, d *deployment, field string) []str
 		warn("the resource sets topologySpreadConstraints")
 	}
 
-	if strategy := bundle.NestedMap(published.Spec, "strategy"); len(strategy) > 0 {
+	if strategy := bundle.NestedMap(published, "strategy"); len(strategy) > 0 {
 		warn(fmt.Sprintf("the components set the strategy %v", strategy["type"]))
 	}
 

@@ -1,13 +1,11 @@
 package values_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -108,21 +106,4 @@ additionalDeployments: {second: {deployment: {highAvailability: true}}}`)})
 	g.Expect(warnings).To(BeEmpty())
 	g.Expect(*rendered["tiny-controller-manager"].Spec.Replicas).To(BeEquivalentTo(1))
 	g.Expect(*rendered["second"].Spec.Replicas).To(BeEquivalentTo(2))
-}
-
-// TestHighAvailabilityOfOldCharts: a chart of an older version does not have the value.
-func TestHighAvailabilityOfOldCharts(t *testing.T) {
-	g := NewWithT(t)
-
-	old := buildChart(t, managerComponents)
-	for i := range old.Files {
-		if old.Files[i].Name == chart.SchemaFile {
-			old.Files[i].Data = bytes.Replace(old.Files[i].Data, []byte(`"highAvailability"`), []byte(`"other"`), 1)
-		}
-	}
-
-	rendered, warnings, err := customized(t, old, values.Input{HighAvailability: true, Spec: specOf(t, `{}`)})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(warnings).To(ConsistOf(ContainSubstring("its chart was built without this value")))
-	g.Expect(*rendered["tiny-controller-manager"].Spec.Replicas).To(BeEquivalentTo(1))
 }

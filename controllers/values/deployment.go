@@ -101,9 +101,9 @@ func (s *Schema) customizations(spec *v1alpha2.ProviderSpec) ([]customization, e
 	for name, additional := range sorted(spec.AdditionalDeployments) {
 		field := fmt.Sprintf("spec.additionalDeployments[%s]", name)
 
-		if _, exists := s.containers[name]; !exists {
+		if _, exists := s.published[name]; !exists {
 			return nil, &CustomizationError{Field: field, Reason: fmt.Sprintf(
-				"there is no such Deployment in %s; it has %s", s.Label, list(slices.Sorted(maps.Keys(s.containers))))}
+				"there is no such Deployment in %s; it has %s", s.Label, list(slices.Sorted(maps.Keys(s.published))))}
 		}
 
 		if name == manager {
@@ -141,7 +141,7 @@ func (s *Schema) customize(c customization, warnings *Warnings) (*deployment, er
 			return nil, err
 		}
 
-		m := &manager{container: d.container(name), published: publishedFlags(s.templates[c.name], name)}
+		m := &manager{container: d.container(name), published: publishedFlags(s.published[c.name], name)}
 		m.set(c.manager)
 
 		for _, ignored := range m.ignored {
@@ -184,11 +184,11 @@ func (s *Schema) setDeployment(d *deployment, c customization) ([]string, error)
 
 	for i := range spec.Containers {
 		name := spec.Containers[i].Name
-		if !slices.Contains(s.containers[c.name], name) {
+		if !slices.Contains(s.published[c.name].Containers, name) {
 			return nil, &CustomizationError{
 				Field: c.field + "deployment.containers",
 				Reason: fmt.Sprintf(
-					"Deployment %s has no container %q; it has %s", c.name, name, list(s.containers[c.name])),
+					"Deployment %s has no container %q; it has %s", c.name, name, list(s.published[c.name].Containers)),
 			}
 		}
 

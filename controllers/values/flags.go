@@ -3,14 +3,11 @@ package values
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
-
-	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
 // flag is what a field of spec.manager sets.
@@ -138,47 +135,22 @@ func (m *manager) ignore(field, reason string) {
 	m.ignored = append(m.ignored, fmt.Sprintf("%s is ignored: %s", field, reason))
 }
 
-// action matches what a template replaces in the manifest around it.
-var action = regexp.MustCompile(`{{.*?}}`)
-
-// publishedFlags returns the names of the flags of a container in the template of its Deployment, sorted;
-// none if the template cannot be read.
-func publishedFlags(template []byte, container string) []string {
-	var deployment struct {
-		Spec struct {
-			Template struct {
-				Spec corev1.PodSpec `json:"spec"`
-			} `json:"template"`
-		} `json:"spec"`
-	}
-	if !readTemplate(template, &deployment) {
-		return nil
-	}
-
+// publishedFlags returns the names of the flags of a container in a Deployment, sorted.
+func publishedFlags(d chartgen.Deployment, container string) []string {
 	names := map[string]bool{}
-	pod := deployment.Spec.Template.Spec
 
-	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
-		for _, arg := range c.Args {
-			if c.Name == container && strings.HasPrefix(arg, "-") {
-				name, _, _ := strings.Cut(trimDashes(arg), "=")
+	for _, c := range bundle.Containers(map[string]any{"kind": "Deployment", "spec": d.Spec}) {
+		args, _ := c["args"].([]any)
+
+		for _, arg := range args {
+			if text, _ := arg.(string); c["name"] == container && strings.HasPrefix(text, "-") {
+				name, _, _ := strings.Cut(trimDashes(text), "=")
 				names[name] = true
 			}
 		}
 	}
 
 	return slices.Sorted(maps.Keys(names))
-}
-
-// readTemplate reads the object of a template, without the actions in it, and reports whether it can be read.
-func readTemplate(template []byte, into any) bool {
-	// Actions in chartgen's templates replace text within a line, or are all of a line.
-	text := action.ReplaceAllString(string(template), "")
-	if _, err := limit.Document(text); err != nil {
-		return false
-	}
-
-	return yaml.Unmarshal([]byte(text), into) == nil
 }
 
 // trimDashes returns the name of a flag.

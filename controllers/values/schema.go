@@ -1,8 +1,6 @@
 package values
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,62 +23,25 @@ type Schema struct {
 	// Variables are the names of all variables, sorted.
 	Variables []string
 
-	// containers are the names of the containers and init containers, sorted, by Deployment.
-	containers map[string][]string
-	// templates are the chart's templates of the Deployments, by name.
-	templates map[string][]byte
-	// available are the Deployments with the value highAvailability, which charts of older versions lack.
-	available []string
-	// labeled are the Deployments that were published with the provider's label.
-	labeled []string
+	// published are the Deployments as published, by name.
+	published map[string]chartgen.Deployment
 }
 
 // ReadSchema reads the schema of a chart.
 func ReadSchema(c *chart.Chart) (*Schema, error) {
-	s := &Schema{Label: c.Metadata.Name, containers: map[string][]string{}, templates: map[string][]byte{}}
+	s := &Schema{Label: c.Metadata.Name, published: map[string]chartgen.Deployment{}}
 
 	var err error
 	if s.Required, s.Variables, err = chartgen.RequiredVariables(c); err != nil {
 		return nil, err
 	}
 
-	schema := c.File(chart.SchemaFile)
-	if schema == nil {
-		return s, nil
+	all, err := chartgen.Deployments(c)
+	for _, d := range all {
+		s.published[d.Name] = d
 	}
 
-	var root struct {
-		Properties struct {
-			Deployments struct {
-				Properties map[string]struct {
-					Properties struct {
-						Containers struct {
-							Properties map[string]json.RawMessage `json:"properties"`
-						} `json:"containers"`
-						HighAvailability json.RawMessage `json:"highAvailability"`
-					} `json:"properties"`
-				} `json:"properties"`
-			} `json:"deployments"`
-		} `json:"properties"`
-	}
-	if err := json.Unmarshal(schema, &root); err != nil {
-		return nil, fmt.Errorf("chart %s: %s: %w", s.Label, chart.SchemaFile, err)
-	}
-
-	for name, deployment := range root.Properties.Deployments.Properties {
-		s.containers[name] = slices.Sorted(maps.Keys(deployment.Properties.Containers.Properties))
-
-		s.templates[name] = c.File(chartgen.TemplateFile("Deployment", name))
-		if bytes.Contains(s.templates[name], []byte(v1alpha2.ClusterctlProviderLabel)) {
-			s.labeled = append(s.labeled, name)
-		}
-
-		if deployment.Properties.HighAvailability != nil {
-			s.available = append(s.available, name)
-		}
-	}
-
-	return s, nil
+	return s, err
 }
 
 // CustomizationError reports that spec.manager, spec.deployment or spec.additionalDeployments do
@@ -99,17 +60,17 @@ func (e *CustomizationError) Error() string { return e.Field + ": " + e.Reason }
 // one with a container "manager"; of several with that container, the one with the provider's label;
 // of several with that label, the one that is not in spec.additionalDeployments.
 func (s *Schema) managerDeployment(additional map[string]v1alpha2.AdditionalDeployment) (string, error) {
-	all := slices.Sorted(maps.Keys(s.containers))
+	all := slices.Sorted(maps.Keys(s.published))
 	if len(all) == 1 {
 		return all[0], nil
 	}
 
 	candidates := filter(all, func(name string) bool {
-		return slices.Contains(s.containers[name], managerContainer)
+		return slices.Contains(s.published[name].Containers, managerContainer)
 	})
 
 	if len(candidates) > 1 {
-		labeled := filter(candidates, func(name string) bool { return slices.Contains(s.labeled, name) })
+		labeled := filter(candidates, func(name string) bool { return s.published[name].Labeled })
 		if len(labeled) > 0 {
 			candidates = labeled
 		}
@@ -153,7 +114,7 @@ func (s *Schema) ambiguity(all, candidates []string) string {
 // managerContainerOf returns the name of the container with the controller manager in a Deployment:
 // "manager", or the only container. field is that of the manager's flags, for the error.
 func (s *Schema) managerContainerOf(deployment, field string) (string, error) {
-	containers := s.containers[deployment]
+	containers := s.published[deployment].Containers
 	if slices.Contains(containers, managerContainer) {
 		return managerContainer, nil
 	}

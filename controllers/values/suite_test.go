@@ -1,14 +1,10 @@
 package values_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -17,6 +13,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -136,24 +134,13 @@ func customized(
 func rendered(t *testing.T, c *chart.Chart, chosen map[string]any) map[string]*appsv1.Deployment {
 	t.Helper()
 	g := NewWithT(t)
-	archive, err := c.Archive()
-	g.Expect(err).NotTo(HaveOccurred())
-	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
-	g.Expect(err).NotTo(HaveOccurred())
-	all, err := chartutil.ToRenderValues(
-		loaded,
-		chosen,
-		chartutil.ReleaseOptions{Name: "tiny", Namespace: "tiny"},
-		chartutil.DefaultCapabilities,
-	)
-	g.Expect(err).NotTo(HaveOccurred())
-	files, err := engine.Render(loaded, all)
+	result, err := render.Render(c, chosen, helm.ReleaseOptions{Name: "tiny", Namespace: "tiny"})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	deployments := map[string]*appsv1.Deployment{}
 
-	for name, text := range files {
-		if strings.Contains(name, "/templates/deployment-") {
+	for _, text := range helm.SplitManifests(result.Manifest) {
+		if strings.Contains(text, "\nkind: Deployment\n") {
 			d := &appsv1.Deployment{}
 			g.Expect(yaml.UnmarshalStrict([]byte(text), d)).To(Succeed(), text)
 			deployments[d.Name] = d

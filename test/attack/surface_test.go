@@ -75,7 +75,7 @@ func (a *arena) forge(as client.Client, s small) error {
 	c, err := chart.New(built.Metadata, append(files, chart.File{Name: "templates/x.yaml", Data: []byte(forged)}))
 	a.Expect(err).NotTo(HaveOccurred())
 
-	key := store.Key{Namespace: s.namespace, Provider: label, Version: s.version, ContentID: chartgen.ContentID(b)}
+	key := store.Key{Namespace: s.namespace, Provider: label, Version: s.version, ContentID: built.Metadata.Annotations[chartgen.AnnotationContentID]}
 	_, err = (&store.Cluster{Client: as}).Put(a.ctx, key, c)
 
 	return err

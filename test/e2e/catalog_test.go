@@ -113,7 +113,7 @@ var _ = Describe("A catalog", Ordered, func() {
 			Namespace: "forged",
 			Provider:  "infrastructure-forged",
 			Version:   t.version,
-			ContentID: chartgen.ContentID(published),
+			ContentID: genuine.Metadata.Annotations[chartgen.AnnotationContentID],
 			Origin:    published.Source,
 		}, withMetadata(content, func(m *chart.Metadata) { m.Annotations = genuine.Metadata.Annotations }))
 		Expect(err).NotTo(HaveOccurred())

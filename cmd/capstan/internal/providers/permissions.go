@@ -195,7 +195,7 @@ func installationOf(
 	return &permissions.Installation{
 		Mapper:   cluster.Client.RESTMapper(),
 		Provider: p,
-		Chart:    planned.Chart.Installable,
+		Chart:    planned.Chart.Chart,
 		Objects:  slices.Concat(planned.Rendered.Objects, current.Objects),
 		Remote:   p.GetSpec().KubeConfig != nil,
 	}

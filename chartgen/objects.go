@@ -1,0 +1,387 @@
+package chartgen
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/expr"
+)
+
+// content is what a chart is generated from.
+type content struct {
+	bundle    *bundle.Bundle
+	contract  string
+	namespace string // the provider's default namespace
+	crds      []crd
+
+	// objects are the objects as published, and table describes those that the template renders.
+	objects []chart.File
+	table   []entry
+
+	variables     []expr.Variable // sorted by name
+	deployments   []Deployment
+	images        []string // sorted
+	requiredKinds []string // that neither Kubernetes nor the CRDs define, as Kind.version.group, sorted
+}
+
+// entry describes an object for the template.
+type entry struct {
+	File string `json:"file"`
+	// Name by which values refer to the object: its own, with the defaults of variables.
+	Name          string                     `json:"name"`
+	ClusterScoped bool                       `json:"clusterScoped,omitempty"`
+	Expressions   map[string]expr.Expression `json:"expressions,omitempty"` // by how they are written
+	// SinglePod is why a Deployment cannot run two pods.
+	SinglePod string `json:"singlePod,omitempty"`
+	// HasBudget is set if a Deployment is published with a PodDisruptionBudget.
+	HasBudget bool `json:"hasBudget,omitempty"`
+}
+
+// Bounds of the objects of a provider, without CRDs. Real ones have 150 KB, 5,000 values and 70 expressions.
+const (
+	maxObjects     = 2 << 20 // bytes
+	maxValues      = 30000
+	maxExpressions = 1000
+)
+
+// addObjects adds all objects but CRDs.
+func (c *content) addObjects(components *bundle.Components) error {
+	names := map[string]int{}
+	size, values, expressions := 0, 0, 0
+
+	scopes := bundle.Scopes{}
+	for _, crd := range c.crds {
+		scopes.Add(crd.object)
+	}
+
+	variables := map[string]expr.Variable{}
+	budgets := budgetsOf(components)
+
+	var kinds []schema.GroupVersionKind
+
+	for i := range components.Documents {
+		doc := &components.Documents[i]
+		if doc.IsCRD() {
+			continue
+		}
+
+		if err := checkDocument(doc); err != nil {
+			return err
+		}
+
+		found := doc.Text.Expressions()
+		size += len(doc.Source)
+		values += count(doc.Object.Object)
+		expressions += len(found)
+
+		if size > maxObjects || values > maxValues || expressions > maxExpressions {
+			return invalid(doc, fmt.Errorf("the objects up to here are larger than %d MiB, or have more than %d values or %d "+
+				"expressions", maxObjects>>20, maxValues, maxExpressions))
+		}
+
+		for _, v := range doc.Text.Variables() {
+			if err := addVariable(variables, v); err != nil {
+				return invalid(doc, err)
+			}
+		}
+
+		file := chart.File{Name: fileName(names, doc.Object), Data: []byte(strings.TrimSuffix(doc.Source, "\n") + "\n")}
+		c.objects = append(c.objects, file)
+
+		if doc.IsNamespace() {
+			continue // the namespace of a release is the installer's decision
+		}
+
+		kind := doc.Object.GroupVersionKind()
+		kinds = append(kinds, kind)
+		e := entry{
+			File: file.Name, Name: doc.Object.GetName(), Expressions: found,
+			ClusterScoped: !scopes.Namespaced(kind.GroupKind()),
+		}
+
+		if d, isDeployment := deploymentOf(doc.Object); isDeployment {
+			c.deployments = append(c.deployments, d)
+			e.SinglePod, e.HasBudget = singlePod(d.Spec), budgets.cover(d.Name, d.Spec)
+		}
+
+		c.table = append(c.table, e)
+		c.images = append(c.images, bundle.Images(doc.Object.Object)...)
+	}
+
+	slices.Sort(c.images)
+	c.images = slices.Compact(c.images)
+	c.requiredKinds = scopes.RequiredKinds(kinds)
+
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		c.variables = append(c.variables, variables[name])
+	}
+
+	// The chart is the same whatever order the objects were published in.
+	slices.SortFunc(c.objects, func(a, b chart.File) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.table, func(a, b entry) int { return strings.Compare(a.File, b.File) })
+
+	return nil
+}
+
+// addVariable adds the uses of a variable in an object.
+func addVariable(variables map[string]expr.Variable, v expr.Variable) error {
+	known, used := variables[v.Name]
+	if used && known.Required != v.Required {
+		return fmt.Errorf("the variable %s has a default in one place and none in another; give it one everywhere", v.Name)
+	}
+
+	for _, word := range v.Defaults {
+		if !slices.Contains(known.Defaults, word) {
+			known.Defaults = append(known.Defaults, word)
+		}
+	}
+
+	known.Name, known.Required = v.Name, v.Required
+	variables[v.Name] = known
+
+	return nil
+}
+
+// invalid returns the error for a document of the components.
+func invalid(doc *bundle.Document, err error) error {
+	return &bundle.InvalidError{
+		File: bundle.ComponentsFile, Line: doc.Line, Reason: fmt.Sprintf("%s: %v", doc, err), Err: err,
+	}
+}
+
+var notInFileName = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// fileName returns the name of an object's file, such as objects/deployment-manager.yaml, which no other one has. A
+// digest replaces the end of a long name: objects may have names of 253 characters.
+func fileName(names map[string]int, object *unstructured.Unstructured) string {
+	const (
+		maxLength = 80
+		digits    = 12
+	)
+
+	name := notInFileName.ReplaceAllString(strings.ToLower(object.GetKind()+"-"+object.GetName()), "-")
+	if len(name) > maxLength {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:maxLength-digits-1] + "-" + hex.EncodeToString(sum[:])[:digits]
+	}
+
+	for names[name]++; names[name] > 1; names[name]++ {
+		name = fmt.Sprintf("%s-%d", name, names[name])
+	}
+
+	return objectsFolder + name + ".yaml"
+}
+
+// Deployment is a Deployment as published.
+type Deployment struct {
+	Name string
+	// Containers are the names of containers and init containers, sorted.
+	Containers []string
+	// Labeled reports whether it was published with the provider's label.
+	Labeled bool
+	Spec    map[string]any
+}
+
+// deploymentOf returns the Deployment in an object.
+func deploymentOf(object *unstructured.Unstructured) (Deployment, bool) {
+	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apps", Kind: "Deployment"}) {
+		return Deployment{}, false
+	}
+
+	_, labeled := object.GetLabels()[v1alpha2.ClusterctlProviderLabel]
+	d := Deployment{Name: object.GetName(), Labeled: labeled, Spec: bundle.NestedMap(object.Object, "spec")}
+
+	for _, container := range bundle.Containers(object.Object) {
+		d.Containers = append(d.Containers, fmt.Sprint(container["name"]))
+	}
+
+	slices.Sort(d.Containers)
+	d.Containers = slices.Compact(d.Containers)
+
+	return d, true
+}
+
+// Deployments returns the Deployments of a chart as they were published, with the defaults of variables.
+func Deployments(c *chart.Chart) ([]Deployment, error) {
+	var found []Deployment
+
+	for _, f := range c.Files {
+		if !strings.HasPrefix(f.Name, objectsFolder+"deployment-") {
+			continue
+		}
+
+		components, err := bundle.ParseComponents(f.Data)
+		if err != nil {
+			return nil, fmt.Errorf("chart %s: %s: %w", c.Metadata.Name, f.Name, err)
+		}
+
+		if d, isDeployment := deploymentOf(components.Documents[0].Object); isDeployment {
+			found = append(found, d)
+		}
+	}
+
+	return found, nil
+}
+
+// VariableUses returns how often the objects of a chart use each variable, by its name.
+func VariableUses(c *chart.Chart) map[string]int {
+	var table []entry
+
+	// The table of a chart that Build returned can be read.
+	_ = json.Unmarshal(c.File(tableFile), &table)
+
+	uses := map[string]int{}
+
+	for _, e := range table {
+		text := string(c.File(e.File))
+		for written, expression := range e.Expressions {
+			uses[expression.Name] += strings.Count(text, written)
+		}
+	}
+
+	return uses
+}
+
+// Namespace returns the labels and annotations that the namespace of a chart's release should have with
+// the given values. It leaves out the labels that identify the provider for clusterctl, because
+// several providers may share a namespace, and annotations for Helm, of whose release it is no part. Errors
+// contain no values.
+func Namespace(c *chart.Chart, values map[string]any) (labels, annotations map[string]string, err error) {
+	for _, f := range c.Files {
+		if !strings.HasPrefix(f.Name, objectsFolder+"namespace-") {
+			continue
+		}
+
+		components, err := bundle.ParseComponents(f.Data)
+		if err == nil && components.Documents[0].IsNamespace() {
+			labels, annotations, err = namespaceMetadata(&components.Documents[0], values)
+		}
+
+		if err != nil {
+			return nil, nil, fmt.Errorf("chart %s: the provider's Namespace: %w", c.Metadata.Name, err)
+		}
+	}
+
+	return labels, annotations, nil
+}
+
+// namespaceMetadata returns the labels and annotations of a Namespace. A variable that is not set is empty: the schema
+// of the chart requires those without a default.
+func namespaceMetadata(
+	doc *bundle.Document, values map[string]any,
+) (labels, annotations map[string]string, err error) {
+	given, _ := values["variables"].(map[string]any)
+	variables := map[string]string{}
+
+	for _, v := range doc.Text.Variables() {
+		variables[v.Name], _ = given[v.Name].(string)
+	}
+
+	content, err := doc.Decode(variables)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	namespace := &unstructured.Unstructured{Object: content}
+	labels, annotations = namespace.GetLabels(), namespace.GetAnnotations()
+
+	delete(labels, v1alpha2.ClusterctlLabel)
+	delete(labels, v1alpha2.ClusterctlProviderLabel)
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return bundle.IsHelmAnnotation(key) })
+
+	return labels, annotations, nil
+}
+
+// checkDocument returns an error if the template would not render an object as it was published, or clusterctl would
+// refuse it, whatever the values of variables are.
+func checkDocument(doc *bundle.Document) error {
+	switch {
+	case strings.ContainsRune(doc.Source, '\ufeff'):
+		return invalid(doc, errors.New("it contains a byte order mark, which parsers of YAML read differently; remove it"))
+	case strings.Contains(doc.Source, "<no value>"):
+		return invalid(doc, errors.New("it contains the words <no value>, which Helm removes; use others"))
+	}
+
+	if err := checkValue(doc.Object.Object); err != nil {
+		return invalid(doc, err)
+	}
+
+	if !bundle.NeedsCanonicalImages(doc.Object.Object) {
+		return nil
+	}
+
+	other := bundle.Containers(doc.Vary())
+
+	for i, container := range bundle.Containers(doc.Object.Object) {
+		image, _ := container["image"].(string)
+		if depends := i < len(other) && other[i]["image"] != container["image"]; depends || bundle.IsCanonicalImage(image) {
+			continue // the template checks images that depend on variables
+		}
+
+		return invalid(doc, fmt.Errorf("the image %q of the container %q is not a canonical name, as clusterctl requires; "+
+			"write it with its registry and path, for example docker.io/library/nginx:1.29", image, container["name"]))
+	}
+
+	return nil
+}
+
+// count returns the number of values in a part of an object.
+func count(value any) int {
+	total := 1
+
+	switch value := value.(type) {
+	case []any:
+		for _, item := range value {
+			total += count(item)
+		}
+	case map[string]any:
+		for _, child := range value {
+			total += count(child)
+		}
+	}
+
+	return total
+}
+
+// checkValue returns an error for a part of an object that Helm would change.
+func checkValue(value any) error {
+	const exact = 1 << 53 // larger numbers lose digits
+
+	switch value := value.(type) {
+	case int64:
+		if value > exact || value < -exact {
+			return fmt.Errorf("the number %d has more digits than Helm keeps; put it in quotes", value)
+		}
+	case []any:
+		for _, item := range value {
+			if err := checkValue(item); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for key, child := range value {
+			if key == "<<" {
+				return errors.New("the key << is not supported in a chart; write what it stands for")
+			}
+
+			if err := checkValue(child); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,82 @@
+package chartgen_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+)
+
+// TestRebuild: of a chart that anybody may have written, only the content is used. The chart of a release that was built
+// by Capstan is the same, byte for byte.
+func TestRebuild(t *testing.T) {
+	forEachRelease(t, func(t *testing.T, b *bundle.Bundle) {
+		g := NewWithT(t)
+		built, err := chartgen.Build(b)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		want, err := built.Archive()
+		g.Expect(err).NotTo(HaveOccurred())
+
+		foreign := &chart.Chart{Metadata: built.Metadata, CRDs: built.CRDs}
+
+		for _, f := range built.Files {
+			switch {
+			case strings.HasPrefix(f.Name, "templates/"):
+				f.Data = []byte(`{{ fail "evaluated" }}`)
+			case slices.Contains([]string{"values.yaml", "values.schema.json", "files/objects.json", "README.md"}, f.Name):
+				f.Data = []byte("foreign")
+			}
+
+			foreign.Files = append(foreign.Files, f)
+		}
+
+		foreign.Files = append(foreign.Files, chart.File{Name: "templates/more.yaml", Data: []byte("kind: Intruder")})
+
+		rebuilt, err := chartgen.Rebuild(foreign)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		got, err := rebuilt.Archive()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(chart.Digest(got)).To(Equal(chart.Digest(want)))
+	})
+}
+
+// TestRebuildInvalid: a chart that was not built from components is refused.
+func TestRebuildInvalid(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(c *chart.Chart)
+		message string
+	}{
+		"no objects and CRDs": {func(c *chart.Chart) { c.Files, c.CRDs = nil, nil }, "contains no object"},
+		"no metadata": {
+			func(c *chart.Chart) {
+				c.Files = slices.DeleteFunc(slices.Clone(c.Files), func(f chart.File) bool {
+					return strings.HasSuffix(f.Name, bundle.MetadataFile)
+				})
+			}, "metadata.yaml: ",
+		},
+		"a CRD that is none": {
+			func(c *chart.Chart) { c.CRDs = []chart.File{{Name: "crds/a.yaml", Data: []byte(configMap)}} },
+			"crds/a.yaml: it is no CustomResourceDefinition",
+		},
+		"a CRD that is no object": {
+			func(c *chart.Chart) { c.CRDs = []chart.File{{Name: "crds/a.yaml", Data: []byte("- a")}} }, "crds/a.yaml: ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			built, err := chartgen.Build(odd(t))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			c.change(built)
+
+			_, err = chartgen.Rebuild(built)
+			NewWithT(t).Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(c.message)))
+		})
+	}
+}

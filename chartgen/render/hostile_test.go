@@ -1,0 +1,101 @@
+package render_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/chartgen/render"
+)
+
+// TestRenderHostileCharts: whatever a chart that could be built contains, and whatever the values are, rendering it
+// takes some seconds at most, or is refused.
+func TestRenderHostileCharts(t *testing.T) {
+	const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n"
+
+	deployment := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [" +
+		numbered(9900, "{name: m%d, image: a.b/c},") + "]}}}"
+
+	for name, c := range map[string]struct {
+		components string
+		value      string
+		refusal    string
+	}{
+		"texts at the limit":      {configMap + "  a: " + strings.Repeat("x", 2<<20-200) + "\n", "", ""},
+		"containers at the limit": {deployment, "", ""},
+		"a large value in many places": {
+			configMap + numbered(900, "  a%d: ${V}\n"), strings.Repeat("x", 64<<10),
+			"the values of variables up to V are larger than 4 MiB where they are used; shorten them",
+		},
+		"a value with lists": {
+			configMap + "  a: ${V}\n", "[" + strings.Repeat("[],", 100<<10) + "]", "",
+		},
+		"a value with aliases": {
+			configMap + "  a: ${V}\n", aliasBomb(),
+			"changes more than the field that contains it",
+		},
+		"a value with documents": {
+			configMap + "  a: ${V}\n", "b\n" + strings.Repeat("---\nkind: Secret\n", 1000),
+			"changes more than the field that contains it",
+		},
+		"many variables, of which one is wrong": {
+			configMap + numbered(990, "  a%[1]d: ${V%[1]d:=b}\n") + "  a: ${V}\n", "b\nc: d", "change more than the fields",
+		},
+		"no UTF-8": {configMap + "  a: ${V}\n", "\xff", "the value of variable V is not valid UTF-8; encode it in base64"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			built, err := chartgen.Build(&bundle.Bundle{
+				Provider:   bundle.Provider{Type: "InfrastructureProvider", Name: "x", Label: "infrastructure-x"},
+				Version:    "v1.0.0",
+				Components: []byte(c.components),
+				Metadata: []byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
+					"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"),
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+
+			values := map[string]any{}
+			if c.value != "" {
+				values["variables"] = map[string]any{"V": c.value}
+			}
+
+			start := time.Now()
+			_, err = render.Render(built, values, helm.ReleaseOptions{Name: "x", Namespace: "x"})
+			t.Logf("%v: %.200v", time.Since(start), err)
+			g.Expect(time.Since(start)).To(BeNumerically("<", 30*time.Second), "it usually takes less than 3 s")
+
+			if c.refusal == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(ContainSubstring(c.refusal)))
+			}
+		})
+	}
+}
+
+// aliasBomb returns a list that expands to 9^7 texts.
+func aliasBomb() string {
+	items := []string{"&a0 [x, x, x, x, x, x, x, x, x]"}
+	for level := range 6 {
+		alias := fmt.Sprintf("*a%d", level)
+		items = append(items, fmt.Sprintf("&a%d [%s%s]", level+1, strings.Repeat(alias+", ", 8), alias))
+	}
+
+	return "[" + strings.Join(items, ", ") + "]"
+}
+
+// numbered returns texts from a format with the numbers from 0.
+func numbered(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+
+	return b.String()
+}
