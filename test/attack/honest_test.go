@@ -31,7 +31,7 @@ var honest = []attempt{
 		return answer
 	}},
 	{"Honest: a tenant installs a chart from a registry with its own certificate authority", func(a *arena) string {
-		p, trust := a.chart(map[string]string{"templates/note.yaml": note(a.name, "", "an honest value")})
+		p, trust := a.chart(map[string]string{"objects/note.yaml": note(a.name, "", "an honest value")})
 		answer := a.attempted(p, trust)
 		a.expectInstalled()
 

@@ -362,7 +362,7 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(w.helm(ctx, "helm", "list", "-n", t.name)).To(BeEmpty())
 	})
 
-	It("provides no chart with hooks of Helm", func(ctx SpecContext) {
+	It("provides the content of a chart, of which no template is executed", func(ctx SpecContext) {
 		t := newTiny("hooked", "v1.0.0")
 		built, err := chartgen.Build(&bundle.Bundle{
 			Provider:   source.Provider(v1alpha2.InfrastructureProviderType, t.name),
@@ -383,9 +383,10 @@ var _ = Describe("A registry", Ordered, func() {
 
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason, "ConfigMap migrate is a hook of Helm "+
-			"(helm.sh/hook: pre-install), which charts of providers do not have; install the chart with helm, Flux or Argo CD"))
-		Expect(w.helm(ctx, "helm", "list", "-n", t.name)).To(BeEmpty())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(w.images(ctx, t.name)).To(ConsistOf(HaveSuffix("/hooked:v1.0.0")))
+		Expect(w.helm(ctx, "helm", "list", "-n", t.name)).To(ConsistOf(HaveField("Status", "deployed")))
+		Expect(w.run(ctx, "helm", "get", "all", "infrastructure-hooked", "-n", t.name)).NotTo(ContainSubstring("migrate"))
 	})
 
 	It("is trusted only with the digest and signature that a resource requires", func(ctx SpecContext) {
