@@ -148,7 +148,7 @@ var chartAttempts = []attempt{
 		hook := strings.Replace(a.adminBinding(), "metadata: {",
 			`metadata: {annotations: {"helm.sh/hook": "pre-install,pre-upgrade,pre-delete,test"}, `, 1)
 
-		return a.attemptedChart(map[string]string{"templates/a.yaml": note(a.name, "", "x"), "templates/hook.yaml": hook})
+		return a.attemptedChart(map[string]string{"objects/a.yaml": note(a.name, "", "x"), "objects/hook.yaml": hook})
 	}},
 	{"A chart with the victim's objects, kept after its deletion, and the victim's CRD", func(a *arena) string {
 		a.untouched()
@@ -156,7 +156,7 @@ var chartAttempts = []attempt{
 		taken := strings.Replace(note("steady", victim, "changed"), "metadata: {",
 			`metadata: {annotations: {"helm.sh/resource-policy": keep, "meta.helm.sh/release-name": steady}, `, 1)
 
-		return a.attemptedChart(map[string]string{"templates/a.yaml": taken, "crds/steady.yaml": takenOver})
+		return a.attemptedChart(map[string]string{"objects/a.yaml": taken, "crds/steady.yaml": takenOver})
 	}},
 	{"A chart that fails with line breaks and codes for the terminal", func(a *arena) string {
 		a.neverForged()
@@ -180,7 +180,11 @@ var chartAttempts = []attempt{
 func (a *arena) chart(files map[string]string) (*v1alpha2.InfrastructureProvider, *corev1.Secret) {
 	a.Helper()
 
-	var all []chart.File
+	// Without the attempt's files, the chart can be installed.
+	all := []chart.File{
+		{Name: "v1.0.0/metadata.yaml", Data: []byte(metadata)},
+		{Name: "objects/base.yaml", Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: " + a.name + "-base}}")},
+	}
 
 	for name, text := range files {
 		// The operator watches the objects of a chart by this label.
@@ -191,7 +195,10 @@ func (a *arena) chart(files map[string]string) (*v1alpha2.InfrastructureProvider
 
 	c, err := chart.New(chart.Metadata{
 		APIVersion: "v2", Name: "infrastructure-" + a.name, Version: "1.0.0", AppVersion: "v1.0.0",
-		Annotations: map[string]string{chartgen.AnnotationContentID: "2-abc", chartgen.AnnotationContract: "v1beta2"},
+		Annotations: map[string]string{
+			chartgen.AnnotationContentID: "2-abc", chartgen.AnnotationContract: "v1beta2",
+			chartgen.AnnotationProviderName: a.name, chartgen.AnnotationProviderType: "InfrastructureProvider",
+		},
 	}, all)
 	a.Expect(err).NotTo(HaveOccurred())
 
