@@ -55,6 +55,7 @@ func IsUnchanged(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 		maps.Equal(a.Labels, b.Labels) &&
 		a.Annotations[digestAnnotation] == b.Annotations[digestAnnotation] &&
 		a.Annotations[v1alpha2.InjectCAAnnotation] == b.Annotations[v1alpha2.InjectCAAnnotation] &&
+		a.Annotations[observedAnnotation] == b.Annotations[observedAnnotation] &&
 		a.Annotations[v1alpha2.AdoptCRDAnnotation] == b.Annotations[v1alpha2.AdoptCRDAnnotation] &&
 		slices.Equal(a.Status.StoredVersions, b.Status.StoredVersions) &&
 		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero()
