@@ -83,13 +83,6 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 		true,
 		"Keep clusterctl's inventory, so that clusterctl knows the providers of the operator's cluster.",
 	)
-	set.DurationVar(
-		&o.MigrationDelay,
-		"crd-migration-delay",
-		time.Minute,
-		"How long a healthy provider may take to migrate its objects to a new storage version, before the "+
-			"operator migrates them.",
-	)
 	set.StringVar(
 		&o.ConfigFile,
 		"config",

@@ -35,9 +35,6 @@ type Options struct {
 	ACL acl.Options
 	// RemoteInterval is how often what is installed in remote clusters is looked at while nothing changes.
 	RemoteInterval time.Duration
-	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
-	// version itself.
-	MigrationDelay time.Duration
 	// Registry is the operator's access to registries, and ImageRegistry the one that replaces the
 	// registry of every image.
 	Registry      *fetch.Registry

@@ -138,7 +138,6 @@ func newDependencies(
 		Events:         mgr.GetEventRecorder("capstan"),
 		Wake:           wakers.Wake,
 		RemoteInterval: options.RemoteInterval,
-		MigrationDelay: options.MigrationDelay,
 		Suspended:      options.Suspended,
 
 		WatchConfigMaps: options.WatchConfigMaps,

@@ -26,6 +26,10 @@ const (
 	migrationPatience = time.Minute
 )
 
+// managersTime is how long the manager of a healthy provider has to rewrite objects before the operator does it. Cluster
+// API's managers do that as soon as they are leaders; doing it at the same time would only cost requests.
+const managersTime = time.Minute
+
 // maxUnmigrated bounds how many CRDs the message of a condition names.
 const maxUnmigrated = 5
 
@@ -283,38 +287,18 @@ func continueMigration(progress *crds.Progress, now time.Time) time.Time {
 // managersTurn returns how much longer the provider's manager may take to rewrite the objects of CRDs: no longer once
 // it has tried all of them.
 func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
-	delay := r.MigrationDelay
 	if len(tried) == len(unmigrated) {
-		delay = 0
-	}
-
-	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
-	if condition == nil || condition.Status == "True" || condition.Reason == v1alpha2.MigrationPendingReason {
-		r.migration = beginMigration(unmigrated, delay)
-
-		return delay
-	}
-
-	if condition.Reason != v1alpha2.WaitingForManagerReason || delay == 0 {
 		return 0
 	}
 
-	return time.Until(condition.LastTransitionTime.Add(delay))
-}
-
-// beginMigration returns how far the objects of CRDs are rewritten if that has just become known, and the provider's
-// manager has a time to do it.
-func beginMigration(names []string, delay time.Duration) report.Migration {
-	stored := "Objects of " + object.List(names, maxUnmigrated) + " may be stored in old versions; "
-	if delay == 0 {
-		return report.Migration{
-			Reason: v1alpha2.MigratingCRDsReason, Message: stored + "the operator is rewriting them in the storage version",
-		}
+	remaining := time.Until(r.memory.turn(r.installed.revision.Number, time.Now()).Add(managersTime))
+	if remaining > 0 {
+		r.migration = report.Migration{Reason: v1alpha2.WaitingForManagerReason, Message: fmt.Sprintf("Objects of %s may be "+
+			"stored in old versions; the provider's manager has a minute to rewrite them in the storage version, and then "+
+			"the operator does it", object.List(unmigrated, maxUnmigrated))}
 	}
 
-	return report.Migration{Reason: v1alpha2.WaitingForManagerReason, Message: fmt.Sprintf(
-		"%sthe provider's manager has %s to rewrite them in the storage version, and then the operator does it",
-		stored, delay)}
+	return remaining
 }
 
 // migrationFailed records a failed migration and returns for how long it has been failing. The first

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -43,32 +44,32 @@ func TestNothingToMigrate(t *testing.T) {
 	}
 }
 
-// TestBeginMigration checks that a message names what is rewritten and by whom.
-func TestBeginMigration(t *testing.T) {
-	g := NewWithT(t)
-
-	g.Expect(beginMigration([]string{"a.example.com", "b.example.com"}, time.Minute)).To(Equal(report.Migration{
-		Reason: v1alpha2.WaitingForManagerReason,
-		Message: "Objects of a.example.com, b.example.com may be stored in old versions; the provider's manager has 1m0s " +
-			"to rewrite them in the storage version, and then the operator does it",
-	}))
-	g.Expect(beginMigration([]string{"a.example.com"}, 0)).To(Equal(report.Migration{
-		Reason: v1alpha2.MigratingCRDsReason,
-		Message: "Objects of a.example.com may be stored in old versions; the operator is rewriting them in the storage " +
-			"version",
-	}), "the manager has no time")
-}
-
-// TestManagersTurn checks that a manager that has tried gets no more time.
+// TestManagersTurn checks that the manager of each revision has a minute, unless it has tried.
 func TestManagersTurn(t *testing.T) {
-	g := NewWithT(t)
-	r := newTestRun(revision(1, state.StatusDeployed, wanted))
-	r.MigrationDelay = time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		r := newTestRun(revision(1, state.StatusDeployed, wanted))
+		all, some := []string{"a.example.com", "b.example.com"}, []string{"a.example.com"}
 
-	g.Expect(r.managersTurn([]string{"a", "b"}, []string{"a"})).To(Equal(time.Minute))
-	g.Expect(r.migration.Reason).To(Equal(v1alpha2.WaitingForManagerReason))
-	g.Expect(r.managersTurn([]string{"a"}, []string{"a"})).To(BeZero())
-	g.Expect(r.migration.Reason).To(Equal(v1alpha2.MigratingCRDsReason))
+		g.Expect(r.managersTurn(all, all)).To(BeZero())
+		g.Expect(r.migration).To(BeZero())
+
+		g.Expect(r.managersTurn(all, some)).To(Equal(time.Minute))
+		g.Expect(r.migration).To(Equal(report.Migration{
+			Reason: v1alpha2.WaitingForManagerReason,
+			Message: "Objects of a.example.com, b.example.com may be stored in old versions; the provider's manager has a " +
+				"minute to rewrite them in the storage version, and then the operator does it",
+		}))
+
+		time.Sleep(50 * time.Second) // of the bubble's clock
+		g.Expect(r.managersTurn(all, some)).To(Equal(10 * time.Second))
+
+		r.installed.revision.Number = 2
+		g.Expect(r.managersTurn(all, some)).To(Equal(time.Minute), "it has another manager")
+
+		time.Sleep(time.Minute)
+		g.Expect(r.managersTurn(all, some)).To(BeZero())
+	})
 }
 
 // TestUncheckedCRDs checks that changes of CRDs that could not be checked stop the change.

@@ -25,6 +25,10 @@ type memory struct {
 	// permitted is the digest of the release that the account of the provider was found to be allowed to install.
 	permitted   string
 	corrections drift.Backoff
+	// healthy is the newest revision that was healthy while objects were stored in old versions, and since when that is
+	// known.
+	healthy      int
+	healthySince time.Time
 }
 
 // arrival returns when a generation was seen first: now, unless it was asked before.
@@ -34,6 +38,16 @@ func (m *memory) arrival(generation int64, now time.Time) time.Time {
 	}
 
 	return m.arrived
+}
+
+// turn returns since when the manager of a healthy revision has had the time to rewrite objects: now, unless it was
+// asked before.
+func (m *memory) turn(revision int, now time.Time) time.Time {
+	if m.healthy != revision {
+		m.healthy, m.healthySince = revision, now
+	}
+
+	return m.healthySince
 }
 
 // memories are those of the resources of one kind. It is safe for concurrent use, and its zero value is ready to use.

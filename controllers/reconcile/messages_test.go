@@ -352,7 +352,7 @@ func (c catalog) addInputs(t *testing.T) {
 
 	for _, change := range []func(*run){
 		func(r *run) { r.migrating(&crds.Progress{CRD: crd, Done: 200, Total: 950}) },
-		func(r *run) { r.migration = beginMigration([]string{crd}, time.Minute) },
+		func(r *run) { r.managersTurn([]string{crd}, nil) },
 		func(r *run) { r.migration = nothingToMigrate([]string{crd}, false) },
 		func(r *run) {
 			r.migrationFailed(&crds.MigrationError{Name: crd, Err: apierrors.NewInternalError(errors.New(

@@ -75,9 +75,6 @@ type Dependencies struct {
 	Wake health.Wake
 	// RemoteInterval is how often what is installed in remote clusters is looked at while nothing changes.
 	RemoteInterval time.Duration
-	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
-	// version itself.
-	MigrationDelay time.Duration
 	// Suspended has the effect of spec.suspend of all resources.
 	Suspended bool
 	// WatchConfigMaps and WatchSecrets make changes of inputs of these kinds take effect at once.

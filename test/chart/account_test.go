@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -41,7 +42,7 @@ var _ = Describe("With an operator that must not install providers itself", Orde
 
 		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
 			"--set", "rbac.installProviders=false,replicas=0")
-		operator = startOperator(ctx, "--upgrade-crds", "--crd-migration-delay=1s", "--leader-election-namespace="+namespace)
+		operator = startOperator(ctx, "--upgrade-crds", "--remote-interval=10m", "--leader-election-namespace="+namespace)
 	})
 	AfterAll(func(ctx SpecContext) {
 		run(ctx, "helm", "uninstall", release, "-n", namespace)
@@ -50,7 +51,7 @@ var _ = Describe("With an operator that must not install providers itself", Orde
 
 	It("publishes its configuration for the command line", func(ctx SpecContext) {
 		published := func() (*controllers.Published, error) { return controllers.ReadPublished(ctx, admin, namespace) }
-		Eventually(published).Should(HaveField("Flags", HaveKeyWithValue("crd-migration-delay", "1s")))
+		Eventually(published).Should(HaveField("Flags", HaveKeyWithValue("remote-interval", "10m0s")))
 	})
 
 	It("installs core by an account with the roles that the command prints", func(ctx SpecContext) {
@@ -120,8 +121,13 @@ var _ = Describe("With an operator that must not install providers itself", Orde
 			Expect(admin.Patch(ctx, tenant, client.MergeFrom(before))).To(Succeed())
 			Eventually(version(ctx, tenant)).Should(Equal("v1.1.0"))
 
+			// As if the provider's manager had tried to rewrite the objects: the operator does not wait for it then.
+			d := &apiextensionsv1.CustomResourceDefinition{}
+			Expect(admin.Get(ctx, crd, d)).To(Succeed())
+			run(ctx, "kubectl", "annotate", "crd", crd.Name,
+				fmt.Sprintf("%s=%d", clusterv1.CRDMigrationObservedGenerationAnnotation, d.Generation))
+
 			Eventually(func(g Gomega) []string {
-				d := &apiextensionsv1.CustomResourceDefinition{}
 				g.Expect(admin.Get(ctx, crd, d)).To(Succeed())
 
 				return d.Status.StoredVersions

@@ -60,7 +60,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx, "--crd-migration-delay=0s")
+		w = sharedWorld(ctx)
 	})
 
 	It("continues after a crash, rewrites each object, and limits the load on the API server", func(ctx SpecContext) {
@@ -75,6 +75,8 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 
 		w.offer(ctx, next)
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		w.managerTried(ctx, old.crd())
 
 		const crashes = 3
 		for i := range crashes {
@@ -83,7 +85,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 			}).Should(Succeed())
 			Expect(w.operator.Kill()).To(Succeed())
 			Expect(w.definition(ctx, old.crd()).Status.StoredVersions).To(ContainElement("v1beta1"), "killed in the middle")
-			w.start("--crd-migration-delay=0s")
+			w.start()
 		}
 
 		Eventually(func(g Gomega) {
@@ -171,7 +173,7 @@ var _ = Describe("Hundreds of objects", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx, "--crd-migration-delay=0s")
+		w = sharedWorld(ctx)
 	})
 
 	It("survive everything that happens to their provider", func(ctx SpecContext) {
@@ -245,6 +247,7 @@ func (l *life) change(ctx context.Context) {
 	version := l.pick()
 	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Version, p.GetSpec().Release = version, nil })
 	Eventually(l.read(ctx, l.provider)).Should(beReady(version))
+	l.managerTried(ctx, l.tiny.crd())
 }
 
 // rollBack rolls back to a random revision, and then upgrades again.
@@ -295,5 +298,5 @@ func (l *life) crash(ctx context.Context) {
 	version := l.pick()
 	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Version, p.GetSpec().Release = version, nil })
 	killAfter(ctx, l.world, rand.N(time.Second))
-	l.start("--crd-migration-delay=0s")
+	l.start()
 }

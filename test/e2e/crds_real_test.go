@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -147,7 +148,7 @@ func (c *chain) storedOnlyAs(ctx context.Context) {
 				}
 			}
 		}
-	}).Should(Succeed())
+	}).WithTimeout(2 * time.Minute).Should(Succeed())
 }
 
 // leftByOldClusterctl creates a CRD of the first version as an old clusterctl left it: with objects
@@ -195,8 +196,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 			"capa-webhook-service.infrastructure-aws-system",
 			"capz-webhook-service.infrastructure-azure-system",
 		)
-		// For now, objects stay as they are stored, as if the operator had been stopped too early.
-		w.start("--crd-migration-delay=24h")
+		w.start()
 	})
 
 	It("core v1.9.11, with objects that an old clusterctl left in v1alpha4", func(ctx SpecContext) {
@@ -228,16 +228,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	It("core v1.14.0", func(ctx SpecContext) {
 		core.upgrade(ctx, "v1.14.0")
 		core.unchanged(ctx, 9)
-	})
-
-	It("are stored in v1beta2 only after a while", func(ctx SpecContext) {
-		Expect(core.stored(ctx)).To(ContainElement("v1beta1"))
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start("--crd-migration-delay=0s")
-		core.storedOnlyAs(ctx)
-		core.unchanged(ctx, 9)
-		Eventually(w.read(ctx, core.provider)).Should(
-			haveCondition(v1alpha2.CRDsMigratedCondition, "True", v1alpha2.CRDsMigratedReason))
+		Expect(core.stored(ctx)).To(ContainElement("v1beta1"), "its manager has a minute to rewrite them")
 	})
 
 	It("docker v1.9.11, v1.12.11, v1.13.5 and v1.14.0", func(ctx SpecContext) {
@@ -251,9 +242,6 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 			docker.upgrade(ctx, version)
 			docker.unchanged(ctx, 3)
 		}
-
-		docker.storedOnlyAs(ctx)
-		docker.unchanged(ctx, 3)
 	})
 
 	It("aws v2.10.3 and v2.11.1", func(ctx SpecContext) {
@@ -272,6 +260,16 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		azure.unchanged(ctx, 3)
 		azure.upgrade(ctx, "v1.26.0")
 		azure.unchanged(ctx, 3)
+	})
+
+	It("are stored in v1beta2 only, once their managers have had a minute", func(ctx SpecContext) {
+		core.storedOnlyAs(ctx)
+		core.unchanged(ctx, 9)
+		Eventually(w.read(ctx, core.provider)).Should(
+			haveCondition(v1alpha2.CRDsMigratedCondition, "True", v1alpha2.CRDsMigratedReason))
+
+		docker.storedOnlyAs(ctx)
+		docker.unchanged(ctx, 3)
 	})
 
 	It("survive the removal of a provider", func(ctx SpecContext) {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -71,6 +73,17 @@ func (w *world) editDefinition(
 	Expect(bedtest.Edit(ctx, w.client, crd, change, options...)).To(Succeed())
 }
 
+// managerTried does what the migrator in a provider's manager does when it has looked at all objects of a CRD. The operator
+// then rewrites what is left at once, and waits no longer for the manager.
+func (w *world) managerTried(ctx context.Context, name string) {
+	GinkgoHelper()
+
+	w.editDefinition(ctx, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, clusterv1.CRDMigrationObservedGenerationAnnotation,
+			strconv.FormatInt(crd.Generation, 10))
+	})
+}
+
 // names returns the names of a CRD's versions.
 func names(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	var all []string
@@ -85,7 +98,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx, "--crd-migration-delay=0s")
+		w = sharedWorld(ctx)
 	})
 
 	install := func(ctx context.Context, t tiny) *v1alpha2.InfrastructureProvider {
@@ -115,6 +128,9 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 
 		upgrade(ctx, p, newTiny("moving", "v1.1.0").serving("v1beta1"))
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(p).To(haveCondition(
+			v1alpha2.CRDsMigratedCondition, metav1.ConditionFalse, v1alpha2.WaitingForManagerReason, first.crd()))
+		w.managerTried(ctx, first.crd())
 		Eventually(func(g Gomega) {
 			crd := w.definition(ctx, first.crd())
 			g.Expect(names(crd)).To(Equal([]string{"v1beta1"}))
@@ -325,12 +341,12 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 	})
 
 	It("are kept when a version drops them, and listed as orphaned", func(ctx SpecContext) {
-		first := newTiny("dropping", "v1.0.0")
+		first := newTiny("orphaning", "v1.0.0")
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Eventually(func() error { return w.client.Create(ctx, first.object("v1", "kept")) }).Should(Succeed())
 
-		second := newTiny("dropping", "v1.1.0")
+		second := newTiny("orphaning", "v1.1.0")
 		begin := strings.Index(second.components, "apiVersion: apiextensions")
 		end := begin + strings.Index(second.components[begin:], "---\n")
 		second.components = second.components[:begin] + second.components[end+len("---\n"):]
@@ -403,7 +419,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 			Expect(w.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(t.name))).To(Succeed())
 			Expect(w.client.Delete(ctx, t.definition(nil))).To(Succeed())
 			Eventually(gone(ctx, w, t.definition(nil))).Should(BeTrue())
-			w.start("--crd-migration-delay=0s")
+			w.start()
 
 			Eventually(func(g Gomega) {
 				if gone(ctx, w, t.definition(nil))() {
