@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/semaphore"
-	"golang.org/x/time/rate"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,8 +27,6 @@ const maxCompared = 2
 
 // memory is what the Appliers of one cluster share. Losing it costs only time.
 type memory struct {
-	// writes limits how fast objects are rewritten, for all providers together.
-	writes *rate.Limiter
 	// comparing limits how many CRDs are compared at a time, for all providers together. Clusters do not share it,
 	// because it is held while the API server is asked for a CRD.
 	comparing *semaphore.Weighted
@@ -39,6 +36,8 @@ type memory struct {
 	// replaced has the resource versions of CRDs before they were applied last, by their names: without them, a cache
 	// that lags would look like drift.
 	replaced lruCache[string, string]
+	// migrations are those that have begun or are finished, by the names of the CRDs.
+	migrations lruCache[string, migration]
 	// verdicts has the refusals of CheckChanges, by Plan.verdictKey. Without them, all objects would be read again in
 	// each attempt of a provider that waits for a user.
 	verdicts *cache.LRUExpireCache
@@ -57,15 +56,15 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{
-		writes:    rate.NewLimiter(writesPerSecond, rewriters),
-		comparing: semaphore.NewWeighted(maxCompared),
-		parsed:    newLRUCache[string, *facts](),
-		replaced:  newLRUCache[string, string](),
-		verdicts:  cache.NewLRUExpireCache(maxCached),
-		included:  map[string]sets.Set[string]{},
-		needed:    map[string]map[string]string{},
-		awaited:   map[string]sets.Set[schema.GroupKind]{},
-		deletions: map[string]types.UID{},
+		comparing:  semaphore.NewWeighted(maxCompared),
+		parsed:     newLRUCache[string, *facts](),
+		replaced:   newLRUCache[string, string](),
+		migrations: newLRUCache[string, migration](),
+		verdicts:   cache.NewLRUExpireCache(maxCached),
+		included:   map[string]sets.Set[string]{},
+		needed:     map[string]map[string]string{},
+		awaited:    map[string]sets.Set[schema.GroupKind]{},
+		deletions:  map[string]types.UID{},
 	}
 }
 
@@ -192,6 +191,8 @@ func newLRUCache[K comparable, V any]() lruCache[K, V] {
 }
 
 func (c lruCache[K, V]) add(key K, value V) { c.entries.Add(key, value) }
+
+func (c lruCache[K, V]) remove(key K) { c.entries.Remove(key) }
 
 func (c lruCache[K, V]) get(key K) (value V, found bool) {
 	entry, found := c.entries.Get(key)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
+	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -118,7 +118,7 @@ func (k kind) list(ctx context.Context, version string) func() (map[string]strin
 }
 
 // migrateAfterRollout rewrites all objects as the reconciler of a healthy provider does, and returns
-// how many times it had to continue.
+// how many calls it took.
 func (k kind) migrateAfterRollout(ctx context.Context, r Request) (rounds int) {
 	GinkgoHelper()
 
@@ -134,10 +134,8 @@ func (k kind) migrateAfterRollout(ctx context.Context, r Request) (rounds int) {
 
 		Expect(names).To(Equal([]string{k.crd()}))
 
-		began := time.Now()
 		_, err = applier.MigrateAfterRollout(ctx, plan, names)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(time.Since(began)).To(BeNumerically("<", timeSlice+5*time.Second), "a worker is not blocked for long")
 	}
 }
 
@@ -156,6 +154,7 @@ var _ = Describe("A migration", func() {
 
 		plan, err := applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1"))))
 		Expect(err).NotTo(HaveOccurred())
+		Expect(applier.MigrateBeforeApply(ctx, plan)).To(Equal(&Progress{CRD: k.crd(), Done: 20, Total: 20}))
 		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil())
 		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
 		report, err := applier.CheckChanges(ctx, plan, CheckOptions{})
@@ -167,11 +166,6 @@ var _ = Describe("A migration", func() {
 			Should(HaveLen(1))
 		Expect(k.all(ctx, "v1")).To(And(HaveLen(20), Equal(before)))
 		Expect(k.applyObject(ctx, "v1", 7)).To(Succeed(), "managedFields name no version that is gone")
-		k.caughtUp(ctx)
-		plan, err = applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1"))))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(applier.CleanUpMigrations(ctx, plan)).To(Succeed())
-		Expect(read(ctx, k.crd()).Annotations).NotTo(HaveKey(migrationAnnotation))
 	})
 
 	It("keeps the version until the new managers run if the old CRD has no other", func(ctx SpecContext) {
@@ -209,8 +203,8 @@ var _ = Describe("A migration", func() {
 		Expect(k.applyObject(ctx, "v1", 7)).To(Succeed())
 	})
 
-	It("rewrites each object once, slowly, even if it is interrupted", func(ctx SpecContext) {
-		const objects = 700
+	It("rewrites a page for each call, and begins again after a restart", func(ctx SpecContext) {
+		const objects = 2*pageSize + 20
 
 		k := newKind("dc")
 		k.define(ctx, "v1beta1")
@@ -225,30 +219,47 @@ var _ = Describe("A migration", func() {
 		Expect(pending).To(Equal([]string{k.crd()}))
 		Expect(tried).To(BeEmpty())
 
-		began := time.Now()
-		progress, err := applier.MigrateAfterRollout(ctx, plan, pending)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(progress).NotTo(BeNil())
-		Expect(progress.String()).To(MatchRegexp(`^migrated [1-6][05]0 of 700 objects of dcs\.example\.com$`))
+		rewrites := func() []bed.Request {
+			found, err := control.Requests(func(r bed.Request) bool {
+				return r.Resource == k.name+"s" && strings.Contains(r.URI, "fieldManager="+migrationOwner)
+			})
+			Expect(err).NotTo(HaveOccurred())
 
-		applier = NewApplier(applier.Clients) // as after a crash
+			return found
+		}
+		first := &Progress{CRD: k.crd(), Done: pageSize, Total: objects}
+		Expect(first.String()).To(Equal("migrated 50 of 120 objects of dcs.example.com"))
+		Expect(applier.MigrateAfterRollout(ctx, plan, pending)).To(Equal(first))
+		Eventually(rewrites).Should(HaveLen(pageSize))
 
-		Expect(k.migrateAfterRollout(ctx, request)).To(BeNumerically(">=", 1))
+		applier = NewApplier(applier.Clients) // as after a restart
 
-		took := time.Since(began)
+		Expect(applier.MigrateAfterRollout(ctx, plan, pending)).To(Equal(first))
+		Expect(k.migrateAfterRollout(ctx, request)).To(Equal(2))
+		Expect(applier.MigrateAfterRollout(ctx, plan, pending)).To(BeNil(), "although this plan is old")
 
 		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
 		Expect(k.all(ctx, "v1")).To(Equal(before))
-		Eventually(func() ([]bed.Request, error) {
-			return control.Requests(func(r bed.Request) bool {
-				return r.Resource == k.name+"s" && strings.Contains(r.URI, "fieldManager="+migrationOwner)
-			})
-		}).Should(HaveLen(objects), "each object is asked for once")
-		Expect(float64(objects) / took.Seconds()).To(BeNumerically("<=", 1.2*writesPerSecond))
+		Eventually(rewrites).Should(HaveLen(pageSize+objects), "each object is asked for once after the restart")
 
 		k.define(ctx, "v1") // nothing is lost when the old version is removed
 
 		Eventually(k.list(ctx, "v1")).Should(Equal(before))
+	})
+
+	It("does not trim status.storedVersions if the storage version may have changed", func(ctx SpecContext) {
+		k := newKind("df")
+		k.define(ctx, "v1beta1")
+		k.create(ctx, "v1beta1", 0, 1)
+		k.define(ctx, "v1", "v1beta1")
+		plan, err := applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1", "v1beta1"))))
+		Expect(err).NotTo(HaveOccurred())
+
+		edit(ctx, k.crd(), func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Names.ShortNames = []string{"f"} })
+
+		_, err = applier.MigrateAfterRollout(ctx, plan, []string{k.crd()})
+		Expect(err).To(MatchError(ContainSubstring("the objects of " + k.crd() + " could not be migrated")))
+		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, ConsistOf("v1beta1", "v1")))
 	})
 
 	It("is reported to be due for CRDs that the version does not manage", func(ctx SpecContext) {
@@ -288,3 +299,58 @@ var _ = Describe("A migration", func() {
 		Expect(tried).To(Equal(pending))
 	})
 })
+
+// TestResumeMigration checks which migrations are continued, and which begin again.
+func TestResumeMigration(t *testing.T) {
+	const old, present = "1", "2" // resource versions
+
+	wanted := migration{from: []string{"v1beta1"}, retired: []string{"v1alpha1"}, successor: "v1"}
+	known := func(change func(*migration)) migration {
+		m := wanted
+		m.uid, m.generation, m.next, m.done = "a", 3, "x", 200
+		change(&m)
+
+		return m
+	}
+
+	for name, c := range map[string]struct {
+		known   migration
+		from    []string
+		resumes bool
+	}{
+		"nothing known":             {from: wanted.from},
+		"the same":                  {from: wanted.from, known: known(func(*migration) {}), resumes: true},
+		"more known":                {known: known(func(*migration) {}), resumes: true},
+		"less known":                {from: wanted.from, known: known(func(m *migration) { m.retired = nil })},
+		"of another generation":     {from: wanted.from, known: known(func(m *migration) { m.generation = 2 })},
+		"of a CRD that was deleted": {from: wanted.from, known: known(func(m *migration) { m.uid = "b" })},
+		"finished":                  {known: known(func(m *migration) { m.finished = old }), resumes: true},
+		"finished, which the cache does not show yet": {
+			from: wanted.from, known: known(func(m *migration) { m.finished = present }), resumes: true,
+		},
+		"finished, but stored in the old version again": {
+			from: wanted.from, known: known(func(m *migration) { m.finished = old }),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			crd.Name, crd.UID, crd.Generation, crd.ResourceVersion = "as.example.com", "a", 3, present
+
+			remembered := newMemory()
+			remembered.migrations.add(crd.Name, c.known)
+
+			wanted := wanted
+			wanted.from = c.from
+			m := remembered.resume(crd, wanted)
+
+			if c.resumes {
+				g.Expect(m).To(Equal(c.known))
+				return
+			}
+
+			wanted.uid, wanted.generation = crd.UID, crd.Generation
+			g.Expect(m).To(Equal(wanted))
+		})
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
@@ -25,12 +25,8 @@ import (
 // migrationOwner is the field manager of the requests that rewrite objects. It never owns a field.
 const migrationOwner = v1alpha2.FieldOwner + "-migration"
 
-// Limits of the load that a migration puts on the API server.
-const (
-	pageSize        = 50
-	writesPerSecond = 200
-	rewriters       = 8
-)
+// pageSize is how many objects are in memory, and rewritten before the progress is reported.
+const pageSize = 50
 
 // rewriter rewrites the objects of one CRD.
 type rewriter struct {
@@ -55,10 +51,10 @@ func (a *Applier) newRewriter(crd *apiextensionsv1.CustomResourceDefinition, m *
 
 	r := &rewriter{
 		objects:    a.Metadata.Resource(versions.Resource(crd, version.Name)),
-		rewriteAll: len(m.From) > 0,
-		successor:  schema.GroupVersion{Group: crd.Spec.Group, Version: m.Successor}.String(),
+		rewriteAll: len(m.from) > 0,
+		successor:  schema.GroupVersion{Group: crd.Spec.Group, Version: m.successor}.String(),
 	}
-	for _, retired := range m.Retired {
+	for _, retired := range m.retired {
 		r.retired = append(r.retired, schema.GroupVersion{Group: crd.Spec.Group, Version: retired}.String())
 	}
 
@@ -69,53 +65,42 @@ func (a *Applier) newRewriter(crd *apiextensionsv1.CustomResourceDefinition, m *
 	return r, nil
 }
 
-// rewritePage rewrites the next page of a CRD's objects and reports whether it was the last one.
+// rewritePage rewrites the next page of a CRD's objects, one after the other.
 // Objects that were created since the list started are stored in the storage version anyway, so it
 // does not matter if an expired list continues without them.
 func (a *Applier) rewritePage(
 	ctx context.Context,
 	crd *apiextensionsv1.CustomResourceDefinition,
 	m *migration,
-) (last bool, err error) {
+) error {
 	r, err := a.newRewriter(crd, m)
 	if err != nil {
-		return false, err
+		return err
 	}
 
-	options := metav1.ListOptions{Limit: pageSize, Continue: m.Continue}
-
-	list, err := paging.Page(ctx, options, r.objects.List)
+	list, err := paging.Page(ctx, metav1.ListOptions{Limit: pageSize, Continue: m.next}, r.objects.List)
 	if err != nil {
-		return false, fmt.Errorf("list the objects: %w", err)
+		return fmt.Errorf("list the objects: %w", err)
 	}
-
-	var group errgroup.Group
-	group.SetLimit(rewriters)
 
 	for i := range list.Items {
-		group.Go(func() error { return a.rewrite(ctx, r, &list.Items[i]) })
+		if err := r.rewrite(ctx, &list.Items[i]); err != nil {
+			return err
+		}
 	}
 
-	if err := group.Wait(); err != nil {
-		return false, err
-	}
+	m.next = list.GetContinue()
+	m.done += int64(len(list.Items))
+	m.total = m.done + ptr.Deref(list.GetRemainingItemCount(), 0)
 
-	m.Continue = list.GetContinue()
-	m.Done += int64(len(list.Items))
-	m.Total = m.Done
-
-	if remaining := list.GetRemainingItemCount(); remaining != nil {
-		m.Total += *remaining
-	}
-
-	return m.Continue == "", nil
+	return nil
 }
 
 // rewrite makes the API server store an object again. The API server does not write one that is
 // already stored as it should be.
-func (a *Applier) rewrite(ctx context.Context, r *rewriter, object *metav1.PartialObjectMetadata) error {
+func (r *rewriter) rewrite(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		err := a.patchObject(ctx, r, object)
+		err := r.patch(ctx, object)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -143,16 +128,12 @@ func (a *Applier) rewrite(ctx context.Context, r *rewriter, object *metav1.Parti
 	return nil
 }
 
-// patchObject replaces retired versions in managedFields. Any write makes the API server store the
+// patch replaces retired versions in managedFields. Any write makes the API server store the
 // object in the storage version, so if there are none, an empty patch will do.
-func (a *Applier) patchObject(ctx context.Context, r *rewriter, object *metav1.PartialObjectMetadata) error {
+func (r *rewriter) patch(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	entries, changed := r.replaceRetired(object.ManagedFields)
 	if !changed && !r.rewriteAll {
 		return nil
-	}
-
-	if err := a.writes.Wait(ctx); err != nil {
-		return err
 	}
 
 	objects := r.client(object)

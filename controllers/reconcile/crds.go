@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -26,8 +25,8 @@ const (
 	migrationPatience = time.Minute
 )
 
-// managersTime is how long the manager of a healthy provider has to rewrite objects before the operator does it. Cluster
-// API's managers do that as soon as they are leaders; doing it at the same time would only cost requests.
+// managersTime is how long the manager of a healthy provider has to rewrite objects before the operator does it.
+// Cluster API's managers do that as soon as they are leaders; doing it at the same time would only cost requests.
 const managersTime = time.Minute
 
 // maxUnmigrated bounds how many CRDs the message of a condition names.
@@ -127,32 +126,29 @@ func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, report.
 	return planned, report.Result{}
 }
 
-// migrateBefore rewrites objects that are stored in versions about to be removed, some at a time.
+// migrateBefore rewrites objects that are stored in versions about to be removed, a page for each reconcile.
 func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) report.Result {
 	progress, err := r.target.CRDs.MigrateBeforeApply(ctx, planned)
-
-	migrationError := new(crds.MigrationError)
-	switch {
-	case errors.As(err, &migrationError):
-		if r.migrationFailed(migrationError) > migrationPatience {
-			ctrl.LoggerFrom(ctx).Error(err,
-				"The CustomResourceDefinitions keep their old versions, and the objects are rewritten once the new manager runs")
-
-			return report.Result{}
+	if err != nil {
+		if r.migrationFailed(err) <= migrationPatience {
+			return report.Wait(v1alpha2.CRDMigrationFailedReason, err.Error(), time.Now().Add(migrationRetry))
 		}
 
-		return report.Wait(v1alpha2.CRDMigrationFailedReason, migrationError.Error(), time.Now().Add(migrationRetry))
-	case err != nil:
-		return failed(err, applying)
-	case progress != nil:
-		r.migrating(progress)
+		ctrl.LoggerFrom(ctx).Error(err,
+			"The CustomResourceDefinitions keep their old versions, and the objects are rewritten once the new manager runs")
 
-		return report.Wait(v1alpha2.MigratingCRDsReason, "objects are being rewritten because the new "+
-			"CustomResourceDefinitions lack versions that they may be stored in; see the condition "+
-			v1alpha2.CRDsMigratedCondition, time.Now())
+		return report.Result{}
 	}
 
-	return report.Result{}
+	if progress == nil {
+		return report.Result{}
+	}
+
+	r.migrating(progress)
+
+	return report.Wait(v1alpha2.MigratingCRDsReason, "objects are being rewritten because the new "+
+		"CustomResourceDefinitions lack versions that they may be stored in; see the condition "+
+		v1alpha2.CRDsMigratedCondition, time.Now())
 }
 
 // checkCRDs makes sure that the changes to the CRDs of a version break nothing.
@@ -208,7 +204,7 @@ func (r *run) served(ctx context.Context, c *chart.Chart) report.Result {
 		"waiting for the API server to serve the provider's CustomResourceDefinitions", time.Time{})
 }
 
-// migrateCRDs rewrites the objects that are not stored in the storage version, some at a time, while
+// migrateCRDs rewrites the objects that are not stored in the storage version, a page for each reconcile, while
 // the provider is ready. Cluster API's managers do that themselves, so they get time for it first. It
 // returns the given result, with the time to continue if there is more to do.
 func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Result {
@@ -225,7 +221,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Resul
 	if len(unmigrated) == 0 {
 		r.migration = nothingToMigrate(planned.Unmigrated, conditions.Has(r.provider, v1alpha2.CRDsMigratedCondition))
 
-		return report.First(failed(r.target.CRDs.CleanUpMigrations(ctx, planned), fetching), ready)
+		return ready
 	}
 
 	if remaining := r.managersTurn(unmigrated, tried); remaining > 0 {
@@ -238,20 +234,20 @@ func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Resul
 	}
 
 	progress, err := r.target.CRDs.MigrateAfterRollout(ctx, planned, unmigrated)
-
-	migrationError := new(crds.MigrationError)
-	switch {
-	case errors.As(err, &migrationError):
-		ready.At = time.Now().Add(min(max(r.migrationFailed(migrationError), migrationRetry), report.MaxRetry))
-
+	if err != nil {
+		ready.At = time.Now().Add(min(max(r.migrationFailed(err), migrationRetry), report.MaxRetry))
 		return ready
-	case err != nil:
-		return failed(err, fetching)
-	case progress != nil:
-		r.migrating(progress)
 	}
 
-	ready.At = continueMigration(progress, time.Now())
+	if progress == nil {
+		// The watch on CRDs shows that all is done; it may lag, and looking sooner would only show the same again.
+		ready.At = time.Now().Add(migrationRetry)
+		return ready
+	}
+
+	r.migrating(progress)
+
+	ready.At = time.Now()
 
 	return ready
 }
@@ -274,16 +270,6 @@ func nothingToMigrate(unmanaged []string, before bool) report.Migration {
 	}
 }
 
-// continueMigration returns when to look at a migration again: at once if objects are left. Otherwise the
-// watch on CRDs shows that it is finished; it may lag, and looking sooner would only read the same again.
-func continueMigration(progress *crds.Progress, now time.Time) time.Time {
-	if progress != nil {
-		return now
-	}
-
-	return now.Add(migrationRetry)
-}
-
 // managersTurn returns how much longer the provider's manager may take to rewrite the objects of CRDs: no longer once
 // it has tried all of them.
 func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
@@ -303,7 +289,7 @@ func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
 
 // migrationFailed records a failed migration and returns for how long it has been failing. The first
 // message stays: another one, even about another object, would restart the time.
-func (r *run) migrationFailed(err *crds.MigrationError) time.Duration {
+func (r *run) migrationFailed(err error) time.Duration {
 	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
 	if condition != nil && condition.Reason == v1alpha2.CRDMigrationFailedReason {
 		return time.Since(condition.LastTransitionTime.Time)

@@ -355,8 +355,9 @@ func (c catalog) addInputs(t *testing.T) {
 		func(r *run) { r.managersTurn([]string{crd}, nil) },
 		func(r *run) { r.migration = nothingToMigrate([]string{crd}, false) },
 		func(r *run) {
-			r.migrationFailed(&crds.MigrationError{Name: crd, Err: apierrors.NewInternalError(errors.New(
-				`failed calling webhook "conversion": no endpoints available for service "capa-webhook-service"`))})
+			r.migrationFailed(fmt.Errorf("the objects of %s could not be migrated to the storage version, which will be "+
+				"retried: %w", crd, apierrors.NewInternalError(errors.New(`failed calling webhook "conversion": no endpoints `+
+				`available for service "capa-webhook-service"`))))
 		},
 		func(r *run) {
 			r.provider.GetSpec().SecretName = "aws-variables"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -54,8 +53,8 @@ func (w *world) specs(ctx context.Context, t tiny, version string) map[string]st
 	return found
 }
 
-var _ = Describe("A migration of thousands of objects", Ordered, func() {
-	const objects = 2000
+var _ = Describe("A migration of many objects", Ordered, func() {
+	const objects = 1000
 
 	var w *world
 
@@ -63,7 +62,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 		w = sharedWorld(ctx)
 	})
 
-	It("continues after a crash, rewrites each object, and limits the load on the API server", func(ctx SpecContext) {
+	It("begins again after a crash, and rewrites each object", func(ctx SpecContext) {
 		old, next := newTiny("many", "v1.0.0").serving("v1beta1"), newTiny("many", "v1.1.0").serving("v1beta2")
 		w.offer(ctx, old)
 		p := old.resource()
@@ -78,15 +77,13 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		w.managerTried(ctx, old.crd())
 
-		const crashes = 3
-		for i := range crashes {
-			Eventually(func(g Gomega) {
-				g.Expect(len(w.rewrites(old))).To(BeNumerically(">", (i+1)*objects/(crashes+2)))
-			}).Should(Succeed())
-			Expect(w.operator.Kill()).To(Succeed())
-			Expect(w.definition(ctx, old.crd()).Status.StoredVersions).To(ContainElement("v1beta1"), "killed in the middle")
-			w.start()
-		}
+		Eventually(func() int { return len(w.rewrites(old)) }).Should(BeNumerically(">", objects/3))
+		Expect(w.operator.Kill()).To(Succeed())
+		Expect(w.definition(ctx, old.crd()).Status.StoredVersions).To(ContainElement("v1beta1"), "killed in the middle")
+
+		restarted := time.Now()
+
+		w.start()
 
 		Eventually(func(g Gomega) {
 			crd := w.definition(ctx, old.crd())
@@ -97,35 +94,16 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 			haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason)))
 		Expect(w.specs(ctx, old, "v1beta2")).To(Equal(before))
 
-		rewrites := w.rewrites(old)
+		again := slices.DeleteFunc(w.rewrites(old), func(r bed.Request) bool { return r.Received.Before(restarted) })
 
-		// An object that is repeated after a crash conflicts with the list from before the crash first.
-		rewritten, succeeded := map[string]bool{}, 0
-		for _, r := range rewrites {
+		rewritten := map[string]bool{}
+		for _, r := range again {
 			rewritten[r.Name] = true
-
-			if r.Code == http.StatusOK {
-				succeeded++
-			}
 		}
 
 		Expect(rewritten).To(HaveLen(objects))
-
-		const page = 50
-		Expect(succeeded).To(BeNumerically("<=", objects+crashes*page), "a crash repeats at most one page")
-
-		busiest := busiestSecond(rewrites)
-		AddReportEntry(
-			"load",
-			fmt.Sprintf(
-				"%d objects, %d writes for %d crashes, at most %d writes in a second",
-				objects,
-				len(rewrites),
-				crashes,
-				busiest,
-			),
-		)
-		Expect(busiest).To(BeNumerically("<=", 250))
+		Expect(again).To(HaveLen(objects), "each is asked for once")
+		AddReportEntry("time", fmt.Sprintf("%d objects in %s", objects, again[objects-1].Received.Sub(again[0].Received)))
 	})
 })
 
@@ -136,25 +114,6 @@ func (w *world) rewrites(t tiny) []bed.Request {
 	return w.operatorWrites(
 		func(r bed.Request) bool { return r.Resource == t.plural() && strings.Contains(r.URI, "-migration") },
 	)
-}
-
-// busiestSecond returns the largest number of requests within any second.
-func busiestSecond(requests []bed.Request) int {
-	most := 0
-
-	for i := range requests {
-		n := 0
-
-		for _, r := range requests {
-			if since := r.Received.Sub(requests[i].Received); since >= 0 && since < time.Second {
-				n++
-			}
-		}
-
-		most = max(most, n)
-	}
-
-	return most
 }
 
 // cycles returns the number of actions to try. The environment variable CAPSTAN_CYCLES overrides

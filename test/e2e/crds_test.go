@@ -73,8 +73,8 @@ func (w *world) editDefinition(
 	Expect(bedtest.Edit(ctx, w.client, crd, change, options...)).To(Succeed())
 }
 
-// managerTried does what the migrator in a provider's manager does when it has looked at all objects of a CRD. The operator
-// then rewrites what is left at once, and waits no longer for the manager.
+// managerTried does what the migrator in a provider's manager does when it has looked at all objects of a CRD. The
+// operator then rewrites what is left at once, and waits no longer for the manager.
 func (w *world) managerTried(ctx context.Context, name string) {
 	GinkgoHelper()
 
