@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,15 +20,8 @@ import (
 // providers.
 const maxCached = 2000
 
-// maxCompared is how many CRDs are compared at a time. More would take memory and, with as many processors as the
-// operator can expect, hardly less time.
-const maxCompared = 2
-
 // memory is what the Appliers of one cluster share. Losing it costs only time.
 type memory struct {
-	// comparing limits how many CRDs are compared at a time, for all providers together. Clusters do not share it,
-	// because it is held while the API server is asked for a CRD.
-	comparing *semaphore.Weighted
 	// parsed has the facts of definitions by their digest. If each reconcile parsed them, the correction of one object
 	// would take 0.1 s of CPU time instead of 0.05 s.
 	parsed lruCache[string, *facts]
@@ -56,7 +48,6 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{
-		comparing:  semaphore.NewWeighted(maxCompared),
 		parsed:     newLRUCache[string, *facts](),
 		replaced:   newLRUCache[string, string](),
 		migrations: newLRUCache[string, migration](),

@@ -394,16 +394,12 @@ func (c catalog) addAllowed(t *testing.T) {
 	live.Name = "awsclusters.infrastructure.cluster.x-k8s.io"
 	live.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}}
 
-	checked, err := trial.Run(t.Context(), trial.Input{Allow: []string{live.Name}, Changes: []trial.Load{
-		func(context.Context) (trial.Change, error) {
-			return trial.Change{
-				Live: live, Desired: &apiextensionsv1.CustomResourceDefinition{},
-				Users: map[string][]string{"v1beta1": {"addon-helm"}},
-			}, nil
-		},
-	}})
+	findings, err := trial.Run(t.Context(), trial.Change{
+		Live: live, Desired: &apiextensionsv1.CustomResourceDefinition{},
+		Users: map[string][]string{"v1beta1": {"addon-helm"}},
+	}, nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	c.addEvents(report.UnsafeCRDsAllowed(checked.Allowed()))
+	c.addEvents(report.UnsafeCRDsAllowed(trial.NewReport(findings, []string{live.Name}).Allowed()))
 }
 
 // addRemoval adds the message of a removal that waits.

@@ -44,16 +44,12 @@ var _ = DescribeTable(
 		folder := testproviders.Folder(GinkgoT())
 		changes := upgrade(g, folder, provider, from, to)
 
-		var (
-			live  []*crd
-			loads []trial.Load
-		)
+		var live []*crd
 
 		for _, c := range changes {
 			// There is no webhook here. None is needed, since objects are created and read in one version.
 			c.Live.Spec.Conversion = nil
 			live = append(live, c.Live)
-			loads = append(loads, loaded(c))
 		}
 
 		install(ctx, live...)
@@ -67,16 +63,24 @@ var _ = DescribeTable(
 		Expect(accepted).To(BeNumerically(">", 0))
 
 		start := time.Now()
-		report, err := trial.Run(ctx, trial.Input{Changes: loads, Objects: trial.ClusterObjects{Client: client}})
-		Expect(err).NotTo(HaveOccurred())
+
+		var findings []trial.Finding
+
+		for _, c := range changes {
+			found, err := trial.Run(ctx, c, trial.ClusterObjects{Client: client})
+			Expect(err).NotTo(HaveOccurred())
+
+			findings = append(findings, found...)
+		}
+
 		AddReportEntry("figures", fmt.Sprintf("%d CRDs with %d objects: %s", len(changes), accepted, time.Since(start)))
 
 		var paths []string
-		for _, f := range report.Findings {
+		for _, f := range findings {
 			paths = append(paths, f.Path)
 		}
 
-		Expect(paths).To(ConsistOf(errors), report.Message())
+		Expect(paths).To(ConsistOf(errors), trial.NewReport(findings, nil).Message())
 	},
 	func(provider, from, to string, _ ...string) string {
 		return fmt.Sprintf("of %s from %s to %s breaks just what it should", provider, from, to)

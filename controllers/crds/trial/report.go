@@ -48,8 +48,8 @@ type Example struct {
 	Fields []string
 }
 
-// newReport sorts findings, and marks those about the named CRDs as allowed.
-func newReport(findings []Finding, allow []string) *Report {
+// NewReport sorts findings, and marks those about the CRDs that a user allows to break objects, see AllowedCRDs.
+func NewReport(findings []Finding, allow []string) *Report {
 	for i := range findings {
 		findings[i].Allowed = slices.Contains(allow, findings[i].CRD)
 	}

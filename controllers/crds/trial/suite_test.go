@@ -159,13 +159,11 @@ func touched(ctx context.Context, o *unstructured.Unstructured) error {
 func check(ctx context.Context, desired *apiextensionsv1.CustomResourceDefinition) *trial.Report {
 	GinkgoHelper()
 
-	report, err := trial.Run(ctx, trial.Input{
-		Changes: []trial.Load{loaded(trial.Change{Live: live(ctx, desired.Name), Desired: desired})},
-		Objects: trial.ClusterObjects{Client: client},
-	})
+	change := trial.Change{Live: live(ctx, desired.Name), Desired: desired}
+	findings, err := trial.Run(ctx, change, trial.ClusterObjects{Client: client})
 	Expect(err).NotTo(HaveOccurred())
 
-	return report
+	return trial.NewReport(findings, nil)
 }
 
 // affected returns the names of the objects that findings have as examples.

@@ -11,8 +11,6 @@ import (
 	"iter"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +21,6 @@ import (
 )
 
 const (
-	// concurrency limits how many CRDs are tried at the same time. Each needs memory for one page of objects.
-	concurrency = 4
 	// maxBroken ends the trial of a CRD: that many broken objects prove the point.
 	maxBroken = 100
 	// maxFindings bounds the findings about a CRD. Objects with many fields could have one for each.
@@ -40,8 +36,7 @@ type Objects interface {
 
 // Change is the change of one CRD.
 type Change struct {
-	// Live is the complete CRD in the cluster. It is nil if the cluster does not have the CRD; creating it is always
-	// safe.
+	// Live is the complete CRD in the cluster.
 	Live *apiextensionsv1.CustomResourceDefinition
 	// Desired is the CRD that would be applied.
 	Desired *apiextensionsv1.CustomResourceDefinition
@@ -49,51 +44,14 @@ type Change struct {
 	Users map[string][]string
 }
 
-// Load reads the change of one CRD. It is in memory only while it is tried: the schemas of a CRD with 400 kB of text
-// take several megabytes.
-type Load func(ctx context.Context) (Change, error)
-
-// Input is the input of Run.
-type Input struct {
-	Changes []Load
-	// Comparing bounds how many changes are loaded and compared at a time; nil for no more than those of one Run.
-	// Reading objects, which can take as long as a user's webhook wants, does not count.
-	Comparing *semaphore.Weighted
-	Objects   Objects
-	// Allow names CRDs that a user allows to break objects; see AllowedCRDs.
-	Allow []string
-}
-
-// Run returns what the changes would break. An error means that objects could not be read, and says nothing about the
-// changes.
-func Run(ctx context.Context, in Input) (*Report, error) {
-	findings := make([][]Finding, len(in.Changes))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(concurrency)
-
-	for i, load := range in.Changes {
-		group.Go(func() (err error) {
-			findings[i], err = run(ctx, in, load)
-			return err
-		})
-	}
-
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-
-	return newReport(slices.Concat(findings...), in.Allow), nil
-}
-
-// run tries one change.
-func run(ctx context.Context, in Input, load Load) ([]Finding, error) {
-	t, err := prepare(ctx, in, load)
-	if err != nil || t == nil {
-		return nil, err
-	}
+// Run returns what a change would break. An error means that objects could not be read, and says nothing about the
+// change.
+func Run(ctx context.Context, change Change, objects Objects) ([]Finding, error) {
+	t := &trial{Change: change}
+	t.compareVersions()
 
 	for _, version := range t.versionsToRead() {
-		read, err := t.tryVersion(ctx, in.Objects, version)
+		read, err := t.tryVersion(ctx, objects, version)
 
 		switch {
 		case t.needsWebhook(version, err):
@@ -115,26 +73,6 @@ func run(ctx context.Context, in Input, load Load) ([]Finding, error) {
 	}
 
 	return findings, nil
-}
-
-// prepare loads a change and compares the versions; nil if the change creates the CRD.
-func prepare(ctx context.Context, in Input, load Load) (*trial, error) {
-	if in.Comparing != nil {
-		if err := in.Comparing.Acquire(ctx, 1); err != nil {
-			return nil, err
-		}
-		defer in.Comparing.Release(1)
-	}
-
-	change, err := load(ctx)
-	if err != nil || change.Live == nil {
-		return nil, err
-	}
-
-	t := &trial{Change: change}
-	t.compareVersions()
-
-	return t, nil
 }
 
 // trial is the trial of one change.

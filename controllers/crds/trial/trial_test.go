@@ -6,11 +6,8 @@ import (
 	"iter"
 	"slices"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	. "github.com/onsi/gomega"
-	"golang.org/x/sync/semaphore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,19 +17,14 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 )
 
-// loaded returns a change that needs no cluster.
-func loaded(change trial.Change) trial.Load {
-	return func(context.Context) (trial.Change, error) { return change, nil }
-}
-
 // run tries one change on objects.
 func run(t *testing.T, change trial.Change, on trial.Objects, allow ...string) *trial.Report {
 	t.Helper()
 
-	report, err := trial.Run(t.Context(), trial.Input{Changes: []trial.Load{loaded(change)}, Objects: on, Allow: allow})
+	findings, err := trial.Run(t.Context(), change, on)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	return report
+	return trial.NewReport(findings, allow)
 }
 
 func TestDefinitions(t *testing.T) {
@@ -167,9 +159,7 @@ func TestUnreadableObjects(t *testing.T) {
 	delete(change.Desired.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties, "status")
 
 	run := func(err error) error {
-		_, failure := trial.Run(t.Context(), trial.Input{
-			Changes: []trial.Load{loaded(change)}, Objects: byVersion{"v1alpha1": err},
-		})
+		_, failure := trial.Run(t.Context(), change, byVersion{"v1alpha1": err})
 
 		return failure
 	}
@@ -191,42 +181,6 @@ func TestInvalidObjects(t *testing.T) {
 	change := trial.Change{Live: definition([]change{c}, false), Desired: definition([]change{c}, true)}
 
 	NewWithT(t).Expect(run(t, change, objects{sample("old", "enum", "neither")}).Findings).To(BeEmpty())
-}
-
-// TestLoads: only as many changes are loaded at a time as agreed, and everything is released.
-func TestLoads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-
-		slow := func(context.Context) (trial.Change, error) {
-			time.Sleep(time.Minute) // of the bubble's clock
-
-			desired := v1alpha1()
-			removeVersion(desired)
-
-			return trial.Change{Live: v1alpha1(), Desired: desired}, nil
-		}
-		deleted := func(context.Context) (trial.Change, error) { return trial.Change{}, nil }
-
-		in := trial.Input{
-			Comparing: semaphore.NewWeighted(2), Changes: []trial.Load{slow, slow, deleted, slow, slow},
-			Objects: objects{written("v1alpha1")},
-		}
-		began := time.Now()
-
-		report, err := trial.Run(t.Context(), in)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(report.Findings).To(HaveLen(4))
-		g.Expect(time.Since(began)).To(Equal(2 * time.Minute))
-
-		failure := errors.New("no answer")
-
-		in.Changes = append(in.Changes, func(context.Context) (trial.Change, error) { return trial.Change{}, failure })
-		_, err = trial.Run(t.Context(), in)
-		g.Expect(err).To(MatchError(failure))
-
-		g.Expect(in.Comparing.TryAcquire(2)).To(BeTrue())
-	})
 }
 
 // TestBrokenStatus: many objects whose status breaks do not hide one that breaks otherwise.
