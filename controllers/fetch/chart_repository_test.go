@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/cosign"
+	"github.com/capstan-project/capstan/test/image"
 )
 
 // newChartRepository returns an empty chart repository and its address.
@@ -68,7 +69,7 @@ func TestChartRepositoryKeys(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		ref, err := oci.Parse(address + "/infrastructure-" + name + ":1.0.0")
 		g.Expect(err).NotTo(HaveOccurred())
-		pushed, err := registry.Client.PushChart(t.Context(), ref, made)
+		pushed, err := image.PushChart(t.Context(), registry.Client, ref, made)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		_, _, err = find(name)

@@ -25,13 +25,13 @@ func pushSample(t *testing.T, c *oci.Client, ref oci.Reference, more string) oci
 	t.Helper()
 	g := NewWithT(t)
 
-	var layers []oci.Layer
+	var layers []image.Blob
 
 	for _, name := range []string{"metadata.yaml", "infrastructure-components.yaml"} {
 		data, err := os.ReadFile(filepath.Join(samples, "infrastructure-docker", "v1.0.0", name))
 		g.Expect(err).NotTo(HaveOccurred())
 
-		layer := oci.NewLayer("application/vnd.test.file", append(data, more...))
+		layer := image.NewBlob("application/vnd.test.file", append(data, more...))
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 		layers = append(layers, layer)
 	}

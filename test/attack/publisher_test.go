@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/test/image"
 )
 
 // componentsAttempts publish hostile components.
@@ -205,7 +206,7 @@ func (a *arena) chart(files map[string]string) (*v1alpha2.InfrastructureProvider
 	registry := a.publisherClient()
 	ref, err := oci.Parse(a.publisher.Address + "/charts/" + a.name + ":1.0.0")
 	a.Expect(err).NotTo(HaveOccurred())
-	_, err = registry.PushChart(a.ctx, ref, c)
+	_, err = image.PushChart(a.ctx, registry, ref, c)
 	a.Expect(err).NotTo(HaveOccurred())
 
 	trust := a.trust(map[string]string{"ca.crt": string(a.publisher.CA)})

@@ -158,7 +158,7 @@ func manifestOf(s small) *hostileManifest {
 	for name, text := range map[string]string{
 		"metadata.yaml": metadata, "infrastructure-components.yaml": s.components(),
 	} {
-		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
+		layer := image.NewBlob("application/vnd.test.file", []byte(text))
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 		m.layers = append(m.layers, layer.Descriptor)
 		m.blobs[layer.Descriptor.Digest] = text
@@ -238,12 +238,12 @@ func (a *arena) key() cosign.Key {
 
 // publish pushes the files of the attempt's release to the attacker's registry.
 func (a *arena) publish(tag string) oci.Reference {
-	var layers []oci.Layer
+	var layers []image.Blob
 
 	for name, text := range map[string]string{
 		"metadata.yaml": metadata, "infrastructure-components.yaml": a.small("").components(),
 	} {
-		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
+		layer := image.NewBlob("application/vnd.test.file", []byte(text))
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 		layers = append(layers, layer)
 	}

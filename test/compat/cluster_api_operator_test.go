@@ -174,8 +174,8 @@ func (s *site) push(ctx context.Context, repository string, release *harness.Rel
 	ref, err := oci.Parse("http://" + s.registry + "/" + repository + ":" + release.Bundle.Version)
 	Expect(err).NotTo(HaveOccurred())
 
-	file := func(name string, content []byte) oci.Layer {
-		layer := oci.NewLayer("application/vnd.test.file", content)
+	file := func(name string, content []byte) image.Blob {
+		layer := image.NewBlob("application/vnd.test.file", content)
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 
 		return layer

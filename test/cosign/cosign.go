@@ -59,13 +59,13 @@ func Payload(subject digest.Digest) string {
 }
 
 // Sign returns a layer with a payload and its signature.
-func (k Key) Sign(payload string) (oci.Layer, error) {
+func (k Key) Sign(payload string) (image.Blob, error) {
 	signed, err := k.SignMessage(strings.NewReader(payload))
 	if err != nil {
-		return oci.Layer{}, err
+		return image.Blob{}, err
 	}
 
-	layer := oci.NewLayer("application/vnd.dev.cosign.simplesigning.v1+json", []byte(payload))
+	layer := image.NewBlob("application/vnd.dev.cosign.simplesigning.v1+json", []byte(payload))
 	layer.Descriptor.Annotations = map[string]string{
 		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signed),
 	}
@@ -90,7 +90,7 @@ type Referrer struct {
 	Subject ocispec.Descriptor
 	// Type of the manifest, such as TypeSignature.
 	Type  string
-	Layer oci.Layer
+	Layer image.Blob
 }
 
 // Push pushes the manifest to the repository of the reference.

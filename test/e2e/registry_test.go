@@ -101,8 +101,9 @@ func (r *privateRegistry) pushCharts(
 		Expect(err).NotTo(HaveOccurred())
 		made, err := chartgen.Build(release.Bundle)
 		Expect(err).NotTo(HaveOccurred())
-		c, err := r.client.PushChart(
+		c, err := image.PushChart(
 			ctx,
+			r.client,
 			r.at("capi/charts/"+made.Metadata.Name+":"+oci.ChartTag(made.Metadata.Version)),
 			made,
 		)
@@ -118,13 +119,13 @@ func (r *privateRegistry) pushCharts(
 func (r *privateRegistry) pushFiles(ctx context.Context, t tiny) oci.Reference {
 	GinkgoHelper()
 
-	var layers []oci.Layer
+	var layers []image.Blob
 
 	for name, text := range map[string]string{
 		"metadata.yaml":                  t.metadata,
 		"infrastructure-components.yaml": t.components,
 	} {
-		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
+		layer := image.NewBlob("application/vnd.test.file", []byte(text))
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 		layers = append(layers, layer)
 	}
@@ -306,7 +307,7 @@ var _ = Describe("A registry", Ordered, func() {
 			Metadata:   []byte(t.metadata),
 		})
 		Expect(err).NotTo(HaveOccurred())
-		_, err = r.client.PushChart(ctx, r.at("capi/charts/infrastructure-by-helm:1.1.0"), made)
+		_, err = image.PushChart(ctx, r.client, r.at("capi/charts/infrastructure-by-helm:1.1.0"), made)
 		Expect(err).NotTo(HaveOccurred())
 
 		const namespace = "without-operator"
@@ -348,7 +349,7 @@ var _ = Describe("A registry", Ordered, func() {
 			[]chart.File{{Name: "templates/a.yaml", Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")}},
 		)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = r.client.PushChart(ctx, r.at("files/web:1.0.0"), made)
+		_, err = image.PushChart(ctx, r.client, r.at("files/web:1.0.0"), made)
 		Expect(err).NotTo(HaveOccurred())
 
 		p := t.resource()
@@ -375,7 +376,7 @@ var _ = Describe("A registry", Ordered, func() {
 		hook := "{apiVersion: v1, kind: ConfigMap, metadata: {name: migrate, annotations: {helm.sh/hook: pre-install}}}"
 		hooked := *built
 		hooked.Files = append(slices.Clone(built.Files), chart.File{Name: "templates/hook.yaml", Data: []byte(hook)})
-		_, err = r.client.PushChart(ctx, r.at("files/hooked:1.0.0"), &hooked)
+		_, err = image.PushChart(ctx, r.client, r.at("files/hooked:1.0.0"), &hooked)
 		Expect(err).NotTo(HaveOccurred())
 
 		p := t.resource()

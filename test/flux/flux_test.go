@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/image"
 )
 
 const (
@@ -53,7 +54,7 @@ var _ = Describe("A provider's chart", Ordered, func() {
 	It("is installed from an OCIRepository, as the docs show", func(ctx SpecContext) {
 		apply(ctx, documented("gitops.md", "The chart without the operator", "1.13.5", "1.0.0"))
 		Eventually(installed(ctx, "infrastructure-docker")).Should(HavePrefix("1.0.0"))
-		Expect(image(ctx, deployment)).To(HaveSuffix("capd-manager:v1.0.0"))
+		Expect(imageOf(ctx, deployment)).To(HaveSuffix("capd-manager:v1.0.0"))
 
 		machine = newMachine()
 		Expect(admin.Create(ctx, machine)).To(Succeed())
@@ -81,7 +82,7 @@ var _ = Describe("A provider's chart", Ordered, func() {
 		apply(ctx, documented("gitops.md", "The chart without the operator", "1.13.5", "1.1.0"))
 		request(ctx, "infrastructure-docker")
 		Eventually(installed(ctx, "infrastructure-docker")).Should(HavePrefix("1.1.0"))
-		Expect(image(ctx, deployment)).To(HaveSuffix("capd-manager:v1.1.0"))
+		Expect(imageOf(ctx, deployment)).To(HaveSuffix("capd-manager:v1.1.0"))
 		Expect(definition(ctx, dockerMachines).Spec.Names.ShortNames).To(ConsistOf("dm"))
 		Expect(definition(ctx, dockerClusters).Spec.Conversion.Webhook.ClientConfig.CABundle).To(Equal(authority()))
 		Expect(webhooks(ctx).Webhooks[0].ClientConfig.CABundle).To(Equal(authority()))
@@ -188,7 +189,7 @@ func push(ctx context.Context, label, version string, change func([]byte) []byte
 	ref, err := oci.Parse("http://" + registry + "/charts/" + label + ":" + oci.ChartTag(made.Metadata.Version))
 	Expect(err).NotTo(HaveOccurred())
 
-	_, err = c.PushChart(ctx, ref, made)
+	_, err = image.PushChart(ctx, c, ref, made)
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -289,7 +290,7 @@ func uninstall(ctx context.Context, name string) {
 	}).Should(BeTrue())
 }
 
-func image(ctx context.Context, deployment client.ObjectKey) string {
+func imageOf(ctx context.Context, deployment client.ObjectKey) string {
 	GinkgoHelper()
 
 	live := &appsv1.Deployment{}

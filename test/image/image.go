@@ -16,6 +16,7 @@ import (
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
 
+	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
@@ -109,18 +110,75 @@ func Push(
 	return desc, repository.PushReference(ctx, desc, bytes.NewReader(data), ref.Tag)
 }
 
-// PushArtifact pushes an artifact that is not an image under the reference's tag.
+// Blob is a layer of an artifact that is not an image.
+type Blob struct {
+	Descriptor ocispec.Descriptor
+	Data       []byte
+}
+
+// NewBlob returns a blob with the digest and size of its data.
+func NewBlob(mediaType string, data []byte) Blob {
+	return Blob{Descriptor: content.NewDescriptorFromBytes(mediaType, data), Data: data}
+}
+
+// PushArtifact pushes an artifact that is not an image under the reference's tag. The same arguments always give the
+// same manifest.
 func PushArtifact(
 	ctx context.Context,
 	c *oci.Client,
 	ref oci.Reference,
 	artifactType string,
-	layers ...oci.Layer,
+	blobs ...Blob,
 ) (ocispec.Descriptor, error) {
-	artifact, err := oci.Pack(artifactType, oci.NewLayer(ocispec.MediaTypeEmptyJSON, []byte("{}")), layers, nil)
-	must(err)
+	repository := c.Repository(ref)
+	options := oras.PackManifestOptions{
+		ManifestAnnotations: map[string]string{ocispec.AnnotationCreated: "1970-01-01T00:00:00Z"},
+	}
 
-	return c.Push(ctx, ref, artifact)
+	if artifactType == "" {
+		config, err := oras.PushBytes(ctx, repository, ocispec.MediaTypeImageConfig, []byte("{}"))
+		if err != nil {
+			return config, err
+		}
+
+		options.ConfigDescriptor = &config
+	}
+
+	for _, b := range blobs {
+		if err := repository.Push(ctx, b.Descriptor, bytes.NewReader(b.Data)); err != nil {
+			return b.Descriptor, err
+		}
+
+		options.Layers = append(options.Layers, b.Descriptor)
+	}
+
+	desc, err := oras.PackManifest(ctx, repository, oras.PackManifestVersion1_1, artifactType, options)
+	if err != nil {
+		return desc, err
+	}
+
+	return desc, repository.Tag(ctx, desc, ref.Tag)
+}
+
+// PushChart pushes a chart under the reference's tag, as `capstan mirror` does.
+func PushChart(ctx context.Context, c *oci.Client, ref oci.Reference, ch *chart.Chart) (*oci.Chart, error) {
+	archive, err := ch.Archive()
+	if err != nil {
+		return nil, err
+	}
+
+	repository := c.Repository(ref)
+
+	desc, err := oci.PackChart(ctx, repository, ch)
+	if err != nil {
+		return nil, err
+	}
+
+	pushed := &oci.Chart{
+		Chart: ch, Reference: ref.WithDigest(desc.Digest), Archive: archive, Digest: chart.Digest(archive),
+	}
+
+	return pushed, repository.Tag(ctx, desc, ref.Tag)
 }
 
 // manifest pushes config and layers, and returns the manifest. It adds one more layer that is

@@ -37,7 +37,7 @@ func signByReferrer(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Referen
 	NewWithT(t).Expect(signature.Push(t.Context(), c, ref)).To(Succeed())
 }
 
-func sign(t *testing.T, key cosign.Key, subject ocispec.Descriptor) oci.Layer {
+func sign(t *testing.T, key cosign.Key, subject ocispec.Descriptor) image.Blob {
 	t.Helper()
 
 	layer, err := key.Sign(cosign.Payload(subject.Digest))
@@ -56,7 +56,7 @@ func TestCopySignatures(t *testing.T) {
 	images = append(images, base.Join("cluster-api/unsigned").WithTag("v1.0.0"))
 	_, err := image.Push(t.Context(), c, images[2], platforms, image.Random(1<<10, 3))
 	g.Expect(err).NotTo(HaveOccurred())
-	chart, err := c.PushChart(t.Context(), base.Join("charts/infrastructure-x").WithTag("1.0.0_a"), testChart(t))
+	chart, err := image.PushChart(t.Context(), c, base.Join("charts/infrastructure-x").WithTag("1.0.0_a"), testChart(t))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	resolve := func(ref oci.Reference) ocispec.Descriptor {

@@ -1,7 +1,6 @@
 package mirror
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,22 +18,14 @@ import (
 
 // NewChart returns the item of a chart in memory.
 func NewChart(ctx context.Context, c *chart.Chart) (*Item, error) {
-	artifact, err := oci.PackChart(c)
-	if err != nil {
-		return nil, err
-	}
-
 	storage := memory.New()
-	for _, l := range artifact {
-		if err := storage.Push(ctx, l.Descriptor, bytes.NewReader(l.Data)); err != nil {
-			return nil, fmt.Errorf("chart %s: %w", c.Filename(), err)
-		}
+
+	manifest, err := oci.PackChart(ctx, storage, c)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", c.Filename(), err)
 	}
 
-	ref := chartReference(c.Metadata.Name, oci.ChartTag(c.Metadata.Version))
-	manifest := artifact[len(artifact)-1].Descriptor
-
-	return newItem(ctx, ref, manifest, storage)
+	return newItem(ctx, chartReference(c.Metadata.Name, oci.ChartTag(c.Metadata.Version)), manifest, storage)
 }
 
 // PublishedChart returns the items of a chart in a registry and of its signatures. The chart keeps

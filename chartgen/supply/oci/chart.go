@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -48,22 +50,33 @@ func ChartVersion(tag string) string { return strings.ReplaceAll(tag, "_", "+") 
 // IsChart reports whether an artifact is a Helm chart.
 func (a *Artifact) IsChart() bool { return a.Manifest.Config.MediaType == mediaTypeChartConfig }
 
-// PackChart returns the parts of a chart's artifact, as Pack does. The manifest gets the annotations
-// of the chart, among them the ID of the content and the version of chartgen that it was generated
-// with.
-func PackChart(ch *chart.Chart) ([]Layer, error) {
+// PackChart writes a chart to a storage and returns its manifest, which has no tag yet. The same chart always gives
+// the same manifest. It gets the annotations of the chart, among them the ID of the content and the version of
+// chartgen that it was generated with.
+func PackChart(ctx context.Context, to content.Pusher, ch *chart.Chart) (ocispec.Descriptor, error) {
 	archive, err := ch.Archive()
 	if err != nil {
-		return nil, err
+		return ocispec.Descriptor{}, err
 	}
 
 	if len(archive) > maxChartSize {
-		return nil, fmt.Errorf("chart %s is %d MiB; %d MiB is the limit", ch.Filename(), len(archive)>>20, maxChartSize>>20)
+		return ocispec.Descriptor{}, fmt.Errorf("chart %s is %d MiB; %d MiB is the limit", ch.Filename(), len(archive)>>20,
+			maxChartSize>>20)
 	}
 
 	config, err := chartConfig(ch)
 	if err != nil {
-		return nil, err
+		return ocispec.Descriptor{}, err
+	}
+
+	configBlob, err := oras.PushBytes(ctx, to, mediaTypeChartConfig, config)
+	if err != nil {
+		return ocispec.Descriptor{}, err
+	}
+
+	archiveBlob, err := oras.PushBytes(ctx, to, mediaTypeChart, archive)
+	if err != nil {
+		return ocispec.Descriptor{}, err
 	}
 
 	annotations := map[string]string{
@@ -75,29 +88,11 @@ func PackChart(ch *chart.Chart) ([]Layer, error) {
 	maps.Copy(annotations, ch.Metadata.Annotations)
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
 
-	return Pack("", NewLayer(mediaTypeChartConfig, config), []Layer{NewLayer(mediaTypeChart, archive)}, annotations)
-}
-
-// PushChart writes a chart to the reference's tag, as Push does.
-func (c *Client) PushChart(ctx context.Context, ref Reference, ch *chart.Chart) (*Chart, error) {
-	artifact, err := PackChart(ch)
-	if err != nil {
-		return nil, err
-	}
-
-	desc, err := c.Push(ctx, ref, artifact)
-	if err != nil {
-		return nil, err
-	}
-
-	archive := artifact[1]
-
-	return &Chart{
-		Chart:     ch,
-		Reference: ref.WithDigest(desc.Digest),
-		Archive:   archive.Data,
-		Digest:    archive.Descriptor.Digest.String(),
-	}, nil
+	return oras.PackManifest(ctx, to, oras.PackManifestVersion1_1, "", oras.PackManifestOptions{
+		ConfigDescriptor:    &configBlob,
+		Layers:              []ocispec.Descriptor{archiveBlob},
+		ManifestAnnotations: annotations,
+	})
 }
 
 // chartConfig returns Chart.yaml as JSON, including fields that Capstan does not know.

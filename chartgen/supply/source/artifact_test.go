@@ -53,10 +53,10 @@ func pushFiles(t *testing.T, c *oci.Client, address string, files map[string]str
 	ref, err := oci.Parse(address)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	var layers []oci.Layer
+	var layers []image.Blob
 
 	for name, text := range files {
-		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
+		layer := image.NewBlob("application/vnd.test.file", []byte(text))
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 		layers = append(layers, layer)
 	}
@@ -291,7 +291,7 @@ func TestArtifactChart(t *testing.T) {
 	push := func(g *WithT, place string, content *chart.Chart) *oci.Chart {
 		ref, err := oci.Parse(base + place)
 		g.Expect(err).NotTo(HaveOccurred())
-		pushed, err := c.PushChart(t.Context(), ref, content)
+		pushed, err := image.PushChart(t.Context(), c, ref, content)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		return pushed

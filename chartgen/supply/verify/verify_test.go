@@ -24,7 +24,7 @@ func pushUnsigned(t *testing.T, c *oci.Client, address, name string) (oci.Refere
 		"http://" + address + "/signed/" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ":v1.0.0",
 	)
 	g.Expect(err).NotTo(HaveOccurred())
-	desc, err := image.PushArtifact(t.Context(), c, ref, "application/vnd.test", oci.NewLayer("text/plain", []byte(name)))
+	desc, err := image.PushArtifact(t.Context(), c, ref, "application/vnd.test", image.NewBlob("text/plain", []byte(name)))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	return ref.WithDigest(desc.Digest), desc
@@ -61,7 +61,7 @@ func signByTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, p
 	NewWithT(t).Expect(key.Tag(t.Context(), c, ref, ref.Digest, payload)).To(Succeed())
 }
 
-func signPayload(t *testing.T, key cosign.Key, payload string) oci.Layer {
+func signPayload(t *testing.T, key cosign.Key, payload string) image.Blob {
 	t.Helper()
 
 	layer, err := key.Sign(payload)
@@ -77,7 +77,7 @@ func refer(
 	ref oci.Reference,
 	subject ocispec.Descriptor,
 	artifactType string,
-	layer oci.Layer,
+	layer image.Blob,
 ) {
 	t.Helper()
 
@@ -86,13 +86,13 @@ func refer(
 }
 
 // newBundle returns a bundle as cosign 3 generates it.
-func newBundle(t *testing.T, key cosign.Key, payload string) oci.Layer {
+func newBundle(t *testing.T, key cosign.Key, payload string) image.Blob {
 	t.Helper()
 
 	envelope, err := dsse.WrapSigner(key, typeStatement).SignMessage(strings.NewReader(payload))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	return oci.NewLayer(
+	return image.NewBlob(
 		"application/vnd.dev.sigstore.bundle.v0.3+json",
 		fmt.Appendf(
 			nil,
@@ -229,7 +229,7 @@ func testCosign(t *testing.T, i bed.Implementation) {
 					ref,
 					subject,
 					typeBundle+".v0.3+json",
-					oci.NewLayer(typeBundle+".v0.3+json", []byte(`{"dsseEnvelope":{"payload":"!"}}`)),
+					image.NewBlob(typeBundle+".v0.3+json", []byte(`{"dsseEnvelope":{"payload":"!"}}`)),
 				)
 			},
 			message: "none of its 1",

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
@@ -24,10 +25,11 @@ func pushVersion(t *testing.T, c *oci.Client, address, name, version string) (oc
 		annotations[ocispec.AnnotationVersion] = version
 	}
 
-	parts, err := oci.Pack("application/vnd.test", oci.NewLayer(ocispec.MediaTypeEmptyJSON, []byte("{}")),
-		[]oci.Layer{oci.NewLayer("text/plain", []byte(name))}, annotations)
+	repository := c.Repository(ref)
+	layer, err := oras.PushBytes(t.Context(), repository, "text/plain", []byte(name))
 	g.Expect(err).NotTo(HaveOccurred())
-	desc, err := c.Push(t.Context(), ref, parts)
+	desc, err := oras.PackManifest(t.Context(), repository, oras.PackManifestVersion1_1, "application/vnd.test",
+		oras.PackManifestOptions{Layers: []ocispec.Descriptor{layer}, ManifestAnnotations: annotations})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	return ref.WithDigest(desc.Digest), desc
