@@ -108,31 +108,20 @@ func (c *Client) Manifest(ctx context.Context, ref Reference) (ocispec.Descripto
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
-	var (
-		desc ocispec.Descriptor
-		data []byte
-	)
+	desc, body, err := c.Repository(ref).Manifests().FetchReference(ctx, ref.Identifier())
+	if err != nil {
+		return desc, nil, wrapError(action, ref, err)
+	}
+	defer body.Close()
 
-	err := retryInterrupted(ctx, func() error {
-		found, body, err := c.Repository(ref).Manifests().FetchReference(ctx, ref.Identifier())
-		if err != nil {
-			return err
-		}
-		defer body.Close()
+	if desc.Size > maxManifest {
+		return desc, nil, newInvalidError(action, ref, "a manifest of %d bytes; %d is the limit", desc.Size, maxManifest)
+	}
 
-		if found.Size > maxManifest {
-			return newInvalidError(action, ref, "a manifest of %d bytes; %d is the limit", found.Size, maxManifest)
-		}
-
-		desc = found
-
-		data, err = content.ReadAll(body, found)
-		if err == nil && limit.List(data, maxManifestValues) != nil {
-			return newInvalidError(action, ref, "a manifest with more than %d values", maxManifestValues)
-		}
-
-		return err
-	})
+	data, err := content.ReadAll(body, desc)
+	if err == nil && limit.List(data, maxManifestValues) != nil {
+		err = newInvalidError(action, ref, "a manifest with more than %d values", maxManifestValues)
+	}
 
 	return desc, data, wrapError(action, ref, err)
 }
@@ -148,19 +137,13 @@ func (c *Client) Blob(ctx context.Context, ref Reference, desc ocispec.Descripto
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
-	var data []byte
+	body, err := c.Repository(ref).Blobs().Fetch(ctx, desc)
+	if err != nil {
+		return nil, wrapError(action, ref, err)
+	}
+	defer body.Close()
 
-	err := retryInterrupted(ctx, func() error {
-		body, err := c.Repository(ref).Blobs().Fetch(ctx, desc)
-		if err != nil {
-			return err
-		}
-		defer body.Close()
-
-		data, err = content.ReadAll(body, desc)
-
-		return err
-	})
+	data, err := content.ReadAll(body, desc)
 
 	return data, wrapError(action, ref, err)
 }
