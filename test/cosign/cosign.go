@@ -80,7 +80,7 @@ func (k Key) Tag(ctx context.Context, c *oci.Client, ref oci.Reference, subject 
 		return err
 	}
 
-	_, err = image.PushArtifact(ctx, c, ref.WithTag(strings.Replace(subject.String(), ":", "-", 1)+".sig"), "", layer)
+	_, err = image.PushArtifact(ctx, c, ref.WithTag(oci.SignatureTag(subject)), "", layer)
 
 	return err
 }

@@ -127,13 +127,6 @@ func (w *world) isolatedKubeconfig() string {
 	return file
 }
 
-// silent ignores all progress.
-type silent struct{}
-
-func (silent) Copied(*mirror.Item, int64)           {}
-func (silent) Skipped(*mirror.Item, int64)          {}
-func (silent) Finished(*mirror.Item, mirror.Result) {}
-
 // mirrored copies charts to the registry by means of an archive.
 func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Release) {
 	GinkgoHelper()
@@ -152,8 +145,8 @@ func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Rele
 	file := filepath.Join(GinkgoT().TempDir(), "mirror.tar")
 	archive, err := mirror.CreateArchive(file)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(mirror.Copy(ctx, items, archive, mirror.Options{Parallel: 4, Observer: silent{}})).To(Succeed())
-	Expect(archive.Close(ctx)).To(Succeed())
+	Expect(mirror.Copy(ctx, items, archive, mirror.Options{Parallel: 4})).To(Succeed())
+	Expect(archive.Close()).To(Succeed())
 	carried, err := mirror.OpenArchive(ctx, file)
 	Expect(err).NotTo(HaveOccurred())
 	base, err := oci.ParseRepository("oci://" + r.Address + "/capi")
@@ -163,7 +156,7 @@ func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Rele
 			ctx,
 			carried,
 			&mirror.Registry{Client: r.client, Base: base},
-			mirror.Options{Parallel: 4, Observer: silent{}},
+			mirror.Options{Parallel: 4},
 		),
 	).To(Succeed())
 }

@@ -431,7 +431,7 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		target := &mirror.Registry{Client: r.client, Base: r.at("mirror")}
-		Expect(mirror.Copy(ctx, items, target, mirror.Options{Observer: silent{}})).To(Succeed())
+		Expect(mirror.Copy(ctx, items, target, mirror.Options{})).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = r.Address + "/mirror/files/signed" })
 		Eventually(w.read(ctx, p)).Should(
 			And(

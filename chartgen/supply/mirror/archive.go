@@ -3,23 +3,28 @@ package mirror
 import (
 	"archive/tar"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
 	ocilayout "oras.land/oras-go/v2/content/oci"
+
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
 // workSuffix is appended to the name of an archive for its work folder.
@@ -31,16 +36,16 @@ const workSuffix = ".partial"
 // Blobs are collected in a work folder next to the file, and Close writes the file.
 type Archive struct {
 	file     string
-	work     string                  // the work folder
-	storage  *ocilayout.Storage      // in the work folder
-	previous content.ReadOnlyStorage // an earlier archive of the same name; nil if there is none
+	work     string                     // the work folder
+	storage  *ocilayout.Storage         // in the work folder
+	previous *ocilayout.ReadOnlyStorage // an earlier archive of the same name; nil if there is none
 
 	mu    sync.Mutex
-	roots map[string]ocispec.Descriptor // of the items that were copied, by name
+	items map[string]*Item // what was copied, by name
 }
 
-// CreateArchive starts an archive, or continues one that was interrupted. Content that an existing
-// archive of the name has is not downloaded again.
+// CreateArchive starts an archive, or continues one that was interrupted. Images and charts that an existing
+// archive of the name has are not downloaded again.
 //
 // Call Close when all items are copied. Otherwise the work folder is kept for the next attempt.
 func CreateArchive(file string) (*Archive, error) {
@@ -54,7 +59,7 @@ func CreateArchive(file string) (*Archive, error) {
 		return nil, fmt.Errorf("folder %s: %w", work, err)
 	}
 
-	a := &Archive{file: file, work: work, storage: storage, roots: map[string]ocispec.Descriptor{}}
+	a := &Archive{file: file, work: work, storage: storage, items: map[string]*Item{}}
 
 	if _, err := os.Stat(file); err == nil {
 		a.previous, err = ocilayout.NewStorageFromTar(file)
@@ -66,54 +71,33 @@ func CreateArchive(file string) (*Archive, error) {
 	return a, nil
 }
 
-// prepare returns the work folder as the destination.
-func (a *Archive) prepare(_ context.Context, item *Item) (*destination, error) {
+// open returns the work folder, with what an earlier archive has of the item.
+func (a *Archive) open(ctx context.Context, item *Item) (content.Storage, func(context.Context) error, error) {
 	if a.previous != nil {
-		item.source = &fallbackStorage{primary: a.previous, fallback: item.source}
+		if exists, err := a.previous.Exists(ctx, item.Root); err == nil && exists {
+			if err := oras.CopyGraph(ctx, a.previous, a.storage, item.Root, oras.DefaultCopyGraphOptions); err != nil {
+				return nil, nil, fmt.Errorf("read %s: %w", a.file, err)
+			}
+		}
 	}
 
 	finish := func(context.Context) error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 
-		a.roots[item.Name] = item.Root
+		a.items[item.Name] = item
 
 		return nil
 	}
 
-	return &destination{storage: a.storage, finish: finish}, nil
+	return a.storage, finish, nil
 }
 
 // Close writes the file and removes the work folder. The file contains the items that were copied
 // since CreateArchive, and nothing else.
-func (a *Archive) Close(ctx context.Context) error {
-	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex}
-	blobs := map[string]bool{} // paths in the layout
-
-	for name, root := range a.roots {
-		item := &Item{Name: name, Root: root, source: a.storage}
-		if err := item.walk(ctx); err != nil {
-			return fmt.Errorf("pack %s: %w", name, err)
-		}
-
-		for _, b := range item.blobs {
-			blobs[path.Join(ocispec.ImageBlobsDir, b.Digest.Algorithm().String(), b.Digest.Encoded())] = true
-		}
-
-		index.Manifests = append(index.Manifests, ocispec.Descriptor{
-			MediaType:   root.MediaType,
-			Digest:      root.Digest,
-			Size:        root.Size,
-			Annotations: map[string]string{ocispec.AnnotationRefName: name},
-		})
-	}
-
-	slices.SortFunc(index.Manifests, func(x, y ocispec.Descriptor) int {
-		return cmp.Compare(x.Annotations[ocispec.AnnotationRefName], y.Annotations[ocispec.AnnotationRefName])
-	})
-
+func (a *Archive) Close() error {
 	unfinished := a.file + ".tmp"
-	if err := a.pack(unfinished, index, slices.Sorted(maps.Keys(blobs))); err != nil {
+	if err := a.pack(unfinished); err != nil {
 		_ = os.Remove(unfinished) // the error that matters is the one above
 		return fmt.Errorf("write %s: %w", a.file, err)
 	}
@@ -121,35 +105,48 @@ func (a *Archive) Close(ctx context.Context) error {
 	return errors.Join(os.Rename(unfinished, a.file), os.RemoveAll(a.work))
 }
 
-// pack writes the layout with an index and some blobs of the work folder to a tar archive. The same
-// content always gives the same bytes.
-func (a *Archive) pack(file string, index ocispec.Index, blobs []string) (err error) {
+// pack writes the layout to a tar archive. The same content always gives the same bytes.
+func (a *Archive) pack(file string) (err error) {
 	out, err := os.Create(file)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 
+	archive := tar.NewWriter(out)
+	defer func() { err = errors.Join(err, archive.Close()) }()
+
+	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex}
+	blobs := map[digest.Digest]int64{}
+
+	for _, name := range slices.Sorted(maps.Keys(a.items)) {
+		item := a.items[name]
+		index.Manifests = append(index.Manifests, item.roots...)
+		index.Manifests[len(index.Manifests)-len(item.roots)].Annotations = map[string]string{ocispec.AnnotationRefName: name}
+
+		maps.Copy(blobs, item.sizes)
+	}
+
 	layout := ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion}
-	if err := addJSON(out, ocispec.ImageLayoutFile, layout); err != nil {
+	if err := addJSON(archive, ocispec.ImageLayoutFile, layout); err != nil {
 		return err
 	}
 
-	if err := addJSON(out, ocispec.ImageIndexFile, index); err != nil {
+	if err := addJSON(archive, ocispec.ImageIndexFile, index); err != nil {
 		return err
 	}
 
-	for _, name := range blobs {
-		if err := addFile(out, a.work, name); err != nil {
+	for _, blob := range slices.Sorted(maps.Keys(blobs)) {
+		if err := a.addBlob(archive, blob, blobs[blob]); err != nil {
 			return err
 		}
 	}
 
-	return tar.NewWriter(out).Close() // writes the end of the archive
+	return nil
 }
 
 // addJSON adds a value as a JSON file to an archive.
-func addJSON(archive *os.File, name string, value any) error {
+func addJSON(archive *tar.Writer, name string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -158,41 +155,93 @@ func addJSON(archive *os.File, name string, value any) error {
 	return add(archive, name, bytes.NewReader(data), int64(len(data)))
 }
 
-// addFile adds a file of a folder to an archive.
-func addFile(archive *os.File, folder, name string) error {
-	in, err := os.Open(filepath.Join(folder, filepath.FromSlash(name)))
+// addBlob adds a blob of the work folder to an archive.
+func (a *Archive) addBlob(archive *tar.Writer, blob digest.Digest, size int64) error {
+	name := path.Join(ocispec.ImageBlobsDir, blob.Algorithm().String(), blob.Encoded())
+
+	file, err := os.Open(filepath.Join(a.work, filepath.FromSlash(name)))
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer file.Close()
 
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-
-	return add(archive, name, in, info.Size())
+	return add(archive, name, file, size)
 }
 
-// add adds an entry to an archive. It copies the content itself, because the writer of the package tar hides from
-// the system that one file is copied to another: Linux does that without the detour through this process.
-func add(archive *os.File, name string, content io.Reader, size int64) error {
-	if err := tar.NewWriter(archive).WriteHeader(newHeader(name, size)); err != nil {
+// add adds a file to an archive, without times and owners.
+func add(archive *tar.Writer, name string, content io.Reader, size int64) error {
+	header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: size}
+	if err := archive.WriteHeader(header); err != nil {
 		return err
 	}
 
-	if _, err := io.CopyN(archive, content, size); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-
-	const block = 512
-
-	_, err := archive.Write(make([]byte, -size&(block-1)))
+	_, err := io.Copy(archive, content)
 
 	return err
 }
 
-// newHeader returns the header of a file, without times and owners.
-func newHeader(name string, size int64) *tar.Header {
-	return &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: size}
+// OpenArchive returns the items of an archive, by name. The file must stay in place while they are copied.
+func OpenArchive(ctx context.Context, file string) ([]*Item, error) {
+	layout, err := ocilayout.NewFromTar(ctx, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("%s is not an OCI image layout in a tar archive: %w", file, err)
+	}
+
+	var items []*Item
+
+	err = layout.Tags(ctx, "", func(names []string) error {
+		for _, name := range names {
+			item, err := openItem(ctx, layout, name)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+
+			items = append(items, item)
+		}
+
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+
+	return items, nil
+}
+
+// openItem returns the item of a name in a layout.
+func openItem(ctx context.Context, layout *ocilayout.ReadOnlyStore, name string) (*Item, error) {
+	root, err := layout.Resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+
+	root.Annotations = nil // the name is only for the archive
+
+	ref, err := parseItemName(name)
+	if err != nil {
+		return nil, err
+	}
+
+	if ref.Digest != "" && ref.Digest != root.Digest {
+		return nil, fmt.Errorf("the content has another digest: %s; make the archive again", root.Digest)
+	}
+
+	return newItem(ctx, ref, root, layout)
+}
+
+// parseItemName returns the reference of an item by its name. The references of charts have no
+// registry.
+func parseItemName(name string) (oci.Reference, error) {
+	if !strings.HasPrefix(name, chartsFolder+"/") {
+		return oci.ParseImage(name)
+	}
+
+	ref, err := oci.Parse("localhost/" + name)
+	ref.Registry = ""
+
+	return ref, err
 }

@@ -1,14 +1,16 @@
 package mirror
 
 import (
-	"cmp"
 	"context"
-	"slices"
+	"fmt"
+	"maps"
+	"regexp"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
@@ -16,7 +18,8 @@ import (
 // chartsFolder is the path of charts in a mirror.
 const chartsFolder = "charts"
 
-// Item is an image, a chart, or something attached to one, such as a signature.
+// Item is an image or a chart, together with everything that refers to it, such as signatures and attestations; or a
+// signature that cosign has stored under a tag.
 type Item struct {
 	// Name is the full name of an image where it comes from, or charts/<name>:<version>.
 	Name string
@@ -31,9 +34,9 @@ type Item struct {
 	// Note is a remark for users, for example about platforms; usually empty.
 	Note string
 
-	subject digest.Digest           // the manifest that this one refers to; empty if there is none
-	source  content.ReadOnlyStorage // what the item is copied from
-	blobs   []ocispec.Descriptor    // all manifests and blobs, Root last
+	source content.ReadOnlyGraphStorage
+	roots  []ocispec.Descriptor    // Root, and the manifests that refer to it
+	sizes  map[digest.Digest]int64 // of all manifests and blobs
 }
 
 // newItem returns the item of a reference, which gets the reference's path and tag in a mirror.
@@ -41,7 +44,7 @@ func newItem(
 	ctx context.Context,
 	ref oci.Reference,
 	root ocispec.Descriptor,
-	source content.ReadOnlyStorage,
+	source content.ReadOnlyGraphStorage,
 ) (*Item, error) {
 	item := &Item{
 		Name:       strings.TrimPrefix(ref.Name(), "/"), // references of charts have no registry
@@ -49,88 +52,104 @@ func newItem(
 		Tag:        ref.Tag,
 		Root:       root,
 		source:     source,
+		sizes:      map[digest.Digest]int64{},
 	}
 
-	// attached items have no tag, except for cosign's signatures, which have no subject
-	if ref.Tag == "" {
-		var err error
-		if item.subject, err = subjectOf(ctx, source, root); err != nil {
-			return nil, err
-		}
-	}
-
-	return item, item.walk(ctx)
+	return item, item.addRoot(ctx, root)
 }
 
-// IsChart reports whether the item is a chart.
-func (i *Item) IsChart() bool { return strings.HasPrefix(i.Name, chartsFolder+"/") }
+// addRoot adds a manifest, and everything that refers to it. If the registry refuses to list that, the item gets a
+// note instead.
+func (i *Item) addRoot(ctx context.Context, root ocispec.Descriptor) error {
+	i.roots = append(i.roots, root)
+	if err := i.add(ctx, root); err != nil {
+		return err
+	}
 
-// walk sets blobs and Size to everything that the root refers to, directly or indirectly.
-func (i *Item) walk(ctx context.Context) error {
-	i.blobs = nil
-	i.Size = 0
+	referrers, err := registry.Referrers(ctx, i.source, root, "")
+	if err != nil {
+		return i.withoutSignatures(err)
+	}
 
-	seen := map[digest.Digest]bool{}
-
-	var visit func(desc ocispec.Descriptor) error
-
-	visit = func(desc ocispec.Descriptor) error {
-		if seen[desc.Digest] {
-			return nil
+	for _, r := range referrers {
+		if _, known := i.sizes[r.Digest]; known {
+			continue
 		}
 
-		seen[desc.Digest] = true
-
-		successors, err := i.successors(ctx, i.source, desc)
-		if err != nil {
+		plain := ocispec.Descriptor{MediaType: r.MediaType, Digest: r.Digest, Size: r.Size}
+		if err := i.addRoot(ctx, plain); err != nil {
 			return err
 		}
+	}
 
-		for _, s := range successors {
-			if err := visit(s); err != nil {
-				return err
-			}
-		}
+	return nil
+}
 
-		i.blobs = append(i.blobs, desc)
-		i.Size += desc.Size
-
+// add adds a manifest or blob, and everything that it refers to.
+func (i *Item) add(ctx context.Context, desc ocispec.Descriptor) error {
+	if _, known := i.sizes[desc.Digest]; known {
 		return nil
 	}
 
-	return visit(i.Root)
+	i.sizes[desc.Digest] = desc.Size
+	i.Size += desc.Size
+
+	successors, err := content.Successors(ctx, i.source, desc)
+	if err != nil {
+		return err
+	}
+
+	for _, s := range successors {
+		if err := i.add(ctx, s); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
+
+// withoutSignatures notes why signatures are not copied, unless the error may go away.
+func (i *Item) withoutSignatures(err error) error {
+	err = oci.WrapError("list the signatures of", i.Name, err)
+	if oci.IsReason(err, oci.Unavailable) {
+		return err
+	}
+
+	i.note(fmt.Sprintf("its signatures cannot be read: %v", err))
+
+	return nil
+}
+
+// note adds a remark for users.
+func (i *Item) note(text string) {
+	if i.Note != "" {
+		text = i.Note + "; " + text
+	}
+
+	i.Note = text
+}
+
+// IsChart reports whether the item is a chart.
+func (i *Item) IsChart() bool { return strings.HasPrefix(i.Name, chartsFolder+"/") && !i.IsSignature() }
+
+// signatureTag matches the tags under which cosign stores signatures. The tag contains the digest of
+// the signed manifest.
+var signatureTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}\.sig$`)
+
+// IsSignature reports whether the item is a signature that cosign has stored under a tag.
+func (i *Item) IsSignature() bool { return signatureTag.MatchString(i.Tag) }
 
 // TotalSize returns the number of bytes of all items. What several items share is counted once.
 func TotalSize(items []*Item) int64 {
-	total := int64(0)
-	seen := map[digest.Digest]bool{}
-
+	sizes := map[digest.Digest]int64{}
 	for _, item := range items {
-		for _, b := range item.blobs {
-			if !seen[b.Digest] {
-				seen[b.Digest] = true
-				total += b.Size
-			}
-		}
+		maps.Copy(sizes, item.sizes)
+	}
+
+	total := int64(0)
+	for _, size := range sizes {
+		total += size
 	}
 
 	return total
-}
-
-// sortItems sorts items by name, charts first, and removes duplicates.
-func sortItems(items []*Item) []*Item {
-	rank := func(i *Item) int {
-		if i.IsChart() {
-			return 0
-		}
-
-		return 1
-	}
-
-	slices.SortFunc(items, func(a, b *Item) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
-	})
-
-	return slices.CompactFunc(items, func(a, b *Item) bool { return a.Name == b.Name })
 }

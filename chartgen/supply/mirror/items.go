@@ -1,9 +1,11 @@
 package mirror
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -20,12 +22,14 @@ import (
 func NewChart(ctx context.Context, c *chart.Chart) (*Item, error) {
 	storage := memory.New()
 
-	manifest, err := oci.PackChart(ctx, storage, c)
+	root, err := oci.PackChart(ctx, storage, c)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", c.Filename(), err)
 	}
 
-	return newItem(ctx, chartReference(c.Metadata.Name, oci.ChartTag(c.Metadata.Version)), manifest, storage)
+	root = ocispec.Descriptor{MediaType: root.MediaType, Digest: root.Digest, Size: root.Size}
+
+	return newItem(ctx, chartReference(c.Metadata.Name, oci.ChartTag(c.Metadata.Version)), root, storage)
 }
 
 // PublishedChart returns the items of a chart in a registry and of its signatures. The chart keeps
@@ -36,19 +40,46 @@ func PublishedChart(ctx context.Context, client *oci.Client, ref oci.Reference) 
 		return nil, err
 	}
 
-	mirrored := chartReference(path.Base(ref.Repository), ref.Tag)
-
-	item, err := newItem(ctx, mirrored, root, client.Repository(ref))
-	if err != nil {
-		return nil, oci.WrapError("read", ref.String(), err)
-	}
-
-	return withAttached(ctx, client, ref, mirrored, item)
+	return publishedItems(ctx, client, ref, chartReference(path.Base(ref.Repository), ref.Tag), root)
 }
 
 // chartReference returns the reference of a chart in a mirror.
 func chartReference(name, tag string) oci.Reference {
 	return oci.Reference{Repository: path.Join(chartsFolder, name), Tag: tag}
+}
+
+// publishedItems returns the items of a manifest in a registry and, if cosign has stored one under a tag, of its
+// signature. Mirrored is the reference of the manifest in a mirror.
+func publishedItems(
+	ctx context.Context,
+	client *oci.Client,
+	ref, mirrored oci.Reference,
+	root ocispec.Descriptor,
+) ([]*Item, error) {
+	item, err := newItem(ctx, mirrored, root, client.Repository(ref))
+	if err != nil {
+		return nil, oci.WrapError("read", ref.String(), err)
+	}
+
+	tag := oci.SignatureTag(root.Digest)
+
+	signed, err := client.Resolve(ctx, ref.WithTag(tag))
+	if oci.IsReason(err, oci.NotFound) {
+		return []*Item{item}, nil
+	}
+
+	if err != nil {
+		return []*Item{item}, item.withoutSignatures(err)
+	}
+
+	signature, err := newItem(ctx, mirrored.WithTag(tag), signed, client.Repository(ref))
+	if err != nil {
+		return nil, oci.WrapError("read", ref.WithTag(tag).String(), err)
+	}
+
+	signature.Note = "signature of " + item.Name
+
+	return []*Item{item, signature}, nil
 }
 
 // Images returns the items of container images and of their signatures, by the names that containers
@@ -80,56 +111,53 @@ func Images(ctx context.Context, client *oci.Client, names, platforms []string) 
 
 // imageItems returns the items of an image and of its signatures.
 func imageItems(ctx context.Context, client *oci.Client, ref oci.Reference, platforms []string) ([]*Item, error) {
-	complete, err := client.Resolve(ctx, ref)
+	root, err := client.Resolve(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 
-	root := complete
-	note := ""
-
-	var storage content.ReadOnlyStorage = client.Repository(ref)
-
-	if len(platforms) > 0 && oci.IsIndex(complete) {
-		if ref.Digest != "" {
-			note = "all platforms: it is named by its digest"
-		} else {
-			root, storage, err = selectPlatforms(ctx, storage, complete, platforms)
-			if err != nil {
-				return nil, fmt.Errorf("image %s: %w", ref.Name(), err)
-			}
+	restricted := len(platforms) > 0 && oci.IsIndex(root)
+	if !restricted || ref.Digest != "" {
+		items, err := publishedItems(ctx, client, ref, ref, root)
+		if err == nil && restricted {
+			items[0].note("all platforms: it is named by its digest")
 		}
+
+		return items, err
 	}
 
-	item, err := newItem(ctx, ref, root, storage)
+	index, err := selectPlatforms(ctx, client.Repository(ref), root, platforms)
 	if err != nil {
-		return nil, oci.WrapError("read", ref.String(), err)
+		return nil, fmt.Errorf("image %s: %w", ref.Name(), err)
 	}
 
-	item.Note = note
-	if root.Digest != complete.Digest {
-		return []*Item{item}, nil
-	}
+	item, err := newItem(ctx, ref, index.desc, index)
 
-	return withAttached(ctx, client, ref, ref, item)
+	return []*Item{item}, oci.WrapError("read", ref.String(), err)
 }
 
-// selectPlatforms returns an index with only some platforms of another one, and a storage that has
-// it.
+// partialIndex is a storage with an index that has only some of the platforms of the index in another storage.
+type partialIndex struct {
+	content.ReadOnlyStorage
+	desc ocispec.Descriptor
+	data []byte
+}
+
+// selectPlatforms returns an index with only some platforms of another one.
 func selectPlatforms(
 	ctx context.Context,
 	source content.ReadOnlyStorage,
 	root ocispec.Descriptor,
 	platforms []string,
-) (ocispec.Descriptor, content.ReadOnlyStorage, error) {
+) (*partialIndex, error) {
 	data, err := content.FetchAll(ctx, source, root)
 	if err != nil {
-		return root, nil, err
+		return nil, err
 	}
 
 	var index ocispec.Index
 	if err := json.Unmarshal(data, &index); err != nil {
-		return root, nil, fmt.Errorf("its index is not JSON: %w", err)
+		return nil, fmt.Errorf("its index is not JSON: %w", err)
 	}
 
 	var (
@@ -147,18 +175,16 @@ func selectPlatforms(
 	}
 
 	if len(selected) == 0 {
-		return root, nil, fmt.Errorf("is for %s and not for %s", strings.Join(available, ", "), strings.Join(platforms, ", "))
+		return nil, fmt.Errorf("is for %s and not for %s", strings.Join(available, ", "), strings.Join(platforms, ", "))
 	}
 
 	index.Manifests = selected
 
 	if data, err = json.Marshal(index); err != nil {
-		return root, nil, err
+		return nil, err
 	}
 
-	desc := content.NewDescriptorFromBytes(root.MediaType, data)
-
-	return desc, &manifestOverlay{ReadOnlyStorage: source, desc: desc, data: data}, nil
+	return &partialIndex{source, content.NewDescriptorFromBytes(root.MediaType, data), data}, nil
 }
 
 // platformName returns the usual notation of a platform, such as linux/arm64 or linux/arm/v7.
@@ -168,4 +194,18 @@ func platformName(d ocispec.Descriptor) string {
 	}
 
 	return strings.TrimSuffix(d.Platform.OS+"/"+d.Platform.Architecture+"/"+d.Platform.Variant, "/")
+}
+
+// Fetch returns the index, or content of the other storage.
+func (p *partialIndex) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
+	if desc.Digest == p.desc.Digest {
+		return io.NopCloser(bytes.NewReader(p.data)), nil
+	}
+
+	return p.ReadOnlyStorage.Fetch(ctx, desc)
+}
+
+// Predecessors returns nothing: the index is not published, so nothing refers to it.
+func (p *partialIndex) Predecessors(context.Context, ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	return nil, nil
 }

@@ -10,9 +10,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/errgroup"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
@@ -20,87 +24,46 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// maxAttempts is how often an item is tried if connections are cut. Each attempt continues where the
-// previous one stopped.
-const maxAttempts = 4
-
 // Target is a mirror to copy to: a *Registry or an *Archive.
 type Target interface {
-	// prepare returns where to copy an item to.
-	prepare(ctx context.Context, item *Item) (*destination, error)
-}
-
-// destination is where an item is copied to.
-type destination struct {
-	// upToDate reports that the target has the item already. The other fields are not set then.
-	upToDate bool
-	// storage receives the blobs and manifests.
-	storage content.Storage
-	// finish makes the item available under its name. It is called after everything is copied.
-	finish func(context.Context) error
-}
-
-// Observer is informed about the progress of a copy. Its methods are called concurrently.
-//
-// The bytes that are copied and skipped add up to the size of an item in the end, unless it fails.
-type Observer interface {
-	// Copied reports copied bytes. The number is negative if bytes were lost with a connection and
-	// are copied again.
-	Copied(item *Item, bytes int64)
-	// Skipped reports bytes that the target has already.
-	Skipped(item *Item, bytes int64)
-	// Finished is called once for each item.
-	Finished(item *Item, result Result)
+	// open returns where to copy an item to, and what makes it available under its name once everything is copied.
+	open(ctx context.Context, item *Item) (to content.Storage, finish func(context.Context) error, err error)
 }
 
 // Result is the result of copying an item.
 type Result struct {
-	// UpToDate reports that the target had the complete item already.
-	UpToDate bool
+	// Copied is the number of bytes that the target did not have.
+	Copied int64
 	// Err is why the item was not copied.
 	Err error
 }
 
-// Options of a copy.
+// Options of a copy. The functions are called concurrently.
 type Options struct {
 	// Parallel is the number of items that are copied at the same time, at least 1. For each, up to
 	// three blobs are copied at the same time.
 	Parallel int
-	// Observer is informed about the progress.
-	Observer Observer
+	// Progress is called whenever bytes were copied; nil for none.
+	Progress func(bytes int64)
+	// Finished is called once for each item; nil for none.
+	Finished func(item *Item, result Result)
 }
 
-// Copy copies items to a target. Items that are attached to others are copied after these. A failure
-// does not stop the other items; the error names all that failed, and each cause once.
+// Copy copies items to a target. A failure does not stop the other items; the error names all that failed, and each
+// cause once.
 func Copy(ctx context.Context, items []*Item, target Target, o Options) error {
-	attached := slices.DeleteFunc(slices.Clone(items), func(i *Item) bool { return !i.IsAttached() })
-	others := slices.DeleteFunc(slices.Clone(items), (*Item).IsAttached)
-
-	// without the referrers API, each copy of an attached item rewrites the same list
-	sequential := Options{Parallel: 1, Observer: o.Observer}
-
-	return failure(slices.Concat(copyAll(ctx, others, target, o), copyAll(ctx, attached, target, sequential)))
-}
-
-// failed is an item that was not copied.
-type failed struct {
-	name string
-	err  error
-}
-
-// copyAll copies items in parallel.
-func copyAll(ctx context.Context, items []*Item, target Target, o Options) []failed {
 	var group errgroup.Group
 	group.SetLimit(max(1, o.Parallel))
 
-	failures := make([]failed, len(items))
+	results := make([]Result, len(items))
 
 	for n, item := range items {
 		group.Go(func() error {
-			result := copyItem(ctx, item, target, o.Observer)
-			failures[n] = failed{item.Name, result.Err}
+			results[n] = copyItem(ctx, item, target, o.Progress)
 
-			o.Observer.Finished(item, result)
+			if o.Finished != nil {
+				o.Finished(item, results[n])
+			}
 
 			return nil
 		})
@@ -108,66 +71,85 @@ func copyAll(ctx context.Context, items []*Item, target Target, o Options) []fai
 
 	_ = group.Wait() // the functions return no errors
 
-	return slices.DeleteFunc(failures, func(f failed) bool { return f.err == nil })
+	return failure(items, results)
 }
 
 // failure returns the error of a copy.
-func failure(failures []failed) error {
-	var causes []string
+func failure(items []*Item, results []Result) error {
+	names := map[string][]string{} // by cause
 
-	names, errs := map[string][]string{}, map[string]error{}
+	for n, result := range results {
+		if result.Err == nil {
+			continue
+		}
 
-	for _, f := range failures {
-		cause := f.err.Error()
-		if e := new(oci.Error); errors.As(f.err, &e) {
+		cause := result.Err.Error()
+		if e := new(oci.Error); errors.As(result.Err, &e) {
 			cause = e.Message // without the item's reference
 		}
 
-		if errs[cause] == nil {
-			causes, errs[cause] = append(causes, cause), f.err
-		} else {
-			errs[cause] = errors.New(cause)
-		}
-
-		names[cause] = append(names[cause], f.name)
+		names[cause] = append(names[cause], items[n].Name)
 	}
 
-	all := make([]error, 0, len(causes))
-	for _, cause := range causes {
-		all = append(all, fmt.Errorf("mirror %s: %w", strings.Join(names[cause], ", "), errs[cause]))
+	var all []error
+	for _, cause := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, fmt.Errorf("mirror %s: %s", strings.Join(names[cause], ", "), cause))
 	}
 
 	return errors.Join(all...)
 }
 
 // copyItem copies one item.
-func copyItem(ctx context.Context, item *Item, target Target, observer Observer) Result {
-	to, err := target.prepare(ctx, item)
+func copyItem(ctx context.Context, item *Item, target Target, progress func(int64)) Result {
+	to, finish, err := target.open(ctx, item)
 	if err != nil {
 		return Result{Err: err}
 	}
 
-	if to.upToDate {
-		observer.Skipped(item, item.Size)
-		return Result{UpToDate: true}
-	}
+	var copied atomic.Int64
 
-	source := newCountingStorage(item.source, func(n int64) { observer.Copied(item, n) })
-	options := oras.DefaultCopyGraphOptions
-	options.FindSuccessors = item.successors
+	source := &countingStorage{ReadOnlyStorage: item.source, count: func(n int64) {
+		copied.Add(n)
 
-	for attempt := 1; ; attempt++ {
-		err = oras.CopyGraph(ctx, source, to.storage, item.Root, options)
-		if err == nil || attempt == maxAttempts || ctx.Err() != nil || !oci.IsTemporary(err) {
-			break
+		if progress != nil {
+			progress(n)
+		}
+	}}
+
+	for _, root := range item.roots {
+		if err := oras.CopyGraph(ctx, source, to, root, oras.DefaultCopyGraphOptions); err != nil {
+			return Result{Err: oci.WrapError("copy", item.Name, err)}
 		}
 	}
 
+	return Result{Copied: copied.Load(), Err: finish(ctx)}
+}
+
+// countingStorage counts the bytes that are read from a storage.
+type countingStorage struct {
+	content.ReadOnlyStorage
+	count func(int64)
+}
+
+// Fetch returns a blob whose bytes are counted.
+func (s *countingStorage) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
+	body, err := s.ReadOnlyStorage.Fetch(ctx, desc)
 	if err != nil {
-		return Result{Err: oci.WrapError("copy", item.Name, err)}
+		return nil, err
 	}
 
-	observer.Skipped(item, item.Size-source.total())
+	return &countingBody{ReadCloser: body, count: s.count}, nil
+}
 
-	return Result{Err: to.finish(ctx)}
+// countingBody calls count with the number of bytes of each Read.
+type countingBody struct {
+	io.ReadCloser
+	count func(int64)
+}
+
+func (b *countingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.count(int64(n))
+
+	return n, err
 }

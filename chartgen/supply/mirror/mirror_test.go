@@ -1,7 +1,7 @@
 package mirror
 
 import (
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -12,34 +12,24 @@ import (
 	"github.com/capstan-project/capstan/test/image"
 )
 
-// tally is an Observer that counts bytes and items.
+// tally counts bytes and items.
 type tally struct {
-	mu                        sync.Mutex
-	copiedBytes, skippedBytes int64
-	finished, copied          int
+	bytes            atomic.Int64
+	copied, finished atomic.Int32
 }
 
-func (c *tally) Copied(_ *Item, n int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// options returns options that count.
+func (c *tally) options(parallel int) Options {
+	return Options{
+		Parallel: parallel,
+		Progress: func(n int64) { c.bytes.Add(n) },
+		Finished: func(_ *Item, result Result) {
+			c.finished.Add(1)
 
-	c.copiedBytes += n
-}
-
-func (c *tally) Skipped(_ *Item, n int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.skippedBytes += n
-}
-
-func (c *tally) Finished(_ *Item, result Result) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.finished++
-	if !result.UpToDate {
-		c.copied++
+			if result.Copied > 0 {
+				c.copied.Add(1)
+			}
+		},
 	}
 }
 
@@ -141,11 +131,10 @@ func testCopyToRegistry(t *testing.T, i bed.Implementation) {
 	to := newClient(t, oci.Options{CA: server.CA, Credentials: oci.StaticCredentials(server.Address, "me", "secret")})
 	target := &Registry{Client: to, Base: repository(t, "oci://"+server.Address+"/mirror")}
 
-	first := &tally{}
-	again := &tally{}
+	var first, again tally
 
-	g.Expect(Copy(t.Context(), items(t, c, refs), target, Options{Parallel: 2, Observer: first})).To(Succeed())
-	g.Expect(first.copied).To(Equal(3))
+	g.Expect(Copy(t.Context(), items(t, c, refs), target, first.options(2))).To(Succeed())
+	g.Expect(first.copied.Load()).To(BeEquivalentTo(3))
 
 	for _, ref := range refs {
 		from, err := c.Resolve(t.Context(), ref)
@@ -163,20 +152,26 @@ func testCopyToRegistry(t *testing.T, i bed.Implementation) {
 	g.Expect(pulled.Chart).To(Equal(testChart(t)))
 	g.Expect(target.ImageRegistry()).To(Equal(server.Address + "/mirror"))
 
-	g.Expect(Copy(t.Context(), items(t, c, refs), target, Options{Parallel: 2, Observer: again})).To(Succeed())
-	g.Expect(again.copied).To(BeZero())
-	g.Expect(again.copiedBytes).To(BeZero())
-	g.Expect(again.finished).To(Equal(3))
+	g.Expect(Copy(t.Context(), items(t, c, refs), target, again.options(2))).To(Succeed())
+	g.Expect(again.bytes.Load()).To(BeZero())
+	g.Expect(again.finished.Load()).To(BeEquivalentTo(3))
 
 	// a tag that moved in the original registry is an error unless Overwrite is set
 	_, err = image.Push(t.Context(), c, refs[0], platforms, image.Random(1<<10, 77))
 	g.Expect(err).NotTo(HaveOccurred())
-	err = Copy(t.Context(), items(t, c, refs), target, Options{Observer: again})
+	err = Copy(t.Context(), items(t, c, refs), target, Options{})
 	g.Expect(err).
 		To(MatchError(And(ContainSubstring("cluster-api/controller:v1.0.0"), ContainSubstring("never overwritten"))))
 
 	target.Overwrite = true
-	g.Expect(Copy(t.Context(), items(t, c, refs), target, Options{Observer: again})).To(Succeed())
+	g.Expect(Copy(t.Context(), items(t, c, refs), target, Options{})).To(Succeed())
+
+	other, err := chart.New(testChart(t).Metadata, []chart.File{{Name: "values.yaml", Data: []byte("a: c\n")}})
+	g.Expect(err).NotTo(HaveOccurred())
+	moved, err := NewChart(t.Context(), other)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(Copy(t.Context(), []*Item{moved}, target, Options{})).
+		To(MatchError(ContainSubstring("mirror charts/infrastructure-x:1.0.0_a: the tag exists already")), "tags of charts never move")
 }
 
 func TestImagesForPlatforms(t *testing.T) {
@@ -185,10 +180,10 @@ func TestImagesForPlatforms(t *testing.T) {
 	refs := publishImages(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
 	all := plainImages(t, c, refs[:1])
 	some := plainImages(t, c, refs[:1], "linux/arm64")
-	g.Expect(len(some[0].blobs)).To(BeNumerically("<", len(all[0].blobs)))
+	g.Expect(len(some[0].sizes)).To(BeNumerically("<", len(all[0].sizes)))
 
 	target := &Registry{Client: c, Base: repository(t, "http://"+runRegistry(t, bed.RegistryOptions{}).Address)}
-	g.Expect(Copy(t.Context(), some, target, Options{Observer: &tally{}})).To(Succeed())
+	g.Expect(Copy(t.Context(), some, target, Options{})).To(Succeed())
 	manifests, err := c.Index(t.Context(), target.Base.Join(refs[0].Repository).WithTag("v1.0.0"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(manifests).To(HaveLen(1))
@@ -203,7 +198,7 @@ func TestImagesForPlatforms(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(whole[0].Root.Digest).To(Equal(root.Digest))
 	g.Expect(whole[0].Note).To(ContainSubstring("named by its digest"))
-	g.Expect(Copy(t.Context(), whole, target, Options{Observer: &tally{}})).To(Succeed())
+	g.Expect(Copy(t.Context(), whole, target, Options{})).To(Succeed())
 	_, err = c.Resolve(t.Context(), target.Base.Join(refs[0].Repository).WithDigest(root.Digest))
 	g.Expect(err).NotTo(HaveOccurred())
 }
@@ -213,11 +208,12 @@ func TestCopyFailure(t *testing.T) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{})
 	published := publishImages(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
-	counts := &tally{}
+
+	var counts tally
 
 	err := Copy(t.Context(), plainImages(t, c, published), &Registry{Client: c, Base: repository(t, "http://127.0.0.1:1")},
-		Options{Parallel: 1, Observer: counts})
+		counts.options(1))
 	g.Expect(err).To(MatchError(MatchRegexp(`^mirror \S+/controller:v1\.0\.0, \S+/bootstrap:v1\.0\.0: ` +
 		`dial tcp 127\.0\.0\.1:1: connect: connection refused; check that 127\.0\.0\.1:1 can be reached from here$`)))
-	g.Expect(counts.copiedBytes + counts.skippedBytes).To(BeZero())
+	g.Expect(counts.copied.Load()).To(BeZero())
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"oras.land/oras-go/v2/content"
+
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
@@ -43,46 +45,36 @@ func ParseChartRepository(repository string) (base oci.Reference, err error) {
 // ImageRegistry returns the value of the operator's flag --image-registry to use the mirror.
 func (r *Registry) ImageRegistry() string { return r.Base.Location() }
 
-// prepare checks what the registry has under the item's tag.
-func (r *Registry) prepare(ctx context.Context, item *Item) (*destination, error) {
-	ref := r.reference(item)
+// open returns the item's repository, after it has checked what the registry has under the tag.
+func (r *Registry) open(ctx context.Context, item *Item) (content.Storage, func(context.Context) error, error) {
+	ref := r.Base.Join(item.Repository)
+	to := r.Client.Repository(ref)
+	keep := func(context.Context) error { return nil }
 
+	if item.Tag == "" {
+		return to, keep, nil
+	}
+
+	ref = ref.WithTag(item.Tag)
 	existing, err := r.Client.Resolve(ctx, ref)
 
 	switch {
 	case oci.IsReason(err, oci.NotFound):
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case existing.Digest == item.Root.Digest:
-		return &destination{upToDate: true}, nil
+		return to, keep, nil
 	case !r.mayMove(item):
-		return nil, oci.NewConflictError("push", ref, existing, item.Root)
+		return nil, nil, oci.NewConflictError("push", ref, existing, item.Root)
 	}
 
-	repository := r.Client.Repository(ref)
-	finish := func(ctx context.Context) error {
-		if item.Tag == "" {
-			return nil
-		}
-
-		return oci.WrapError("tag", ref.String(), repository.Tag(ctx, item.Root, item.Tag))
-	}
-
-	return &destination{storage: repository, finish: finish}, nil
-}
-
-// reference returns the reference of an item in the mirror.
-func (r *Registry) reference(item *Item) oci.Reference {
-	ref := r.Base.Join(item.Repository)
-	if item.Tag == "" {
-		return ref.WithDigest(item.Root.Digest)
-	}
-
-	return ref.WithTag(item.Tag)
+	return to, func(ctx context.Context) error {
+		return oci.WrapError("tag", ref.String(), to.Tag(ctx, item.Root, item.Tag))
+	}, nil
 }
 
 // mayMove reports whether an existing tag may be moved. The tag with cosign's signatures of an item
 // always may: it moves whenever a signature is added.
 func (r *Registry) mayMove(item *Item) bool {
-	return item.IsAttached() || r.Overwrite && !item.IsChart()
+	return item.IsSignature() || r.Overwrite && !item.IsChart()
 }

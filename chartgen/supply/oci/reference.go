@@ -125,6 +125,11 @@ func (r Reference) WithDigest(d digest.Digest) Reference {
 	return r
 }
 
+// SignatureTag returns the tag under which cosign stores the signatures of a manifest.
+func SignatureTag(manifest digest.Digest) string {
+	return strings.Replace(manifest.String(), ":", "-", 1) + ".sig"
+}
+
 // Join returns the repository at a path below this one, without tag and digest.
 func (r Reference) Join(path string) Reference {
 	return Reference{

@@ -76,7 +76,7 @@ func (c *signedByKey) Verify(ctx context.Context, ref oci.Reference, version str
 		return err
 	}
 
-	tag := ref.WithTag(strings.Replace(subject.Digest.String(), ":", "-", 1) + ".sig")
+	tag := ref.WithTag(oci.SignatureTag(subject.Digest))
 
 	manifests, err := findSignatures(ctx, c.client, ref, subject, tag)
 	if err != nil {

@@ -97,7 +97,7 @@ func InstallCommand(target *mirror.Registry, items []*mirror.Item) string {
 	)
 
 	for _, item := range items {
-		if item.IsAttached() {
+		if item.IsSignature() {
 			continue
 		}
 

@@ -254,7 +254,7 @@ func (o *mirrorOptions) copyToArchive(ctx context.Context, items []*mirror.Item)
 		return fmt.Errorf("%w\nwhat was copied is kept; run the same command again to continue", err)
 	}
 
-	if err := archive.Close(ctx); err != nil {
+	if err := archive.Close(); err != nil {
 		return err
 	}
 
@@ -289,7 +289,7 @@ func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, 
 func (o *mirrorOptions) printFlags(target *mirror.Registry, items []*mirror.Item) {
 	o.Printf("%s contains %s. Start the operator with:", o.to, summary(items))
 
-	charts, images, _ := count(items)
+	charts, images := count(items)
 	if charts > 0 {
 		o.Printf("  --chart-repository=%s", target.ChartRepository())
 	}
@@ -310,9 +310,9 @@ func (o *mirrorOptions) copy(ctx context.Context, items []*mirror.Item, target m
 // CopyToMirror copies items to a mirror, up to a number of them at the same time, and shows the progress.
 func CopyToMirror(ctx context.Context, out io.Writer, items []*mirror.Item, target mirror.Target, parallel int) error {
 	progress := newProgress(out, items)
-	err := mirror.Copy(ctx, items, target, mirror.Options{Parallel: parallel, Observer: progress})
+	defer progress.end()
 
-	progress.end()
-
-	return err
+	return mirror.Copy(ctx, items, target, mirror.Options{
+		Parallel: parallel, Progress: progress.advance, Finished: progress.finish,
+	})
 }

@@ -32,12 +32,11 @@ func printItems(printer *cli.Printer, items []*mirror.Item) error {
 	})
 }
 
-// count returns the numbers of charts, of images, and of what is attached to them.
-func count(items []*mirror.Item) (charts, images, attached int) {
+// count returns the numbers of charts and of images.
+func count(items []*mirror.Item) (charts, images int) {
 	for _, item := range items {
 		switch {
-		case item.IsAttached():
-			attached++
+		case item.IsSignature():
 		case item.IsChart():
 			charts++
 		default:
@@ -45,17 +44,12 @@ func count(items []*mirror.Item) (charts, images, attached int) {
 		}
 	}
 
-	return charts, images, attached
+	return charts, images
 }
 
-// summary returns the numbers of items.
+// summary returns the numbers of charts and of images.
 func summary(items []*mirror.Item) string {
-	charts, images, attached := count(items)
+	charts, images := count(items)
 
-	text := fmt.Sprintf("%s and %s", cli.Count(charts, "chart"), cli.Count(images, "image"))
-	if attached > 0 {
-		text += " with " + cli.Count(attached, "attached artifact")
-	}
-
-	return text
+	return fmt.Sprintf("%s and %s", cli.Count(charts, "chart"), cli.Count(images, "image"))
 }

@@ -28,8 +28,8 @@ type progress struct {
 	start    time.Time
 
 	mu       sync.Mutex
-	done     int64 // bytes that exist at the target
-	copied   int64 // bytes of those that were copied by this run
+	copied   int64 // bytes
+	present  int64 // bytes that the target had
 	finished int   // items
 	drawn    time.Time
 }
@@ -48,34 +48,20 @@ func newProgress(out io.Writer, items []*mirror.Item) *progress {
 	return p
 }
 
-// Copied updates the status line.
-func (p *progress) Copied(_ *mirror.Item, bytes int64) {
+// advance updates the status line.
+func (p *progress) advance(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	p.copied += bytes
-	p.advance(bytes)
-}
-
-// Skipped updates the status line.
-func (p *progress) Skipped(_ *mirror.Item, bytes int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	p.advance(bytes)
-}
-
-// advance counts bytes that exist at the target. p.mu is held.
-func (p *progress) advance(bytes int64) {
-	p.done += bytes
 
 	if time.Since(p.drawn) > redrawInterval {
 		p.draw()
 	}
 }
 
-// Finished prints the line of an item.
-func (p *progress) Finished(item *mirror.Item, result mirror.Result) {
+// finish prints the line of an item.
+func (p *progress) finish(item *mirror.Item, result mirror.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -84,8 +70,12 @@ func (p *progress) Finished(item *mirror.Item, result mirror.Result) {
 	switch {
 	case result.Err != nil:
 		outcome = "failed"
-	case result.UpToDate:
+	case result.Copied == 0:
 		outcome = "present"
+	}
+
+	if result.Err == nil {
+		p.present += item.Size - result.Copied
 	}
 
 	p.finished++
@@ -96,9 +86,6 @@ func (p *progress) Finished(item *mirror.Item, result mirror.Result) {
 
 // end replaces the status line with a summary.
 func (p *progress) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
 	p.clear()
 	fmt.Fprintf(p.out, "%s copied in %s\n", cli.Size(p.copied), time.Since(p.start).Round(time.Millisecond))
 }
@@ -110,13 +97,11 @@ func (p *progress) draw() {
 
 	p.drawn = time.Now()
 	seconds := max(time.Since(p.start).Seconds(), 0.1)
-	percent := 100 * float64(p.done) / float64(max(p.total, 1))
 
 	fmt.Fprintf(
 		p.out,
-		clearLine+"%3.0f %%  %s of %s  %s/s  %d of %d",
-		min(percent, 100),
-		cli.Size(p.done),
+		clearLine+"%s of %s  %s/s  %d of %d",
+		cli.Size(p.copied+p.present),
 		cli.Size(p.total),
 		cli.Size(int64(float64(p.copied)/seconds)),
 		p.finished,
