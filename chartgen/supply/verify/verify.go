@@ -4,20 +4,29 @@ package verify
 
 import (
 	"context"
+	"crypto"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// maxSignature is the maximum size of a signature in bytes.
-const maxSignature = 1 << 20
+const (
+	// maxSignature is the maximum size of a signature in bytes.
+	maxSignature = 1 << 20
+	// maxSignatures is the maximum number of signatures in a manifest that are checked.
+	maxSignatures = 100
+)
 
 // Policy is what artifacts are verified with.
 type Policy struct {
@@ -27,56 +36,125 @@ type Policy struct {
 	KeysFrom string
 }
 
-// Verifier returns the verifier of the policy.
-func (p Policy) Verifier(client *oci.Client) (source.Verifier, error) {
-	return newCosign(client, p)
-}
-
 // String identifies what the policy trusts: it is another text for other keys.
 func (p Policy) String() string {
 	h := sha256.New()
-	keys := p.trusted()
 
-	for _, name := range slices.Sorted(maps.Keys(keys)) {
-		fmt.Fprintf(h, "%d %d ", len(name), len(keys[name]))
+	for _, name := range p.trusted() {
+		fmt.Fprintf(h, "%d %d ", len(name), len(p.Keys[name]))
 		h.Write([]byte(name))
-		h.Write(keys[name])
+		h.Write(p.Keys[name])
 	}
 
 	return fmt.Sprintf("signed with Cosign, by keys in %s (sha256:%x)", p.KeysFrom, h.Sum(nil))
 }
 
-// trusted returns the public keys.
-func (p Policy) trusted() map[string][]byte {
-	found := maps.Clone(p.Keys)
-	maps.DeleteFunc(found, func(key string, _ []byte) bool { return !strings.HasSuffix(key, ".pub") })
+// trusted returns the names of the public keys.
+func (p Policy) trusted() []string {
+	names := slices.Sorted(maps.Keys(p.Keys))
 
-	return found
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".pub") })
 }
 
-// findSignatures reads the manifests that may have signatures of a manifest: those that refer to it,
-// and those of the given tags. Tags that do not exist are ignored.
-func findSignatures(
+// Verifier returns the verifier of the policy.
+func (p Policy) Verifier(client *oci.Client) (source.Verifier, error) {
+	v := &verifier{client: client, keysFrom: p.KeysFrom}
+
+	for _, name := range p.trusted() {
+		public, err := cryptoutils.UnmarshalPEMToPublicKey(p.Keys[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a public key in PEM, as cosign generate-key-pair writes it", name)
+		}
+
+		key, err := signature.LoadVerifier(public, crypto.SHA256)
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a key that cosign uses: %w", name, err)
+		}
+
+		v.keys = append(v.keys, key)
+	}
+
+	if len(v.keys) == 0 {
+		return nil, errors.New("no key of the Secret with the trusted public keys ends in .pub; put cosign.pub there")
+	}
+
+	return v, nil
+}
+
+// verifier trusts artifacts that were signed by the program cosign with one of some keys.
+type verifier struct {
+	client   *oci.Client
+	keysFrom string
+	keys     []signature.Verifier
+}
+
+// Verify returns a *source.UntrustedError unless the manifest has a signature by one of the keys that
+// does not name another version.
+func (v *verifier) Verify(ctx context.Context, ref oci.Reference, version string) error {
+	subject, err := v.client.Resolve(ctx, ref)
+	if err != nil {
+		return err
+	}
+
+	signatures, err := v.find(ctx, ref, subject)
+	if err != nil {
+		return err
+	}
+
+	other := ""
+
+	for _, layer := range signatures {
+		data, err := v.client.Blob(ctx, ref, layer, maxSignature)
+		if err != nil {
+			return err
+		}
+
+		versions, valid := v.check(layer, data, subject.Digest)
+		if !valid {
+			continue
+		}
+
+		if other = otherVersion(version, versions...); other == "" {
+			return checkManifest(ctx, v.client, ref, version)
+		}
+	}
+
+	switch {
+	case other != "":
+		return newVersionError(ref, other, version)
+	case len(signatures) == 0:
+		return newUntrustedError(ref, "it has no cosign signature; sign it with a key in %s", v.keysFrom)
+	}
+
+	return newUntrustedError(
+		ref,
+		"none of its %d cosign signatures is by a trusted key; check the keys in %s",
+		len(signatures),
+		v.keysFrom,
+	)
+}
+
+// find returns the layers that are signatures by their media type, of the manifests that refer to the subject and of
+// the one under cosign's tag.
+func (v *verifier) find(
 	ctx context.Context,
-	client *oci.Client,
 	ref oci.Reference,
 	subject ocispec.Descriptor,
-	tags ...oci.Reference,
-) ([]*oci.Artifact, error) {
-	referrers, err := client.Referrers(ctx, ref, subject)
+) ([]ocispec.Descriptor, error) {
+	referrers, err := v.client.Referrers(ctx, ref, subject)
 	if err != nil {
 		return nil, err
 	}
 
-	candidates := slices.Clone(tags)
+	candidates := []oci.Reference{ref.WithTag(oci.SignatureTag(subject.Digest))}
 	for _, r := range referrers {
 		candidates = append(candidates, ref.WithDigest(r.Digest))
 	}
 
-	var manifests []*oci.Artifact
+	var found []ocispec.Descriptor
 
 	for _, candidate := range candidates {
-		manifest, err := client.Artifact(ctx, candidate)
+		artifact, err := v.client.Artifact(ctx, candidate)
 		if oci.IsReason(err, oci.NotFound) || oci.IsReason(err, oci.Invalid) {
 			continue
 		}
@@ -85,10 +163,25 @@ func findSignatures(
 			return nil, err
 		}
 
-		manifests = append(manifests, manifest)
+		layers := artifact.Manifest.Layers
+		for _, layer := range layers[:min(len(layers), maxSignatures)] {
+			if layer.MediaType == typeSimpleSigning || strings.HasPrefix(layer.MediaType, typeBundle) {
+				found = append(found, layer)
+			}
+		}
 	}
 
-	return manifests, nil
+	return found, nil
+}
+
+// check reports whether a layer is a signature of the subject by one of the keys, and returns the
+// versions that were signed with it.
+func (v *verifier) check(layer ocispec.Descriptor, data []byte, subject digest.Digest) ([]string, bool) {
+	if layer.MediaType == typeSimpleSigning {
+		return v.checkPayload(layer.Annotations[annotationSignature], data, subject)
+	}
+
+	return v.checkBundle(data, subject)
 }
 
 // newUntrustedError returns the error of an artifact that is not trusted.
