@@ -108,15 +108,10 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		expectDocumented("$ capstan upgrade plan", w.capstan(ctx, "upgrade", "plan"))
 	})
 
-	It("generates a cluster from the chart, without the name of the infrastructure", func(ctx SpecContext) {
-		registry, err := w.StartRegistry(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		w.capstan(ctx, "mirror", "infrastructure-docker:v1.0.0", "--source", repository, "--charts-only",
-			"--to", "http://"+registry+"/capi")
-
+	It("generates a cluster from the files of a mirror, without the name of the infrastructure", func(ctx SpecContext) {
 		folder := GinkgoT().TempDir()
-		w.run(ctx, "helm", "pull", "oci://"+registry+"/capi/charts/infrastructure-docker", "--version", "1.0.0",
-			"--plain-http", "--untar", "--untardir", folder)
+		out := w.capstan(ctx, "mirror", "infrastructure-docker:v1.0.0", "--source", repository, "--files", folder)
+		Expect(out).To(ContainSubstring("url: " + folder + "/infrastructure-docker/v1.0.0/infrastructure-components.yaml"))
 
 		offline := *w
 		offline.config = configure(folder)

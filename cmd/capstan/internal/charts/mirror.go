@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/chartgen/supply/mirror"
 	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
@@ -27,6 +26,7 @@ type mirrorOptions struct {
 	output *cli.OutputFlags
 
 	to          string
+	files       string
 	archive     string
 	certManager string
 	images      []string
@@ -41,7 +41,7 @@ type mirrorOptions struct {
 func NewMirrorCommand(options *cli.Options) *cobra.Command {
 	o := &mirrorOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "mirror PROVIDER[:VERSION]... --to {oci://REGISTRY[/PATH] | ARCHIVE.tar}",
+		Use:   "mirror PROVIDER[:VERSION]... {--to {oci://REGISTRY[/PATH] | ARCHIVE.tar} | --files DIR}",
 		Short: "Copy providers to a registry or an archive, for use without internet access",
 		Long: `Copy the charts of providers and the container images that they run to a registry, or to an archive
 that is copied to a registry later. What already exists there is not copied again, so an interrupted
@@ -51,10 +51,15 @@ PROVIDER is named as for "capstan providers"; without VERSION the newest one is 
 also come from a file of resources, or from a cluster, which provides the charts that it uses.
 
 An archive is an OCI image layout in a tar file, which oras, crane and skopeo can read as well. At
-the end the command prints the flags that make the operator use the mirror.`,
+the end the command prints the flags that make the operator use the mirror.
+
+With --files, the components, metadata, cluster templates and ClusterClasses of the providers become a
+local repository of clusterctl, from which it generates clusters. Charts that come from a registry or a
+cluster have everything but the components.`,
 		Example: `  capstan mirror cluster-api:v1.13.5 infrastructure-aws --to mirror.tar --platform linux/amd64
   capstan mirror --archive mirror.tar --to oci://registry.example.com/capi
-  capstan mirror --filename providers.yaml --to oci://registry.example.com/capi --dry-run`,
+  capstan mirror --filename providers.yaml --to oci://registry.example.com/capi --dry-run
+  capstan mirror infrastructure-aws:v2.11.1 --files providers`,
 		Args: o.checkArguments,
 		RunE: cli.Run(o.run),
 	}
@@ -63,14 +68,15 @@ the end the command prints the flags that make the operator use the mirror.`,
 	o.charts = addChartFlags(flags, o.Warnf)
 	o.output = cli.AddOutputFlags(flags)
 	flags.StringVar(&o.to, "to", "", "Registry or archive to copy to.")
+	flags.StringVar(&o.files, "files", "", "Folder for the files of the providers, in clusterctl's local-repository layout.")
 	flags.StringVar(&o.archive, "archive", "", "Copy the content of this archive, and nothing else.")
 	flags.StringArrayVar(&o.images, "image", nil, "Additional image to copy; can be repeated.")
 	flags.StringVar(
 		&o.certManager,
 		"cert-manager",
 		"",
-		"Version of cert-manager whose chart and images are copied as well, such as v1.21.2; "+
-			"or the chart in another registry, such as oci://REGISTRY/PATH/charts/cert-manager:v1.21.2.",
+		"Version of cert-manager whose chart and images are copied as well, such as "+certmanager.Version+"; "+
+			"or the chart in another registry, such as oci://REGISTRY/PATH/charts/cert-manager:"+certmanager.Version+".",
 	)
 	flags.StringSliceVar(
 		&o.platforms,
@@ -94,33 +100,44 @@ the end the command prints the flags that make the operator use the mirror.`,
 // checkArguments refuses what would be ignored, and targets that look like registries and are none.
 func (o *mirrorOptions) checkArguments(cmd *cobra.Command, args []string) error {
 	switch {
-	case o.to == "" && !o.dryRun:
+	case o.to == "" && o.files == "" && !o.dryRun:
 		return errors.New("--to is missing; set it to a registry, such as oci://registry.example.com/path, " +
 			"or an archive, such as mirror.tar")
 	case !isReference(o.to) && strings.Contains(o.to, "://"):
 		return fmt.Errorf("--to %s has an unknown scheme; write oci://REGISTRY/PATH, http://REGISTRY/PATH for a registry "+
 			"without TLS, or the name of an archive", o.to)
-	case o.archive == "":
-		return nil
+	case o.archive != "" && len(args) > 0:
+		return fmt.Errorf("%s; leave out %s", wholeArchive, strings.Join(args, ", "))
 	}
 
-	ignored := slices.Clone(args)
-
-	for _, name := range []string{
-		"filename", "installed", "source", "config", "image", "cert-manager", "platform", "charts-only",
+	for _, c := range []struct {
+		applies bool
+		why     string
+		ignored []string
+	}{
+		{o.archive != "", wholeArchive, []string{
+			"filename", "installed", "source", "config", "files", "image", "cert-manager", "platform", "charts-only",
+		}},
+		{o.dryRun, "--dry-run writes nothing", []string{"files"}},
+		{o.to == "" && o.files != "", "--files copies neither charts nor images without --to", []string{
+			"image", "cert-manager", "platform", "charts-only", "parallel",
+		}},
+		{!isReference(o.to), "there is no registry to copy to", []string{
+			"overwrite", "username", "password-stdin",
+		}},
+		{o.charts.folder != "", "--source is where all releases come from", []string{"config"}},
 	} {
-		if cmd.Flags().Changed(name) {
-			ignored = append(ignored, "--"+name)
+		ignored := slices.DeleteFunc(c.ignored, func(name string) bool { return !cmd.Flags().Changed(name) })
+		if c.applies && len(ignored) > 0 {
+			return fmt.Errorf("%s; leave out --%s", c.why, strings.Join(ignored, ", --"))
 		}
-	}
-
-	if len(ignored) > 0 {
-		return fmt.Errorf("--archive copies everything that the archive contains, and nothing else; leave out %s",
-			strings.Join(ignored, ", "))
 	}
 
 	return nil
 }
+
+// wholeArchive is why --archive excludes what selects content.
+const wholeArchive = "--archive copies everything that the archive contains, and nothing else"
 
 func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 	printer, err := o.output.Printer(o.Out)
@@ -133,13 +150,28 @@ func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	items, err := o.items(ctx, client, args)
+	releases, err := o.charts.load(ctx, client, args)
+	if err != nil {
+		return err
+	}
+
+	if o.files != "" {
+		if len(releases) == 0 {
+			return errNothing
+		}
+
+		if err := o.writeFiles(releases); err != nil || o.to == "" {
+			return err
+		}
+	}
+
+	items, err := o.items(ctx, client, releases)
 	if err != nil {
 		return err
 	}
 
 	if len(items) == 0 {
-		return errors.New("there is nothing to copy; name providers, or set --filename, --installed, --archive or --image")
+		return errNothing
 	}
 
 	if o.dryRun {
@@ -152,6 +184,9 @@ func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 
 	return o.copyToArchive(ctx, items)
 }
+
+// errNothing says how to select what is copied.
+var errNothing = errors.New("there is nothing to copy; name providers, or set --filename, --installed, --archive or --image")
 
 // client returns the client for the registries. The user name and password of the flags are for the
 // registry that is copied to.
@@ -171,36 +206,32 @@ func (o *mirrorOptions) client() (*oci.Client, error) {
 }
 
 // items returns everything to copy, charts first.
-func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, args []string) ([]*mirror.Item, error) {
+func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases []release) ([]*mirror.Item, error) {
 	if o.archive != "" {
 		return mirror.OpenArchive(ctx, o.archive)
 	}
 
-	charts, err := o.charts.load(ctx, client, args)
-	if err != nil {
-		return nil, err
-	}
+	items := make([]*mirror.Item, 0, len(releases))
+	names := slices.Clone(o.images)
 
-	items := make([]*mirror.Item, 0, len(charts))
-
-	for _, c := range charts {
-		item, err := mirror.NewChart(ctx, c)
+	for _, r := range releases {
+		item, err := mirror.NewChart(ctx, r.chart)
 		if err != nil {
 			return nil, err
 		}
 
 		items = append(items, item)
-	}
 
-	names := slices.Clone(o.images)
+		if o.chartsOnly {
+			continue
+		}
 
-	if !o.chartsOnly {
-		used, err := imagesOf(charts)
+		images, err := render.Images(r.chart)
 		if err != nil {
 			return nil, err
 		}
 
-		names = append(names, used...)
+		names = append(names, images...)
 	}
 
 	if o.certManager != "" {
@@ -226,22 +257,6 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, args []st
 	images, err := mirror.Images(ctx, client, slices.Compact(names), o.platforms)
 
 	return append(items, images...), err
-}
-
-// imagesOf returns the images of charts.
-func imagesOf(charts []*chart.Chart) ([]string, error) {
-	var all []string
-
-	for _, c := range charts {
-		images, err := render.Images(c)
-		if err != nil {
-			return nil, err
-		}
-
-		all = append(all, images...)
-	}
-
-	return all, nil
 }
 
 func (o *mirrorOptions) copyToArchive(ctx context.Context, items []*mirror.Item) error {

@@ -50,9 +50,16 @@ func addChartFlags(flags *pflag.FlagSet, warn func(format string, args ...any)) 
 	return f
 }
 
-// load returns the charts of the given providers, as LABEL[:VERSION], and of those that flags
+// release is the chart of a provider's version.
+type release struct {
+	chart *chart.Chart
+	// components are those that were published; nil if the chart is all there is.
+	components []byte
+}
+
+// load returns the releases of the given providers, as LABEL[:VERSION], and of those that flags
 // select. The client is for registries in the catalog.
-func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []string) ([]*chart.Chart, error) {
+func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []string) ([]release, error) {
 	wanted := slices.Clone(given)
 
 	if f.filename != "" {
@@ -64,64 +71,67 @@ func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []strin
 		wanted = append(wanted, resources...)
 	}
 
-	charts := make([]*chart.Chart, 0, len(wanted))
+	releases := make([]release, 0, len(wanted))
 
 	for _, provider := range wanted {
 		name, version, _ := strings.Cut(provider, ":")
 
-		c, err := f.build(ctx, client, name, version)
+		r, err := f.build(ctx, client, name, version)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 
-		charts = append(charts, c)
+		releases = append(releases, r)
 	}
 
 	if !f.installed {
-		return charts, nil
+		return releases, nil
 	}
 
 	installed, err := f.installedCharts(ctx)
-
-	return append(charts, installed...), err
-}
-
-// build builds the chart of a provider's version.
-func (f *chartFlags) build(
-	ctx context.Context, client *oci.Client, name, version string,
-) (*chart.Chart, error) {
-	from, err := f.source(client, name)
-	if err != nil {
-		return nil, err
+	for _, c := range installed {
+		releases = append(releases, release{chart: c})
 	}
 
-	release, err := source.Resolve(ctx, from, source.Request{Version: version})
+	return releases, err
+}
+
+// build builds the chart of a provider's version, or reads the one that is published.
+func (f *chartFlags) build(ctx context.Context, client *oci.Client, name, version string) (release, error) {
+	from, err := f.source(client, name)
 	if err != nil {
-		return nil, err
+		return release{}, err
+	}
+
+	resolved, err := source.Resolve(ctx, from, source.Request{Version: version})
+	if err != nil {
+		return release{}, err
 	}
 
 	if artifacts, ok := from.(*source.Artifact); ok {
-		published, err := artifacts.Chart(ctx, release)
+		published, err := artifacts.Chart(ctx, resolved)
 		if err != nil {
-			return nil, err
+			return release{}, err
 		}
 
 		if published != nil {
-			return published.Chart, nil
+			return release{chart: published.Chart}, nil
 		}
 	}
 
-	b, err := from.Fetch(ctx, release)
+	b, err := from.Fetch(ctx, resolved)
 	if err != nil {
-		return nil, err
+		return release{}, err
 	}
 
 	if b.Unlisted {
 		f.warn("the cluster templates of %s %s could not be listed, so its chart has only the default one; "+
-			"set GITHUB_TOKEN, or try again later", name, release.Name)
+			"set GITHUB_TOKEN, or try again later", name, resolved.Name)
 	}
 
-	return chartgen.Build(b)
+	built, err := chartgen.Build(b)
+
+	return release{chart: built, components: b.Components}, err
 }
 
 // source returns the source of a provider.

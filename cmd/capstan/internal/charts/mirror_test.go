@@ -228,6 +228,25 @@ func TestMirrorErrors(t *testing.T) {
 			"--to oci+http://example.com/a has an unknown scheme; write oci://REGISTRY/PATH, http://REGISTRY/PATH for a " +
 				"registry without TLS, or the name of an archive",
 		},
+		"files of nothing": {[]string{"--files", filepath.Join(dir, "files")}, "there is nothing to copy"},
+		"files of an archive": {
+			[]string{"--archive", empty, "--files", dir, "--to", "oci://example.com/a"}, "nothing else; leave out --files",
+		},
+		"files and images that go nowhere": {
+			[]string{"infrastructure-aws", "--files", dir, "--image", "example.com/a:v1", "--parallel", "2"},
+			"--files copies neither charts nor images without --to; leave out --image, --parallel",
+		},
+		"files of a dry run": {
+			[]string{"infrastructure-aws", "--files", dir, "--dry-run"}, "--dry-run writes nothing; leave out --files",
+		},
+		"a registry's flags for an archive": {
+			[]string{"infrastructure-aws", "--to", filepath.Join(dir, "a.tar"), "--overwrite", "-u", "me", "--password-stdin"},
+			"there is no registry to copy to; leave out --overwrite, --username, --password-stdin",
+		},
+		"two sources": {
+			[]string{"infrastructure-aws", "--source", dir, "--config", empty, "--dry-run"},
+			"--source is where all releases come from; leave out --config",
+		},
 		"an archive and providers": {
 			[]string{"infrastructure-aws", "--archive", empty, "--to", "oci://example.com/a"},
 			"--archive copies everything that the archive contains, and nothing else; leave out infrastructure-aws",
@@ -263,12 +282,12 @@ func TestMirrorInstalled(t *testing.T) {
 	_, _, err = runMirror(t, args...)
 	g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider default/docker has no chart yet")))
 
-	made, err := (&chartFlags{folder: sampleProviders}).build(t.Context(), nil, "infrastructure-docker", "v1.0.0")
+	built, err := (&chartFlags{folder: sampleProviders}).build(t.Context(), nil, "infrastructure-docker", "v1.0.0")
 	g.Expect(err).NotTo(HaveOccurred())
 	stored, err := (&store.Cluster{Client: c}).Put(
 		t.Context(),
 		store.Key{Namespace: "default", Provider: "infrastructure-docker", Version: "v1.0.0", ContentID: "2-abc"},
-		made,
+		built.chart,
 	)
 	g.Expect(err).NotTo(HaveOccurred())
 
@@ -277,4 +296,88 @@ func TestMirrorInstalled(t *testing.T) {
 	out, _, err := runMirror(t, args...)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(out).To(ContainSubstring("1 chart and 0 images"))
+}
+
+// TestMirrorFiles: the files of a provider are a local repository of clusterctl, with all that its release has, and with
+// all but the components if its chart is all there is.
+func TestMirrorFiles(t *testing.T) {
+	g := NewWithT(t)
+	folder, _, _, registry, access := publishedProvider(t)
+	published := filepath.Join(folder, "infrastructure-docker", "v1.0.0")
+	template := "kind: Cluster\nmetadata: {name: \"${CLUSTER_NAME}\"}\n"
+	g.Expect(os.WriteFile(filepath.Join(published, "cluster-template-dev.yaml"), []byte(template), 0o600)).To(Succeed())
+
+	mirror := func(args ...string) (dir, out string) {
+		t.Helper()
+
+		dir = t.TempDir()
+		out, _, err := runMirror(t, append(append([]string{"infrastructure-docker", "--files", dir}, args...), access...)...)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return filepath.Join(dir, "infrastructure-docker", "v1.0.0"), out
+	}
+	names := func(dir string) []string {
+		names, err := fileNames(dir)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return names
+	}
+
+	written, out := mirror("--source", folder, "--to", "oci://"+registry.Address+"/mirror")
+	g.Expect(names(written)).To(ConsistOf(names(published)))
+
+	for _, name := range names(published) {
+		want, err := os.ReadFile(filepath.Join(published, name))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(os.ReadFile(filepath.Join(written, name))).To(Equal(want), name)
+	}
+
+	g.Expect(out).To(And(
+		ContainSubstring("has the files of 1 provider. Name them in clusterctl's configuration:\nproviders:\n- name: docker\n  "+
+			"type: InfrastructureProvider\n  url: "+filepath.Join(written, "infrastructure-components.yaml")+"\n"),
+		ContainSubstring("--chart-repository="),
+	))
+
+	config := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	g.Expect(os.WriteFile(config, fmt.Appendf(nil, "providers:\n- {name: docker, type: InfrastructureProvider, url: %q}\n",
+		"oci://"+registry.Address+"/mirror/charts/infrastructure-docker"), 0o600)).To(Succeed())
+
+	written, _ = mirror("--config", config)
+	g.Expect(names(written)).To(ConsistOf("metadata.yaml", "cluster-template-dev.yaml"))
+}
+
+// TestChartBytes: what `chart build` writes is what a mirror has, with and without an archive in between.
+func TestChartBytes(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(r.Stop)
+
+	_, _, err = run(t, "build", sampleProviders+"/infrastructure-docker/v1.0.0", "--destination", dir)
+	g.Expect(err).NotTo(HaveOccurred())
+	built, err := os.ReadFile(filepath.Join(dir, "infrastructure-docker-1.0.0.tgz"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	archive := filepath.Join(dir, "mirror.tar")
+	direct, carried := "http://"+r.Address+"/direct", "http://"+r.Address+"/carried"
+	provider := []string{"infrastructure-docker:v1.0.0", "--source", sampleProviders, "--charts-only"}
+
+	for _, args := range [][]string{
+		append(provider, "--to", direct), append(provider, "--to", archive), {"--archive", archive, "--to", carried},
+	} {
+		_, _, err := runMirror(t, args...)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+
+	c, err := oci.NewClient(oci.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	for _, place := range []string{direct, carried} {
+		ref, err := oci.Parse(place + "/charts/infrastructure-docker:1.0.0")
+		g.Expect(err).NotTo(HaveOccurred())
+		pulled, err := c.PullChart(t.Context(), ref)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(pulled.Archive).To(Equal(built), place)
+	}
 }
