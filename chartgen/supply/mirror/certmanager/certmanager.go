@@ -50,10 +50,11 @@ func ParseChart(s string) (oci.Reference, error) {
 
 	if chart.Tag == "" || !strings.HasSuffix("/"+chart.Repository, "/"+chartPath) {
 		return chart, fmt.Errorf(
-			"%s cannot be cert-manager's chart; expected oci://registry.example.com/path/%s:v1.21.2, "+
+			"%s cannot be cert-manager's chart; expected oci://registry.example.com/path/%s:%s, "+
 				"with the images oci://registry.example.com/path/%s…",
 			s,
 			chartPath,
+			Version,
 			imagePrefix,
 		)
 	}

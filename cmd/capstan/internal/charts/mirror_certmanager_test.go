@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/tools"
@@ -69,7 +70,7 @@ func TestMirrorCertManager(t *testing.T) {
 	g := NewWithT(t)
 	folder, image, public, private, access := publishedProvider(t)
 
-	const version = "v1.21.2"
+	const version = certmanager.Version
 
 	helm := pushCertManager(t, public, access, version)
 	server := &fakesource.Server{}
@@ -101,9 +102,9 @@ func TestMirrorCertManager(t *testing.T) {
 	g.Expect(out).
 		To(And(
 			MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`),
-			MatchRegexp(`KiB\s+charts/cert-manager:v1\.21\.2\n`),
+			MatchRegexp(`KiB\s+charts/cert-manager:`+regexp.QuoteMeta(version)+`\n`),
 			MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(image)),
-			MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(public.Address+"/jetstack/cert-manager-webhook:v1.21.2")),
+			MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(public.Address+"/jetstack/cert-manager-webhook:"+version)),
 			MatchRegexp(`1\.[0-9] MiB\s+in total`),
 		), "the six images share their layer")
 	g.Expect(run(append(wanted, "--to", archive)...)).To(ContainSubstring("2 charts and 6 images"))
