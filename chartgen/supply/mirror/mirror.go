@@ -91,7 +91,7 @@ func failure(items []*Item, results []Result) error {
 		names[cause] = append(names[cause], items[n].Name)
 	}
 
-	var all []error
+	all := make([]error, 0, len(names))
 	for _, cause := range slices.Sorted(maps.Keys(names)) {
 		all = append(all, fmt.Errorf("mirror %s: %s", strings.Join(names[cause], ", "), cause))
 	}

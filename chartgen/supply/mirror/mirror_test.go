@@ -170,8 +170,10 @@ func testCopyToRegistry(t *testing.T, i bed.Implementation) {
 	g.Expect(err).NotTo(HaveOccurred())
 	moved, err := NewChart(t.Context(), other)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(Copy(t.Context(), []*Item{moved}, target, Options{})).
-		To(MatchError(ContainSubstring("mirror charts/infrastructure-x:1.0.0_a: the tag exists already")), "tags of charts never move")
+	g.Expect(Copy(t.Context(), []*Item{moved}, target, Options{})).To(
+		MatchError(ContainSubstring("mirror charts/infrastructure-x:1.0.0_a: the tag exists already")),
+		"tags of charts never move",
+	)
 }
 
 func TestImagesForPlatforms(t *testing.T) {

@@ -84,6 +84,7 @@ func TestCopySignatures(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(Copy(t.Context(), all(), archive, Options{Parallel: 3})).To(Succeed())
 	g.Expect(archive.Close()).To(Succeed())
+
 	archived, err := OpenArchive(t.Context(), file)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(archived).To(HaveLen(5))

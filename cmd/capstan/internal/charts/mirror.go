@@ -68,7 +68,12 @@ cluster have everything but the components.`,
 	o.charts = addChartFlags(flags, o.Warnf)
 	o.output = cli.AddOutputFlags(flags)
 	flags.StringVar(&o.to, "to", "", "Registry or archive to copy to.")
-	flags.StringVar(&o.files, "files", "", "Folder for the files of the providers, in clusterctl's local-repository layout.")
+	flags.StringVar(
+		&o.files,
+		"files",
+		"",
+		"Folder for the files of the providers, in clusterctl's local-repository layout.",
+	)
 	flags.StringVar(&o.archive, "archive", "", "Copy the content of this archive, and nothing else.")
 	flags.StringArrayVar(&o.images, "image", nil, "Additional image to copy; can be repeated.")
 	flags.StringVar(
@@ -186,7 +191,8 @@ func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 }
 
 // errNothing says how to select what is copied.
-var errNothing = errors.New("there is nothing to copy; name providers, or set --filename, --installed, --archive or --image")
+var errNothing = errors.New("there is nothing to copy; name providers, or set --filename, --installed, --archive or " +
+	"--image")
 
 // client returns the client for the registries. The user name and password of the flags are for the
 // registry that is copied to.
