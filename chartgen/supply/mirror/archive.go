@@ -226,10 +226,6 @@ func openItem(ctx context.Context, layout *ocilayout.ReadOnlyStore, name string)
 		return nil, err
 	}
 
-	if ref.Digest != "" && ref.Digest != root.Digest {
-		return nil, fmt.Errorf("the content has another digest: %s; make the archive again", root.Digest)
-	}
-
 	return newItem(ctx, ref, root, layout)
 }
 

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -80,38 +79,6 @@ func TestOpenArchiveErrors(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("not an OCI image layout")))
 	_, err = OpenArchive(t.Context(), filepath.Join(dir, "none.tar"))
 	NewWithT(t).Expect(err).To(MatchError(os.ErrNotExist))
-}
-
-// TestOpenArchiveChecksDigests: an item that is named by a digest has it.
-func TestOpenArchiveChecksDigests(t *testing.T) {
-	g := NewWithT(t)
-	c := newClient(t, oci.Options{})
-	ref := repository(t, "http://"+runRegistry(t, bed.RegistryOptions{}).Address).Join("image").WithTag("v1.0.0")
-	_, err := image.Push(t.Context(), c, ref, nil, image.Random(1000, 1))
-	g.Expect(err).NotTo(HaveOccurred())
-
-	root, err := c.Resolve(t.Context(), ref)
-	g.Expect(err).NotTo(HaveOccurred())
-
-	archive := func(name string) string {
-		a, err := CreateArchive(filepath.Join(t.TempDir(), "mirror.tar"))
-		g.Expect(err).NotTo(HaveOccurred())
-
-		items := plainImages(t, c, []oci.Reference{ref})
-		items[0].Name = name
-		g.Expect(Copy(t.Context(), items, a, Options{})).To(Succeed())
-		g.Expect(a.Close()).To(Succeed())
-
-		return a.file
-	}
-
-	items, err := OpenArchive(t.Context(), archive("registry.example.com/a@"+root.Digest.String()))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(items).To(HaveLen(1))
-
-	_, err = OpenArchive(t.Context(), archive("registry.example.com/a@sha256:"+strings.Repeat("0", 64)))
-	g.Expect(err).To(MatchError(HaveSuffix("registry.example.com/a@sha256:" + strings.Repeat("0", 64) +
-		": the content has another digest: " + root.Digest.String() + "; make the archive again")))
 }
 
 // TestCopyBoundsMemory checks that memory does not depend on the size of layers.

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -200,7 +201,14 @@ func TestImagesForPlatforms(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(whole[0].Root.Digest).To(Equal(root.Digest))
 	g.Expect(whole[0].Note).To(ContainSubstring("named by its digest"))
-	g.Expect(Copy(t.Context(), whole, target, Options{})).To(Succeed())
+
+	archive, err := CreateArchive(filepath.Join(t.TempDir(), "mirror.tar"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(Copy(t.Context(), whole, archive, Options{})).To(Succeed())
+	g.Expect(archive.Close()).To(Succeed())
+	carried, err := OpenArchive(t.Context(), archive.file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(Copy(t.Context(), carried, target, Options{})).To(Succeed())
 	_, err = c.Resolve(t.Context(), target.Base.Join(refs[0].Repository).WithDigest(root.Digest))
 	g.Expect(err).NotTo(HaveOccurred())
 }

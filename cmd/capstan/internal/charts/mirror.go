@@ -271,7 +271,7 @@ func (o *mirrorOptions) copyToArchive(ctx context.Context, items []*mirror.Item)
 		return err
 	}
 
-	if err := o.copy(ctx, items, archive); err != nil {
+	if err := CopyToMirror(ctx, o.ErrOut, items, archive, o.parallel); err != nil {
 		return fmt.Errorf("%w\nwhat was copied is kept; run the same command again to continue", err)
 	}
 
@@ -292,7 +292,7 @@ func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, 
 	}
 
 	target := &mirror.Registry{Client: client, Base: base, Overwrite: o.overwrite}
-	if err := o.copy(ctx, items, target); err != nil {
+	if err := CopyToMirror(ctx, o.ErrOut, items, target, o.parallel); err != nil {
 		return fmt.Errorf("%w\nrun the same command again to continue", err)
 	}
 
@@ -322,10 +322,6 @@ func (o *mirrorOptions) printFlags(target *mirror.Registry, items []*mirror.Item
 	o.Printf("and, if the registry requires them, with credentials and a CA certificate:")
 	o.Printf("  --registry-config=FILE")
 	o.Printf("  --registry-ca=FILE")
-}
-
-func (o *mirrorOptions) copy(ctx context.Context, items []*mirror.Item, target mirror.Target) error {
-	return CopyToMirror(ctx, o.ErrOut, items, target, o.parallel)
 }
 
 // CopyToMirror copies items to a mirror, up to a number of them at the same time, and shows the progress.
