@@ -24,7 +24,7 @@ func NewChart(ctx context.Context, c *chart.Chart) (*Item, error) {
 
 	root, err := oci.PackChart(ctx, storage, c)
 	if err != nil {
-		return nil, fmt.Errorf("chart %s: %w", c.Filename(), err)
+		return nil, err
 	}
 
 	root = ocispec.Descriptor{MediaType: root.MediaType, Digest: root.Digest, Size: root.Size}

@@ -296,6 +296,11 @@ func TestMirrorInstalled(t *testing.T) {
 	out, _, err := runMirror(t, args...)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(out).To(ContainSubstring("1 chart and 0 images"))
+
+	dir := t.TempDir()
+	_, _, err = runMirror(t, "--installed", "--kubeconfig", b.Kubeconfig(), "--files", dir)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(filepath.Join(dir, "infrastructure-docker", "v1.0.0", "metadata.yaml")).To(BeARegularFile())
 }
 
 // TestMirrorFiles: the files of a provider are a local repository of clusterctl, with all that its release has, and
