@@ -3,6 +3,7 @@ package v1alpha2
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -201,3 +202,10 @@ func ParseLabel(label string) (ProviderType, string) {
 
 // Label returns clusterctl's label of the provider, see ProviderType.Label.
 func Label(p Provider) string { return p.ProviderType().Label(p.GetName()) }
+
+// IsReady reports whether a provider is ready, in the terms of kstatus: not while it is reconciled or stalled.
+func IsReady(p Provider) bool {
+	is := func(condition string) bool { return meta.IsStatusConditionTrue(p.GetConditions(), condition) }
+
+	return is(ReadyCondition) && !is(ReconcilingCondition) && !is(StalledCondition)
+}

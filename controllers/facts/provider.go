@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
@@ -120,7 +120,7 @@ func NewProvider(p v1alpha2.Provider) Provider {
 
 // readyReason summarizes the condition Ready in one word.
 func readyReason(p v1alpha2.Provider) string {
-	ready := conditions.Get(p, v1alpha2.ReadyCondition)
+	ready := meta.FindStatusCondition(p.GetConditions(), v1alpha2.ReadyCondition)
 
 	switch {
 	case ready == nil:

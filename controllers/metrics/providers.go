@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -124,7 +123,7 @@ func collectProvider(metrics chan<- prometheus.Metric, p v1alpha2.Provider) {
 	send(missingVariablesDesc, float64(len(status.MissingVariables)))
 
 	for _, name := range exportedConditions {
-		condition := ptr.Deref(conditions.Get(p, name), metav1.Condition{})
+		condition := ptr.Deref(meta.FindStatusCondition(p.GetConditions(), name), metav1.Condition{})
 
 		value := 0.0
 		if condition.Status == metav1.ConditionTrue {

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
@@ -61,9 +62,9 @@ func (p *Planner) keepChart(ctx context.Context, request Request, plan *Plan, ca
 // passedChart returns the record of the chart that has passed all checks for the resource as it is now.
 func passedChart(provider v1alpha2.Provider) (v1alpha2.StoredChart, bool) {
 	status := provider.GetStatus()
-	checked := conditions.Get(provider, v1alpha2.PreflightCheckCondition)
+	checked := meta.FindStatusCondition(provider.GetConditions(), v1alpha2.PreflightCheckCondition)
 
-	if status.Chart == nil || !conditions.IsTrue(provider, v1alpha2.PreflightCheckCondition) ||
+	if status.Chart == nil || checked == nil || checked.Status != metav1.ConditionTrue ||
 		checked.ObservedGeneration != provider.GetGeneration() {
 		return v1alpha2.StoredChart{}, false
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -219,7 +219,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Resul
 
 	unmigrated, tried := planned.PendingMigrations()
 	if len(unmigrated) == 0 {
-		r.migration = nothingToMigrate(planned.Unmigrated, conditions.Has(r.provider, v1alpha2.CRDsMigratedCondition))
+		r.migration = nothingToMigrate(planned.Unmigrated, r.migrated() != nil)
 
 		return ready
 	}
@@ -287,10 +287,20 @@ func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
 	return remaining
 }
 
+// migrated returns the condition that reports how far the objects of CRDs are rewritten; nil if there is none.
+func (r *run) migrated() *metav1.Condition {
+	return meta.FindStatusCondition(r.provider.GetConditions(), v1alpha2.CRDsMigratedCondition)
+}
+
 // migrationFailed records a failed migration and returns for how long it has been failing. The first
 // message stays: another one, even about another object, would restart the time.
+<<<<<<< HEAD
 func (r *run) migrationFailed(err error) time.Duration {
 	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
+=======
+func (r *run) migrationFailed(err *crds.MigrationError) time.Duration {
+	condition := r.migrated()
+>>>>>>> df6affd8 (Read conditions with apimachinery)
 	if condition != nil && condition.Reason == v1alpha2.CRDMigrationFailedReason {
 		return time.Since(condition.LastTransitionTime.Time)
 	}

@@ -6,8 +6,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
@@ -79,7 +77,7 @@ func keysOf(o client.Object) []string {
 // waits reports whether a resource may be waiting for something: it is not ready, or its newest
 // generation has not been reconciled yet.
 func waits(p v1alpha2.Provider) bool {
-	return !conditions.IsReady(p) || p.GetStatus().ObservedGeneration != p.GetGeneration()
+	return !v1alpha2.IsReady(p) || p.GetStatus().ObservedGeneration != p.GetGeneration()
 }
 
 // IndexProviders registers the indexes with the cache. It must be called before the cache starts.

@@ -10,10 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -192,9 +191,9 @@ func Ready(p v1alpha2.Provider) (bool, error) {
 	switch {
 	case err != nil || !observed || !isHandled(p):
 		return false, err
-	case conditions.IsReady(p):
+	case v1alpha2.IsReady(p):
 		return true, nil
-	case conditions.IsStalled(p):
+	case meta.IsStatusConditionTrue(p.GetConditions(), v1alpha2.StalledCondition):
 		return false, fmt.Errorf("%s is stalled: %s", v1alpha2.FullName(p), Readiness(p))
 	}
 
@@ -227,7 +226,7 @@ func Gone(p v1alpha2.Provider) (bool, error) { return p == nil, nil }
 
 // Readiness returns the state of a resource in one line.
 func Readiness(p v1alpha2.Provider) string {
-	ready := conditions.Get(p, v1alpha2.ReadyCondition)
+	ready := meta.FindStatusCondition(p.GetConditions(), v1alpha2.ReadyCondition)
 	deleted := !p.GetDeletionTimestamp().IsZero()
 
 	switch {
@@ -235,7 +234,7 @@ func Readiness(p v1alpha2.Provider) string {
 		return "waiting for the operator to remove it" // the condition is older than the deletion
 	case ready == nil || !isObserved(p):
 		return "not reconciled by the operator yet"
-	case conditions.IsReady(p):
+	case v1alpha2.IsReady(p):
 		return ready.Message
 	default:
 		return fmt.Sprintf("%s: %s", ready.Reason, ready.Message)

@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -177,7 +176,7 @@ func (c suspension) apply(spec *v1alpha2.ProviderSpec) (map[string]any, string) 
 // matter.
 func paused(p v1alpha2.Provider) (bool, error) {
 	ready, err := cli.Ready(p)
-	if p == nil || !conditions.IsTrue(p, v1alpha2.PausedCondition) {
+	if p == nil || !meta.IsStatusConditionTrue(p.GetConditions(), v1alpha2.PausedCondition) {
 		return false, err
 	}
 
