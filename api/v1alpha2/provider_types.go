@@ -5,8 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Provider is a resource of one of the seven kinds. It implements Getter and Setter of
@@ -14,7 +14,8 @@ import (
 //
 // +kubebuilder:object:generate=false
 type Provider interface {
-	client.Object
+	metav1.Object
+	runtime.Object
 	// ProviderType returns the type of the provider, even if TypeMeta is not set.
 	ProviderType() ProviderType
 	// GetSpec and GetStatus return pointers into the object.
@@ -28,7 +29,8 @@ type Provider interface {
 //
 // +kubebuilder:object:generate=false
 type ProviderList interface {
-	client.ObjectList
+	metav1.ListInterface
+	runtime.Object
 	// GetItems returns pointers to the items.
 	GetItems() []Provider
 }
