@@ -42,7 +42,7 @@ func Decode(secret *corev1.Secret, release string, revision int) (*helm.Release,
 
 // decode is Decode, and returns the size in bytes of the record's JSON without templates and files.
 func decode(secret *corev1.Secret, release string, revision int) (rel *helm.Release, size int, err error) {
-	document, err := unpack(secret.Data["release"])
+	document, err := unpack(secret.Data[recordKey])
 	if err != nil {
 		return nil, 0, err
 	}

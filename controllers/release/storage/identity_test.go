@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -126,7 +127,7 @@ func TestDigestOfStored(t *testing.T) {
 		changed.Labels[mark] = "x"
 	}
 
-	g.Expect(helm.NewRecords(secrets).Create(changed)).To(Succeed())
+	g.Expect(driver.NewSecrets(secrets).Create(helm.RecordName(changed.Name, changed.Version), changed)).To(Succeed())
 
 	secret, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
 	g.Expect(err).NotTo(HaveOccurred())

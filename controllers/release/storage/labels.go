@@ -16,18 +16,23 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
-// RecordType is the type of the Secrets in which Helm stores revisions.
-const RecordType = "helm.sh/release.v1"
+// recordKey is the key of a Secret that has the record of a revision.
+const recordKey = "release"
 
 // Helm's own labels on its Secrets.
 const (
-	ownerLabel  = "owner"
-	nameLabel   = "name"
-	numberLabel = "version"
-	statusLabel = "status"
+	ownerLabel    = "owner"
+	nameLabel     = "name"
+	numberLabel   = "version"
+	statusLabel   = "status"
+	createdLabel  = "createdAt"
+	modifiedLabel = "modifiedAt"
 
 	ownerHelm = "helm"
 )
+
+// ownLabels are all of Helm's own labels.
+var ownLabels = []string{ownerLabel, nameLabel, numberLabel, statusLabel, createdLabel, modifiedLabel}
 
 // Capstan's labels on the Secret of a revision, beside v1alpha2.HolderLabel, DigestLabel and
 // VersionLabel.
@@ -166,7 +171,7 @@ func Strip(m *metav1.PartialObjectMetadata) {
 		kept.OwnerReferences = nil
 		kept.Labels = map[string]string{}
 
-		for _, key := range helm.RecordLabels() {
+		for _, key := range ownLabels {
 			if value, ok := m.Labels[key]; ok {
 				kept.Labels[key] = value
 			}
@@ -337,7 +342,7 @@ func isOwn(labels map[string]string, revision int) bool {
 // customLabels returns the labels of a Secret without Helm's.
 func customLabels(labels map[string]string) map[string]string {
 	custom := maps.Clone(labels)
-	maps.DeleteFunc(custom, func(key, _ string) bool { return slices.Contains(helm.RecordLabels(), key) })
+	maps.DeleteFunc(custom, func(key, _ string) bool { return slices.Contains(ownLabels, key) })
 
 	return custom
 }

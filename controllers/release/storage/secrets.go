@@ -2,8 +2,11 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
+	"time"
 
 	corev1api "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,6 +17,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
 // secrets writes the Secrets of a release as they were read: a Secret that another process has written
@@ -36,42 +40,69 @@ func (e oversizeError) Error() string {
 		(e+growth)>>10, corev1api.MaxSecretSize>>10)
 }
 
-// Create creates a Secret, unless it could not be written later.
-func (s *secrets) Create(
-	ctx context.Context, secret *corev1api.Secret, options metav1.CreateOptions,
-) (*corev1api.Secret, error) {
-	for _, data := range secret.Data {
-		if len(data) > corev1api.MaxSecretSize-growth {
-			return nil, oversizeError(len(data))
-		}
+// create creates the Secret of a revision, unless it could not be written later.
+func (s *secrets) create(ctx context.Context, rel *helm.Release) error {
+	secret, err := newSecret(rel, createdLabel)
+	if err != nil {
+		return err
 	}
 
-	options.FieldManager = v1alpha2.FieldOwner
+	if size := len(secret.Data[recordKey]); size > corev1api.MaxSecretSize-growth {
+		return oversizeError(size)
+	}
 
 	return s.write(ctx, secret, func() (*corev1api.Secret, error) {
-		return s.SecretInterface.Create(ctx, secret, options)
+		return s.Create(ctx, secret, metav1.CreateOptions{FieldManager: v1alpha2.FieldOwner})
 	})
 }
 
-// Update replaces a Secret, but for the unknown fields of its record. The error is a conflict if it has changed.
-func (s *secrets) Update(
-	ctx context.Context, secret *corev1api.Secret, options metav1.UpdateOptions,
-) (*corev1api.Secret, error) {
-	if before, read := s.read[secret.Name]; read {
-		data, err := keepUnknown(before, secret.Data["release"])
-		if err != nil {
-			return nil, err
-		}
+// update replaces the Secret of a revision, but for the unknown fields of its record. The error is a conflict if it has
+// changed.
+func (s *secrets) update(ctx context.Context, rel *helm.Release) error {
+	secret, err := newSecret(rel, modifiedLabel)
+	if err != nil {
+		return err
+	}
 
-		secret.Data["release"] = data
+	if before, read := s.read[secret.Name]; read {
+		if secret.Data[recordKey], err = keepUnknown(before, secret.Data[recordKey]); err != nil {
+			return err
+		}
 	}
 
 	secret.ResourceVersion = s.versions[secret.Name]
-	options.FieldManager = v1alpha2.FieldOwner
 
 	return s.write(ctx, secret, func() (*corev1api.Secret, error) {
-		return s.SecretInterface.Update(ctx, secret, options)
+		return s.Update(ctx, secret, metav1.UpdateOptions{FieldManager: v1alpha2.FieldOwner})
 	})
+}
+
+// newSecret returns the Secret of a revision as Helm's own programs write it. A label says when.
+func newSecret(rel *helm.Release, written string) (*corev1api.Secret, error) {
+	document, err := json.Marshal(rel)
+	if err != nil {
+		return nil, err
+	}
+
+	data, err := pack(document)
+	if err != nil {
+		return nil, err
+	}
+
+	labels := map[string]string{
+		ownerLabel:  ownerHelm,
+		nameLabel:   rel.Name,
+		statusLabel: rel.Info.Status.String(),
+		numberLabel: strconv.Itoa(rel.Version),
+		written:     strconv.FormatInt(time.Now().Unix(), 10),
+	}
+	maps.Copy(labels, customLabels(rel.Labels))
+
+	return &corev1api.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: helm.RecordName(rel.Name, rel.Version), Labels: labels},
+		Type:       helm.RecordType,
+		Data:       map[string][]byte{recordKey: data},
+	}, nil
 }
 
 // Delete deletes a Secret. The error is a conflict if it has changed.
@@ -91,10 +122,12 @@ func (s *secrets) Delete(ctx context.Context, name string, options metav1.Delete
 // write sends a request that writes a Secret, again if its answer may be lost.
 func (s *secrets) write(
 	ctx context.Context, secret *corev1api.Secret, send func() (*corev1api.Secret, error),
-) (written *corev1api.Secret, err error) {
+) error {
+	var written *corev1api.Secret
+
 	unanswered := false
 
-	err = retry.OnError(retry.DefaultBackoff, isUnanswered, func() (err error) {
+	err := retry.OnError(retry.DefaultBackoff, isUnanswered, func() (err error) {
 		written, err = send()
 		if unanswered && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
 			written, err = s.find(ctx, secret, err)
@@ -108,7 +141,7 @@ func (s *secrets) write(
 		s.versions[secret.Name] = written.ResourceVersion
 	}
 
-	return written, err
+	return err
 }
 
 // isUnanswered reports whether a request that failed with an error may have taken effect.

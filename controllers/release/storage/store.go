@@ -30,7 +30,6 @@ const maxDescription = 1024
 //   - It stores charts without their templates and files, which are never read again, because a
 //     Secret holds only one megabyte.
 type Store struct {
-	records helm.Records
 	secrets *secrets
 	release types.NamespacedName
 	new     NewRevision
@@ -69,11 +68,8 @@ type Outcome struct {
 
 // New returns the store for an action on a release.
 func New(client corev1.SecretInterface, release types.NamespacedName) *Store {
-	secrets := &secrets{SecretInterface: client, versions: map[string]string{}, read: map[string][]byte{}}
-
 	return &Store{
-		records:      helm.NewRecords(secrets),
-		secrets:      secrets,
+		secrets:      &secrets{SecretInterface: client, versions: map[string]string{}, read: map[string][]byte{}},
 		release:      release,
 		revisions:    map[int]*helm.Release{},
 		statuses:     map[int]state.Status{},
@@ -154,7 +150,7 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 	s.marks[revision.Number] = revision
 	s.secrets.versions[secret.Name] = secret.ResourceVersion
 
-	compressed := len(secret.Data["release"])
+	compressed := len(secret.Data[recordKey])
 	if compressed > left {
 		s.placeholders[revision.Number] = true
 		return 0
@@ -168,7 +164,7 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 
 	rel.Labels = customLabels(secret.Labels)
 	s.revisions[revision.Number] = rel
-	s.secrets.read[secret.Name] = secret.Data["release"]
+	s.secrets.read[secret.Name] = secret.Data[recordKey]
 
 	return size + compressed
 }

@@ -47,8 +47,8 @@ func (s *Store) Create(rel *helm.Release) error {
 		return s.Record(rel)
 	}
 
-	err := s.records.Create(withoutFiles(rel))
-	if errors.Is(err, helm.ErrRecordExists) {
+	err := s.secrets.create(context.Background(), withoutFiles(rel))
+	if apierrors.IsAlreadyExists(err) {
 		err = fmt.Errorf("%w: the Secret exists; unless another program has just created it, "+
 			"its labels are missing: delete it", ErrChanged)
 	}
@@ -205,7 +205,7 @@ func (s *Store) Record(rel *helm.Release) error {
 		return nil
 	}
 
-	return s.wrote(rel, s.records.Update(withoutFiles(rel)))
+	return s.wrote(rel, s.secrets.update(context.Background(), withoutFiles(rel)))
 }
 
 // wrote notes that a revision was written, unless that has failed.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"helm.sh/helm/v3/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -25,13 +26,54 @@ func storeOf(t *testing.T, secrets corev1.SecretInterface, revisions ...[2]strin
 		rel := &helm.Release{
 			Name: "x", Namespace: "ns", Version: i + 1, Manifest: r[1], Info: &helm.Info{Status: helm.Status(r[0])},
 		}
-		NewWithT(t).Expect(helm.NewRecords(secrets).Create(rel)).To(Succeed())
+		NewWithT(t).Expect(driver.NewSecrets(secrets).Create(helm.RecordName(rel.Name, rel.Version), rel)).To(Succeed())
 	}
 
 	store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
 	NewWithT(t).Expect(store.Load(t.Context())).To(Succeed())
 
 	return store
+}
+
+// TestSameSecretsAsHelm: a revision is stored and changed as Helm's own programs do it.
+func TestSameSecretsAsHelm(t *testing.T) {
+	g := NewWithT(t)
+	ours, theirs := fake.NewClientset().CoreV1().Secrets("ns"), fake.NewClientset().CoreV1().Secrets("ns")
+	written, reference := &secrets{SecretInterface: ours, versions: map[string]string{}}, driver.NewSecrets(theirs)
+	key := helm.RecordName("x", 1)
+
+	rel := &helm.Release{
+		Name: "x", Namespace: "ns", Version: 1, Manifest: "a: b", Info: &helm.Info{Status: helm.StatusPendingInstall},
+		Labels: map[string]string{"team": "one"},
+	}
+
+	expectSame := func() {
+		got, err := ours.Get(t.Context(), key, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+
+		want, err := theirs.Get(t.Context(), key, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+
+		for _, label := range []string{createdLabel, modifiedLabel} {
+			if _, has := want.Labels[label]; has {
+				g.Expect(got.Labels).To(HaveKeyWithValue(label, Not(BeEmpty())))
+				want.Labels[label] = got.Labels[label] // another second
+			}
+		}
+
+		g.Expect(got.Labels).To(Equal(want.Labels))
+		g.Expect(got.Type).To(Equal(want.Type))
+		g.Expect(got.Data).To(Equal(want.Data))
+	}
+
+	g.Expect(written.create(t.Context(), rel)).To(Succeed())
+	g.Expect(reference.Create(key, rel)).To(Succeed())
+	expectSame()
+
+	rel.Info.Status = helm.StatusDeployed
+	g.Expect(written.update(t.Context(), rel)).To(Succeed())
+	g.Expect(reference.Update(key, rel)).To(Succeed())
+	expectSame()
 }
 
 // TestLimit checks that the limit of the history deletes the oldest revisions, but none that is needed.
@@ -114,7 +156,7 @@ func TestResume(t *testing.T) {
 				Labels: attempt.appliedTo(nil, 3),
 			}
 			failed.Labels[FailureLabel] = string(state.FailureUnavailable)
-			g.Expect(helm.NewRecords(secrets).Create(failed)).To(Succeed())
+			g.Expect(driver.NewSecrets(secrets).Create(helm.RecordName(failed.Name, failed.Version), failed)).To(Succeed())
 
 			for _, number := range deleted {
 				g.Expect(secrets.Delete(t.Context(), helm.RecordName("x", number), metav1.DeleteOptions{})).To(Succeed())
@@ -144,7 +186,7 @@ func TestInherit(t *testing.T) {
 			Labels: map[string]string{"team": strconv.Itoa(number + 1)},
 		}
 		rel.Info.Status = helm.StatusSuperseded
-		g.Expect(helm.NewRecords(secrets).Create(rel)).To(Succeed())
+		g.Expect(driver.NewSecrets(secrets).Create(helm.RecordName(rel.Name, rel.Version), rel)).To(Succeed())
 	}
 
 	store := storeOf(t, secrets)
