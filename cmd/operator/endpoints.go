@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -51,7 +50,7 @@ func (e *endpoints) metricsOptions() (metricsserver.Options, error) {
 		return options, nil
 	}
 
-	options.FilterProvider = filters.WithAuthenticationAndAuthorization
+	options.FilterProvider = newAccessFilter
 
 	// A scrape has a single request, so that HTTP/2 has no benefit; without it, its attacks do not matter.
 	options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
