@@ -53,8 +53,9 @@ build: ## Build the programs into bin/
 	$(COMPILER) go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/capstan ./cmd/operator ./test/demo
 
 .PHONY: generate
-generate: ## Generate deep-copy methods
+generate: ## Generate deep-copy methods and the list of clusterctl's providers
 	go tool controller-gen object paths=./api/...
+	UPDATE_PROVIDERS=1 go test ./chartgen/supply/catalog -run '^TestClusterctlsEntries$$' -count 1
 
 .PHONY: manifests
 manifests: ## Generate CRDs, RBAC, the chart's README and the kustomize bases

@@ -3,29 +3,40 @@
 package catalog
 
 import (
-	"context"
+	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
-	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
-	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/config"
+	"github.com/drone/envsubst/v2"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
+// builtIn is clusterctl's list of providers in the format of its configuration.
+//
+//go:embed providers.yaml
+var builtIn []byte
+
 // Entry is a provider in the catalog.
 type Entry struct {
-	Type v1alpha2.ProviderType
+	Type v1alpha2.ProviderType `json:"type"`
 	// Name of the provider, for example "aws".
-	Name string
+	Name string `json:"name"`
 	// URL of the components in clusterctl's form, or the reference of an artifact or image in a registry.
-	URL string
+	URL string `json:"url"`
 	// Configured reports whether the URL is from the configuration rather than from clusterctl's
 	// built-in list.
-	Configured bool
+	Configured bool `json:"-"`
 }
 
 // Label returns clusterctl's label of the provider, for example "infrastructure-aws".
@@ -45,15 +56,14 @@ type Catalog struct {
 // variables as further keys. An empty configuration gives clusterctl's built-in list.
 func Parse(data []byte) (*Catalog, error) {
 	var content map[string]any
-	if err := yaml.Unmarshal(data, &content); err != nil {
-		// the parser's error may quote a credential
-		return nil, errors.New("not YAML with a map of names and values")
+	if err := kyaml.Unmarshal(data, &content); err != nil {
+		return nil, newParseError(err)
 	}
 
 	c := &Catalog{variables: map[string]string{}}
 
 	for key, value := range content {
-		if text, ok := value.(string); ok {
+		if text, ok := scalar(value); ok {
 			c.variables[variableName(key)] = text
 		}
 	}
@@ -63,55 +73,109 @@ func Parse(data []byte) (*Catalog, error) {
 		return nil, err
 	}
 
-	providers, err := section(content[config.ProvidersConfigKey])
+	providers, err := section(content["providers"])
 	if err != nil {
 		return nil, err
 	}
 
-	c.Entries, err = listEntries(providers)
+	c.Entries, err = listEntries([]byte(providers))
 
 	return c, err
 }
 
+// errorLine matches the line number in a parser's error. The rest of the error may quote a credential.
+var errorLine = regexp.MustCompile(`line \d+`)
+
+// newParseError returns the error of a configuration that is no YAML, without any of its content.
+func newParseError(err error) error {
+	line := errorLine.FindString(err.Error())
+	if line != "" {
+		line += ": "
+	}
+
+	return errors.New(line + "not YAML with a map of names and values")
+}
+
+// scalar returns the text of a variable's value as clusterctl has it, and false if it is none.
+func scalar(value any) (string, bool) {
+	switch value := value.(type) {
+	case nil, []any, map[string]any, map[any]any:
+		return "", false
+	case float64:
+		return strconv.FormatFloat(value, 'f', -1, 64), true
+	default:
+		return fmt.Sprint(value), true
+	}
+}
+
 // listEntries returns clusterctl's built-in list merged with the providers section of a
 // configuration.
-func listEntries(providers string) ([]Entry, error) {
-	var configured []struct {
-		Name string `json:"name"`
-		Type string `json:"type"`
-	}
-	if err := yaml.Unmarshal([]byte(providers), &configured); err != nil {
-		return nil, fmt.Errorf("%s: not a list of providers, each with name, type and url", config.ProvidersConfigKey)
-	}
-
-	reader := config.NewMemoryReader()
-	reader.Set(config.ProvidersConfigKey, providers)
-
-	client, err := config.New(context.Background(), "", config.InjectReader(reader))
+func listEntries(configured []byte) ([]Entry, error) {
+	entries, err := parseEntries(builtIn)
 	if err != nil {
 		return nil, err
 	}
 
-	list, err := client.Providers().List()
+	own, err := parseEntries(configured)
 	if err != nil {
 		return nil, err
 	}
 
-	entries := make([]Entry, 0, len(list))
-
-	for _, p := range list {
-		e := Entry{Type: v1alpha2.ProviderType(p.Type()), Name: p.Name(), URL: p.URL()}
-
-		for _, own := range configured {
-			if own.Name == e.Name && own.Type == string(clusterctlv1.ProviderType(e.Type)) {
-				e.Configured = true
-			}
+	for _, e := range own {
+		if e.URL, err = envsubst.Eval(e.URL, os.Getenv); err != nil {
+			return nil, fmt.Errorf("providers: the URL of %s %s is no template: %w", e.Type, e.Name, err)
 		}
 
+		if err := e.check(); err != nil {
+			return nil, fmt.Errorf("providers: %s %s: %w", e.Type, e.Name, err)
+		}
+
+		e.Configured = true
+		entries = slices.DeleteFunc(entries, func(other Entry) bool { return other.Type == e.Type && other.Name == e.Name })
 		entries = append(entries, e)
 	}
 
+	types := v1alpha2.ProviderTypes()
+
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(slices.Index(types, a.Type)-slices.Index(types, b.Type), strings.Compare(a.Name, b.Name))
+	})
+
 	return entries, nil
+}
+
+// parseEntries returns the entries of a list of providers.
+func parseEntries(list []byte) ([]Entry, error) {
+	var entries []Entry
+	if err := yaml.Unmarshal(list, &entries); err != nil {
+		return nil, errors.New("providers: not a list of providers, each with name, type and url")
+	}
+
+	return entries, nil
+}
+
+// check returns an error if clusterctl would refuse the entry.
+func (e Entry) check() error {
+	types := v1alpha2.ProviderTypes()
+
+	if !slices.Contains(types, e.Type) {
+		return fmt.Errorf("invalid provider type; there are %v", types)
+	}
+
+	if problems := validation.IsDNS1123Subdomain(e.Name); len(problems) > 0 {
+		return fmt.Errorf("invalid provider name: %s", strings.Join(problems, "; "))
+	}
+
+	if (e.Name == v1alpha2.CoreProviderName) != (e.Type == v1alpha2.CoreProviderType) {
+		return fmt.Errorf("the name of the %s, and of nothing else, is %s", v1alpha2.CoreProviderType,
+			v1alpha2.CoreProviderName)
+	}
+
+	if _, err := url.Parse(e.URL); err != nil || e.URL == "" {
+		return errors.New("the URL is missing or invalid")
+	}
+
+	return nil
 }
 
 // section returns a section of the configuration as YAML. In ConfigMaps, a section may be a string
@@ -143,12 +207,16 @@ func (c *Catalog) Find(t v1alpha2.ProviderType, name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Variable returns a variable such as GITHUB_TOKEN. As in clusterctl, the environment takes
-// precedence over the configuration.
-func (c *Catalog) Variable(name string) string {
+// Variable returns the value of a variable, and whether it is set. As in clusterctl, the environment takes precedence
+// over the configuration, even if it is empty there, and names are not case-sensitive.
+func (c *Catalog) Variable(name string) (value string, set bool) {
+	name = variableName(name)
+
 	if value, set := os.LookupEnv(name); set {
-		return value
+		return value, true
 	}
 
-	return c.variables[name]
+	value, set = c.variables[name]
+
+	return value, set
 }

@@ -3,11 +3,13 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/config"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
@@ -55,6 +57,70 @@ func TestBuiltInEntries(t *testing.T) {
 
 	_, found = c.Find(v1alpha2.AddonProviderType, "aws")
 	g.Expect(found).To(BeFalse())
+}
+
+// TestClusterctlsEntries: the entries are those of clusterctl, which this package does not import for its many
+// dependencies.
+func TestClusterctlsEntries(t *testing.T) {
+	for name, configured := range map[string]string{
+		"the built-in ones": "",
+		"others": `
+- {name: aws, type: InfrastructureProvider, url: "https://${HERE}/latest/infrastructure-components.yaml"}
+- {name: aws, type: AddonProvider, url: "https://one.example.com/latest/addon-components.yaml"}
+- {name: aws, type: AddonProvider, url: "https://two.example.com/latest/addon-components.yaml"}
+- {name: cluster-api, type: CoreProvider, url: /local/cluster-api/v1.0.0/core-components.yaml}
+`,
+		"no name":             `[{type: AddonProvider, url: "https://a"}]`,
+		"no URL":              `[{name: a, type: AddonProvider}]`,
+		"no type":             `[{name: a, url: "https://a"}]`,
+		"in upper case":       `[{name: A, type: AddonProvider, url: "https://a"}]`,
+		"another core":        `[{name: a, type: CoreProvider, url: "https://a"}]`,
+		"the name of core":    `[{name: cluster-api, type: AddonProvider, url: "https://a"}]`,
+		"an invalid name":     `[{name: a_b, type: AddonProvider, url: "https://a"}]`,
+		"an invalid URL":      `[{name: a, type: AddonProvider, url: "https://a:b"}]`,
+		"an invalid variable": `[{name: a, type: AddonProvider, url: "https://${a"}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			t.Setenv("HERE", "here.example.com")
+
+			reader := config.NewMemoryReader()
+			reader.Set(config.ProvidersConfigKey, configured)
+
+			client, err := config.New(t.Context(), "", config.InjectReader(reader))
+			g.Expect(err).NotTo(HaveOccurred())
+
+			theirs, refused := client.Providers().List()
+
+			if configured == "" && os.Getenv("UPDATE_PROVIDERS") != "" {
+				updateBuiltIn(t, theirs)
+			}
+
+			ours, err := listEntries([]byte(configured))
+			g.Expect(err == nil).To(Equal(refused == nil), "%v, %v", err, refused)
+			g.Expect(ours).To(HaveLen(len(theirs)))
+
+			for i, e := range theirs {
+				ours[i].Configured = false
+				g.Expect(ours[i]).To(Equal(Entry{Type: v1alpha2.ProviderType(e.Type()), Name: e.Name(), URL: e.URL()}),
+					"run make generate if clusterctl has other providers")
+			}
+		})
+	}
+}
+
+// updateBuiltIn writes the file with clusterctl's list.
+func updateBuiltIn(t *testing.T, list []config.Provider) {
+	t.Helper()
+
+	text := "# Generated from clusterctl's list by make generate.\n"
+	for _, e := range list {
+		text += fmt.Sprintf("- {type: %s, name: %s, url: %q}\n", e.Type(), e.Name(), e.URL())
+	}
+
+	builtIn = []byte(text)
+
+	NewWithT(t).Expect(os.WriteFile("providers.yaml", builtIn, 0o600)).To(Succeed())
 }
 
 func TestConfiguredEntries(t *testing.T) {
@@ -159,9 +225,9 @@ func TestPublicToken(t *testing.T) {
 
 func TestLoadErrors(t *testing.T) {
 	for content, message := range map[string]string{
-		"token: [hush":                      "not YAML",
-		"providers: hush":                   "not a list of providers, each with name, type and url",
-		"providers: [{name: a, type: Cat}]": "URL value cannot be empty",
+		"a: b\ntoken: hush: hush\n":                             "line 2: not YAML",
+		"providers: hush":                                       "not a list of providers, each with name, type and url",
+		"providers: [{name: a, type: AddonProvider}]":           "the URL is missing or invalid",
 		"providers: [{name: a, type: Cat, url: \"https://a\"}]": "invalid provider type",
 	} {
 		file := filepath.Join(t.TempDir(), "clusterctl.yaml")
@@ -182,19 +248,51 @@ func TestLoadUser(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", folder)
 	t.Setenv("HOME", folder)
 
-	c, err := LoadUser()
+	c, err := LoadUser("")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Entries).NotTo(BeEmpty())
 
-	g.Expect(os.Mkdir(filepath.Join(folder, "cluster-api"), 0o755)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(folder, "cluster-api", "clusterctl.yaml"), []byte("github-token: mine"), 0o600)).
-		To(Succeed())
-	t.Setenv("GITHUB_TOKEN", "")
-	g.Expect(os.Unsetenv("GITHUB_TOKEN")).To(Succeed())
+	for _, own := range []string{".cluster-api", "cluster-api"} { // the later one takes precedence
+		g.Expect(os.Mkdir(filepath.Join(folder, own), 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(folder, own, "clusterctl.yaml"), []byte("MINE: "+own), 0o600)).To(Succeed())
 
-	c, err = LoadUser()
+		c, err = LoadUser("")
+		g.Expect(err).NotTo(HaveOccurred())
+
+		value, _ := c.Variable("MINE")
+		g.Expect(value).To(Equal(own))
+	}
+}
+
+// TestVariables: values are as clusterctl reads them, and the environment precedes them.
+func TestVariables(t *testing.T) {
+	g := NewWithT(t)
+	c, err := Parse([]byte("file: from file\nBoth: from file\nNUMBER: 1000000\nFRACTION: 1.50\nSWITCH: true\nWORD: yes\n" +
+		"NOTHING:\nLIST: [a]\nMAP: {a: b}\nEMPTY: ''\n"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(c.Variable("GITHUB_TOKEN")).To(Equal("mine"))
+	t.Setenv("BOTH", "from environment")
+	t.Setenv("EMPTY_HERE", "")
+
+	for name, want := range map[string]string{
+		"FILE":       "from file",
+		"file":       "from file",
+		"BOTH":       "from environment",
+		"NUMBER":     "1000000",
+		"FRACTION":   "1.5",
+		"SWITCH":     "true",
+		"WORD":       "yes",
+		"EMPTY":      "",
+		"EMPTY_HERE": "",
+	} {
+		value, set := c.Variable(name)
+		g.Expect(set).To(BeTrue(), name)
+		g.Expect(value).To(Equal(want), name)
+	}
+
+	for _, name := range []string{"NOTHING", "LIST", "MAP", "UNKNOWN"} {
+		_, set := c.Variable(name)
+		g.Expect(set).To(BeFalse(), name)
+	}
 }
 
 func TestOpenReadsNoCredentials(t *testing.T) {

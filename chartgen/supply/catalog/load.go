@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,9 +22,10 @@ func Load(file string) (*Catalog, error) {
 	return c, nil
 }
 
-// LoadUser reads the current user's clusterctl configuration. Without one, it returns clusterctl's built-in list.
-func LoadUser() (*Catalog, error) {
-	if file := UserFile(); file != "" {
+// LoadUser reads a configuration file, or the current user's clusterctl configuration if its name is empty. Without
+// one, it returns clusterctl's built-in list.
+func LoadUser(file string) (*Catalog, error) {
+	if file = cmp.Or(file, UserFile()); file != "" {
 		return Load(file)
 	}
 
@@ -32,7 +34,7 @@ func LoadUser() (*Catalog, error) {
 
 // UserFile returns the path of the user's configuration file; empty if there is none.
 func UserFile() string {
-	for _, folder := range UserFolders() {
+	for _, folder := range userFolders() {
 		for _, extension := range []string{"yaml", "yml", "json"} {
 			file := filepath.Join(folder, "clusterctl."+extension)
 			if _, err := os.Stat(file); err == nil {
@@ -44,8 +46,8 @@ func UserFile() string {
 	return ""
 }
 
-// UserFolders returns the folders in which clusterctl looks for the user's configuration, in order.
-func UserFolders() []string {
+// userFolders returns the folders in which clusterctl looks for the user's configuration, in order.
+func userFolders() []string {
 	var folders []string
 
 	if folder, err := os.UserConfigDir(); err == nil {

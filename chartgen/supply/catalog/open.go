@@ -125,7 +125,7 @@ func (c *Catalog) PublicToken(server source.Server) string {
 // token returns the first of the server's token variables that is set.
 func (c *Catalog) token(server source.Server) string {
 	for _, name := range server.Tokens {
-		if token := c.Variable(variableName(name)); token != "" {
+		if token, _ := c.Variable(name); token != "" {
 			return token
 		}
 	}

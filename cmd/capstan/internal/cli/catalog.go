@@ -28,13 +28,7 @@ func AddCatalogFlags(flags *pflag.FlagSet) *CatalogFlags {
 }
 
 // Load reads the catalog of providers.
-func (f *CatalogFlags) Load() (*catalog.Catalog, error) {
-	if f.config == "" {
-		return catalog.LoadUser()
-	}
-
-	return catalog.Load(f.config)
-}
+func (f *CatalogFlags) Load() (*catalog.Catalog, error) { return catalog.LoadUser(f.config) }
 
 // FindEntry returns the provider of a catalog by its label (infrastructure-aws), by type and name
 // (infrastructure/aws), or by its name if only one provider has that.

@@ -202,7 +202,7 @@ func chartOf(ctx context.Context, planner *cli.Planner, installed v1alpha2.Provi
 		return found, unknown
 	}
 
-	user, err := catalog.LoadUser()
+	user, err := catalog.LoadUser("")
 	if err != nil {
 		return nil, err
 	}

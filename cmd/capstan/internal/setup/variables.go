@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -28,13 +29,13 @@ func (v variable) isMissing() bool { return v.required && v.from == "" }
 // variableSources are the places where the values of variables are looked up, in order.
 type variableSources struct {
 	file       map[string]string
-	configured *cli.Variables
+	configured *catalog.Catalog
 }
 
 // newVariableSources reads the file with variables, which may be empty, and clusterctl's configuration; empty for
 // the user's own.
 func newVariableSources(file, config string) (*variableSources, error) {
-	configured, err := cli.NewVariables(config)
+	configured, err := catalog.LoadUser(config)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (s *variableSources) set(variables []variable) {
 			continue
 		}
 
-		value, set := s.configured.Get(v.name)
+		value, set := s.configured.Variable(v.name)
 		if !set {
 			continue
 		}
