@@ -8,7 +8,6 @@ import (
 	"os"
 	_ "time/tzdata" // for windows of spec.upgradePolicy: the image has no time zones
 
-	"github.com/fluxcd/pkg/runtime/client"
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,7 +35,7 @@ type flags struct {
 	showVersion   bool
 
 	config   controllers.Config
-	client   client.Options
+	requests requests
 	election election
 	log      logger.Options
 }
@@ -70,7 +69,7 @@ func parse() *flags {
 	)
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
 	f.config.BindFlags(set)
-	f.client.BindFlags(set)
+	f.requests.bindFlags(set)
 	f.election.bindFlags(set)
 	f.log.BindFlags(set)
 	_ = set.Parse(os.Args[1:]) // ExitOnError

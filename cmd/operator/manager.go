@@ -1,16 +1,43 @@
 package main
 
 import (
-	"github.com/fluxcd/pkg/runtime/client"
+	"context"
+
+	"github.com/fluxcd/cli-utils/pkg/flowcontrol"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/controllers"
 )
 
+// requests limit the operator's requests to an API server that does not do so itself.
+type requests struct {
+	qps   float32
+	burst int
+}
+
+func (r *requests) bindFlags(set *pflag.FlagSet) {
+	set.Float32Var(&r.qps, "kube-api-qps", 50,
+		"The maximum queries-per-second of requests sent to the Kubernetes API.")
+	set.IntVar(&r.burst, "kube-api-burst", 300,
+		"The maximum burst queries-per-second of requests sent to the Kubernetes API.")
+}
+
+// limit limits the requests of a configuration.
+func (r *requests) limit(config *rest.Config) {
+	config.QPS, config.Burst = r.qps, r.burst
+
+	if enabled, err := flowcontrol.IsEnabled(context.Background(), config); err == nil && enabled {
+		config.QPS, config.Burst = -1, -1 // no limit
+	}
+}
+
 // newManager returns the manager. Its client, and all that the controllers derive from it, end with the lease of the
 // leader.
 func (f *flags) newManager(settings *controllers.Options, options ctrl.Options) (ctrl.Manager, error) {
-	config := client.GetConfigOrDie(f.client)
+	config := ctrl.GetConfigOrDie()
+	f.requests.limit(config)
 
 	if err := f.election.configure(&options, config, settings.Holder); err != nil {
 		return nil, err

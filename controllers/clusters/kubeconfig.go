@@ -7,16 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
-	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
+
+// requestTimeout is the deadline of a request to another cluster.
+const requestTimeout = 30 * time.Second
 
 // KubeConfigError reports that the cluster of spec.kubeConfig cannot be used.
 type KubeConfigError struct{ message string }
@@ -88,7 +92,7 @@ func parseKubeConfig(data []byte) (*rest.Config, error) {
 		return nil, errUnusable
 	}
 
-	if err := fluxclient.ValidateKubeConfig(config); err != nil {
+	if err := checkFiles(config); err != nil {
 		return nil, err
 	}
 
@@ -106,25 +110,33 @@ func parseKubeConfig(data []byte) (*rest.Config, error) {
 		return nil, errors.New("server must be a URL without credentials; move them to the user")
 	}
 
-	return sanitize(parsed), nil
+	parsed.UserAgent = rest.DefaultKubernetesUserAgent()
+	parsed.Timeout = requestTimeout
+	parsed.QPS = -1 // the API server throttles requests itself
+
+	return parsed, nil
 }
 
-// sanitize returns a configuration with only what a kubeconfig may decide, and a deadline for each request.
-func sanitize(config *rest.Config) *rest.Config {
-	// Flux asks the API server whether it throttles requests itself. All supported ones do, and one that
-	// does not answer would delay this: so the request is canceled before it is sent.
-	unsent, cancel := context.WithCancel(context.Background())
-	cancel()
+// checkFiles returns an error if a kubeconfig names files, as Flux does: they would be the operator's own.
+func checkFiles(config *clientcmdapi.Config) error {
+	for name, cluster := range config.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return fmt.Errorf("cluster %q has a certificate-authority file; only certificate-authority-data is supported", name)
+		}
+	}
 
-	sanitized := fluxclient.KubeConfig(unsent, config, fluxclient.KubeConfigOptions{
-		InsecureTLS: true, UserAgent: rest.DefaultKubernetesUserAgent(),
-	})
-	sanitized.QPS = -1
+	for name, user := range config.AuthInfos {
+		switch {
+		case user.TokenFile != "":
+			return fmt.Errorf("user %q has a tokenFile; only an inline token is supported", name)
+		case user.ClientCertificate != "":
+			return fmt.Errorf("user %q has a client-certificate file; only client-certificate-data is supported", name)
+		case user.ClientKey != "":
+			return fmt.Errorf("user %q has a client-key file; only client-key-data is supported", name)
+		}
+	}
 
-	// Flux drops the user to impersonate, and without it the user would have other permissions.
-	sanitized.Impersonate = config.Impersonate
-
-	return sanitized
+	return nil
 }
 
 // deletionHint completes a message for a resource that is being deleted, with what to do if its

@@ -75,7 +75,7 @@ func TestParseKubeConfig(t *testing.T) {
 	}
 }
 
-func TestSanitize(t *testing.T) {
+func TestKubeConfigDecides(t *testing.T) {
 	g := NewWithT(t)
 
 	config, err := parseKubeConfig([]byte(kubeConfigWith(server+", insecure-skip-tls-verify: true", token+", as: alice")))
