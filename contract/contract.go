@@ -3,6 +3,7 @@ package contract
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -26,8 +27,9 @@ var levels = []Level{Error, Warning, Info}
 // severity returns a number that is lower for more severe levels.
 func severity(level Level) int { return slices.Index(levels, level) }
 
-// Rule is one requirement of a contract. Its texts are complete sentences.
-type Rule struct {
+// Rule is one requirement of a contract on a subject, such as what a provider publishes. Its texts are complete
+// sentences.
+type Rule[Subject any] struct {
 	// Name is "<area>/<rule>", for example "components/manager".
 	Name  string
 	Level Level
@@ -39,34 +41,65 @@ type Rule struct {
 	Why string
 	// Remedy is what the provider's authors can do.
 	Remedy string
+	// Check reports where a subject breaks the rule.
+	Check func(Subject, Reporter)
 }
 
-// Finding is one place where a rule is broken, in a published file or in a cluster.
-type Finding struct {
-	Rule  string `json:"rule"`
-	Level Level  `json:"level"`
-	// Kind and Object identify the object. Both are empty if the finding concerns a whole file.
+// Reporter records a finding of the rule that is being checked.
+type Reporter func(at Place, format string, args ...any)
+
+// Place is where a rule is broken, in a published file or in a cluster.
+type Place struct {
+	// Kind and Object identify the object. Both are empty if a whole file is concerned.
 	Kind   string `json:"kind,omitempty"`
 	Object string `json:"object,omitempty"`
 	// File is the name of the published file. For the components it is bundle.ComponentsFile,
 	// whatever name they were published under. It is empty for an object in a cluster.
-	File    string `json:"file,omitempty"`
-	Message string `json:"message"`
-	// Contract is the URL of the section that contains the requirement.
+	File string `json:"file,omitempty"`
+	// Contract is the URL of the section that contains the requirement; empty for that of the rule.
 	Contract string `json:"contract"`
-	Why      string `json:"why"`
-	Remedy   string `json:"remedy"`
+	// Providers are the labels of the providers that are responsible for what is in a cluster. Nil means all.
+	Providers []string `json:"-"`
 }
 
-// Finding returns a finding of the rule without its place.
-func (rule Rule) Finding(message string) Finding {
+// Finding is one place where a rule is broken.
+type Finding struct {
+	Rule  string `json:"rule"`
+	Level Level  `json:"level"`
+	Place
+	Message     string `json:"message"`
+	Requirement string `json:"-"`
+	Why         string `json:"why"`
+	Remedy      string `json:"remedy"`
+}
+
+// Check checks a subject against rules. The findings are sorted by file, object, and rule.
+func Check[Subject any](rules []Rule[Subject], subject Subject) []Finding {
+	var findings []Finding
+
+	for _, rule := range rules {
+		rule.Check(subject, func(at Place, format string, args ...any) {
+			findings = append(findings, rule.Finding(at, fmt.Sprintf(format, args...)))
+		})
+	}
+
+	Sort(findings)
+
+	return findings
+}
+
+// Finding returns a finding of the rule.
+func (rule Rule[_]) Finding(at Place, message string) Finding {
+	at.Contract = cmp.Or(at.Contract, rule.Contract)
+
 	return Finding{
-		Rule:     rule.Name,
-		Level:    rule.Level,
-		Message:  message,
-		Contract: rule.Contract,
-		Why:      rule.Why,
-		Remedy:   rule.Remedy,
+		Rule:        rule.Name,
+		Level:       rule.Level,
+		Place:       at,
+		Message:     message,
+		Requirement: rule.Requirement,
+		Why:         rule.Why,
+		Remedy:      rule.Remedy,
 	}
 }
 

@@ -29,32 +29,36 @@ func Summary(findings []Finding) string {
 	return strings.Join(parts, ", ")
 }
 
-// byRule groups findings by rule. It returns the broken ones of the rules, sorted by severity and otherwise in their
-// order.
-func byRule(rules []Rule, findings []Finding) (broken []Rule, found map[string][]Finding) {
-	found = map[string][]Finding{}
-
-	for _, f := range findings {
-		found[f.Rule] = append(found[f.Rule], f)
+// byRule groups findings by rule, those of the worst rules first.
+func byRule(findings []Finding) [][]Finding {
+	compare := func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(severity(a.Level), severity(b.Level)), cmp.Compare(a.Rule, b.Rule))
 	}
 
-	broken = slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool { return found[rule.Name] == nil })
-	slices.SortStableFunc(broken, func(a, b Rule) int { return cmp.Compare(severity(a.Level), severity(b.Level)) })
+	var groups [][]Finding
 
-	return broken, found
+	for _, f := range slices.SortedStableFunc(slices.Values(findings), compare) {
+		if last := len(groups) - 1; last >= 0 && groups[last][0].Rule == f.Rule {
+			groups[last] = append(groups[last], f)
+		} else {
+			groups = append(groups, []Finding{f})
+		}
+	}
+
+	return groups
 }
 
 // Text returns each broken rule once, followed by its findings and its explanation.
-func Text(rules []Rule, findings []Finding) string {
+func Text(findings []Finding) string {
 	var b strings.Builder
 
-	broken, found := byRule(rules, findings)
-	for _, rule := range broken {
-		fmt.Fprintf(&b, "%s %s: %s\n", rule.Level, rule.Name, rule.Requirement)
+	for _, found := range byRule(findings) {
+		rule := found[0]
+		fmt.Fprintf(&b, "%s %s: %s\n", rule.Level, rule.Rule, rule.Requirement)
 
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 
-		for _, f := range found[rule.Name] {
+		for _, f := range found {
 			columns := slices.DeleteFunc([]string{f.File, f.subject(), f.Message}, isEmpty)
 			fmt.Fprintf(table, "  %s\n", strings.Join(columns, "\t"))
 		}
@@ -62,7 +66,7 @@ func Text(rules []Rule, findings []Finding) string {
 		_ = table.Flush() // a builder returns no error
 
 		fmt.Fprintf(&b, "  Why:     %s\n  Remedy:  %s\n  See:     %s\n\n",
-			rule.Why, rule.Remedy, strings.Join(contractsOf(found[rule.Name]), "\n           "))
+			rule.Why, rule.Remedy, strings.Join(contractsOf(found), "\n           "))
 	}
 
 	fmt.Fprintln(&b, Summary(findings))
@@ -91,7 +95,7 @@ func (f Finding) subject() string { return strings.TrimSpace(f.Kind + " " + f.Ob
 var markdownText = strings.NewReplacer("<", "&lt;", "|", `\|`)
 
 // MarkdownTable describes rules for the documentation.
-func MarkdownTable(rules []Rule) string {
+func MarkdownTable[Subject any](rules []Rule[Subject]) string {
 	var b strings.Builder
 
 	b.WriteString("| Rule | Level | Requirement |\n| --- | --- | --- |\n")

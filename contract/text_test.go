@@ -12,24 +12,20 @@ import (
 // they refer to.
 func TestText(t *testing.T) {
 	g := NewWithT(t)
-	rules := []contract.Rule{
+	rules := []contract.Rule[any]{
 		{Name: "a/a", Level: contract.Warning, Contract: "https://example.com/a", Requirement: "It is a.",
 			Why: "It is b.", Remedy: "Use a."},
 		{Name: "b/b", Level: contract.Error, Contract: "https://example.com/b", Requirement: "It works.",
 			Why: "It fails.", Remedy: "Fix it."},
-		{Name: "c/c", Level: contract.Info},
 	}
 
-	file := rules[0].Finding("is empty")
-	file.File = "metadata.yaml"
+	file := rules[0].Finding(contract.Place{File: "metadata.yaml"}, "is empty")
+	inFile := rules[1].Finding(contract.Place{
+		File: "x.yaml", Kind: "Secret", Object: "one", Contract: "https://example.com/a#one",
+	}, "is missing")
+	inCluster := rules[1].Finding(contract.Place{Kind: "Machine", Object: "default/one"}, "is wrong")
 
-	inFile := rules[1].Finding("is missing")
-	inFile.File, inFile.Kind, inFile.Object, inFile.Contract = "x.yaml", "Secret", "one", "https://example.com/a#one"
-
-	inCluster := rules[1].Finding("is wrong")
-	inCluster.Kind, inCluster.Object = "Machine", "default/one"
-
-	g.Expect(contract.Text(rules, []contract.Finding{file, inFile, inCluster})).To(Equal(`error b/b: It works.
+	g.Expect(contract.Text([]contract.Finding{file, inFile, inCluster})).To(Equal(`error b/b: It works.
   x.yaml               Secret one  is missing
   Machine default/one  is wrong
   Why:     It fails.
@@ -45,7 +41,7 @@ warning a/a: It is a.
 
 2 errors, 1 warning
 `))
-	g.Expect(contract.Text(rules, nil)).To(Equal("no findings\n"))
+	g.Expect(contract.Text(nil)).To(Equal("no findings\n"))
 }
 
 func TestFail(t *testing.T) {
@@ -58,9 +54,9 @@ func TestFail(t *testing.T) {
 }
 
 func TestMarkdownTable(t *testing.T) {
-	rule := contract.Rule{
+	rule := contract.Rule[any]{
 		Name: "a/b", Level: contract.Error, Contract: "https://example.com", Requirement: "It is <a> | <b>.",
 	}
-	NewWithT(t).Expect(contract.MarkdownTable([]contract.Rule{rule})).To(Equal("| Rule | Level | Requirement |\n" +
+	NewWithT(t).Expect(contract.MarkdownTable([]contract.Rule[any]{rule})).To(Equal("| Rule | Level | Requirement |\n" +
 		"| --- | --- | --- |\n| [a/b](https://example.com) | error | It is &lt;a> \\| &lt;b>. |\n"))
 }

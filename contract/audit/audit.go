@@ -64,102 +64,65 @@ const DefaultDeletionTimeout = time.Hour
 // with all objects of its kind.
 const maxFindings = 100
 
-// rule is a rule with its check.
-type rule struct {
-	contract.Rule
+type (
+	rule     = contract.Rule[*graph]
+	place    = contract.Place
+	reporter = contract.Reporter
+)
 
-	check func(*graph, reporter)
-}
-
-// place is where a rule is broken.
-type place struct {
-	kind, object string
-	// providers are the labels of the providers that are responsible. Nil means all.
-	providers []string
-}
-
-// reporter records a finding of the rule that is being checked.
-type reporter func(at place, format string, args ...any)
-
-func rules() []rule {
+// Rules returns all rules, grouped by area.
+func Rules() []rule {
 	return slices.Concat(coverageRules, crdRules, referenceRules, ownerRules, moveRules, pausingRules,
 		conditionRules, statusRules, kubeconfigRules, secretRules)
 }
 
-// Rules returns all rules, grouped by area.
-func Rules() []contract.Rule {
-	var all []contract.Rule //nolint:prealloc // the number of rules is that of rules()
-
-	for _, r := range rules() {
-		all = append(all, r.Rule)
-	}
-
-	return all
-}
-
 // Check checks a snapshot against all rules.
 func Check(s *Snapshot, o Options) []contract.Finding {
-	g := newGraph(s, o)
-
-	var findings []contract.Finding //nolint:prealloc // usually there are none
-
-	for _, r := range rules() {
-		findings = append(findings, r.findings(g)...)
-	}
-
-	contract.Sort(findings)
-
-	return findings
+	return limited(slices.DeleteFunc(contract.Check(Rules(), newGraph(s, o)), o.leavesOut))
 }
 
-// findings returns the first findings of a rule. The last one gives the number of the others.
-func (r rule) findings(g *graph) []contract.Finding {
-	var found []contract.Finding
-
-	others := 0
-
-	r.check(g, func(at place, format string, args ...any) {
-		if !g.audits(at.providers) {
-			return
-		}
-
-		if len(found) == maxFindings {
-			others++
-			return
-		}
-
-		f := r.Finding(fmt.Sprintf(format, args...))
-		f.Kind, f.Object = at.kind, at.object
-		found = append(found, f)
-	})
-
-	if others > 0 {
-		found[maxFindings-1].Message += fmt.Sprintf("; there are %d more findings of this rule", others)
+// leavesOut reports whether none of the providers that are checked is responsible for a finding.
+func (o Options) leavesOut(f contract.Finding) bool {
+	if o.Providers == nil || f.Providers == nil {
+		return false
 	}
 
-	return found
+	return !slices.ContainsFunc(f.Providers, func(p string) bool { return slices.Contains(o.Providers, p) })
 }
 
-// audits reports whether one of the providers is checked.
-func (g *graph) audits(providers []string) bool {
-	if g.options.Providers == nil || providers == nil {
-		return true
+// limited returns the first findings of each rule. The last one gives the number of the others.
+func limited(findings []contract.Finding) []contract.Finding {
+	found, last := map[string]int{}, map[string]int{}
+
+	var kept []contract.Finding //nolint:prealloc // usually there are none
+
+	for _, f := range findings {
+		if found[f.Rule]++; found[f.Rule] > maxFindings {
+			continue
+		}
+
+		last[f.Rule] = len(kept)
+		kept = append(kept, f)
 	}
 
-	return slices.ContainsFunc(providers, func(p string) bool { return slices.Contains(g.options.Providers, p) })
+	for rule, n := range found {
+		if n > maxFindings {
+			kept[last[rule]].Message += fmt.Sprintf("; there are %d more findings of this rule", n-maxFindings)
+		}
+	}
+
+	return kept
 }
 
 // coverageRules are about what the other rules cannot see.
 var coverageRules = []rule{{
-	Rule: contract.Rule{
-		Name:        "coverage/complete",
-		Level:       contract.Info,
-		Contract:    "https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
-		Requirement: "The audit reads all objects of providers and all Secrets of workload clusters.",
-		Why:         "What is not read is not checked, and neither is what refers to it.",
-		Remedy:      "Grant get and list to the user of the audit, or raise --limit or --timeout.",
-	},
-	check: func(g *graph, report reporter) {
+	Name:        "coverage/complete",
+	Level:       contract.Info,
+	Contract:    "https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
+	Requirement: "The audit reads all objects of providers and all Secrets of workload clusters.",
+	Why:         "What is not read is not checked, and neither is what refers to it.",
+	Remedy:      "Grant get and list to the user of the audit, or raise --limit or --timeout.",
+	Check: func(g *graph, report reporter) {
 		for _, u := range g.snapshot.Unread {
 			kind := "CustomResourceDefinition"
 
@@ -170,19 +133,17 @@ var coverageRules = []rule{{
 				kind = "Provider"
 			}
 
-			report(place{kind: kind, object: u.Name}, "is not checked completely: %s", u.Reason)
+			report(place{Kind: kind, Object: u.Name}, "is not checked completely: %s", u.Reason)
 		}
 	},
 }, {
-	Rule: contract.Rule{
-		Name:        "coverage/managed-types",
-		Level:       contract.Info,
-		Contract:    clusterctlContract + "#components-yaml",
-		Requirement: "The CRDs of the types that a provider manages are part of the provider.",
-		Why:         "Capstan does not check or upgrade other CRDs, but their objects block the provider's removal.",
-		Remedy:      "None is necessary. To select other types, set spec.additionalManagedTypes of the provider.",
-	},
-	check: func(g *graph, report reporter) {
+	Name:        "coverage/managed-types",
+	Level:       contract.Info,
+	Contract:    clusterctlContract + "#components-yaml",
+	Requirement: "The CRDs of the types that a provider manages are part of the provider.",
+	Why:         "Capstan does not check or upgrade other CRDs, but their objects block the provider's removal.",
+	Remedy:      "None is necessary. To select other types, set spec.additionalManagedTypes of the provider.",
+	Check: func(g *graph, report reporter) {
 		for _, k := range g.kinds {
 			if k.additional {
 				report(k.place(), "is not part of %s, which manages its objects; there are %s", k.provider, g.count(k))

@@ -13,15 +13,13 @@ import (
 // conditionRules are about status.conditions.
 var conditionRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:        "conditions/format",
-			Level:       contract.Error,
-			Contract:    infraClusterContract + "#infracluster-conditions",
-			Requirement: "Each condition has a type of its own, and the status True, False or Unknown.",
-			Why:         "Cluster API's core cannot mirror the conditions, and reports an error instead.",
-			Remedy:      "Set conditions with the functions of Cluster API or Kubernetes.",
-		},
-		check: func(g *graph, report reporter) {
+		Name:        "conditions/format",
+		Level:       contract.Error,
+		Contract:    infraClusterContract + "#infracluster-conditions",
+		Requirement: "Each condition has a type of its own, and the status True, False or Unknown.",
+		Why:         "Cluster API's core cannot mirror the conditions, and reports an error instead.",
+		Remedy:      "Set conditions with the functions of Cluster API or Kubernetes.",
+		Check: func(g *graph, report reporter) {
 			for _, o := range g.objects {
 				if problem := conditionProblem(o); problem != "" {
 					report(o.place(), "has %s", problem)
@@ -30,15 +28,13 @@ var conditionRules = []rule{
 		},
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "conditions/summary",
-			Level:       contract.Info,
-			Contract:    infraClusterContract + "#infracluster-conditions",
-			Requirement: "An object that core refers to has the condition Ready, or Available if it is a control plane.",
-			Why:         "The conditions of the Cluster or Machine cannot show what is wrong with the object.",
-			Remedy:      "Set the condition during the whole lifecycle of the object.",
-		},
-		check: func(g *graph, report reporter) {
+		Name:        "conditions/summary",
+		Level:       contract.Info,
+		Contract:    infraClusterContract + "#infracluster-conditions",
+		Requirement: "An object that core refers to has the condition Ready, or Available if it is a control plane.",
+		Why:         "The conditions of the Cluster or Machine cannot show what is wrong with the object.",
+		Remedy:      "Set the condition during the whole lifecycle of the object.",
+		Check: func(g *graph, report reporter) {
 			for _, l := range g.linked(infraCluster, infraMachine, infraPool, bootstrapConfig, controlPlane) {
 				want := summaryCondition(l)
 				if _, ok := l.target.condition(want); !ok && isInitialized(l) {

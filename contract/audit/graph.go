@@ -133,9 +133,9 @@ func (g *graph) addObjects() {
 
 // place returns the place of findings about a CRD.
 func (k *kind) place() place {
-	p := place{kind: "CustomResourceDefinition", object: k.crd.Name}
+	p := place{Kind: "CustomResourceDefinition", Object: k.crd.Name}
 	if k.provider != "" {
-		p.providers = []string{k.provider}
+		p.Providers = []string{k.provider}
 	}
 
 	return p
@@ -156,9 +156,9 @@ func (g *graph) isRead(gk schema.GroupKind) bool {
 // place returns the place of findings about an object. Responsible are the provider of its kind, and
 // others.
 func (o *object) place(others ...string) place {
-	p := place{kind: o.kind.Kind, object: nameOf(o.GetNamespace(), o.GetName())}
+	p := place{Kind: o.kind.Kind, Object: nameOf(o.GetNamespace(), o.GetName())}
 	if o.kind.provider != "" {
-		p.providers = append([]string{o.kind.provider}, others...)
+		p.Providers = append([]string{o.kind.provider}, others...)
 	}
 
 	return p

@@ -23,106 +23,92 @@ const (
 // kubeconfigRules are about the kubeconfig Secret of a Cluster whose control plane is initialized.
 var kubeconfigRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:        "kubeconfig/exists",
-			Level:       contract.Error,
-			Contract:    kubeconfigSection,
-			Requirement: "The Secret <cluster>-kubeconfig exists in the namespace of the Cluster.",
-			Why:         "Cluster API's core cannot access the workload cluster, and Machines do not get their Nodes.",
-			Remedy:      "Check the log of the control plane provider, which creates the Secret again.",
-		},
-		check: func(g *graph, report reporter) {
+		Name:        "kubeconfig/exists",
+		Level:       contract.Error,
+		Contract:    kubeconfigSection,
+		Requirement: "The Secret <cluster>-kubeconfig exists in the namespace of the Cluster.",
+		Why:         "Cluster API's core cannot access the workload cluster, and Machines do not get their Nodes.",
+		Remedy:      "Check the log of the control plane provider, which creates the Secret again.",
+		Check: func(g *graph, report reporter) {
 			for _, c := range g.controlPlanes() {
 				if c.kubeconfig == nil {
-					at := place{kind: "Secret", object: kubeconfigName(c.object).String(), providers: []string{c.provider}}
+					at := place{Kind: "Secret", Object: kubeconfigName(c.object).String(), Providers: []string{c.provider}}
 					report(at, "does not exist, but the control plane of %s is initialized", c)
 				}
 			}
 		},
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "kubeconfig/type",
-			Level:       contract.Error,
-			Contract:    kubeconfigSection,
-			Requirement: "The kubeconfig Secret has the type cluster.x-k8s.io/secret.",
-			Why:         "Controllers and tools that select Secrets by type ignore it.",
-			Remedy:      "Delete the Secret, so that the provider creates it again; a type cannot be changed.",
-		},
-		check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
+		Name:        "kubeconfig/type",
+		Level:       contract.Error,
+		Contract:    kubeconfigSection,
+		Requirement: "The kubeconfig Secret has the type cluster.x-k8s.io/secret.",
+		Why:         "Controllers and tools that select Secrets by type ignore it.",
+		Remedy:      "Delete the Secret, so that the provider creates it again; a type cannot be changed.",
+		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
 			if s.Type != string(clusterv1.ClusterSecretType) {
 				report(s.place(c.provider), "has the type %s instead of %s", quote(s.Type), clusterv1.ClusterSecretType)
 			}
 		}),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "kubeconfig/cluster-name",
-			Level:       contract.Error,
-			Contract:    kubeconfigSection,
-			Requirement: "The kubeconfig Secret has the label cluster.x-k8s.io/cluster-name with the name of the Cluster.",
-			Why:         "Cluster API's managers cache only Secrets with this label, and do not find the kubeconfig.",
-			Remedy:      "Set the label when the Secret is created, and check it in each reconcile.",
-		},
-		check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
+		Name:        "kubeconfig/cluster-name",
+		Level:       contract.Error,
+		Contract:    kubeconfigSection,
+		Requirement: "The kubeconfig Secret has the label cluster.x-k8s.io/cluster-name with the name of the Cluster.",
+		Why:         "Cluster API's managers cache only Secrets with this label, and do not find the kubeconfig.",
+		Remedy:      "Set the label when the Secret is created, and check it in each reconcile.",
+		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
 			checkClusterName(s.place(c.provider), s.Labels, c.GetName(), report)
 		}),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "kubeconfig/content",
-			Level:       contract.Error,
-			Contract:    kubeconfigSection,
-			Requirement: "The kubeconfig Secret contains the kubeconfig in the key value.",
-			Why:         "Cluster API's core cannot access the workload cluster.",
-			Remedy:      "Write a kubeconfig with a current context, its cluster and its user into the key.",
-		},
-		check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
+		Name:        "kubeconfig/content",
+		Level:       contract.Error,
+		Contract:    kubeconfigSection,
+		Requirement: "The kubeconfig Secret contains the kubeconfig in the key value.",
+		Why:         "Cluster API's core cannot access the workload cluster.",
+		Remedy:      "Write a kubeconfig with a current context, its cluster and its user into the key.",
+		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
 			if !s.IsKubeconfig {
 				report(s.place(c.provider), "has no kubeconfig in the key %s; its keys are %s", secretKey, list(s.Keys))
 			}
 		}),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "kubeconfig/owner",
-			Level:       contract.Warning,
-			Contract:    ownerReferencesPage,
-			Requirement: "The kubeconfig Secret is owned by the Cluster or its control plane.",
-			Why:         "It remains when the Cluster is deleted, and is used for the next one of the same name.",
-			Remedy:      "Set an owner reference to the control plane when the Secret is created.",
-		},
-		check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
+		Name:        "kubeconfig/owner",
+		Level:       contract.Warning,
+		Contract:    ownerReferencesPage,
+		Requirement: "The kubeconfig Secret is owned by the Cluster or its control plane.",
+		Why:         "It remains when the Cluster is deleted, and is used for the next one of the same name.",
+		Remedy:      "Set an owner reference to the control plane when the Secret is created.",
+		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
 			if owned, _ := s.isOwnedBy(c.object, c.controlPlane); !owned {
 				report(s.place(c.provider), "is owned neither by %s nor by %s", c, c.controlPlane)
 			}
 		}),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "kubeconfig/expired",
-			Level:       contract.Error,
-			Contract:    kubeconfigSection,
-			Requirement: "The client certificate of the kubeconfig is valid.",
-			Why:         "Cluster API's core cannot access the workload cluster.",
-			Remedy:      "Delete the Secret, so that the provider creates it again, and find out why it did not renew it.",
-		},
-		check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
+		Name:        "kubeconfig/expired",
+		Level:       contract.Error,
+		Contract:    kubeconfigSection,
+		Requirement: "The client certificate of the kubeconfig is valid.",
+		Why:         "Cluster API's core cannot access the workload cluster.",
+		Remedy:      "Delete the Secret, so that the provider creates it again, and find out why it did not renew it.",
+		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
 			if !s.ClientExpiry.IsZero() && s.ClientExpiry.Before(c.now) {
 				report(s.place(c.provider), "has a client certificate that expired at %s", timeText(s.ClientExpiry))
 			}
 		}),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "kubeconfig/rotation",
-			Level:       contract.Warning,
-			Contract:    kubeconfigSection,
-			Requirement: "The client certificate of the kubeconfig is short-lived, and renewed in time.",
-			Why:         "A certificate cannot be revoked, and without renewal core loses access to the workload cluster.",
-			Remedy:      "Issue certificates for at most a year, and renew them after half of the time.",
-		},
-		check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
+		Name:        "kubeconfig/rotation",
+		Level:       contract.Warning,
+		Contract:    kubeconfigSection,
+		Requirement: "The client certificate of the kubeconfig is short-lived, and renewed in time.",
+		Why:         "A certificate cannot be revoked, and without renewal core loses access to the workload cluster.",
+		Remedy:      "Issue certificates for at most a year, and renew them after half of the time.",
+		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
 			remaining := s.ClientExpiry.Sub(c.now)
 			unusual := remaining > longestValidity || remaining > 0 && remaining < shortestValidity
 

@@ -14,15 +14,13 @@ import (
 // owners/chain.
 var moveRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:        "move/blocked",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#move",
-			Requirement: "No object of a paused Cluster has the annotation clusterctl.cluster.x-k8s.io/block-move.",
-			Why:         "`clusterctl move` waits for the provider to remove the annotation, and fails.",
-			Remedy:      "Check that the provider's manager runs and removes the annotation once the object is paused.",
-		},
-		check: func(g *graph, report reporter) {
+		Name:        "move/blocked",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#move",
+		Requirement: "No object of a paused Cluster has the annotation clusterctl.cluster.x-k8s.io/block-move.",
+		Why:         "`clusterctl move` waits for the provider to remove the annotation, and fails.",
+		Remedy:      "Check that the provider's manager runs and removes the annotation once the object is paused.",
+		Check: func(g *graph, report reporter) {
 			for _, o := range g.objects {
 				_, blocks := o.GetAnnotations()[clusterctlv1.BlockMoveAnnotation]
 				if cluster := g.clusterOf(o); blocks && cluster != nil && cluster.flag("spec", "paused") {
@@ -32,15 +30,13 @@ var moveRules = []rule{
 		},
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "move/interrupted",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#move",
-			Requirement: "An object with the annotation clusterctl.cluster.x-k8s.io/delete-for-move is being deleted.",
-			Why:         "A move was interrupted: the object may exist in two management clusters, and both manage it.",
-			Remedy:      "Find out which cluster must manage the object, and run `clusterctl move` again or delete the other.",
-		},
-		check: func(g *graph, report reporter) {
+		Name:        "move/interrupted",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#move",
+		Requirement: "An object with the annotation clusterctl.cluster.x-k8s.io/delete-for-move is being deleted.",
+		Why:         "A move was interrupted: the object may exist in two management clusters, and both manage it.",
+		Remedy:      "Find out which cluster must manage the object, and run `clusterctl move` again or delete the other.",
+		Check: func(g *graph, report reporter) {
 			for _, o := range g.objects {
 				_, moved := o.GetAnnotations()[clusterctlv1.DeleteForMoveAnnotation]
 				if moved && o.GetDeletionTimestamp().IsZero() {
@@ -50,16 +46,14 @@ var moveRules = []rule{
 		},
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "move/cluster-scoped",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#move",
-			Requirement: "Cluster-scoped objects of a provider have a label for `clusterctl move`, or their CRD has.",
-			Why:         "`clusterctl move` does not create the object in the other cluster, where what needs it fails.",
-			Remedy: "Set the label clusterctl.cluster.x-k8s.io/move, or move-hierarchy to include the objects that it owns. " +
-				"Such objects are created in the other cluster, but neither updated nor removed.",
-		},
-		check: func(g *graph, report reporter) {
+		Name:        "move/cluster-scoped",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#move",
+		Requirement: "Cluster-scoped objects of a provider have a label for `clusterctl move`, or their CRD has.",
+		Why:         "`clusterctl move` does not create the object in the other cluster, where what needs it fails.",
+		Remedy: "Set the label clusterctl.cluster.x-k8s.io/move, or move-hierarchy to include the objects that it owns. " +
+			"Such objects are created in the other cluster, but neither updated nor removed.",
+		Check: func(g *graph, report reporter) {
 			for _, o := range g.objects {
 				if !o.kind.isNamespaced() && !o.kind.additional && !o.kind.isTemplate() && !isCoreGroup(o) && !isMoved(o) {
 					report(o.place(), "is not moved: neither it nor its CRD has a label for that")
@@ -83,26 +77,22 @@ func isCoreGroup(o *object) bool {
 // pausingRules are about objects whose reconciliation is paused.
 var pausingRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:        "pausing/condition",
-			Level:       contract.Warning,
-			Contract:    infraClusterContract + "#infracluster-pausing",
-			Requirement: "The condition Paused of an object agrees with spec.paused of its Cluster and its own annotation.",
-			Why:         "A controller that does not pause changes objects during a move; one that does not resume is stuck.",
-			Remedy:      "Check that the provider's manager runs, and that it watches spec.paused of Clusters.",
-		},
-		check: checkPausedCondition,
+		Name:        "pausing/condition",
+		Level:       contract.Warning,
+		Contract:    infraClusterContract + "#infracluster-pausing",
+		Requirement: "The condition Paused of an object agrees with spec.paused of its Cluster and its own annotation.",
+		Why:         "A controller that does not pause changes objects during a move; one that does not resume is stuck.",
+		Remedy:      "Check that the provider's manager runs, and that it watches spec.paused of Clusters.",
+		Check:       checkPausedCondition,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "pausing/respected",
-			Level:       contract.Warning,
-			Contract:    infraClusterContract + "#infracluster-pausing",
-			Requirement: "Controllers do not change the objects of a paused Cluster.",
-			Why:         "During a move, two controllers manage the same machines, or the change is lost.",
-			Remedy:      "Return early in the reconciler if annotations.IsPaused is true.",
-		},
-		check: checkPausing,
+		Name:        "pausing/respected",
+		Level:       contract.Warning,
+		Contract:    infraClusterContract + "#infracluster-pausing",
+		Requirement: "Controllers do not change the objects of a paused Cluster.",
+		Why:         "During a move, two controllers manage the same machines, or the change is lost.",
+		Remedy:      "Return early in the reconciler if annotations.IsPaused is true.",
+		Check:       checkPausing,
 	},
 }
 

@@ -13,38 +13,32 @@ import (
 // ownerRules are about owner references.
 var ownerRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:        "owners/referenced",
-			Level:       contract.Error,
-			Contract:    clusterctlContract + "#ownerreferences-chain",
-			Requirement: "An object that a Cluster, Machine or MachinePool refers to is owned by it, as its controller.",
-			Why:         "It is left behind when the owner is deleted or moved, and its controller does not find the owner.",
-			Remedy:      "Keep owner references when the provider updates its objects; core sets them again if it runs.",
-		},
-		check: checkReferencedOwners,
+		Name:        "owners/referenced",
+		Level:       contract.Error,
+		Contract:    clusterctlContract + "#ownerreferences-chain",
+		Requirement: "An object that a Cluster, Machine or MachinePool refers to is owned by it, as its controller.",
+		Why:         "It is left behind when the owner is deleted or moved, and its controller does not find the owner.",
+		Remedy:      "Keep owner references when the provider updates its objects; core sets them again if it runs.",
+		Check:       checkReferencedOwners,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "owners/chain",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#ownerreferences-chain",
-			Requirement: "All objects of a provider are linked to a Cluster by owner references, directly or not.",
-			Why:         "`clusterctl move` leaves the object behind, and it is not deleted with its Cluster.",
-			Remedy: "Set an owner reference, for example to the object that it was created for, or, if it is shared by " +
-				"Clusters, the label clusterctl.cluster.x-k8s.io/move-hierarchy.",
-		},
-		check: checkChains,
+		Name:        "owners/chain",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#ownerreferences-chain",
+		Requirement: "All objects of a provider are linked to a Cluster by owner references, directly or not.",
+		Why:         "`clusterctl move` leaves the object behind, and it is not deleted with its Cluster.",
+		Remedy: "Set an owner reference, for example to the object that it was created for, or, if it is shared by " +
+			"Clusters, the label clusterctl.cluster.x-k8s.io/move-hierarchy.",
+		Check: checkChains,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "owners/exist",
-			Level:       contract.Error,
-			Contract:    ownerReferencesPage,
-			Requirement: "The owners of an object exist, with the UID of the owner reference.",
-			Why:         "Kubernetes deletes an object when all of its owners are gone.",
-			Remedy:      "Remove the reference, or set the UID of the object that was created again.",
-		},
-		check: func(g *graph, report reporter) {
+		Name:        "owners/exist",
+		Level:       contract.Error,
+		Contract:    ownerReferencesPage,
+		Requirement: "The owners of an object exist, with the UID of the owner reference.",
+		Why:         "Kubernetes deletes an object when all of its owners are gone.",
+		Remedy:      "Remove the reference, or set the UID of the object that was created again.",
+		Check: func(g *graph, report reporter) {
 			for _, o := range g.objects {
 				for _, ref := range o.GetOwnerReferences() {
 					if g.owner(ref) == nil && g.isRead(groupKind(ref.APIVersion, ref.Kind)) {
@@ -56,15 +50,13 @@ var ownerRules = []rule{
 		},
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "owners/api-version",
-			Level:       contract.Warning,
-			Contract:    ownerReferencesPage,
-			Requirement: "Owner references have an API version that is served.",
-			Why:         "Kubernetes cannot look up the owner, so the object is not deleted with it.",
-			Remedy:      "Update the owner reference to the API version that the provider uses now.",
-		},
-		check: checkOwnerVersions,
+		Name:        "owners/api-version",
+		Level:       contract.Warning,
+		Contract:    ownerReferencesPage,
+		Requirement: "Owner references have an API version that is served.",
+		Why:         "Kubernetes cannot look up the owner, so the object is not deleted with it.",
+		Remedy:      "Update the owner reference to the API version that the provider uses now.",
+		Check:       checkOwnerVersions,
 	},
 }
 

@@ -9,15 +9,13 @@ import (
 // referenceRules are about the references from core's objects to those of providers.
 var referenceRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:        "references/exist",
-			Level:       contract.Error,
-			Contract:    ownerReferencesPage,
-			Requirement: "The objects that Clusters, Machines and control planes refer to exist.",
-			Why:         "The Cluster or Machine never becomes ready, or cannot be deleted.",
-			Remedy:      "Create the object again, or delete the object that refers to it.",
-		},
-		check: func(g *graph, report reporter) {
+		Name:        "references/exist",
+		Level:       contract.Error,
+		Contract:    ownerReferencesPage,
+		Requirement: "The objects that Clusters, Machines and control planes refer to exist.",
+		Why:         "The Cluster or Machine never becomes ready, or cannot be deleted.",
+		Remedy:      "Create the object again, or delete the object that refers to it.",
+		Check: func(g *graph, report reporter) {
 			for _, l := range g.links {
 				isHere := l.to.Namespace == l.from.GetNamespace() // otherwise it is the subject of references/namespace
 				if isHere && l.target == nil && g.isRead(l.to.GroupKind) && l.from.GetDeletionTimestamp().IsZero() {
@@ -28,15 +26,13 @@ var referenceRules = []rule{
 		},
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "references/namespace",
-			Level:       contract.Error,
-			Contract:    controlPlaneContract + "#controlplane-machines",
-			Requirement: "References do not leave the namespace of the object that contains them.",
-			Why:         "Owner references cannot cross namespaces, and `clusterctl move` moves one namespace.",
-			Remedy:      "Create the object in the same namespace, and refer to it there.",
-		},
-		check: func(g *graph, report reporter) {
+		Name:        "references/namespace",
+		Level:       contract.Error,
+		Contract:    controlPlaneContract + "#controlplane-machines",
+		Requirement: "References do not leave the namespace of the object that contains them.",
+		Why:         "Owner references cannot cross namespaces, and `clusterctl move` moves one namespace.",
+		Remedy:      "Create the object in the same namespace, and refer to it there.",
+		Check: func(g *graph, report reporter) {
 			for _, l := range g.links {
 				if l.to.Namespace != l.from.GetNamespace() {
 					report(l.from.place(), "refers in %s to the namespace %s", l.path(), quote(l.to.Namespace))
@@ -45,15 +41,13 @@ var referenceRules = []rule{
 		},
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "references/cluster-name",
-			Level:       contract.Error,
-			Contract:    "https://cluster-api.sigs.k8s.io/reference/api/labels-and-annotations",
-			Requirement: "An object that a Cluster or Machine refers to has the label cluster.x-k8s.io/cluster-name.",
-			Why:         "Controllers that watch objects by this label do not find the object, or its Cluster.",
-			Remedy:      "Keep labels of others when the provider updates its objects; core sets the label again.",
-		},
-		check: func(g *graph, report reporter) {
+		Name:        "references/cluster-name",
+		Level:       contract.Error,
+		Contract:    "https://cluster-api.sigs.k8s.io/reference/api/labels-and-annotations",
+		Requirement: "An object that a Cluster or Machine refers to has the label cluster.x-k8s.io/cluster-name.",
+		Why:         "Controllers that watch objects by this label do not find the object, or its Cluster.",
+		Remedy:      "Keep labels of others when the provider updates its objects; core sets the label again.",
+		Check: func(g *graph, report reporter) {
 			for _, l := range g.links {
 				if l.target == nil || !l.owned() {
 					continue

@@ -74,7 +74,7 @@ func expiryOf(data []byte) time.Time {
 
 // place returns the place of findings about a Secret that a provider is responsible for.
 func (s *Secret) place(provider string) place {
-	return place{kind: "Secret", object: nameOf(s.Namespace, s.Name), providers: []string{provider}}
+	return place{Kind: "Secret", Object: nameOf(s.Namespace, s.Name), Providers: []string{provider}}
 }
 
 // isOwnedBy reports whether the Secret has an owner reference to one of the objects, and whether it is

@@ -16,15 +16,13 @@ const dataSecretSection = bootstrapConfigContract + "#bootstrapconfig-data-secre
 // secretRules are about the other Secrets of workload clusters: bootstrap data and certificates.
 var secretRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:        "bootstrap/data-secret",
-			Level:       contract.Error,
-			Contract:    dataSecretSection,
-			Requirement: "The Secret that a bootstrap configuration reports exists, with the data in the key value.",
-			Why:         "No machine can be created with this configuration.",
-			Remedy:      "Check the log of the bootstrap provider, and let it create the Secret again.",
-		},
-		check: eachDataSecret(func(l link, at place, s *Secret, report reporter) {
+		Name:        "bootstrap/data-secret",
+		Level:       contract.Error,
+		Contract:    dataSecretSection,
+		Requirement: "The Secret that a bootstrap configuration reports exists, with the data in the key value.",
+		Why:         "No machine can be created with this configuration.",
+		Remedy:      "Check the log of the bootstrap provider, and let it create the Secret again.",
+		Check: eachDataSecret(func(l link, at place, s *Secret, report reporter) {
 			switch {
 			case s == nil:
 				report(at, "does not exist, but %s reports it in status.dataSecretName", l.target)
@@ -34,15 +32,13 @@ var secretRules = []rule{
 		}),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "bootstrap/data-secret-owner",
-			Level:       contract.Error,
-			Contract:    dataSecretSection,
-			Requirement: "The Secret with bootstrap data is controlled by the bootstrap configuration.",
-			Why:         "`clusterctl move` leaves the Secret behind, and it remains when the machine is deleted.",
-			Remedy:      "Set the owner reference with controller: true when the Secret is created.",
-		},
-		check: eachDataSecret(func(l link, at place, s *Secret, report reporter) {
+		Name:        "bootstrap/data-secret-owner",
+		Level:       contract.Error,
+		Contract:    dataSecretSection,
+		Requirement: "The Secret with bootstrap data is controlled by the bootstrap configuration.",
+		Why:         "`clusterctl move` leaves the Secret behind, and it remains when the machine is deleted.",
+		Remedy:      "Set the owner reference with controller: true when the Secret is created.",
+		Check: eachDataSecret(func(l link, at place, s *Secret, report reporter) {
 			if s == nil {
 				return
 			}
@@ -53,30 +49,26 @@ var secretRules = []rule{
 		}),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "bootstrap/data-secret-cluster-name",
-			Level:       contract.Error,
-			Contract:    dataSecretSection,
-			Requirement: "The Secret with bootstrap data has the label cluster.x-k8s.io/cluster-name.",
-			Why:         "Cluster API's managers cache only Secrets with this label.",
-			Remedy:      "Set the label when the Secret is created.",
-		},
-		check: eachDataSecret(func(l link, at place, s *Secret, report reporter) {
+		Name:        "bootstrap/data-secret-cluster-name",
+		Level:       contract.Error,
+		Contract:    dataSecretSection,
+		Requirement: "The Secret with bootstrap data has the label cluster.x-k8s.io/cluster-name.",
+		Why:         "Cluster API's managers cache only Secrets with this label.",
+		Remedy:      "Set the label when the Secret is created.",
+		Check: eachDataSecret(func(l link, at place, s *Secret, report reporter) {
 			if s != nil {
 				checkClusterName(at, s.Labels, l.from.text("spec", "clusterName"), report)
 			}
 		}),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "certificates/cluster-name",
-			Level:       contract.Error,
-			Contract:    controlPlaneContract + "#cluster-certificate-management",
-			Requirement: "A Secret with a certificate of a Cluster has the label cluster.x-k8s.io/cluster-name.",
-			Why:         "Cluster API's managers cache only Secrets with this label, and create another certificate.",
-			Remedy:      "Set the label when the Secret is created.",
-		},
-		check: checkCertificates,
+		Name:        "certificates/cluster-name",
+		Level:       contract.Error,
+		Contract:    controlPlaneContract + "#cluster-certificate-management",
+		Requirement: "A Secret with a certificate of a Cluster has the label cluster.x-k8s.io/cluster-name.",
+		Why:         "Cluster API's managers cache only Secrets with this label, and create another certificate.",
+		Remedy:      "Set the label when the Secret is created.",
+		Check:       checkCertificates,
 	},
 }
 
@@ -128,7 +120,7 @@ func (g *graph) dataSecrets() []dataSecret {
 func eachDataSecret(check func(link, place, *Secret, reporter)) func(*graph, reporter) {
 	return func(g *graph, report reporter) {
 		for _, l := range g.dataSecrets() {
-			at := place{kind: "Secret", object: l.secret.String(), providers: []string{l.target.kind.provider}}
+			at := place{Kind: "Secret", Object: l.secret.String(), Providers: []string{l.target.kind.provider}}
 			check(l.link, at, g.secrets[l.secret], report)
 		}
 	}

@@ -16,16 +16,14 @@ import (
 const labelAggregate = "cluster.x-k8s.io/aggregate-to-manager"
 
 var coreAccessRule = rule{
-	Rule: contract.Rule{
-		Name:     "crd/core-access",
-		Level:    contract.Error,
-		Contract: overview,
-		Requirement: "For kinds outside Cluster API's own groups, a ClusterRole with the label " + labelAggregate +
-			": \"true\" grants the core controllers access.",
-		Why:    "Cluster API's core cannot read or own the objects, so no Cluster gets past its first step.",
-		Remedy: "Add the ClusterRole, or the missing verbs. The page of the contract has an example.",
-	},
-	check: referenced(checkCoreAccess),
+	Name:     "crd/core-access",
+	Level:    contract.Error,
+	Contract: overview,
+	Requirement: "For kinds outside Cluster API's own groups, a ClusterRole with the label " + labelAggregate +
+		": \"true\" grants the core controllers access.",
+	Why:    "Cluster API's core cannot read or own the objects, so no Cluster gets past its first step.",
+	Remedy: "Add the ClusterRole, or the missing verbs. The page of the contract has an example.",
+	Check:  referenced(checkCoreAccess),
 }
 
 func checkCoreAccess(p *parsedBundle, c crd, report reporter) {
@@ -75,15 +73,13 @@ func containsOrAll(list []string, item string) bool {
 
 // aggregationRule is about ClusterRoles whose rules are those of others.
 var aggregationRule = rule{
-	Rule: contract.Rule{
-		Name:        "references/aggregation",
-		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#links-to-external-objects",
-		Requirement: "The components contain ClusterRoles that each aggregated ClusterRole selects.",
-		Why:         "The aggregated ClusterRole grants nothing until such ClusterRoles are created in another way.",
-		Remedy:      "Label the ClusterRoles to aggregate, or document where they come from.",
-	},
-	check: checkAggregation,
+	Name:        "references/aggregation",
+	Level:       contract.Warning,
+	Contract:    clusterctlContract + "#links-to-external-objects",
+	Requirement: "The components contain ClusterRoles that each aggregated ClusterRole selects.",
+	Why:         "The aggregated ClusterRole grants nothing until such ClusterRoles are created in another way.",
+	Remedy:      "Label the ClusterRoles to aggregate, or document where they come from.",
+	Check:       checkAggregation,
 }
 
 // checkAggregation checks each selector of a ClusterRole. It does not check Cluster API's core, whose

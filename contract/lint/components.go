@@ -15,136 +15,114 @@ import (
 // componentRules are about the components, as clusterctl reads them.
 var componentRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:     "components/valid",
-			Level:    contract.Error,
-			Contract: clusterctlContract + "#components-yaml",
-			Requirement: "The components are one YAML file of Kubernetes objects, with at most one Namespace, and with " +
-				"variables that drone/envsubst supports.",
-			Why:    "clusterctl and operators cannot read the file.",
-			Remedy: "Fix the file at the reported line.",
-		},
-		check: func(p *parsedBundle, report reporter) {
+		Name:     "components/valid",
+		Level:    contract.Error,
+		Contract: clusterctlContract + "#components-yaml",
+		Requirement: "The components are one YAML file of Kubernetes objects, with at most one Namespace, and with " +
+			"variables that drone/envsubst supports.",
+		Why:    "clusterctl and operators cannot read the file.",
+		Remedy: "Fix the file at the reported line.",
+		Check: func(p *parsedBundle, report reporter) {
 			if p.componentsFile.err != nil && len(p.Components) > 0 {
 				reportInvalid(report, p.componentsFile.name, p.componentsFile.err)
 			}
 		},
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/duplicate-object",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#components-yaml",
-			Requirement: "The components contain each object only once, also when all have the same namespace.",
-			Why:         "The last one replaces the others without a warning.",
-			Remedy:      "Remove the duplicate.",
-		},
-		check: checkDuplicates,
+		Name:        "components/duplicate-object",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#components-yaml",
+		Requirement: "The components contain each object only once, also when all have the same namespace.",
+		Why:         "The last one replaces the others without a warning.",
+		Remedy:      "Remove the duplicate.",
+		Check:       checkDuplicates,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/namespace",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#target-namespace",
-			Requirement: "The components contain a Namespace, which is the provider's default namespace.",
-			Why:         "clusterctl requires its users to set --target-namespace.",
-			Remedy:      "Add a Namespace object.",
-		},
-		check: func(p *parsedBundle, report reporter) {
+		Name:        "components/namespace",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#target-namespace",
+		Requirement: "The components contain a Namespace, which is the provider's default namespace.",
+		Why:         "clusterctl requires its users to set --target-namespace.",
+		Remedy:      "Add a Namespace object.",
+		Check: func(p *parsedBundle, report reporter) {
 			if len(p.componentsFile.documents) > 0 && len(p.objects("Namespace")) == 0 {
 				report(p.componentsFile.whole(), "contains no Namespace")
 			}
 		},
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/target-namespace",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#target-namespace",
-			Requirement: "All objects belong to the provider's own namespace.",
-			Why:         "Installers move every object to the target namespace, so this object will not be where it is needed.",
-			Remedy:      "Move the object to the provider's namespace, or remove it.",
-		},
-		check: checkTargetNamespace,
+		Name:        "components/target-namespace",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#target-namespace",
+		Requirement: "All objects belong to the provider's own namespace.",
+		Why:         "Installers move every object to the target namespace, so this object will not be where it is needed.",
+		Remedy:      "Move the object to the provider's namespace, or remove it.",
+		Check:       checkTargetNamespace,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/manager",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#controllers--watching-namespace",
-			Requirement: "The controllers run in a Deployment, in a container named manager.",
-			Why:         "Tools that change the manager's image, arguments, or resources find it by this name.",
-			Remedy:      "Run the controllers in a Deployment and name their container manager.",
-		},
-		check: checkManager,
+		Name:        "components/manager",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Requirement: "The controllers run in a Deployment, in a container named manager.",
+		Why:         "Tools that change the manager's image, arguments, or resources find it by this name.",
+		Remedy:      "Run the controllers in a Deployment and name their container manager.",
+		Check:       checkManager,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/watch-namespace",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#controllers--watching-namespace",
-			Requirement: "The manager watches all namespaces.",
-			Why:         "Clusters in other namespaces are never reconciled.",
-			Remedy:      "Remove the flag --namespace, or leave its value empty.",
-		},
-		check: checkWatchNamespace,
+		Name:        "components/watch-namespace",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Requirement: "The manager watches all namespaces.",
+		Why:         "Clusters in other namespaces are never reconciled.",
+		Remedy:      "Remove the flag --namespace, or leave its value empty.",
+		Check:       checkWatchNamespace,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/image-name",
-			Level:       contract.Error,
-			Contract:    clusterctlContract + "#controllers--watching-namespace",
-			Requirement: "Images of Deployments and DaemonSets have canonical names, with a registry and a path.",
-			Why:         "clusterctl rejects the provider.",
-			Remedy:      "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
-		},
-		check: eachImage(bundle.NeedsCanonicalImages, notCanonical),
+		Name:        "components/image-name",
+		Level:       contract.Error,
+		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Requirement: "Images of Deployments and DaemonSets have canonical names, with a registry and a path.",
+		Why:         "clusterctl rejects the provider.",
+		Remedy:      "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
+		Check:       eachImage(bundle.NeedsCanonicalImages, notCanonical),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/job-image-name",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#controllers--watching-namespace",
-			Requirement: "Images of Jobs and other workloads that clusterctl does not change have canonical names, too.",
-			Why: "The meaning of a short name depends on each node's container runtime, and mirrors and image overrides do " +
-				"not match it.",
-			Remedy: "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
-		},
-		check: eachImage(mayHaveShortImages, notCanonical),
+		Name:        "components/job-image-name",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Requirement: "Images of Jobs and other workloads that clusterctl does not change have canonical names, too.",
+		Why: "The meaning of a short name depends on each node's container runtime, and mirrors and image overrides do " +
+			"not match it.",
+		Remedy: "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
+		Check:  eachImage(mayHaveShortImages, notCanonical),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/image-version",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#controllers--watching-namespace",
-			Requirement: "Images have a version: a tag other than latest, or a digest.",
-			Why:         "The image changes over time, so each installation of the version runs another program.",
-			Remedy:      "Add the version as a tag, for example controller:v1.14.0.",
-		},
-		check: eachImage(bundle.RunsPods, noVersion),
+		Name:        "components/image-version",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Requirement: "Images have a version: a tag other than latest, or a digest.",
+		Why:         "The image changes over time, so each installation of the version runs another program.",
+		Remedy:      "Add the version as a tag, for example controller:v1.14.0.",
+		Check:       eachImage(bundle.RunsPods, noVersion),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/helm-annotations",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#components-yaml-transformations",
-			Requirement: "Objects have no annotations for Helm, with the prefixes helm.sh/ and meta.helm.sh/.",
-			Why: "clusterctl ignores them: it runs no hooks, and keeps no object of a provider that it deletes. Capstan " +
-				"removes them from charts, to the same effect.",
-			Remedy: "Remove the annotations, and do not rely on hooks.",
-		},
-		check: checkHelmAnnotations,
+		Name:        "components/helm-annotations",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#components-yaml-transformations",
+		Requirement: "Objects have no annotations for Helm, with the prefixes helm.sh/ and meta.helm.sh/.",
+		Why: "clusterctl ignores them: it runs no hooks, and keeps no object of a provider that it deletes. Capstan " +
+			"removes them from charts, to the same effect.",
+		Remedy: "Remove the annotations, and do not rely on hooks.",
+		Check:  checkHelmAnnotations,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/provider-label",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#labels",
-			Requirement: "All objects have the label " + v1alpha2.ClusterctlProviderLabel + " with the provider's label.",
-			Why:         "clusterctl and operators do not recognize objects that were applied with kubectl.",
-			Remedy:      "Set the label on all objects, for example with the labels of a kustomization.yaml.",
-		},
-		check: checkProviderLabel,
+		Name:        "components/provider-label",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#labels",
+		Requirement: "All objects have the label " + v1alpha2.ClusterctlProviderLabel + " with the provider's label.",
+		Why:         "clusterctl and operators do not recognize objects that were applied with kubectl.",
+		Remedy:      "Set the label on all objects, for example with the labels of a kustomization.yaml.",
+		Check:       checkProviderLabel,
 	},
 }
 

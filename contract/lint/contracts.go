@@ -38,15 +38,13 @@ func contractRules() []rule {
 // templateRule returns the rule that a resource has a template.
 func templateRule(r *resource) rule {
 	return rule{
-		Rule: contract.Rule{
-			Name:        r.Area + "/template",
-			Level:       levelOf[r.Template.Strength],
-			Contract:    r.URL(r.Template.Section),
-			Requirement: "Each " + r.Name + " has a CRD for its template, <kind>Template.",
-			Why:         r.Template.Why,
-			Remedy:      "Add the CRD of the template.",
-		},
-		check: func(p *parsedBundle, report reporter) {
+		Name:        r.Area + "/template",
+		Level:       levelOf[r.Template.Strength],
+		Contract:    r.URL(r.Template.Section),
+		Requirement: "Each " + r.Name + " has a CRD for its template, <kind>Template.",
+		Why:         r.Template.Why,
+		Remedy:      "Add the CRD of the template.",
+		Check: func(p *parsedBundle, report reporter) {
 			for _, c := range p.crds {
 				if c.Resource != r || c.IsTemplate || c.NameOnly {
 					continue
@@ -63,15 +61,13 @@ func templateRule(r *resource) rule {
 // fieldRule returns the rule that a resource has the fields of a requirement.
 func fieldRule(r *resource, requirement requiredFields) rule {
 	return rule{
-		Rule: contract.Rule{
-			Name:        r.Area + "/" + requirement.Name,
-			Level:       levelOf[requirement.Strength],
-			Contract:    r.URL(requirement.Section),
-			Requirement: requirement.Text,
-			Why:         requirement.Why,
-			Remedy:      "Add the field to the Go type of the API, and regenerate the CRD.",
-		},
-		check: each(r, func(v implementation, report reporter) {
+		Name:        r.Area + "/" + requirement.Name,
+		Level:       levelOf[requirement.Strength],
+		Contract:    r.URL(requirement.Section),
+		Requirement: requirement.Text,
+		Why:         requirement.Why,
+		Remedy:      "Add the field to the Go type of the API, and regenerate the CRD.",
+		Check: each(r, func(v implementation, report reporter) {
 			if !requirement.Applies(v.crdVersion) {
 				return
 			}
@@ -105,7 +101,7 @@ type implementation struct {
 }
 
 // location returns that of the CRD.
-func (v implementation) location() location { return v.file.at(v.doc) }
+func (v implementation) location() place { return v.file.at(v.doc) }
 
 // each returns a check of all implementations of a resource. It checks nothing if the provider's
 // contract is unknown.
@@ -127,54 +123,46 @@ func each(r *resource, check func(implementation, reporter)) func(*parsedBundle,
 // controlPlaneRules are the rules of the control plane contract that are about more than fields.
 var controlPlaneRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:        "control-plane/status-subresource",
-			Level:       contract.Warning,
-			Contract:    controlPlane.URL("controlplane-replicas"),
-			Requirement: "The CRD of a control plane has the status subresource.",
-			Why:         "Permission to write the spec includes the status, and controllers that use the subresource fail.",
-			Remedy:      "Add the marker +kubebuilder:subresource:status.",
-		},
-		check: each(controlPlane, func(v implementation, report reporter) {
+		Name:        "control-plane/status-subresource",
+		Level:       contract.Warning,
+		Contract:    controlPlane.URL("controlplane-replicas"),
+		Requirement: "The CRD of a control plane has the status subresource.",
+		Why:         "Permission to write the spec includes the status, and controllers that use the subresource fail.",
+		Remedy:      "Add the marker +kubebuilder:subresource:status.",
+		Check: each(controlPlane, func(v implementation, report reporter) {
 			if v.Subresource("status") == nil {
 				report(v.location(), "version %s has no status subresource", v.Name)
 			}
 		}),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "control-plane/scale",
-			Level:       contract.Warning,
-			Contract:    controlPlane.URL("controlplane-replicas"),
-			Requirement: "A control plane with replicas has the scale subresource with the paths of the contract.",
-			Why:         "`kubectl scale` and autoscalers fail, or change a field that Cluster API does not read.",
-			Remedy: "Add the marker +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas," +
-				"selectorpath=.status.selector.",
-		},
-		check: each(controlPlane, checkScale),
+		Name:        "control-plane/scale",
+		Level:       contract.Warning,
+		Contract:    controlPlane.URL("controlplane-replicas"),
+		Requirement: "A control plane with replicas has the scale subresource with the paths of the contract.",
+		Why:         "`kubectl scale` and autoscalers fail, or change a field that Cluster API does not read.",
+		Remedy: "Add the marker +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas," +
+			"selectorpath=.status.selector.",
+		Check: each(controlPlane, checkScale),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "control-plane/status-version",
-			Level:       contract.Error,
-			Contract:    controlPlane.URL("controlplane-version"),
-			Requirement: "A control plane with spec.version has status.version, or status.versions in v1beta2.",
-			Why: "Cluster API takes the control plane for one that is being created: MachineSets create no Machines, and the " +
-				"workers of a ClusterClass are not upgraded.",
-			Remedy: "Add the field to the status and set it.",
-		},
-		check: each(controlPlane, checkStatusVersion),
+		Name:        "control-plane/status-version",
+		Level:       contract.Error,
+		Contract:    controlPlane.URL("controlplane-version"),
+		Requirement: "A control plane with spec.version has status.version, or status.versions in v1beta2.",
+		Why: "Cluster API takes the control plane for one that is being created: MachineSets create no Machines, and the " +
+			"workers of a ClusterClass are not upgraded.",
+		Remedy: "Add the field to the status and set it.",
+		Check:  each(controlPlane, checkStatusVersion),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "control-plane/cni",
-			Level:       contract.Warning,
-			Contract:    controlPlane.Page,
-			Requirement: "A control plane provider installs no CNI.",
-			Why:         "Users choose the network, and two CNIs in one cluster break each other.",
-			Remedy:      "Leave the CNI to the user, or to an addon provider.",
-		},
-		check: checkCNI,
+		Name:        "control-plane/cni",
+		Level:       contract.Warning,
+		Contract:    controlPlane.Page,
+		Requirement: "A control plane provider installs no CNI.",
+		Why:         "Users choose the network, and two CNIs in one cluster break each other.",
+		Remedy:      "Leave the CNI to the user, or to an addon provider.",
+		Check:       checkCNI,
 	},
 }
 

@@ -29,113 +29,95 @@ const (
 // move`. The findings of most refer to the page of the resource.
 var crdRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:     "crd/contract-kind",
-			Level:    contract.Warning,
-			Contract: overview,
-			Requirement: "A provider defines a kind of its contract: an infrastructure provider one whose name ends with " +
-				"Cluster or Machine, a bootstrap provider one with Config, and a control plane provider one with ControlPlane.",
-			Why:    "Other tools do not recognize the kinds, and their CRDs cannot be checked.",
-			Remedy: "Follow the naming convention, and set the contract's labels on the CRDs.",
-		},
-		check: checkContractKind,
+		Name:     "crd/contract-kind",
+		Level:    contract.Warning,
+		Contract: overview,
+		Requirement: "A provider defines a kind of its contract: an infrastructure provider one whose name ends with " +
+			"Cluster or Machine, a bootstrap provider one with Config, and a control plane provider one with ControlPlane.",
+		Why:    "Other tools do not recognize the kinds, and their CRDs cannot be checked.",
+		Remedy: "Follow the naming convention, and set the contract's labels on the CRDs.",
+		Check:  checkContractKind,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "crd/name",
-			Level:       contract.Error,
-			Contract:    overview,
-			Requirement: "A CRD has the name that Cluster API's CalculateCRDName returns for its group and kind.",
-			Why:         "Cluster API's core looks up CRDs by this name, and every reference to the kind fails.",
-			Remedy:      "Rename the CRD by setting its plural with the resource path marker of kubebuilder.",
-		},
-		check: checkCRDName,
+		Name:        "crd/name",
+		Level:       contract.Error,
+		Contract:    overview,
+		Requirement: "A CRD has the name that Cluster API's CalculateCRDName returns for its group and kind.",
+		Why:         "Cluster API's core looks up CRDs by this name, and every reference to the kind fails.",
+		Remedy:      "Rename the CRD by setting its plural with the resource path marker of kubebuilder.",
+		Check:       checkCRDName,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "crd/scope",
-			Level:       contract.Error,
-			Contract:    overview,
-			Requirement: "Kinds to which Cluster API's core refers are namespaced.",
-			Why:         "References do not leave the namespace of a Cluster, and neither does `clusterctl move`.",
-			Remedy:      "Set the scope of the CRD to Namespaced.",
-		},
-		check: referenced(func(p *parsedBundle, c crd, report reporter) {
+		Name:        "crd/scope",
+		Level:       contract.Error,
+		Contract:    overview,
+		Requirement: "Kinds to which Cluster API's core refers are namespaced.",
+		Why:         "References do not leave the namespace of a Cluster, and neither does `clusterctl move`.",
+		Remedy:      "Set the scope of the CRD to Namespaced.",
+		Check: referenced(func(p *parsedBundle, c crd, report reporter) {
 			if c.IsClusterScoped() {
 				report(p.atCRD(c, sectionScope), "has the scope Cluster")
 			}
 		}),
 	},
 	{
-		Rule: contract.Rule{
-			Name:     "crd/contract-label",
-			Level:    contract.Error,
-			Contract: overview,
-			Requirement: "The label cluster.x-k8s.io/<contract> of a CRD lists the versions that implement the contract from " +
-				"metadata.yaml, or an older compatible one, and the newest of them is served.",
-			Why:    "Cluster API's core uses this label to determine the API version of every reference.",
-			Remedy: "Set the label to the served versions, joined by '_', for example cluster.x-k8s.io/v1beta2: v1beta2.",
-		},
-		check: referenced(checkContractLabel),
+		Name:     "crd/contract-label",
+		Level:    contract.Error,
+		Contract: overview,
+		Requirement: "The label cluster.x-k8s.io/<contract> of a CRD lists the versions that implement the contract from " +
+			"metadata.yaml, or an older compatible one, and the newest of them is served.",
+		Why:    "Cluster API's core uses this label to determine the API version of every reference.",
+		Remedy: "Set the label to the served versions, joined by '_', for example cluster.x-k8s.io/v1beta2: v1beta2.",
+		Check:  referenced(checkContractLabel),
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "crd/contract-label-outdated",
-			Level:       contract.Warning,
-			Contract:    overview,
-			Requirement: "The CRDs have the label of the contract from metadata.yaml, not only that of an older one.",
-			Why: "Cluster API's core uses the kind by the rules of the older contract, until it is no longer compatible " +
-				"with it.",
-			Remedy: "Implement the contract from metadata.yaml and set its label, or list the older one in metadata.yaml.",
-		},
-		check: checkContractLabelOutdated,
+		Name:        "crd/contract-label-outdated",
+		Level:       contract.Warning,
+		Contract:    overview,
+		Requirement: "The CRDs have the label of the contract from metadata.yaml, not only that of an older one.",
+		Why: "Cluster API's core uses the kind by the rules of the older contract, until it is no longer compatible " +
+			"with it.",
+		Remedy: "Implement the contract from metadata.yaml and set its label, or list the older one in metadata.yaml.",
+		Check:  checkContractLabelOutdated,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "crd/contract-label-versions",
-			Level:       contract.Info,
-			Contract:    overview,
-			Requirement: "The contract labels of a CRD list only versions that exist in the CRD.",
-			Why:         "Nothing fails, because core uses another version, but the label promises more than there is.",
-			Remedy:      "Remove the version from the label, or the whole label.",
-		},
-		check: checkContractLabelVersions,
+		Name:        "crd/contract-label-versions",
+		Level:       contract.Info,
+		Contract:    overview,
+		Requirement: "The contract labels of a CRD list only versions that exist in the CRD.",
+		Why:         "Nothing fails, because core uses another version, but the label promises more than there is.",
+		Remedy:      "Remove the version from the label, or the whole label.",
+		Check:       checkContractLabelVersions,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "crd/template-spec",
-			Level:       contract.Warning,
-			Contract:    overview,
-			Requirement: "The objects of a template kind have the spec of the objects to create in spec.template.spec.",
-			Why:         "Cluster API's core copies spec.template of the template, so the objects that it creates have no spec.",
-			Remedy:      "Add the field to the Go type of the API, and regenerate the CRD.",
-		},
-		check: referenced(checkTemplateSpec),
+		Name:        "crd/template-spec",
+		Level:       contract.Warning,
+		Contract:    overview,
+		Requirement: "The objects of a template kind have the spec of the objects to create in spec.template.spec.",
+		Why:         "Cluster API's core copies spec.template of the template, so the objects that it creates have no spec.",
+		Remedy:      "Add the field to the Go type of the API, and regenerate the CRD.",
+		Check:       referenced(checkTemplateSpec),
 	},
 	coreAccessRule,
 	{
-		Rule: contract.Rule{
-			Name:        "crd/ca-bundle",
-			Level:       contract.Error,
-			Contract:    clusterctlContract + "#components-yaml",
-			Requirement: "The caBundle of a CRD's conversion webhook is a certificate, or is left out.",
-			Why: "cert-manager replaces the placeholder by a certificate. Since version 1.31, the API server refuses to " +
-				"change that back, so clusterctl cannot upgrade the provider to another version with a placeholder.",
-			Remedy: "Remove the field caBundle. cert-manager adds it.",
-		},
-		check: checkCABundle,
+		Name:        "crd/ca-bundle",
+		Level:       contract.Error,
+		Contract:    clusterctlContract + "#components-yaml",
+		Requirement: "The caBundle of a CRD's conversion webhook is a certificate, or is left out.",
+		Why: "cert-manager replaces the placeholder by a certificate. Since version 1.31, the API server refuses to " +
+			"change that back, so clusterctl cannot upgrade the provider to another version with a placeholder.",
+		Remedy: "Remove the field caBundle. cert-manager adds it.",
+		Check:  checkCABundle,
 	},
 	{
-		Rule: contract.Rule{
-			Name:     "crd/move-hierarchy",
-			Level:    contract.Info,
-			Contract: clusterctlContract + "#move",
-			Requirement: "A cluster-scoped CRD has the label " + labelMoveHierarchy + " or " + labelMove +
-				", so that its objects move together with the objects that use them.",
-			Why:    "`clusterctl move` leaves the objects behind, and references to them break in the new management cluster.",
-			Remedy: "Set one of the labels, unless the objects belong to the management cluster itself.",
-		},
-		check: checkMoveHierarchy,
+		Name:     "crd/move-hierarchy",
+		Level:    contract.Info,
+		Contract: clusterctlContract + "#move",
+		Requirement: "A cluster-scoped CRD has the label " + labelMoveHierarchy + " or " + labelMove +
+			", so that its objects move together with the objects that use them.",
+		Why:    "`clusterctl move` leaves the objects behind, and references to them break in the new management cluster.",
+		Remedy: "Set one of the labels, unless the objects belong to the management cluster itself.",
+		Check:  checkMoveHierarchy,
 	},
 }
 
@@ -151,9 +133,9 @@ func referenced(check func(*parsedBundle, crd, reporter)) func(*parsedBundle, re
 }
 
 // atCRD returns the location of a CRD, with the section of the page about its resource.
-func (p *parsedBundle) atCRD(c crd, section string) location {
+func (p *parsedBundle) atCRD(c crd, section string) place {
 	at := p.componentsFile.at(c.doc)
-	at.contract = c.Resource.URL(section)
+	at.Contract = c.Resource.URL(section)
 
 	return at
 }

@@ -20,116 +20,98 @@ const clusterctlContract = "https://cluster-api.sigs.k8s.io/developer/providers/
 // fileRules are about the published files and metadata.yaml.
 var fileRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:     "provider/name",
-			Level:    contract.Error,
-			Contract: clusterctlContract + "#adding-a-provider-to-clusterctl",
-			Requirement: "A provider's name consists of lower case letters, digits, and '-', begins and ends with a letter or " +
-				"digit, and has at most 63 characters together with its type, as in control-plane-<name>.",
-			Why:    "clusterctl rejects other names, and objects and labels that contain them are invalid.",
-			Remedy: "Choose another name for the provider.",
-		},
-		check: checkProviderName,
+		Name:     "provider/name",
+		Level:    contract.Error,
+		Contract: clusterctlContract + "#adding-a-provider-to-clusterctl",
+		Requirement: "A provider's name consists of lower case letters, digits, and '-', begins and ends with a letter or " +
+			"digit, and has at most 63 characters together with its type, as in control-plane-<name>.",
+		Why:    "clusterctl rejects other names, and objects and labels that contain them are invalid.",
+		Remedy: "Choose another name for the provider.",
+		Check:  checkProviderName,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "provider/version",
-			Level:       contract.Error,
-			Contract:    clusterctlContract + "#creating-a-provider-repository-on-github",
-			Requirement: "The tag of each version is a full semantic version.",
-			Why:         "clusterctl cannot order other versions and ignores them.",
-			Remedy:      "Use tags of the form vMAJOR.MINOR.PATCH.",
-		},
-		check: checkProviderVersion,
+		Name:        "provider/version",
+		Level:       contract.Error,
+		Contract:    clusterctlContract + "#creating-a-provider-repository-on-github",
+		Requirement: "The tag of each version is a full semantic version.",
+		Why:         "clusterctl cannot order other versions and ignores them.",
+		Remedy:      "Use tags of the form vMAJOR.MINOR.PATCH.",
+		Check:       checkProviderVersion,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "files/required",
-			Level:       contract.Error,
-			Contract:    clusterctlContract + "#provider-repositories",
-			Requirement: "The published files include the components and metadata.yaml.",
-			Why:         "The provider cannot be installed without both.",
-			Remedy:      "Publish the missing file.",
-		},
-		check: checkRequiredFiles,
+		Name:        "files/required",
+		Level:       contract.Error,
+		Contract:    clusterctlContract + "#provider-repositories",
+		Requirement: "The published files include the components and metadata.yaml.",
+		Why:         "The provider cannot be installed without both.",
+		Remedy:      "Publish the missing file.",
+		Check:       checkRequiredFiles,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "files/templates",
-			Level:       contract.Info,
-			Contract:    clusterctlContract + "#workload-cluster-templates",
-			Requirement: "An infrastructure provider publishes cluster templates.",
-			Why:         "`clusterctl generate cluster` has no template to use.",
-			Remedy:      "Publish a cluster-template.yaml.",
-		},
-		check: checkHasTemplates,
+		Name:        "files/templates",
+		Level:       contract.Info,
+		Contract:    clusterctlContract + "#workload-cluster-templates",
+		Requirement: "An infrastructure provider publishes cluster templates.",
+		Why:         "`clusterctl generate cluster` has no template to use.",
+		Remedy:      "Publish a cluster-template.yaml.",
+		Check:       checkHasTemplates,
 	},
 	namesRule,
 	{
-		Rule: contract.Rule{
-			Name:     "metadata/valid",
-			Level:    contract.Error,
-			Contract: clusterctlContract + "#metadata-yaml",
-			Requirement: "metadata.yaml is a Metadata object of clusterctl.cluster.x-k8s.io/v1alpha3 that lists release " +
-				"series and their contracts.",
-			Why:    "clusterctl rejects the provider.",
-			Remedy: "Fix metadata.yaml.",
-		},
-		check: checkMetadata,
+		Name:     "metadata/valid",
+		Level:    contract.Error,
+		Contract: clusterctlContract + "#metadata-yaml",
+		Requirement: "metadata.yaml is a Metadata object of clusterctl.cluster.x-k8s.io/v1alpha3 that lists release " +
+			"series and their contracts.",
+		Why:    "clusterctl rejects the provider.",
+		Remedy: "Fix metadata.yaml.",
+		Check:  checkMetadata,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "metadata/kind",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#validation-rules",
-			Requirement: "metadata.yaml has the kind Metadata.",
-			Why:         "clusterctl tolerates a missing kind only for old providers, and may stop doing so.",
-			Remedy:      "Add the line `kind: Metadata`.",
-		},
-		check: func(p *parsedBundle, report reporter) {
+		Name:        "metadata/kind",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#validation-rules",
+		Requirement: "metadata.yaml has the kind Metadata.",
+		Why:         "clusterctl tolerates a missing kind only for old providers, and may stop doing so.",
+		Remedy:      "Add the line `kind: Metadata`.",
+		Check: func(p *parsedBundle, report reporter) {
 			if p.metadataErr == nil && p.parsedMetadata.Kind == "" {
-				report(location{file: bundle.MetadataFile}, "has no kind")
+				report(place{File: bundle.MetadataFile}, "has no kind")
 			}
 		},
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "metadata/series",
-			Level:       contract.Error,
-			Contract:    clusterctlContract + "#metadata-yaml",
-			Requirement: "metadata.yaml lists the release series of the version that it is published with.",
-			Why:         "The contract of the version is unknown, so clusterctl does not install it.",
-			Remedy:      "Add the series and its contract to releaseSeries.",
-		},
-		check: checkSeries,
+		Name:        "metadata/series",
+		Level:       contract.Error,
+		Contract:    clusterctlContract + "#metadata-yaml",
+		Requirement: "metadata.yaml lists the release series of the version that it is published with.",
+		Why:         "The contract of the version is unknown, so clusterctl does not install it.",
+		Remedy:      "Add the series and its contract to releaseSeries.",
+		Check:       checkSeries,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "metadata/series-entries",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#metadata-yaml",
-			Requirement: "metadata.yaml lists each release series once, with a contract such as v1beta2.",
-			Why: "clusterctl uses the first entry of a series, and cannot install versions of one whose contract it does not " +
-				"know.",
-			Remedy: "Correct or remove the entry.",
-		},
-		check: checkSeriesEntries,
+		Name:        "metadata/series-entries",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#metadata-yaml",
+		Requirement: "metadata.yaml lists each release series once, with a contract such as v1beta2.",
+		Why: "clusterctl uses the first entry of a series, and cannot install versions of one whose contract it does not " +
+			"know.",
+		Remedy: "Correct or remove the entry.",
+		Check:  checkSeriesEntries,
 	},
 }
 
 // namesRule is checked in two places: the names of a bundle's templates together with all other
 // rules, and by Names the names of all published files, which a bundle does not contain.
 var namesRule = rule{
-	Rule: contract.Rule{
-		Name:     "files/names",
-		Level:    contract.Warning,
-		Contract: clusterctlContract + "#naming-conventions",
-		Requirement: "Files have the names that the contract defines: <type>-components.yaml, cluster-template.yaml, " +
-			"cluster-template-<flavor>.yaml, clusterclass-<name>.yaml.",
-		Why:    "clusterctl does not find a file with another name, or only if it is configured to.",
-		Remedy: "Rename the file.",
-	},
-	check: func(p *parsedBundle, report reporter) {
+	Name:     "files/names",
+	Level:    contract.Warning,
+	Contract: clusterctlContract + "#naming-conventions",
+	Requirement: "Files have the names that the contract defines: <type>-components.yaml, cluster-template.yaml, " +
+		"cluster-template-<flavor>.yaml, clusterclass-<name>.yaml.",
+	Why:    "clusterctl does not find a file with another name, or only if it is configured to.",
+	Remedy: "Rename the file.",
+	Check: func(p *parsedBundle, report reporter) {
 		for _, t := range p.templateFiles {
 			if !templateName.MatchString(t.name) {
 				report(t.whole(), "is not named cluster-template.yaml, cluster-template-<flavor>.yaml, or clusterclass-<name>.yaml")
@@ -164,14 +146,14 @@ func Names(p bundle.Provider, names []string) []contract.Finding {
 			continue
 		}
 
-		findings = append(findings, namesRule.finding(location{file: name}, message))
+		findings = append(findings, namesRule.Finding(place{File: name}, message))
 	}
 
 	return findings
 }
 
 func checkProviderName(p *parsedBundle, report reporter) {
-	at := location{file: bundle.MetadataFile}
+	at := place{File: bundle.MetadataFile}
 
 	switch label := p.Provider.Label; {
 	case !providerName.MatchString(p.Provider.Name):
@@ -184,23 +166,23 @@ func checkProviderName(p *parsedBundle, report reporter) {
 
 func checkProviderVersion(p *parsedBundle, report reporter) {
 	if _, err := semver.StrictNewVersion(strings.TrimPrefix(p.Version, "v")); err != nil {
-		report(location{file: bundle.MetadataFile}, "belongs to %q, which is not a semantic version", p.Version)
+		report(place{File: bundle.MetadataFile}, "belongs to %q, which is not a semantic version", p.Version)
 	}
 }
 
 func checkRequiredFiles(p *parsedBundle, report reporter) {
 	if len(p.Components) == 0 {
-		report(location{file: bundle.ComponentsFile}, "is missing")
+		report(place{File: bundle.ComponentsFile}, "is missing")
 	}
 
 	if len(p.Metadata) == 0 {
-		report(location{file: bundle.MetadataFile}, "is missing")
+		report(place{File: bundle.MetadataFile}, "is missing")
 	}
 }
 
 func checkHasTemplates(p *parsedBundle, report reporter) {
 	if p.Provider.Type == string(v1alpha2.InfrastructureProviderType) && len(p.templateFiles) == 0 {
-		report(location{file: "cluster-template.yaml"}, "is not published, and neither is any other template")
+		report(place{File: "cluster-template.yaml"}, "is not published, and neither is any other template")
 	}
 }
 
@@ -233,7 +215,7 @@ func checkSeries(p *parsedBundle, report reporter) {
 		return
 	}
 
-	at := location{file: bundle.MetadataFile}
+	at := place{File: bundle.MetadataFile}
 
 	for _, s := range p.parsedMetadata.ReleaseSeries {
 		if (series{s.Major, s.Minor}) != own {
@@ -256,7 +238,7 @@ func checkSeriesEntries(p *parsedBundle, report reporter) {
 		return
 	}
 
-	at := location{file: bundle.MetadataFile}
+	at := place{File: bundle.MetadataFile}
 	own, _ := p.ownSeries()
 	seen := map[series]bool{}
 

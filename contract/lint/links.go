@@ -16,26 +16,22 @@ import (
 // they refer to and the kinds of the components.
 var templateLinkRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:        "templates/references",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#links-to-external-objects",
-			Requirement: "A cluster template contains the objects to which it refers by a name of its own.",
-			Why:         "The Cluster waits for the object until it is created in another way.",
-			Remedy:      "Add the object, use a variable for its name, or document where it comes from.",
-		},
-		check: checkTemplateReferences,
+		Name:        "templates/references",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#links-to-external-objects",
+		Requirement: "A cluster template contains the objects to which it refers by a name of its own.",
+		Why:         "The Cluster waits for the object until it is created in another way.",
+		Remedy:      "Add the object, use a variable for its name, or document where it comes from.",
+		Check:       checkTemplateReferences,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "templates/served-versions",
-			Level:       contract.Error,
-			Contract:    clusterctlContract + "#workload-cluster-templates",
-			Requirement: "Cluster templates use API versions that the CRDs of the components serve.",
-			Why:         "The API server rejects the object.",
-			Remedy:      "Use the version of the API that the provider serves.",
-		},
-		check: checkTemplateVersions,
+		Name:        "templates/served-versions",
+		Level:       contract.Error,
+		Contract:    clusterctlContract + "#workload-cluster-templates",
+		Requirement: "Cluster templates use API versions that the CRDs of the components serve.",
+		Why:         "The API server rejects the object.",
+		Remedy:      "Use the version of the API that the provider serves.",
+		Check:       checkTemplateVersions,
 	},
 }
 

@@ -113,11 +113,11 @@ func newFile(name string, data []byte, parsed *bundle.Components) file {
 }
 
 // whole returns the location of the whole file.
-func (f *file) whole() location { return location{file: f.name} }
+func (f *file) whole() place { return place{File: f.name} }
 
 // at returns the location of an object.
-func (f *file) at(doc *bundle.Document) location {
-	return location{file: f.name, kind: doc.Object.GetKind(), object: nameOf(doc)}
+func (f *file) at(doc *bundle.Document) place {
+	return place{File: f.name, Kind: doc.Object.GetKind(), Object: nameOf(doc)}
 }
 
 // nameOf returns the name of an object. If it depends on a variable without a default, it returns the name as written.
@@ -176,7 +176,7 @@ func reportInvalid(report reporter, file string, err error) {
 		}
 	}
 
-	report(location{file: file}, "%s", reason)
+	report(place{File: file}, "%s", reason)
 }
 
 // has reports whether the components contain an object.

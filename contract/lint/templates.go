@@ -15,96 +15,80 @@ import (
 // templateRules are about cluster templates and ClusterClasses.
 var templateRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:     "templates/valid",
-			Level:    contract.Error,
-			Contract: clusterctlContract + "#workload-cluster-templates",
-			Requirement: "Cluster templates and ClusterClasses are YAML files of Kubernetes objects, with variables that " +
-				"drone/envsubst supports.",
-			Why:    "`clusterctl generate cluster` fails.",
-			Remedy: "Fix the file at the reported line.",
-		},
-		check: checkTemplatesValid,
+		Name:     "templates/valid",
+		Level:    contract.Error,
+		Contract: clusterctlContract + "#workload-cluster-templates",
+		Requirement: "Cluster templates and ClusterClasses are YAML files of Kubernetes objects, with variables that " +
+			"drone/envsubst supports.",
+		Why:    "`clusterctl generate cluster` fails.",
+		Remedy: "Fix the file at the reported line.",
+		Check:  checkTemplatesValid,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "templates/namespace",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#target-namespace-1",
-			Requirement: "All objects of a cluster template are in one namespace, which exists already.",
-			Why: "clusterctl moves every object to the target namespace, and gives a Namespace that name, so nothing is in " +
-				"the namespace of the template.",
-			Remedy: "Remove the namespaces from the template.",
-		},
-		check: checkTemplateNamespace,
+		Name:        "templates/namespace",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#target-namespace-1",
+		Requirement: "All objects of a cluster template are in one namespace, which exists already.",
+		Why: "clusterctl moves every object to the target namespace, and gives a Namespace that name, so nothing is in " +
+			"the namespace of the template.",
+		Remedy: "Remove the namespaces from the template.",
+		Check:  checkTemplateNamespace,
 	},
 	{
-		Rule: contract.Rule{
-			Name:     "templates/common-variables",
-			Level:    contract.Info,
-			Contract: clusterctlContract + "#common-variables",
-			Requirement: "A cluster template uses ${CLUSTER_NAME} for the name of the Cluster and ${KUBERNETES_VERSION} for " +
-				"its version.",
-			Why:    "The arguments of `clusterctl generate cluster` have no effect.",
-			Remedy: "Use the common variables.",
-		},
-		check: checkCommonVariables,
+		Name:     "templates/common-variables",
+		Level:    contract.Info,
+		Contract: clusterctlContract + "#common-variables",
+		Requirement: "A cluster template uses ${CLUSTER_NAME} for the name of the Cluster and ${KUBERNETES_VERSION} for " +
+			"its version.",
+		Why:    "The arguments of `clusterctl generate cluster` have no effect.",
+		Remedy: "Use the common variables.",
+		Check:  checkCommonVariables,
 	},
 	{
-		Rule: contract.Rule{
-			Name:     "templates/class",
-			Level:    contract.Warning,
-			Contract: clusterctlContract + "#note",
-			Requirement: "The ClusterClass that a cluster template uses is published as clusterclass-<name>.yaml, or is part " +
-				"of the template.",
-			Why:    "The Cluster waits for a ClusterClass that users have to find elsewhere.",
-			Remedy: "Publish the ClusterClass, or document where it comes from.",
-		},
-		check: checkTemplateClass,
+		Name:     "templates/class",
+		Level:    contract.Warning,
+		Contract: clusterctlContract + "#note",
+		Requirement: "The ClusterClass that a cluster template uses is published as clusterclass-<name>.yaml, or is part " +
+			"of the template.",
+		Why:    "The Cluster waits for a ClusterClass that users have to find elsewhere.",
+		Remedy: "Publish the ClusterClass, or document where it comes from.",
+		Check:  checkTemplateClass,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "clusterclass/name",
-			Level:       contract.Error,
-			Contract:    clusterctlContract + "#naming-conventions-2",
-			Requirement: "The file clusterclass-<name>.yaml contains the ClusterClass <name>.",
-			Why:         "clusterctl selects a ClusterClass by the name of the file, and so adds the wrong one.",
-			Remedy:      "Rename the file or the ClusterClass.",
-		},
-		check: checkClassName,
+		Name:        "clusterclass/name",
+		Level:       contract.Error,
+		Contract:    clusterctlContract + "#naming-conventions-2",
+		Requirement: "The file clusterclass-<name>.yaml contains the ClusterClass <name>.",
+		Why:         "clusterctl selects a ClusterClass by the name of the file, and so adds the wrong one.",
+		Remedy:      "Rename the file or the ClusterClass.",
+		Check:       checkClassName,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "clusterclass/namespace",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#target-namespace-2",
-			Requirement: "Neither the objects nor the references of a ClusterClass file have a namespace.",
-			Why:         "The ClusterClass works only in that namespace.",
-			Remedy:      "Remove the namespaces.",
-		},
-		check: checkClassNamespace,
+		Name:        "clusterclass/namespace",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#target-namespace-2",
+		Requirement: "Neither the objects nor the references of a ClusterClass file have a namespace.",
+		Why:         "The ClusterClass works only in that namespace.",
+		Remedy:      "Remove the namespaces.",
+		Check:       checkClassNamespace,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "clusterclass/shared-objects",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#target-namespace-2",
-			Requirement: "No object is part of two ClusterClass files.",
-			Why:         "A change to the object for one ClusterClass changes all Clusters of the other.",
-			Remedy:      "Give each ClusterClass its own objects.",
-		},
-		check: checkSharedObjects,
+		Name:        "clusterclass/shared-objects",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#target-namespace-2",
+		Requirement: "No object is part of two ClusterClass files.",
+		Why:         "A change to the object for one ClusterClass changes all Clusters of the other.",
+		Remedy:      "Give each ClusterClass its own objects.",
+		Check:       checkSharedObjects,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "clusterclass/variables",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#variables-2",
-			Requirement: "A ClusterClass file uses no ${VARIABLE}.",
-			Why:         "Every user gets a different ClusterClass. ClusterClasses have variables of their own.",
-			Remedy:      "Use spec.variables and spec.patches of the ClusterClass.",
-		},
-		check: func(p *parsedBundle, report reporter) {
+		Name:        "clusterclass/variables",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#variables-2",
+		Requirement: "A ClusterClass file uses no ${VARIABLE}.",
+		Why:         "Every user gets a different ClusterClass. ClusterClasses have variables of their own.",
+		Remedy:      "Use spec.variables and spec.patches of the ClusterClass.",
+		Check: func(p *parsedBundle, report reporter) {
 			for f := range p.classFiles() {
 				for _, v := range f.variables {
 					report(f.whole(), "uses the variable %s", v.Name)

@@ -12,50 +12,42 @@ import (
 // variableRules are about the variables of the components.
 var variableRules = []rule{
 	{
-		Rule: contract.Rule{
-			Name:        "components/variable-image",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#variables",
-			Requirement: "Images do not depend on variables.",
-			Why: "Lists of images, mirrors and signatures cover only the default, and clusterctl rejects the provider if a " +
-				"value is not a canonical name.",
-			Remedy: "Write the image itself. Users replace it with the image overrides of clusterctl and operators.",
-		},
-		check: checkVariableImages,
+		Name:        "components/variable-image",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#variables",
+		Requirement: "Images do not depend on variables.",
+		Why: "Lists of images, mirrors and signatures cover only the default, and clusterctl rejects the provider if a " +
+			"value is not a canonical name.",
+		Remedy: "Write the image itself. Users replace it with the image overrides of clusterctl and operators.",
+		Check:  checkVariableImages,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/variable-name",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#variables",
-			Requirement: "The names of objects do not depend on variables.",
-			Why: "With another value, an upgrade deletes the object and creates another one, and whatever refers to it " +
-				"outside of the components breaks.",
-			Remedy: "Write the name itself.",
-		},
-		check: checkVariableNames,
+		Name:        "components/variable-name",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#variables",
+		Requirement: "The names of objects do not depend on variables.",
+		Why: "With another value, an upgrade deletes the object and creates another one, and whatever refers to it " +
+			"outside of the components breaks.",
+		Remedy: "Write the name itself.",
+		Check:  checkVariableNames,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/variable-prefix",
-			Level:       contract.Info,
-			Contract:    clusterctlContract + "#variables",
-			Requirement: "The names of variables begin with the provider's name.",
-			Why:         "All providers of a management cluster share one set of variables, so names can collide.",
-			Remedy:      "Add the prefix to new variables. Do not rename those that users already set.",
-		},
-		check: checkVariablePrefix,
+		Name:        "components/variable-prefix",
+		Level:       contract.Info,
+		Contract:    clusterctlContract + "#variables",
+		Requirement: "The names of variables begin with the provider's name.",
+		Why:         "All providers of a management cluster share one set of variables, so names can collide.",
+		Remedy:      "Add the prefix to new variables. Do not rename those that users already set.",
+		Check:       checkVariablePrefix,
 	},
 	{
-		Rule: contract.Rule{
-			Name:        "components/variable-spaces",
-			Level:       contract.Warning,
-			Contract:    clusterctlContract + "#variables",
-			Requirement: "Variables contain no spaces inside the braces.",
-			Why:         "Only clusterctl's own preprocessing makes ${ VAR } work. Other tools with this syntax reject it.",
-			Remedy:      "Write ${VAR}.",
-		},
-		check: checkVariableSpaces,
+		Name:        "components/variable-spaces",
+		Level:       contract.Warning,
+		Contract:    clusterctlContract + "#variables",
+		Requirement: "Variables contain no spaces inside the braces.",
+		Why:         "Only clusterctl's own preprocessing makes ${ VAR } work. Other tools with this syntax reject it.",
+		Remedy:      "Write ${VAR}.",
+		Check:       checkVariableSpaces,
 	},
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/contract"
-	"github.com/capstan-project/capstan/contract/lint"
 )
 
 // lintOptions are the flags of `lint`.
@@ -60,7 +59,7 @@ possible.`,
 }
 
 func (o *lintOptions) run(ctx context.Context, args []string) error {
-	report, err := o.findings.Report(o.Out, lint.Rules())
+	report, err := o.findings.Report(o.Out)
 	if err != nil {
 		return err
 	}

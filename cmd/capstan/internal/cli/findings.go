@@ -32,13 +32,11 @@ func AddFindingsFlags(flags *pflag.FlagSet) *FindingsFlags {
 // Report prints the findings of a command.
 type Report struct {
 	printer *Printer
-	rules   []contract.Rule
 	failOn  contract.Level
 }
 
-// Report returns the report of a command that checks all of the rules. It is an error if the flags
-// have unknown values.
-func (f *FindingsFlags) Report(out io.Writer, rules []contract.Rule) (*Report, error) {
+// Report returns the report of a command. It is an error if the flags have unknown values.
+func (f *FindingsFlags) Report(out io.Writer) (*Report, error) {
 	failOn := contract.Level(f.failOn)
 	if failOn != contract.Error && failOn != contract.Warning {
 		return nil, fmt.Errorf("unknown --fail-on %q; use %s or %s", failOn, contract.Error, contract.Warning)
@@ -46,7 +44,7 @@ func (f *FindingsFlags) Report(out io.Writer, rules []contract.Rule) (*Report, e
 
 	printer, err := f.output.Printer(out)
 
-	return &Report{printer: printer, rules: rules, failOn: failOn}, err
+	return &Report{printer: printer, failOn: failOn}, err
 }
 
 // findings are what programs read.
@@ -68,7 +66,7 @@ func (r *Report) Print(subject string, all []contract.Finding) error {
 	}
 
 	err := r.printer.Print(report, func() error {
-		_, err := io.WriteString(r.printer, Text(contract.Text(r.rules, all)))
+		_, err := io.WriteString(r.printer, Text(contract.Text(all)))
 		return err
 	})
 	if err != nil {

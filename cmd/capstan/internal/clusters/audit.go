@@ -72,7 +72,7 @@ func (o *auditOptions) run(ctx context.Context, args []string) error {
 		return errors.New("--limit and --timeout must be positive, and --deletion-timeout not negative")
 	}
 
-	report, err := o.findings.Report(o.Out, audit.Rules())
+	report, err := o.findings.Report(o.Out)
 	if err != nil {
 		return err
 	}
