@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	capicontract "sigs.k8s.io/cluster-api/util/contract"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/contract"
@@ -156,7 +158,7 @@ func checkCRDName(p *parsedBundle, report reporter) {
 			continue
 		}
 
-		if want := resourceName(c.Kind) + "." + c.Group; c.Name != want {
+		if want := capicontract.CalculateCRDName(c.Group, c.Kind); c.Name != want {
 			report(p.atCRD(c, c.Resource.Definition), "must be named %s", want)
 		}
 	}
