@@ -139,7 +139,7 @@ var coverageRules = []rule{{
 }, {
 	Name:        "coverage/managed-types",
 	Level:       contract.Info,
-	Contract:    clusterctlContract + "#components-yaml",
+	Contract:    contract.Clusterctl + "#components-yaml",
 	Requirement: "The CRDs of the types that a provider manages are part of the provider.",
 	Why:         "Capstan does not check or upgrade other CRDs, but their objects block the provider's removal.",
 	Remedy:      "None is necessary. To select other types, set spec.additionalManagedTypes of the provider.",

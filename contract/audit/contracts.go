@@ -5,34 +5,27 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/contract"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
 
 // The pages of the contracts.
 const (
-	contracts               = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/"
-	clusterctlContract      = contracts + "clusterctl"
-	infraClusterContract    = contracts + "infra-cluster"
-	infraMachineContract    = contracts + "infra-machine"
-	controlPlaneContract    = contracts + "control-plane"
-	bootstrapConfigContract = contracts + "bootstrap-config"
+	infraClusterContract    = contract.Pages + "infra-cluster"
+	infraMachineContract    = contract.Pages + "infra-machine"
+	controlPlaneContract    = contract.Pages + "control-plane"
+	bootstrapConfigContract = contract.Pages + "bootstrap-config"
 	ownerReferencesPage     = "https://cluster-api.sigs.k8s.io/reference/api/owner-references"
 )
 
-// The versions of the contracts, newest first.
+// The versions of the contracts.
 const (
 	v1beta2 = "v1beta2"
 	v1beta1 = "v1beta1"
 )
-
-var contractVersions = []string{v1beta2, v1beta1}
-
-// contractLabel returns the label of a CRD that lists the versions which implement a contract.
-func contractLabel(contract string) string { return clusterv1.GroupVersion.Group + "/" + contract }
 
 // toolGroups are the API groups of programs that manage providers.
 var toolGroups = []string{"clusterctl.cluster.x-k8s.io", v1alpha2.GroupVersion.Group}
@@ -58,40 +51,21 @@ func CoreContract(crds []*apiextensionsv1.CustomResourceDefinition) string {
 			continue
 		}
 
-		if contract := contractOf(crd, v1beta2); contract != "" {
-			return contract
+		if own, _ := contract.Implementation(crd.Labels, v1beta2); own != "" {
+			return own
 		}
 	}
 
 	return v1beta2
 }
 
-// contractOf returns the contract that core, which has a contract itself, uses for a CRD: the newest one
-// that both have. It is empty if there is none.
-func contractOf(crd *apiextensionsv1.CustomResourceDefinition, core string) string {
-	for _, contract := range contractVersions[slices.Index(contractVersions, core):] {
-		if crd.Labels[contractLabel(contract)] != "" {
-			return contract
-		}
-	}
-
-	return ""
-}
-
-// contractVersion returns the version of a CRD that core uses for a contract: the newest one in the label,
-// whether it is served or not.
-func contractVersion(crd *apiextensionsv1.CustomResourceDefinition, contract string) string {
-	return slices.MaxFunc(strings.Split(crd.Labels[contractLabel(contract)], "_"), version.CompareKubeAwareVersionStrings)
-}
-
 // ReadVersion returns the version in which core, which has a contract itself, reads the objects of a CRD:
 // the newest one that implements the contract. If that is not served, it returns a version that is, and an empty
 // text if none is.
 func ReadVersion(crd *apiextensionsv1.CustomResourceDefinition, core string) string {
-	if contract := contractOf(crd, core); contract != "" {
-		if v := versions.Find(crd, contractVersion(crd, contract)); v != nil && v.Served {
-			return v.Name
-		}
+	_, name := contract.Implementation(crd.Labels, core)
+	if v := versions.Find(crd, name); v != nil && v.Served {
+		return v.Name
 	}
 
 	if v := versions.Preferred(crd); v != nil {

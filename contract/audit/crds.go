@@ -29,7 +29,7 @@ var crdRules = []rule{
 	{
 		Name:        "crd/labels",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#labels",
+		Contract:    contract.Clusterctl + "#labels",
 		Requirement: "A provider's CRD has the labels clusterctl.cluster.x-k8s.io and cluster.x-k8s.io/provider.",
 		Why:         "`clusterctl move` leaves all objects of the kind behind.",
 		Remedy:      "Install the provider with Capstan or clusterctl, which set the labels, or set them again.",
@@ -56,7 +56,7 @@ var crdRules = []rule{
 	{
 		Name:        "crd/conversion",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#components-yaml",
+		Contract:    contract.Clusterctl + "#components-yaml",
 		Requirement: "A CRD with a conversion webhook has the certificate authority of the webhook.",
 		Why:         "Objects cannot be converted, so requests for all but the stored version fail.",
 		Remedy:      "Read the status of the provider's Certificate, and the log of cert-manager's cainjector.",
@@ -109,10 +109,9 @@ func checkContractVersions(g *graph, report reporter) {
 			continue
 		}
 
-		name := contractVersion(k.crd, k.contract)
-		if v := versions.Find(k.crd, name); v == nil || !v.Served {
+		if v := versions.Find(k.crd, k.version); v == nil || !v.Served {
 			report(k.place(), "has the label %s for version %s, which it does not serve",
-				contractLabel(k.contract), quote(name))
+				contract.LabelPrefix+k.contract, quote(k.version))
 		}
 	}
 

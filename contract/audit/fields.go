@@ -2,11 +2,14 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
 // kept are the fields that rules read, besides metadata.
@@ -58,31 +61,12 @@ func Trim(o *unstructured.Unstructured) {
 
 // field returns the value of a field; nil if it is not set.
 func (o *object) field(path ...string) any {
-	var value any = o.Object
-
-	for _, name := range path {
-		fields, ok := value.(map[string]any)
-		if !ok {
-			return nil
-		}
-
-		value = fields[name]
-	}
-
+	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
 	return value
-}
-
-// nested returns the content of a field; nil if it has none.
-func (o *object) nested(path ...string) map[string]any {
-	fields, _ := o.field(path...).(map[string]any)
-	return fields
 }
 
 // text returns the text of a field; empty if it is not set.
-func (o *object) text(path ...string) string {
-	value, _ := o.field(path...).(string)
-	return value
-}
+func (o *object) text(path ...string) string { return bundle.NestedString(o.Object, path...) }
 
 // flag returns the value of a boolean field; false if it is not set.
 func (o *object) flag(path ...string) bool {
@@ -90,49 +74,39 @@ func (o *object) flag(path ...string) bool {
 	return value
 }
 
-func text(fields map[string]any, name string) string {
-	value, _ := fields[name].(string)
-	return value
-}
-
 // condition is a condition of an object.
 type condition struct{ kind, status, time string }
 
-// conditions returns the conditions that core reads.
-func (o *object) conditions() []condition {
-	items, _ := o.field("status", "conditions").([]any)
+// conditionsIn returns the conditions in a field.
+func (o *object) conditionsIn(path ...string) []condition {
+	items := bundle.NestedMaps(o.Object, path...)
 	found := make([]condition, 0, len(items))
 
 	for _, item := range items {
-		fields, _ := item.(map[string]any)
 		found = append(found, condition{
-			kind:   text(fields, "type"),
-			status: text(fields, "status"),
-			time:   text(fields, "lastTransitionTime"),
+			kind:   bundle.NestedString(item, "type"),
+			status: bundle.NestedString(item, "status"),
+			time:   bundle.NestedString(item, "lastTransitionTime"),
 		})
 	}
 
 	return found
 }
 
+// conditions returns the conditions that core reads.
+func (o *object) conditions() []condition { return o.conditionsIn("status", "conditions") }
+
 // condition returns the condition of a type, and whether there is one. Objects of v1beta1 may have those of v1beta2
 // in another field.
 func (o *object) condition(kind string) (condition, bool) {
-	for _, c := range o.conditions() {
-		if c.kind == kind {
-			return c, true
-		}
+	all := slices.Concat(o.conditions(), o.conditionsIn("status", "v1beta2", "conditions"))
+
+	i := slices.IndexFunc(all, func(c condition) bool { return c.kind == kind })
+	if i < 0 {
+		return condition{}, false
 	}
 
-	items, _ := o.field("status", "v1beta2", "conditions").([]any)
-	for _, item := range items {
-		fields, _ := item.(map[string]any)
-		if text(fields, "type") == kind {
-			return condition{kind, text(fields, "status"), text(fields, "lastTransitionTime")}, true
-		}
-	}
-
-	return condition{}, false
+	return all[i], true
 }
 
 // quote returns a value from the cluster for a message: printable and short.

@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/contract"
 )
 
 // graph is a snapshot with its objects linked to each other.
@@ -42,8 +43,9 @@ type kind struct {
 	provider string
 	// additional is set if the CRD is not part of the provider. The contracts of Cluster API do not apply to it.
 	additional bool
-	// contract is the one that core uses for the kind; empty if the CRD names none.
-	contract string
+	// contract is the one that core uses for the kind, and version the API version that it reads; empty if the CRD names
+	// none.
+	contract, version string
 }
 
 // object is an object with its kind.
@@ -95,8 +97,8 @@ func (g *graph) addKinds() {
 			GroupKind: schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind},
 			crd:       crd,
 			provider:  crd.Labels[v1alpha2.ClusterctlProviderLabel],
-			contract:  contractOf(crd, core),
 		}
+		k.contract, k.version = contract.Implementation(crd.Labels, core)
 
 		if manager := g.snapshot.Managed[crd.Name]; k.provider == "" && manager != "" {
 			k.provider, k.additional = manager, true

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
 // role is what an object is for the object that refers to it.
@@ -84,23 +86,25 @@ func (g *graph) addLinks() {
 
 // addLink adds the reference in a field, if there is one.
 func (g *graph) addLink(from *object, role role, field []string) {
-	ref := from.nested(field...)
-	if text(ref, "name") == "" {
+	ref := bundle.NestedMap(from.Object, field...)
+	text := func(name string) string { return bundle.NestedString(ref, name) }
+
+	if text("name") == "" {
 		return
 	}
 
 	l := link{from: from, field: field, role: role}
-	l.to.Kind = text(ref, "kind")
-	l.to.Name = text(ref, "name")
-	l.to.Group = text(ref, "apiGroup") // v1beta2; v1beta1 has the apiVersion instead
+	l.to.Kind = text("kind")
+	l.to.Name = text("name")
+	l.to.Group = text("apiGroup") // v1beta2; v1beta1 has the apiVersion instead
 
 	if l.to.Group == "" {
-		gv, _ := schema.ParseGroupVersion(text(ref, "apiVersion"))
+		gv, _ := schema.ParseGroupVersion(text("apiVersion"))
 		l.to.Group = gv.Group
 	}
 
 	l.to.Namespace = from.GetNamespace()
-	if namespace := text(ref, "namespace"); namespace != "" {
+	if namespace := text("namespace"); namespace != "" {
 		l.to.Namespace = namespace
 	}
 

@@ -16,7 +16,7 @@ var moveRules = []rule{
 	{
 		Name:        "move/blocked",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#move",
+		Contract:    contract.Clusterctl + "#move",
 		Requirement: "No object of a paused Cluster has the annotation clusterctl.cluster.x-k8s.io/block-move.",
 		Why:         "`clusterctl move` waits for the provider to remove the annotation, and fails.",
 		Remedy:      "Check that the provider's manager runs and removes the annotation once the object is paused.",
@@ -32,7 +32,7 @@ var moveRules = []rule{
 	{
 		Name:        "move/interrupted",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#move",
+		Contract:    contract.Clusterctl + "#move",
 		Requirement: "An object with the annotation clusterctl.cluster.x-k8s.io/delete-for-move is being deleted.",
 		Why:         "A move was interrupted: the object may exist in two management clusters, and both manage it.",
 		Remedy:      "Find out which cluster must manage the object, and run `clusterctl move` again or delete the other.",
@@ -48,7 +48,7 @@ var moveRules = []rule{
 	{
 		Name:        "move/cluster-scoped",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#move",
+		Contract:    contract.Clusterctl + "#move",
 		Requirement: "Cluster-scoped objects of a provider have a label for `clusterctl move`, or their CRD has.",
 		Why:         "`clusterctl move` does not create the object in the other cluster, where what needs it fails.",
 		Remedy: "Set the label clusterctl.cluster.x-k8s.io/move, or move-hierarchy to include the objects that it owns. " +

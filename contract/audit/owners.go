@@ -15,7 +15,7 @@ var ownerRules = []rule{
 	{
 		Name:        "owners/referenced",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#ownerreferences-chain",
+		Contract:    contract.Clusterctl + "#ownerreferences-chain",
 		Requirement: "An object that a Cluster, Machine or MachinePool refers to is owned by it, as its controller.",
 		Why:         "It is left behind when the owner is deleted or moved, and its controller does not find the owner.",
 		Remedy:      "Keep owner references when the provider updates its objects; core sets them again if it runs.",
@@ -24,7 +24,7 @@ var ownerRules = []rule{
 	{
 		Name:        "owners/chain",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#ownerreferences-chain",
+		Contract:    contract.Clusterctl + "#ownerreferences-chain",
 		Requirement: "All objects of a provider are linked to a Cluster by owner references, directly or not.",
 		Why:         "`clusterctl move` leaves the object behind, and it is not deleted with its Cluster.",
 		Remedy: "Set an owner reference, for example to the object that it was created for, or, if it is shared by " +

@@ -26,7 +26,7 @@ var coreAccessRule = rule{
 	Check:  referenced(checkCoreAccess),
 }
 
-func checkCoreAccess(p *parsedBundle, c crd, report reporter) {
+func checkCoreAccess(p *parsedBundle, c *crd, report reporter) {
 	if c.InCoreGroup() {
 		return
 	}
@@ -45,7 +45,7 @@ func checkCoreAccess(p *parsedBundle, c crd, report reporter) {
 }
 
 // grantedToCore returns the verbs that the components grant Cluster API's core on the objects of a CRD.
-func (p *parsedBundle) grantedToCore(c crd) []string {
+func (p *parsedBundle) grantedToCore(c *crd) []string {
 	var verbs []string
 
 	for _, role := range p.objects("ClusterRole") {
@@ -75,7 +75,7 @@ func containsOrAll(list []string, item string) bool {
 var aggregationRule = rule{
 	Name:        "references/aggregation",
 	Level:       contract.Warning,
-	Contract:    clusterctlContract + "#links-to-external-objects",
+	Contract:    contract.Clusterctl + "#links-to-external-objects",
 	Requirement: "The components contain ClusterRoles that each aggregated ClusterRole selects.",
 	Why:         "The aggregated ClusterRole grants nothing until such ClusterRoles are created in another way.",
 	Remedy:      "Label the ClusterRoles to aggregate, or document where they come from.",

@@ -17,7 +17,7 @@ var componentRules = []rule{
 	{
 		Name:     "components/valid",
 		Level:    contract.Error,
-		Contract: clusterctlContract + "#components-yaml",
+		Contract: contract.Clusterctl + "#components-yaml",
 		Requirement: "The components are one YAML file of Kubernetes objects, with at most one Namespace, and with " +
 			"variables that drone/envsubst supports.",
 		Why:    "clusterctl and operators cannot read the file.",
@@ -31,7 +31,7 @@ var componentRules = []rule{
 	{
 		Name:        "components/duplicate-object",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#components-yaml",
+		Contract:    contract.Clusterctl + "#components-yaml",
 		Requirement: "The components contain each object only once, also when all have the same namespace.",
 		Why:         "The last one replaces the others without a warning.",
 		Remedy:      "Remove the duplicate.",
@@ -40,7 +40,7 @@ var componentRules = []rule{
 	{
 		Name:        "components/namespace",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#target-namespace",
+		Contract:    contract.Clusterctl + "#target-namespace",
 		Requirement: "The components contain a Namespace, which is the provider's default namespace.",
 		Why:         "clusterctl requires its users to set --target-namespace.",
 		Remedy:      "Add a Namespace object.",
@@ -53,7 +53,7 @@ var componentRules = []rule{
 	{
 		Name:        "components/target-namespace",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#target-namespace",
+		Contract:    contract.Clusterctl + "#target-namespace",
 		Requirement: "All objects belong to the provider's own namespace.",
 		Why:         "Installers move every object to the target namespace, so this object will not be where it is needed.",
 		Remedy:      "Move the object to the provider's namespace, or remove it.",
@@ -62,7 +62,7 @@ var componentRules = []rule{
 	{
 		Name:        "components/manager",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Contract:    contract.Clusterctl + "#controllers--watching-namespace",
 		Requirement: "The controllers run in a Deployment, in a container named manager.",
 		Why:         "Tools that change the manager's image, arguments, or resources find it by this name.",
 		Remedy:      "Run the controllers in a Deployment and name their container manager.",
@@ -71,7 +71,7 @@ var componentRules = []rule{
 	{
 		Name:        "components/watch-namespace",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Contract:    contract.Clusterctl + "#controllers--watching-namespace",
 		Requirement: "The manager watches all namespaces.",
 		Why:         "Clusters in other namespaces are never reconciled.",
 		Remedy:      "Remove the flag --namespace, or leave its value empty.",
@@ -80,7 +80,7 @@ var componentRules = []rule{
 	{
 		Name:        "components/image-name",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Contract:    contract.Clusterctl + "#controllers--watching-namespace",
 		Requirement: "Images of Deployments and DaemonSets have canonical names, with a registry and a path.",
 		Why:         "clusterctl rejects the provider.",
 		Remedy:      "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
@@ -89,7 +89,7 @@ var componentRules = []rule{
 	{
 		Name:        "components/job-image-name",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Contract:    contract.Clusterctl + "#controllers--watching-namespace",
 		Requirement: "Images of Jobs and other workloads that clusterctl does not change have canonical names, too.",
 		Why: "The meaning of a short name depends on each node's container runtime, and mirrors and image overrides do " +
 			"not match it.",
@@ -99,7 +99,7 @@ var componentRules = []rule{
 	{
 		Name:        "components/image-version",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Contract:    contract.Clusterctl + "#controllers--watching-namespace",
 		Requirement: "Images have a version: a tag other than latest, or a digest.",
 		Why:         "The image changes over time, so each installation of the version runs another program.",
 		Remedy:      "Add the version as a tag, for example controller:v1.14.0.",
@@ -108,7 +108,7 @@ var componentRules = []rule{
 	{
 		Name:        "components/helm-annotations",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#components-yaml-transformations",
+		Contract:    contract.Clusterctl + "#components-yaml-transformations",
 		Requirement: "Objects have no annotations for Helm, with the prefixes helm.sh/ and meta.helm.sh/.",
 		Why: "clusterctl ignores them: it runs no hooks, and keeps no object of a provider that it deletes. Capstan " +
 			"removes them from charts, to the same effect.",
@@ -118,7 +118,7 @@ var componentRules = []rule{
 	{
 		Name:        "components/provider-label",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#labels",
+		Contract:    contract.Clusterctl + "#labels",
 		Requirement: "All objects have the label " + v1alpha2.ClusterctlProviderLabel + " with the provider's label.",
 		Why:         "clusterctl and operators do not recognize objects that were applied with kubectl.",
 		Remedy:      "Set the label on all objects, for example with the labels of a kustomization.yaml.",

@@ -1,12 +1,15 @@
 package lint
 
-import "github.com/capstan-project/capstan/api/v1alpha2"
+import (
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/contract"
+)
 
 // bootstrapConfig generates the data with which a host becomes a Node.
 var bootstrapConfig = &resource{
 	Name:       "BootstrapConfig",
 	Area:       "bootstrap-config",
-	Page:       contractPages + "bootstrap-config",
+	Page:       contract.Pages + "bootstrap-config",
 	Definition: "bootstrapconfig-bootstrapconfiglist-resource-definition",
 	suffix:     "Config",
 	group:      "bootstrap.cluster.x-k8s.io",

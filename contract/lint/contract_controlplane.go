@@ -5,6 +5,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/contract"
 )
 
 // controlPlane is the resource that runs the control plane of a Cluster. Its fields follow
@@ -12,7 +13,7 @@ import (
 var controlPlane = &resource{
 	Name:       "ControlPlane",
 	Area:       "control-plane",
-	Page:       contractPages + "control-plane",
+	Page:       contract.Pages + "control-plane",
 	Definition: "controlplane-controlplanelist-resource-definition",
 	suffix:     "ControlPlane",
 	group:      "controlplane.cluster.x-k8s.io",

@@ -5,16 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/contract"
 )
-
-// contractLabelPrefix is the prefix of the labels of CRDs that list, by contract, the API versions that
-// implement it: cluster.x-k8s.io/v1beta2: v1beta1_v1beta2.
-const contractLabelPrefix = "cluster.x-k8s.io/"
 
 // contractVersion matches the versions of contracts.
 var contractVersion = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
@@ -22,8 +17,9 @@ var contractVersion = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
 // isContractVersion reports whether a text is the version of a contract, such as v1beta2.
 func isContractVersion(text string) bool { return contractVersion.MatchString(text) }
 
-// contractCRD is a CustomResourceDefinition of a provider.
-type contractCRD struct {
+// crd is a CustomResourceDefinition of the components.
+type crd struct {
+	doc                 *bundle.Document
 	Name                string
 	Labels              map[string]string
 	Group, Kind, Plural string
@@ -40,13 +36,14 @@ type contractCRD struct {
 	HasTemplate bool
 }
 
-// newContractCRD returns a CRD without its resource, which assignResources sets.
-func newContractCRD(object *unstructured.Unstructured) *contractCRD {
-	spec := bundle.NestedMap(object.Object, "spec")
+// newCRD returns a CRD without its resource, which assignResources sets.
+func newCRD(doc *bundle.Document) *crd {
+	spec := bundle.NestedMap(doc.Object.Object, "spec")
 
-	return &contractCRD{
-		Name:   object.GetName(),
-		Labels: object.GetLabels(),
+	return &crd{
+		doc:    doc,
+		Name:   doc.Object.GetName(),
+		Labels: doc.Object.GetLabels(),
 		Group:  bundle.NestedString(spec, "group"),
 		Kind:   bundle.NestedString(spec, "names", "kind"),
 		Plural: bundle.NestedString(spec, "names", "plural"),
@@ -55,63 +52,33 @@ func newContractCRD(object *unstructured.Unstructured) *contractCRD {
 }
 
 // IsReferenced reports whether Cluster API's core refers to objects of the kind.
-func (c *contractCRD) IsReferenced() bool { return c.Resource != nil && !c.Resource.External }
+func (c *crd) IsReferenced() bool { return c.Resource != nil && !c.Resource.External }
 
 // IsClusterScoped reports whether objects of the kind have no namespace.
-func (c *contractCRD) IsClusterScoped() bool {
+func (c *crd) IsClusterScoped() bool {
 	return bundle.NestedString(c.Spec, "scope") == "Cluster"
 }
 
 // Converts reports whether the API server needs to convert objects of the kind.
-func (c *contractCRD) Converts() bool { return len(bundle.NestedMaps(c.Spec, "versions")) > 1 }
+func (c *crd) Converts() bool { return len(bundle.NestedMaps(c.Spec, "versions")) > 1 }
 
 // ConversionService returns the name of the Service that converts objects of the kind, or "".
-func (c *contractCRD) ConversionService() string {
+func (c *crd) ConversionService() string {
 	return bundle.NestedString(c.Spec, "conversion", "webhook", "clientConfig", "service", "name")
-}
-
-// compatible maps each contract to those that core works with, best first.
-var compatible = map[string][]string{
-	"v1beta1": {"v1beta1"},
-	"v1beta2": {"v1beta2", "v1beta1"},
 }
 
 // Implementation returns the contract by which Cluster API's core uses the objects of a provider that
 // promises a contract, and the name of their API version. Both are empty if the labels list none. Kinds
 // that core does not use have no labels; of these, it is the newest version that is served.
-func (c *contractCRD) Implementation(promised string) (contract, version string) {
-	if c.Resource.External && compatible[promised] != nil {
+func (c *crd) Implementation(promised string) (implemented, version string) {
+	if c.Resource.External && slices.Contains(contract.Versions, promised) {
 		return promised, c.newestServed()
 	}
 
-	for _, contract := range compatible[promised] {
-		if version := c.Newest(contract); version != "" {
-			return contract, version
-		}
-	}
-
-	return "", ""
+	return contract.Implementation(c.Labels, promised)
 }
 
-// Newest returns the newest of the versions that the label of a contract lists, or "". Cluster API's
-// core uses this one.
-func (c *contractCRD) Newest(contract string) string {
-	label := c.Labels[contractLabelPrefix+contract]
-	if len(label) > validation.LabelValueMaxLength {
-		return "" // the API server rejects the CRD
-	}
-
-	newest := ""
-	for v := range strings.SplitSeq(label, "_") {
-		if newest == "" || version.CompareKubeAwareVersionStrings(v, newest) > 0 {
-			newest = v
-		}
-	}
-
-	return newest
-}
-
-func (c *contractCRD) newestServed() string {
+func (c *crd) newestServed() string {
 	newest := ""
 
 	for _, v := range bundle.NestedMaps(c.Spec, "versions") {
@@ -125,9 +92,9 @@ func (c *contractCRD) newestServed() string {
 }
 
 // hasContract reports whether a CRD has the label of any contract.
-func (c *contractCRD) hasContract() bool {
+func (c *crd) hasContract() bool {
 	for key := range c.Labels {
-		if contract, ok := strings.CutPrefix(key, contractLabelPrefix); ok && isContractVersion(contract) {
+		if labeled, ok := strings.CutPrefix(key, contract.LabelPrefix); ok && isContractVersion(labeled) {
 			return true
 		}
 	}
@@ -136,7 +103,7 @@ func (c *contractCRD) hasContract() bool {
 }
 
 // VersionNames returns the names of all API versions.
-func (c *contractCRD) VersionNames() map[string]bool {
+func (c *crd) VersionNames() map[string]bool {
 	names := map[string]bool{}
 	for _, v := range bundle.NestedMaps(c.Spec, "versions") {
 		names[bundle.NestedString(v, "name")] = true
@@ -155,7 +122,7 @@ type crdVersion struct {
 }
 
 // Version returns an API version, or nil if it does not exist.
-func (c *contractCRD) Version(name string) *crdVersion {
+func (c *crd) Version(name string) *crdVersion {
 	versions := bundle.NestedMaps(c.Spec, "versions")
 
 	i := slices.IndexFunc(versions, func(v map[string]any) bool { return bundle.NestedString(v, "name") == name })

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/contract"
 )
 
 const infrastructureGroup = "infrastructure.cluster.x-k8s.io"
@@ -18,7 +19,7 @@ var endpointFields = []field{
 var infraCluster = &resource{
 	Name:       "InfraCluster",
 	Area:       "infra-cluster",
-	Page:       contractPages + "infra-cluster",
+	Page:       contract.Pages + "infra-cluster",
 	Definition: "infracluster-infraclusterlist-resource-definition",
 	suffix:     "Cluster",
 	group:      infrastructureGroup,
@@ -39,7 +40,7 @@ var infraCluster = &resource{
 var infraMachine = &resource{
 	Name:          "InfraMachine",
 	Area:          "infra-machine",
-	Page:          contractPages + "infra-machine",
+	Page:          contract.Pages + "infra-machine",
 	Definition:    "inframachine-inframachinelist-resource-definition",
 	suffix:        "Machine",
 	group:         infrastructureGroup,
@@ -71,7 +72,7 @@ var infraMachine = &resource{
 var infraMachinePool = &resource{
 	Name:       "InfraMachinePool",
 	Area:       "infra-machinepool",
-	Page:       contractPages + "infra-machinepool",
+	Page:       contract.Pages + "infra-machinepool",
 	Definition: "inframachinepool-inframachinepoollist-resource-definition",
 	suffix:     "MachinePool",
 	group:      infrastructureGroup,

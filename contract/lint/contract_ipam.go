@@ -1,12 +1,15 @@
 package lint
 
-import "github.com/capstan-project/capstan/api/v1alpha2"
+import (
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/contract"
+)
 
 // ipPool is a pool of IP addresses. Only IPAddressClaims refer to it, which its own provider reads.
 var ipPool = &resource{
 	Name:       "IP address pool",
 	Area:       "ipam",
-	Page:       contractPages + "ipam",
+	Page:       contract.Pages + "ipam",
 	Definition: "data-types",
 	External:   true,
 	suffix:     "Pool",

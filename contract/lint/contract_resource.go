@@ -11,9 +11,6 @@ import (
 // CRDs belong to a contract, and which fields they need. They are a table of facts, with the code to look them
 // up in a CRD; contractRules turns it into rules.
 
-// contractPages is the URL of the folder with the pages of the contracts.
-const contractPages = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/"
-
 // resource is a kind of a provider that a contract defines, such as InfraCluster.
 type resource struct {
 	// Name is the contract's name of the resource.
@@ -114,7 +111,7 @@ var (
 )
 
 // Verbs returns what Cluster API's core has to be permitted to do with the objects of a CRD.
-func (c *contractCRD) Verbs() []string {
+func (c *crd) Verbs() []string {
 	if c.IsTemplate {
 		return slices.Clone(c.Resource.Template.Verbs)
 	}
@@ -127,10 +124,10 @@ var coreGroups = []string{controlPlane.group, infraCluster.group, bootstrapConfi
 
 // InCoreGroup reports whether Cluster API's core has access to the objects of a CRD without a role of
 // the provider.
-func (c *contractCRD) InCoreGroup() bool { return slices.Contains(coreGroups, c.Group) }
+func (c *crd) InCoreGroup() bool { return slices.Contains(coreGroups, c.Group) }
 
 // assignResources sets the resources of the CRDs of a provider.
-func assignResources(provider v1alpha2.ProviderType, crds []*contractCRD) {
+func assignResources(provider v1alpha2.ProviderType, crds []*crd) {
 	kinds := map[[2]string]bool{}
 	for _, c := range crds {
 		kinds[[2]string{c.Group, c.Kind}] = true
@@ -149,8 +146,8 @@ func assignResources(provider v1alpha2.ProviderType, crds []*contractCRD) {
 
 // assume assigns the resource to kinds that have nothing but its name if it would have no kind otherwise,
 // though providers of this type have it.
-func assume(r *resource, crds []*contractCRD) {
-	if slices.ContainsFunc(crds, func(c *contractCRD) bool { return c.Resource == r && !c.NameOnly }) {
+func assume(r *resource, crds []*crd) {
+	if slices.ContainsFunc(crds, func(c *crd) bool { return c.Resource == r && !c.NameOnly }) {
 		return
 	}
 
@@ -163,7 +160,7 @@ func assume(r *resource, crds []*contractCRD) {
 }
 
 // assign sets the resource of a CRD by its name and group, and by the other kinds of its group.
-func (c *contractCRD) assign(provider v1alpha2.ProviderType, exists func(kind string) bool) {
+func (c *crd) assign(provider v1alpha2.ProviderType, exists func(kind string) bool) {
 	base := c.baseKind()
 	c.HasTemplate = exists(base + "Template")
 	hasTemplate := exists(base) && c.HasTemplate
@@ -182,15 +179,15 @@ func (c *contractCRD) assign(provider v1alpha2.ProviderType, exists func(kind st
 }
 
 // set sets the resource of a CRD, or of its template.
-func (c *contractCRD) set(r *resource) {
+func (c *crd) set(r *resource) {
 	c.Resource = r
 	c.IsTemplate = c.Kind != c.baseKind()
 }
 
-func (c *contractCRD) baseKind() string { return strings.TrimSuffix(c.Kind, "Template") }
+func (c *crd) baseKind() string { return strings.TrimSuffix(c.Kind, "Template") }
 
 // resourceByName returns the resource that a kind is probably meant to be, or nil.
-func (c *contractCRD) resourceByName(provider v1alpha2.ProviderType, hasTemplate bool) *resource {
+func (c *crd) resourceByName(provider v1alpha2.ProviderType, hasTemplate bool) *resource {
 	base := c.baseKind()
 
 	switch {

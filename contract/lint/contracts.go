@@ -13,7 +13,7 @@ import (
 )
 
 // overview is the page of all contracts.
-const overview = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/overview"
+const overview = contract.Pages + "overview"
 
 // levelOf maps how strict a requirement is to the level of its rule.
 var levelOf = map[strength]contract.Level{must: contract.Error, should: contract.Warning, may: contract.Info}
@@ -50,7 +50,7 @@ func templateRule(r *resource) rule {
 					continue
 				}
 
-				if _, found := p.findCRD(c.Group, c.Kind+"Template"); !found {
+				if p.findCRD(c.Group, c.Kind+"Template") == nil {
 					report(p.componentsFile.at(c.doc), "has no matching CRD of kind %sTemplate", c.Kind)
 				}
 			}

@@ -56,7 +56,7 @@ var crdRules = []rule{
 		Requirement: "Kinds to which Cluster API's core refers are namespaced.",
 		Why:         "References do not leave the namespace of a Cluster, and neither does `clusterctl move`.",
 		Remedy:      "Set the scope of the CRD to Namespaced.",
-		Check: referenced(func(p *parsedBundle, c crd, report reporter) {
+		Check: referenced(func(p *parsedBundle, c *crd, report reporter) {
 			if c.IsClusterScoped() {
 				report(p.atCRD(c, sectionScope), "has the scope Cluster")
 			}
@@ -104,7 +104,7 @@ var crdRules = []rule{
 	{
 		Name:        "crd/ca-bundle",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#components-yaml",
+		Contract:    contract.Clusterctl + "#components-yaml",
 		Requirement: "The caBundle of a CRD's conversion webhook is a certificate, or is left out.",
 		Why: "cert-manager replaces the placeholder by a certificate. Since version 1.31, the API server refuses to " +
 			"change that back, so clusterctl cannot upgrade the provider to another version with a placeholder.",
@@ -114,7 +114,7 @@ var crdRules = []rule{
 	{
 		Name:     "crd/move-hierarchy",
 		Level:    contract.Info,
-		Contract: clusterctlContract + "#move",
+		Contract: contract.Clusterctl + "#move",
 		Requirement: "A cluster-scoped CRD has the label " + labelMoveHierarchy + " or " + labelMove +
 			", so that its objects move together with the objects that use them.",
 		Why:    "`clusterctl move` leaves the objects behind, and references to them break in the new management cluster.",
@@ -124,7 +124,7 @@ var crdRules = []rule{
 }
 
 // referenced returns a check of all CRDs of kinds to which Cluster API's core refers.
-func referenced(check func(*parsedBundle, crd, reporter)) func(*parsedBundle, reporter) {
+func referenced(check func(*parsedBundle, *crd, reporter)) func(*parsedBundle, reporter) {
 	return func(p *parsedBundle, report reporter) {
 		for _, c := range p.crds {
 			if c.IsReferenced() {
@@ -135,7 +135,7 @@ func referenced(check func(*parsedBundle, crd, reporter)) func(*parsedBundle, re
 }
 
 // atCRD returns the location of a CRD, with the section of the page about its resource.
-func (p *parsedBundle) atCRD(c crd, section string) place {
+func (p *parsedBundle) atCRD(c *crd, section string) place {
 	at := p.componentsFile.at(c.doc)
 	at.Contract = c.Resource.URL(section)
 
@@ -147,7 +147,7 @@ func checkContractKind(p *parsedBundle, report reporter) {
 		return
 	}
 
-	if !slices.ContainsFunc(p.crds, func(c crd) bool { return c.IsReferenced() }) {
+	if !slices.ContainsFunc(p.crds, func(c *crd) bool { return c.IsReferenced() }) {
 		report(p.componentsFile.at(p.crds[0].doc), "is no kind of a contract, and neither is that of any other CRD")
 	}
 }
@@ -164,18 +164,18 @@ func checkCRDName(p *parsedBundle, report reporter) {
 	}
 }
 
-func checkContractLabel(p *parsedBundle, c crd, report reporter) {
+func checkContractLabel(p *parsedBundle, c *crd, report reporter) {
 	if p.contract == "" {
 		return
 	}
 
 	implemented, name := c.Implementation(p.contract)
-	label := contractLabelPrefix + implemented
+	label := contract.LabelPrefix + implemented
 	version := c.Version(name)
 
 	switch {
 	case name == "":
-		report(p.atCRD(c, sectionVersion), "has no label %s", contractLabelPrefix+p.contract)
+		report(p.atCRD(c, sectionVersion), "has no label %s", contract.LabelPrefix+p.contract)
 	case version == nil:
 		report(p.atCRD(c, sectionVersion),
 			"declares in the label %s that %s implements the contract, but has no such version", label, name)
@@ -199,9 +199,9 @@ func checkContractLabelOutdated(p *parsedBundle, report reporter) {
 	}
 
 	for _, implemented := range slices.Sorted(maps.Keys(outdated)) {
-		label := contractLabelPrefix + implemented
+		label := contract.LabelPrefix + implemented
 		p.componentsFile.reportOnce(report, outdated[implemented], fmt.Sprintf(
-			"has the label %s, but not %s", label, contractLabelPrefix+p.contract))
+			"has the label %s, but not %s", label, contract.LabelPrefix+p.contract))
 	}
 }
 
@@ -213,7 +213,7 @@ func checkContractLabelVersions(p *parsedBundle, report reporter) {
 		exists := c.VersionNames()
 
 		for key, joined := range c.Labels {
-			labeled, ok := strings.CutPrefix(key, contractLabelPrefix)
+			labeled, ok := strings.CutPrefix(key, contract.LabelPrefix)
 			if !ok || !isContractVersion(labeled) {
 				continue
 			}
@@ -236,7 +236,7 @@ func checkContractLabelVersions(p *parsedBundle, report reporter) {
 
 // implementation returns the contract and the version by which core uses a CRD. If there is no such version,
 // checkContractLabel reports that.
-func (p *parsedBundle) implementation(c crd) [2]string {
+func (p *parsedBundle) implementation(c *crd) [2]string {
 	if !c.IsReferenced() {
 		return [2]string{}
 	}
@@ -246,7 +246,7 @@ func (p *parsedBundle) implementation(c crd) [2]string {
 	return [2]string{implemented, version}
 }
 
-func checkTemplateSpec(p *parsedBundle, c crd, report reporter) {
+func checkTemplateSpec(p *parsedBundle, c *crd, report reporter) {
 	_, name := c.Implementation(p.contract)
 
 	version := c.Version(name)

@@ -14,15 +14,12 @@ import (
 	"github.com/capstan-project/capstan/contract"
 )
 
-// clusterctlContract is the page of the contract between providers and clusterctl.
-const clusterctlContract = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/clusterctl"
-
 // fileRules are about the published files and metadata.yaml.
 var fileRules = []rule{
 	{
 		Name:     "provider/name",
 		Level:    contract.Error,
-		Contract: clusterctlContract + "#adding-a-provider-to-clusterctl",
+		Contract: contract.Clusterctl + "#adding-a-provider-to-clusterctl",
 		Requirement: "A provider's name consists of lower case letters, digits, and '-', begins and ends with a letter or " +
 			"digit, and has at most 63 characters together with its type, as in control-plane-<name>.",
 		Why:    "clusterctl rejects other names, and objects and labels that contain them are invalid.",
@@ -32,7 +29,7 @@ var fileRules = []rule{
 	{
 		Name:        "provider/version",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#creating-a-provider-repository-on-github",
+		Contract:    contract.Clusterctl + "#creating-a-provider-repository-on-github",
 		Requirement: "The tag of each version is a full semantic version.",
 		Why:         "clusterctl cannot order other versions and ignores them.",
 		Remedy:      "Use tags of the form vMAJOR.MINOR.PATCH.",
@@ -41,7 +38,7 @@ var fileRules = []rule{
 	{
 		Name:        "files/required",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#provider-repositories",
+		Contract:    contract.Clusterctl + "#provider-repositories",
 		Requirement: "The published files include the components and metadata.yaml.",
 		Why:         "The provider cannot be installed without both.",
 		Remedy:      "Publish the missing file.",
@@ -50,7 +47,7 @@ var fileRules = []rule{
 	{
 		Name:        "files/templates",
 		Level:       contract.Info,
-		Contract:    clusterctlContract + "#workload-cluster-templates",
+		Contract:    contract.Clusterctl + "#workload-cluster-templates",
 		Requirement: "An infrastructure provider publishes cluster templates.",
 		Why:         "`clusterctl generate cluster` has no template to use.",
 		Remedy:      "Publish a cluster-template.yaml.",
@@ -60,7 +57,7 @@ var fileRules = []rule{
 	{
 		Name:     "metadata/valid",
 		Level:    contract.Error,
-		Contract: clusterctlContract + "#metadata-yaml",
+		Contract: contract.Clusterctl + "#metadata-yaml",
 		Requirement: "metadata.yaml is a Metadata object of clusterctl.cluster.x-k8s.io/v1alpha3 that lists release " +
 			"series and their contracts.",
 		Why:    "clusterctl rejects the provider.",
@@ -70,7 +67,7 @@ var fileRules = []rule{
 	{
 		Name:        "metadata/kind",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#validation-rules",
+		Contract:    contract.Clusterctl + "#validation-rules",
 		Requirement: "metadata.yaml has the kind Metadata.",
 		Why:         "clusterctl tolerates a missing kind only for old providers, and may stop doing so.",
 		Remedy:      "Add the line `kind: Metadata`.",
@@ -83,7 +80,7 @@ var fileRules = []rule{
 	{
 		Name:        "metadata/series",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#metadata-yaml",
+		Contract:    contract.Clusterctl + "#metadata-yaml",
 		Requirement: "metadata.yaml lists the release series of the version that it is published with.",
 		Why:         "The contract of the version is unknown, so clusterctl does not install it.",
 		Remedy:      "Add the series and its contract to releaseSeries.",
@@ -92,7 +89,7 @@ var fileRules = []rule{
 	{
 		Name:        "metadata/series-entries",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#metadata-yaml",
+		Contract:    contract.Clusterctl + "#metadata-yaml",
 		Requirement: "metadata.yaml lists each release series once, with a contract such as v1beta2.",
 		Why: "clusterctl uses the first entry of a series, and cannot install versions of one whose contract it does not " +
 			"know.",
@@ -106,7 +103,7 @@ var fileRules = []rule{
 var namesRule = rule{
 	Name:     "files/names",
 	Level:    contract.Warning,
-	Contract: clusterctlContract + "#naming-conventions",
+	Contract: contract.Clusterctl + "#naming-conventions",
 	Requirement: "Files have the names that the contract defines: <type>-components.yaml, cluster-template.yaml, " +
 		"cluster-template-<flavor>.yaml, clusterclass-<name>.yaml.",
 	Why:    "clusterctl does not find a file with another name, or only if it is configured to.",

@@ -18,7 +18,7 @@ var templateLinkRules = []rule{
 	{
 		Name:        "templates/references",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#links-to-external-objects",
+		Contract:    contract.Clusterctl + "#links-to-external-objects",
 		Requirement: "A cluster template contains the objects to which it refers by a name of its own.",
 		Why:         "The Cluster waits for the object until it is created in another way.",
 		Remedy:      "Add the object, use a variable for its name, or document where it comes from.",
@@ -27,7 +27,7 @@ var templateLinkRules = []rule{
 	{
 		Name:        "templates/served-versions",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#workload-cluster-templates",
+		Contract:    contract.Clusterctl + "#workload-cluster-templates",
 		Requirement: "Cluster templates use API versions that the CRDs of the components serve.",
 		Why:         "The API server rejects the object.",
 		Remedy:      "Use the version of the API that the provider serves.",
@@ -43,8 +43,8 @@ func checkTemplateVersions(p *parsedBundle, report reporter) {
 			doc := &f.documents[j]
 			gvk := doc.Object.GroupVersionKind()
 
-			c, found := p.findCRD(gvk.Group, gvk.Kind)
-			if !found || isUnresolved(gvk.Version) {
+			c := p.findCRD(gvk.Group, gvk.Kind)
+			if c == nil || isUnresolved(gvk.Version) {
 				continue
 			}
 
@@ -84,7 +84,7 @@ func checkTemplateReferences(p *parsedBundle, report reporter) {
 				if !exists[l] && p.isOwnName(l) {
 					exists[l] = true // so that it is reported once a file
 
-					report(f.at(doc), "refers to %s %s, which the file does not contain", l.kind, writtenName(doc, l.name))
+					report(f.at(doc), "refers to %s %s, which the file does not contain", l.kind, written(l.name))
 				}
 			}
 		}
@@ -143,9 +143,8 @@ func removePath(value any, path []string) {
 // kinds, and in those of providers.
 func (p *parsedBundle) refersByContract(doc *bundle.Document) bool {
 	gvk := doc.Object.GroupVersionKind()
-	_, own := p.findCRD(gvk.Group, gvk.Kind)
 
-	return own || gvk.Group == "cluster.x-k8s.io" || strings.HasSuffix(gvk.Group, ".cluster.x-k8s.io")
+	return p.findCRD(gvk.Group, gvk.Kind) != nil || gvk.Group == "cluster.x-k8s.io" || strings.HasSuffix(gvk.Group, ".cluster.x-k8s.io")
 }
 
 // isOwnName reports whether the template itself determines the name of an object, so that no user is
@@ -155,7 +154,7 @@ func (p *parsedBundle) isOwnName(l link) bool {
 	switch {
 	case l.kind == "Secret", l.kind == "ConfigMap":
 		return !isUnresolved(l.name) && !strings.Contains(l.name, sampleCluster)
-	case slices.ContainsFunc(p.crds, func(c crd) bool { return c.Kind == l.kind && c.IsClusterScoped() }):
+	case slices.ContainsFunc(p.crds, func(c *crd) bool { return c.Kind == l.kind && c.IsClusterScoped() }):
 		return false // a template creates objects in one namespace
 	}
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
+	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
@@ -61,24 +62,15 @@ func checkWatchNamespace(p *parsedBundle, report reporter) {
 	}
 }
 
-// flag returns the value of a command line flag. As in Go's flag packages, the last one counts.
+// flag returns the value of a flag of a command line with other flags; empty if it is not set.
 func flag(args []string, name string) string {
-	last := ""
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.ParseErrorsAllowlist.UnknownFlags = true
+	set.Usage = func() {}
+	value := set.String(name, "", "")
+	_ = set.Parse(args) // --help is no error here
 
-	for i, arg := range args {
-		key, value, hasValue := strings.Cut(arg, "=")
-		if key != "--"+name && key != "-"+name {
-			continue
-		}
-
-		if !hasValue && i+1 < len(args) {
-			value = args[i+1]
-		}
-
-		last = strings.Trim(value, `"'`)
-	}
-
-	return last
+	return strings.Trim(*value, `"'`)
 }
 
 // eachImage returns a check of the images of the selected workloads. The problem is why the name of an

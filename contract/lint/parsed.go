@@ -22,7 +22,7 @@ type parsedBundle struct {
 	metadataErr    error
 	componentsFile file
 	templateFiles  []file
-	crds           []crd
+	crds           []*crd
 	// scopes are those of the kinds of Kubernetes and of the CRDs.
 	scopes    bundle.Scopes
 	workloads []workload
@@ -33,7 +33,6 @@ type parsedBundle struct {
 // file is a published file of objects.
 type file struct {
 	name      string
-	lines     []string
 	documents []bundle.Document
 	variables []expr.Variable
 	// err is why the file cannot be parsed. There are no documents then.
@@ -59,7 +58,7 @@ func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBun
 
 		p.names[kind][doc.Object.GetName()] = true
 		if doc.IsCRD() {
-			p.crds = append(p.crds, crd{newContractCRD(doc.Object), doc})
+			p.crds = append(p.crds, newCRD(doc))
 			p.scopes.Add(doc.Object.Object)
 		}
 
@@ -68,7 +67,7 @@ func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBun
 		}
 	}
 
-	assignResources(p.providerType(), p.contractCRDs())
+	assignResources(p.providerType(), p.crds)
 
 	for _, t := range b.Templates {
 		p.templateFiles = append(p.templateFiles, newTemplateFile(t))
@@ -81,35 +80,16 @@ func (p *parsedBundle) providerType() v1alpha2.ProviderType {
 	return v1alpha2.ProviderType(p.Provider.Type)
 }
 
-func (p *parsedBundle) contractCRDs() []*contractCRD {
-	crds := make([]*contractCRD, 0, len(p.crds))
-	for _, c := range p.crds {
-		crds = append(crds, c.contractCRD)
-	}
-
-	return crds
-}
-
-// unparsedFile returns a file without its documents.
-func unparsedFile(name string, data []byte) file {
-	return file{name: name, lines: strings.Split(string(data), "\n")}
-}
-
 // newFile parses a file, unless its parsed content is given.
 func newFile(name string, data []byte, parsed *bundle.Components) file {
-	f := unparsedFile(name, data)
-
 	if parsed == nil {
-		parsed, f.err = bundle.ParseComponents(data)
-		if f.err != nil {
-			return f
+		var err error
+		if parsed, err = bundle.ParseComponents(data); err != nil {
+			return file{name: name, err: err}
 		}
 	}
 
-	f.documents = parsed.Documents
-	f.variables = parsed.Variables
-
-	return f
+	return file{name: name, documents: parsed.Documents, variables: parsed.Variables}
 }
 
 // whole returns the location of the whole file.
@@ -117,32 +97,8 @@ func (f *file) whole() place { return place{File: f.name} }
 
 // at returns the location of an object.
 func (f *file) at(doc *bundle.Document) place {
-	return place{File: f.name, Kind: doc.Object.GetKind(), Object: nameOf(doc)}
+	return place{File: f.name, Kind: doc.Object.GetKind(), Object: written(doc.Object.GetName())}
 }
-
-// nameOf returns the name of an object. If it depends on a variable without a default, it returns the name as written.
-func nameOf(doc *bundle.Document) string {
-	name := doc.Object.GetName()
-	if !isUnresolved(name) {
-		return written(name)
-	}
-
-	inMetadata := false
-
-	for line := range strings.Lines(doc.Source) {
-		inMetadata = inMetadata || strings.HasPrefix(line, "metadata:")
-
-		text, ok := strings.CutPrefix(strings.TrimSpace(line), "name:")
-		if ok && inMetadata {
-			return unquoted(text)
-		}
-	}
-
-	return name
-}
-
-// unquoted returns the value in a line of YAML as written, without its quotes.
-func unquoted(value string) string { return written(strings.Trim(strings.TrimSpace(value), `"'`)) }
 
 // reportOnce reports a problem that several objects have in common once, for the first of them: a
 // problem of one object is often a problem of all objects of its kind.
@@ -199,21 +155,14 @@ func (p *parsedBundle) objects(kinds ...string) []*bundle.Document {
 // isUnresolved reports whether a value depends on a variable without a default, and so is unknown.
 func isUnresolved(value string) bool { return strings.Contains(value, bundle.Placeholder) }
 
-// crd is a CustomResourceDefinition of the components.
-type crd struct {
-	*contractCRD
-
-	doc *bundle.Document
-}
-
-// findCRD returns the CRD of a kind.
-func (p *parsedBundle) findCRD(group, kind string) (c crd, found bool) {
-	i := slices.IndexFunc(p.crds, func(c crd) bool { return c.Group == group && c.Kind == kind })
+// findCRD returns the CRD of a kind; nil if there is none.
+func (p *parsedBundle) findCRD(group, kind string) *crd {
+	i := slices.IndexFunc(p.crds, func(c *crd) bool { return c.Group == group && c.Kind == kind })
 	if i < 0 {
-		return crd{}, false
+		return nil
 	}
 
-	return p.crds[i], true
+	return p.crds[i]
 }
 
 // workload is an object that runs Pods.
@@ -235,18 +184,8 @@ func newWorkload(doc *bundle.Document) workload {
 	}
 }
 
-// nestedStrings returns the items of a list that are strings, and leaves out the others.
+// nestedStrings returns a list of strings; nil if it has other items.
 func nestedStrings(object map[string]any, fields ...string) []string {
-	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
-	list, _ := value.([]any)
-
-	var items []string
-
-	for _, item := range list {
-		if s, ok := item.(string); ok {
-			items = append(items, s)
-		}
-	}
-
-	return items
+	list, _, _ := unstructured.NestedStringSlice(object, fields...)
+	return list
 }

@@ -15,7 +15,7 @@ var referenceRules = []rule{
 	{
 		Name:        "references/service-account",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#components-yaml",
+		Contract:    contract.Clusterctl + "#components-yaml",
 		Requirement: "The components contain the ServiceAccounts of their Pods.",
 		Why:         "Kubernetes creates no Pod without its ServiceAccount.",
 		Remedy:      "Add the ServiceAccount, or correct serviceAccountName.",
@@ -24,7 +24,7 @@ var referenceRules = []rule{
 	{
 		Name:        "references/webhook-service",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#components-yaml",
+		Contract:    contract.Clusterctl + "#components-yaml",
 		Requirement: "The components contain the Services of their webhooks and CRD conversions.",
 		Why:         "The API server refuses each request for which it calls such a webhook.",
 		Remedy:      "Add the Service, or correct its name in clientConfig.",
@@ -33,7 +33,7 @@ var referenceRules = []rule{
 	{
 		Name:     "references/unneeded-webhook",
 		Level:    contract.Warning,
-		Contract: clusterctlContract + "#components-yaml",
+		Contract: contract.Clusterctl + "#components-yaml",
 		Requirement: "The components contain the Services and Certificates even of webhooks without which no request " +
 			"fails: conversions of CRDs with a single version, and webhooks with the failurePolicy Ignore.",
 		Why: "When the CRD gets a second version, its objects become unreadable. What a webhook with the failurePolicy " +
@@ -44,7 +44,7 @@ var referenceRules = []rule{
 	{
 		Name:     "references/certificate",
 		Level:    contract.Error,
-		Contract: clusterctlContract + "#components-yaml",
+		Contract: contract.Clusterctl + "#components-yaml",
 		Requirement: "The components contain the Certificates from which a CA is injected into webhooks, and the Issuers " +
 			"of Certificates.",
 		Why: "No CA is injected, so the API server does not trust the webhook and refuses each request for which it calls " +
@@ -55,7 +55,7 @@ var referenceRules = []rule{
 	{
 		Name:        "references/role",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#links-to-external-objects",
+		Contract:    contract.Clusterctl + "#links-to-external-objects",
 		Requirement: "The components contain the roles that they bind.",
 		Why:         "The binding grants no permissions unless the role is created in another way.",
 		Remedy:      "Add the role, or document where it comes from.",
@@ -64,7 +64,7 @@ var referenceRules = []rule{
 	{
 		Name:        "references/subject",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#links-to-external-objects",
+		Contract:    contract.Clusterctl + "#links-to-external-objects",
 		Requirement: "The components contain the ServiceAccounts to which they grant permissions.",
 		Why:         "The binding has no effect, or grants the permissions to an unrelated ServiceAccount of that name.",
 		Remedy:      "Add the ServiceAccount, or correct the subject.",
@@ -73,7 +73,7 @@ var referenceRules = []rule{
 	{
 		Name:        "references/pod",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#links-to-external-objects",
+		Contract:    contract.Clusterctl + "#links-to-external-objects",
 		Requirement: "The components contain the Secrets and ConfigMaps that their Pods need, or a Certificate for them.",
 		Why:         "The Pods do not start until the object is created in another way.",
 		Remedy:      "Add the object, mark the reference as optional, or document where the object comes from.",
@@ -82,7 +82,7 @@ var referenceRules = []rule{
 	{
 		Name:        "references/service-selector",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#components-yaml",
+		Contract:    contract.Clusterctl + "#components-yaml",
 		Requirement: "Services select Pods of the components.",
 		Why:         "A Service without Pods answers no requests.",
 		Remedy:      "Change the selector of the Service to match the labels of the Pods.",

@@ -17,7 +17,7 @@ var templateRules = []rule{
 	{
 		Name:     "templates/valid",
 		Level:    contract.Error,
-		Contract: clusterctlContract + "#workload-cluster-templates",
+		Contract: contract.Clusterctl + "#workload-cluster-templates",
 		Requirement: "Cluster templates and ClusterClasses are YAML files of Kubernetes objects, with variables that " +
 			"drone/envsubst supports.",
 		Why:    "`clusterctl generate cluster` fails.",
@@ -27,7 +27,7 @@ var templateRules = []rule{
 	{
 		Name:        "templates/namespace",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#target-namespace-1",
+		Contract:    contract.Clusterctl + "#target-namespace-1",
 		Requirement: "All objects of a cluster template are in one namespace, which exists already.",
 		Why: "clusterctl moves every object to the target namespace, and gives a Namespace that name, so nothing is in " +
 			"the namespace of the template.",
@@ -37,7 +37,7 @@ var templateRules = []rule{
 	{
 		Name:     "templates/common-variables",
 		Level:    contract.Info,
-		Contract: clusterctlContract + "#common-variables",
+		Contract: contract.Clusterctl + "#common-variables",
 		Requirement: "A cluster template uses ${CLUSTER_NAME} for the name of the Cluster and ${KUBERNETES_VERSION} for " +
 			"its version.",
 		Why:    "The arguments of `clusterctl generate cluster` have no effect.",
@@ -47,7 +47,7 @@ var templateRules = []rule{
 	{
 		Name:     "templates/class",
 		Level:    contract.Warning,
-		Contract: clusterctlContract + "#note",
+		Contract: contract.Clusterctl + "#note",
 		Requirement: "The ClusterClass that a cluster template uses is published as clusterclass-<name>.yaml, or is part " +
 			"of the template.",
 		Why:    "The Cluster waits for a ClusterClass that users have to find elsewhere.",
@@ -57,7 +57,7 @@ var templateRules = []rule{
 	{
 		Name:        "clusterclass/name",
 		Level:       contract.Error,
-		Contract:    clusterctlContract + "#naming-conventions-2",
+		Contract:    contract.Clusterctl + "#naming-conventions-2",
 		Requirement: "The file clusterclass-<name>.yaml contains the ClusterClass <name>.",
 		Why:         "clusterctl selects a ClusterClass by the name of the file, and so adds the wrong one.",
 		Remedy:      "Rename the file or the ClusterClass.",
@@ -66,7 +66,7 @@ var templateRules = []rule{
 	{
 		Name:        "clusterclass/namespace",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#target-namespace-2",
+		Contract:    contract.Clusterctl + "#target-namespace-2",
 		Requirement: "Neither the objects nor the references of a ClusterClass file have a namespace.",
 		Why:         "The ClusterClass works only in that namespace.",
 		Remedy:      "Remove the namespaces.",
@@ -75,7 +75,7 @@ var templateRules = []rule{
 	{
 		Name:        "clusterclass/shared-objects",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#target-namespace-2",
+		Contract:    contract.Clusterctl + "#target-namespace-2",
 		Requirement: "No object is part of two ClusterClass files.",
 		Why:         "A change to the object for one ClusterClass changes all Clusters of the other.",
 		Remedy:      "Give each ClusterClass its own objects.",
@@ -84,7 +84,7 @@ var templateRules = []rule{
 	{
 		Name:        "clusterclass/variables",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#variables-2",
+		Contract:    contract.Clusterctl + "#variables-2",
 		Requirement: "A ClusterClass file uses no ${VARIABLE}.",
 		Why:         "Every user gets a different ClusterClass. ClusterClasses have variables of their own.",
 		Remedy:      "Use spec.variables and spec.patches of the ClusterClass.",
@@ -132,7 +132,7 @@ func (f *file) coreObjects(kind string) []*bundle.Document {
 
 func checkTemplatesValid(p *parsedBundle, report reporter) {
 	for _, t := range p.templateFiles {
-		if t.err != nil && !t.maybeValid() {
+		if t.err != nil {
 			reportInvalid(report, t.name, t.err)
 		}
 	}
@@ -146,7 +146,7 @@ func checkTemplateNamespace(p *parsedBundle, report reporter) {
 			doc := &f.documents[i]
 
 			if doc.IsNamespace() {
-				if name := doc.Object.GetName(); name != sampleNamespace && !isUnresolved(name) {
+				if name := doc.Object.GetName(); !isUnresolved(name) {
 					report(f.at(doc), "is not the target namespace, ${NAMESPACE}")
 				}
 
@@ -155,7 +155,7 @@ func checkTemplateNamespace(p *parsedBundle, report reporter) {
 
 			namespace := doc.Object.GetNamespace()
 			switch {
-			case namespace == "", namespace == sampleNamespace, isUnresolved(namespace):
+			case namespace == "", isUnresolved(namespace):
 			case first == "":
 				first = namespace
 			case namespace != first:

@@ -92,7 +92,7 @@ var brokenTemplates = []brokenCase{
 			"cluster-template.yaml", "spec:\n", "  ${MORE_METADATA}\nspec:\n  infrastructureRef:\n"+
 				"    kind: ExampleCluster\n    name: ${CLUSTER_NAME}-${EXAMPLE_REGION}\n",
 		),
-		"refers to ExampleCluster ${CLUSTER_NAME}-${EXAMPLE_REGION}, which the file does not contain",
+		"refers to ExampleCluster ${CLUSTER_NAME}-${...}, which the file does not contain",
 	},
 	{
 		"templates/references",

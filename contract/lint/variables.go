@@ -14,7 +14,7 @@ var variableRules = []rule{
 	{
 		Name:        "components/variable-image",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#variables",
+		Contract:    contract.Clusterctl + "#variables",
 		Requirement: "Images do not depend on variables.",
 		Why: "Lists of images, mirrors and signatures cover only the default, and clusterctl rejects the provider if a " +
 			"value is not a canonical name.",
@@ -24,7 +24,7 @@ var variableRules = []rule{
 	{
 		Name:        "components/variable-name",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#variables",
+		Contract:    contract.Clusterctl + "#variables",
 		Requirement: "The names of objects do not depend on variables.",
 		Why: "With another value, an upgrade deletes the object and creates another one, and whatever refers to it " +
 			"outside of the components breaks.",
@@ -34,7 +34,7 @@ var variableRules = []rule{
 	{
 		Name:        "components/variable-prefix",
 		Level:       contract.Info,
-		Contract:    clusterctlContract + "#variables",
+		Contract:    contract.Clusterctl + "#variables",
 		Requirement: "The names of variables begin with the provider's name.",
 		Why:         "All providers of a management cluster share one set of variables, so names can collide.",
 		Remedy:      "Add the prefix to new variables. Do not rename those that users already set.",
@@ -43,7 +43,7 @@ var variableRules = []rule{
 	{
 		Name:        "components/variable-spaces",
 		Level:       contract.Warning,
-		Contract:    clusterctlContract + "#variables",
+		Contract:    contract.Clusterctl + "#variables",
 		Requirement: "Variables contain no spaces inside the braces.",
 		Why:         "Only clusterctl's own preprocessing makes ${ VAR } work. Other tools with this syntax reject it.",
 		Remedy:      "Write ${VAR}.",
@@ -82,34 +82,19 @@ func checkVariablePrefix(p *parsedBundle, report reporter) {
 	}
 }
 
+// spacedVariable matches variables with spaces inside the braces, also if they are escaped by a dollar sign.
+var spacedVariable = regexp.MustCompile(`(\$?)\$\{([ \t]+\w+[ \t]*|\w+[ \t]+)\}`)
+
 func checkVariableSpaces(p *parsedBundle, report reporter) {
 	seen := map[string]bool{}
 
-	for _, line := range p.componentsFile.lines {
-		for rest := line; ; {
-			before, after, found := strings.Cut(rest, "${")
-			if !found {
-				break
-			}
+	for _, match := range spacedVariable.FindAllStringSubmatch(string(p.Components), -1) {
+		if escaped, inside := match[1] != "", match[2]; !escaped && !seen[inside] {
+			seen[inside] = true
 
-			inside, _, closed := strings.Cut(after, "}")
-			escaped := strings.HasSuffix(before, "$")
-
-			if closed && !escaped && hasOuterSpaces(inside) && !seen[inside] {
-				seen[inside] = true
-
-				report(p.componentsFile.whole(), "${%s} has spaces inside the braces", inside)
-			}
-
-			rest = after
+			report(p.componentsFile.whole(), "${%s} has spaces inside the braces", inside)
 		}
 	}
-}
-
-// hasOuterSpaces reports whether an expression is a bare name with spaces around it.
-func hasOuterSpaces(expression string) bool {
-	name := strings.TrimSpace(expression)
-	return name != expression && name != "" && !strings.ContainsAny(name, " \t${:=-+?/#%^,")
 }
 
 func checkVariableImages(p *parsedBundle, report reporter) {

@@ -294,13 +294,8 @@ func (r *run) migrated() *metav1.Condition {
 
 // migrationFailed records a failed migration and returns for how long it has been failing. The first
 // message stays: another one, even about another object, would restart the time.
-<<<<<<< HEAD
 func (r *run) migrationFailed(err error) time.Duration {
-	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
-=======
-func (r *run) migrationFailed(err *crds.MigrationError) time.Duration {
 	condition := r.migrated()
->>>>>>> df6affd8 (Read conditions with apimachinery)
 	if condition != nil && condition.Reason == v1alpha2.CRDMigrationFailedReason {
 		return time.Since(condition.LastTransitionTime.Time)
 	}

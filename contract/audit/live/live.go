@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -50,7 +50,6 @@ const (
 
 // reader reads a snapshot.
 type reader struct {
-	crds    clientset.Interface
 	objects dynamic.Interface
 	core    kubernetes.Interface
 	types   Types
@@ -69,10 +68,6 @@ func Read(ctx context.Context, config *rest.Config, types Types, limits Limits) 
 	config.WarningHandler = rest.NoWarnings{} // the user did not choose the versions that are read
 
 	var err error
-	if r.crds, err = clientset.NewForConfig(config); err != nil {
-		return nil, err
-	}
-
 	if r.objects, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
@@ -98,7 +93,7 @@ func Read(ctx context.Context, config *rest.Config, types Types, limits Limits) 
 // readCRDs reads the CRDs of providers and of the types that they manage, without their schemas.
 func (r *reader) readCRDs(ctx context.Context) error {
 	managed := map[string]string{}
-	list := r.crds.ApiextensionsV1().CustomResourceDefinitions().List
+	list := r.objects.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).List
 
 	for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: crdPageSize}, list) {
 		if err != nil {
@@ -106,7 +101,10 @@ func (r *reader) readCRDs(ctx context.Context) error {
 		}
 
 		for i := range page.Items {
-			crd := &page.Items[i]
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(page.Items[i].Object, crd); err != nil {
+				return err
+			}
 
 			manager := r.managerOf(crd)
 			if manager != "" {
@@ -121,7 +119,7 @@ func (r *reader) readCRDs(ctx context.Context) error {
 				crd.Spec.Versions[v].Schema = nil
 			}
 
-			r.snapshot.CRDs = append(r.snapshot.CRDs, crd.DeepCopy()) // the page is not kept in memory
+			r.snapshot.CRDs = append(r.snapshot.CRDs, crd)
 		}
 	}
 
