@@ -71,7 +71,7 @@ type (
 )
 
 // Rules returns all rules, grouped by area.
-func Rules() []rule {
+func Rules() []contract.Rule[*graph] {
 	return slices.Concat(coverageRules, crdRules, referenceRules, ownerRules, moveRules, pausingRules,
 		conditionRules, statusRules, kubeconfigRules, secretRules)
 }
@@ -94,7 +94,7 @@ func (o Options) leavesOut(f contract.Finding) bool {
 func limited(findings []contract.Finding) []contract.Finding {
 	found, last := map[string]int{}, map[string]int{}
 
-	var kept []contract.Finding //nolint:prealloc // usually there are none
+	var kept []contract.Finding
 
 	for _, f := range findings {
 		if found[f.Rule]++; found[f.Rule] > maxFindings {

@@ -144,7 +144,8 @@ func removePath(value any, path []string) {
 func (p *parsedBundle) refersByContract(doc *bundle.Document) bool {
 	gvk := doc.Object.GroupVersionKind()
 
-	return p.findCRD(gvk.Group, gvk.Kind) != nil || gvk.Group == "cluster.x-k8s.io" || strings.HasSuffix(gvk.Group, ".cluster.x-k8s.io")
+	return gvk.Group == "cluster.x-k8s.io" || strings.HasSuffix(gvk.Group, ".cluster.x-k8s.io") ||
+		p.findCRD(gvk.Group, gvk.Kind) != nil
 }
 
 // isOwnName reports whether the template itself determines the name of an object, so that no user is

@@ -17,7 +17,7 @@ type (
 )
 
 // Rules returns all rules, grouped by area.
-func Rules() []rule {
+func Rules() []contract.Rule[*parsedBundle] {
 	return slices.Concat(fileRules, componentRules, variableRules, referenceRules, crdRules, controlPlaneRules,
 		contractRules(), templateRules, templateLinkRules)
 }

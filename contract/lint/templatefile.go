@@ -19,8 +19,8 @@ var clusterName = regexp.MustCompile(`\$\{ ?CLUSTER_NAME ?\}`)
 // written returns a text with variables instead of their values.
 var written = strings.NewReplacer(sampleCluster, "${CLUSTER_NAME}", bundle.Placeholder, "${...}").Replace
 
-// newTemplateFile parses a cluster template with a name for its Cluster. If it is not valid without values for its other
-// variables, expressions that are alone on their line are left out.
+// newTemplateFile parses a cluster template with a name for its Cluster. If it is not valid without values for its
+// other variables, expressions that are alone on their line are left out.
 func newTemplateFile(t bundle.File) file {
 	var parsed *bundle.Components
 
