@@ -17,7 +17,6 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/clusters"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/setup"
 )
@@ -73,12 +72,12 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	root.AddCommand(
 		setup.NewAdoptCommand(options),
 		charts.NewCommand(options),
-		clusters.NewAuditCommand(options),
+		newAuditCommand(options),
 		charts.NewLintCommand(options),
 		charts.NewMirrorCommand(options),
 		setup.NewCommand(options),
 		providers.NewStatusCommand(options),
-		clusters.NewUICommand(options),
+		newUICommand(options),
 		providers.NewHistoryCommand(options),
 		providers.NewDiffCommand(options),
 		providers.NewPermissionsCommand(options),

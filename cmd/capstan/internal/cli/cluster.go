@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -107,8 +107,8 @@ func (f *ClusterFlags) Connect() (*Cluster, error) {
 	return &Cluster{Config: config, Client: c, Releases: releases, Namespace: f.namespace}, nil
 }
 
-// Facts returns a reader of facts about providers, with the user's permissions.
-func (c *Cluster) Facts() *facts.Reader { return &facts.Reader{Client: c.Client, Releases: c.Releases} }
+// Views returns a reader of what commands show of providers, with the user's permissions.
+func (c *Cluster) Views() *view.Reader { return &view.Reader{Client: c.Client, Releases: c.Releases} }
 
 // Connect returns the printer and the connection of a command, and an error if the flags of either are invalid. It
 // makes no request.

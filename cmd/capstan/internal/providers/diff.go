@@ -7,7 +7,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -98,9 +98,9 @@ func (o *diffOptions) difference(
 		return o.compare(ctx, cluster, p)
 	}
 
-	sides := facts.Sides{From: o.baseline, To: o.revision, ContextLines: o.contextLines}
+	sides := view.Sides{From: o.baseline, To: o.revision, ContextLines: o.contextLines}
 
-	c, err := cluster.Facts().Compare(ctx, p, sides)
+	c, err := cluster.Views().Compare(ctx, p, sides)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (o *diffOptions) compare(
 		o.Warnf("%s", w)
 	}
 
-	c, err := facts.CompareRecords(p, observed, current, plan.Rendered, o.contextLines)
+	c, err := view.CompareRecords(p, observed, current, plan.Rendered, o.contextLines)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func planRollback(
 	observed state.History,
 	number int,
 ) (*plan.Preview, error) {
-	revision, err := facts.FindRevision(p, observed, number)
+	revision, err := view.FindRevision(p, observed, number)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -53,7 +53,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	views, err := cluster.Facts().History(ctx, p)
+	views, err := cluster.Views().History(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	return printHistory(printer, views, time.Now())
 }
 
-func revisionStyle(v facts.Revision) cli.Style {
+func revisionStyle(v view.Revision) cli.Style {
 	switch v.Status {
 	case string(state.StatusDeployed):
 		return cli.Green
@@ -72,7 +72,7 @@ func revisionStyle(v facts.Revision) cli.Style {
 	}
 }
 
-func printHistory(printer *cli.Printer, views []facts.Revision, now time.Time) error {
+func printHistory(printer *cli.Printer, views []view.Revision, now time.Time) error {
 	return printer.Print(views, func() error {
 		header := []string{"REVISION", "AGE", "STATUS", "HEALTHY", "VERSION", "BY", "REASON", "CHART", "DESCRIPTION"}
 		rows := make([]cli.Row, 0, len(views))
@@ -86,7 +86,7 @@ func printHistory(printer *cli.Printer, views []facts.Revision, now time.Time) e
 				v.Version,
 				v.By,
 				v.Reason,
-				facts.ShortDigest(v.Digest),
+				view.ShortDigest(v.Digest),
 				v.Description,
 			}})
 		}

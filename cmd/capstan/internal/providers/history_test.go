@@ -6,7 +6,7 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
-	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -16,7 +16,7 @@ func TestPrintHistory(t *testing.T) {
 
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-	var views []facts.Revision
+	var views []view.Revision
 	for _, r := range []struct {
 		revision state.Revision
 		record   release.Record
@@ -49,7 +49,7 @@ func TestPrintHistory(t *testing.T) {
 			release.Record{AppVersion: "v1.0.0", Description: "Rollback to 1"},
 		},
 	} {
-		views = append(views, facts.NewRevision(r.revision, &r.record))
+		views = append(views, view.NewRevision(r.revision, &r.record))
 	}
 
 	history := func(printer cli.Printer) string {

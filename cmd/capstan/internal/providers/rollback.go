@@ -10,7 +10,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -115,7 +115,7 @@ func selectRevision(
 		)
 	}
 
-	return facts.FindRevision(p, observed, number)
+	return view.FindRevision(p, observed, number)
 }
 
 // lastHealthy returns the latest revision before the current one that was healthy.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
 const (
@@ -91,7 +91,7 @@ func (o *statusOptions) follow(
 	printer *cli.Printer,
 	cluster *cli.Cluster,
 	args []string,
-	printed []facts.Provider,
+	printed []view.Provider,
 ) error {
 	retries := o.Retries()
 
@@ -141,7 +141,7 @@ func separate(printer *cli.Printer) {
 }
 
 // readViews reads the status of the provider that an argument names, or of all.
-func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]facts.Provider, error) {
+func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]view.Provider, error) {
 	var (
 		found []v1alpha2.Provider
 		err   error
@@ -157,21 +157,17 @@ func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]fact
 		return nil, err
 	}
 
-	reader := cluster.Facts()
-
-	if len(args) == 1 && len(found) == 1 {
-		view, err := reader.Detailed(ctx, found[0])
-		return []facts.Provider{view}, err
+	read := cluster.Views().Provider
+	if len(args) == 1 {
+		read = cluster.Views().Detailed
 	}
 
-	views := make([]facts.Provider, len(found))
+	views := make([]view.Provider, len(found))
 
 	group, ctx := errgroup.WithContext(ctx)
 	for i, p := range found {
-		group.Go(func() error {
-			view, err := reader.Provider(ctx, p)
-			views[i] = view
-
+		group.Go(func() (err error) {
+			views[i], err = read(ctx, p)
 			return err
 		})
 	}
@@ -181,7 +177,7 @@ func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]fact
 
 // printStatus prints providers as data or as trees. Healthy objects are only part of the trees if
 // full is set.
-func printStatus(printer *cli.Printer, views []facts.Provider, full bool) error {
+func printStatus(printer *cli.Printer, views []view.Provider, full bool) error {
 	return printer.Print(views, func() error {
 		if len(views) == 0 {
 			printer.Printf("There are no providers.")

@@ -9,11 +9,11 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
 // detailTrees returns a tree for each kind of details that there are. There are none unless a single provider is shown.
-func detailTrees(v facts.Provider, now time.Time) []cli.Node {
+func detailTrees(v view.Provider, now time.Time) []cli.Node {
 	d := v.Details
 	if d == nil {
 		return nil
@@ -59,7 +59,7 @@ func upgradeLines(upgrades []v1alpha2.AvailableUpgrade) []string {
 }
 
 // sourceLines returns where the chart comes from, where it is stored, and what its source must have.
-func sourceLines(v facts.Provider) []string {
+func sourceLines(v view.Provider) []string {
 	var lines []string
 
 	if v.Chart != nil && v.Chart.Source != "" {
@@ -77,7 +77,7 @@ func sourceLines(v facts.Provider) []string {
 	return lines
 }
 
-func variableLines(variables []facts.Variable) []string {
+func variableLines(variables []view.Variable) []string {
 	lines := make([]string, 0, len(variables))
 
 	for _, v := range variables {
@@ -91,7 +91,7 @@ func variableLines(variables []facts.Variable) []string {
 	return lines
 }
 
-func crdLines(crds []facts.CRD) []string {
+func crdLines(crds []view.CRD) []string {
 	lines := make([]string, 0, len(crds))
 
 	for _, c := range crds {
@@ -106,7 +106,7 @@ func crdLines(crds []facts.CRD) []string {
 	return lines
 }
 
-func eventLines(events []facts.Event, now time.Time) []string {
+func eventLines(events []view.Event, now time.Time) []string {
 	lines := make([]string, 0, len(events))
 
 	for _, e := range events {

@@ -13,22 +13,22 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
-	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
 // someViews returns a healthy provider, an unhealthy one and one that is not installed.
-func someViews() []facts.Provider {
+func someViews() []view.Provider {
 	condition := func(kind string, is metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: is, Reason: reason, Message: message}
 	}
 
-	return []facts.Provider{
+	return []view.Provider{
 		{
 			Kind: "CoreProvider", Namespace: "capi-system", Name: "cluster-api", Label: "cluster-api", Ready: "Ready",
 			Wanted: "v1.13.5", Version: "v1.13.5", Contract: "v1beta2",
 			Chart:   &v1alpha2.ChartStatus{Name: "cluster-api", Version: "1.13.5", Digest: "sha256:0123456789abcdef"},
 			Release: &v1alpha2.ReleaseStatus{Name: "cluster-api", Namespace: "capi-system", Revision: 2, Status: "deployed"},
-			Objects: []facts.Object{
+			Objects: []view.Object{
 				{Kind: "ClusterRole", Name: "capi-manager-role", Status: status.CurrentStatus},
 				{
 					Kind:      "Deployment",
@@ -71,7 +71,7 @@ func someViews() []facts.Provider {
 				Revision:  4,
 				Status:    "failed",
 			},
-			Objects: []facts.Object{
+			Objects: []view.Object{
 				{
 					Kind:      "Deployment",
 					Namespace: "capa-system",
@@ -125,15 +125,15 @@ func TestPrintDetails(t *testing.T) {
 	v.Upgrades = []v1alpha2.AvailableUpgrade{{Version: "v1.13.6", Contract: "v1beta2"}}
 	v.Chart.Source = "https://github.com/kubernetes-sigs/cluster-api"
 	v.Created = metav1.NewTime(time.Now().Add(-48 * time.Hour))
-	v.Details = &facts.Details{
+	v.Details = &view.Details{
 		Images: []string{"registry.k8s.io/cluster-api/cluster-api-controller:v1.13.5"},
 		Trust:  []string{"Cosign signature, trusted by Secret keys"},
-		Variables: []facts.Variable{
+		Variables: []view.Variable{
 			{Name: "CLUSTER_TOPOLOGY", From: "spec.variables"},
 			{Name: "PASSWORD", From: "Secret capi-system/variables"},
 			{Name: "REGION"},
 		},
-		CRDs: []facts.CRD{
+		CRDs: []view.CRD{
 			{
 				Name: "clusters.cluster.x-k8s.io", Served: []string{"v1beta1", "v1beta2"},
 				Storage: "v1beta2", Stored: []string{"v1beta1", "v1beta2"},
@@ -143,7 +143,7 @@ func TestPrintDetails(t *testing.T) {
 				Storage: "v1beta2", Stored: []string{"v1beta2"},
 			},
 		},
-		Events: []facts.Event{{
+		Events: []view.Event{{
 			Time: metav1.NewTime(time.Now().Add(-time.Hour)),
 			Type: "Normal", Reason: "Upgraded", Message: "revision 2 is healthy", Count: 2,
 		}},
@@ -151,7 +151,7 @@ func TestPrintDetails(t *testing.T) {
 	}
 
 	clitest.Golden(t, "status-details.txt", clitest.Printed(t, cli.Printer{}, func(p *cli.Printer) error {
-		return printStatus(p, []facts.Provider{v}, true)
+		return printStatus(p, []view.Provider{v}, true)
 	}))
 }
 

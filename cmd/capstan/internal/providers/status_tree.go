@@ -9,11 +9,11 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
 // tree returns the provider as a tree. Without full, healthy objects and conditions are left out.
-func tree(v facts.Provider, full bool) cli.Node {
+func tree(v view.Provider, full bool) cli.Node {
 	root := cli.Node{
 		Text:  fmt.Sprintf("%s (%s %s/%s): %s", v.Label, v.Kind, v.Namespace, v.Name, v.Ready),
 		Style: style(v),
@@ -49,7 +49,7 @@ func tree(v facts.Provider, full bool) cli.Node {
 	return root
 }
 
-func style(v facts.Provider) cli.Style {
+func style(v view.Provider) cli.Style {
 	switch {
 	case v.Is(v1alpha2.StalledCondition):
 		return cli.Red
@@ -60,7 +60,7 @@ func style(v facts.Provider) cli.Style {
 	}
 }
 
-func versionLine(v facts.Provider) string {
+func versionLine(v view.Provider) string {
 	text := "version " + v.Version
 	if v.Version == "" {
 		text = "no version installed"
@@ -79,7 +79,7 @@ func versionLine(v facts.Provider) string {
 
 // modes returns the parts of the spec that keep the operator from its usual work, and what automatic upgrades wait
 // for.
-func modes(v facts.Provider) []string {
+func modes(v view.Provider) []string {
 	var modes []string
 
 	if v.Suspended {
@@ -101,7 +101,7 @@ func modes(v facts.Provider) []string {
 	return modes
 }
 
-func releaseTree(v facts.Provider, full bool) cli.Node {
+func releaseTree(v view.Provider, full bool) cli.Node {
 	if v.Release == nil {
 		return cli.Node{Text: "no release", Style: cli.Yellow}
 	}
@@ -135,7 +135,7 @@ func releaseTree(v facts.Provider, full bool) cli.Node {
 	return n
 }
 
-func objectNode(v facts.Object) cli.Node {
+func objectNode(v view.Object) cli.Node {
 	n := cli.Node{Text: fmt.Sprintf("%s %s: %s", v.Kind, v.FullName(), v.Status)}
 
 	switch v.Status {
@@ -154,11 +154,11 @@ func objectNode(v facts.Object) cli.Node {
 }
 
 // conditionsTree returns the conditions, without full only those that report a problem.
-func conditionsTree(v facts.Provider, full bool) cli.Node {
+func conditionsTree(v view.Provider, full bool) cli.Node {
 	n := cli.Node{Text: "conditions"}
 
 	for _, c := range v.Conditions {
-		good := facts.IsGood(c)
+		good := view.IsGood(c)
 		if good && !full {
 			continue
 		}

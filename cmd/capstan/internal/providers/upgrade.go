@@ -9,7 +9,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
 // NewUpgradeCommand returns `capstan upgrade`.
@@ -33,7 +32,7 @@ func readAvailable(
 	cluster *cli.Cluster,
 	flags *cli.PlannerFlags,
 	selected func(v1alpha2.Provider) bool,
-) ([]upgradeplan.Provider, error) {
+) ([]installedProvider, error) {
 	found, err := cluster.Providers(ctx)
 	if err != nil {
 		return nil, err
@@ -45,7 +44,7 @@ func readAvailable(
 	}
 	defer planner.Close()
 
-	var installed []upgradeplan.Provider
+	var installed []installedProvider
 
 	for _, p := range found {
 		status := p.GetStatus()
@@ -54,7 +53,7 @@ func readAvailable(
 			continue
 		}
 
-		provider := upgradeplan.Provider{
+		provider := installedProvider{
 			Label:    v1alpha2.Label(p),
 			Version:  *status.InstalledVersion,
 			Contract: *status.Contract,
@@ -67,9 +66,7 @@ func readAvailable(
 				provider.Unknown = err.Error()
 			}
 
-			for _, v := range versions {
-				provider.Available = append(provider.Available, upgradeplan.Version(v))
-			}
+			provider.Available = versions
 		}
 
 		installed = append(installed, provider)
@@ -79,7 +76,7 @@ func readAvailable(
 }
 
 // checkKnown returns an error if it is not known which versions there are of a provider.
-func checkKnown(installed []upgradeplan.Provider) error {
+func checkKnown(installed []installedProvider) error {
 	var unknown []string
 
 	for _, p := range installed {

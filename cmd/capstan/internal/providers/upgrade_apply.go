@@ -11,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
 // upgradeApplyOptions are the flags of `upgrade apply`.
@@ -183,30 +182,30 @@ func givenVersions(ctx context.Context, cluster *cli.Cluster, args []string) (ma
 }
 
 // plan returns the plan for the contract or the version.
-func (o *upgradeApplyOptions) plan(ctx context.Context, cluster *cli.Cluster) (upgradeplan.Plan, error) {
+func (o *upgradeApplyOptions) plan(ctx context.Context, cluster *cli.Cluster) (upgradePlan, error) {
 	selected, err := o.selection(ctx, cluster)
 	if err != nil {
-		return upgradeplan.Plan{}, err
+		return upgradePlan{}, err
 	}
 
 	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, selected)
 	if err != nil {
-		return upgradeplan.Plan{}, err
+		return upgradePlan{}, err
 	}
 
 	if err := checkKnown(installed); err != nil {
-		return upgradeplan.Plan{}, fmt.Errorf("nothing was upgraded: %w; or leave these providers out with --only", err)
+		return upgradePlan{}, fmt.Errorf("nothing was upgraded: %w; or leave these providers out with --only", err)
 	}
 
 	if o.version != "" {
-		return upgradeplan.ForVersion(installed, o.version)
+		return planVersion(installed, o.version)
 	}
 
-	plans := upgradeplan.New(installed)
+	plans := planUpgrades(installed)
 
-	i := slices.IndexFunc(plans, func(plan upgradeplan.Plan) bool { return plan.Contract == o.contract })
+	i := slices.IndexFunc(plans, func(plan upgradePlan) bool { return plan.Contract == o.contract })
 	if i < 0 {
-		return upgradeplan.Plan{}, fmt.Errorf(
+		return upgradePlan{}, fmt.Errorf(
 			"no version of core has the contract %s; `capstan upgrade plan` shows the available upgrades", o.contract)
 	}
 

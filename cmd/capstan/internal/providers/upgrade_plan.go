@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
 // upgradePlanOptions are the flags of `upgrade plan`.
@@ -56,14 +55,14 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	if err := printPlans(o.Options, printer, upgradeplan.New(installed)); err != nil {
+	if err := printPlans(o.Options, printer, planUpgrades(installed)); err != nil {
 		return err
 	}
 
 	return checkKnown(installed)
 }
 
-func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradeplan.Plan) error {
+func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradePlan) error {
 	return printer.Print(plans, func() error {
 		if len(plans) == 0 {
 			printer.Printf("There are no installed providers.")
@@ -84,7 +83,7 @@ func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradeplan.Plan) 
 }
 
 // target returns the version after the upgrade as text.
-func target(step upgradeplan.Step) string {
+func target(step upgradeStep) string {
 	switch {
 	case step.To != "":
 		return step.To
@@ -95,7 +94,7 @@ func target(step upgradeplan.Step) string {
 	return "-"
 }
 
-func printPlan(o *cli.Options, printer *cli.Printer, plan upgradeplan.Plan) error {
+func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan) error {
 	rows := make([]cli.Row, 0, len(plan.Steps))
 
 	for _, step := range plan.Steps {

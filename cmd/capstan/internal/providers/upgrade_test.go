@@ -7,43 +7,34 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
-	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
 func TestPrintPlans(t *testing.T) {
-	versions := func(versionsAndContracts ...string) []upgradeplan.Version {
-		var all []upgradeplan.Version
-		for i := 0; i < len(versionsAndContracts); i += 2 {
-			all = append(all, upgradeplan.Version{Version: versionsAndContracts[i], Contract: versionsAndContracts[i+1]})
-		}
-
-		return all
-	}
-	core := upgradeplan.Provider{
+	core := installedProvider{
 		Label: "cluster-api", Version: "v1.9.10", Contract: "v1beta1",
 		Available: versions("v1.13.5", "v1beta2", "v1.9.11", "v1beta1", "v1.9.10", "v1beta1"),
 	}
-	current := upgradeplan.Provider{Label: "cluster-api", Version: "v1.13.5", Contract: "v1beta2"}
-	kubeadm := upgradeplan.Provider{
+	current := installedProvider{Label: "cluster-api", Version: "v1.13.5", Contract: "v1beta2"}
+	kubeadm := installedProvider{
 		Label: "bootstrap-kubeadm", Version: "v1.9.10", Contract: "v1beta1",
 		Available: versions("v1.13.5", "v1beta2", "v1.9.11", "v1beta1"),
 	}
-	aws := upgradeplan.Provider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
-	ancient := upgradeplan.Provider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
+	aws := installedProvider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
+	ancient := installedProvider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
 
-	unknown := upgradeplan.Provider{
+	unknown := installedProvider{
 		Label: "cluster-api", Version: "v1.12.11", Contract: "v1beta1", Unknown: "no such host",
 	}
 
-	printed := func(t *testing.T, printer cli.Printer, providers ...upgradeplan.Provider) string {
+	printed := func(t *testing.T, printer cli.Printer, providers ...installedProvider) string {
 		t.Helper()
 
 		return clitest.Printed(t, printer, func(p *cli.Printer) error {
-			return printPlans(&cli.Options{}, p, upgradeplan.New(providers))
+			return printPlans(&cli.Options{}, p, planUpgrades(providers))
 		})
 	}
 
-	for file, providers := range map[string][]upgradeplan.Provider{
+	for file, providers := range map[string][]installedProvider{
 		"plan.txt":         {core, kubeadm, aws},
 		"plan-blocked.txt": {core, ancient},
 		"plan-current.txt": {current, aws},
@@ -61,9 +52,9 @@ func TestPrintPlans(t *testing.T) {
 
 func TestCheckKnown(t *testing.T) {
 	g := NewWithT(t)
-	known := upgradeplan.Provider{Label: "infrastructure-aws"}
+	known := installedProvider{Label: "infrastructure-aws"}
 
-	g.Expect(checkKnown([]upgradeplan.Provider{known})).To(Succeed())
-	g.Expect(checkKnown([]upgradeplan.Provider{known, {Label: "cluster-api", Unknown: "no such host"}})).To(
+	g.Expect(checkKnown([]installedProvider{known})).To(Succeed())
+	g.Expect(checkKnown([]installedProvider{known, {Label: "cluster-api", Unknown: "no such host"}})).To(
 		MatchError(HavePrefix("the available versions of cluster-api are unknown")))
 }

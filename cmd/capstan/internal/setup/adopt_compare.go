@@ -10,8 +10,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -71,7 +71,7 @@ func (a *adoption) compare(ctx context.Context, cluster *cli.Cluster, planner *c
 		after = append(after, withoutMarks(o.After))
 	}
 
-	masker := facts.Masker(a.resource, preview.Rendered)
+	masker := view.Masker(a.resource, preview.Rendered)
 	a.changes, err = objectdiff.Compare(masker.Objects(before), masker.Objects(after), contextLines)
 
 	return err

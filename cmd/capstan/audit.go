@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/contract/audit"
+	"github.com/capstan-project/capstan/contract/audit/live"
+	"github.com/capstan-project/capstan/controllers/usage"
+)
+
+// The default limits of an audit.
+const (
+	auditObjects = 5000
+	auditTimeout = 5 * time.Minute
+)
+
+// auditOptions are the flags of `audit`.
+type auditOptions struct {
+	*cli.Options
+
+	cluster  *cli.ClusterFlags
+	findings *cli.FindingsFlags
+	audit    audit.Options
+	limits   live.Limits
+}
+
+// newAuditCommand returns `capstan audit`.
+func newAuditCommand(options *cli.Options) *cobra.Command {
+	o := &auditOptions{Options: options}
+	cmd := &cobra.Command{
+		Use:   "audit [PROVIDER...]",
+		Short: "Check running providers and their objects against the contracts of Cluster API",
+		Long: `Check the CRDs of providers, their objects, and the Secrets of workload clusters against the contracts
+of Cluster API: owner references, labels, conditions, pausing, kubeconfigs, stored versions, and what
+clusterctl move would leave behind. Nothing is changed, and workload clusters are not accessed.
+
+Without arguments all providers are checked, including those that Capstan does not manage. What the
+user may not read is reported as a finding of the level info. Contents of Secrets are never printed.
+The exit code is 2 if there is a finding of the --fail-on level or a worse one, and 1 if the audit is not
+possible.`,
+		Example: `  capstan audit
+  capstan audit infrastructure-aws --fail-on warning
+  capstan audit -o json`,
+		Args:              cli.Arguments(0, -1, "any number of providers"),
+		ValidArgsFunction: cli.CompleteProviders,
+		RunE:              cli.Run(o.run),
+	}
+	flags := cmd.Flags()
+	o.cluster = cli.AddClusterFlags(flags)
+	o.findings = cli.AddFindingsFlags(flags)
+	flags.IntVar(&o.limits.Objects, "limit", auditObjects, "Most objects of each kind to read.")
+	flags.DurationVar(&o.limits.Timeout, "timeout", auditTimeout, "Longest time to read.")
+	flags.DurationVar(
+		&o.audit.DeletionTimeout,
+		"deletion-timeout",
+		audit.DefaultDeletionTimeout,
+		"How long the deletion of an object may take.",
+	)
+
+	return cmd
+}
+
+func (o *auditOptions) run(ctx context.Context, args []string) error {
+	if o.limits.Objects < 1 || o.limits.Timeout <= 0 || o.audit.DeletionTimeout < 0 {
+		return errors.New("--limit and --timeout must be positive, and --deletion-timeout not negative")
+	}
+
+	report, err := o.findings.Report(o.Out)
+	if err != nil {
+		return err
+	}
+
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	o.audit.Providers, err = selectProviders(ctx, cluster, args)
+	if err != nil {
+		return err
+	}
+
+	resources, unread := managers(ctx, cluster)
+
+	snapshot, err := live.Read(ctx, cluster.Config, usage.TypesByLabel(resources), o.limits)
+	if err != nil {
+		return err
+	}
+
+	snapshot.Unread = append(snapshot.Unread, unread...)
+
+	subject := "the management cluster"
+	if len(args) > 0 {
+		subject = strings.Join(args, ", ")
+	}
+
+	return report.Print(subject, audit.Check(snapshot, o.audit))
+}
+
+// managers returns the resources of all providers, which say what types of objects the providers manage, and what of
+// them could not be read. Without them, only the known types of providers are checked.
+func managers(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Provider, []audit.Unread) {
+	var resources []v1alpha2.Provider
+
+	exist, err := cluster.HasProviderKinds()
+	if exist {
+		resources, err = cluster.ProvidersIn(ctx, "")
+	}
+
+	if err != nil {
+		return nil, []audit.Unread{{Name: audit.ProvidersName, Reason: err.Error()}}
+	}
+
+	return resources, nil
+}
+
+// selectProviders returns the labels of the providers that the arguments and --namespace select; nil if
+// that is all providers of the cluster.
+func selectProviders(ctx context.Context, cluster *cli.Cluster, args []string) ([]string, error) {
+	if len(args) == 0 && cluster.Namespace == "" {
+		return nil, nil
+	}
+
+	find := cluster.Providers
+	if len(args) > 0 {
+		find = func(ctx context.Context) ([]v1alpha2.Provider, error) { return cluster.FindAll(ctx, args) }
+	}
+
+	selected, err := find(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	labels := make([]string, 0, len(selected))
+	for _, p := range selected {
+		labels = append(labels, v1alpha2.Label(p))
+	}
+
+	return labels, nil
+}

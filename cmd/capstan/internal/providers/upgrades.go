@@ -1,0 +1,200 @@
+package providers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/preflight"
+)
+
+// installedProvider is what plans need to know of a provider.
+type installedProvider struct {
+	// Label is clusterctl's, for example "infrastructure-aws".
+	Label, Version, Contract string
+	// Available are the versions that the provider's source has, newest first.
+	Available []plan.Version
+	// Unknown is why the source could not be read; empty if it was.
+	Unknown string
+}
+
+// upgradePlan upgrades all providers to a contract.
+type upgradePlan struct {
+	// Contract of core after the upgrade.
+	Contract string `json:"contract"`
+	// Steps are in the order of execution. There is one for every provider, whether it changes or
+	// not.
+	Steps []upgradeStep `json:"steps"`
+	// Blocked is why the plan cannot be executed; empty if it can.
+	Blocked string `json:"blocked,omitempty"`
+}
+
+// upgradeStep upgrades one provider.
+type upgradeStep struct {
+	Provider string `json:"provider"`
+	From     string `json:"from"`
+	// To is the version after the upgrade; empty if there is no newer one.
+	To string `json:"to,omitempty"`
+	// Contract of the provider after the upgrade.
+	Contract string `json:"contract"`
+	// Unknown is why it is not known which versions there are; empty if it is.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// planUpgrades returns a plan for each contract that core has or can have. Without core these are the
+// contracts that any provider has or can have. Providers must be in clusterctl's order of
+// installation, core first.
+func planUpgrades(providers []installedProvider) []upgradePlan {
+	hasCore := slices.ContainsFunc(providers, installedProvider.isCore)
+	contracts := map[string]bool{}
+
+	for _, p := range providers {
+		if hasCore && !p.isCore() {
+			continue
+		}
+
+		contracts[p.Contract] = true
+
+		for _, v := range p.newer() {
+			contracts[v.Contract] = true
+		}
+	}
+
+	plans := make([]upgradePlan, 0, len(contracts))
+	for _, contract := range slices.Sorted(maps.Keys(contracts)) {
+		plans = append(plans, forContract(providers, contract))
+	}
+
+	return plans
+}
+
+// forContract upgrades every provider to its newest version that works with a core of the contract.
+func forContract(providers []installedProvider, contract string) upgradePlan {
+	upgrades := upgradePlan{Contract: contract}
+
+	for _, p := range providers {
+		compatible := p.compatible(contract)
+		upgrades.add(p, func(v plan.Version) bool { return slices.Contains(compatible, v.Contract) })
+	}
+
+	if incompatible := upgrades.incompatible(); len(incompatible) > 0 {
+		upgrades.Blocked = fmt.Sprintf("no known version of %s works with contract %s of core",
+			strings.Join(incompatible, ", "), contract)
+	}
+
+	return upgrades
+}
+
+// planVersion upgrades every provider to its newest version that is, or is in the range of, the requested one, if it
+// has one that is newer than what is installed. The error is a *ranges.Error.
+func planVersion(providers []installedProvider, requested string) (upgradePlan, error) {
+	matches, err := ranges.Parse(requested)
+	if err != nil {
+		return upgradePlan{}, err
+	}
+
+	var upgrades upgradePlan
+
+	for _, p := range providers {
+		step := upgrades.add(p, func(v plan.Version) bool {
+			version, err := semver.NewVersion(v.Version)
+			return err == nil && matches(version)
+		})
+
+		if p.isCore() {
+			upgrades.Contract = step.Contract
+		}
+	}
+
+	if incompatible := upgrades.incompatible(); upgrades.Contract != "" && len(incompatible) > 0 {
+		upgrades.Blocked = fmt.Sprintf("the contract of %s would not work with contract %s of core",
+			strings.Join(incompatible, ", "), upgrades.Contract)
+	}
+
+	return upgrades, nil
+}
+
+// add adds the upgrade of a provider to its newest version that is wanted, and returns it.
+func (p *upgradePlan) add(provider installedProvider, wanted func(plan.Version) bool) upgradeStep {
+	step := upgradeStep{
+		Provider: provider.Label, From: provider.Version, Contract: provider.Contract, Unknown: provider.Unknown,
+	}
+
+	newer := provider.newer()
+	if i := slices.IndexFunc(newer, wanted); i >= 0 {
+		step.To, step.Contract = newer[i].Version, newer[i].Contract
+	}
+
+	p.Steps = append(p.Steps, step)
+
+	return step
+}
+
+// incompatible returns the labels of the providers whose contract does not work with core's after the upgrade.
+func (p upgradePlan) incompatible() []string {
+	var labels []string
+
+	for _, step := range p.Steps {
+		compatible := installedProvider{Label: step.Provider}.compatible(p.Contract)
+		if !slices.Contains(compatible, step.Contract) {
+			labels = append(labels, step.Provider)
+		}
+	}
+
+	return labels
+}
+
+// Upgrades reports whether the plan changes any provider.
+func (p upgradePlan) Upgrades() bool {
+	return slices.ContainsFunc(p.Steps, func(s upgradeStep) bool { return s.To != "" })
+}
+
+// Unknown returns the labels of the providers of which it is not known which versions there are.
+func (p upgradePlan) Unknown() []string {
+	var labels []string
+
+	for _, step := range p.Steps {
+		if step.Unknown != "" {
+			labels = append(labels, step.Provider)
+		}
+	}
+
+	return labels
+}
+
+func (p installedProvider) isCore() bool { return p.Label == v1alpha2.CoreProviderName }
+
+// compatible returns the contracts of versions of the provider that work with a core of a contract.
+func (p installedProvider) compatible(core string) []string {
+	if p.isCore() {
+		return []string{core}
+	}
+
+	return preflight.SupportedContracts(core)
+}
+
+// newer returns the versions that are newer than the installed one, without pre-releases, newest
+// first.
+func (p installedProvider) newer() []plan.Version {
+	installed, err := semver.NewVersion(p.Version)
+	if err != nil {
+		return nil
+	}
+
+	var newer []plan.Version
+
+	for _, available := range p.Available {
+		v, err := semver.NewVersion(available.Version)
+		if err == nil && v.Prerelease() == "" && v.GreaterThan(installed) {
+			newer = append(newer, available)
+		}
+	}
+
+	return newer
+}

@@ -1,0 +1,204 @@
+package ui
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/objectdiff"
+)
+
+const (
+	// maxChanges and maxLines limit the changes on a page, and their lines in total. maxLine limits a line in bytes.
+	maxChanges = 200
+	maxLines   = 1000
+	maxLine    = 1000
+)
+
+// Compare is the page with the differences between two states of a release, as much of them as a page may have.
+type Compare struct {
+	Frame
+
+	// Label is that of the provider, and Path that of its page.
+	Label, Path string
+	// Action is the path of the page, and From and To are what can be compared.
+	Action   string
+	From, To []Choice
+	// Problem is why nothing can be compared; empty if it could.
+	Problem string
+	Command string
+
+	// Summary counts the changes.
+	Summary string
+	Changes []Change
+	// Notes are what is not shown, with the reasons.
+	Notes []string
+	// Cut is how much is not shown because it is too much; empty if everything is.
+	Cut string
+}
+
+// Change is the change of an object. Its level is "good" if it is created, "busy" if it is changed, and "bad" if it is
+// deleted.
+type Change struct {
+	Level, Object, Kind string
+	Lines               []Line
+}
+
+// Line is a line of a diff. Its kind is "added", "removed", "hunk" or empty.
+type Line struct{ Kind, Text string }
+
+// comparePath returns the path of the comparison of two revisions below the base; 0 is the cluster or the
+// newest revision.
+func comparePath(v view.Provider, from, to int) string {
+	query := url.Values{}
+	if from != 0 {
+		query.Set("from", strconv.Itoa(from))
+	}
+
+	if to != 0 {
+		query.Set("to", strconv.Itoa(to))
+	}
+
+	path := providerPath(v) + "/compare"
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+
+	return path
+}
+
+// newCompare returns the page with a comparison of the sides. History is what can be compared.
+func newCompare(
+	frame Frame, v view.Provider, sides view.Sides, history []view.Revision, c view.Comparison,
+) *Compare {
+	p := &Compare{
+		Frame:   frame,
+		Label:   v.Label,
+		Path:    frame.Base + providerPath(v),
+		Action:  frame.Base + comparePath(v, 0, 0),
+		Command: command(v, diffArguments(sides)...),
+	}
+	p.addChoices(sides, history)
+	p.addNotes(c)
+	p.addChanges(c.Changes)
+
+	return p
+}
+
+// diffArguments returns the arguments of the command that prints a comparison.
+func diffArguments(sides view.Sides) []string {
+	arguments := []string{"diff"}
+	if sides.From == 0 {
+		arguments = append(arguments, "--live")
+	} else {
+		arguments = append(arguments, "--baseline", strconv.Itoa(sides.From))
+	}
+
+	if sides.To != 0 {
+		arguments = append(arguments, "--revision", strconv.Itoa(sides.To))
+	}
+
+	return arguments
+}
+
+// addChoices adds what can be compared, newest first.
+func (p *Compare) addChoices(sides view.Sides, history []view.Revision) {
+	p.From = []Choice{{Text: "the cluster now", Selected: sides.From == 0}}
+	p.To = []Choice{{Text: "the newest revision", Selected: sides.To == 0}}
+
+	for _, r := range slices.Backward(history) {
+		number := r.Revision
+		text := strings.TrimSpace(fmt.Sprintf("revision %d %s", number, r.Version))
+		choice := Choice{Value: strconv.Itoa(number), Text: text}
+
+		choice.Selected = sides.From == number
+		p.From = append(p.From, choice)
+
+		choice.Selected = sides.To == number
+		p.To = append(p.To, choice)
+	}
+}
+
+func (p *Compare) addNotes(c view.Comparison) {
+	if c.Withheld != "" {
+		p.Notes = append(p.Notes, c.Withheld)
+	}
+
+	for _, text := range c.Unknown[:min(len(c.Unknown), maxChanges)] {
+		p.Notes = append(p.Notes, shortText(text))
+	}
+}
+
+// addChanges adds as many changes and lines as a page may have.
+func (p *Compare) addChanges(changes []objectdiff.Change) {
+	counts := map[objectdiff.Kind]int{}
+	shown, total := 0, 0
+
+	for i, c := range changes {
+		counts[c.Kind]++
+		total += strings.Count(c.Diff, "\n")
+
+		if i >= maxChanges {
+			continue
+		}
+
+		change := Change{Level: changeLevel(c.Kind), Object: shortText(c.Object), Kind: "would be " + string(c.Kind)}
+
+		for line := range strings.Lines(c.Diff) {
+			if shown == maxLines {
+				break
+			}
+
+			shown++
+
+			change.Lines = append(change.Lines, newLine(strings.TrimSuffix(line, "\n")))
+		}
+
+		p.Changes = append(p.Changes, change)
+	}
+
+	p.Summary = fmt.Sprintf("%d to create, %d to change, %d to delete",
+		counts[objectdiff.Created], counts[objectdiff.Changed], counts[objectdiff.Deleted])
+
+	if shown < total {
+		p.Cut = fmt.Sprintf("Only %d of %d lines are shown.", shown, total)
+	}
+}
+
+func changeLevel(kind objectdiff.Kind) string {
+	switch kind {
+	case objectdiff.Created:
+		return levelGood
+	case objectdiff.Deleted:
+		return levelBad
+	default:
+		return levelBusy
+	}
+}
+
+func newLine(text string) Line {
+	line := Line{Text: shortText(text)}
+
+	switch {
+	case strings.HasPrefix(text, "+"):
+		line.Kind = "added"
+	case strings.HasPrefix(text, "-"):
+		line.Kind = "removed"
+	case strings.HasPrefix(text, "@@"):
+		line.Kind = "hunk"
+	}
+
+	return line
+}
+
+// shortText cuts a text that is longer than a line may be.
+func shortText(text string) string {
+	if len(text) > maxLine {
+		return strings.ToValidUTF8(text[:maxLine], "") + " …"
+	}
+
+	return text
+}

@@ -1,0 +1,223 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/objectdiff"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// Sides are the two states of a release that are compared.
+type Sides struct {
+	// From is the number of a revision; 0 is the objects in the cluster.
+	From int
+	// To is the number of a revision; 0 is the newest one.
+	To int
+	// ContextLines is the number of unchanged lines around changes.
+	ContextLines int
+}
+
+// Comparison is how the objects of a release differ between two states of it. It has no values of Secrets and of
+// variables.
+type Comparison struct {
+	// From and To are versions of the provider. From is empty for the objects in the cluster.
+	From string `json:"from,omitempty"`
+	To   string `json:"to"`
+	// Changes lead from one state to the other.
+	Changes []objectdiff.Change `json:"changes,omitempty"`
+	// Withheld is why the changes have no contents; empty if they have.
+	Withheld string `json:"withheld,omitempty"`
+	// Unknown are objects in the cluster that could not be read, with the reasons.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// compared is one of the states that are compared.
+type compared struct {
+	revision state.Revision
+	record   *release.Record
+	objects  []*unstructured.Unstructured
+}
+
+// Compare compares two revisions of a provider's release, or the objects in the cluster with what a revision defines of
+// them: fields that it does not set are left out.
+func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) (Comparison, error) {
+	if p.GetSpec().KubeConfig != nil {
+		return Comparison{}, fmt.Errorf("the release of %s is in another cluster, whose objects are not read",
+			v1alpha2.FullName(p))
+	}
+
+	observed, err := r.Releases.Observe(ctx, plan.ReleaseKey(p))
+	if err != nil {
+		return Comparison{}, err
+	}
+
+	if newest, exists := observed.Newest(); sides.To == 0 && exists {
+		sides.To = newest.Number
+	}
+
+	after, err := r.compared(ctx, p, observed, sides.To)
+	if err != nil {
+		return Comparison{}, err
+	}
+
+	before := after
+
+	var unknown []string
+
+	if sides.From == 0 {
+		before.objects, after.objects, unknown, err = r.live(ctx, after)
+	} else {
+		before, err = r.compared(ctx, p, observed, sides.From)
+	}
+
+	if err != nil {
+		return Comparison{}, err
+	}
+
+	c, err := compare(p, before, after, sides.ContextLines)
+	c.Unknown = unknown
+
+	if sides.From == 0 {
+		c.From = ""
+	}
+
+	c.withhold(p, observed)
+
+	return c, err
+}
+
+// compared reads a revision.
+func (r *Reader) compared(
+	ctx context.Context, p v1alpha2.Provider, observed state.History, number int,
+) (compared, error) {
+	revision, err := FindRevision(p, observed, number)
+	if err != nil {
+		return compared{}, err
+	}
+
+	record, err := r.Releases.Read(ctx, observed.Release, revision)
+	if err != nil {
+		return compared{}, err
+	}
+
+	return compared{revision, record, record.Objects}, nil
+}
+
+// FindRevision returns the revision of a provider's release with a number.
+func FindRevision(p v1alpha2.Provider, observed state.History, number int) (state.Revision, error) {
+	if revision, exists := observed.Find(number); exists {
+		return revision, nil
+	}
+
+	return state.Revision{}, fmt.Errorf("release %s has no revision %d; `capstan history %s` lists the revisions",
+		observed.Release, number, v1alpha2.Label(p))
+}
+
+// CompareRecords compares two records of a provider's release, of which one may be planned only.
+func CompareRecords(
+	p v1alpha2.Provider, observed state.History, before, after *release.Record, contextLines int,
+) (Comparison, error) {
+	side := func(record *release.Record) compared {
+		for _, revision := range observed.Revisions {
+			if record.Digest != "" && record.Digest == revision.Digest {
+				return compared{revision, record, record.Objects}
+			}
+		}
+
+		return compared{nextRevision, record, record.Objects}
+	}
+
+	c, err := compare(p, side(before), side(after), contextLines)
+	c.withhold(p, observed)
+
+	return c, err
+}
+
+// Masker returns what removes the values of variables from the objects of a release that is planned for a provider.
+func Masker(p v1alpha2.Provider, record *release.Record) *objectdiff.Masker {
+	values := compared{revision: nextRevision, record: record}.secrets(p)
+
+	return objectdiff.NewMasker(values, values)
+}
+
+// nextRevision is what is planned: it will be one of Capstan's.
+var nextRevision = state.Revision{Number: 1, Origin: 1}
+
+// compare compares two states without values of variables.
+func compare(p v1alpha2.Provider, before, after compared, contextLines int) (Comparison, error) {
+	c := Comparison{From: before.record.AppVersion, To: after.record.AppVersion}
+	masker := objectdiff.NewMasker(before.secrets(p), after.secrets(p))
+
+	changes, err := objectdiff.Compare(masker.Objects(before.objects), masker.Objects(after.objects), contextLines)
+	c.Changes = changes
+
+	return c, err
+}
+
+// secrets returns the values that a revision was rendered with, by the names of variables. Values of variables that
+// are in the resource itself are no secrets. Another program may have set any value.
+func (c compared) secrets(p v1alpha2.Provider) map[string]string {
+	found := map[string]string{}
+	if !c.revision.Ours() {
+		addTexts(found, "value", c.record.Values)
+	}
+
+	variables, _ := c.record.Values["variables"].(map[string]any)
+	addTexts(found, "", variables)
+
+	maps.DeleteFunc(found, func(name, value string) bool {
+		own, exists := p.GetSpec().Variables[name]
+		return exists && own == value
+	})
+
+	return found
+}
+
+// addTexts adds the texts and numbers in values by their paths.
+func addTexts(found map[string]string, path string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, child := range value {
+			if path != "" {
+				key = path + "." + key
+			}
+
+			addTexts(found, key, child)
+		}
+	case []any:
+		for i, child := range value {
+			addTexts(found, fmt.Sprintf("%s[%d]", path, i), child)
+		}
+	case nil, bool:
+	default:
+		found[path] = fmt.Sprint(value)
+	}
+}
+
+// withhold removes the contents of the changes if they may have values of the Secret with variables that no record has:
+// additional manifests can use variables that the chart has not, and the Secret may have had others before.
+func (c *Comparison) withhold(p v1alpha2.Provider, observed state.History) {
+	_, hasSecret := p.GetSpec().VariablesSecret(p.GetNamespace())
+	may := hasSecret && p.GetSpec().AdditionalManifests != nil ||
+		slices.ContainsFunc(observed.Revisions, func(r state.Revision) bool {
+			return r.Basis.Manifests != "" && r.Basis.Variables != ""
+		})
+
+	if !may {
+		return
+	}
+
+	c.Withheld = "The contents are not shown, because values of variables in the additional manifests may be among them."
+
+	for i := range c.Changes {
+		c.Changes[i].Diff = ""
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/ui"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+)
+
+// loopback is the address that the page is served at.
+const loopback = "127.0.0.1"
+
+// uiOptions are the flags of `ui`.
+type uiOptions struct {
+	*cli.Options
+
+	cluster *cli.ClusterFlags
+	port    uint16
+}
+
+// newUICommand returns `capstan ui`.
+func newUICommand(shared *cli.Options) *cobra.Command {
+	o := &uiOptions{Options: shared}
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Serve a status page of the providers to your browser",
+		Long: `Serve a status page of the providers to your browser, until you interrupt the command. The page updates
+itself, and changes nothing.
+
+The command prints the URL of the page, at the loopback address of this computer. Anyone who has the URL
+sees what your kubeconfig allows you to read, except for the values of variables and Secrets.`,
+		Example: `  capstan ui
+  capstan ui --context production --port 8080`,
+		Args: cli.Arguments(0, 0, "no arguments"),
+		RunE: cli.Run(o.run),
+	}
+	flags := cmd.Flags()
+	o.cluster = cli.AddClusterFlags(flags)
+	flags.Uint16Var(&o.port, "port", 0, "Port of the page. Default: any that is free.")
+
+	return cmd
+}
+
+func (o *uiOptions) run(ctx context.Context, _ []string) error {
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	// This fails with a helpful message if the cluster cannot be used.
+	if _, err := cluster.Providers(ctx); err != nil {
+		return err
+	}
+
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(int(o.port))))
+	if err != nil {
+		return fmt.Errorf("serve the status page: %w; select another --port", err)
+	}
+
+	site := ui.NewSite(clusterReader{cluster.Views(), cluster}, cluster.Config.Host, listener.Addr())
+
+	o.Printf("The status page is at %s", site.URL())
+	o.Printf("Press Ctrl-C to stop.")
+
+	return site.Serve(ctx, listener)
+}
+
+// clusterReader reads what the page shows.
+type clusterReader struct {
+	*view.Reader
+	*cli.Cluster
+}
