@@ -30,43 +30,26 @@ func AddCatalogFlags(flags *pflag.FlagSet) *CatalogFlags {
 // Load reads the catalog of providers.
 func (f *CatalogFlags) Load() (*catalog.Catalog, error) { return catalog.LoadUser(f.config) }
 
-// FindEntry returns the provider of a catalog by its label (infrastructure-aws), by type and name
-// (infrastructure/aws), or by its name if only one provider has that.
-func FindEntry(c *catalog.Catalog, name string) (catalog.Entry, error) {
-	var labels []string
+// FindEntry returns the provider of a catalog that an argument names.
+func FindEntry(c *catalog.Catalog, argument string) (catalog.Entry, error) {
+	found := named(c.Entries, argument, func(e catalog.Entry) (v1alpha2.ProviderType, string) { return e.Type, e.Name })
 
-	var found catalog.Entry
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		kind, short := v1alpha2.ParseLabel(argument)
 
-	for _, e := range c.Entries {
-		byType := e.Type.Name() + "/" + e.Name
-		byKind := string(e.Type) + "/" + e.Name
-
-		if name == e.Label() || name == byType || strings.EqualFold(name, byKind) {
-			return e, nil
-		}
-
-		if e.Name == name {
-			found = e
-			labels = append(labels, e.Label())
-		}
-	}
-
-	switch {
-	case len(labels) == 1:
-		return found, nil
-	case len(labels) > 1:
 		return catalog.Entry{}, fmt.Errorf(
-			"there are several providers with the name %s; use one of the labels %s",
-			name,
-			strings.Join(labels, ", "),
-		)
+			"unknown provider: %s %s; `capstan providers` lists the known ones, a configuration file can add others",
+			kind, cmp.Or(short, argument))
 	}
 
-	kind, short := v1alpha2.ParseLabel(name)
+	labels := make([]string, 0, len(found))
+	for _, e := range found {
+		labels = append(labels, e.Label())
+	}
 
-	return catalog.Entry{}, fmt.Errorf(
-		"unknown provider: %s %s; `capstan providers` lists the known ones, a configuration file can add others",
-		kind,
-		cmp.Or(short, name),
-	)
+	return catalog.Entry{}, fmt.Errorf("there are several providers with the name %s; use one of the labels %s",
+		argument, strings.Join(labels, ", "))
 }

@@ -61,16 +61,14 @@ func (c *Cluster) HasProviderKinds() (bool, error) {
 	return true, nil
 }
 
-// Find returns the provider that an argument names: by clusterctl's label (infrastructure-aws), by
-// kind and name (infrastructureprovider/aws, infrastructure/aws), or by its name if only one
-// provider has that.
+// Find returns the provider that an argument names.
 func (c *Cluster) Find(ctx context.Context, argument string) (v1alpha2.Provider, error) {
 	all, err := c.Providers(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	return findOne(all, argument)
+	return FindOne(all, argument)
 }
 
 // FindAll returns the providers that the arguments name, each once, in the order of installation.
@@ -88,7 +86,7 @@ func Named(all []v1alpha2.Provider, arguments []string) ([]v1alpha2.Provider, er
 	wanted := map[string]bool{}
 
 	for _, argument := range arguments {
-		p, err := findOne(all, argument)
+		p, err := FindOne(all, argument)
 		if err != nil {
 			return nil, err
 		}
@@ -99,62 +97,57 @@ func Named(all []v1alpha2.Provider, arguments []string) ([]v1alpha2.Provider, er
 	return slices.DeleteFunc(all, func(p v1alpha2.Provider) bool { return !wanted[v1alpha2.FullName(p)] }), nil
 }
 
-func findOne(all []v1alpha2.Provider, argument string) (v1alpha2.Provider, error) {
-	found, err := match(all, argument)
-	if err != nil {
-		return nil, err
-	}
+// FindOne returns the one of the providers that an argument names.
+func FindOne(all []v1alpha2.Provider, argument string) (v1alpha2.Provider, error) {
+	found := named(all, argument, func(p v1alpha2.Provider) (v1alpha2.ProviderType, string) {
+		return p.ProviderType(), p.GetName()
+	})
 
-	if len(found) > 1 {
-		return nil, fmt.Errorf(
-			"%s is ambiguous: %s; use the kind or --namespace to select one",
-			argument,
-			describe(found),
-		)
-	}
-
-	return found[0], nil
-}
-
-// match returns the providers that an argument can refer to, at least one unless there is an error.
-// A label takes precedence over a name.
-func match(all []v1alpha2.Provider, argument string) ([]v1alpha2.Provider, error) {
-	kind, name, qualified := strings.Cut(argument, "/")
-
-	for _, matches := range []func(v1alpha2.Provider) bool{
-		func(p v1alpha2.Provider) bool { return !qualified && v1alpha2.Label(p) == argument },
-		func(p v1alpha2.Provider) bool { return qualified && p.GetName() == name && isKind(p, kind) },
-		func(p v1alpha2.Provider) bool { return !qualified && p.GetName() == argument },
-	} {
-		var found []v1alpha2.Provider
-
-		for _, p := range all {
-			if matches(p) {
-				found = append(found, p)
-			}
-		}
-
-		if len(found) > 0 {
-			return found, nil
-		}
-	}
-
-	if len(all) == 0 {
-		return nil, fmt.Errorf(
-			"provider %s not found: there are no providers; create its resource, "+
-				"or select another cluster or --namespace",
-			argument,
-		)
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("%s is ambiguous: %s; use the kind or --namespace to select one", argument, describe(found))
+	case len(all) == 0:
+		return nil, fmt.Errorf("provider %s not found: there are no providers; create its resource, "+
+			"or select another cluster or --namespace", argument)
 	}
 
 	return nil, fmt.Errorf("provider %s not found; the existing ones are: %s", argument, describe(all))
 }
 
+// named returns those that an argument can mean of things that have the type and the name of a provider: by clusterctl's
+// label (infrastructure-aws), by type and name (infrastructureprovider/aws, infrastructure/aws), or by name. A label
+// takes precedence over a name.
+func named[T any](all []T, argument string, identity func(T) (v1alpha2.ProviderType, string)) []T {
+	kind, name, qualified := strings.Cut(argument, "/")
+
+	for _, matches := range []func(v1alpha2.ProviderType, string) bool{
+		func(t v1alpha2.ProviderType, own string) bool { return !qualified && t.Label(own) == argument },
+		func(t v1alpha2.ProviderType, own string) bool { return qualified && own == name && isKind(t, kind) },
+		func(_ v1alpha2.ProviderType, own string) bool { return !qualified && own == argument },
+	} {
+		var found []T
+
+		for _, one := range all {
+			if matches(identity(one)) {
+				found = append(found, one)
+			}
+		}
+
+		if len(found) > 0 {
+			return found
+		}
+	}
+
+	return nil
+}
+
 // isKind accepts a provider's kind, its plural and cluster-api-operator's name of the type, in any
 // case.
-func isKind(p v1alpha2.Provider, word string) bool {
-	kind := strings.ToLower(string(p.ProviderType()))
-	return slices.Contains([]string{kind, kind + "s", p.ProviderType().Name()}, strings.ToLower(word))
+func isKind(t v1alpha2.ProviderType, word string) bool {
+	kind := strings.ToLower(string(t))
+	return slices.Contains([]string{kind, kind + "s", t.Name()}, strings.ToLower(word))
 }
 
 // describe lists providers with all names that a user can refer to them by.

@@ -35,11 +35,10 @@ func TestMatch(t *testing.T) {
 	} {
 		t.Run(argument, func(t *testing.T) {
 			g := NewWithT(t)
-			found, err := match(all, argument)
-			g.Expect(err).NotTo(HaveOccurred())
+			identity := func(p v1alpha2.Provider) (v1alpha2.ProviderType, string) { return p.ProviderType(), p.GetName() }
 
 			var got []string
-			for _, p := range found {
+			for _, p := range named(all, argument, identity) {
 				got = append(got, v1alpha2.FullName(p))
 			}
 
@@ -47,15 +46,15 @@ func TestMatch(t *testing.T) {
 		})
 	}
 
-	_, err := match(all[:2], "azure")
+	_, err := FindOne(all[:2], "azure")
 	NewWithT(t).Expect(err).
 		To(MatchError("provider azure not found; the existing ones are: cluster-api (CoreProvider core/cluster-api), " +
 			"bootstrap-kubeadm (BootstrapProvider kb/kubeadm)"))
-	_, err = match(all, "addon/docker")
+	_, err = FindOne(all, "addon/docker")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("provider addon/docker not found")))
-	_, err = findOne(all, "kubeadm")
+	_, err = FindOne(all, "kubeadm")
 	NewWithT(t).Expect(err).To(MatchError("kubeadm is ambiguous: bootstrap-kubeadm (BootstrapProvider kb/kubeadm), " +
 		"control-plane-kubeadm (ControlPlaneProvider kcp/kubeadm); use the kind or --namespace to select one"))
-	_, err = match(nil, "azure")
+	_, err = FindOne(nil, "azure")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("there are no providers")))
 }

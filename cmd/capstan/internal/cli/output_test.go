@@ -6,6 +6,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // printer parses flags and returns the printer for a buffer.
@@ -166,4 +169,35 @@ func TestPrintedText(t *testing.T) {
 			NewWithT(t).Expect(out.String()).To(Equal(c.want))
 		})
 	}
+}
+
+func TestManifests(t *testing.T) {
+	g := NewWithT(t)
+
+	var out bytes.Buffer
+
+	role := &rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "installer"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+	}
+	printer := &Printer{Writer: &out, Format: FormatYAML}
+	g.Expect(printer.Manifests([]client.Object{role, role}, "")).To(Succeed())
+
+	const want = `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: installer
+  namespace: tiny
+rules:
+- apiGroups:
+  - ""
+  resources:
+  - secrets
+  verbs:
+  - get
+`
+
+	g.Expect(out.String()).To(Equal(want + want))
 }

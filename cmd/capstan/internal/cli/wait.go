@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// pollInterval is short enough that commands appear to react at once, and costs little.
-	pollInterval   = 300 * time.Millisecond
 	defaultTimeout = 10 * time.Minute
 	// patience is how long an operator that has not seen a change yet is no news.
 	patience = 2 * time.Second
@@ -123,50 +121,35 @@ func (w *waiter) print(p v1alpha2.Provider, state string) {
 	w.Printf("%s: %s", v1alpha2.FullName(p), state)
 }
 
-// wait polls a provider until the condition is met, and prints each new state.
+// wait waits until the condition is met, and prints each new state.
 func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condition) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("timed out after %s", w.timeout))
-	defer cancel()
-
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-
 	started := time.Now()
-	state, printed := Readiness(p), ""
+	printed := ""
 
-	for {
+	err := Poll(ctx, w.timeout, w.retries, func(ctx context.Context) (string, error) {
 		current, err := w.cluster.read(ctx, p)
-
-		switch {
-		case ctx.Err() != nil:
-		case err != nil && !w.retries(err):
-			return err
-		case err != nil:
-			state = err.Error()
-		default:
-			if done, err := condition(current); done || err != nil {
-				return err
-			}
-
-			state = Readiness(p)
-			if state != printed && (isObserved(p) || time.Since(started) > patience) {
-				w.print(p, state)
-				printed = state
-			}
+		if err != nil {
+			return "", err
 		}
 
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf(
-				"%s: %w: %s; the operator continues, follow it with `capstan status %s --watch`",
-				v1alpha2.FullName(p),
-				context.Cause(ctx),
-				state,
-				v1alpha2.Label(p),
-			)
-		case <-ticker.C:
+		if done, err := condition(current); done || err != nil {
+			return "", err
 		}
+
+		state := Readiness(p)
+		if state != printed && (isObserved(p) || time.Since(started) > patience) {
+			w.print(p, state)
+			printed = state
+		}
+
+		return state, nil
+	})
+	if errors.As(err, new(*TimeoutError)) {
+		return fmt.Errorf("%s: %w; the operator continues, follow it with `capstan status %s --watch`",
+			v1alpha2.FullName(p), err, v1alpha2.Label(p))
 	}
+
+	return err
 }
 
 // read updates p from the cluster and returns it; nil if the resource does not exist.

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -125,49 +123,41 @@ func (o *deleteOptions) waitForNamespaces(
 		return nil
 	}
 
-	ctx, cancel := context.WithTimeoutCause(ctx, o.wait.Timeout, fmt.Errorf("timed out after %s", o.wait.Timeout))
-	defer cancel()
-
 	names := sets.New[string]()
 	for _, p := range removed {
 		names.Insert(p.GetNamespace())
 	}
 
-	for _, name := range sets.List(names) {
-		if err := o.waitForNamespace(ctx, cluster, name); err != nil {
-			return err
-		}
-	}
+	return cli.Poll(ctx, o.wait.Timeout, o.Retries(), func(ctx context.Context) (string, error) {
+		for _, name := range sets.List(names) {
+			if pending, err := o.checkNamespace(ctx, cluster, name); pending != "" || err != nil {
+				return pending, err
+			}
 
-	return nil
+			names.Delete(name)
+		}
+
+		return "", nil
+	})
 }
 
-// waitForNamespace waits until a namespace is gone. One that stays, or that the user may not read, is not waited for.
-func (o *deleteOptions) waitForNamespace(ctx context.Context, cluster *cli.Cluster, name string) error {
-	const interval = 300 * time.Millisecond
-
+// checkNamespace returns why a namespace is not gone yet. One that stays, or that the user may not read, is not waited
+// for.
+func (o *deleteOptions) checkNamespace(ctx context.Context, cluster *cli.Cluster, name string) (string, error) {
 	namespace := &corev1.Namespace{}
-	retries := o.Retries()
 
-	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-		err := cluster.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	err := cluster.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
 
-		switch {
-		case err == nil:
-			return namespace.DeletionTimestamp.IsZero(), nil
-		case apierrors.IsNotFound(err):
-			o.Printf("Namespace %s: removed", name)
-			return true, nil
-		case apierrors.IsForbidden(err):
-			return true, nil
-		case ctx.Err() != nil || retries(err):
-			return false, nil //nolint:nilerr // asked again, or the context's end
-		}
-
-		return false, fmt.Errorf("read namespace %s: %w", name, err)
-	})
-	if !wait.Interrupted(err) {
-		return err
+	switch {
+	case apierrors.IsNotFound(err):
+		o.Printf("Namespace %s: removed", name)
+		return "", nil
+	case apierrors.IsForbidden(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read namespace %s: %w", name, err)
+	case namespace.DeletionTimestamp.IsZero():
+		return "", nil
 	}
 
 	var reasons []string
@@ -178,8 +168,8 @@ func (o *deleteOptions) waitForNamespace(ctx context.Context, cluster *cli.Clust
 		}
 	}
 
-	return fmt.Errorf("namespace %s: %w: it is still being deleted: %s", name, context.Cause(ctx),
-		cmp.Or(strings.Join(reasons, "; "), "its objects are not gone yet"))
+	return fmt.Sprintf("namespace %s is still being deleted: %s", name,
+		cmp.Or(strings.Join(reasons, "; "), "its objects are not gone yet")), nil
 }
 
 // check finds out what would be removed, and prints it for a dry run. The error lists what prevents it.

@@ -3,16 +3,12 @@ package providers
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -89,7 +85,9 @@ func (o *permissionsOptions) run(ctx context.Context, args []string) error {
 		o.Warnf("%s", w)
 	}
 
-	return o.print(roles.Objects)
+	printer := &cli.Printer{Writer: o.Out, Format: cli.FormatYAML}
+
+	return printer.Manifests(roles.Objects, "")
 }
 
 // serviceAccount returns the account that needs the permissions.
@@ -151,41 +149,6 @@ func (o *permissionsOptions) addManaged(ctx context.Context, cluster *cli.Cluste
 	}
 
 	return nil
-}
-
-// print prints the objects as YAML documents.
-func (o *permissionsOptions) print(objects []client.Object) error {
-	for _, object := range objects {
-		data, err := toYAML(object)
-		if err != nil {
-			return err
-		}
-
-		if _, err := fmt.Fprintf(o.Out, "---\n%s", data); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// toYAML returns an object as YAML, without the creationTimestamp that it does not have.
-func toYAML(object client.Object) ([]byte, error) {
-	data, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-
-	fields := map[string]any{}
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, err
-	}
-
-	if metadata, ok := fields["metadata"].(map[string]any); ok {
-		delete(metadata, "creationTimestamp")
-	}
-
-	return yaml.Marshal(fields)
 }
 
 // installationOf returns the installation of a planned revision that follows the current one.

@@ -3,6 +3,7 @@ package providers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,17 +26,26 @@ func NewUpgradeCommand(options *cli.Options) *cobra.Command {
 }
 
 // readAvailable returns the installed providers with the versions that their sources have. One whose source
-// cannot be read has none, which causes a warning. Only the sources of the selected ones are read.
+// cannot be read has none, which causes a warning. Only the sources of those that are named are read; without names, of
+// all.
 func readAvailable(
 	ctx context.Context,
 	o *cli.Options,
 	cluster *cli.Cluster,
 	flags *cli.PlannerFlags,
-	selected func(v1alpha2.Provider) bool,
+	names []string,
 ) ([]installedProvider, error) {
 	found, err := cluster.Providers(ctx)
 	if err != nil {
 		return nil, err
+	}
+
+	selected := slices.Clone(found)
+
+	if len(names) > 0 {
+		if selected, err = cli.Named(selected, names); err != nil {
+			return nil, err
+		}
 	}
 
 	planner, err := flags.Planner(ctx, o, cluster)
@@ -59,7 +69,7 @@ func readAvailable(
 			Contract: *status.Contract,
 		}
 
-		if selected(p) {
+		if slices.Contains(selected, p) {
 			versions, err := planner.Versions(ctx, p)
 			if err != nil {
 				o.Warnf("the available versions of %s are unknown: %s", v1alpha2.Label(p), err)
@@ -92,6 +102,3 @@ func checkKnown(installed []installedProvider) error {
 	return fmt.Errorf("the available versions of %s are unknown, because the sources cannot be read; make them reachable "+
 		"from here, or give --config a file with sources that are", strings.Join(unknown, ", "))
 }
-
-// all selects all providers.
-func all(v1alpha2.Provider) bool { return true }

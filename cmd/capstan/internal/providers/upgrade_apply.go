@@ -94,7 +94,7 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	versions, err := o.versions(ctx, cluster, args)
+	versions, err := o.versions(ctx, cluster, found, args)
 	if err != nil {
 		return err
 	}
@@ -127,10 +127,10 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 
 // versions returns the versions to upgrade to, by the labels of the providers.
 func (o *upgradeApplyOptions) versions(
-	ctx context.Context, cluster *cli.Cluster, args []string,
+	ctx context.Context, cluster *cli.Cluster, found []v1alpha2.Provider, args []string,
 ) (map[string]string, error) {
 	if len(args) > 0 {
-		return givenVersions(ctx, cluster, args)
+		return givenVersions(found, args)
 	}
 
 	plan, err := o.plan(ctx, cluster)
@@ -158,7 +158,7 @@ func (o *upgradeApplyOptions) versions(
 }
 
 // givenVersions returns the versions in the arguments, by the labels of the providers.
-func givenVersions(ctx context.Context, cluster *cli.Cluster, args []string) (map[string]string, error) {
+func givenVersions(found []v1alpha2.Provider, args []string) (map[string]string, error) {
 	versions := map[string]string{}
 
 	for _, argument := range args {
@@ -170,7 +170,7 @@ func givenVersions(ctx context.Context, cluster *cli.Cluster, args []string) (ma
 			)
 		}
 
-		p, err := cluster.Find(ctx, name)
+		p, err := cli.FindOne(found, name)
 		if err != nil {
 			return nil, err
 		}
@@ -183,12 +183,7 @@ func givenVersions(ctx context.Context, cluster *cli.Cluster, args []string) (ma
 
 // plan returns the plan for the contract or the version.
 func (o *upgradeApplyOptions) plan(ctx context.Context, cluster *cli.Cluster) (upgradePlan, error) {
-	selected, err := o.selection(ctx, cluster)
-	if err != nil {
-		return upgradePlan{}, err
-	}
-
-	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, selected)
+	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, o.only)
 	if err != nil {
 		return upgradePlan{}, err
 	}
@@ -210,19 +205,4 @@ func (o *upgradeApplyOptions) plan(ctx context.Context, cluster *cli.Cluster) (u
 	}
 
 	return plans[i], nil
-}
-
-// selection returns what --only selects.
-func (o *upgradeApplyOptions) selection(
-	ctx context.Context, cluster *cli.Cluster,
-) (func(v1alpha2.Provider) bool, error) {
-	if len(o.only) == 0 {
-		return all, nil
-	}
-
-	found, err := cluster.FindAll(ctx, o.only)
-
-	return func(p v1alpha2.Provider) bool {
-		return slices.ContainsFunc(found, func(f v1alpha2.Provider) bool { return f.GetUID() == p.GetUID() })
-	}, err
 }

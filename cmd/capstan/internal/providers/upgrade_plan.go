@@ -50,7 +50,7 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, all)
+	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, nil)
 	if err != nil {
 		return err
 	}

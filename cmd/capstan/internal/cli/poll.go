@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// pollInterval is short enough that commands appear to react at once, and costs little.
+const pollInterval = 300 * time.Millisecond
+
+// TimeoutError means that what a command waits for has not happened in time.
+type TimeoutError struct {
+	cause error
+	// pending is what has not happened yet.
+	pending string
+}
+
+func (e *TimeoutError) Error() string { return fmt.Sprintf("%s: %s", e.cause, e.pending) }
+
+func (e *TimeoutError) Unwrap() error { return e.cause }
+
+// Poll waits until a check returns that nothing is pending any more, or an error for which retries returns false. If
+// that takes too long, or the context ends, the error is a *TimeoutError.
+func Poll(
+	ctx context.Context, timeout time.Duration, retries func(error) bool,
+	check func(ctx context.Context) (pending string, err error),
+) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
+	defer cancel()
+
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+
+	last := "there was no answer yet"
+
+	for {
+		pending, err := check(ctx)
+
+		switch {
+		case err == nil && pending == "":
+			return nil
+		case ctx.Err() != nil: // the last answer says more than an interrupted request
+		case err == nil:
+			last = pending
+		case retries(err):
+			last = err.Error()
+		default:
+			return err
+		}
+
+		select {
+		case <-ctx.Done():
+			return &TimeoutError{context.Cause(ctx), last}
+		case <-ticker.C:
+		}
+	}
+}
+
+// Retries returns a function that reports whether a command which waits continues after an error of a request, and
+// warns the first time that it does.
+func (o *Options) Retries() func(err error) bool {
+	var once sync.Once
+
+	return func(err error) bool {
+		if !isTemporary(err) {
+			return false
+		}
+
+		once.Do(func() { o.Warnf("%s; trying again", err) })
+
+		return true
+	}
+}
+
+// isTemporary reports whether a request that failed with this error may succeed later, such as once the API server has
+// restarted.
+func isTemporary(err error) bool {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code := status.Status().Code
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	}
+
+	connection := new(net.OpError)
+	if errors.As(err, &connection) && connection.Op == "dial" {
+		return true
+	}
+
+	lost := utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
+
+	return lost || utilnet.IsTimeout(err) || errors.Is(err, io.ErrUnexpectedEOF)
+}
