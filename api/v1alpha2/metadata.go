@@ -136,13 +136,6 @@ const (
 	// ConfigMapVersionLabel holds the version. Default: the ConfigMap's name.
 	ConfigMapVersionLabel = "provider.cluster.x-k8s.io/version"
 
-	// ConfigMapTypeLabel holds the name of the provider type, see ProviderType.Name. It is
-	// informational.
-	ConfigMapTypeLabel = "provider.cluster.x-k8s.io/type"
-
-	// ConfigMapNameLabel holds the provider's name. It is informational like the type.
-	ConfigMapNameLabel = "provider.cluster.x-k8s.io/name"
-
 	// ConfigMapCompressedAnnotation is "true" if the components are stored with gzip in binaryData
 	// instead of as text in data.
 	ConfigMapCompressedAnnotation = "provider.cluster.x-k8s.io/compressed"

@@ -154,7 +154,7 @@ func (t ProviderType) info() typeInfo {
 }
 
 // Name returns cluster-api-operator's name of the type, e.g. "infrastructure" or
-// "runtimeextension". ConfigMapTypeLabel uses it.
+// "runtimeextension".
 func (t ProviderType) Name() string { return t.info().name }
 
 // ComponentsFile returns the name of the components file in a release, e.g.

@@ -23,9 +23,9 @@ func version() *corev1.ConfigMap {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "infrastructure-docker-v1.0.0",
 			Labels: map[string]string{
-				v1alpha2.ConfigMapTypeLabel:    "infrastructure",
-				v1alpha2.ConfigMapNameLabel:    "docker",
-				v1alpha2.ConfigMapVersionLabel: "v1.0.0",
+				"provider.cluster.x-k8s.io/type": "infrastructure",
+				"provider.cluster.x-k8s.io/name": "docker",
+				v1alpha2.ConfigMapVersionLabel:   "v1.0.0",
 			},
 		},
 		Data: map[string]string{"metadata": "releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"},
@@ -35,7 +35,7 @@ func version() *corev1.ConfigMap {
 // selecting returns the spec of a resource that selects the ConfigMap.
 func selecting(account string) v1alpha2.ProviderSpec {
 	spec := fetching(v1alpha2.FetchConfiguration{Selector: &metav1.LabelSelector{
-		MatchLabels: map[string]string{v1alpha2.ConfigMapNameLabel: "docker"},
+		MatchLabels: map[string]string{"provider.cluster.x-k8s.io/name": "docker"},
 	}})
 	spec.ServiceAccountName = account
 

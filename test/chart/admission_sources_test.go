@@ -91,7 +91,7 @@ var _ = Describe("For what a provider is installed from, the admission policies"
 			labeled("set", "a"),
 			labeled("set", "a", "there", "", "other", "c"),
 			labeled("set", "a", "there", "", "gone", ""),
-			labeled(v1alpha2.ConfigMapTypeLabel, "infrastructure", v1alpha2.ConfigMapNameLabel, "elsewhere"),
+			labeled("provider.cluster.x-k8s.io/type", "infrastructure", "provider.cluster.x-k8s.io/name", "elsewhere"),
 		} {
 			Expect(create(ctx, writer, version)).To(Succeed(), "%v", version.Labels)
 		}

@@ -84,8 +84,8 @@ func Load(ctx context.Context, repository string, wanted Wanted) (*Release, erro
 // them.
 func (r *Release) Labels() map[string]string {
 	return map[string]string{
-		v1alpha2.ConfigMapTypeLabel: r.Type.Name(),
-		v1alpha2.ConfigMapNameLabel: r.Bundle.Provider.Name,
+		"provider.cluster.x-k8s.io/type": r.Type.Name(),
+		"provider.cluster.x-k8s.io/name": r.Bundle.Provider.Name,
 	}
 }
 
