@@ -37,7 +37,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
@@ -51,6 +50,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -210,7 +210,7 @@ func problemsOfSpec(t *testing.T) []error {
 		Window: &v1alpha2.MaintenanceWindow{Schedule: "0 2 31 2 *", Duration: metav1.Duration{Duration: time.Hour}},
 	}
 
-	_, policy := autoupgrade.Parse(badly.GetSpec())
+	_, policy := upgrades.ParsePolicy(badly.GetSpec())
 	_, version := ranges.Parse("1.x2")
 	_, _, images := (&values.Schema{}).Values(values.Input{
 		Spec: &v1alpha2.ProviderSpec{}, Variables: map[string]string{values.ImagesVariable: "all: registry.example.com"},

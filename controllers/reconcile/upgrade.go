@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -38,7 +37,7 @@ func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Re
 
 // upgrading returns what an automatic upgrade depends on.
 func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
-	seen, err := autoupgrade.Read(r.provider, r.Upgrades)
+	seen, err := r.Upgrades.Read(r.provider)
 	if err != nil {
 		refused := &preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}
 		seen.Invalid = failed(refused, fetching)

@@ -1,11 +1,4 @@
-// Package autoupgrade reads what automatic upgrades depend on: spec.upgradePolicy, and what the source offers. Package
-// decide selects the version.
-//
-// Everything is derived from Helm's storage, the source and the resource, so a restarted operator decides as the one
-// before it. An automatic upgrade is recorded with its revision as a request of its own, state.Request.Automatic. If
-// the upgrade fails and is rolled back, the version before it is what is asked for again. The failed version is given
-// up until a user asks for something else.
-package autoupgrade
+package upgrades
 
 import (
 	"fmt"
@@ -32,15 +25,15 @@ type PolicyError struct {
 
 func (e *PolicyError) Error() string { return e.Field + " " + e.Problem }
 
-// Enabled reports whether a resource allows automatic upgrades.
-func Enabled(spec *v1alpha2.ProviderSpec) bool {
+// Automatic reports whether a resource allows automatic upgrades.
+func Automatic(spec *v1alpha2.ProviderSpec) bool {
 	policy := spec.UpgradePolicy
 	return policy != nil && policy.Mode != "" && policy.Mode != v1alpha2.UpgradeManual
 }
 
-// Parse returns the policy of a resource, nil if it allows no automatic upgrades. The error is a *PolicyError.
-func Parse(spec *v1alpha2.ProviderSpec) (*Policy, error) {
-	if !Enabled(spec) {
+// ParsePolicy returns the policy of a resource, nil if it allows no automatic upgrades. The error is a *PolicyError.
+func ParsePolicy(spec *v1alpha2.ProviderSpec) (*Policy, error) {
+	if !Automatic(spec) {
 		return nil, nil
 	}
 
@@ -56,7 +49,7 @@ func Parse(spec *v1alpha2.ProviderSpec) (*Policy, error) {
 		return policy, nil
 	}
 
-	window, err := ParseWindow(*spec.UpgradePolicy.Window)
+	window, err := parseWindow(*spec.UpgradePolicy.Window)
 	policy.Window = window
 
 	return policy, err

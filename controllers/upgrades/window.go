@@ -1,4 +1,4 @@
-package autoupgrade
+package upgrades
 
 import (
 	"fmt"
@@ -26,8 +26,8 @@ type Window struct {
 	zone     *time.Location
 }
 
-// ParseWindow returns the window of a policy. The error is a *PolicyError.
-func ParseWindow(spec v1alpha2.MaintenanceWindow) (*Window, error) {
+// parseWindow returns the window of a policy. The error is a *PolicyError.
+func parseWindow(spec v1alpha2.MaintenanceWindow) (*Window, error) {
 	const field = "spec.upgradePolicy.window."
 
 	zone, err := time.LoadLocation(spec.TimeZone)

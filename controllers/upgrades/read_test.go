@@ -1,4 +1,4 @@
-package autoupgrade
+package upgrades
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestNothingIsReadWithoutAPolicy(t *testing.T) {
-	seen, err := Read(&v1alpha2.InfrastructureProvider{}, nil)
+	seen, err := new(Tracker).Read(&v1alpha2.InfrastructureProvider{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(seen).To(BeZero())
 }

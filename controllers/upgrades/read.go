@@ -1,4 +1,4 @@
-package autoupgrade
+package upgrades
 
 import (
 	"time"
@@ -6,13 +6,12 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
-	"github.com/capstan-project/capstan/controllers/upgrades"
 )
 
-// Read reads the policy of a provider, and what its source offers, which the tracker asks when the window opens. The
-// error is a *PolicyError.
-func Read(provider v1alpha2.Provider, tracker *upgrades.Tracker) (decide.Upgrading, error) {
-	policy, err := Parse(provider.GetSpec())
+// Read reads the policy of a provider, and what its source offers, which is asked when the window opens. The error is a
+// *PolicyError.
+func (t *Tracker) Read(provider v1alpha2.Provider) (decide.Upgrading, error) {
+	policy, err := ParsePolicy(provider.GetSpec())
 	if policy == nil || err != nil {
 		return decide.Upgrading{}, err
 	}
@@ -25,7 +24,7 @@ func Read(provider v1alpha2.Provider, tracker *upgrades.Tracker) (decide.Upgradi
 		since = opening.From
 	}
 
-	known := tracker.Look(provider, since)
+	known := t.Look(provider, since)
 
 	return decide.Upgrading{
 		Allowed:  true,

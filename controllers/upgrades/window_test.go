@@ -1,4 +1,4 @@
-package autoupgrade
+package upgrades
 
 import (
 	"strings"
@@ -80,7 +80,7 @@ func TestOpening(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			window, err := ParseWindow(tt.window)
+			window, err := parseWindow(tt.window)
 			g.Expect(err).NotTo(HaveOccurred())
 
 			now, err := time.Parse(time.RFC3339, tt.now)
@@ -118,7 +118,7 @@ func TestInvalidWindows(t *testing.T) {
 		"control character": {windowOf("0 2 * * \x00", "2h", ""), "schedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ParseWindow(tt.window)
+			_, err := parseWindow(tt.window)
 			NewWithT(t).Expect(err).To(MatchError(And(
 				HavePrefix("spec.upgradePolicy.window."), ContainSubstring(tt.want))))
 		})
@@ -132,7 +132,7 @@ func TestWindowsTakeLittleTime(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 	for _, schedule := range []string{"* * * * *", "*/9223372036854775807 * * * *", "0 0 29 2 *", "59 23 31 12 ?"} {
-		window, err := ParseWindow(windowOf(schedule, "168h", "Europe/Berlin"))
+		window, err := parseWindow(windowOf(schedule, "168h", "Europe/Berlin"))
 		g.Expect(err).NotTo(HaveOccurred())
 
 		start := time.Now()

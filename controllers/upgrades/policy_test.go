@@ -1,4 +1,4 @@
-package autoupgrade
+package upgrades
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 func TestParsePolicy(t *testing.T) {
 	g := NewWithT(t)
 	parse := func(version string, policy *v1alpha2.UpgradePolicy) (*Policy, error) {
-		return Parse(&v1alpha2.ProviderSpec{Version: version, UpgradePolicy: policy})
+		return ParsePolicy(&v1alpha2.ProviderSpec{Version: version, UpgradePolicy: policy})
 	}
 
 	for _, off := range []*v1alpha2.UpgradePolicy{nil, {}, {Mode: v1alpha2.UpgradeManual}} {
