@@ -220,8 +220,8 @@ func watchCluster(
 ) *builder.Builder {
 	return b.
 		WatchesRawSource(kind.Definitions(local.Definitions, local.OwnTarget().CRDs.AffectedProviders)).
-		WatchesRawSource(local.Watches.Source(namespaces.ConfigMaps, kind.ConfigMaps())).
-		WatchesRawSource(local.Watches.Source(namespaces.Secrets, kind.Secrets())).
+		WatchesRawSource(local.Watches.Source(namespaces.ConfigMaps, kind.Inputs("ConfigMap"))).
+		WatchesRawSource(local.Watches.Source(namespaces.Secrets, kind.Inputs("Secret"))).
 		WatchesRawSource(local.Watches.Source(namespaces.Secrets, kind.Releases())).
 		WatchesRawSource(wakers.Source(kind.Type))
 }

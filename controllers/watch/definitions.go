@@ -33,7 +33,7 @@ func (k Kind) Definitions(
 
 		return names
 	}
-	find := k.enqueue(preflight.NameField, names, func(v1alpha2.Provider, client.Object) bool { return true })
+	find := k.enqueue(preflight.NameField, names, nil)
 
 	return source.Kind(definitions, &apiextensionsv1.CustomResourceDefinition{},
 		handler.TypedEnqueueRequestsFromMapFunc(

@@ -1,8 +1,8 @@
 package watch
 
 import (
-	"cmp"
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,8 +26,8 @@ type Kind struct {
 	Scope Scope
 }
 
-// enqueue returns a map function that enqueues those of the kind's resources for which concerns is
-// true. It looks for them in an index, by the keys of the changed object.
+// enqueue returns a map function that enqueues those of the kind's resources that an index has under the keys of the
+// changed object, and for which concerns is true; nil for all.
 func (k Kind) enqueue(
 	field string, keys func(client.Object) []string, concerns func(v1alpha2.Provider, client.Object) bool,
 ) handler.MapFunc {
@@ -42,7 +42,7 @@ func (k Kind) enqueue(
 			}
 
 			for _, p := range found {
-				if k.Scope.Includes(p) && concerns(p, changed) {
+				if k.Scope.Includes(p) && (concerns == nil || concerns(p, changed)) {
 					requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 				}
 			}
@@ -52,33 +52,22 @@ func (k Kind) enqueue(
 	}
 }
 
-// ConfigMaps enqueues the resources that use a ConfigMap.
-func (k Kind) ConfigMaps() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, inputKeys("ConfigMap"), usesConfigMap))
-}
-
-// usesConfigMap reports whether a resource uses a ConfigMap.
-func usesConfigMap(p v1alpha2.Provider, changed client.Object) bool {
-	return isSource(p, changed) || isAdditional(p, changed)
-}
-
-// Secrets enqueues the resources that use a Secret, for variables, for credentials, as a source or for
-// access to their cluster.
-func (k Kind) Secrets() handler.EventHandler {
+// Inputs enqueues the resources that use a ConfigMap or Secret, whose kind is given: they name it, or select it as their
+// source.
+func (k Kind) Inputs(kind string) handler.EventHandler {
+	keys := func(changed client.Object) []string {
+		return []string{keyOf(kind, changed), selectorKey(changed.GetNamespace())}
+	}
 	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
-		return hasVariables(p, changed) || hasCredentials(p, changed) || isSource(p, changed) ||
-			hasKubeConfig(p, changed)
+		return slices.Contains(keysOf(p), keyOf(kind, changed)) || isSource(p, changed)
 	}
 
-	return handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, inputKeys("Secret"), concerns))
+	return handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, keys, concerns))
 }
 
-// inputKeys returns the keys of the resources that may use a ConfigMap or Secret.
-func inputKeys(kind string) func(client.Object) []string {
-	return func(changed client.Object) []string {
-		namespace := changed.GetNamespace()
-		return []string{objectKey(kind, namespace, changed.GetName()), selectorKey(namespace)}
-	}
+// keyOf returns the key of the resources that name an object.
+func keyOf(kind string, o client.Object) string {
+	return objectKey(kind, o.GetNamespace(), o.GetName())
 }
 
 // isSource reports whether the resource's source selects a ConfigMap or Secret.
@@ -91,37 +80,4 @@ func isSource(p v1alpha2.Provider, changed client.Object) bool {
 	selector, err := metav1.LabelSelectorAsSelector(fetch.Selector)
 
 	return err == nil && selector.Matches(labels.Set(changed.GetLabels()))
-}
-
-// isAdditional reports whether a ConfigMap holds the resource's additional manifests.
-func isAdditional(p v1alpha2.Provider, changed client.Object) bool {
-	manifests := p.GetSpec().AdditionalManifests
-
-	return manifests != nil && manifests.Name == changed.GetName() &&
-		cmp.Or(manifests.Namespace, p.GetNamespace()) == changed.GetNamespace()
-}
-
-// hasVariables reports whether a Secret holds the resource's variables.
-func hasVariables(p v1alpha2.Provider, changed client.Object) bool {
-	secret, named := p.GetSpec().VariablesSecret(p.GetNamespace())
-	return named && secret == client.ObjectKeyFromObject(changed)
-}
-
-// hasCredentials reports whether a Secret holds the credentials for the resource's source, or the keys
-// that it is verified with.
-func hasCredentials(p v1alpha2.Provider, changed client.Object) bool {
-	fetch := p.GetSpec().FetchConfig
-	if fetch == nil || p.GetNamespace() != changed.GetNamespace() {
-		return false
-	}
-
-	return fetch.SecretRef != nil && fetch.SecretRef.Name == changed.GetName() ||
-		fetch.Verify != nil && fetch.Verify.SecretRef.Name == changed.GetName()
-}
-
-// hasKubeConfig reports whether a Secret holds the kubeconfig of the resource's cluster.
-func hasKubeConfig(p v1alpha2.Provider, changed client.Object) bool {
-	config := p.GetSpec().KubeConfig
-
-	return config != nil && config.SecretRef.Name == changed.GetName() && p.GetNamespace() == changed.GetNamespace()
 }

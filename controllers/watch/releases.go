@@ -6,14 +6,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Releases enqueues the provider whose release another program changes in one of Helm's records.
 func (k Kind) Releases() handler.EventHandler {
 	return changeHandler{
-		EventHandler: handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, releaseKey, isRelease)),
+		EventHandler: handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, releaseKey, nil)),
 		changed:      foreignWork,
 	}
 }
@@ -21,12 +20,6 @@ func (k Kind) Releases() handler.EventHandler {
 // releaseKey returns the key of the resource whose release a record belongs to.
 func releaseKey(record client.Object) []string {
 	return []string{objectKey("release", record.GetNamespace(), storage.ReleaseName(record.GetLabels()))}
-}
-
-// isRelease reports whether a record belongs to the provider's release.
-func isRelease(p v1alpha2.Provider, record client.Object) bool {
-	return p.GetNamespace() == record.GetNamespace() &&
-		v1alpha2.ReleaseName(p) == storage.ReleaseName(record.GetLabels())
 }
 
 // foreignWork passes on what other programs do to records. The operator knows its own changes, and
