@@ -248,7 +248,7 @@ bench: build bed-binaries ## Benchmark the life of five providers next to kubect
 
 .PHONY: bench-scale
 bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/performance.md (takes a quarter of an hour)
-	@go run ./test/bench/scale -plot docs/scale.svg
+	@go run ./test/bench -sizes 1,10,50,100,250,500
 
 .PHONY: help
 help: ## Show this help

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -120,6 +119,6 @@ func poll(ctx context.Context, done func(context.Context) (string, error)) error
 
 		reason = now
 
-		measure.Pause(ctx, max(pollEvery, time.Since(begin)/pollPart))
+		pause(ctx, max(pollEvery, time.Since(begin)/pollPart))
 	}
 }

@@ -15,7 +15,6 @@ import (
 	utilyaml "sigs.k8s.io/cluster-api/util/yaml"
 
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -74,8 +73,8 @@ func (s *setting) measureFloor(ctx context.Context) (measured stageFigures, err 
 	}
 
 	f := figures{took: time.Since(begin)}
-	requests, err := measure.Requests(b, floorUser, begin)
-	f.requests, f.writes = len(requests), measure.Writes(requests)
+	requests, err := requestsOf(b, floorUser, begin)
+	f.requests, f.writes = len(requests), writesOf(requests)
 
 	return stageFigures{install: f}, err
 }

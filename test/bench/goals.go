@@ -1,14 +1,12 @@
 package main
 
-import "github.com/capstan-project/capstan/test/bench/report"
-
 // goals returns limits for what was measured: what it was when they were set, and some room, so that a regression is
 // noticed. Those for five providers are for real ones.
-func (s *setting) goals(r results) []report.Goal {
-	var goals []report.Goal
+func (s *setting) goals(r results) []goal {
+	var goals []goal
 
-	add := func(of stage, what string, limit float64, places int, measured report.Range) {
-		goals = append(goals, report.Goal{
+	add := func(of stage, what string, limit float64, places int, measured Range) {
+		goals = append(goals, goal{
 			Name: s.title(of) + ": " + what, Limit: limit, Places: places, Measured: measured,
 		})
 	}

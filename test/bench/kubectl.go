@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -99,8 +98,8 @@ func (a *applier) measure(ctx context.Context, stage stage, releases []*harness.
 
 	f.took = time.Since(begin)
 
-	requests, err := measure.Requests(a.bed, kubectlUser, begin)
-	f.requests, f.writes = len(requests), measure.Writes(requests)
+	requests, err := requestsOf(a.bed, kubectlUser, begin)
+	f.requests, f.writes = len(requests), writesOf(requests)
 	a.measured[stage] = f
 
 	return err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -21,7 +20,7 @@ import (
 func (s *setting) measureOperator(
 	ctx context.Context,
 	program string,
-	profiler measure.Profiler,
+	profiler profiler,
 	last bool,
 ) (measured stageFigures, err error) {
 	w, err := s.newSite(ctx, program, bed.Options{})
@@ -174,12 +173,12 @@ func (w *site) upgrade(ctx context.Context, s stage, releases ...*harness.Releas
 }
 
 func (w *site) idle(ctx context.Context) error {
-	if _, err := measure.Quiet(ctx, w.operator, measure.LongQuiet); err != nil {
+	if _, err := quiet(ctx, w.operator, longQuiet); err != nil {
 		return err
 	}
 
 	return w.stage(ctx, idle, func(ctx context.Context) error {
-		measure.Pause(ctx, w.options.idle)
+		pause(ctx, w.options.idle)
 		return ctx.Err()
 	})
 }
@@ -240,7 +239,7 @@ func (s *setting) measureManyOf(
 		return nil, err
 	}
 
-	releases := measure.Small(s.many)
+	releases := smallProviders(s.many)
 	if err := w.prepare(ctx, releases...); err != nil {
 		return nil, err
 	}
@@ -252,7 +251,7 @@ func (s *setting) measureManyOf(
 			}
 		}
 
-		return measure.All(ctx, w.client, s.many, w.ready)
+		return all(ctx, w.client, s.many, w.ready)
 	})
 
 	if err != nil || missed {

@@ -3,6 +3,9 @@
 // apply` of the same manifests, and their CRDs alone, each on a new control plane, and cluster-api-operator, too, if
 // the variable PEER names its manager. It prints the table of docs/performance.md. `make bench` runs it in the module's
 // root.
+//
+// With -sizes, it measures instead how the operator's memory, processor time and requests grow with the number of small
+// providers in one control plane, as `make bench-scale` does.
 package main
 
 import (
@@ -17,8 +20,6 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/capstan-project/capstan/test/bench/measure"
-	"github.com/capstan-project/capstan/test/bench/report"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -28,6 +29,7 @@ type options struct {
 	idle          time.Duration
 	markdown      bool
 	only, profile string
+	sizes         string
 }
 
 func main() {
@@ -35,11 +37,14 @@ func main() {
 
 	flag.IntVar(&o.rounds, "rounds", 3, "number of measurements of each program; the tables have their medians")
 	flag.IntVar(&o.many, "many", 100, "number of small providers to measure once; 0 measures none")
-	flag.DurationVar(&o.idle, "idle", time.Minute, "how long to watch the idle operators in the last round")
+	flag.DurationVar(&o.idle, "idle", time.Minute, "how long to watch the idle operators in the last round, or at each size")
 	flag.StringVar(&o.only, "only", "", "programs to measure, with commas between them: "+strings.Join(programs, ", "))
 	flag.BoolVar(&o.markdown, "markdown", false, "print the tables as Markdown")
 	flag.StringVar(&o.profile, "profiles", "",
 		"folder for profiles of Capstan and lists of its requests, of each stage in the first round; the figures suffer")
+
+	flag.StringVar(&o.sizes, "sizes", "", "numbers of small providers to measure the growth with, ascending, with commas "+
+		"between them; a single number creates all of them at once. Nothing else is measured then")
 
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
@@ -48,6 +53,10 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
+	if o.sizes != "" {
+		return runGrowth(ctx, o)
+	}
+
 	s, err := newSetting(ctx, o)
 	if err != nil {
 		return err
@@ -65,9 +74,9 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 
-	format := (*report.Table).Text
+	format := (*Table).Text
 	if s.markdown {
-		format = (*report.Table).Markdown
+		format = (*Table).Markdown
 	}
 
 	fmt.Println(s.tables(r, format))
@@ -119,7 +128,7 @@ func (s *setting) measure(ctx context.Context, program string, round int) (stage
 	case kubectl:
 		return s.measureKubectl(ctx)
 	default:
-		profiler := measure.Profiler{}
+		profiler := profiler{}
 		if round == 0 {
 			profiler = s.profiler
 		}

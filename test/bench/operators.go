@@ -13,7 +13,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -33,7 +32,7 @@ type site struct {
 	resource func(*harness.Release) v1alpha2.Provider
 	ready    func(v1alpha2.Provider) bool
 	operator *harness.Operator
-	profiler measure.Profiler
+	profiler profiler
 	measured stageFigures
 }
 
@@ -114,7 +113,7 @@ func (w *site) run(ctx context.Context) (err error) {
 		return fmt.Errorf("wait for the operator: %w", err)
 	}
 
-	_, err = measure.Quiet(ctx, w.operator, measure.LongQuiet)
+	_, err = quiet(ctx, w.operator, longQuiet)
 
 	return err
 }
@@ -122,7 +121,7 @@ func (w *site) run(ctx context.Context) (err error) {
 // profilePeriod is how long processor time is profiled from the beginning of each stage.
 const profilePeriod = 10 * time.Second
 
-// shortQuiet is the period for measure.Quiet after each stage: what an operator does later is not part of it.
+// shortQuiet is the period for Quiet after each stage: what an operator does later is not part of it.
 const shortQuiet = 2 * time.Second
 
 // stage measures a stage: the time until a function returns, and what the operator uses until it is quiet.
@@ -159,7 +158,7 @@ func (w *site) stageWithin(
 	case err != nil:
 		return false, fmt.Errorf("%s: %w", s, err)
 	case s != idle:
-		if _, err := measure.Quiet(ctx, w.operator, shortQuiet); err != nil {
+		if _, err := quiet(ctx, w.operator, shortQuiet); err != nil {
 			return false, err
 		}
 	}
@@ -171,15 +170,15 @@ func (w *site) stageWithin(
 
 // record records the figures of a stage with the requests since its beginning.
 func (w *site) record(s stage, f figures, begin time.Time) error {
-	requests, err := measure.Requests(w.bed, w.user, begin)
+	requests, err := requestsOf(w.bed, w.user, begin)
 	if err != nil {
 		return err
 	}
 
-	f.requests, f.writes = len(requests), measure.Writes(requests)
+	f.requests, f.writes = len(requests), writesOf(requests)
 	w.measured[s] = f
 
-	return w.profiler.WriteFile("requests-"+string(s)+".txt", measure.ByKind(requests))
+	return w.profiler.WriteFile("requests-"+string(s)+".txt", byKind(requests))
 }
 
 // restart measures a new process that finds everything installed, until it is quiet.
@@ -197,7 +196,7 @@ func (w *site) restart(ctx context.Context, s stage) error {
 
 	w.operator = operator
 
-	quiet, err := measure.Quiet(ctx, operator, measure.LongQuiet)
+	quiet, err := quiet(ctx, operator, longQuiet)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-
-	"github.com/capstan-project/capstan/test/bench/report"
 )
 
 // titles are the names of the programs in tables.
@@ -16,8 +14,8 @@ var titles = map[string]string{
 }
 
 // tables returns what is printed: the table of the page, and the goals.
-func (s *setting) tables(r results, format func(*report.Table) string) string {
-	return fmt.Sprintf("%s\n\n%s\n%s", s.describe(), format(s.figures(r)), format(report.Goals(s.goals(r))))
+func (s *setting) tables(r results, format func(*Table) string) string {
+	return fmt.Sprintf("%s\n\n%s\n%s", s.describe(), format(s.figures(r)), format(goalTable(s.goals(r))))
 }
 
 // describe returns a sentence about what was measured.
@@ -51,8 +49,8 @@ func (s *setting) title(of stage) string {
 }
 
 // figures returns the table of all stages.
-func (s *setting) figures(r results) *report.Table {
-	table := &report.Table{Header: []string{
+func (s *setting) figures(r results) *Table {
+	table := &Table{Header: []string{
 		"", "", "time, s", "Capstan's time ÷ this", "API requests", "of these, writes", "CPU, s", "peak memory, MiB",
 	}, Numbers: 2}
 

@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/capstan-project/capstan/test/bench/report"
 )
 
-// sample returns a setting and results of two rounds: the second has twice the times of the first.
-func sample() (*setting, results) {
+// twoRounds returns a setting and results of two rounds: the second has twice the times of the first.
+func twoRounds() (*setting, results) {
 	s := &setting{options: options{rounds: 2, many: 10, idle: time.Minute}, real: true}
 	s.useSamples()
 
@@ -39,7 +37,7 @@ func sample() (*setting, results) {
 }
 
 func TestFigures(t *testing.T) {
-	s, r := sample()
+	s, r := twoRounds()
 	want := [][]string{
 		{"install five providers", "Capstan", "7.50 (5.00–10.00)", "", "240", "100", "1.50", "90"},
 		{"", "`kubectl apply --server-side`", "15.00 (10.00–20.00)", "0.50", "120", "0", "0.00", "0"},
@@ -57,10 +55,10 @@ func TestFigures(t *testing.T) {
 }
 
 func TestGoals(t *testing.T) {
-	s, r := sample()
+	s, r := twoRounds()
 
 	results := map[string]string{}
-	for _, row := range report.Goals(s.goals(r)).Rows {
+	for _, row := range goalTable(s.goals(r)).Rows {
 		results[row[0]] = row[2] + " " + row[3]
 	}
 
@@ -87,9 +85,9 @@ func TestGoals(t *testing.T) {
 }
 
 func TestTables(t *testing.T) {
-	s, r := sample()
+	s, r := twoRounds()
 
-	text := s.tables(r, (*report.Table).Markdown)
+	text := s.tables(r, (*Table).Markdown)
 	for _, want := range []string{
 		"2 rounds, with cluster-api v1.0.0 → v1.1.0, ", "\n\n|  |  | time, s | ", "\n\n| goal | at most | measured |  |\n",
 	} {

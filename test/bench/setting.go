@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/expr"
-	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -31,7 +30,7 @@ var programs = []string{floor, kubectl, peer, capstan}
 type setting struct {
 	options
 	programs []string
-	profiler measure.Profiler
+	profiler profiler
 	real     bool // whether the providers are real ones
 
 	// older and newer are the versions of five providers before and after the upgrade of all.
@@ -67,7 +66,7 @@ func newSetting(ctx context.Context, o options) (*setting, error) {
 		}
 	}
 
-	profiler, err := measure.NewProfiler(o.profile)
+	profiler, err := newProfiler(o.profile)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/capstan-project/capstan/test/bench/report"
 )
 
 // stage is a part of the life of five providers, or of many.
@@ -79,13 +77,13 @@ func (r results) values(program string, s stage, value func(figures) float64) []
 }
 
 // of returns the range of a value.
-func (r results) of(program string, s stage, value func(figures) float64) report.Range {
-	return report.NewRange(r.values(program, s, value))
+func (r results) of(program string, s stage, value func(figures) float64) Range {
+	return newRange(r.values(program, s, value))
 }
 
 // ratio returns the range of Capstan's times divided by a baseline's times in the same round.
-func (r results) ratio(s stage, baseline string, value func(figures) float64) report.Range {
-	return report.Ratios(r.values(capstan, s, seconds), r.values(baseline, s, value))
+func (r results) ratio(s stage, baseline string, value func(figures) float64) Range {
+	return ratios(r.values(capstan, s, seconds), r.values(baseline, s, value))
 }
 
 func seconds(f figures) float64 { return f.took.Seconds() }

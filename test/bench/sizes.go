@@ -1,4 +1,4 @@
-package measure
+package main
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Sizes returns the numbers in the flag -sizes, which must ascend.
-func Sizes(list string) ([]int, error) {
+// sizesOf returns the numbers in the flag -sizes, which must ascend.
+func sizesOf(list string) ([]int, error) {
 	var sizes []int
 
 	for _, text := range strings.Split(list, ",") {

@@ -1,4 +1,4 @@
-package measure
+package main
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 // smallNamespaces is the number of namespaces of the small providers.
 const smallNamespaces = 20
 
-// Small returns the first n small providers: core, and infrastructure providers.
-func Small(n int) []*harness.Release {
+// smallProviders returns the first n small providers: core, and infrastructure providers.
+func smallProviders(n int) []*harness.Release {
 	releases := make([]*harness.Release, n)
 	for i := range releases {
 		providerType, name, object := v1alpha2.InfrastructureProviderType, fmt.Sprintf("s-%03d", i), fmt.Sprintf("s%03d", i)

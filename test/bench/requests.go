@@ -1,4 +1,4 @@
-package measure
+package main
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// Requests returns the requests of a user that the API server has received since a time. A watch is one of them
+// requestsOf returns the requests of a user that the API server has received since a time. A watch is one of them
 // when it ends.
-func Requests(b *bed.Bed, user string, begin time.Time) ([]bed.Request, error) {
+func requestsOf(b *bed.Bed, user string, begin time.Time) ([]bed.Request, error) {
 	return b.Requests(func(r bed.Request) bool { return r.User == user && !r.Received.Before(begin) })
 }
 
-// Since returns the requests that were received after a time.
-func Since(requests []bed.Request, begin time.Time) []bed.Request {
+// since returns the requests that were received after a time.
+func since(requests []bed.Request, begin time.Time) []bed.Request {
 	var later []bed.Request
 
 	for _, r := range requests {
@@ -29,8 +29,8 @@ func Since(requests []bed.Request, begin time.Time) []bed.Request {
 	return later
 }
 
-// Writes returns the number of requests that try to change what is stored.
-func Writes(requests []bed.Request) int {
+// writesOf returns the number of requests that try to change what is stored.
+func writesOf(requests []bed.Request) int {
 	n := 0
 
 	for _, r := range requests {
@@ -42,8 +42,8 @@ func Writes(requests []bed.Request) int {
 	return n
 }
 
-// ByKind returns a table of the requests with the same verb, resource and subresource, the most frequent first.
-func ByKind(requests []bed.Request) string {
+// byKind returns a table of the requests with the same verb, resource and subresource, the most frequent first.
+func byKind(requests []bed.Request) string {
 	counts := bed.Count(requests, func(r bed.Request) string {
 		resource := strings.Trim(strings.Join([]string{r.Resource, r.Subresource}, "/"), "/")
 		if resource == "" {
@@ -66,7 +66,7 @@ func ByKind(requests []bed.Request) string {
 	})
 
 	table := &strings.Builder{}
-	fmt.Fprintf(table, "%6d in total, of which %d write\n", len(requests), Writes(requests))
+	fmt.Fprintf(table, "%6d in total, of which %d write\n", len(requests), writesOf(requests))
 
 	for _, kind := range kinds {
 		fmt.Fprintf(table, "%6d %s\n", counts[kind], kind)

@@ -1,4 +1,4 @@
-package measure
+package main
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// ServerMetric reads one of the API server's own metrics, one without labels.
-func ServerMetric(ctx context.Context, b *bed.Bed, metric string) (value float64, err error) {
+// serverMetric reads one of the API server's own metrics, one without labels.
+func serverMetric(ctx context.Context, b *bed.Bed, metric string) (value float64, err error) {
 	c, err := kubernetes.NewForConfig(b.Config())
 	if err != nil {
 		return 0, err

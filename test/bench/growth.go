@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -23,8 +22,46 @@ type growth struct {
 	client    client.Client
 	operator  *harness.Operator
 	idle      time.Duration
-	profiler  measure.Profiler
+	profiler  profiler
 	providers []*harness.Release
+}
+
+// runGrowth measures at the sizes of the flag.
+func runGrowth(ctx context.Context, o options) (err error) {
+	sizes, err := sizesOf(o.sizes)
+	if err != nil {
+		return err
+	}
+
+	profiler, err := newProfiler(o.profile)
+	if err != nil {
+		return err
+	}
+
+	most := sizes[len(sizes)-1]
+
+	const podsPerNode = 100
+
+	b, err := bed.Start(ctx, bed.Options{Nodes: 1 + most/podsPerNode})
+	if err != nil {
+		return err
+	}
+
+	defer func() { err = errors.Join(err, b.Stop()) }()
+
+	c, err := harness.Prepare(ctx, b.Config(), ".")
+	if err != nil {
+		return err
+	}
+
+	g := &growth{bed: b, client: c, idle: o.idle, profiler: profiler, providers: smallProviders(most)}
+
+	samples, err := g.run(ctx, sizes)
+	if err == nil {
+		printSamples(samples, o.idle)
+	}
+
+	return err
 }
 
 // run measures at each size, and measures a restart at the last one.
@@ -34,7 +71,7 @@ func (g *growth) run(ctx context.Context, sizes []int) (samples []sample, err er
 	}
 	defer func() { err = errors.Join(err, g.operator.Stop()) }()
 
-	if _, err := measure.Quiet(ctx, g.operator, measure.LongQuiet); err != nil {
+	if _, err := quiet(ctx, g.operator, longQuiet); err != nil {
 		return nil, err
 	}
 
@@ -44,7 +81,7 @@ func (g *growth) run(ctx context.Context, sizes []int) (samples []sample, err er
 			return nil, err
 		}
 
-		fmt.Fprintf(os.Stderr, "%d providers: %.0f s, %.0f MiB\n", size, last.took.Seconds(), mebibytes(last.settled))
+		fmt.Fprintf(os.Stderr, "%d providers: %.0f s, %.0f MiB\n", size, last.took.Seconds(), inMebibytes(last.settled))
 		samples = append(samples, last)
 	}
 
@@ -62,8 +99,8 @@ func (g *growth) start() error {
 	return err
 }
 
-// profilePeriod is how long the processor time is profiled while providers are being installed.
-const profilePeriod = 20 * time.Second
+// growthProfile is how long the processor time is profiled while providers are being installed.
+const growthProfile = 20 * time.Second
 
 // cpuSeconds is the metric of the processor time of a process.
 const cpuSeconds = "process_cpu_seconds_total"
@@ -77,12 +114,12 @@ func (g *growth) measure(ctx context.Context, last sample, size int) (sample, er
 		}
 	}
 
-	before, err := measure.ServerMetric(ctx, g.bed, cpuSeconds)
+	before, err := serverMetric(ctx, g.bed, cpuSeconds)
 	if err != nil {
 		return last, err
 	}
 
-	profiled := g.profiler.Start(ctx, strconv.Itoa(size), profilePeriod)
+	profiled := g.profiler.Start(ctx, strconv.Itoa(size), growthProfile)
 	begin := time.Now()
 
 	if err := g.install(ctx, missing, size); err != nil {
@@ -90,7 +127,7 @@ func (g *growth) measure(ctx context.Context, last sample, size int) (sample, er
 	}
 
 	now := sample{providers: size, took: last.took + time.Since(begin)}
-	after, err := measure.ServerMetric(ctx, g.bed, cpuSeconds)
+	after, err := serverMetric(ctx, g.bed, cpuSeconds)
 
 	now.serverCPU = last.serverCPU + after - before
 	if err := errors.Join(err, profiled()); err != nil {
@@ -110,29 +147,29 @@ func (g *growth) install(ctx context.Context, missing []*harness.Release, all in
 		}
 	}
 
-	return measure.AllReady(ctx, g.client, all)
+	return allReady(ctx, g.client, all)
 }
 
 // rest measures the operator's resources, and its activity while nothing happens.
 func (g *growth) rest(ctx context.Context, s *sample) error {
-	settled, err := measure.Quiet(ctx, g.operator, measure.LongQuiet)
+	settled, err := quiet(ctx, g.operator, longQuiet)
 	if err != nil {
 		return err
 	}
 
 	s.cpu = g.operator.CPU()
-	measure.Pause(ctx, g.idle)
+	pause(ctx, g.idle)
 	s.idleCPU, s.peak, s.settled = g.operator.CPU()-s.cpu, g.operator.PeakMemory(), g.operator.Memory()
 
-	requests, err := measure.Requests(g.bed, harness.OperatorUser, time.Time{})
+	requests, err := requestsOf(g.bed, harness.OperatorUser, time.Time{})
 	if err != nil {
 		return err
 	}
 
 	s.requests = bed.Count(requests, func(r bed.Request) string { return r.Verb })
-	s.writes = measure.Writes(requests)
-	s.idleWrites = measure.Writes(measure.Since(requests, settled))
-	s.serverMemory, err = measure.ServerMetric(ctx, g.bed, "process_resident_memory_bytes")
+	s.writes = writesOf(requests)
+	s.idleWrites = writesOf(since(requests, settled))
+	s.serverMemory, err = serverMetric(ctx, g.bed, "process_resident_memory_bytes")
 
 	return err
 }
@@ -149,19 +186,19 @@ func (g *growth) restart(ctx context.Context, s *sample) error {
 		return err
 	}
 
-	quiet, err := measure.Quiet(ctx, g.operator, measure.LongQuiet)
+	quiet, err := quiet(ctx, g.operator, longQuiet)
 	if err != nil {
 		return err
 	}
 
-	requests, err := measure.Requests(g.bed, harness.OperatorUser, time.Time{})
+	requests, err := requestsOf(g.bed, harness.OperatorUser, time.Time{})
 	if err != nil {
 		return err
 	}
 
-	requests = measure.Since(requests, begin)
-	s.restart = restart{
-		quiet.Sub(begin), g.operator.CPU(), g.operator.PeakMemory(), len(requests), measure.Writes(requests),
+	requests = since(requests, begin)
+	s.restart = restarted{
+		quiet.Sub(begin), g.operator.CPU(), g.operator.PeakMemory(), len(requests), writesOf(requests),
 	}
 
 	return nil

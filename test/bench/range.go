@@ -1,5 +1,4 @@
-// Package report turns measurements into tables and pages. It is pure.
-package report
+package main
 
 import (
 	"fmt"
@@ -12,8 +11,8 @@ type Range struct {
 	Count            int
 }
 
-// NewRange returns the range of values. The median of an even number of values is the mean of the two in the middle.
-func NewRange(values []float64) Range {
+// newRange returns the range of values. The median of an even number of values is the mean of the two in the middle.
+func newRange(values []float64) Range {
 	n := len(values)
 	if n == 0 {
 		return Range{}
@@ -24,9 +23,9 @@ func NewRange(values []float64) Range {
 	return Range{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], Count: n}
 }
 
-// Ratios returns the range of the ratios of pairs: values[i] divided by baselines[i]. What has no partner, and pairs
+// ratios returns the range of the ratios of pairs: values[i] divided by baselines[i]. What has no partner, and pairs
 // whose baseline is 0, are left out.
-func Ratios(values, baselines []float64) Range {
+func ratios(values, baselines []float64) Range {
 	var ratios []float64
 
 	for i := range min(len(values), len(baselines)) {
@@ -35,7 +34,7 @@ func Ratios(values, baselines []float64) Range {
 		}
 	}
 
-	return NewRange(ratios)
+	return newRange(ratios)
 }
 
 // String returns the median with a number of decimal places, and the smallest and the largest value unless they look

@@ -1,6 +1,4 @@
-// Package measure has what the benchmarks of operators share: small providers, waiting, counting requests, and
-// profiles.
-package measure
+package main
 
 import (
 	"context"
@@ -15,22 +13,22 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-// Pause waits for a duration, or until ctx ends.
-func Pause(ctx context.Context, d time.Duration) {
+// pause waits for a duration, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
 }
 
-// AllReady is like All for providers that are Ready.
-func AllReady(ctx context.Context, c client.Client, wanted int) error {
-	return All(ctx, c, wanted, func(p v1alpha2.Provider) bool { return conditions.IsReady(p) })
+// allReady is like all for providers that are Ready.
+func allReady(ctx context.Context, c client.Client, wanted int) error {
+	return all(ctx, c, wanted, func(p v1alpha2.Provider) bool { return conditions.IsReady(p) })
 }
 
-// All polls until that many provider resources are ready. The more there are, the longer the
+// all polls until that many provider resources are ready. The more there are, the longer the
 // interval, since polling is work for the API server, too.
-func All(ctx context.Context, c client.Client, wanted int, isReady func(v1alpha2.Provider) bool) error {
+func all(ctx context.Context, c client.Client, wanted int, isReady func(v1alpha2.Provider) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(wanted)*2*time.Second)
 	defer cancel()
 
@@ -56,7 +54,7 @@ func All(ctx context.Context, c client.Client, wanted int, isReady func(v1alpha2
 			return nil
 		}
 
-		Pause(ctx, 20*time.Millisecond+time.Duration(wanted)*2*time.Millisecond)
+		pause(ctx, 20*time.Millisecond+time.Duration(wanted)*2*time.Millisecond)
 
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("%d of %d are ready; another: %s: %w", ready, wanted, waiting, err)
@@ -64,12 +62,12 @@ func All(ctx context.Context, c client.Client, wanted int, isReady func(v1alpha2
 	}
 }
 
-// LongQuiet is the period for Quiet after much work, in which an operator may wait for something.
-const LongQuiet = 5 * time.Second
+// longQuiet is the period for quiet after much work, in which an operator may wait for something.
+const longQuiet = 5 * time.Second
 
-// Quiet waits until an operator has used almost no processor time for a period, 2 % of one processor, and returns
+// quiet waits until an operator has used almost no processor time for a period, 2 % of one processor, and returns
 // when that period began.
-func Quiet(ctx context.Context, operator *harness.Operator, period time.Duration) (time.Time, error) {
+func quiet(ctx context.Context, operator *harness.Operator, period time.Duration) (time.Time, error) {
 	const every = 250 * time.Millisecond
 
 	steps := int(period / every)
@@ -81,7 +79,7 @@ func Quiet(ctx context.Context, operator *harness.Operator, period time.Duration
 			return time.Now().Add(-period), nil
 		}
 
-		Pause(ctx, every)
+		pause(ctx, every)
 
 		if ended, err := operator.Exited(); ended {
 			return time.Time{}, fmt.Errorf("the operator has ended: %w", err)

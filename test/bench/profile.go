@@ -1,4 +1,4 @@
-package measure
+package main
 
 import (
 	"context"
@@ -13,28 +13,28 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-// Profiler writes profiles of an operator into a folder. An empty Profiler does nothing.
-type Profiler struct {
+// profiler writes profiles of an operator into a folder. An empty profiler does nothing.
+type profiler struct {
 	folder, address string
 }
 
-// NewProfiler makes the folder, unless it is empty.
-func NewProfiler(folder string) (Profiler, error) {
+// newProfiler makes the folder, unless it is empty.
+func newProfiler(folder string) (profiler, error) {
 	if folder == "" {
-		return Profiler{}, nil
+		return profiler{}, nil
 	}
 
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return Profiler{}, err
+		return profiler{}, err
 	}
 
 	port, err := harness.FreePort()
 
-	return Profiler{folder: folder, address: fmt.Sprint("127.0.0.1:", port)}, err
+	return profiler{folder: folder, address: fmt.Sprint("127.0.0.1:", port)}, err
 }
 
 // Flags returns the flags of an operator to profile.
-func (p Profiler) Flags() []string {
+func (p profiler) Flags() []string {
 	if p.folder == "" {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (p Profiler) Flags() []string {
 
 // Start starts a CPU profile of some seconds, cpu-NAME.pb.gz, and returns a function that waits for its end and takes
 // a heap profile, heap-NAME.pb.gz.
-func (p Profiler) Start(ctx context.Context, name string, period time.Duration) func() error {
+func (p profiler) Start(ctx context.Context, name string, period time.Duration) func() error {
 	if p.folder == "" {
 		return func() error { return nil }
 	}
@@ -60,7 +60,7 @@ func (p Profiler) Start(ctx context.Context, name string, period time.Duration) 
 }
 
 // WriteFile writes another file next to the profiles.
-func (p Profiler) WriteFile(name, content string) error {
+func (p profiler) WriteFile(name, content string) error {
 	if p.folder == "" {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (p Profiler) WriteFile(name, content string) error {
 	return os.WriteFile(filepath.Join(p.folder, name), []byte(content), 0o600)
 }
 
-func (p Profiler) save(ctx context.Context, path, name string) error {
+func (p profiler) save(ctx context.Context, path, name string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+path, nil)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package measure_test
+package main
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/bench/measure"
 )
 
 var begin = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -28,13 +27,13 @@ func TestByKind(t *testing.T) {
 		"     1 patch coreproviders/status\n" +
 		"     1 patch deployments\n" +
 		"     1 patch deployments (dry run)\n"
-	if diff := cmp.Diff(want, measure.ByKind(requests)); diff != "" {
+	if diff := cmp.Diff(want, byKind(requests)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestSince(t *testing.T) {
-	if later := measure.Since(requests, begin.Add(3*time.Second)); len(later) != 2 || measure.Writes(later) != 0 {
-		t.Errorf("%d requests are later, of which %d write; want 2 and 0", len(later), measure.Writes(later))
+	if later := since(requests, begin.Add(3*time.Second)); len(later) != 2 || writesOf(later) != 0 {
+		t.Errorf("%d requests are later, of which %d write; want 2 and 0", len(later), writesOf(later))
 	}
 }

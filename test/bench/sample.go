@@ -19,13 +19,13 @@ type sample struct {
 	peak, settled int64 // memory, in bytes
 	idleCPU       time.Duration
 	idleWrites    int
-	serverCPU     float64 // seconds of the API server, while providers were being installed
-	serverMemory  float64 // of the API server, in bytes
-	restart       restart // of the last sample
+	serverCPU     float64   // seconds of the API server, while providers were being installed
+	serverMemory  float64   // of the API server, in bytes
+	restart       restarted // of the last sample
 }
 
-// restart is the cost of a new operator that finds everything installed.
-type restart struct {
+// restarted is the cost of a new operator that finds everything installed.
+type restarted struct {
 	took, cpu time.Duration
 	peak      int64 // memory, in bytes
 	requests  int
@@ -41,7 +41,7 @@ func (s sample) allRequests() int {
 	return n
 }
 
-func mebibytes[T int64 | float64](bytes T) float64 { return float64(bytes) / (1 << 20) }
+func inMebibytes[T int64 | float64](bytes T) float64 { return float64(bytes) / (1 << 20) }
 
 // printSamples prints the tables of docs/performance.md.
 func printSamples(samples []sample, idle time.Duration) {
@@ -66,8 +66,8 @@ func printSamples(samples []sample, idle time.Duration) {
 			s.took.Seconds(),
 			s.cpu.Seconds(),
 			s.serverCPU,
-			mebibytes(s.peak),
-			mebibytes(s.settled),
+			inMebibytes(s.peak),
+			inMebibytes(s.settled),
 			s.allRequests(),
 			s.writes,
 			s.idleWrites,
@@ -86,7 +86,7 @@ func printSamples(samples []sample, idle time.Duration) {
 		"\nRequests with %d providers, by verb: %s. The API server had %.0f MiB of memory then.\n",
 		last.providers,
 		strings.Join(verbs, ", "),
-		mebibytes(last.serverMemory),
+		inMebibytes(last.serverMemory),
 	)
 	fmt.Printf(
 		"An operator that starts with %d providers installed: %.0f s until it is quiet, %.1f s of CPU, at most %.0f MiB, "+
@@ -94,7 +94,7 @@ func printSamples(samples []sample, idle time.Duration) {
 		last.providers,
 		last.restart.took.Seconds(),
 		last.restart.cpu.Seconds(),
-		mebibytes(last.restart.peak),
+		inMebibytes(last.restart.peak),
 		last.restart.requests,
 		last.restart.writes,
 	)

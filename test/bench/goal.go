@@ -1,9 +1,9 @@
-package report
+package main
 
 import "fmt"
 
-// Goal is an upper limit for what was measured.
-type Goal struct {
+// goal is an upper limit for what was measured.
+type goal struct {
 	Name     string
 	Limit    float64
 	Places   int // decimal places
@@ -11,10 +11,10 @@ type Goal struct {
 }
 
 // Met reports whether the median is within the limit.
-func (g Goal) Met() bool { return g.Measured.Count > 0 && g.Measured.Median <= g.Limit }
+func (g goal) Met() bool { return g.Measured.Count > 0 && g.Measured.Median <= g.Limit }
 
-// Goals returns a table of the goals, which shows what was not measured, too.
-func Goals(goals []Goal) *Table {
+// goalTable returns a table of the goals, which shows what was not measured, too.
+func goalTable(goals []goal) *Table {
 	table := &Table{Header: []string{"goal", "at most", "measured", ""}, Numbers: 1}
 
 	for _, g := range goals {
