@@ -6,16 +6,13 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
@@ -121,12 +118,6 @@ func (o *Options) Connect(output *OutputFlags, cluster *ClusterFlags) (*Printer,
 	c, err := cluster.Connect()
 
 	return printer, c, err
-}
-
-// SilenceLibraries keeps libraries from logging: commands print the problems that users should know.
-func SilenceLibraries() {
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
 }
 
 // restConfig returns the connection's configuration. Without any configuration kubectl's library

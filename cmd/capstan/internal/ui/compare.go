@@ -2,7 +2,6 @@ package ui
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,10 +21,8 @@ const (
 type Compare struct {
 	Frame
 
-	// Label is that of the provider, and Path that of its page.
-	Label, Path string
-	// Action is the path of the page, and From and To are what can be compared.
-	Action   string
+	Card Card
+	// From and To are what can be compared.
 	From, To []Choice
 	// Problem is why nothing can be compared; empty if it could.
 	Problem string
@@ -50,37 +47,11 @@ type Change struct {
 // Line is a line of a diff. Its kind is "added", "removed", "hunk" or empty.
 type Line struct{ Kind, Text string }
 
-// comparePath returns the path of the comparison of two revisions below the base; 0 is the cluster or the
-// newest revision.
-func comparePath(v view.Provider, from, to int) string {
-	query := url.Values{}
-	if from != 0 {
-		query.Set("from", strconv.Itoa(from))
-	}
-
-	if to != 0 {
-		query.Set("to", strconv.Itoa(to))
-	}
-
-	path := providerPath(v) + "/compare"
-	if len(query) > 0 {
-		path += "?" + query.Encode()
-	}
-
-	return path
-}
-
 // newCompare returns the page with a comparison of the sides. History is what can be compared.
 func newCompare(
 	frame Frame, v view.Provider, sides view.Sides, history []view.Revision, c view.Comparison,
 ) *Compare {
-	p := &Compare{
-		Frame:   frame,
-		Label:   v.Label,
-		Path:    frame.Base + providerPath(v),
-		Action:  frame.Base + comparePath(v, 0, 0),
-		Command: command(v, diffArguments(sides)...),
-	}
+	p := &Compare{Frame: frame, Card: Card{v, frame}, Command: command(v, diffArguments(sides)...)}
 	p.addChoices(sides, history)
 	p.addNotes(c)
 	p.addChanges(c.Changes)
@@ -128,7 +99,7 @@ func (p *Compare) addNotes(c view.Comparison) {
 	}
 
 	for _, text := range c.Unknown[:min(len(c.Unknown), maxChanges)] {
-		p.Notes = append(p.Notes, shortText(text))
+		p.Notes = append(p.Notes, shorten(text, maxLine))
 	}
 }
 
@@ -145,7 +116,7 @@ func (p *Compare) addChanges(changes []objectdiff.Change) {
 			continue
 		}
 
-		change := Change{Level: changeLevel(c.Kind), Object: shortText(c.Object), Kind: "would be " + string(c.Kind)}
+		change := Change{Level: changeLevel(c.Kind), Object: shorten(c.Object, maxLine), Kind: "would be " + string(c.Kind)}
 
 		for line := range strings.Lines(c.Diff) {
 			if shown == maxLines {
@@ -180,7 +151,7 @@ func changeLevel(kind objectdiff.Kind) string {
 }
 
 func newLine(text string) Line {
-	line := Line{Text: shortText(text)}
+	line := Line{Text: shorten(text, maxLine)}
 
 	switch {
 	case strings.HasPrefix(text, "+"):
@@ -192,13 +163,4 @@ func newLine(text string) Line {
 	}
 
 	return line
-}
-
-// shortText cuts a text that is longer than a line may be.
-func shortText(text string) string {
-	if len(text) > maxLine {
-		return strings.ToValidUTF8(text[:maxLine], "") + " …"
-	}
-
-	return text
 }

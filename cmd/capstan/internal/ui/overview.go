@@ -3,24 +3,19 @@ package ui
 import (
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
-// maxMessage limits the message of a card in bytes.
-const maxMessage = 300
-
 // Overview is the page with all providers.
 type Overview struct {
 	Frame
 
-	Filter  Filter
-	Counts  []Count
-	Groups  []Group
-	Command string
+	Filter Filter
+	Counts []Count
+	Groups []Group
 	// Shown and Total are numbers of providers.
 	Shown, Total int
 	// Types, States and Namespaces are what the filter offers.
@@ -44,14 +39,14 @@ func newFilter(query url.Values) Filter {
 }
 
 // matches reports whether a filter selects a provider. The search is for parts of what its card shows.
-func (f Filter) matches(v view.Provider, card Card) bool {
-	if f.Type != "" && f.Type != v.Kind ||
-		f.State != "" && f.State != card.State ||
-		f.Namespace != "" && f.Namespace != v.Namespace {
+func (f Filter) matches(c Card) bool {
+	if f.Type != "" && f.Type != c.Kind ||
+		f.State != "" && f.State != c.State() ||
+		f.Namespace != "" && f.Namespace != c.Namespace {
 		return false
 	}
 
-	text := strings.ToLower(strings.Join([]string{card.Label, v.Kind, v.Namespace, v.Version, card.StateText}, " "))
+	text := strings.ToLower(strings.Join([]string{c.Label, c.Kind, c.Namespace, c.Version, c.StateText()}, " "))
 
 	for word := range strings.FieldsSeq(strings.ToLower(f.Search)) {
 		if !strings.Contains(text, word) {
@@ -62,17 +57,11 @@ func (f Filter) matches(v view.Provider, card Card) bool {
 	return true
 }
 
-// Choice is an option of a filter.
-type Choice struct {
-	Value, Text string
-	Selected    bool
-}
-
 // Count is the number of providers in a state, with a link to them.
 type Count struct {
-	State, Text string
-	Number      int
-	Path        string
+	State  string
+	Number int
+	Path   string
 	// Selected means that only providers in this state are shown.
 	Selected bool
 }
@@ -83,137 +72,34 @@ type Group struct {
 	Cards     []Card
 }
 
-// Card is a provider on the overview.
-type Card struct {
-	ID, Path           string
-	Label, Namespace   string
-	State, StateText   string
-	Version, Wanted    string
-	Contract, Revision string
-	Upgrade, Age       string
-	Drifted            bool
-	Automatic          []Note
-	Modes              []string
-	Message, Command   string
-}
-
-// Note is a remark. Its level is "busy" or "bad".
-type Note struct{ Level, Text string }
-
-// newCard returns the card of a provider.
-func newCard(frame Frame, v view.Provider) Card {
-	c := Card{
-		ID:        strings.Join([]string{v.Kind, v.Namespace, v.Name}, "/"),
-		Path:      frame.Base + providerPath(v),
-		Label:     v.Label,
-		Namespace: v.Namespace,
-		State:     stateOf(v),
-		StateText: stateText(v),
-		Version:   v.Version,
-		Wanted:    v.Asks(),
-		Contract:  v.Contract,
-		Drifted:   v.Is(v1alpha2.DriftedCondition),
-		Modes:     modes(v),
-		Age:       frame.age(v.Created.Time),
-		Command:   command(v, "status"),
-	}
-
-	for _, note := range notes(v) {
-		note.Text = shorten(note.Text)
-		c.Automatic = append(c.Automatic, note)
-	}
-
-	if v.Release != nil && v.Release.Revision > 0 {
-		c.Revision = strconv.FormatInt(v.Release.Revision, 10)
-	}
-
-	if len(v.Upgrades) > 0 {
-		c.Upgrade = v.Upgrades[len(v.Upgrades)-1].Version
-	}
-
-	if ready := v.Condition(v1alpha2.ReadyCondition); ready != nil && c.State != stateReady && c.State != stateStopped {
-		c.Message = shorten(ready.Message)
-	}
-
-	return c
-}
-
-// notes returns what the operator does by itself.
-func notes(v view.Provider) []Note {
-	all := v.AutomaticUpgrades()
-	found := make([]Note, 0, len(all))
-
-	for _, note := range all {
-		level := levelBusy
-		if note.Problem {
-			level = levelBad
-		}
-
-		found = append(found, Note{Level: level, Text: note.Text})
-	}
-
-	return found
-}
-
-// modes returns the parts of the spec that keep the operator from its usual work.
-func modes(v view.Provider) []string {
-	var found []string
-
-	if v.Suspended {
-		found = append(found, "suspended")
-	}
-
-	if v.Paused {
-		found = append(found, "paused")
-	}
-
-	if v.RollbackTo != nil {
-		found = append(found, "held at revision "+strconv.FormatInt(*v.RollbackTo, 10))
-	}
-
-	if v.Remote {
-		found = append(found, "in another cluster")
-	}
-
-	return found
-}
-
-// shorten cuts a message that is too long for a card.
-func shorten(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-
-	return strings.ToValidUTF8(message[:maxMessage], "") + " …"
-}
-
 // newOverview returns the page with the providers that a filter selects: first those that fail, then the others by
 // type.
 func newOverview(frame Frame, filter Filter, providers []view.Provider) *Overview {
-	o := &Overview{Frame: frame, Filter: filter, Total: len(providers), Command: "capstan status"}
+	o := &Overview{Frame: frame, Filter: filter, Total: len(providers)}
 	failing := Group{ID: "group-failing", Title: "Failing"}
 	groups := map[string]*Group{}
 	counts := map[string]int{}
 	namespaces := map[string]bool{}
 
 	for _, v := range providers {
-		card := newCard(frame, v)
-		counts[card.State]++
+		card := Card{v, frame}
+		state := card.State()
+		counts[state]++
 		namespaces[v.Namespace] = true
 
-		if !filter.matches(v, card) {
+		if !filter.matches(card) {
 			continue
 		}
 
 		o.Shown++
 
-		if card.State == stateFailing {
+		if state == stateFailing {
 			failing.Cards = append(failing.Cards, card)
 			continue
 		}
 
 		if groups[v.Kind] == nil {
-			groups[v.Kind] = &Group{ID: "group-" + v.Kind, Title: typeNames[v1alpha2.ProviderType(v.Kind)]}
+			groups[v.Kind] = &Group{ID: "group-" + v.Kind, Title: card.TypeName()}
 		}
 
 		groups[v.Kind].Cards = append(groups[v.Kind].Cards, card)
@@ -241,7 +127,7 @@ func newOverview(frame Frame, filter Filter, providers []view.Provider) *Overvie
 
 // compareCards orders cards by their state, then by label and namespace.
 func compareCards(a, b Card) int {
-	if difference := slices.Index(states, a.State) - slices.Index(states, b.State); difference != 0 {
+	if difference := slices.Index(states, a.State()) - slices.Index(states, b.State()); difference != 0 {
 		return difference
 	}
 
@@ -257,8 +143,7 @@ func (o *Overview) addCounts(counts map[string]int) {
 	for _, state := range states {
 		if counts[state] > 0 {
 			o.Counts = append(o.Counts, Count{
-				State: state, Text: state, Number: counts[state], Path: o.Base + "?state=" + state,
-				Selected: o.Filter.State == state,
+				State: state, Number: counts[state], Path: o.Base + "?state=" + state, Selected: o.Filter.State == state,
 			})
 		}
 	}

@@ -7,11 +7,14 @@ import (
 	"html/template"
 	"io/fs"
 	"reflect"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -23,7 +26,16 @@ var staticFiles embed.FS
 
 // templates returns the pages, which have the names of their files. The command line starts without parsing them.
 var templates = sync.OnceValue(func() *template.Template {
-	return template.Must(template.ParseFS(templateFiles, "templates/*.html"))
+	functions := template.FuncMap{
+		"description": description,
+		"isGood":      view.IsGood,
+		"join":        strings.Join,
+		"level":       level,
+		"notes":       notes,
+		"shortDigest": view.ShortDigest,
+	}
+
+	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/*.html"))
 })
 
 // staticFolder has the style sheet, the script and the icon.
@@ -46,19 +58,25 @@ type Frame struct {
 	Now time.Time
 }
 
-// AsOf returns when the cluster was read, for machines.
-func (f Frame) AsOf() string { return f.Now.UTC().Format(time.RFC3339) }
+// Timestamp returns a time for machines.
+func (Frame) Timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Clock returns when the cluster was read, for readers.
 func (f Frame) Clock() string { return f.Now.UTC().Format("15:04:05 UTC") }
 
-// age returns how long ago a time is, as kubectl does; empty for the zero time.
-func (f Frame) age(since time.Time) string {
+// Age returns how long ago a time is, as kubectl does; empty for the zero time.
+func (f Frame) Age(since time.Time) string {
 	if since.IsZero() {
 		return ""
 	}
 
 	return duration.HumanDuration(f.Now.Sub(since))
+}
+
+// Choice is an option that a form offers.
+type Choice struct {
+	Value, Text string
+	Selected    bool
 }
 
 // Problem is a page with an error message.
@@ -69,36 +87,37 @@ type Problem struct {
 	Message string
 }
 
-// render returns a page as HTML. Its argument is a pointer to a page, whose texts are changed so that they contain no
-// control characters.
+// render returns a page as HTML, without control characters, which its texts may have. Its argument is a pointer to a
+// page, whose type has the name of the template.
 func render(page any) ([]byte, error) {
-	value := reflect.ValueOf(page).Elem()
-	clean(value)
-
 	var out bytes.Buffer
-	if err := templates().ExecuteTemplate(&out, value.Type().Name()+".html", page); err != nil {
+	if err := templates().ExecuteTemplate(&out, reflect.TypeOf(page).Elem().Name()+".html", page); err != nil {
 		return nil, fmt.Errorf("render the page: %w", err)
 	}
 
-	return out.Bytes(), nil
+	lines := strings.Split(out.String(), "\n")
+	for i, line := range lines {
+		lines[i] = object.Printable(line)
+	}
+
+	return []byte(strings.Join(lines, "\n")), nil
 }
 
-// clean makes all texts in a value printable.
-func clean(value reflect.Value) {
-	switch value.Kind() {
-	case reflect.String:
-		value.SetString(object.Printable(value.String()))
-	case reflect.Slice:
-		for i := range value.Len() {
-			clean(value.Index(i))
-		}
-	case reflect.Struct:
-		if value.Type() == reflect.TypeFor[time.Time]() {
-			return
+// shellSafe matches arguments that need no quotes in a shell.
+var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+-]+$`)
+
+// command returns a command line of capstan about a provider, to be copied into a shell.
+func command(v view.Provider, args ...string) string {
+	words := append([]string{"capstan"}, args...)
+	words = append(words, v.Label, "-n", v.Namespace)
+
+	for i, word := range words {
+		if word = object.Printable(word); !shellSafe.MatchString(word) {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 
-		for i := range value.NumField() {
-			clean(value.Field(i))
-		}
+		words[i] = word
 	}
+
+	return strings.Join(words, " ")
 }

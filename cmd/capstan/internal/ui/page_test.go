@@ -76,10 +76,10 @@ func providers() []view.Provider {
 }
 
 // parsed returns a page as HTML and as a parsed document.
-func parsed(t *testing.T, content any) (string, *html.Node) {
+func parsed(t *testing.T, page any) (string, *html.Node) {
 	t.Helper()
 
-	data, err := render(content)
+	data, err := render(page)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	document, err := html.Parse(strings.NewReader(string(data)))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

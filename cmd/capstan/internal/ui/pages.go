@@ -53,7 +53,7 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.message }
 
-// page serves a page, which a function returns as a pointer to its struct.
+// page serves the page that a function returns a pointer to.
 func (s *Site) page(content func(context.Context, *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
@@ -69,8 +69,8 @@ func (s *Site) page(content func(context.Context, *http.Request) (any, error)) h
 	})
 }
 
-func write(w http.ResponseWriter, code int, content any) {
-	html, err := render(content)
+func write(w http.ResponseWriter, code int, page any) {
+	html, err := render(page)
 	if err != nil {
 		http.Error(w, "The page cannot be rendered.", http.StatusInternalServerError)
 		return

@@ -2,17 +2,16 @@ package ui
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // Provider is the page of one provider.
@@ -20,76 +19,89 @@ type Provider struct {
 	Frame
 
 	Card Card
-	// TypeName is the provider's type in words, Resource its kind and name.
-	TypeName, Resource string
-	Conditions         []Condition
-	Upgrades           []Upgrade
-	Release            string
-	Objects            Objects
-	History            History
-	// ComparePath is that of the comparison with the cluster.
-	ComparePath string
-	Source      Source
-	Images      []string
-	Variables   []Variable
-	CRDs        []CRD
-	Events      []Event
-	// Unknown are what could not be read, with the reasons.
-	Unknown []string
-	// StatusCommand and HistoryCommand print the same.
-	StatusCommand, HistoryCommand string
+	// Revisions are the history of the release, newest first. Note is why it is incomplete; empty if it is not.
+	Revisions []view.Revision
+	Note      string
 }
 
-// Condition is a condition of the resource. Its level is "good" or "bad".
-type Condition struct{ Level, Type, Status, Reason, Message, Age string }
+// newProvider returns the page of a provider, whose history is oldest first. Conditions and objects with problems come
+// first.
+func newProvider(frame Frame, v view.Provider, history []view.Revision, note string) *Provider {
+	v.Details = cmp.Or(v.Details, &view.Details{})
+	v.Conditions = slices.Clone(v.Conditions)
+	v.Objects = slices.Clone(v.Objects)
 
-// Upgrade is a version that the provider can be upgraded to, with the command that prints what that would change.
-type Upgrade struct{ Version, Contract, Command string }
+	slices.SortStableFunc(v.Conditions, func(a, b metav1.Condition) int { return strings.Compare(level(a), level(b)) })
+	slices.SortStableFunc(v.Objects, func(a, b view.Object) int { return strings.Compare(level(a), level(b)) })
 
-// Objects are the objects of the release, those with problems first.
-type Objects struct {
-	Healthy, Total int
-	Items          []Object
+	revisions := slices.Clone(history)
+	slices.Reverse(revisions)
+
+	return &Provider{Frame: frame, Card: Card{v, frame}, Revisions: revisions, Note: note}
 }
 
-// Object is an object of the release. Its level is "good", "busy" or "bad".
-type Object struct{ Level, Kind, Name, Status, Message string }
+// Healthy returns the number of healthy objects.
+func (p *Provider) Healthy() int {
+	healthy := 0
 
-// History is the history of the release, newest first.
-type History struct {
-	Revisions []Revision
-	// Note is why the history is incomplete; empty if it is not.
-	Note string
+	for _, o := range p.Card.Objects {
+		if o.IsHealthy() {
+			healthy++
+		}
+	}
+
+	return healthy
 }
 
-// Revision is a revision of the release. Its level is "good", "busy", "bad" or, if it was replaced, "past".
-type Revision struct {
-	Level, Number, Version, Status, Age, Time string
-	By, Reason, Health, Digest, Description   string
-	// ComparePath is that of the comparison with the revision before; empty for the oldest one.
-	Command, ComparePath string
+// Previous returns the number of the revision before the one at an index; 0 for the oldest one.
+func (p *Provider) Previous(index int) int {
+	if index+1 < len(p.Revisions) {
+		return p.Revisions[index+1].Revision
+	}
+
+	return 0
 }
 
-// Source is where the provider comes from.
-type Source struct {
-	Chart, Digest, From, Stored string
-	Trust                       []string
-}
+// level returns how good something is that a page shows: "good", "busy", "bad" or, for a revision that was replaced,
+// "past".
+func level(of any) string {
+	good := true
 
-// Variable is a variable without its value.
-type Variable struct {
-	Name, From string
-	Missing    bool
-}
+	switch of := of.(type) {
+	case metav1.Condition:
+		good = view.IsGood(of)
+	case view.Event:
+		good = of.Type == "Normal"
+	case view.Note:
+		if !of.Problem {
+			return levelBusy
+		}
 
-// CRD is a CustomResourceDefinition.
-type CRD struct {
-	Name, Served, Storage, Stored string
-	Migrated                      bool
-}
+		good = false
+	case view.Object:
+		if !of.IsHealthy() && of.Status != status.FailedStatus && of.Status != status.NotFoundStatus {
+			return levelBusy
+		}
 
-// Event is an event of the resource. Its level is "good" or "bad".
-type Event struct{ Level, Age, Time, Reason, Message, Count string }
+		good = of.IsHealthy()
+	case view.Revision:
+		switch state.Status(of.Status) {
+		case state.StatusDeployed:
+		case state.StatusFailed:
+			good = false
+		case state.StatusSuperseded, state.StatusUninstalled:
+			return levelPast
+		default:
+			return levelBusy
+		}
+	}
+
+	if good {
+		return levelGood
+	}
+
+	return levelBad
+}
 
 // The levels of what is on a page.
 const (
@@ -99,152 +111,17 @@ const (
 	levelPast = "past"
 )
 
-// newProvider returns the page of a provider. The note is why its history is incomplete; empty if it is not.
-func newProvider(frame Frame, v view.Provider, history []view.Revision, note string) *Provider {
-	p := &Provider{
-		Frame:    frame,
-		Card:     newCard(frame, v),
-		TypeName: typeNames[v1alpha2.ProviderType(v.Kind)],
-		Resource: v.Kind + " " + v.Namespace + "/" + v.Name,
-		Objects:  newObjects(v.Objects),
-		History:  newHistory(frame, v, history, note),
-		Source:   newSource(v),
+// helmDescription matches what Helm writes itself. Anything else that another program left in a record may quote
+// values.
+var helmDescription = regexp.MustCompile(
+	`^(Install complete|Upgrade complete|Rollback to \d+|Initial install underway|Preparing upgrade|` +
+		`Uninstallation complete|Deletion in progress.*)$`)
 
-		ComparePath: frame.Base + comparePath(v, 0, 0),
-
-		StatusCommand:  command(v, "status"),
-		HistoryCommand: command(v, "history"),
+// description returns the log entry of a revision, without what another program may have quoted.
+func description(r view.Revision) string {
+	if r.By == view.ByHelm && !helmDescription.MatchString(r.Description) && r.Description != "" {
+		return "not shown, because another program wrote it"
 	}
 
-	if ready := v.Condition(v1alpha2.ReadyCondition); ready != nil {
-		p.Card.Message = ready.Message // all of it
-	}
-
-	p.Card.Automatic = notes(v)
-
-	for _, c := range v.Conditions {
-		condition := newCondition(frame, c)
-		if ready := p.Card.Message; ready != "" && condition.Message == strings.TrimSpace(ready) {
-			condition.Message = "" // it is shown above
-		}
-
-		p.Conditions = append(p.Conditions, condition)
-	}
-
-	// Problems first, then in the order of the resource.
-	slices.SortStableFunc(p.Conditions, func(a, b Condition) int { return strings.Compare(a.Level, b.Level) })
-
-	for _, u := range v.Upgrades {
-		p.Upgrades = append(p.Upgrades, Upgrade{
-			Version: u.Version, Contract: u.Contract, Command: command(v, "diff", "--version", u.Version),
-		})
-	}
-
-	if v.Release != nil {
-		p.Release = v.Release.Name + ", " + v.Release.Status
-	}
-
-	p.addDetails(cmp.Or(v.Details, &view.Details{}))
-
-	return p
-}
-
-func (p *Provider) addDetails(d *view.Details) {
-	p.Images = slices.Clone(d.Images)
-	p.Unknown = slices.Clone(d.Unknown)
-
-	for _, v := range d.Variables {
-		p.Variables = append(p.Variables, Variable{Name: v.Name, From: v.From, Missing: v.From == ""})
-	}
-
-	for _, c := range d.CRDs {
-		p.CRDs = append(p.CRDs, CRD{
-			Name:     c.Name,
-			Served:   strings.Join(c.Served, ", "),
-			Storage:  c.Storage,
-			Stored:   strings.Join(c.Stored, ", "),
-			Migrated: c.Migrated(),
-		})
-	}
-
-	for _, e := range d.Events {
-		p.Events = append(p.Events, p.newEvent(e))
-	}
-}
-
-func newCondition(frame Frame, c metav1.Condition) Condition {
-	level := levelBad
-	if view.IsGood(c) {
-		level = levelGood
-	}
-
-	return Condition{
-		Level:   level,
-		Type:    c.Type,
-		Status:  string(c.Status),
-		Reason:  c.Reason,
-		Message: strings.TrimSpace(c.Message),
-		Age:     frame.age(c.LastTransitionTime.Time),
-	}
-}
-
-func newObjects(objects []view.Object) Objects {
-	found := Objects{Total: len(objects)}
-
-	for _, o := range objects {
-		item := Object{Kind: o.Kind, Name: o.FullName(), Status: string(o.Status), Message: o.Message}
-
-		switch o.Status {
-		case status.CurrentStatus:
-			item.Level = levelGood
-			item.Message = ""
-			found.Healthy++
-		case status.FailedStatus, status.NotFoundStatus:
-			item.Level = levelBad
-		default:
-			item.Level = levelBusy
-		}
-
-		found.Items = append(found.Items, item)
-	}
-
-	slices.SortStableFunc(found.Items, func(a, b Object) int { return strings.Compare(a.Level, b.Level) })
-
-	return found
-}
-
-func newSource(v view.Provider) Source {
-	s := Source{}
-
-	if v.Chart != nil {
-		s.Chart = strings.TrimSpace(v.Chart.Name + " " + v.Chart.Version)
-		s.Digest = v.Chart.Digest
-		s.From = v.Chart.Source
-		s.Stored = v.Chart.Reference
-	}
-
-	if v.Details != nil {
-		s.Trust = slices.Clone(v.Details.Trust)
-	}
-
-	return s
-}
-
-func (p *Provider) newEvent(e view.Event) Event {
-	found := Event{
-		Level:   levelGood,
-		Age:     p.age(e.Time.Time),
-		Time:    e.Time.UTC().Format(time.RFC3339),
-		Reason:  e.Reason,
-		Message: e.Message,
-	}
-	if e.Type != "Normal" {
-		found.Level = levelBad
-	}
-
-	if e.Count > 1 {
-		found.Count = strconv.Itoa(int(e.Count))
-	}
-
-	return found
+	return r.Description
 }
