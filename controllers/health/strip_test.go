@@ -92,9 +92,9 @@ status: {observedGeneration: 2, replicas: 3, readyReplicas: 3, currentReplicas: 
 			g.Expect(Compute(stripped)).To(Equal(Compute(whole)))
 			g.Expect(replicaFailure(stripped)).To(Equal(replicaFailure(whole)))
 
-			selector, err := PodSelector(whole)
+			selector, err := podSelector(whole)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(PodSelector(stripped)).To(Equal(selector))
+			g.Expect(podSelector(stripped)).To(Equal(selector))
 
 			key := object.KeyOf(whole)
 			g.Expect(object.KeyOf(stripped)).To(Equal(key))

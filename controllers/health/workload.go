@@ -38,7 +38,7 @@ const (
 // provider later to check again.
 func (t *Tracker) explain(ctx context.Context, id object.Key, o client.Object, result Result) Result {
 	workload, ok := o.(*unstructured.Unstructured)
-	if !ok || !HasPods(workload) {
+	if !ok || !hasPods(workload) {
 		return result
 	}
 
@@ -103,14 +103,14 @@ func nextRead(unhealthy time.Duration) time.Duration {
 	return min(unhealthy, maxInterval)
 }
 
-// HasPods reports whether an object is of a kind whose spec.selector selects pods: a Deployment, StatefulSet, DaemonSet
+// hasPods reports whether an object is of a kind whose spec.selector selects pods: a Deployment, StatefulSet, DaemonSet
 // or Job.
-func HasPods(o *unstructured.Unstructured) bool {
+func hasPods(o *unstructured.Unstructured) bool {
 	return workloadKinds[o.GroupVersionKind().GroupKind()]
 }
 
-// PodSelector returns what selects the pods of an object that has pods.
-func PodSelector(workload *unstructured.Unstructured) (labels.Selector, error) {
+// podSelector returns what selects the pods of an object that has pods.
+func podSelector(workload *unstructured.Unstructured) (labels.Selector, error) {
 	var selector metav1.LabelSelector
 
 	fields, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
@@ -123,7 +123,7 @@ func PodSelector(workload *unstructured.Unstructured) (labels.Selector, error) {
 
 // readPods returns some pods of a workload.
 func (t *Tracker) readPods(ctx context.Context, workload *unstructured.Unstructured) ([]corev1.Pod, error) {
-	selector, err := PodSelector(workload)
+	selector, err := podSelector(workload)
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func (in Installed) mayTakeLonger() bool {
 // the fix. A revision that was rolled back to was healthy before, and there is nothing better to roll back to.
 func markFailed(in Installed) (Step, bool) {
 	newest, policy := in.newest(), in.Policy
-	if !in.awaitsHealth() || in.healthy() || IsAutomaticRollback(newest) || in.mayTakeLonger() {
+	if !in.awaitsHealth() || in.healthy() || isAutomaticRollback(newest) || in.mayTakeLonger() {
 		return Step{}, false
 	}
 
@@ -196,7 +196,7 @@ func markFailed(in Installed) (Step, bool) {
 func rollBack(in Installed) (Step, bool) {
 	digest := AttemptedDigest(in.History)
 	policy := in.Policy
-	policy.Requested = policy.Requested || Recovered(in.newest(), in.Health.Others)
+	policy.Requested = policy.Requested || recovered(in.newest(), in.Health.Others)
 
 	decision := state.Next(in.History, digest, in.Observed, policy)
 

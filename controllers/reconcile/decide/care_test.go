@@ -260,7 +260,7 @@ func TestRollbackDigest(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		rollback := revision(2, state.StatusDeployed, RollbackDigest(1, paused))
 		rollback.RollbackTo = 1
-		g.Expect(IsAutomaticRollback(rollback)).To(BeFalse())
+		g.Expect(isAutomaticRollback(rollback)).To(BeFalse())
 	}
 
 	g.Expect(RollbackDigest(1, true)).NotTo(Equal(RollbackDigest(1, false)))

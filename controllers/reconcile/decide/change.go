@@ -66,9 +66,9 @@ const (
 	End Action = "End"
 )
 
-// SettleTime is how soon after a provider core may change and still comes before it. It usually takes longer to get
+// settleTime is how soon after a provider core may change and still comes before it. It usually takes longer to get
 // a new version from its source.
-const SettleTime = 500 * time.Millisecond
+const settleTime = 500 * time.Millisecond
 
 // Answers are the results of the actions that were taken. No action is taken twice, so no question is asked twice.
 type Answers map[Action]report.Result
@@ -324,7 +324,7 @@ func checkCore(c Changing) (Step, bool) {
 
 // settle ends a reconcile in which core would not have changed yet if it were changed together with the provider.
 func settle(c Changing) (Step, bool) {
-	until := c.Arrived.Add(SettleTime)
+	until := c.Arrived.Add(settleTime)
 	waits := !c.Core && c.SpecChanged && c.Installed.Known && c.ChangesVersion() && c.Now.Before(until)
 
 	return Step{Action: End, Result: report.Result{Outcome: report.Repeated, At: until}}, waits

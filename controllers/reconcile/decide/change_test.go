@@ -184,7 +184,7 @@ func TestChangeEnds(t *testing.T) {
 		},
 		"core that changes at the same time comes first": {
 			func(c *Changing) { c.SpecChanged, c.Arrived = true, arrived }, nil,
-			report.Result{Outcome: report.Repeated, At: arrived.Add(SettleTime)}, CheckRequirements,
+			report.Result{Outcome: report.Repeated, At: arrived.Add(settleTime)}, CheckRequirements,
 		},
 		"providers change one after the other": {nil, Answers{CheckTurn: waits}, waits, CheckTurn},
 		"the account has all permissions": {
@@ -325,7 +325,7 @@ func TestSettle(t *testing.T) {
 		"not changed":          {func(c *Changing) { c.SpecChanged = false }, false},
 		"a first installation": {func(c *Changing) { c.Installed = Content{} }, false},
 		"the same version":     {func(c *Changing) { c.Planned.Version = c.Installed.Version }, false},
-		"changed a while ago":  {func(c *Changing) { c.Now = began.Add(SettleTime) }, false},
+		"changed a while ago":  {func(c *Changing) { c.Now = began.Add(settleTime) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := upgrade()

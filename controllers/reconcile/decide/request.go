@@ -21,8 +21,8 @@ func RollbackDigest(revision int, paused bool) string {
 	return digest
 }
 
-// IsAutomaticRollback reports whether Capstan rolled back to an earlier revision without being asked.
-func IsAutomaticRollback(revision state.Revision) bool {
+// isAutomaticRollback reports whether Capstan rolled back to an earlier revision without being asked.
+func isAutomaticRollback(revision state.Revision) bool {
 	return revision.RollbackTo != 0 && !strings.HasPrefix(revision.Digest, rollbackDigest)
 }
 
@@ -30,7 +30,7 @@ func IsAutomaticRollback(revision state.Revision) bool {
 // automatically carries the digest of an earlier attempt.
 func AttemptedDigest(history state.History) string {
 	for _, revision := range history.Revisions {
-		if revision.Ours() && !IsAutomaticRollback(revision) {
+		if revision.Ours() && !isAutomaticRollback(revision) {
 			return revision.Digest
 		}
 	}
@@ -38,9 +38,9 @@ func AttemptedDigest(history state.History) string {
 	return ""
 }
 
-// Recovered reports whether a failed revision has become healthy after all, as far as it was applied: the next attempt
+// recovered reports whether a failed revision has become healthy after all, as far as it was applied: the next attempt
 // applies the waves that are left.
-func Recovered(revision state.Revision, healthy bool) bool {
+func recovered(revision state.Revision, healthy bool) bool {
 	unhealthy := revision.Failure == state.FailureUnhealthy || revision.Failure == state.FailureFinal
 	return revision.Ours() && revision.Status == state.StatusFailed && unhealthy && healthy
 }
@@ -96,7 +96,7 @@ func Assess(w Wanted) Release {
 
 	newest, exists := w.History.Newest()
 	policy := w.Policy
-	policy.Requested = w.asksAgain() || Recovered(newest, w.Healthy)
+	policy.Requested = w.asksAgain() || recovered(newest, w.Healthy)
 
 	found.State = state.Determine(w.History, found.Digest, w.Rules)
 	found.Decision = state.Next(w.History, found.Digest, found.State, policy)

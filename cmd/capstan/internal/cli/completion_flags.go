@@ -23,7 +23,7 @@ var flagFunctions = map[string]cobra.CompletionFunc{
 func AddCompletions(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		complete := flagFunctions[flag.Name]
-		if values := flag.Annotations[ValuesAnnotation]; len(values) > 0 {
+		if values := flag.Annotations[valuesAnnotation]; len(values) > 0 {
 			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 		}
 

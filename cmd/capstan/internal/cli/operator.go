@@ -24,9 +24,9 @@ type OperatorConfig struct {
 	Warnings []string
 }
 
-// NewOperatorConfig returns the configuration of an operator whose flags have values. The other flags have their
+// newOperatorConfig returns the configuration of an operator whose flags have values. The other flags have their
 // defaults. A warning names the flags that this program does not know.
-func NewOperatorConfig(values map[string]string) (*OperatorConfig, error) {
+func newOperatorConfig(values map[string]string) (*OperatorConfig, error) {
 	config := &OperatorConfig{}
 
 	unknown, err := config.Set(values)
@@ -72,10 +72,10 @@ func operatorLabelText() string {
 	return "app.kubernetes.io/name=" + operatorLabel["app.kubernetes.io/name"]
 }
 
-// ReadOperatorConfig reads what the operator has published. It looks for the operator in a namespace; an empty one
+// readOperatorConfig reads what the operator has published. It looks for the operator in a namespace; an empty one
 // means all. Files that the operator has from Secrets and ConfigMaps are copied into folder. The error can be a
 // *NoOperatorError or an *AmbiguousOperatorError.
-func ReadOperatorConfig(ctx context.Context, c client.Reader, namespace, folder string) (*OperatorConfig, error) {
+func readOperatorConfig(ctx context.Context, c client.Reader, namespace, folder string) (*OperatorConfig, error) {
 	deployment, err := FindOperator(ctx, c, namespace)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func ReadOperatorConfig(ctx context.Context, c client.Reader, namespace, folder 
 	}
 
 	if published == nil {
-		config, err := NewOperatorConfig(nil)
+		config, err := newOperatorConfig(nil)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func ReadOperatorConfig(ctx context.Context, c client.Reader, namespace, folder 
 		return config, nil
 	}
 
-	config, err := NewOperatorConfig(published.Flags)
+	config, err := newOperatorConfig(published.Flags)
 	if err != nil {
 		return nil, err
 	}

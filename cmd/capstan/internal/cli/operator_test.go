@@ -52,7 +52,7 @@ func readOperator(t *testing.T, namespace string, objects ...client.Object) (*Op
 	t.Helper()
 
 	folder := t.TempDir()
-	c, err := ReadOperatorConfig(
+	c, err := readOperatorConfig(
 		t.Context(), fake.NewClientBuilder().WithObjects(objects...).Build(), namespace, folder)
 
 	return c, folder, err

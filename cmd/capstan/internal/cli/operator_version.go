@@ -11,8 +11,8 @@ import (
 	"github.com/capstan-project/capstan/controllers"
 )
 
-// OperatorVersionLabel is the label of the operator's Deployment with the version of its chart.
-const OperatorVersionLabel = "app.kubernetes.io/version"
+// operatorVersionLabel is the label of the operator's Deployment with the version of its chart.
+const operatorVersionLabel = "app.kubernetes.io/version"
 
 // ProgramVersion is the version of a program.
 type ProgramVersion struct {
@@ -29,7 +29,7 @@ func OperatorVersion(deployment *appsv1.Deployment, published *controllers.Publi
 		return ProgramVersion{Version: published.Version, ChartFormat: published.ChartFormat}
 	}
 
-	return ProgramVersion{Version: cmp.Or(tag(OperatorImage(deployment)), deployment.Labels[OperatorVersionLabel])}
+	return ProgramVersion{Version: cmp.Or(tag(OperatorImage(deployment)), deployment.Labels[operatorVersionLabel])}
 }
 
 // OperatorImage returns the image of the operator; empty if it is unknown.

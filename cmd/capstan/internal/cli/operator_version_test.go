@@ -30,7 +30,7 @@ func TestOperatorVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-				Labels: map[string]string{OperatorVersionLabel: "v1.1.0"},
+				Labels: map[string]string{operatorVersionLabel: "v1.1.0"},
 			}}
 			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy"}, {Name: "operator", Image: c.image}}
 			NewWithT(t).Expect(OperatorVersion(d, c.published)).To(Equal(c.want))

@@ -93,12 +93,12 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 }
 
-// ValuesAnnotation is the annotation of a flag with the values that it can have, for completion in shells.
-const ValuesAnnotation = "values"
+// valuesAnnotation is the annotation of a flag with the values that it can have, for completion in shells.
+const valuesAnnotation = "values"
 
 // SetValues tells which values a flag can have.
 func SetValues(flags *pflag.FlagSet, name string, values ...string) {
-	_ = flags.SetAnnotation(name, ValuesAnnotation, values) // fails only for flags that do not exist
+	_ = flags.SetAnnotation(name, valuesAnnotation, values) // fails only for flags that do not exist
 }
 
 // UsageError names the expected arguments and shows how the command is used.

@@ -160,7 +160,7 @@ func (f *PlannerFlags) operatorConfig(
 	c *Cluster,
 	folder string,
 ) (*OperatorConfig, error) {
-	config, err := ReadOperatorConfig(ctx, c.Client, f.operatorNamespace, folder)
+	config, err := readOperatorConfig(ctx, c.Client, f.operatorNamespace, folder)
 
 	missing := errors.As(err, new(*NoOperatorError))
 	ambiguous := errors.As(err, new(*AmbiguousOperatorError))
@@ -176,7 +176,7 @@ func (f *PlannerFlags) operatorConfig(
 			err,
 		)
 
-		if config, err = NewOperatorConfig(nil); err != nil {
+		if config, err = newOperatorConfig(nil); err != nil {
 			return nil, err
 		}
 	case err != nil:

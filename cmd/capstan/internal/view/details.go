@@ -212,7 +212,7 @@ func (r *Reader) events(ctx context.Context, p v1alpha2.Provider) ([]Event, erro
 
 	found := make([]Event, 0, len(list.Items))
 	for i := range list.Items {
-		found = append(found, NewEvent(&list.Items[i]))
+		found = append(found, newEvent(&list.Items[i]))
 	}
 
 	slices.SortFunc(found, func(a, b Event) int { return b.Time.Compare(a.Time.Time) })
@@ -220,8 +220,8 @@ func (r *Reader) events(ctx context.Context, p v1alpha2.Provider) ([]Event, erro
 	return found[:min(len(found), maxEvents)], nil
 }
 
-// NewEvent returns an event of either API of events: some fields are only in the old one, some only in the new.
-func NewEvent(e *corev1.Event) Event {
+// newEvent returns an event of either API of events: some fields are only in the old one, some only in the new.
+func newEvent(e *corev1.Event) Event {
 	v := Event{
 		Time:    e.LastTimestamp,
 		Type:    e.Type,

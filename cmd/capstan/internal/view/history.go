@@ -32,7 +32,7 @@ type Revision struct {
 
 // The programs that create revisions, as they are in Revision.By.
 const (
-	ByCapstan = "capstan"
+	byCapstan = "capstan"
 	ByHelm    = "helm"
 )
 
@@ -50,7 +50,7 @@ func NewRevision(r state.Revision, record *release.Record) Revision {
 		Description: record.Description,
 	}
 	if r.Ours() {
-		v.By = ByCapstan
+		v.By = byCapstan
 		v.Reason = reason(r)
 	}
 

@@ -140,14 +140,14 @@ func withoutCredentials(chart *v1alpha2.ChartStatus) *v1alpha2.ChartStatus {
 	}
 
 	chart = chart.DeepCopy()
-	chart.Source = WithoutCredentials(chart.Source)
+	chart.Source = urlWithoutCredentials(chart.Source)
 
 	return chart
 }
 
-// WithoutCredentials returns a URL without the user information and the query, which may have a token. Any other text
+// urlWithoutCredentials returns a URL without the user information and the query, which may have a token. Any other text
 // is returned as it is; what cannot be parsed as a URL, but has its form, is empty.
-func WithoutCredentials(text string) string {
+func urlWithoutCredentials(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
 	}
