@@ -86,8 +86,8 @@ func stays(p v1alpha2.Provider) bool { return !report.StandingOf(p).Deleted }
 
 func anyProvider(v1alpha2.Provider) bool { return true }
 
-// Others returns all other providers of the provider's cluster. They must not be changed.
-func (c *Checker) Others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
+// allOthers returns all other providers of the provider's cluster. They must not be changed.
+func (c *Checker) allOthers(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
 	var others []v1alpha2.Provider
 
 	for _, t := range v1alpha2.ProviderTypes() {
@@ -106,9 +106,9 @@ func (c *Checker) Others(ctx context.Context, provider v1alpha2.Provider) ([]v1a
 	return others, nil
 }
 
-// others returns Others without core.
+// others returns allOthers without core.
 func (c *Checker) others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
-	others, err := c.Others(ctx, provider)
+	others, err := c.allOthers(ctx, provider)
 	isCore := func(p v1alpha2.Provider) bool { return p.ProviderType() == v1alpha2.CoreProviderType }
 
 	return slices.DeleteFunc(others, isCore), err

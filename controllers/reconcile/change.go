@@ -160,8 +160,6 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 		return release.Result{}, err
 	}
 
-	defer r.warnOfMisrouted(ctx, r.change.prepared.Objects())
-
 	return r.change.prepared.Apply(r.announce(ctx))
 }
 

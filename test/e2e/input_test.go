@@ -355,24 +355,6 @@ var _ = Describe("A provider's input", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("is doubtful if its Service selects the pods of another provider in the namespace", func(ctx SpecContext) {
-		t, other := newTiny("crowded", "v1.0.0"), newTiny("crowding", "v1.1.0")
-		Eventually(w.read(ctx, t.create(ctx, w, unmodified))).Should(beReady("v1.0.0"))
-
-		other.components += "---\napiVersion: v1\nkind: Service\nmetadata: {name: webhook, namespace: crowding-system}\n" +
-			"spec: {ports: [{port: 443}], selector: {app: crowded}}\n"
-		configMap, p := other.configMap(), other.resource()
-		configMap.Namespace, p.Namespace = t.name, t.name
-		Expect(w.client.Create(ctx, configMap)).To(Succeed())
-		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		Eventually(w.events(ctx, p)).Should(ContainElement(And(
-			HaveField("Reason", "Nonconforming"),
-			HaveField("Note", And(ContainSubstring("Service crowded/webhook of infrastructure-crowding selects the pods of "+
-				"Deployment crowded/crowded-controller-manager of infrastructure-crowded"),
-				ContainSubstring("install one of them into another namespace"))))))
-	})
-
 	It("stays ready without the ConfigMap that it was installed from", func(ctx SpecContext) {
 		t := newTiny("sourceless", "v1.0.0")
 

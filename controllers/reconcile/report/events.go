@@ -28,8 +28,6 @@ const (
 	ignoredReason = "Ignored"
 	// unpublishedFlagReason is about a flag that a manager may not have.
 	unpublishedFlagReason = "UnpublishedFlag"
-	// nonconformingReason is about a Service that selects the pods of another provider.
-	nonconformingReason = "Nonconforming"
 )
 
 // warn returns a warning with all messages; none if there are none. Of several events with the same reason about the
@@ -150,16 +148,6 @@ func Unpublished(flags []Flag) []Event {
 	}
 
 	return warn(unpublishedFlagReason, "Reconcile", messages...)
-}
-
-// Misrouted returns the event about Services that select pods of other providers; none if there are none.
-func Misrouted(services []string) []Event {
-	if len(services) == 0 {
-		return nil
-	}
-
-	return warn(nonconformingReason, "Install", strings.Join(services, "; ")+
-		": requests for one provider reach the manager of another; install one of them into another namespace")
 }
 
 // SourceUnavailable returns the event about a stored chart that is used in place of its source.

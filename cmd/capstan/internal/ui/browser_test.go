@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -152,21 +151,6 @@ func (b *tab) evaluate(expression string) any {
 	return value
 }
 
-// screenshot saves a picture of the whole page in the folder SCREENSHOTS, if it is set.
-func (b *tab) screenshot(name string) {
-	b.t.Helper()
-
-	folder := os.Getenv("SCREENSHOTS")
-	if folder == "" {
-		return
-	}
-
-	var picture []byte
-
-	b.run(chromedp.FullScreenshot(&picture, 100))
-	NewWithT(b.t).Expect(os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o600)).To(Succeed())
-}
-
 // failing returns a provider that cannot be installed.
 func failing(name, message string) v1alpha2.Provider {
 	p := aws(name)
@@ -214,7 +198,6 @@ func TestBrowserPages(t *testing.T) {
 				t.Run(view, func(t *testing.T) {
 					g := NewWithT(t)
 					b := open(t, chromium, s, path, screen{width, scheme})
-					b.screenshot(view)
 
 					g.Expect(b.evaluate(`document.documentElement.scrollWidth`)).To(BeNumerically("<=", width))
 					g.Expect(b.evaluate(`getComputedStyle(document.querySelector(".copy")).display`)).NotTo(Equal("none"))
