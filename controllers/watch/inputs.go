@@ -52,8 +52,8 @@ func (k Kind) enqueue(
 	}
 }
 
-// Inputs enqueues the resources that use a ConfigMap or Secret, whose kind is given: they name it, or select it as their
-// source.
+// Inputs enqueues the resources that use a ConfigMap or Secret, whose kind is given: they name it, or select it as
+// their source.
 func (k Kind) Inputs(kind string) handler.EventHandler {
 	keys := func(changed client.Object) []string {
 		return []string{keyOf(kind, changed), selectorKey(changed.GetNamespace())}

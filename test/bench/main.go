@@ -37,7 +37,8 @@ func main() {
 
 	flag.IntVar(&o.rounds, "rounds", 3, "number of measurements of each program; the tables have their medians")
 	flag.IntVar(&o.many, "many", 100, "number of small providers to measure once; 0 measures none")
-	flag.DurationVar(&o.idle, "idle", time.Minute, "how long to watch the idle operators in the last round, or at each size")
+	flag.DurationVar(&o.idle, "idle", time.Minute,
+		"how long to watch the idle operators in the last round, or at each size")
 	flag.StringVar(&o.only, "only", "", "programs to measure, with commas between them: "+strings.Join(programs, ", "))
 	flag.BoolVar(&o.markdown, "markdown", false, "print the tables as Markdown")
 	flag.StringVar(&o.profile, "profiles", "",

@@ -116,9 +116,9 @@ func FindOne(all []v1alpha2.Provider, argument string) (v1alpha2.Provider, error
 	return nil, fmt.Errorf("provider %s not found; the existing ones are: %s", argument, describe(all))
 }
 
-// named returns those that an argument can mean of things that have the type and the name of a provider: by clusterctl's
-// label (infrastructure-aws), by type and name (infrastructureprovider/aws, infrastructure/aws), or by name. A label
-// takes precedence over a name.
+// named returns those that an argument can mean of things that have the type and the name of a provider: by its label
+// (infrastructure-aws), by type and name (infrastructureprovider/aws, infrastructure/aws), or by name. A label takes
+// precedence over a name.
 func named[T any](all []T, argument string, identity func(T) (v1alpha2.ProviderType, string)) []T {
 	kind, name, qualified := strings.Cut(argument, "/")
 

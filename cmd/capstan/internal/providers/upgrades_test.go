@@ -72,10 +72,14 @@ func TestPlanUpgrades(t *testing.T) {
 		},
 		"without core": {
 			[]installedProvider{aws},
-			[]upgradePlan{{Contract: "v1beta1", Steps: []upgradeStep{{Provider: "infrastructure-aws", From: "v2.11.1", Contract: "v1beta1"}}}},
+			[]upgradePlan{{Contract: "v1beta1", Steps: []upgradeStep{
+				{Provider: "infrastructure-aws", From: "v2.11.1", Contract: "v1beta1"},
+			}}},
 		},
 		"an installed version that is no version": {
-			[]installedProvider{{Label: "addon-x", Version: "main", Contract: "v1beta2", Available: versions("v1.0.0", "v1beta2")}},
+			[]installedProvider{
+				{Label: "addon-x", Version: "main", Contract: "v1beta2", Available: versions("v1.0.0", "v1beta2")},
+			},
 			[]upgradePlan{{Contract: "v1beta2", Steps: []upgradeStep{{Provider: "addon-x", From: "main", Contract: "v1beta2"}}}},
 		},
 	} {
@@ -110,21 +114,28 @@ func TestPlanVersion(t *testing.T) {
 		providers []installedProvider
 		want      upgradePlan
 	}{
-		"an exact version": {"v1.13.5", []installedProvider{core, kubeadm, aws}, upgradePlan{Contract: "v1beta2", Steps: []upgradeStep{
-			{Provider: "cluster-api", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"},
-			{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"},
-			keep(aws),
-		}}},
+		"an exact version": {"v1.13.5", []installedProvider{core, kubeadm, aws}, upgradePlan{
+			Contract: "v1beta2",
+			Steps: []upgradeStep{
+				{Provider: "cluster-api", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"},
+				{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"},
+				keep(aws),
+			},
+		}},
 		"a range": {"~1.9", []installedProvider{core, kubeadm}, upgradePlan{Contract: "v1beta1", Steps: []upgradeStep{
 			{Provider: "cluster-api", From: "v1.9.10", To: "v1.9.11", Contract: "v1beta1"},
 			{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.9.11", Contract: "v1beta1"},
 		}}},
 		"a version that only another provider has": {"v1.13.4", []installedProvider{core, kubeadm}, upgradePlan{
 			Contract: "v1beta1",
-			Steps:    []upgradeStep{keep(core), {Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.4", Contract: "v1beta2"}},
-			Blocked:  "the contract of bootstrap-kubeadm would not work with contract v1beta1 of core",
+			Steps: []upgradeStep{
+				keep(core), {Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.4", Contract: "v1beta2"},
+			},
+			Blocked: "the contract of bootstrap-kubeadm would not work with contract v1beta1 of core",
 		}},
-		"an older version": {"v1.9.9", []installedProvider{core}, upgradePlan{Contract: "v1beta1", Steps: []upgradeStep{keep(core)}}},
+		"an older version": {"v1.9.9", []installedProvider{core}, upgradePlan{
+			Contract: "v1beta1", Steps: []upgradeStep{keep(core)},
+		}},
 		"without core": {"v1.13.5", []installedProvider{kubeadm}, upgradePlan{
 			Steps: []upgradeStep{{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"}},
 		}},

@@ -145,8 +145,8 @@ func withoutCredentials(chart *v1alpha2.ChartStatus) *v1alpha2.ChartStatus {
 	return chart
 }
 
-// urlWithoutCredentials returns a URL without the user information and the query, which may have a token. Any other text
-// is returned as it is; what cannot be parsed as a URL, but has its form, is empty.
+// urlWithoutCredentials returns a URL without the user information and the query, which may have a token. Any other
+// text is returned as it is; what cannot be parsed as a URL, but has its form, is empty.
 func urlWithoutCredentials(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
