@@ -17,19 +17,19 @@ import (
 // pollInterval is short enough that commands appear to react at once, and costs little.
 const pollInterval = 300 * time.Millisecond
 
-// TimeoutError means that what a command waits for has not happened in time.
-type TimeoutError struct {
+// timeoutError means that what a command waits for has not happened in time.
+type timeoutError struct {
 	cause error
 	// pending is what has not happened yet.
 	pending string
 }
 
-func (e *TimeoutError) Error() string { return fmt.Sprintf("%s: %s", e.cause, e.pending) }
+func (e *timeoutError) Error() string { return fmt.Sprintf("%s: %s", e.cause, e.pending) }
 
-func (e *TimeoutError) Unwrap() error { return e.cause }
+func (e *timeoutError) Unwrap() error { return e.cause }
 
 // Poll waits until a check returns that nothing is pending any more, or an error for which retries returns false. If
-// that takes too long, or the context ends, the error is a *TimeoutError.
+// that takes too long, or the context ends, the error is a *timeoutError.
 func Poll(
 	ctx context.Context, timeout time.Duration, retries func(error) bool,
 	check func(ctx context.Context) (pending string, err error),
@@ -59,7 +59,7 @@ func Poll(
 
 		select {
 		case <-ctx.Done():
-			return &TimeoutError{context.Cause(ctx), last}
+			return &timeoutError{context.Cause(ctx), last}
 		case <-ticker.C:
 		}
 	}

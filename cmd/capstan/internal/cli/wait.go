@@ -144,7 +144,7 @@ func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condit
 
 		return state, nil
 	})
-	if errors.As(err, new(*TimeoutError)) {
+	if errors.As(err, new(*timeoutError)) {
 		return fmt.Errorf("%s: %w; the operator continues, follow it with `capstan status %s --watch`",
 			v1alpha2.FullName(p), err, v1alpha2.Label(p))
 	}
