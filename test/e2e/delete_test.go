@@ -448,6 +448,11 @@ webhooks:
 			p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftOff}
 		})
 		breakConversion(ctx, w, t)
+		DeferCleanup(func(ctx SpecContext) { // a removal that looks at all kinds would find this one
+			w.editDefinition(ctx, t.crd(), func(crd *apiextensionsv1.CustomResourceDefinition) {
+				crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+			})
+		})
 		remove(ctx, p)
 		blocked(
 			ctx,
