@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Holder identifies this process on the releases that it works on. It must be unique.
 	Holder string
-	// Namespace is the operator's; empty if it is unknown.
+	// Namespace is the operator's; empty if a command does not know it.
 	Namespace string
 	// Scope selects the resources that are reconciled.
 	Scope watch.Scope

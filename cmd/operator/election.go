@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -37,7 +36,8 @@ func (e *election) bindFlags(set *pflag.FlagSet) {
 		&e.Namespace,
 		"leader-election-namespace",
 		"",
-		"Namespace of the lease of the leader election. Default: that of the operator's pod.",
+		"Namespace of the lease of the leader election, and outside of a pod also of what the operator stores. "+
+			"Default: that of the operator's pod.",
 	)
 }
 
@@ -65,7 +65,7 @@ func (e *election) configure(options *ctrl.Options, config *rest.Config, identit
 	return nil
 }
 
-// namespace returns the operator's namespace; empty outside of a pod, unless a flag names it.
+// namespace returns that of the lease; empty outside of a pod, unless a flag names it.
 func (e *election) namespace() string {
 	return cmp.Or(e.Namespace, podNamespace())
 }
@@ -80,12 +80,7 @@ func podNamespace() string {
 // newLease returns the lock of the election. The operator exits when the lease is lost, or older than
 // before: another process may lead then, and what this one knows is outdated.
 func (e *election) newLease(config *rest.Config, identity string) (*lease, error) {
-	namespace := e.namespace()
-	if namespace == "" {
-		return nil, errors.New("outside of a pod, set --leader-election-namespace")
-	}
-
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, electionID,
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, e.namespace(), electionID,
 		resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: &e.recorder},
 		rest.CopyConfig(config), e.RenewDeadline)
 	if err != nil {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	_ "time/tzdata" // for windows of spec.upgradePolicy: the image has no time zones
@@ -149,6 +150,10 @@ func (f *flags) options() (controllers.Options, error) {
 
 	options.Holder = host + "_" + string(uuid.NewUUID())
 	options.Namespace = cmp.Or(podNamespace(), f.election.Namespace)
+	if options.Namespace == "" {
+		return options, errors.New("outside of a pod, set --leader-election-namespace")
+	}
+
 	options.Environment = plan.ReadEnvironment(f.config.EnvironmentNames)
 	options.Metrics = metrics.NewRecorder(ctrlmetrics.Registry, version)
 
@@ -161,13 +166,11 @@ func (f *flags) addTo(mgr ctrl.Manager, options controllers.Options) error {
 		return err
 	}
 
-	if options.Namespace != "" {
-		publisher := &controllers.Publisher{
-			Client: mgr.GetClient(), Namespace: options.Namespace, Version: version, Config: &f.config,
-		}
-		if err := mgr.Add(publisher); err != nil {
-			return err
-		}
+	publisher := &controllers.Publisher{
+		Client: mgr.GetClient(), Namespace: options.Namespace, Version: version, Config: &f.config,
+	}
+	if err := mgr.Add(publisher); err != nil {
+		return err
 	}
 
 	collector := metrics.NewProviderCollector(mgr.GetClient(), options.Scope.Includes)

@@ -42,7 +42,7 @@ var _ = Describe("With an operator that must not install providers itself", Orde
 
 		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
 			"--set", "rbac.installProviders=false,replicas=0")
-		operator = startOperator(ctx, "--upgrade-crds", "--remote-interval=10m", "--leader-election-namespace="+namespace)
+		operator = startOperator(ctx, "--upgrade-crds", "--remote-interval=10m")
 	})
 	AfterAll(func(ctx SpecContext) {
 		run(ctx, "helm", "uninstall", release, "-n", namespace)

@@ -19,6 +19,9 @@ import (
 // secondOperator is the second operator's user name in the bed's audit log.
 const secondOperator = "second-operator"
 
+// inPublic puts another operator that is active at the same time into a namespace of its own.
+const inPublic = "--leader-election-namespace=kube-public"
+
 // startSecond starts another operator in addition to the world's own.
 func (w *world) startSecond(flags ...string) {
 	GinkgoHelper()
@@ -71,7 +74,7 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(ctx)
 		w.start("--watch-namespaces=cluster-api-system,shared")
-		w.startSecond("--watch-namespaces=second")
+		w.startSecond("--watch-namespaces=second", inPublic)
 	})
 
 	It("install the providers there, and find core in another namespace", func(ctx SpecContext) {
@@ -166,7 +169,7 @@ var _ = Describe("An operator that watches some labels", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(ctx)
 		w.start("--watch-label-selector=team=a")
-		w.startSecond("--watch-label-selector=!team")
+		w.startSecond("--watch-label-selector=!team", inPublic)
 		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"), "by the second operator")
 	})

@@ -13,8 +13,12 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// OperatorUser is the operator's user name in the bed's audit log.
-const OperatorUser = "capstan-operator"
+// OperatorUser is the operator's user name in the bed's audit log, and OperatorNamespace its namespace, which every
+// cluster has.
+const (
+	OperatorUser      = "capstan-operator"
+	OperatorNamespace = "kube-system"
+)
 
 // Operator is a running operator process.
 type Operator struct {
@@ -73,12 +77,13 @@ func launch(b *bed.Bed, cmd *exec.Cmd, kubeconfig, logFile string) (*Operator, e
 	return o, nil
 }
 
-// testFlags returns flags that allow servers on this machine, and look at remote clusters as often as possible, unless
-// the given flags decide that.
+// testFlags returns flags that name the operator's namespace, allow servers on this machine, and look at remote clusters
+// as often as possible, unless the given flags decide that.
 func testFlags(flags []string) []string {
 	var all []string
 
 	for _, flag := range [][2]string{
+		{"--leader-election-namespace", OperatorNamespace},
 		{"--allow-http-sources", "true"},
 		{"--allowed-source-addresses", "127.0.0.0/8"},
 		{"--remote-interval", "10s"},
