@@ -21,8 +21,8 @@ package controllers
 // +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=ipamproviders/status,verbs=patch
 // +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=runtimeextensionproviders/status,verbs=patch
 //
-// Sources and charts:
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;delete;deletecollection
+// Sources:
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 //
 // Variables, and a watch on Helm's storage:
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
@@ -51,6 +51,9 @@ package controllers
 //
 // Events, of the operator and of leader election:
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+//
+// Charts, which only the operator's namespace has:
+// +kubebuilder:rbac:groups="",resources=configmaps,namespace=operator,verbs=get;list;create;update;delete
 //
 // What the operator publishes about itself, in a ConfigMap that the chart creates:
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=capstan-configuration,namespace=operator,verbs=patch

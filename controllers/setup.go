@@ -110,8 +110,7 @@ func newDependencies(
 	readers := options.readers(uncached)
 	readers.Impersonate = local.Reader
 
-	charts := &plan.Charts{Store: &store.Cluster{Client: uncached}, Metrics: options.Metrics}
-	planner := options.planner(readers, mgr.GetClient(), charts)
+	planner := options.planner(readers, uncached, mgr.GetClient())
 
 	pool := &clusters.Pool{
 		Local:      local,
@@ -148,9 +147,9 @@ func newDependencies(
 }
 
 // NewPreviewPlanner returns the operator's planner for a command, which reads all with the permissions of a client,
-// whatever a resource names, and keeps charts with it.
+// whatever a resource names.
 func NewPreviewPlanner(c client.Client, options Options) *plan.Planner {
-	return options.planner(options.readers(c), c, &plan.Charts{Store: &store.Cluster{Client: c}})
+	return options.planner(options.readers(c), c, c)
 }
 
 // readers returns readers of what resources name.
@@ -162,8 +161,8 @@ func (o *Options) readers(uncached client.Reader) *access.Readers {
 	}
 }
 
-// planner returns a planner that lists providers with a reader.
-func (o *Options) planner(readers *access.Readers, providers client.Reader, charts *plan.Charts) *plan.Planner {
+// planner returns a planner that stores charts with a client and lists providers with a reader.
+func (o *Options) planner(readers *access.Readers, charts client.Client, providers client.Reader) *plan.Planner {
 	return &plan.Planner{
 		Cache:   providers,
 		Readers: readers,
@@ -174,7 +173,7 @@ func (o *Options) planner(readers *access.Readers, providers client.Reader, char
 			Policy:        &o.SourcePolicy,
 			KnownMetadata: source.NewKnownMetadata(),
 		},
-		Charts:        charts,
+		Charts:        plan.NewCharts(&store.Store{Client: charts, Namespace: o.Namespace}, providers, o.Metrics),
 		ImageRegistry: o.ImageRegistry,
 		Managers:      o.Managers,
 		Environment:   o.Environment,

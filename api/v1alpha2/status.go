@@ -7,9 +7,6 @@ import (
 // HistoryMaxItems is the maximum number of entries in status.history.
 const HistoryMaxItems = 100
 
-// StoredChartsMaxItems is the maximum number of entries in status.storedCharts.
-const StoredChartsMaxItems = 32
-
 // ProviderStatus is the observed state of a provider. All kinds share it.
 type ProviderStatus struct {
 	// observedGeneration is the generation of the spec that the status is based on. It is -1 until the
@@ -42,14 +39,6 @@ type ProviderStatus struct {
 	// chart is the Helm chart of the desired version.
 	// +optional
 	Chart *ChartStatus `json:"chart,omitempty"`
-
-	// storedCharts are the charts in the provider's namespace that the operator built or fetched for
-	// this resource, newest first. The operator uses no other stored chart: without its entry here, a
-	// chart is built from its source again.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=32
-	StoredCharts []StoredChart `json:"storedCharts,omitempty"`
 
 	// announced is the revision that the operator is about to create, or has created and not entered in `history` yet.
 	// Helm's record of a revision that neither of the two names proves nothing.
@@ -106,7 +95,7 @@ type ChartStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// reference to the stored chart, in an OCI registry or in the cluster.
+	// reference to the stored chart: `configmap://`, the operator's namespace, `/` and the name of the ConfigMap.
 	// +optional
 	Reference string `json:"reference,omitempty"`
 
@@ -120,21 +109,6 @@ type ChartStatus struct {
 	// digits.
 	// +optional
 	Source string `json:"source,omitempty"`
-}
-
-// StoredChart identifies a chart that the operator stored.
-type StoredChart struct {
-	// version of the provider, e.g. `v1.13.5`.
-	Version string `json:"version"`
-
-	// digest of the chart's archive: `sha256:` and 64 hexadecimal digits.
-	Digest string `json:"digest"`
-
-	// origin of the chart: the exact place of its components, and what was required of them, such as
-	// their digest, or the keys and identities of their signature. It is empty if the content there
-	// can change without notice, as in a ConfigMap.
-	// +optional
-	Origin string `json:"origin,omitempty"`
 }
 
 // AvailableUpgrade is a version that the provider could be upgraded to.

@@ -149,6 +149,7 @@ func (f *flags) options() (controllers.Options, error) {
 	}
 
 	options.Holder = host + "_" + string(uuid.NewUUID())
+
 	options.Namespace = cmp.Or(podNamespace(), f.election.Namespace)
 	if options.Namespace == "" {
 		return options, errors.New("outside of a pod, set --leader-election-namespace")

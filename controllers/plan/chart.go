@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -11,35 +12,68 @@ import (
 
 // Chart is the chart of a provider's version.
 type Chart struct {
-	*store.Stored
-	// Schema is what the chart lets a resource set.
-	Schema *values.Schema
+	*content
 
-	// Outdated is why the source could not be read, although another chart is wanted than the one that
-	// is stored: a refreshed one, or one in the current format. It is nil otherwise.
+	// Outdated is why the source could not be read, although a refreshed chart is wanted. It is nil otherwise.
 	Outdated error
 
 	// fetched is the source that was just read; empty when the chart was in the store.
 	fetched string
-	// from identifies what the chart was built from.
+	// from identifies what the chart was fetched from.
 	from versionID
-	// key of the chart in the store.
-	key store.Key
 	// unsaved is set until the store has the chart.
 	unsaved bool
 }
 
+// content is what a chart has for all providers that use it. It is shared, and never modified.
+type content struct {
+	*store.Stored
+	// Schema is what the chart lets a resource set.
+	Schema *values.Schema
+	// Reference is the place of the chart in the store.
+	Reference string
+}
+
+// newContent returns the content of a stored chart. One that an earlier version of Capstan has stored is built again.
+func newContent(stored *store.Stored, reference string) (*content, error) {
+	if stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] != chartgen.Version {
+		rebuilt, err := chartgen.Rebuild(stored.Chart)
+		if err != nil {
+			return nil, err
+		}
+
+		stored.Chart = rebuilt
+	}
+
+	schema, err := values.ReadSchema(stored.Chart)
+	if err != nil {
+		return nil, err
+	}
+
+	return &content{Stored: stored, Schema: schema, Reference: reference}, nil
+}
+
+// size returns how many bytes the files of the chart have.
+func (c *content) size() int {
+	size := 0
+	for _, f := range slices.Concat(c.Chart.Files, c.Chart.CRDs) {
+		size += len(f.Data)
+	}
+
+	return size
+}
+
 // annotation returns one of the chart's annotations.
-func (c *Chart) annotation(name string) string { return c.Chart.Metadata.Annotations[name] }
+func (c *content) annotation(name string) string { return c.Chart.Metadata.Annotations[name] }
 
 // Version returns the provider's version, with its "v".
-func (c *Chart) Version() string { return c.Chart.Metadata.AppVersion }
+func (c *content) Version() string { return c.Chart.Metadata.AppVersion }
 
 // Contract returns the Cluster API contract of the chart's version.
-func (c *Chart) Contract() string { return c.annotation(chartgen.AnnotationContract) }
+func (c *content) Contract() string { return c.annotation(chartgen.AnnotationContract) }
 
 // RequiredKinds returns the kinds that must be served by the cluster, as Kind.version.group.
-func (c *Chart) RequiredKinds() []string {
+func (c *content) RequiredKinds() []string {
 	return strings.FieldsFunc(c.annotation(chartgen.AnnotationRequiredKinds), func(r rune) bool { return r == ',' })
 }
 
@@ -55,16 +89,13 @@ func (c *Chart) Status(before *v1alpha2.ChartStatus) *v1alpha2.ChartStatus {
 }
 
 // source returns where the chart came from. For a chart from the store that is what the status has
-// shown so far, or the chart's own annotation; the annotation of a chart that was taken over as it was
-// published names the source of an earlier stage.
+// shown so far, or the chart's own annotation.
 func (c *Chart) source(before *v1alpha2.ChartStatus) string {
 	switch {
 	case c.fetched != "":
 		return c.fetched
 	case before != nil && before.Digest == c.Digest && before.Source != "":
 		return before.Source
-	case c.Prebuilt:
-		return ""
 	}
 
 	return c.annotation(chartgen.AnnotationSource)

@@ -4,35 +4,52 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
+	"slices"
+	"strings"
 	"sync"
-	"weak"
 
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
-	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// Charts finds the charts of providers: in memory, in the store, or by building them from their
-// source. Finding a chart writes nothing; Save stores one that was built. If each reconcile read its chart from the
-// store, an installation of five providers would take a third more requests and CPU time.
-type Charts struct {
-	Store   *store.Cluster
-	Metrics *metrics.Recorder
+const (
+	// maxContents is how many charts are in memory, and maxContentSize how many bytes the files of each have. A chart
+	// usually has 1.5 MiB. If each reconcile read its chart from the store, an installation of five providers would take
+	// a third more requests and CPU time.
+	maxContents    = 32
+	maxContentSize = 4 << 20
+)
 
-	// known are the charts of providers when they were last found: providerID -> *Chart.
+// Charts finds the charts of providers: in memory, in the store, or by building them from their source. Finding a chart
+// writes nothing; Save stores one that was fetched.
+type Charts struct {
+	store     *store.Store
+	providers client.Reader
+	metrics   *metrics.Recorder
+
+	// known are the charts of providers when they were last found: providerID -> knownChart.
 	known sync.Map
 	// patched are the CRDs of the providers' charts, as their resources patch them: providerID -> patchedCRDs.
 	patched sync.Map
-	// shared are the charts in memory: digest -> weak.Pointer[chart.Chart].
-	shared sync.Map
+	// contents are those of charts that were used last: digest -> *content.
+	contents *lru.Cache
+
+	// building is locked while a chart is built: that takes much memory.
+	building sync.Mutex
+	// storing is locked while a chart is stored, and while those that nothing uses are deleted.
+	storing sync.Mutex
+}
+
+// NewCharts returns the charts in a store. providers lists all resources that use it.
+func NewCharts(store *store.Store, providers client.Reader, recorder *metrics.Recorder) *Charts {
+	return &Charts{store: store, providers: providers, metrics: recorder, contents: lru.New(maxContents)}
 }
 
 // providerID identifies a provider's resource.
@@ -51,6 +68,22 @@ type versionID struct {
 	digest string // required by the resource
 }
 
+// origin returns where the version comes from and what is required of it; empty if the content there may change.
+func (v versionID) origin() string {
+	if v.Origin == "" || v.digest == "" {
+		return v.Origin
+	}
+
+	return v.Origin + "@" + v.digest
+}
+
+// knownChart is what is known of the chart of a provider: its digest, and the rest as in Chart.
+type knownChart struct {
+	digest, fetched string
+	from            versionID
+	unsaved         bool
+}
+
 // StoreError reports that charts cannot be read from or written to the store.
 type StoreError struct{ Err error }
 
@@ -65,80 +98,91 @@ func (e *StoreError) Unwrap() error { return e.Err }
 func (c *Charts) Find(
 	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, refresh bool,
 ) (*Chart, error) {
-	id := idOf(provider)
 	wanted := versionID{version, fetch.Digest(provider)}
 
-	if known, ok := c.known.Load(id); ok && version.Fingerprint != "" && !refresh {
-		found := known.(*Chart)
-		if found.from == wanted && !found.unsaved {
-			return found, nil
+	if !refresh {
+		if found, err := c.recall(ctx, provider, wanted); found != nil || err != nil {
+			return found, err
 		}
 	}
 
-	found, err := c.load(ctx, provider, from, version, refresh)
+	found, err := c.load(ctx, provider, from, wanted, refresh)
 	if err != nil {
-		c.known.Delete(id) // it may have become untrusted
+		c.known.Delete(idOf(provider)) // it may have become untrusted
 
-		return nil, err
-	}
-
-	if found.Schema, err = values.ReadSchema(found.Chart); err != nil {
 		return nil, err
 	}
 
 	found.from = wanted
-	found.Chart = c.share(found.Digest, found.Chart)
-
-	c.known.Store(id, found)
-	c.Metrics.SetChartSize(provider, found.Size)
+	c.remember(provider, found)
+	c.metrics.SetChartSize(provider, found.Size)
 
 	return found, nil
 }
 
-// load reads the chart from the store, or builds it from its source. While the source is out of
-// reach, a stored chart is used even where another is asked for: refreshed, or in the current format.
-func (c *Charts) load(
-	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, refresh bool,
-) (*Chart, error) {
-	key := store.Key{
-		Namespace: provider.GetNamespace(),
-		Provider:  v1alpha2.Label(provider),
-		Version:   version.Name,
-		Origin:    version.Origin,
-	}
-	if version.Origin == "" {
-		return c.fetch(ctx, provider, from, version, key)
+// recall returns the chart of the provider when it was found last, if that was of the same content; nil otherwise.
+func (c *Charts) recall(ctx context.Context, provider v1alpha2.Provider, wanted versionID) (*Chart, error) {
+	known, ok := c.known.Load(idOf(provider))
+	if !ok || wanted.Fingerprint == "" {
+		return nil, nil
 	}
 
-	if digest := fetch.Digest(provider); digest != "" {
-		key.Origin += "@" + digest
+	last := known.(knownChart)
+	if last.from != wanted {
+		return nil, nil
 	}
 
-	stored, err := c.recorded(ctx, provider, key)
+	found, err := c.content(ctx, last.digest)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+
 	if err != nil {
 		return nil, err
 	}
 
-	if stored != nil && !refresh && isCurrent(stored.Stored) {
-		return stored, nil
+	return &Chart{content: found, fetched: last.fetched, from: wanted, unsaved: last.unsaved}, nil
+}
+
+// remember keeps what is known of the chart of a provider.
+func (c *Charts) remember(provider v1alpha2.Provider, found *Chart) {
+	c.known.Store(idOf(provider), knownChart{found.Digest, found.fetched, found.from, found.unsaved})
+}
+
+// load reads the chart from the store, or fetches it from its source. While the source is out of
+// reach, a stored chart is used even where a refreshed one is asked for.
+func (c *Charts) load(
+	ctx context.Context, provider v1alpha2.Provider, from source.Source, wanted versionID, refresh bool,
+) (*Chart, error) {
+	origin := wanted.origin()
+	if origin == "" {
+		return c.fetch(ctx, provider, from, wanted.Version)
 	}
 
-	fetched, err := c.fetch(ctx, provider, from, version, key)
-	if stored != nil && (source.IsUnavailable(err) || !refresh && source.IsNotFound(err)) {
-		stored.Outdated = err
+	kept, err := c.stored(ctx, provider, wanted.Name, origin)
+	if err != nil {
+		return nil, err
+	}
 
-		return stored, nil
+	if kept != nil && !refresh {
+		return &Chart{content: kept}, nil
+	}
+
+	fetched, err := c.fetch(ctx, provider, from, wanted.Version)
+	if kept != nil && source.IsUnavailable(err) {
+		return &Chart{content: kept, Outdated: err}, nil
 	}
 
 	return fetched, err
 }
 
-// recorded returns the stored chart of a key that the resource's status records; nil if there is none.
-func (c *Charts) recorded(ctx context.Context, provider v1alpha2.Provider, key store.Key) (*Chart, error) {
-	for _, record := range recordsOf(provider, key) {
-		stored, err := c.Store.Find(ctx, store.FindOptions{
-			Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Digest: record.Digest,
-		})
+// stored returns the stored chart of a version that the resource has fetched from an origin before; nil if there is
+// none.
+func (c *Charts) stored(
+	ctx context.Context, provider v1alpha2.Provider, version, origin string,
+) (*content, error) {
+	for _, digest := range chartsOf(provider.GetStatus(), version) {
+		stored, err := c.store.Get(ctx, digest)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
@@ -147,40 +191,40 @@ func (c *Charts) recorded(ctx context.Context, provider v1alpha2.Provider, key s
 			return nil, &StoreError{err}
 		}
 
-		return &Chart{Stored: stored, key: key}, nil
+		if stored.IsFrom(provider.GetNamespace(), origin) {
+			return c.share(stored)
+		}
 	}
 
 	return nil, nil
 }
 
-// isCurrent reports whether a stored chart has the format that this version of chartgen writes.
-func isCurrent(stored *store.Stored) bool {
-	return stored.Prebuilt || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version
-}
+// chartsOf returns the digests of the charts of a version that a status names, which are the chart in use and those in
+// the release's history; those of all versions if none is given.
+func chartsOf(status *v1alpha2.ProviderStatus, version string) []string {
+	var digests []string
 
-// Installed returns the stored chart with a digest, of a version that was installed before;
-// store.ErrNotFound when it is no longer stored. The digest may come from Helm's records, which prove
-// nothing, so the status must record it as well.
-func (c *Charts) Installed(
-	ctx context.Context, provider v1alpha2.Provider, version, digest string,
-) (*store.Stored, error) {
-	if known, ok := c.known.Load(idOf(provider)); ok {
-		if found := known.(*Chart); found.Digest == digest {
-			stored := *found.Stored
-			stored.Chart = found.Chart
+	if chart := status.Chart; chart != nil && (version == "" || chart.Version == strings.TrimPrefix(version, "v")) {
+		digests = append(digests, chart.Digest)
+	}
 
-			return &stored, nil
+	for _, revision := range status.History {
+		if version == "" || revision.Version == version {
+			digests = append(digests, revision.ChartDigest)
 		}
 	}
 
-	label := v1alpha2.Label(provider)
-	if !isRecorded(provider, digest) {
-		return nil, fmt.Errorf("chart %s of %s %s: %w", digest, label, version, store.ErrNotFound)
+	return slices.Compact(digests)
+}
+
+// content returns the content of the chart with a digest, from memory or from the store; store.ErrNotFound if it is in
+// neither.
+func (c *Charts) content(ctx context.Context, digest string) (*content, error) {
+	if known, ok := c.contents.Get(digest); ok {
+		return known.(*content), nil
 	}
 
-	stored, err := c.Store.Find(ctx, store.FindOptions{
-		Namespace: provider.GetNamespace(), Provider: label, Version: version, Digest: digest,
-	})
+	stored, err := c.store.Get(ctx, digest)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
@@ -189,40 +233,39 @@ func (c *Charts) Installed(
 		return nil, &StoreError{err}
 	}
 
-	stored.Chart = c.share(stored.Digest, stored.Chart)
-
-	return stored, nil
+	return c.share(stored)
 }
 
-// Delete removes all charts of a provider from the store and from memory.
-func (c *Charts) Delete(ctx context.Context, provider v1alpha2.Provider) error {
-	c.Forget(provider)
-	return c.Store.Delete(ctx, provider.GetNamespace(), v1alpha2.Label(provider))
-}
-
-// Forget removes the charts of a provider from memory.
-func (c *Charts) Forget(provider v1alpha2.Provider) {
-	c.known.Delete(idOf(provider))
-	c.patched.Delete(idOf(provider))
-}
-
-// share returns the chart of the same digest that is in memory already, or the given one: a provider
-// that is installed into a hundred clusters is in memory once, with 1.5 MiB instead of 150. Charts are never modified.
-func (c *Charts) share(digest string, read *chart.Chart) *chart.Chart {
-	own := weak.Make(read)
-
-	for {
-		other, found := c.shared.LoadOrStore(digest, own)
-		if !found {
-			runtime.AddCleanup(read, func(digest string) { c.shared.CompareAndDelete(digest, own) }, digest)
-			return read
-		}
-
-		if known := other.(weak.Pointer[chart.Chart]).Value(); known != nil {
-			return known
-		}
-
-		// The other one was collected, and its cleanup has not run yet.
-		c.shared.CompareAndDelete(digest, other)
+// share returns the content of a chart, which is that in memory if the same chart is there already: a provider that is
+// installed into a hundred clusters is in memory once.
+func (c *Charts) share(stored *store.Stored) (*content, error) {
+	if known, ok := c.contents.Get(stored.Digest); ok {
+		return known.(*content), nil
 	}
+
+	read, err := newContent(stored, c.store.Reference(stored.Digest))
+	if err == nil && read.size() <= maxContentSize {
+		c.contents.Add(stored.Digest, read)
+	}
+
+	return read, err
+}
+
+// Installed returns the chart with a digest, of a version that was installed before; store.ErrNotFound when
+// it is no longer stored. The digest may come from Helm's records, which prove nothing, so the status must name it as
+// well.
+func (c *Charts) Installed(ctx context.Context, provider v1alpha2.Provider, digest string) (*chart.Chart, error) {
+	known, _ := c.known.Load(idOf(provider))
+	last, _ := known.(knownChart)
+
+	if digest != last.digest && !slices.Contains(chartsOf(provider.GetStatus(), ""), digest) {
+		return nil, fmt.Errorf("chart %s of %s: %w", digest, v1alpha2.Label(provider), store.ErrNotFound)
+	}
+
+	found, err := c.content(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+
+	return found.Chart, nil
 }

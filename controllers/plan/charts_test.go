@@ -1,38 +1,46 @@
 package plan
 
 import (
-	"runtime"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 )
 
 func TestChartsShareMemory(t *testing.T) {
 	g := NewWithT(t)
-	charts := &Charts{}
-	made := func() *chart.Chart {
-		c, err := chart.New(chart.Metadata{Name: "infrastructure-aws", Version: "1.0.0"}, nil)
+	charts := newPlanner(readOnlyClient()).Charts
+
+	read := func(size int) *content {
+		current := map[string]string{chartgen.AnnotationChartgenVersion: chartgen.Version}
+		c, err := chart.New(chart.Metadata{Name: "infrastructure-aws", Version: "1.0.0", Annotations: current}, []chart.File{
+			{Name: chart.SchemaFile, Data: []byte("{}")}, {Name: "content", Data: []byte(strings.Repeat("x", size))},
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		stored, err := store.New(c)
+		g.Expect(err).NotTo(HaveOccurred())
+		found, err := charts.share(stored)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		return c
+		return found
 	}
-	first := charts.share("sha256:1", made())
-	g.Expect(charts.share("sha256:1", made())).To(BeIdenticalTo(first))
-	g.Expect(charts.share("sha256:2", made())).NotTo(BeIdenticalTo(first))
-	runtime.KeepAlive(first)
 
-	kept := func() (n int) {
-		runtime.GC()
-		charts.shared.Range(func(any, any) bool { n++; return true })
+	first := read(1)
+	g.Expect(read(1)).To(BeIdenticalTo(first))
+	g.Expect(read(2)).NotTo(BeIdenticalTo(first))
+	g.Expect(read(maxContentSize)).NotTo(BeIdenticalTo(read(maxContentSize)), "large ones are not kept")
 
-		return n
+	for size := range maxContents {
+		read(10 + size)
 	}
-	g.Eventually(kept).Should(BeZero())
-	g.Expect(charts.share("sha256:1", made())).NotTo(BeNil())
+
+	g.Expect(read(1)).NotTo(BeIdenticalTo(first), "nor are too many")
 }
 
 func TestInstalledChartsAreReadOnce(t *testing.T) {
@@ -43,12 +51,12 @@ func TestInstalledChartsAreReadOnce(t *testing.T) {
 
 	found, planner, err := find(t, c, p, false)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(planner.Charts.Store.Delete(t.Context(), p.Namespace, v1alpha2.Label(p))).To(Succeed())
+	g.Expect(c.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(operatorNamespace))).To(Succeed())
 
-	installed, err := planner.Charts.Installed(t.Context(), p, "v1.0.0", found.Digest)
+	installed, err := planner.Charts.Installed(t.Context(), p, found.Digest)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(installed.Chart).To(BeIdenticalTo(found.Chart))
+	g.Expect(installed).To(BeIdenticalTo(found.Chart))
 
-	_, err = planner.Charts.Installed(t.Context(), p, "v1.0.0", "sha256:other")
+	_, err = planner.Charts.Installed(t.Context(), p, "sha256:other")
 	g.Expect(err).To(MatchError(store.ErrNotFound))
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,9 +10,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/fetch"
-	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // keepChart plans the version and chart that the resource has already while its source does not answer,
@@ -26,78 +23,51 @@ func (p *Planner) keepChart(ctx context.Context, request Request, plan *Plan, ca
 		return cause
 	}
 
-	record, found := passedChart(provider)
-	if !found && source.IsNotFound(cause) {
-		record, found = earlierChart(provider)
+	kept, err := p.Charts.passed(ctx, provider)
+	if kept == nil && err == nil && source.IsNotFound(cause) {
+		kept, err = p.Charts.earlier(ctx, provider)
 	}
 
-	if !found {
+	if kept == nil || err != nil {
 		return cause
 	}
 
-	stored, err := p.Charts.Installed(ctx, provider, record.Version, record.Digest)
-	if err != nil {
-		return cause
-	}
-
-	schema, err := values.ReadSchema(stored.Chart)
-	if err != nil {
-		return cause
-	}
-
-	key := store.Key{
-		Namespace: provider.GetNamespace(),
-		Provider:  v1alpha2.Label(provider),
-		Version:   record.Version,
-		Origin:    record.Origin,
-	}
-
-	plan.Version = record.Version
+	plan.Version = kept.Version()
 	plan.SourceErr = cause
-	plan.Chart = &Chart{Stored: stored, Schema: schema, Outdated: cause, key: key}
+	plan.Chart = &Chart{content: kept, Outdated: cause}
 
 	return nil
 }
 
-// passedChart returns the record of the chart that has passed all checks for the resource as it is now.
-func passedChart(provider v1alpha2.Provider) (v1alpha2.StoredChart, bool) {
+// passed returns the chart that has passed all checks for the resource as it is now; nil if there is none.
+func (c *Charts) passed(ctx context.Context, provider v1alpha2.Provider) (*content, error) {
 	status := provider.GetStatus()
 	checked := meta.FindStatusCondition(provider.GetConditions(), v1alpha2.PreflightCheckCondition)
 
-	if status.Chart == nil || checked == nil || checked.Status != metav1.ConditionTrue ||
-		checked.ObservedGeneration != provider.GetGeneration() {
-		return v1alpha2.StoredChart{}, false
-	}
-
-	i := slices.IndexFunc(status.StoredCharts, func(r v1alpha2.StoredChart) bool {
-		return r.Digest == status.Chart.Digest && r.Version == status.DesiredVersion &&
-			!strings.HasSuffix(r.Origin, distrusted)
-	})
-	if i < 0 {
-		return v1alpha2.StoredChart{}, false
-	}
-
 	// `capstan diff` asks for other versions than the resource that was checked.
-	return status.StoredCharts[i], asksFor(provider, status.StoredCharts[i].Version)
+	if status.Chart == nil || !asksFor(provider, status.DesiredVersion) ||
+		checked == nil || checked.Status != metav1.ConditionTrue ||
+		checked.ObservedGeneration != provider.GetGeneration() {
+		return nil, nil
+	}
+
+	found, err := c.content(ctx, status.Chart.Digest)
+	if err != nil || found.Version() != status.DesiredVersion {
+		return nil, err
+	}
+
+	return found, nil
 }
 
-// earlierChart returns the record of the exact version that the resource asks for, if it came from a place whose
-// versions may change, such as a ConfigMap. For other places the origin identifies it.
-func earlierChart(provider v1alpha2.Provider) (v1alpha2.StoredChart, bool) {
-	if !ranges.IsExact(provider.GetSpec().Version) || fetch.Digest(provider) != "" {
-		return v1alpha2.StoredChart{}, false
+// earlier returns the chart of the exact version that the resource asks for, if it came from a place whose versions may
+// change, such as a ConfigMap; nil if there is none. For other places the origin identifies it.
+func (c *Charts) earlier(ctx context.Context, provider v1alpha2.Provider) (*content, error) {
+	version := provider.GetSpec().Version
+	if !ranges.IsExact(version) || fetch.Digest(provider) != "" {
+		return nil, nil
 	}
 
-	records := provider.GetStatus().StoredCharts
-
-	i := slices.IndexFunc(records, func(r v1alpha2.StoredChart) bool {
-		return r.Origin == "" && asksFor(provider, r.Version)
-	})
-	if i < 0 {
-		return v1alpha2.StoredChart{}, false
-	}
-
-	return records[i], true
+	return c.stored(ctx, provider, "v"+strings.TrimPrefix(version, "v"), "")
 }
 
 // asksFor reports whether a version is what the resource asks for, or in its range.

@@ -50,23 +50,23 @@ func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.
 // applied for it. patched is what the revision records of their patches. The chart is nil if the resource
 // has other patches now: these are applied with the next revision.
 func (c *Charts) InstalledCRDs(
-	ctx context.Context, provider v1alpha2.Provider, version, digest, patched string,
+	ctx context.Context, provider v1alpha2.Provider, digest, patched string,
 ) (*chart.Chart, error) {
-	stored, err := c.Installed(ctx, provider, version, digest)
+	installed, err := c.Installed(ctx, provider, digest)
 	if err != nil {
 		return nil, err
 	}
 
 	if patched == "" {
-		return stored.Chart, nil
+		return installed, nil
 	}
 
-	crds, err := c.patch(provider, digest, stored.Chart.CRDs)
+	crds, err := c.patch(provider, digest, installed.CRDs)
 	if err != nil || crds.Summary != patched {
 		return nil, nil //nolint:nilerr // the change reports it
 	}
 
-	return withCRDs(stored.Chart, crds), nil
+	return withCRDs(installed, crds), nil
 }
 
 // withCRDs returns a chart with its CRDs as they are patched.

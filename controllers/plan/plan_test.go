@@ -23,6 +23,8 @@ import (
 // samples are small providers in clusterctl's local-repository layout.
 const samples = "../../test/data/providers"
 
+const operatorNamespace = "capstan-system"
+
 var errWrite = errors.New("a planner must not write")
 
 // readOnlyClient returns a client whose writes fail.
@@ -57,7 +59,7 @@ func newPlanner(c client.Client) *Planner {
 			Config:   &fetch.ConfigFile{Path: fetch.DefaultConfigFile},
 			Registry: registry,
 		},
-		Charts: &Charts{Store: &store.Cluster{Client: c}},
+		Charts: NewCharts(&store.Store{Client: c, Namespace: operatorNamespace}, c, nil),
 	}
 }
 

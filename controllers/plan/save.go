@@ -2,42 +2,86 @@ package plan
 
 import (
 	"context"
-	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// pruneAge protects charts that were just stored and that no status refers to yet.
-const pruneAge = 10 * time.Minute
-
-// Save stores a chart that was built, and removes those that are neither in use nor in the release's
-// history. The error is a *StoreError, after which the resource must not record the chart.
+// Save stores a chart that was fetched, and removes those that no resource uses any more. The error is a *StoreError.
 func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Chart) error {
 	if !found.unsaved {
 		return nil
 	}
 
-	stored, err := c.Store.Put(ctx, found.key, found.Chart)
-	if err != nil {
+	c.storing.Lock()
+	defer c.storing.Unlock()
+
+	if err := c.store.Put(ctx, found.Stored, provider.GetNamespace(), found.from.origin()); err != nil {
 		return &StoreError{err}
 	}
 
-	found.Reference = stored.Reference
 	found.unsaved = false
+	c.remember(provider, found)
 
-	keep := inUse(provider.GetStatus())
-	if len(keep) == 0 {
-		return nil // it is the provider's first chart
-	}
-
-	keep = append(keep, stored.Digest)
-	label := v1alpha2.Label(provider)
-
-	if err := c.Store.Prune(ctx, provider.GetNamespace(), label, keep, time.Now().Add(-pruneAge)); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove old charts; they are removed when the next one is stored")
+	if before := chartsOf(provider.GetStatus(), ""); len(before) > 0 { // it is not the provider's first chart
+		c.collect(ctx, provider, before)
 	}
 
 	return nil
+}
+
+// Collect removes the charts that no resource uses, besides one that is gone.
+func (c *Charts) Collect(ctx context.Context, gone v1alpha2.Provider) {
+	c.storing.Lock()
+	defer c.storing.Unlock()
+
+	c.Forget(gone)
+	c.collect(ctx, gone, nil)
+}
+
+// Forget removes what is in memory of a provider.
+func (c *Charts) Forget(provider v1alpha2.Provider) {
+	c.known.Delete(idOf(provider))
+	c.patched.Delete(idOf(provider))
+}
+
+// collect deletes the charts that no resource uses. Those of a provider are given.
+func (c *Charts) collect(ctx context.Context, provider v1alpha2.Provider, own []string) {
+	err := c.store.Collect(ctx, func() (sets.Set[string], error) {
+		others, err := c.usedByOthers(ctx, provider)
+
+		return others.Insert(own...), err
+	})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove unused charts; they are removed when the next one is stored")
+	}
+}
+
+// usedByOthers returns the digests of the charts that all resources are about to name in their status, and of those that
+// all but one name already.
+func (c *Charts) usedByOthers(ctx context.Context, provider v1alpha2.Provider) (sets.Set[string], error) {
+	digests := sets.New[string]()
+
+	c.known.Range(func(_, known any) bool {
+		digests.Insert(known.(knownChart).digest)
+		return true
+	})
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		list := t.NewList()
+		if err := c.providers.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return digests, err
+		}
+
+		for _, p := range list.GetItems() {
+			if p.GetUID() != provider.GetUID() {
+				digests.Insert(chartsOf(p.GetStatus(), "")...)
+			}
+		}
+	}
+
+	return digests, nil
 }

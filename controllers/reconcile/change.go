@@ -7,7 +7,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -53,10 +52,6 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 		if result := r.saveChart(ctx); result.Ends() {
 			return r.planFailed(result)
 		}
-	}
-
-	if untrusted := new(source.UntrustedError); errors.As(err, &untrusted) {
-		r.note(report.Stored(plan.Distrust(r.provider.GetStatus(), planned.Version)))
 	}
 
 	if err != nil {
@@ -107,8 +102,6 @@ func (r *run) saveChart(ctx context.Context) report.Result {
 	if outdated := r.change.plan.Chart.Outdated; outdated != nil {
 		r.emit(r.provider, report.SourceUnavailable(r.change.plan.Chart.Digest, outdated.Error()))
 	}
-
-	r.note(report.Stored(r.change.plan.Chart.Records(r.provider.GetStatus())))
 
 	return report.Result{}
 }

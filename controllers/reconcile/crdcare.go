@@ -77,8 +77,7 @@ func (r *run) installedChart(ctx context.Context) (*chart.Chart, report.Result) 
 		return nil, report.Result{}
 	}
 
-	applied, err := r.Planner.Charts.InstalledCRDs(ctx, r.provider, revision.Version, revision.ChartDigest,
-		record.PatchedCRDs)
+	applied, err := r.Planner.Charts.InstalledCRDs(ctx, r.provider, revision.ChartDigest, record.PatchedCRDs)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, report.Result{}
 	}

@@ -67,10 +67,6 @@ func (r *run) remove(ctx context.Context, unreached error) report.Result {
 			known.Answers[step.Action] = report.Result{}
 		case decide.AwaitOthers:
 			known.Answers[step.Action] = r.removedByOthers(ctx)
-		case decide.DeleteCharts:
-			ctrl.LoggerFrom(ctx).Info("Removing the finalizer without knowing what is installed")
-
-			known.Answers[step.Action] = failed(r.Planner.Charts.Delete(ctx, r.provider), fetching)
 		case decide.DropFinalizer:
 			known.Answers[step.Action] = r.dropFinalizer(ctx, attempt.Unconfirmed)
 		default:
@@ -184,6 +180,10 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) report.Result {
 
 	r.forget(r.provider)
 
+	if err == nil {
+		r.Planner.Charts.Collect(ctx, r.provider)
+	}
+
 	return report.First(failed(err, fetching), r.removing())
 }
 
@@ -204,7 +204,6 @@ func (r *run) removal() *removal.Removal {
 		Provider:    r.provider,
 		Owner:       r.self,
 		Target:      r.target,
-		Charts:      r.Planner.Charts,
 		Uninstalled: r.uninstalled(),
 	}
 }

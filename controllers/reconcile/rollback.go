@@ -68,7 +68,7 @@ func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
 		return err
 	}
 
-	stored, err := r.Planner.Charts.Installed(ctx, r.provider, record.AppVersion, revision.ChartDigest)
+	installed, err := r.Planner.Charts.Installed(ctx, r.provider, revision.ChartDigest)
 	if errors.Is(err, store.ErrNotFound) {
 		return r.checkVersion(ctx, record.AppVersion)
 	}
@@ -77,7 +77,7 @@ func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
 		return err
 	}
 
-	planned, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, stored.Chart)
+	planned, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, installed)
 	if err != nil {
 		return err
 	}

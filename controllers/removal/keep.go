@@ -8,8 +8,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Keep leaves what is installed as it is, and removes only what makes it Capstan's: the release, its charts and
-// the annotations of CRDs.
+// Keep leaves what is installed as it is, and removes only what makes it Capstan's: the release and the annotations of
+// CRDs.
 func (r *Removal) Keep(ctx context.Context) error {
 	if err := r.Find(ctx); err != nil {
 		return err
@@ -28,5 +28,5 @@ func (r *Removal) Keep(ctx context.Context) error {
 		ctrl.LoggerFrom(ctx).Info("Kept the provider without its release", "release", r.release.Name)
 	}
 
-	return r.Charts.Delete(ctx, r.Provider)
+	return nil
 }

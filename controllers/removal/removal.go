@@ -16,7 +16,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -46,7 +45,6 @@ type Removal struct {
 	// Owner is how the resource is recorded as the owner of its release.
 	Owner  state.Owner
 	Target *clusters.Target
-	Charts *plan.Charts
 	// Uninstalled reports whether this or an earlier attempt has uninstalled the release.
 	Uninstalled bool
 	// Found is what is installed; zero before Find.
@@ -138,7 +136,7 @@ func (r *Removal) usage(ctx context.Context, query usage.Query) (usage.Usage, er
 	return finder.Find(ctx, query)
 }
 
-// Uninstall removes the release and its charts.
+// Uninstall removes the release.
 func (r *Removal) Uninstall(ctx context.Context) error {
 	if r.recorded {
 		if err := r.uninstallRecorded(ctx); err != nil {
@@ -147,10 +145,6 @@ func (r *Removal) Uninstall(ctx context.Context) error {
 	}
 
 	if err := r.deleteLeftovers(ctx); err != nil {
-		return err
-	}
-
-	if err := r.Charts.Delete(ctx, r.Provider); err != nil {
 		return err
 	}
 

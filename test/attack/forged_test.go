@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -91,14 +95,12 @@ var forgedAttempts = []attempt{
 
 		return answer + "; then " + s.remove()
 	}},
-	{"The stored chart of a provider that is installed, replaced by another one", func(a *arena) string {
+	{"The ConfigMap of the stored chart, beside the provider and with another chart", func(a *arena) string {
 		s := a.readSite()
 		forged := &corev1.ConfigMap{ObjectMeta: named(s.home.namespace, s.name)}
 		a.neverBecomes(forged, func(data map[string]string) bool { return data["of"] != "" })
 
-		charts := client.MatchingLabels{"app.kubernetes.io/component": "capstan-chart"}
-		a.Expect(a.admin.DeleteAllOf(a.ctx, &corev1.ConfigMap{}, client.InNamespace(s.home.namespace), charts)).To(Succeed())
-		a.Expect(a.forge(a.admin, s.home)).To(Succeed())
+		s.plantChart()
 
 		return s.change(`{"paused":true}`)
 	}},
@@ -473,4 +475,36 @@ func (a *arena) neverBecomes(o *corev1.ConfigMap, bad func(map[string]string) bo
 
 		return happened.Load() || err == nil && bad(found.Data)
 	})
+}
+
+// plantChart writes a ConfigMap with the name, labels and origins of the provider's stored chart, but with templates of
+// its own, into the namespace of the provider, and deletes the stored chart.
+func (s *site) plantChart() {
+	s.Helper()
+
+	p := s.home.resource()
+	s.Expect(s.admin.Get(s.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+	stored, err := store.At(s.admin, p.Status.Chart.Reference).Get(s.ctx, p.Status.Chart.Digest)
+	s.Expect(err).NotTo(HaveOccurred())
+
+	files := slices.DeleteFunc(slices.Clone(stored.Chart.Files), func(f chart.File) bool {
+		return f.Name == chart.MetadataFile || strings.HasPrefix(f.Name, "templates/")
+	})
+	forged := note(s.name, "", "a forged chart was rendered") + `  of: '` + s.name + `-{{ "forged" }}'` + "\n"
+	c, err := chart.New(stored.Chart.Metadata, append(files, chart.File{Name: "templates/x.yaml", Data: []byte(forged)}))
+	s.Expect(err).NotTo(HaveOccurred())
+	archive, err := c.Archive()
+	s.Expect(err).NotTo(HaveOccurred())
+
+	cm := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: operatorNamespace, Name: path.Base(p.Status.Chart.Reference)}
+	s.Expect(s.admin.Get(s.ctx, key, cm)).To(Succeed())
+	s.Expect(s.admin.Delete(s.ctx, cm.DeepCopy())).To(Succeed())
+
+	for key := range cm.BinaryData {
+		cm.BinaryData[key] = archive
+	}
+
+	cm.Namespace, cm.ResourceVersion, cm.UID = s.home.namespace, "", ""
+	s.provide(cm)
 }

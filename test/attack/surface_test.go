@@ -1,11 +1,9 @@
 package attack
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,10 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/supply/store"
 )
 
 // repositoryAttempts plant charts for others.
@@ -42,43 +36,6 @@ var repositoryAttempts = []attempt{
 
 			return answer + " | the other namespace: " + a.outcome(theirs)
 		}},
-	{"A forged stored chart with the content ID of a provider", func(a *arena) string {
-		if err := a.forge(a.tenant, a.small("")); err != nil {
-			return "the API server: " + err.Error()
-		}
-
-		a.never("the forged chart is installed", func(ctx context.Context) bool {
-			return strings.Contains(a.readableByTenant(ctx), a.name+"-forged")
-		})
-
-		return a.attempted(a.small("").by("installer"), a.small("").configMap())
-	}},
-}
-
-// forge writes a stored chart of a provider, as the operator would, with the content ID of its components but with
-// other templates.
-func (a *arena) forge(as client.Client, s small) error {
-	a.Helper()
-
-	label := "infrastructure-" + s.name
-	b := &bundle.Bundle{
-		Provider: bundle.Provider{Name: s.name, Type: "InfrastructureProvider", Label: label},
-		Version:  s.version, Metadata: []byte(metadata), Components: []byte(s.components()),
-	}
-	built, err := chartgen.Build(b)
-	a.Expect(err).NotTo(HaveOccurred())
-
-	files := slices.DeleteFunc(slices.Clone(built.Files), func(f chart.File) bool {
-		return f.Name == chart.MetadataFile || strings.HasPrefix(f.Name, "templates/")
-	})
-	forged := note(a.name, "", "a forged chart was rendered") + `  of: '` + a.name + `-{{ "forged" }}'` + "\n"
-	c, err := chart.New(built.Metadata, append(files, chart.File{Name: "templates/x.yaml", Data: []byte(forged)}))
-	a.Expect(err).NotTo(HaveOccurred())
-
-	key := store.Key{Namespace: s.namespace, Provider: label, Version: s.version, ContentID: built.Metadata.Annotations[chartgen.AnnotationContentID]}
-	_, err = (&store.Cluster{Client: as}).Put(a.ctx, key, c)
-
-	return err
 }
 
 // surfaceAttempts use what the operator and its roles offer themselves.
@@ -104,12 +61,6 @@ var surfaceAttempts = []attempt{
 		err := a.tenant.Status().Patch(a.ctx, p.DeepCopy(), patch)
 		a.Expect(err).To(MatchError(ContainSubstring("forbidden")))
 		a.Expect(a.tenant.SubResource("finalizers").Update(a.ctx, p.DeepCopy())).To(MatchError(ContainSubstring("forbidden")))
-
-		return err.Error()
-	}},
-	{"A stored chart written by the tenant", func(a *arena) string {
-		err := a.forge(a.tenant, a.small(""))
-		a.Expect(err).To(MatchError(ContainSubstring("forbidden")))
 
 		return err.Error()
 	}},

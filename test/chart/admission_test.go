@@ -30,9 +30,8 @@ const (
 )
 
 var (
-	refused        = MatchError(ContainSubstring("only users who may update that resource may change the release"))
-	refusedMarks   = MatchError(ContainSubstring("only users who may update the provider may change its records"))
-	refusedToStore = MatchError(ContainSubstring("only the operator may write ConfigMaps that store charts"))
+	refused      = MatchError(ContainSubstring("only users who may update that resource may change the release"))
+	refusedMarks = MatchError(ContainSubstring("only users who may update the provider may change its records"))
 )
 
 var _ = Describe("The admission policies", Ordered, func() {
@@ -127,14 +126,6 @@ var _ = Describe("The admission policies", Ordered, func() {
 	It("do not concern other releases", func(ctx SpecContext) {
 		Expect(write(ctx, writer, "infrastructure-gcp")).To(Succeed(), "there is no such resource")
 		Expect(write(ctx, writer, "nginx")).To(Succeed())
-	})
-
-	It("refuse stored charts of all users but the operator", func(ctx SpecContext) {
-		for _, user := range []string{writer, editor, installer} {
-			Expect(asUser(user).Create(ctx, storedChart())).To(refusedToStore, user)
-		}
-
-		Expect(asUser(operatorUser).Create(ctx, storedChart())).To(Succeed())
 	})
 
 	It("do not prevent releases in a cluster that has lost the operator's CRDs", func(ctx SpecContext) {
@@ -242,14 +233,6 @@ func write(ctx context.Context, user, release string) error {
 // mark creates a record with a label of the operator as a user.
 func mark(ctx context.Context, user, release string) error {
 	return asUser(user).Create(ctx, marked(release))
-}
-
-// storedChart returns a ConfigMap that stores a chart.
-func storedChart() *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: tenant, GenerateName: "chart-",
-		Labels: map[string]string{"app.kubernetes.io/component": "capstan-chart"},
-	}}
 }
 
 // newProvider returns a provider in the namespace tenant, which need not exist.

@@ -31,8 +31,7 @@ var rare = map[string]string{
 	"get serviceaccounts":        "their pull secrets, for providers from registries",
 	"watch pods":                 "a list: why a manager does not run",
 	"get secrets":                "what resources without a ServiceAccount name",
-	"get configmaps":             "stored charts, when the operator has restarted",
-	"delete configmaps":          "charts that are no longer needed, after ten minutes",
+	"get configmaps":             "likewise",
 
 	"get operator.cluster.x-k8s.io/coreproviders":           "if the cache lags behind a write of its own",
 	"get operator.cluster.x-k8s.io/infrastructureproviders": "likewise",

@@ -173,7 +173,9 @@ func startOperator(ctx context.Context, flags ...string) *harness.Operator {
 	GinkgoHelper()
 
 	log := filepath.Join(GinkgoT().TempDir(), "operator.log")
+
 	flags = append(flags, "--leader-election-namespace="+namespace)
+
 	operator, err := harness.StartOperatorAs(cluster, operatorKubeconfig(ctx), []string{program}, log, flags...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {

@@ -10,12 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/test/fakesource"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/image"
 )
@@ -23,9 +17,8 @@ import (
 // The operator's configuration may list providers in registries, for resources without fetchConfig.
 var _ = Describe("A catalog", Ordered, func() {
 	var (
-		w      *world
-		r      *privateRegistry
-		server *fakesource.Server
+		w *world
+		r *privateRegistry
 	)
 
 	// fromCatalog returns a resource without fetchConfig, in a namespace of its own.
@@ -39,13 +32,9 @@ var _ = Describe("A catalog", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(ctx)
 		r = newPrivateRegistry(ctx, "")
-		server = &fakesource.Server{}
-		Expect(server.Start()).To(Succeed())
-		DeferCleanup(func() { _ = server.Stop() })
 
 		catalog := "providers:\n"
 		for name, url := range map[string]string{
-			"forged":   server.URL() + "/owner/forged/releases/latest/infrastructure-components.yaml",
 			"artifact": "oci://" + r.Address + "/files/artifact",
 			"image":    "image://" + r.Address + "/images/tiny",
 		} {
@@ -83,43 +72,5 @@ var _ = Describe("A catalog", Ordered, func() {
 		p := fromCatalog(ctx, t)
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-	})
-
-	It("is not replaced by a stored chart that a tenant forged", func(ctx SpecContext) {
-		t := newTiny("forged", "v1.0.0")
-		server.Publish("owner/forged", t.version, map[string][]byte{
-			"metadata.yaml": []byte(t.metadata), "infrastructure-components.yaml": []byte(t.components),
-		})
-
-		published := &bundle.Bundle{
-			Provider:   source.Provider(v1alpha2.InfrastructureProviderType, t.name),
-			Version:    t.version,
-			Components: []byte(t.components),
-			Metadata:   []byte(t.metadata),
-			Source:     server.URL() + "/owner/forged/releases/download/v1.0.0/infrastructure-components.yaml",
-		}
-		genuine, err := chartgen.Build(published)
-		Expect(err).NotTo(HaveOccurred())
-
-		altered := *published
-		altered.Components = []byte(newTiny("forged", "v1.0.66").components)
-		content, err := chartgen.Build(&altered)
-		Expect(err).NotTo(HaveOccurred())
-
-		p := fromCatalog(ctx, t)
-
-		// The forged chart claims the content and the origin of the genuine one.
-		_, err = (&store.Cluster{Client: w.client}).Put(ctx, store.Key{
-			Namespace: "forged",
-			Provider:  "infrastructure-forged",
-			Version:   t.version,
-			ContentID: genuine.Metadata.Annotations[chartgen.AnnotationContentID],
-			Origin:    published.Source,
-		}, withMetadata(content, func(m *chart.Metadata) { m.Annotations = genuine.Metadata.Annotations }))
-		Expect(err).NotTo(HaveOccurred())
-
-		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Expect(w.images(ctx, "forged")).To(ConsistOf(HaveSuffix("/forged:v1.0.0")))
 	})
 })

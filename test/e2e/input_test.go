@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 var _ = Describe("A provider's input", Ordered, func() {
@@ -42,7 +43,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 		t := newTiny("no-store", "v1.0.0")
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
-		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "full"},
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: harness.OperatorNamespace, Name: "full"},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("1")}}}
 		Expect(w.client.Create(ctx, quota)).To(Succeed())
 		Eventually(func(g Gomega) corev1.ResourceList {

@@ -28,8 +28,6 @@ const (
 	DeleteCRDs Action = "DeleteCRDs"
 	// DeleteNamespace deletes the namespace.
 	DeleteNamespace Action = "DeleteNamespace"
-	// DeleteCharts deletes the stored charts.
-	DeleteCharts Action = "DeleteCharts"
 	// DropFinalizer removes the finalizer.
 	DropFinalizer Action = "DropFinalizer"
 )
@@ -80,7 +78,6 @@ var removeRules = []rule[Removing]{
 	{"the release is uninstalled", ask(Uninstall, Removing.uninstalls)},
 	{"CRDs are deleted if that is asked for", ask(DeleteCRDs, Removing.deletesCRDs)},
 	{"the namespace is deleted if that is asked for", ask(DeleteNamespace, Removing.deletesNamespace)},
-	{"charts of a provider that was never installed are deleted", ask(DeleteCharts, Removing.abandons)},
 	{"the resource is let go", letGo},
 }
 

@@ -124,13 +124,13 @@ func TestRemoval(t *testing.T) {
 			change: func(r *Removing, _ *Found) {
 				r.Unreached, r.KubeConfigGone, r.NamespaceGone = unreached, true, true
 			},
-			expected: []Action{FindKubeConfig, FindNamespace, ReportLeft, DeleteCharts, DropFinalizer},
+			expected: []Action{FindKubeConfig, FindNamespace, ReportLeft, DropFinalizer},
 		},
 		"a provider that was never installed, and whose kubeconfig is gone": {
 			change: func(r *Removing, _ *Found) {
 				r.Unreached, r.KubeConfigGone, r.Recorded = unreached, true, false
 			},
-			expected: []Action{FindKubeConfig, DeleteCharts, DropFinalizer},
+			expected: []Action{FindKubeConfig, DropFinalizer},
 		},
 		"a provider that was never installed, and whose cluster does not answer": {
 			change:   func(r *Removing, _ *Found) { r.Unreached, r.Recorded = unreached, false },
@@ -138,12 +138,12 @@ func TestRemoval(t *testing.T) {
 		},
 		"a provider that was never installed, and whose cluster has not answered for a minute": {
 			change:   func(r *Removing, _ *Found) { r.Unreached, r.Recorded, r.Expired = unreached, false, true },
-			expected: []Action{FindKubeConfig, DeleteCharts, DropFinalizer},
+			expected: []Action{FindKubeConfig, DropFinalizer},
 		},
 		"a provider that was never installed, in a cluster that could not be read for a minute": {
 			change:   func(r *Removing, _ *Found) { r.Remote, r.Recorded, r.Expired = true, false, true },
 			answers:  Answers{FindInstalled: waits},
-			expected: []Action{FindInstalled, DeleteCharts, DropFinalizer},
+			expected: []Action{FindInstalled, DropFinalizer},
 		},
 		"one in the operator's own cluster": {
 			change:   func(r *Removing, _ *Found) { r.Recorded, r.Expired = false, true },
@@ -200,7 +200,7 @@ func TestRemovalAsksNothingTwice(t *testing.T) {
 
 		for _, action := range []Action{
 			FindKubeConfig, FindNamespace, ReportLeft, KeepInstalled, FindInstalled, CheckOthers, CheckUse, CheckNamespace,
-			Uninstall, DeleteCRDs, DeleteNamespace, DeleteCharts, DropFinalizer,
+			Uninstall, DeleteCRDs, DeleteNamespace, DropFinalizer,
 		} {
 			if random.IntN(10) == 0 {
 				answers[action] = refused

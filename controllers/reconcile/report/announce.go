@@ -28,11 +28,6 @@ func Resolved(version string) Change {
 	return change(func(s *v1alpha2.ProviderStatus) { s.DesiredVersion = version })
 }
 
-// Stored is which charts the operator has stored for the resource.
-func Stored(charts []v1alpha2.StoredChart) Change {
-	return change(func(s *v1alpha2.ProviderStatus) { s.StoredCharts = charts })
-}
-
 // Uses is the chart of the desired version.
 func Uses(chart *v1alpha2.ChartStatus) Change {
 	return change(func(s *v1alpha2.ProviderStatus) { s.Chart = chart })

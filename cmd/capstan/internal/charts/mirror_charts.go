@@ -209,20 +209,13 @@ func (f *chartFlags) installedCharts(ctx context.Context) ([]*chart.Chart, error
 	}
 
 	charts := make([]*chart.Chart, 0, len(providers))
-	stored := &store.Cluster{Client: cluster.Client}
-
 	for _, p := range providers {
 		status := p.GetStatus()
 		if status.Chart == nil {
 			return nil, fmt.Errorf("%s has no chart yet; its conditions contain the reason", v1alpha2.FullName(p))
 		}
 
-		found, err := stored.Find(ctx, store.FindOptions{
-			Namespace: p.GetNamespace(),
-			Provider:  v1alpha2.Label(p),
-			Version:   status.DesiredVersion,
-			Digest:    status.Chart.Digest,
-		})
+		found, err := store.At(cluster.Client, status.Chart.Reference).Get(ctx, status.Chart.Digest)
 		if err != nil {
 			return nil, fmt.Errorf("the chart of %s: %w", v1alpha2.FullName(p), err)
 		}

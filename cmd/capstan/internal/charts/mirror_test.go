@@ -284,14 +284,13 @@ func TestMirrorInstalled(t *testing.T) {
 
 	built, err := (&chartFlags{folder: sampleProviders}).build(t.Context(), nil, "infrastructure-docker", "v1.0.0")
 	g.Expect(err).NotTo(HaveOccurred())
-	stored, err := (&store.Cluster{Client: c}).Put(
-		t.Context(),
-		store.Key{Namespace: "default", Provider: "infrastructure-docker", Version: "v1.0.0", ContentID: "2-abc"},
-		built.chart,
-	)
+	stored, err := store.New(built.chart)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	p.Status.DesiredVersion, p.Status.Chart = "v1.0.0", &v1alpha2.ChartStatus{Digest: stored.Digest}
+	kept := &store.Store{Client: c, Namespace: "kube-system"}
+	g.Expect(kept.Put(t.Context(), stored, p.Namespace, "")).To(Succeed())
+
+	p.Status.Chart = &v1alpha2.ChartStatus{Digest: stored.Digest, Reference: kept.Reference(stored.Digest)}
 	g.Expect(c.Status().Update(t.Context(), p)).To(Succeed())
 	out, _, err := runMirror(t, args...)
 	g.Expect(err).NotTo(HaveOccurred())

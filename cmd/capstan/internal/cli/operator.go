@@ -97,6 +97,7 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace, folder 
 			return nil, err
 		}
 
+		config.Options.Namespace = deployment.Namespace
 		config.Operator = OperatorVersion(deployment, nil)
 		config.Warnings = append(config.Warnings, fmt.Sprintf(
 			"the operator has not published its configuration in ConfigMap %s/%s, so its defaults are used; wait until it "+
@@ -111,6 +112,7 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace, folder 
 		return nil, err
 	}
 
+	config.Options.Namespace = deployment.Namespace
 	config.Operator = OperatorVersion(deployment, published)
 	m := mounts{
 		reader: c, namespace: deployment.Namespace,

@@ -142,7 +142,7 @@ func (p *Planner) connect(c *Cluster, options controllers.Options) error {
 		return err
 	}
 
-	p.cluster, p.reader = c, &preview{Client: c.Client}
+	p.cluster, p.reader = c, &preview{Client: c.Client, operator: options.Namespace}
 	p.planner = controllers.NewPreviewPlanner(p.reader, options)
 	p.crds = crds.NewApplier(crds.Clients{
 		Client: definitions, APIReader: definitions, Objects: trial.ClusterObjects{Client: objects},
@@ -221,12 +221,8 @@ func (p *Planner) CheckCRDs(
 // Chart returns the chart of the version that a resource asks for, whatever variables it has.
 func (p *Planner) Chart(ctx context.Context, provider v1alpha2.Provider) (*plan.Chart, error) {
 	planned, err := p.planner.Plan(ctx, plan.Request{Provider: provider, Scope: p.cluster.Client})
-	if err != nil {
-		return nil, err
-	}
 
-	// The store keeps nothing, but a chart that counts as stored is not built again.
-	return planned.Chart, p.planner.Charts.Save(ctx, provider, planned.Chart)
+	return planned.Chart, err
 }
 
 // Assume makes the planner choose versions as if a provider was installed that has the contract.

@@ -4,20 +4,36 @@ import (
 	"context"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// preview is a client whose writes succeed and do nothing: a store keeps the charts that it finds in the
-// chart repository in the cluster, too. It reads the cluster as if further providers were installed.
+// preview reads the cluster as if further providers were installed.
 type preview struct {
 	client.Client
 
-	assumed []v1alpha2.Provider
+	// operator is the operator's namespace; empty if it is not known.
+	operator string
+	assumed  []v1alpha2.Provider
+}
+
+// Get reads an object. There are no stored charts for users who may not read them.
+func (c *preview) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, o, options...)
+
+	_, isConfigMap := o.(*corev1.ConfigMap)
+	if isConfigMap && key.Namespace == c.operator && apierrors.IsForbidden(err) {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+
+	return err
 }
 
 // assume adds a provider with a contract.
@@ -56,17 +72,3 @@ func (c *preview) List(ctx context.Context, list client.ObjectList, options ...c
 
 	return meta.SetList(list, items)
 }
-
-// Create does nothing.
-func (*preview) Create(context.Context, client.Object, ...client.CreateOption) error { return nil }
-
-// Update does nothing.
-func (*preview) Update(context.Context, client.Object, ...client.UpdateOption) error { return nil }
-
-// Patch does nothing.
-func (*preview) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
-	return nil
-}
-
-// Delete does nothing.
-func (*preview) Delete(context.Context, client.Object, ...client.DeleteOption) error { return nil }

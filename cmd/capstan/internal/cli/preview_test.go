@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -46,7 +51,22 @@ func TestAssumedProviders(t *testing.T) {
 	g.Expect(contracts(v1alpha2.InfrastructureProviderType)).To(Equal(
 		map[string]*string{"aws": nil, "docker": new("v1beta1")}))
 	g.Expect(contracts(v1alpha2.BootstrapProviderType)).To(BeEmpty())
+}
 
-	g.Expect(c.Create(t.Context(), newProvider(v1alpha2.CoreProviderType, "x"))).To(Succeed())
-	g.Expect(c.Get(t.Context(), client.ObjectKey{Name: "x"}, v1alpha2.CoreProviderType.New())).NotTo(Succeed())
+// TestUnreadableCharts: a user may lack the permission to read the operator's ConfigMaps.
+func TestUnreadableCharts(t *testing.T) {
+	g := NewWithT(t)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "x", nil)
+	c := &preview{operator: "capstan-system", Client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return forbidden
+		},
+	}).Build()}
+
+	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "capstan-system", Name: "x"}, &corev1.ConfigMap{})).
+		To(Satisfy(apierrors.IsNotFound))
+	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "other", Name: "x"}, &corev1.ConfigMap{})).
+		To(Satisfy(apierrors.IsForbidden))
+	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "capstan-system", Name: "x"}, &corev1.Secret{})).
+		To(Satisfy(apierrors.IsForbidden))
 }

@@ -7,17 +7,15 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 )
 
-// fetch reads the version from its source and finds or builds its chart, unless it is a chart
-// already.
+// fetch reads the version from its source and builds its chart, unless it is a chart already.
 func (c *Charts) fetch(
-	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, key store.Key,
+	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version,
 ) (*Chart, error) {
 	asking, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
@@ -30,17 +28,17 @@ func (c *Charts) fetch(
 
 		if published != nil {
 			// Of a chart that anybody may have written, only the content is used.
-			rebuilt, err := chartgen.Rebuild(published.Chart)
+			built, err := c.build(func() (*chart.Chart, error) { return chartgen.Rebuild(published.Chart) })
 			if err != nil {
 				return nil, err
 			}
 
-			return newChart(key, rebuilt, published.Reference.String())
+			return c.newChart(built, published.Reference.String())
 		}
 	}
 
 	b, err := from.Fetch(asking, version)
-	c.Metrics.ObserveFetch(sourceOf(from, provider.GetSpec().FetchConfig), size(b), err)
+	c.metrics.ObserveFetch(sourceOf(from, provider.GetSpec().FetchConfig), size(b), err)
 
 	if err != nil {
 		return nil, err
@@ -50,51 +48,33 @@ func (c *Charts) fetch(
 		return nil, err
 	}
 
-	return c.build(ctx, key, b)
-}
-
-// build generates the chart of a bundle.
-func (c *Charts) build(ctx context.Context, key store.Key, b *bundle.Bundle) (*Chart, error) {
-	built, err := buildInTurn(ctx, key.Namespace, b)
+	built, err := c.build(func() (*chart.Chart, error) { return chartgen.Build(b) })
 	if err != nil {
 		return nil, err
 	}
 
-	key.ContentID = built.Metadata.Annotations[chartgen.AnnotationContentID]
-
-	return newChart(key, built, b.Source)
+	return c.newChart(built, b.Source)
 }
 
-// buildInTurn generates the chart of a bundle, one at a time and in turn among the namespaces. A build takes a
-// bounded amount of memory and time, and the first one, usually core's, must not be slowed down by those that
-// wait for it.
-func buildInTurn(ctx context.Context, namespace string, b *bundle.Bundle) (*chart.Chart, error) {
-	release, err := limit.Content.Acquire(ctx, namespace, limit.BuildMemory)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
+// build builds a chart, one at a time: a build takes much memory, and the first one, usually core's, must not be slowed
+// down by those that wait for it.
+func (c *Charts) build(build func() (*chart.Chart, error)) (*chart.Chart, error) {
+	c.building.Lock()
+	defer c.building.Unlock()
 
-	return chartgen.Build(b)
+	return build()
 }
 
-// newChart returns a chart that is not in the store yet.
-func newChart(key store.Key, content *chart.Chart, fetched string) (*Chart, error) {
-	archive, err := content.Archive()
+// newChart returns a chart that was just fetched.
+func (c *Charts) newChart(fetched *chart.Chart, from string) (*Chart, error) {
+	stored, err := store.New(fetched)
 	if err != nil {
 		return nil, err
 	}
 
-	digest := chart.Digest(archive)
-	prebuilt := key.ContentID == ""
+	found, err := c.share(stored)
 
-	if prebuilt {
-		key.ContentID = digest
-	}
-
-	stored := &store.Stored{Chart: content, Digest: digest, Size: len(archive), Prebuilt: prebuilt}
-
-	return &Chart{Stored: stored, fetched: fetched, key: key, unsaved: true}, nil
+	return &Chart{content: found, fetched: from, unsaved: true}, err
 }
 
 // sourceOf returns the kind of a provider's source for the metrics.

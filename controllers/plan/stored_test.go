@@ -10,12 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
@@ -60,7 +60,7 @@ func find(t *testing.T, c client.Client, p v1alpha2.Provider, refresh bool) (*Ch
 	return planned.Chart, planner, err
 }
 
-// install finds the chart of a resource, stores it and records it, as a reconcile does.
+// install finds the chart of a resource, stores it and names it in the status, as a reconcile does.
 func install(t *testing.T, c client.Client, p v1alpha2.Provider) *Chart {
 	t.Helper()
 	g := NewWithT(t)
@@ -70,30 +70,31 @@ func install(t *testing.T, c client.Client, p v1alpha2.Provider) *Chart {
 	g.Expect(planner.Charts.Save(t.Context(), p, found)).To(Succeed())
 
 	status := p.GetStatus()
-	status.StoredCharts = found.Records(status)
 	status.Chart = found.Status(status.Chart)
+	status.History = append([]v1alpha2.ReleaseRevision{
+		{Version: found.Version(), ChartDigest: found.Digest},
+	}, status.History...)
 
 	return found
 }
 
-// forge stores another chart under the key of a genuine one.
-func forge(t *testing.T, c client.Client, genuine *Chart) *store.Stored {
+// storedCharts returns the names of the ConfigMaps in the operator's namespace.
+func storedCharts(t *testing.T, c client.Client) []string {
 	t.Helper()
-	g := NewWithT(t)
 
-	forged, err := chart.New(genuine.Chart.Metadata, []chart.File{
-		{Name: "templates/evil.yaml", Data: []byte(`{{ lookup "v1" "Secret" "kube-system" "" }}`)},
-	})
-	g.Expect(err).NotTo(HaveOccurred())
-	stored, err := (&store.Cluster{Client: c}).Put(t.Context(), genuine.key, forged)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(stored.Digest).NotTo(Equal(genuine.Digest))
+	list := &corev1.ConfigMapList{}
+	NewWithT(t).Expect(c.List(t.Context(), list, client.InNamespace(operatorNamespace))).To(Succeed())
 
-	return stored
+	var names []string
+	for _, cm := range list.Items {
+		names = append(names, cm.Name)
+	}
+
+	return names
 }
 
-func TestStoredChartsAreUsedOnlyIfRecorded(t *testing.T) {
-	t.Run("a recorded chart is used without a request", func(t *testing.T) {
+func TestStoredChartsNeedNoSource(t *testing.T) {
+	t.Run("the chart of the status is used without a request", func(t *testing.T) {
 		g := NewWithT(t)
 		server, p := publish(t)
 		c := writableClient()
@@ -104,33 +105,47 @@ func TestStoredChartsAreUsedOnlyIfRecorded(t *testing.T) {
 		again, _, err := find(t, c, p, false)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(again.Digest).To(Equal(installed.Digest))
+		g.Expect(again.Status(nil).Reference).To(Equal(
+			"configmap://capstan-system/capstan-chart-" + strings.TrimPrefix(installed.Digest, "sha256:")))
 	})
-	t.Run("a chart that is not recorded is built again", func(t *testing.T) {
+	t.Run("so is one of its history", func(t *testing.T) {
 		g := NewWithT(t)
 		server, p := publish(t)
 		c := writableClient()
-		genuine, _, err := find(t, c, p, false)
-		g.Expect(err).NotTo(HaveOccurred())
-
-		forged := forge(t, c, genuine)
-		built := install(t, c, p)
-		g.Expect(built.Digest).To(Equal(genuine.Digest))
-
-		stored := &store.Cluster{Client: c}
-		g.Expect(stored.Get(t.Context(), genuine.key)).To(HaveField("Digest", genuine.Digest), "it is repaired")
-		_, err = stored.Find(t.Context(), store.FindOptions{
-			Namespace: "capd-system", Provider: "infrastructure-docker", Version: "v1.0.0", Digest: forged.Digest,
-		})
-		g.Expect(err).To(MatchError(store.ErrNotFound))
-
-		p.Status.StoredCharts = nil
+		installed := install(t, c, p)
 
 		g.Expect(server.Stop()).To(Succeed())
 
-		_, _, err = find(t, c, p, false)
-		g.Expect(source.IsUnavailable(err)).To(BeTrue(), "without a record, the source is required: %v", err)
+		p.Status.Chart = nil
+		again, _, err := find(t, c, p, false)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(again.Digest).To(Equal(installed.Digest))
 	})
-	t.Run("a recorded chart of another origin is not used", func(t *testing.T) {
+	t.Run("one that was deleted is fetched again", func(t *testing.T) {
+		g := NewWithT(t)
+		_, p := publish(t)
+		c := writableClient()
+		installed := install(t, c, p)
+
+		g.Expect(c.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(operatorNamespace))).To(Succeed())
+
+		again := install(t, c, p)
+		g.Expect(again.Digest).To(Equal(installed.Digest))
+		g.Expect(storedCharts(t, c)).To(HaveLen(1))
+	})
+	t.Run("without a status, the source is required", func(t *testing.T) {
+		g := NewWithT(t)
+		server, p := publish(t)
+		c := writableClient()
+		install(t, c, p)
+
+		g.Expect(server.Stop()).To(Succeed())
+
+		p.Status = v1alpha2.ProviderStatus{}
+		_, _, err := find(t, c, p, false)
+		g.Expect(source.IsUnavailable(err)).To(BeTrue(), "%v", err)
+	})
+	t.Run("another origin is asked", func(t *testing.T) {
 		g := NewWithT(t)
 		server, p := publish(t)
 		c := writableClient()
@@ -147,30 +162,19 @@ func TestStoredChartsAreUsedOnlyIfRecorded(t *testing.T) {
 		_, _, err = find(t, c, p, false)
 		g.Expect(err).To(MatchError(ContainSubstring("has the digest")))
 	})
-	t.Run("a stored chart proves nothing about the content of a ConfigMap or a folder", func(t *testing.T) {
+	t.Run("what another namespace has fetched does not count", func(t *testing.T) {
 		g := NewWithT(t)
+		server, p := publish(t)
 		c := writableClient()
-		p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker"}}
-		p.Spec.Version = "v1.0.0"
-		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: samples}
+		install(t, c, p)
 
-		genuine, _, err := find(t, c, p, false)
-		g.Expect(err).NotTo(HaveOccurred())
-		forge(t, c, genuine)
+		g.Expect(server.Stop()).To(Succeed())
 
-		built := install(t, c, p)
-		g.Expect(built.Digest).To(Equal(genuine.Digest))
-
-		again, _, err := find(t, c, p, false)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(again.unsaved).To(BeFalse(), "the chart is not built twice")
-
-		forge(t, c, genuine)
-		again, _, err = find(t, c, p, false)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(again.Digest).To(Equal(genuine.Digest))
+		p.Namespace = "other"
+		_, _, err := find(t, c, p, false)
+		g.Expect(source.IsUnavailable(err)).To(BeTrue(), "%v", err)
 	})
-	t.Run("an older chart of the same place is not taken for the current content", func(t *testing.T) {
+	t.Run("the content of a folder is read each time", func(t *testing.T) {
 		g := NewWithT(t)
 		c := writableClient()
 		folder := t.TempDir()
@@ -188,55 +192,85 @@ func TestStoredChartsAreUsedOnlyIfRecorded(t *testing.T) {
 
 		fixed, _, err := find(t, c, p, false)
 		g.Expect(err).NotTo(HaveOccurred())
-		_, err = (&store.Cluster{Client: c}).Put(t.Context(), fixed.key, old.Chart)
-		g.Expect(err).NotTo(HaveOccurred())
-
-		again, _, err := find(t, c, p, false)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(again.Digest).To(Equal(fixed.Digest))
-	})
-	t.Run("an installed chart is read only if it is recorded, whatever Helm's records contain", func(t *testing.T) {
-		g := NewWithT(t)
-		_, p := publish(t)
-		c := writableClient()
-		installed := install(t, c, p)
-		beside := *installed
-		beside.key.ContentID += "-forged"
-		forged := forge(t, c, &beside)
-
-		for digest, found := range map[string]bool{installed.Digest: true, forged.Digest: false} {
-			_, err := newPlanner(c).Charts.Installed(t.Context(), p, "v1.0.0", digest)
-			g.Expect(err == nil).To(Equal(found), "%s: %v", digest, err)
-		}
+		g.Expect(fixed.Digest).NotTo(Equal(old.Digest))
 	})
 }
 
-func TestRecords(t *testing.T) {
+// TestInstalled: an installed chart is read only if the status names it, whatever Helm's records contain.
+func TestInstalled(t *testing.T) {
 	g := NewWithT(t)
-	record := func(digest string) v1alpha2.StoredChart {
-		return v1alpha2.StoredChart{Version: "v1.0.0", Digest: digest, Origin: "https://example.com"}
-	}
-	found := &Chart{
-		Stored: &store.Stored{Digest: "new"},
-		key:    store.Key{Version: "v1.0.0", Origin: "https://example.com"},
-	}
-	status := &v1alpha2.ProviderStatus{
-		Chart:        &v1alpha2.ChartStatus{Digest: "current"},
-		History:      []v1alpha2.ReleaseRevision{{ChartDigest: "installed"}},
-		StoredCharts: []v1alpha2.StoredChart{record("current"), record("obsolete"), record("installed")},
+	_, p := publish(t)
+	c := writableClient()
+	installed := install(t, c, p)
+
+	found, err := newPlanner(c).Charts.Installed(t.Context(), p, installed.Digest)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found.Metadata).To(Equal(installed.Chart.Metadata))
+
+	_, other := publish(t)
+	_, err = newPlanner(c).Charts.Installed(t.Context(), other, installed.Digest)
+	g.Expect(err).To(MatchError(store.ErrNotFound))
+}
+
+// TestUnusedChartsAreDeleted: a chart stays while any resource has it in use or in its history.
+func TestUnusedChartsAreDeleted(t *testing.T) {
+	g := NewWithT(t)
+	c := writableClient()
+	planner := newPlanner(c)
+
+	newProvider := func(namespace string) *v1alpha2.InfrastructureProvider {
+		p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "docker", UID: types.UID(namespace),
+		}}
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: samples}
+		g.Expect(c.Create(t.Context(), p)).To(Succeed())
+
+		return p
 	}
 
-	status.StoredCharts = found.Records(status)
-	g.Expect(status.StoredCharts).To(HaveExactElements(record("new"), record("current"), record("installed")))
+	// use finds and stores the chart of a version, and names it in the status as the only one.
+	use := func(p *v1alpha2.InfrastructureProvider, version string) {
+		p.Spec.Version = version
+		planned, err := planner.Plan(t.Context(), Request{Provider: p, Scope: c})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(planner.Charts.Save(t.Context(), p, planned.Chart)).To(Succeed())
 
-	status.Chart.Digest = "new"
-	g.Expect(found.Records(status)).To(HaveExactElements(record("new"), record("installed")))
-
-	for range 2 * v1alpha2.StoredChartsMaxItems {
-		status.StoredCharts = append(status.StoredCharts, record("installed"))
+		p.Status.Chart = planned.Chart.Status(nil)
+		g.Expect(c.Update(t.Context(), p)).To(Succeed())
 	}
 
-	g.Expect(found.Records(status)).To(HaveLen(v1alpha2.StoredChartsMaxItems))
+	first, second := newProvider("first"), newProvider("second")
+
+	use(first, "v1.0.0")
+	use(second, "v1.0.0")
+	g.Expect(storedCharts(t, c)).To(HaveLen(1), "the same content is stored once")
+
+	use(first, "v1.1.0")
+	g.Expect(storedCharts(t, c)).To(HaveLen(2), "the second one uses the old version")
+
+	planner.Charts.Collect(t.Context(), second)
+	g.Expect(storedCharts(t, c)).To(HaveLen(1))
+	g.Expect(storedCharts(t, c)[0]).To(HaveSuffix(strings.TrimPrefix(first.Status.Chart.Digest, "sha256:")))
+
+	planner.Charts.Collect(t.Context(), first)
+	g.Expect(storedCharts(t, c)).To(BeEmpty())
+}
+
+// TestSaveIsRetried: a chart that could not be stored is stored by the next reconcile, which does not build it again.
+func TestSaveIsRetried(t *testing.T) {
+	g := NewWithT(t)
+	p := aws("v1.0.0")
+	c := readOnlyClient(variables(map[string][]byte{"AWS_B64ENCODED_CREDENTIALS": []byte("secret")}))
+	planner := newPlanner(c)
+
+	for range 2 {
+		planned, err := planner.Plan(t.Context(), Request{Provider: p, Scope: c})
+		g.Expect(err).NotTo(HaveOccurred())
+
+		err = planner.Charts.Save(t.Context(), p, planned.Chart)
+		g.Expect(err).To(BeAssignableToTypeOf(&StoreError{}))
+		g.Expect(err).To(MatchError(errWrite))
+	}
 }
 
 func TestRefresh(t *testing.T) {
