@@ -45,7 +45,7 @@ func benchmark(b *testing.B, f func(b *testing.B, provider *bundle.Bundle)) {
 
 		b.Run(label, func(b *testing.B) {
 			b.ReportAllocs()
-			f(b, provider)
+			f(b, provider.Bundle)
 		})
 	}
 }

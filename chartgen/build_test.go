@@ -83,10 +83,10 @@ func digests(t *testing.T, providers string) string {
 
 		release, err := source.Pick(releases, filepath.Base(folder), "")
 		g.Expect(err).NotTo(HaveOccurred())
-		b, err := directory.Fetch(t.Context(), release)
+		published, err := directory.Fetch(t.Context(), release)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		built, err := chartgen.Build(b)
+		built, err := chartgen.Build(published.Bundle)
 		g.Expect(err).NotTo(HaveOccurred())
 		packed, err := built.Archive()
 		g.Expect(err).NotTo(HaveOccurred())

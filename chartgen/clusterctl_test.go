@@ -59,9 +59,9 @@ func forEachRelease(t *testing.T, test func(*testing.T, *bundle.Bundle)) {
 			t.Run(filepath.Base(folder)+"/"+release.Name, func(t *testing.T) {
 				t.Parallel()
 
-				b, err := directory.Fetch(t.Context(), release)
+				published, err := directory.Fetch(t.Context(), release)
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
-				test(t, b)
+				test(t, published.Bundle)
 			})
 		}
 	}

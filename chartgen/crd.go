@@ -58,7 +58,7 @@ func newCRDs(components *bundle.Components, label string) ([]crd, error) {
 	return crds, nil
 }
 
-// readCRDs returns the CRDs in the files of a chart that somebody else may have written.
+// readCRDs returns the CRDs in the files of a chart that another program may have written.
 func readCRDs(files []chart.File, label string) ([]crd, error) {
 	var crds []crd
 

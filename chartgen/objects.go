@@ -374,7 +374,7 @@ func checkValue(value any) error {
 	case map[string]any:
 		for key, child := range value {
 			if key == "<<" {
-				return errors.New("the key << is not supported in a chart; write what it stands for")
+				return errors.New("the key << is not supported in a chart; write the keys that it merges")
 			}
 
 			if err := checkValue(child); err != nil {

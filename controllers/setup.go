@@ -17,7 +17,6 @@ import (
 	crreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
@@ -167,11 +166,10 @@ func (o *Options) planner(readers *access.Readers, charts client.Client, provide
 		Cache:   providers,
 		Readers: readers,
 		Sources: &fetch.Resolver{
-			Readers:       readers,
-			Config:        &fetch.ConfigFile{Path: o.ConfigFile},
-			Registry:      o.Registry,
-			Policy:        &o.SourcePolicy,
-			KnownMetadata: source.NewKnownMetadata(),
+			Readers:    readers,
+			ConfigFile: o.ConfigFile,
+			Registry:   o.Registry,
+			Policy:     &o.SourcePolicy,
 		},
 		Charts:        plan.NewCharts(&store.Store{Client: charts, Namespace: o.Namespace}, providers, o.Metrics),
 		ImageRegistry: o.ImageRegistry,

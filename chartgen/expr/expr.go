@@ -26,7 +26,7 @@ const (
 	maxExpression = 16 << 10 // bytes
 )
 
-// MarkPrefix begins the marks that stand for values, such as capstan0mark0NAME. A mark is plain text to YAML, so it
+// MarkPrefix begins the marks that replace values, such as capstan0mark0NAME. A mark is plain text to YAML, so it
 // shows which nodes of a document contain expressions.
 const MarkPrefix = "capstan0mark0"
 
@@ -221,7 +221,7 @@ func (k *token) parseAny() error {
 // toWrite is what to write instead of an expression that cannot be parsed.
 const toWrite = "write ${NAME} or ${NAME:=default}, or \"$${\" for the literal text \"${\""
 
-// root returns what drone/envsubst makes of an expression, and the arguments of its operator.
+// root returns an expression as drone/envsubst parses it, and the arguments of its operator.
 func (k *token) root() (root *parse.FuncNode, arguments []string, err error) {
 	if len(k.written) > maxExpression {
 		return nil, nil, fmt.Errorf("%w: it is longer than %d bytes", ErrUnsupported, maxExpression)

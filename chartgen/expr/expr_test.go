@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
 
-// TestExpandAsClusterctl: what Parse accepts becomes the text that clusterctl makes of it. Everything else is refused,
+// TestExpandAsClusterctl: what Parse accepts becomes the same text as with clusterctl. Everything else is refused,
 // with the expression and what to write instead.
 func TestExpandAsClusterctl(t *testing.T) {
 	const unsupported = "not supported in a chart"

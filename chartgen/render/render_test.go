@@ -103,9 +103,9 @@ func build(t *testing.T, folder string) *chart.Chart {
 	g.Expect(err).NotTo(HaveOccurred())
 	releases, err := directory.Versions(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
-	b, err := directory.Fetch(t.Context(), releases[0])
+	published, err := directory.Fetch(t.Context(), releases[0])
 	g.Expect(err).NotTo(HaveOccurred())
-	c, err := chartgen.Build(b)
+	c, err := chartgen.Build(published.Bundle)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	return c

@@ -55,10 +55,10 @@ func realBundles(t testing.TB) []*bundle.Bundle {
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 		version := filepath.Base(folder)
-		b, err := directory.Fetch(t.Context(), source.Version{Name: version, ID: version})
+		published, err := directory.Fetch(t.Context(), source.Version{Name: version, ID: version})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-		bundles = append(bundles, b)
+		bundles = append(bundles, published.Bundle)
 	}
 
 	return bundles

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
 )
 
@@ -24,7 +24,7 @@ type Pool struct {
 	// Readers read the Secrets with kubeconfigs, and determine the accounts of resources.
 	Readers *access.Readers
 	// Addresses restricts where remote clusters may be.
-	Addresses *web.Guard
+	Addresses *transport.Guard
 	// Scheme, Namespaces and Holder are passed to remote clusters, see Connection and NewCluster.
 	Scheme     *runtime.Scheme
 	Namespaces map[string]cache.Config

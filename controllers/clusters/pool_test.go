@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/clusters"
 )
 
@@ -205,7 +205,7 @@ func TestRefusedKubeConfig(t *testing.T) {
 		} {
 			g := NewWithT(t)
 			pool, _ := newPool(t, secret("there", strings.ReplaceAll(kubeConfig(server), `\"`, `"`)))
-			pool.Addresses = &web.Guard{}
+			pool.Addresses = &transport.Guard{}
 
 			_, err := pool.For(t.Context(), provider("a", "", "there"))
 			g.Expect(err).To(BeAssignableToTypeOf(&clusters.KubeConfigError{}), name)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 const (
@@ -102,7 +102,7 @@ func (r *remote) failed(err error) error {
 		return refused
 	}
 
-	if refused := (*web.AddressError)(nil); errors.As(err, &refused) {
+	if refused := (*transport.Error)(nil); errors.As(err, &refused) {
 		return &KubeConfigError{"spec.kubeConfig: " + refused.Error()}
 	}
 

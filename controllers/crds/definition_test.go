@@ -216,7 +216,7 @@ func coreCRDs(b *testing.B) (files []chart.File, size int64) {
 		b.Fatal(err)
 	}
 
-	built, err := chartgen.Build(published)
+	built, err := chartgen.Build(published.Bundle)
 	if err != nil {
 		b.Fatal(fmt.Errorf("build the chart of %s: %w", label, err))
 	}

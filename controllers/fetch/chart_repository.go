@@ -16,7 +16,7 @@ import (
 const VerifyKeysFlag = "chart-repository-verify-keys"
 
 // chartSource returns the source of a provider in the chart repository, which must exist.
-func (r *Registry) chartSource(identity bundle.Provider) (source.Source, error) {
+func (r *Registry) chartSource(identity bundle.Provider) (*source.Source, error) {
 	return source.NewArtifact(r.Charts.Join(identity.Label).String(), identity, r.sourceOptions())
 }
 

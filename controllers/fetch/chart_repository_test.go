@@ -47,14 +47,14 @@ func TestChartRepositoryKeys(t *testing.T) {
 	registry.VerifyKeys = file
 	g.Expect(registry.CheckVerifyKeys()).To(Succeed())
 
-	r := &Resolver{Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
-	find := func(name string) (*oci.Chart, source.Version, error) {
+	r := &Resolver{Readers: &access.Readers{}, Registry: registry, ConfigFile: DefaultConfigFile}
+	find := func(name string) (*source.Release, source.Version, error) {
 		from, err := r.Source(provider(name, v1alpha2.ProviderSpec{}))
 		g.Expect(err).NotTo(HaveOccurred())
-		version, err := source.Resolve(t.Context(), from, source.Request{Version: "v1.0.0"})
+		version, err := from.Resolve(t.Context(), source.Request{Version: "v1.0.0"})
 		g.Expect(err).NotTo(HaveOccurred())
 
-		found, err := from.(*source.Artifact).Chart(t.Context(), version)
+		found, err := from.Fetch(t.Context(), version)
 
 		return found, version, err
 	}
@@ -82,8 +82,8 @@ func TestChartRepositoryKeys(t *testing.T) {
 
 		found, version, err := find(name)
 		g.Expect(err).NotTo(HaveOccurred(), name)
-		g.Expect(found.Digest).To(Equal(pushed.Digest))
-		g.Expect(version.Origin).To(ContainSubstring("signed with Cosign, by keys in " + file))
+		g.Expect(found.Chart).To(Equal(made))
+		g.Expect(version.Origin.String()).To(ContainSubstring("signed with Cosign, by keys in " + file))
 	}
 }
 
@@ -120,7 +120,7 @@ func TestChartRepositoryIsTheOnlySource(t *testing.T) {
 
 	resolver := func(flags ...string) *Resolver {
 		return &Resolver{
-			Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile},
+			Readers: &access.Readers{}, Registry: registry, ConfigFile: DefaultConfigFile,
 			Policy: newPolicy(t, flags...),
 		}
 	}
@@ -162,20 +162,20 @@ func TestMissingChart(t *testing.T) {
 	g := NewWithT(t)
 	registry, address := newChartRepository(t)
 
-	r := &Resolver{Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
+	r := &Resolver{Readers: &access.Readers{}, Registry: registry, ConfigFile: DefaultConfigFile}
 	from, err := r.Source(provider("aws", v1alpha2.ProviderSpec{}))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	const fix = "copy the version there, for example with `capstan mirror`, or correct the path or the version"
 
-	version, err := source.Resolve(t.Context(), from, source.Request{Version: "v2.11.1"})
+	version, err := from.Resolve(t.Context(), source.Request{Version: "v2.11.1"})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	_, err = from.(*source.Artifact).Chart(t.Context(), version)
+	_, err = from.Fetch(t.Context(), version)
 	g.Expect(source.IsNotFound(err)).To(BeTrue())
 	g.Expect(err).To(MatchError("there is no " + address + "/infrastructure-aws:2.11.1, nor the tag v2.11.1; " + fix))
 
-	_, err = source.Resolve(t.Context(), from, source.Request{})
+	_, err = from.Resolve(t.Context(), source.Request{})
 	g.Expect(source.IsNotFound(err)).To(BeTrue())
-	g.Expect(err).To(MatchError(HavePrefix(address + "/infrastructure-aws has no tags; " + fix)))
+	g.Expect(err).To(MatchError(HavePrefix(address + "/infrastructure-aws: it has no tags; " + fix)))
 }

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/access"
 )
 
@@ -52,32 +52,27 @@ func TestCredentials(t *testing.T) {
 		variables string
 		server    source.Server
 		fallback  func(source.Server) string
-		want      web.Credentials
+		want      auth.Credential
 	}{
-		"login and certificates": {"basic", "variables", gitHub, fallback, web.Credentials{
-			Username:    "me",
-			Password:    "pass",
-			CA:          []byte("CA"),
-			Certificate: []byte("certificate"),
-			Key:         []byte("key"),
-			Proxy:       "http://proxy",
-		}},
-		"a token":                     {"token", "", mirror, fallback, web.Credentials{Token: "t"}},
-		"a variable for GitHub":       {"", "variables", gitHub, fallback, web.Credentials{Token: "hub"}},
-		"a variable for GitLab":       {"", "variables", gitLab, fallback, web.Credentials{Token: "lab"}},
-		"no variable for others":      {"", "variables", mirror, nil, web.Credentials{}},
-		"variables that do not exist": {"", "absent", gitHub, fallback, web.Credentials{Token: "fallback"}},
-		"none but the fallback":       {"", "", mirror, fallback, web.Credentials{Token: "fallback"}},
+		"login and certificates": {
+			"basic", "variables", gitHub, fallback, auth.Credential{Username: "me", Password: "pass"},
+		},
+		"a token":                     {"token", "", mirror, fallback, auth.Credential{AccessToken: "t"}},
+		"a variable for GitHub":       {"", "variables", gitHub, fallback, auth.Credential{AccessToken: "hub"}},
+		"a variable for GitLab":       {"", "variables", gitLab, fallback, auth.Credential{AccessToken: "lab"}},
+		"no variable for others":      {"", "variables", mirror, nil, auth.EmptyCredential},
+		"variables that do not exist": {"", "absent", gitHub, fallback, auth.Credential{AccessToken: "fallback"}},
+		"none but the fallback":       {"", "", mirror, fallback, auth.Credential{AccessToken: "fallback"}},
 		"a certificate and a variable": {
-			"only-ca", "variables", gitHub, fallback, web.Credentials{CA: []byte("CA"), Token: "hub"},
+			"only-ca", "variables", gitHub, fallback, auth.Credential{AccessToken: "hub"},
 		},
 		"a certificate and no fallback": {
-			"only-ca", "", gitHub, fallback, web.Credentials{CA: []byte("CA")},
+			"only-ca", "", gitHub, fallback, auth.EmptyCredential,
 		},
-		"a variable without TLS":              {"", "variables", plain, fallback, web.Credentials{}},
-		"the fallback without TLS":            {"", "", plain, fallback, web.Credentials{}},
-		"a certificate without TLS":           {"only-ca", "", plain, fallback, web.Credentials{CA: []byte("CA")}},
-		"a token by the name of the variable": {"variables", "", gitLab, fallback, web.Credentials{Token: "lab"}},
+		"a variable without TLS":              {"", "variables", plain, fallback, auth.EmptyCredential},
+		"the fallback without TLS":            {"", "", plain, fallback, auth.EmptyCredential},
+		"a certificate without TLS":           {"only-ca", "", plain, fallback, auth.EmptyCredential},
+		"a token by the name of the variable": {"variables", "", gitLab, fallback, auth.Credential{AccessToken: "lab"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -89,15 +84,21 @@ func TestCredentials(t *testing.T) {
 				}
 			}
 
-			g.Expect(inputsOf(t, r, provider("x", spec)).credentials(c.fallback)(t.Context(), c.server)).To(Equal(c.want))
+			options, err := inputsOf(t, r, provider("x", spec)).webOptions(c.fallback)(t.Context(), c.server)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(options.Login(t.Context(), c.server.Host)).To(Equal(c.want))
 		})
 	}
 
 	t.Run("a login without TLS", func(t *testing.T) {
 		p := provider("x", fetching(v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: "basic"}}))
-		_, err := inputsOf(t, r, p).credentials(nil)(t.Context(), plain)
-		NewWithT(t).Expect(err).To(MatchError(&ConfigError{"the credentials in the Secret of spec.fetchConfig.secretRef " +
-			"are not sent to git.example.com over plain HTTP; use https, or remove them from the Secret"}))
+		options, err := inputsOf(t, r, p).webOptions(nil)(t.Context(), plain)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		_, err = options.Login(t.Context(), plain.Host)
+		NewWithT(t).Expect(err).To(MatchError(&ConfigError{
+			"credentials are not sent to git.example.com over plain HTTP; use https, or remove them",
+		}))
 	})
 
 	t.Run("a Secret that does not exist", func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestCredentials(t *testing.T) {
 		absent := provider("x", fetching(v1alpha2.FetchConfiguration{
 			SecretRef: &v1alpha2.LocalSecretReference{Name: "absent"},
 		}))
-		_, err := inputsOf(t, r, absent).credentials(nil)(t.Context(), gitHub)
+		_, err := inputsOf(t, r, absent).webOptions(nil)(t.Context(), gitHub)
 		g.Expect(err).To(BeAssignableToTypeOf(&access.SecretNotFoundError{}))
 		g.Expect(err).To(MatchError("Secret default/absent with the source's credentials does not exist; " +
 			"create it, or correct spec.fetchConfig.secretRef"))

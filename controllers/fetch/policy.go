@@ -3,6 +3,7 @@ package fetch
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -13,36 +14,32 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // Policy is what the operator's flags allow the sources of all resources to be. The chart repository
 // is the operator's own and not subject to it. A nil Policy allows everything.
 type Policy struct {
-	// Hosts are globs of the hosts of sources; empty for all hosts, unless there is a chart repository.
-	Hosts []string
 	// PlainHTTP allows sources without TLS.
 	PlainHTTP bool
 	// Signed are globs of registries, as host[/path], whose content is used only with a signature.
 	Signed []string
-	// Guard restricts connections, those to remote clusters included, and redirects.
-	Guard web.Guard
+	// Guard restricts hosts, redirects and connections, those to remote clusters included. With a chart repository,
+	// no hosts means none.
+	Guard transport.Guard
 
 	addresses []string
 }
 
 // BindFlags adds the policy's flags. Parse must be called after they were parsed.
 func (p *Policy) BindFlags(set *pflag.FlagSet) {
-	set.StringSliceVar(&p.Hosts, "allowed-source-hosts", nil,
-		"Comma-separated globs of the hosts that sources may have, such as *.example.com. Default: all, or with "+
-			"--chart-repository none but that repository.")
+	set.StringSliceVar(&p.Guard.Hosts, "allowed-source-hosts", nil,
+		"Comma-separated globs of the hosts that sources may have, and redirect to, such as *.example.com. Default: all, "+
+			"or with --chart-repository none but that repository.")
 	set.BoolVar(&p.PlainHTTP, "allow-http-sources", false, "Allow sources without TLS.")
 	set.StringSliceVar(&p.addresses, "allowed-source-addresses", nil,
 		"Comma-separated ranges of IP addresses, such as 127.0.0.0/8, that sources and remote clusters may have although "+
 			"they are loopback, link-local or otherwise special. Default: none.")
-	set.StringSliceVar(&p.Guard.RedirectHosts, "allowed-redirect-hosts", nil,
-		"Comma-separated globs of other hosts that sources may redirect to, such as the object storage of a GitLab "+
-			"server. Those of github.com and gitlab.com are known. Default: none.")
 	set.StringSliceVar(&p.Signed, "require-signatures", nil,
 		"Comma-separated globs of registries, as host[/path], whose artifacts and images need "+
 			"spec.fetchConfig.verify. Default: none.")
@@ -51,15 +48,17 @@ func (p *Policy) BindFlags(set *pflag.FlagSet) {
 // Parse checks the values of the flags. The API servers, as URLs or as host:port, are never connected
 // to for a source.
 func (p *Policy) Parse(apiServers ...string) error {
-	allowed, err := web.ParseRanges(p.addresses)
-	if err != nil {
-		return err
+	for _, text := range p.addresses {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("--allowed-source-addresses: %s is not a range of addresses such as 10.0.0.0/8", text)
+		}
+
+		p.Guard.Addresses = append(p.Guard.Addresses, prefix)
 	}
 
-	p.Guard.Allowed = append(p.Guard.Allowed, allowed...)
-
 	for name, globs := range map[string][]string{
-		"allowed-source-hosts": p.Hosts, "allowed-redirect-hosts": p.Guard.RedirectHosts, "require-signatures": p.Signed,
+		"allowed-source-hosts": p.Guard.Hosts, "require-signatures": p.Signed,
 	} {
 		for _, glob := range globs {
 			if _, err := path.Match(glob, ""); err != nil || strings.Contains(glob, "://") {
@@ -70,7 +69,7 @@ func (p *Policy) Parse(apiServers ...string) error {
 
 	for _, server := range apiServers {
 		if u, err := url.Parse(server); err == nil && u.Host != "" {
-			server = web.HostPort(u)
+			server = transport.HostPort(u)
 		}
 
 		p.Guard.APIServers = append(p.Guard.APIServers, server)
@@ -80,10 +79,10 @@ func (p *Policy) Parse(apiServers ...string) error {
 }
 
 // listsHosts reports whether the policy lists the hosts that sources may have.
-func (p *Policy) listsHosts() bool { return p != nil && len(p.Hosts) > 0 }
+func (p *Policy) listsHosts() bool { return p != nil && len(p.Guard.Hosts) > 0 }
 
 // guard returns what restricts the connections; nil for no restriction.
-func (p *Policy) guard() *web.Guard {
+func (p *Policy) guard() *transport.Guard {
 	if p == nil {
 		return nil
 	}
@@ -112,9 +111,9 @@ func (p *Policy) checkEntry(e catalog.Entry) error {
 
 // checkHost returns an error unless a source may be at a host.
 func (p *Policy) checkHost(address, host string, tls bool) error {
-	if len(p.Hosts) > 0 && !web.MatchHost(p.Hosts, host) {
+	if p.listsHosts() && !transport.MatchHost(p.Guard.Hosts, host) {
 		return &ConfigError{fmt.Sprintf("the source %s is not allowed: its host is not one of %s, which the operator's "+
-			"flag --allowed-source-hosts lists; use one of these", address, strings.Join(p.Hosts, ", "))}
+			"flag --allowed-source-hosts lists; use one of these", address, strings.Join(p.Guard.Hosts, ", "))}
 	}
 
 	if !tls && !p.PlainHTTP {
@@ -133,13 +132,13 @@ func (p *Policy) checkHost(address, host string, tls bool) error {
 // the same Secret, it decides what the source contains.
 func (p *Policy) checkProxy(address string) error {
 	u, err := url.Parse(address)
-	if p == nil || len(p.Hosts) == 0 || address == "" || err != nil || web.MatchHost(p.Hosts, u.Hostname()) {
+	if !p.listsHosts() || address == "" || err != nil || transport.MatchHost(p.Guard.Hosts, u.Hostname()) {
 		return nil //nolint:nilerr // the transport reports it
 	}
 
 	return &ConfigError{fmt.Sprintf("the proxy %s of the Secret of spec.fetchConfig.secretRef is not allowed: "+
 		"it is not one of %s, which the operator's flag --allowed-source-hosts lists; remove the proxy, or use one "+
-		"of these", u.Host, strings.Join(p.Hosts, ", "))}
+		"of these", u.Host, strings.Join(p.Guard.Hosts, ", "))}
 }
 
 // checkRegistry returns an error unless a source in a registry is allowed.

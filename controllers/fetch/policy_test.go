@@ -91,7 +91,7 @@ func TestPolicy(t *testing.T) {
 			}
 
 			r := &Resolver{
-				Readers: &access.Readers{}, Registry: &Registry{}, Config: &ConfigFile{Path: DefaultConfigFile},
+				Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: DefaultConfigFile,
 				Policy: newPolicy(t, flags...),
 			}
 
@@ -128,8 +128,8 @@ func TestPolicyForProxies(t *testing.T) {
 				OCI: "ghcr.io/x", SecretRef: &v1alpha2.LocalSecretReference{Name: c.secret},
 			})))
 
-			_, web := in.credentials(nil)(t.Context(), source.Server{Host: "ghcr.io", TLS: true})
-			_, registry := in.options(t.Context(), oci.Reference{Registry: "ghcr.io", Repository: "x"})
+			_, web := in.webOptions(nil)(t.Context(), source.Server{Host: "ghcr.io", TLS: true})
+			_, registry := in.registryOptions(t.Context(), oci.Reference{Registry: "ghcr.io", Repository: "x"})
 
 			for _, err := range []error{web, registry} {
 				if c.message == "" {
@@ -165,7 +165,7 @@ providers:
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := &Resolver{
-				Readers: &access.Readers{}, Registry: &Registry{}, Config: &ConfigFile{Path: config}, Policy: newPolicy(t, c.flag),
+				Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: config, Policy: newPolicy(t, c.flag),
 			}
 			name, _, _ := strings.Cut(name, ",")
 
@@ -183,7 +183,7 @@ func TestPolicyFlags(t *testing.T) {
 	NewWithT(t).Expect(newPolicy(t).Guard.APIServers).To(HaveExactElements("10.96.0.1:443"))
 
 	for _, flag := range []string{
-		"--allowed-source-hosts=https://a", "--allowed-redirect-hosts=[", "--require-signatures=oci://a",
+		"--allowed-source-hosts=https://a", "--allowed-source-hosts=[", "--require-signatures=oci://a",
 		"--allowed-source-addresses=127.0.0.1",
 	} {
 		g := NewWithT(t)

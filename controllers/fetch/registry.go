@@ -10,6 +10,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/verify"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
 )
 
@@ -24,7 +25,7 @@ type Registry struct {
 	// Client reads the chart repository.
 	Client *oci.Client
 	// Credentials are the operator's own; nil for none.
-	Credentials oci.Credentials
+	Credentials transport.Credentials
 	// CA holds the certificates, in PEM, of additional authorities to trust; nil for none.
 	CA []byte
 }
@@ -53,23 +54,23 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 	}
 
 	if configFile != "" {
-		if r.Credentials, err = oci.DockerConfigFile(configFile); err != nil {
+		if r.Credentials, err = transport.DockerConfigFile(configFile); err != nil {
 			return nil, fmt.Errorf("--registry-config: %w", err)
 		}
 	}
 
 	credentials := r.Credentials
-	if credentials != nil && r.Charts != nil && r.Charts.PlainHTTP {
-		credentials = refuseCredentials(credentials)
+	if r.Charts != nil {
+		credentials = withTLS(credentials, serverOf(*r.Charts))
 	}
 
-	r.Client, err = oci.NewClient(oci.Options{Credentials: credentials, CA: r.CA})
+	r.Client, err = oci.NewClient(transport.Options{Credentials: credentials, CA: r.CA})
 
 	return r, err
 }
 
 // registrySource returns the source of fetchConfig.oci or fetchConfig.image.
-func (in *inputs) registrySource(identity bundle.Provider) (source.Source, error) {
+func (in *inputs) registrySource(identity bundle.Provider) (*source.Source, error) {
 	config := in.provider.GetSpec().FetchConfig
 	options := source.OCIOptions{
 		Digest: config.Digest,
@@ -100,14 +101,14 @@ func (in *inputs) registrySource(identity bundle.Provider) (source.Source, error
 
 // access returns how to read and verify what a provider's registry holds.
 func (in *inputs) access(ctx context.Context, ref oci.Reference) (source.Access, error) {
-	options, err := in.options(ctx, ref)
+	options, err := in.registryOptions(ctx, ref)
 	if err != nil {
 		return source.Access{}, err
 	}
 
 	ociClient, err := oci.NewClient(options)
 	if err != nil {
-		return source.Access{}, &ConfigError{fmt.Sprintf("the Secret of spec.fetchConfig.secretRef: %v", err)}
+		return source.Access{}, err
 	}
 
 	verification := in.provider.GetSpec().FetchConfig.Verify
@@ -148,71 +149,9 @@ func (in *inputs) policy(ctx context.Context) (verify.Policy, error) {
 	}, nil
 }
 
-// options returns the options of a client for a provider's registry. The credentials are those in
-// the Secret of spec.fetchConfig.secretRef; without them, the first of: those among the provider's
-// variables, as in cluster-api-operator, the pull secrets of the provider's ServiceAccount, and the
-// operator's, which are only for resources without an account and for the operator's own transport.
-func (in *inputs) options(ctx context.Context, ref oci.Reference) (oci.Options, error) {
-	var options oci.Options
-
-	if reference, named := in.credentialsSecret(); named {
-		var err error
-		if options, err = in.secretOptions(ctx, reference, ref.Registry); err != nil {
-			return oci.Options{}, err
-		}
-
-		if err := in.Policy.checkProxy(options.Proxy); err != nil {
-			return oci.Options{}, err
-		}
-	}
-
-	if options.Credentials == nil {
-		options.Credentials = in.defaultCredentials(ctx, ref.Registry)
-
-		if in.Registry.Credentials != nil && !in.tenant && !options.SetsTransport() && !ref.PlainHTTP {
-			options.Credentials = oci.ChainCredentials(options.Credentials, in.Registry.Credentials)
-		}
-	}
-
-	options.Guard = in.Policy.guard()
-
-	if ref.PlainHTTP {
-		options.Credentials = refuseCredentials(options.Credentials)
-	}
-
-	if options.CA == nil {
-		options.CA = in.Registry.CA
-	}
-
-	return options, nil
-}
-
 // catalogAccess returns how to read a registry in the catalog.
-func (in *inputs) catalogAccess(ctx context.Context, ref oci.Reference) (source.Access, error) {
-	ociClient, err := oci.NewClient(in.catalogOptions(ctx, ref))
+func (in *inputs) catalogAccess(_ context.Context, ref oci.Reference) (source.Access, error) {
+	ociClient, err := oci.NewClient(in.catalogOptions(ref))
 
 	return source.Access{Client: ociClient}, err
-}
-
-// catalogOptions returns the options of a client for a registry in the catalog. The credentials are those among the
-// provider's variables, and without them the operator's, also for a resource with an account: the registry is the
-// administrator's choice, and no field of the resource changes how it is reached.
-func (in *inputs) catalogOptions(ctx context.Context, ref oci.Reference) oci.Options {
-	var all []oci.Credentials
-	if own := in.variablesCredentials(ctx, ref.Registry); own != nil {
-		all = append(all, own)
-	}
-
-	if in.Registry.Credentials != nil {
-		all = append(all, in.Registry.Credentials)
-	}
-
-	options := oci.Options{
-		Credentials: oci.ChainCredentials(all...), CA: in.Registry.CA, Guard: in.Policy.guard(),
-	}
-	if ref.PlainHTTP {
-		options.Credentials = refuseCredentials(options.Credentials)
-	}
-
-	return options
 }

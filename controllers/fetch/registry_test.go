@@ -57,9 +57,9 @@ func newRegistryResolver(t *testing.T) *Resolver {
 	)
 
 	return &Resolver{
-		Readers:  &access.Readers{APIReader: reader},
-		Registry: registry,
-		Config:   &ConfigFile{Path: DefaultConfigFile},
+		Readers:    &access.Readers{APIReader: reader},
+		Registry:   registry,
+		ConfigFile: DefaultConfigFile,
 	}
 }
 
@@ -89,7 +89,7 @@ func TestRegistryCredentials(t *testing.T) {
 				SecretName:         c.variables,
 				ServiceAccountName: c.account,
 				FetchConfig:        &config,
-			})).options(t.Context(), oci.Reference{Registry: registryHost})
+			})).registryOptions(t.Context(), oci.Reference{Registry: registryHost})
 			g.Expect(err).NotTo(HaveOccurred())
 
 			found, err := options.Credentials(t.Context(), registryHost)
@@ -122,13 +122,13 @@ func TestCatalogCredentials(t *testing.T) {
 
 			options := inputsOf(t, r, provider("x", v1alpha2.ProviderSpec{
 				SecretName: c.variables, ServiceAccountName: c.account,
-			})).catalogOptions(t.Context(), oci.Reference{Registry: registryHost, PlainHTTP: c.plain})
+			})).catalogOptions(oci.Reference{Registry: registryHost, PlainHTTP: c.plain})
 
 			found, err := options.Credentials(t.Context(), registryHost)
 			g.Expect(found.Username).To(Equal(c.want))
 
 			if c.plain {
-				g.Expect(err).To(MatchError(ContainSubstring("not sent to registry registry.example.com over plain HTTP")))
+				g.Expect(err).To(MatchError(ContainSubstring("not sent to registry.example.com over plain HTTP")))
 				return
 			}
 
@@ -146,7 +146,7 @@ func TestRegistryCredentialsWithoutTLS(t *testing.T) {
 	plain := oci.Reference{Registry: registryHost, PlainHTTP: true}
 
 	for name, c := range map[string]struct{ secretRef, message string }{
-		"of the Secret":       {"basic", "credentials are not sent to registry registry.example.com over plain HTTP"},
+		"of the Secret":       {"basic", "credentials are not sent to registry.example.com over plain HTTP"},
 		"of the operator":     {"", ""},
 		"for another host":    {"elsewhere", ""},
 		"without credentials": {"authority", ""},
@@ -159,7 +159,7 @@ func TestRegistryCredentialsWithoutTLS(t *testing.T) {
 				config.SecretRef = &v1alpha2.LocalSecretReference{Name: c.secretRef}
 			}
 
-			options, err := inputsOf(t, r, provider("x", fetching(config))).options(t.Context(), plain)
+			options, err := inputsOf(t, r, provider("x", fetching(config))).registryOptions(t.Context(), plain)
 			g.Expect(err).NotTo(HaveOccurred())
 
 			found, err := options.Credentials(t.Context(), registryHost)
@@ -192,6 +192,13 @@ func TestUnusableRegistrySecrets(t *testing.T) {
 			"Secret default/absent with the source's credentials does not exist; create it, or correct " +
 				"spec.fetchConfig.secretRef",
 		},
+		"certificates that are damaged": {
+			v1alpha2.FetchConfiguration{
+				OCI:       registryHost + "/x",
+				SecretRef: &v1alpha2.LocalSecretReference{Name: "authority"},
+			},
+			"the source's Secret: ca.crt holds no certificate",
+		},
 		"a Secret that is damaged": {
 			v1alpha2.FetchConfiguration{
 				Image:     registryHost + "/x",
@@ -214,7 +221,7 @@ func TestUnusableRegistrySecrets(t *testing.T) {
 			found, err := r.Source(provider("x", fetching(c.config)))
 			g.Expect(err).NotTo(HaveOccurred(), "creating a source reads no Secret")
 
-			_, err = found.Fetch(t.Context(), found.(source.Remote).Version("v1.0.0"))
+			_, err = found.Fetch(t.Context(), source.Version{Name: "v1.0.0"})
 			g.Expect(err).To(MatchError(ContainSubstring(c.message)))
 		})
 	}

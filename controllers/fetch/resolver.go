@@ -6,7 +6,9 @@ package fetch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -21,14 +23,31 @@ import (
 type Resolver struct {
 	// Readers read ConfigMaps, Secrets and ServiceAccounts.
 	Readers *access.Readers
-	// Config is the operator's configuration.
-	Config *ConfigFile
+	// ConfigFile is the path of the operator's configuration, in clusterctl's format: a file, or a ConfigMap
+	// mounted as one. Only the file at DefaultConfigFile need not exist.
+	ConfigFile string
 	// Registry is the operator's access to registries.
 	Registry *Registry
 	// Policy restricts sources; nil for no restriction.
 	Policy *Policy
-	// KnownMetadata is what is known of ConfigMaps with versions; nil to read them each time.
-	KnownMetadata *source.KnownMetadata
+}
+
+// DefaultConfigFile is the path of cluster-api-operator's configuration, which is also read if no
+// file is configured.
+const DefaultConfigFile = "/config/clusterctl.yaml"
+
+// catalog reads the operator's configuration.
+func (r *Resolver) catalog() (*catalog.Catalog, error) {
+	known, err := catalog.Load(r.ConfigFile)
+	if errors.Is(err, fs.ErrNotExist) && r.ConfigFile == DefaultConfigFile {
+		return catalog.Parse(nil)
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("the operator's configuration: %w", err)
+	}
+
+	return known, nil
 }
 
 // ConfigError reports that spec.fetchConfig cannot be used.
@@ -71,28 +90,39 @@ func similar(known *catalog.Catalog, t v1alpha2.ProviderType, name string) strin
 	return short
 }
 
-// Source returns the source of a provider. The error is a *ConfigError, a *source.AddressError or
-// an *UnknownProviderError if the resource is at fault, and any other error if the operator's
+// Source returns the source of a provider. The error is a *ConfigError, an *UnknownProviderError, or
+// of the kind transport.Refused if the resource is at fault, and any other error if the operator's
 // configuration cannot be read.
-func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
+func (r *Resolver) Source(provider v1alpha2.Provider) (*source.Source, error) {
 	in, err := r.newInputs(provider)
 	if err != nil {
 		return nil, err
 	}
+
+	from, err := r.source(in)
+	if err != nil {
+		return nil, err
+	}
+
+	from.Digest = Digest(provider)
+
+	return from, nil
+}
+
+// source returns the source of a provider, which may have any content.
+func (r *Resolver) source(in *inputs) (*source.Source, error) {
+	provider := in.provider
 
 	identity := source.Provider(provider.ProviderType(), provider.GetName())
 	config := cmp.Or(provider.GetSpec().FetchConfig, &v1alpha2.FetchConfiguration{})
 
 	switch {
 	case config.Selector != nil:
-		return &source.ConfigMaps{
-			Reader:    in.reader,
-			Namespace: provider.GetNamespace(),
-			Selector:  config.Selector,
-			Provider:  identity,
-			Known:     r.KnownMetadata,
-			User:      r.Readers.User(provider),
-		}, nil
+		versions := &source.ConfigMaps{
+			Reader: in.reader, Namespace: provider.GetNamespace(), Selector: config.Selector,
+		}
+
+		return versions.Source(identity), nil
 	case config.Directory != "":
 		return source.NewDirectory(filepath.Join(config.Directory, identity.Label))
 	case config.OCI != "" || config.Image != "":
@@ -108,7 +138,7 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 		return in.registrySource(identity)
 	}
 
-	known, err := r.Config.Catalog()
+	known, err := r.catalog()
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +157,7 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 			own = nil
 		}
 
-		return source.NewWebsite(url, identity, known.WebOptions(in.credentials(own), r.Policy.guard()))
+		return source.NewWebsite(url, identity, in.webOptions(own))
 	}
 
 	if r.Registry.Charts != nil {
@@ -149,7 +179,7 @@ func (r *Resolver) checkNamed(address string) error {
 }
 
 // catalogSource returns the source of a provider in the catalog.
-func (in *inputs) catalogSource(known *catalog.Catalog) (source.Source, error) {
+func (in *inputs) catalogSource(known *catalog.Catalog) (*source.Source, error) {
 	providerType, name := in.provider.ProviderType(), in.provider.GetName()
 	entry, listed := known.Find(providerType, name)
 
@@ -158,7 +188,7 @@ func (in *inputs) catalogSource(known *catalog.Catalog) (source.Source, error) {
 	}
 
 	published, err := known.Open(entry, catalog.Access{
-		Credentials: in.credentials(nil), Guard: in.Policy.guard(), Registry: in.catalogAccess,
+		Web: in.webOptions(nil), Registry: in.catalogAccess,
 	})
 	if err != nil {
 		return nil, err
@@ -171,7 +201,7 @@ func (in *inputs) catalogSource(known *catalog.Catalog) (source.Source, error) {
 	return published, nil
 }
 
-// List lists the versions of a provider's source, as source.List does.
+// List lists the versions of a provider's source, as its List does.
 func (r *Resolver) List(
 	ctx context.Context, provider v1alpha2.Provider,
 ) ([]source.Version, *bundle.Metadata, error) {
@@ -180,13 +210,13 @@ func (r *Resolver) List(
 		return nil, nil, err
 	}
 
-	return source.List(ctx, from)
+	return from.List(ctx)
 }
 
 // ImageOverrides returns the image overrides of the operator's configuration, YAML in clusterctl's
 // format.
 func (r *Resolver) ImageOverrides() (string, error) {
-	known, err := r.Config.Catalog()
+	known, err := r.catalog()
 	if err != nil {
 		return "", err
 	}

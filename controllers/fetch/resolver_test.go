@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
 )
 
@@ -57,11 +57,14 @@ func origin(t *testing.T, r *Resolver, p v1alpha2.Provider) string {
 	found, err := r.Source(p)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	return found.(source.Remote).Version("v1.0.0").Origin
+	version, err := found.Resolve(t.Context(), source.Request{Version: "v1.0.0"})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	return version.Origin.Place
 }
 
 func TestSource(t *testing.T) {
-	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, Config: &ConfigFile{Path: DefaultConfigFile}}
+	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: DefaultConfigFile}
 
 	for name, c := range map[string]struct {
 		provider v1alpha2.Provider
@@ -100,12 +103,8 @@ func TestSource(t *testing.T) {
 		found, err := r.Source(p)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		g.Expect(found).To(Equal(&source.ConfigMaps{
-			Reader:    reader,
-			Namespace: "default",
-			Selector:  selector,
-			Provider:  source.Provider("InfrastructureProvider", "x"),
-		}))
+		g.Expect(found.Place).To(Equal(&source.ConfigMaps{Reader: reader, Namespace: "default", Selector: selector}))
+		g.Expect(found.Provider).To(Equal(source.Provider("InfrastructureProvider", "x")))
 	})
 
 	t.Run("directory", func(t *testing.T) {
@@ -118,7 +117,7 @@ func TestSource(t *testing.T) {
 		g.Expect(found.Versions(t.Context())).To(HaveExactElements(And(
 			HaveField("Name", "v1.0.0"),
 			HaveField("Fingerprint", Not(BeEmpty())),
-			HaveField("Origin", BeEmpty()),
+			HaveField("Origin.Place", BeEmpty()),
 		)))
 	})
 
@@ -143,42 +142,35 @@ func TestSource(t *testing.T) {
 
 	t.Run("the operator's files", func(t *testing.T) {
 		_, err := r.Source(provider("x", fetching(v1alpha2.FetchConfiguration{URL: "file:///etc"})))
-		NewWithT(t).Expect(err).To(BeAssignableToTypeOf(&source.AddressError{}))
+		NewWithT(t).Expect(transport.Is(err, transport.Refused)).To(BeTrue())
 	})
 }
 
 func TestConfigFile(t *testing.T) {
 	g := NewWithT(t)
-	config := &ConfigFile{Path: filepath.Join(t.TempDir(), "clusterctl.yaml")}
-	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, Config: config}
+	config := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: config}
 
-	_, err := config.Catalog()
+	_, err := r.catalog()
 	g.Expect(err).To(MatchError(ContainSubstring("the operator's configuration")))
 
-	for i, host := range []string{"one", "two"} {
+	for _, host := range []string{"one", "two"} {
 		content := "providers: [{name: x, type: InfrastructureProvider, url: \"https://" + host + "/x.yaml\"}]"
-		g.Expect(os.WriteFile(config.Path, []byte(content), 0o600)).To(Succeed())
-
-		modified := time.Now().Add(time.Duration(i) * time.Second)
-		g.Expect(os.Chtimes(config.Path, modified, modified)).To(Succeed())
+		g.Expect(os.WriteFile(config, []byte(content), 0o600)).To(Succeed())
 
 		g.Expect(origin(t, r, provider("x", v1alpha2.ProviderSpec{}))).To(Equal("https://" + host + "/x.yaml"))
-
-		first, err := config.Catalog()
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(config.Catalog()).To(BeIdenticalTo(first), "an unchanged file is not read again")
 	}
 }
 
 func TestImageOverrides(t *testing.T) {
 	g := NewWithT(t)
-	config := &ConfigFile{Path: filepath.Join(t.TempDir(), "clusterctl.yaml")}
-	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, Config: config}
+	config := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: config}
 
 	_, err := r.ImageOverrides()
 	g.Expect(err).To(MatchError(ContainSubstring("the operator's configuration")))
 
-	g.Expect(os.WriteFile(config.Path, []byte("images: {all: {repository: mirror}}"), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(config, []byte("images: {all: {repository: mirror}}"), 0o600)).To(Succeed())
 
 	overrides, err := r.ImageOverrides()
 	g.Expect(err).NotTo(HaveOccurred())

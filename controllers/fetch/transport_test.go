@@ -163,7 +163,7 @@ func TestOwnCredentialsStayOnOwnTransport(t *testing.T) {
 			found, err := r.Source(provider(c.provider, fetching(c.config)))
 			g.Expect(err).NotTo(HaveOccurred())
 
-			_, err = found.Fetch(t.Context(), found.(source.Remote).Version("v1.0.0"))
+			_, err = found.Fetch(t.Context(), source.Version{Name: "v1.0.0"})
 			g.Expect(err).To(HaveOccurred())
 			g.Expect(s.requests()).To(BeNumerically(">", 0), "the proxy of the Secret is used")
 			g.Expect(s.credentials()).To(BeEmpty())
@@ -196,7 +196,7 @@ func TestOwnTokenIsNotForTenants(t *testing.T) {
 			found, err := newRegistryResolver(t).Source(p)
 			g.Expect(err).NotTo(HaveOccurred())
 
-			_, err = found.Fetch(t.Context(), found.(source.Remote).Version("v1.0.0"))
+			_, err = found.Fetch(t.Context(), source.Version{Name: "v1.0.0"})
 			g.Expect(err).To(HaveOccurred())
 
 			if c.want == "" {

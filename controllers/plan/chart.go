@@ -6,6 +6,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -19,8 +20,8 @@ type Chart struct {
 
 	// fetched is the source that was just read; empty when the chart was in the store.
 	fetched string
-	// from identifies what the chart was fetched from.
-	from versionID
+	// from is the version that the chart was fetched from.
+	from source.Version
 	// unsaved is set until the store has the chart.
 	unsaved bool
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 )
 
@@ -62,25 +61,19 @@ func idOf(provider v1alpha2.Provider) providerID {
 	return providerID{client.ObjectKeyFromObject(provider), v1alpha2.Label(provider)}
 }
 
-// versionID identifies the content behind a version of a source without reading it.
-type versionID struct {
-	source.Version
-	digest string // required by the resource
-}
-
-// origin returns where the version comes from and what is required of it; empty if the content there may change.
-func (v versionID) origin() string {
-	if v.Origin == "" || v.digest == "" {
-		return v.Origin
+// originOf returns where a version comes from and what is required of it; empty if the content there may change.
+func originOf(version source.Version) string {
+	if version.Origin.Place == "" {
+		return ""
 	}
 
-	return v.Origin + "@" + v.digest
+	return version.Origin.String()
 }
 
 // knownChart is what is known of the chart of a provider: its digest, and the rest as in Chart.
 type knownChart struct {
 	digest, fetched string
-	from            versionID
+	from            source.Version
 	unsaved         bool
 }
 
@@ -96,24 +89,22 @@ func (e *StoreError) Unwrap() error { return e.Err }
 // nothing is fetched from where a version cannot change when its chart is in the store, unless
 // refresh asks for that.
 func (c *Charts) Find(
-	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, refresh bool,
+	ctx context.Context, provider v1alpha2.Provider, from *source.Source, version source.Version, refresh bool,
 ) (*Chart, error) {
-	wanted := versionID{version, fetch.Digest(provider)}
-
 	if !refresh {
-		if found, err := c.recall(ctx, provider, wanted); found != nil || err != nil {
+		if found, err := c.recall(ctx, provider, version); found != nil || err != nil {
 			return found, err
 		}
 	}
 
-	found, err := c.load(ctx, provider, from, wanted, refresh)
+	found, err := c.load(ctx, provider, from, version, refresh)
 	if err != nil {
 		c.known.Delete(idOf(provider)) // it may have become untrusted
 
 		return nil, err
 	}
 
-	found.from = wanted
+	found.from = version
 	c.remember(provider, found)
 	c.metrics.SetChartSize(provider, found.Size)
 
@@ -121,7 +112,7 @@ func (c *Charts) Find(
 }
 
 // recall returns the chart of the provider when it was found last, if that was of the same content; nil otherwise.
-func (c *Charts) recall(ctx context.Context, provider v1alpha2.Provider, wanted versionID) (*Chart, error) {
+func (c *Charts) recall(ctx context.Context, provider v1alpha2.Provider, wanted source.Version) (*Chart, error) {
 	known, ok := c.known.Load(idOf(provider))
 	if !ok || wanted.Fingerprint == "" {
 		return nil, nil
@@ -152,11 +143,11 @@ func (c *Charts) remember(provider v1alpha2.Provider, found *Chart) {
 // load reads the chart from the store, or fetches it from its source. While the source is out of
 // reach, a stored chart is used even where a refreshed one is asked for.
 func (c *Charts) load(
-	ctx context.Context, provider v1alpha2.Provider, from source.Source, wanted versionID, refresh bool,
+	ctx context.Context, provider v1alpha2.Provider, from *source.Source, wanted source.Version, refresh bool,
 ) (*Chart, error) {
-	origin := wanted.origin()
+	origin := originOf(wanted)
 	if origin == "" {
-		return c.fetch(ctx, provider, from, wanted.Version)
+		return c.fetch(ctx, from, wanted)
 	}
 
 	kept, err := c.stored(ctx, provider, wanted.Name, origin)
@@ -168,7 +159,7 @@ func (c *Charts) load(
 		return &Chart{content: kept}, nil
 	}
 
-	fetched, err := c.fetch(ctx, provider, from, wanted.Version)
+	fetched, err := c.fetch(ctx, from, wanted)
 	if kept != nil && source.IsUnavailable(err) {
 		return &Chart{content: kept, Outdated: err}, nil
 	}

@@ -110,7 +110,7 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 		return p.keepChart(ctx, request, plan, err)
 	}
 
-	version, err := source.Resolve(asking, from, source.Request{
+	version, err := from.Resolve(asking, source.Request{
 		Version: provider.GetSpec().Version,
 		Pinned:  cmp.Or(request.Selected, provider.GetStatus().DesiredVersion),
 		Choice:  func(ctx context.Context) (source.Condition, error) { return p.choice(ctx, provider) },

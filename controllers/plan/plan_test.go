@@ -55,9 +55,9 @@ func newPlanner(c client.Client) *Planner {
 		Cache:   c,
 		Readers: readers,
 		Sources: &fetch.Resolver{
-			Readers:  readers,
-			Config:   &fetch.ConfigFile{Path: fetch.DefaultConfigFile},
-			Registry: registry,
+			Readers:    readers,
+			ConfigFile: fetch.DefaultConfigFile,
+			Registry:   registry,
 		},
 		Charts: NewCharts(&store.Store{Client: c, Namespace: operatorNamespace}, c, nil),
 	}
@@ -127,8 +127,7 @@ func TestPlanKeepsWhatItFoundOutBeforeAnError(t *testing.T) {
 	g.Expect(planned.Chart.Version()).To(Equal("v1.0.0"))
 
 	planned, err = newPlanner(c).Plan(t.Context(), Request{Provider: aws("v9.9.9"), Scope: c})
-	notFound := new(source.NotFoundError)
-	g.Expect(errors.As(err, &notFound)).To(BeTrue(), "%v", err)
+	g.Expect(source.IsNotFound(err)).To(BeTrue(), "%v", err)
 	g.Expect(planned.Chart).To(BeNil())
 }
 

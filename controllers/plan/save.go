@@ -19,7 +19,7 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 	c.storing.Lock()
 	defer c.storing.Unlock()
 
-	if err := c.store.Put(ctx, found.Stored, provider.GetNamespace(), found.from.origin()); err != nil {
+	if err := c.store.Put(ctx, found.Stored, provider.GetNamespace(), originOf(found.from)); err != nil {
 		return &StoreError{err}
 	}
 

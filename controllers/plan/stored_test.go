@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/test/fakesource"
 )
 
@@ -285,7 +284,7 @@ func TestRefresh(t *testing.T) {
 		found, _, err := find(t, c, p, true)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found.Digest).To(Equal(installed.Digest))
-		g.Expect(found.Outdated).To(BeAssignableToTypeOf(&web.UnreachableError{}))
+		g.Expect(source.IsUnavailable(found.Outdated)).To(BeTrue())
 	})
 	t.Run("content that is invalid is an error", func(t *testing.T) {
 		g := NewWithT(t)

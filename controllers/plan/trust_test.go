@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/cosign"
@@ -47,7 +48,7 @@ func TestTrustIsWithdrawn(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(registry.Stop)
 
-	client, err := oci.NewClient(oci.Options{})
+	client, err := oci.NewClient(transport.Options{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	newKey := func() cosign.Key {

@@ -35,7 +35,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
@@ -226,7 +226,7 @@ func problemsOfSpec(t *testing.T) []error {
 		checker.Dependencies(t.Context(), waiting),
 		&preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: policy.Error()},
 		version, images, metadata,
-		&web.AddressError{Host: "metadata.example.com", Address: "169.254.169.254", Kind: "a link-local address"},
+		(&transport.Guard{}).CheckHost("169.254.169.254"),
 		&fetch.UnknownProviderError{Type: "InfrastructureProvider", Name: "awz"},
 		&ownedError{release: "capa-system/infrastructure-aws"},
 	}
@@ -294,11 +294,11 @@ func wrongToken(t *testing.T) error {
 	}))
 	t.Cleanup(server.Close)
 
-	credentials := func(context.Context, source.Server) (web.Credentials, error) {
-		return web.Credentials{Token: "expired"}, nil
+	options := func(_ context.Context, server source.Server) (transport.Options, error) {
+		return transport.Options{Credentials: transport.Token(server.Host, "expired")}, nil
 	}
 	site, err := source.NewWebsite(server.URL+"/kubernetes-sigs/cluster-api-provider-aws/releases", providerOfAWS,
-		source.WebOptions{Credentials: credentials})
+		options)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	_, err = site.Versions(t.Context())
@@ -318,7 +318,7 @@ func otherDigest(t *testing.T) error {
 	}))
 	t.Cleanup(server.Close)
 
-	registry, err := oci.NewClient(oci.Options{})
+	registry, err := oci.NewClient(transport.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	options := source.OptionsForClient(registry)

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"errors"
-	"net/http"
 	"reflect"
 
 	"github.com/fluxcd/pkg/runtime/acl"
@@ -10,8 +9,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
@@ -91,11 +89,6 @@ var errorTable = []row{
 	on[*predecessor.RefusedError](preflightFailed, v1alpha2.ChangeRefusedReason, report.Stalled),
 	on[*fetch.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, report.Stalled),
 	on[*ranges.Error](preflightFailed, v1alpha2.IncorrectVersionFormatReason, report.Stalled),
-	onValue(func(e *web.AddressError, result *report.Result) {
-		set(result, preflightFailed, v1alpha2.FetchConfigValidationErrorReason, report.Stalled)
-		result.Message = e.Error() // a library may have added that the connection failed
-	}),
-	on[*source.AddressError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, report.Stalled),
 	on[*access.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, report.Stalled),
 	on[*clusters.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason, report.Stalled),
 	onValue(func(e *clusters.UnreachableError, result *report.Result) {
@@ -125,8 +118,6 @@ var errorTable = []row{
 	}),
 	on[*uncheckedError](preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, report.Stalled),
 	on[*fetch.UnknownProviderError](installFailed, v1alpha2.UnknownProviderReason, report.Stalled),
-	on[*source.NotFoundError](installFailed, v1alpha2.VersionNotFoundReason, report.Stalled),
-	on[*source.UntrustedError](installFailed, v1alpha2.UntrustedSourceReason, report.Stalled),
 	on[*bundle.InvalidError](installFailed, v1alpha2.InvalidComponentsReason, report.Stalled),
 	on[*crds.RefusedError](installFailed, v1alpha2.CRDsNotReadyReason, report.Stalled),
 	on[*crds.OwnershipError](installFailed, v1alpha2.CRDConflictReason, report.Stalled),
@@ -150,20 +141,28 @@ var errorTable = []row{
 	on[*release.NoRevisionError](installFailed, v1alpha2.InstallFailedReason, report.Stalled),
 
 	// The server of the source refuses, or the credentials for it are wrong.
-	on[*web.CredentialsError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, report.Stalled),
-	on[*source.InvalidTokenError](preflightFailed, v1alpha2.InvalidGithubTokenReason, report.Stalled),
-	onValue(func(e *web.RateLimitError, result *report.Result) {
-		set(result, installFailed, v1alpha2.ComponentsFetchErrorReason, report.Waiting)
-		result.At = e.Until
-	}),
-	onValue(func(e *web.StatusError, result *report.Result) {
+	onValue(func(e *transport.Error, result *report.Result) {
 		set(result, installFailed, v1alpha2.ComponentsFetchErrorReason, report.Stalled)
 
-		if e.Status >= http.StatusInternalServerError {
+		switch e.Kind {
+		case transport.Refused:
+			set(result, preflightFailed, v1alpha2.FetchConfigValidationErrorReason, report.Stalled)
+		case transport.InvalidToken:
+			set(result, preflightFailed, v1alpha2.InvalidGithubTokenReason, report.Stalled)
+		case transport.NotFound:
+			result.Reason = v1alpha2.VersionNotFoundReason
+		case transport.Invalid:
+			result.Reason = v1alpha2.InvalidComponentsReason
+		case transport.Unverified:
+			result.Reason = v1alpha2.UntrustedSourceReason
+		case transport.Unavailable, transport.Untrusted:
 			result.Outcome = report.Retrying
 		}
+
+		if !e.Until.IsZero() {
+			result.Outcome, result.At = report.Waiting, e.Until
+		}
 	}),
-	on[*web.ContentError](installFailed, v1alpha2.ComponentsFetchErrorReason, report.Stalled),
 
 	// Passing troubles.
 	onValue(func(e *health.WatchError, result *report.Result) {

@@ -17,8 +17,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
@@ -79,11 +78,11 @@ var errorCases = map[string]errorCase{
 		condition: preflightFailed, reason: v1alpha2.IncorrectVersionFormatReason, outcome: report.Stalled,
 	},
 	"an invalid address": {
-		err:       &source.AddressError{},
+		err:       &transport.Error{Kind: transport.Refused},
 		condition: preflightFailed, reason: v1alpha2.FetchConfigValidationErrorReason, outcome: report.Stalled,
 	},
 	"a source at an address that is refused": {
-		err:       &web.AddressError{},
+		err:       &transport.Error{Kind: transport.Refused},
 		condition: preflightFailed, reason: v1alpha2.FetchConfigValidationErrorReason, outcome: report.Stalled,
 	},
 	"a missing Secret": {
@@ -139,12 +138,20 @@ var errorCases = map[string]errorCase{
 		condition: installFailed, reason: v1alpha2.UnknownProviderReason, outcome: report.Stalled,
 	},
 	"a version that does not exist": {
-		err:       &source.NotFoundError{},
+		err:       &transport.Error{Kind: transport.NotFound},
 		condition: installFailed, reason: v1alpha2.VersionNotFoundReason, outcome: report.Stalled,
 	},
 	"an untrusted source": {
-		err:       &source.UntrustedError{},
+		err:       &transport.Error{Kind: transport.Unverified},
 		condition: installFailed, reason: v1alpha2.UntrustedSourceReason, outcome: report.Stalled,
+	},
+	"files that are not a provider's": {
+		err:       &transport.Error{Kind: transport.Invalid},
+		condition: installFailed, reason: v1alpha2.InvalidComponentsReason, outcome: report.Stalled,
+	},
+	"a source in trouble": {
+		err:       &transport.Error{Until: limit},
+		condition: installFailed, reason: v1alpha2.ComponentsFetchErrorReason, outcome: report.Waiting, at: limit,
 	},
 	"invalid components": {
 		err:       &bundle.InvalidError{},
@@ -210,29 +217,21 @@ var errorCases = map[string]errorCase{
 		err:       &release.NoRevisionError{},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: report.Stalled,
 	},
-	"invalid credentials": {
-		err:       &web.CredentialsError{Err: errors.New("no Secret")},
-		condition: preflightFailed, reason: v1alpha2.FetchConfigValidationErrorReason, outcome: report.Stalled,
-	},
 	"a refused GitHub token": {
-		err:       &source.InvalidTokenError{},
+		err:       &transport.Error{Kind: transport.InvalidToken},
 		condition: preflightFailed, reason: v1alpha2.InvalidGithubTokenReason, outcome: report.Stalled,
 	},
 	"a rate limit": {
-		err:       &web.RateLimitError{Until: limit},
+		err:       &transport.Error{Until: limit},
 		condition: installFailed, reason: v1alpha2.ComponentsFetchErrorReason, outcome: report.Waiting, at: limit,
 	},
 	"a server that refuses": {
-		err:       &web.StatusError{Status: 403},
+		err:       &transport.Error{Kind: transport.Denied},
 		condition: installFailed, reason: v1alpha2.ComponentsFetchErrorReason, outcome: report.Stalled,
 	},
 	"a server in trouble": {
-		err:       &web.StatusError{Status: 502},
+		err:       &transport.Error{Kind: transport.Unavailable},
 		condition: installFailed, reason: v1alpha2.ComponentsFetchErrorReason, outcome: report.Retrying,
-	},
-	"a web page instead of components": {
-		err:       &web.ContentError{},
-		condition: installFailed, reason: v1alpha2.ComponentsFetchErrorReason, outcome: report.Stalled,
 	},
 	"a release that another program works on": {
 		err:       &release.LockedError{Until: limit},

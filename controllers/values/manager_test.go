@@ -225,7 +225,7 @@ func TestAzure(t *testing.T) {
 	for _, version := range versions {
 		fetched, err := directory.Fetch(t.Context(), version)
 		g.Expect(err).NotTo(HaveOccurred())
-		built, err := chartgen.Build(fetched)
+		built, err := chartgen.Build(fetched.Bundle)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		args := func(spec, deployment string) []string {

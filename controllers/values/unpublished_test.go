@@ -93,7 +93,7 @@ func TestUnpublishedFlagsOfReleases(t *testing.T) {
 				g := NewWithT(t)
 				fetched, err := directory.Fetch(t.Context(), version)
 				g.Expect(err).NotTo(HaveOccurred())
-				built, err := chartgen.Build(fetched)
+				built, err := chartgen.Build(fetched.Bundle)
 				g.Expect(err).NotTo(HaveOccurred())
 
 				found := doubted(t, built, `{manager: {verbosity: 5}}`)

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/image"
 )
 
@@ -219,7 +220,7 @@ func (a *arena) chart(files map[string]string) (*v1alpha2.InfrastructureProvider
 
 // publisherClient returns a client of the attacker's registry.
 func (a *arena) publisherClient() *oci.Client {
-	c, err := oci.NewClient(oci.Options{CA: a.publisher.CA})
+	c, err := oci.NewClient(transport.Options{CA: a.publisher.CA})
 	a.Expect(err).NotTo(HaveOccurred())
 
 	return c

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -31,11 +32,22 @@ var requestAttempts = []attempt{
 		return a.withProxy("http://"+a.inner().address, v1alpha2.FetchConfiguration{HTTP: "https://mirror.example.com"})
 	}},
 	{"A web server in plain text that redirects a cluster template to an inner server", func(a *arena) string {
-		return a.redirected(a.plainServer, "http")
+		return a.redirected(a.plainServer, "http://"+a.inner().address)
 	}},
 	{"A web server with TLS that redirects a cluster template to an inner server", func(a *arena) string {
-		return a.redirected(a.server, "https")
+		return a.redirected(a.server, "https://"+a.inner().address)
 	}},
+	{"A web server with TLS that redirects a cluster template to another server, for the source's token",
+		func(a *arena) string {
+			var shown atomic.Bool
+
+			other := a.server(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				shown.Store(r.Header.Get("Authorization") != "" || shown.Load())
+			}))
+			a.never("the other server has the token", func(context.Context) bool { return shown.Load() })
+
+			return a.redirected(a.server, other)
+		}},
 	{"A release server whose assets are at an inner server", func(a *arena) string {
 		i := a.inner()
 		trust := a.trust(map[string]string{"token": "x"})
@@ -185,15 +197,15 @@ func (a *arena) withProxy(proxy string, config v1alpha2.FetchConfiguration) stri
 	return a.attempted(a.small("").from(config), trust)
 }
 
-// redirected tries a release server that redirects the download of a cluster template to an inner one.
-func (a *arena) redirected(start func(http.Handler) string, scheme string) string {
+// redirected tries a release server that redirects the download of a cluster template to another one. The source has a
+// token.
+func (a *arena) redirected(start func(http.Handler) string, target string) string {
 	a.Helper()
 
-	i := a.inner()
-	trust := a.trust(nil)
+	trust := a.trust(map[string]string{"token": "x"})
 	server := start(&gitHub{
 		p: a.small(""), templates: []string{"cluster-template-x.yaml"},
-		redirect: scheme + "://" + i.address + "/latest/meta-data/iam/security-credentials/node",
+		redirect: target + "/latest/meta-data/iam/security-credentials/node",
 	})
 
 	return a.attempted(a.small("").from(v1alpha2.FetchConfiguration{

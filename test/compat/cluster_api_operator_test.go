@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/fakesource"
@@ -169,7 +170,7 @@ func (s *site) publish(kind v1alpha2.ProviderType, name, object string, versions
 func (s *site) push(ctx context.Context, repository string, release *harness.Release) {
 	GinkgoHelper()
 
-	c, err := oci.NewClient(oci.Options{})
+	c, err := oci.NewClient(transport.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	ref, err := oci.Parse("http://" + s.registry + "/" + repository + ":" + release.Bundle.Version)
 	Expect(err).NotTo(HaveOccurred())

@@ -114,7 +114,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v9.9.9" },
 			v1alpha2.ProviderInstalledCondition,
 			v1alpha2.VersionNotFoundReason,
-			[]string{"version v9.9.9 is not on offer; there is v1.0.0; a ConfigMap has the version of its label"},
+			[]string{"version v9.9.9 is not on offer; there is v1.0.0"},
 			func(ctx context.Context, _ tiny, p *v1alpha2.InfrastructureProvider) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 			},

@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/mirror"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/cosign"
 	"github.com/capstan-project/capstan/test/harness"
@@ -54,7 +55,7 @@ func newPrivateRegistry(ctx context.Context, listen string) *privateRegistry {
 	DeferCleanup(r.Stop)
 	p := &privateRegistry{Registry: r, config: filepath.Join(dir, "config.json"), ca: filepath.Join(dir, "ca.crt")}
 	p.client, err = oci.NewClient(
-		oci.Options{CA: r.CA, Credentials: oci.StaticCredentials(r.Address, registryUser, registryPassword)},
+		transport.Options{CA: r.CA, Credentials: transport.StaticCredentials(r.Address, registryUser, registryPassword)},
 	)
 	Expect(err).NotTo(HaveOccurred())
 
@@ -265,7 +266,7 @@ var _ = Describe("A registry", Ordered, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		_, err := r.client.Tags(ctx, r.at("capi/charts/infrastructure-artifact"))
-		Expect(oci.IsReason(err, oci.NotFound)).To(BeTrue(), "%v", err)
+		Expect(transport.Is(err, transport.NotFound)).To(BeTrue(), "%v", err)
 	})
 
 	It("changes nothing when its tags move, until that is requested", func(ctx SpecContext) {

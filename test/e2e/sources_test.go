@@ -140,7 +140,7 @@ var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 		By("changing to a version that was not fetched")
 		to("v1.2.0")
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ComponentsFetchErrorReason,
-			server.URL()+"/plain/owner/plain/v1.2.0/metadata.yaml", "connection refused", "check that the server runs"))
+			server.URL()+"/plain/owner/plain/v1.2.0/metadata.yaml", "connection refused", "can be reached from here"))
 		Expect(w.helm(ctx, "helm", "list", "-n", "plain")).To(
 			ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
 
@@ -268,7 +268,7 @@ var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 		p.Spec.Version, p.Spec.FetchConfig.HTTP = "", server.URL()+"/plain/owner/unlisted"
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.VersionNotFoundReason,
-			"cannot list versions: set spec.version to an exact version"))
+			"cannot list versions; set spec.version to an exact version"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})

@@ -306,9 +306,7 @@ func (s *Server) gitHubReleases(w http.ResponseWriter, r *http.Request) {
 		list = append(list, s.describe(r, rel))
 	}
 
-	if next > 0 {
-		w.Header().Set("Link", fmt.Sprintf(`<%s%s?page=%d>; rel="next", <%[1]s/x>; rel="last"`, s.URL(), r.URL.Path, next))
-	}
+	s.link(w, r, next)
 
 	_ = json.NewEncoder(w).Encode(list)
 }
@@ -326,9 +324,7 @@ func (s *Server) gitLabPackages(w http.ResponseWriter, r *http.Request) {
 		)
 	}
 
-	if next > 0 {
-		w.Header().Set("X-Next-Page", fmt.Sprint(next))
-	}
+	s.link(w, r, next)
 
 	_ = json.NewEncoder(w).Encode(list)
 }
@@ -345,6 +341,14 @@ func (s *Server) gitLabFiles(w http.ResponseWriter, r *http.Request) {
 	}
 
 	_ = json.NewEncoder(w).Encode(list)
+}
+
+// link sets the header with the address of the next page, if there is one.
+func (s *Server) link(w http.ResponseWriter, r *http.Request, next int) {
+	if next > 0 {
+		w.Header().Set("Link",
+			fmt.Sprintf(`<%s%s?page=%d>; rel="next", <%[1]s/x>; rel="last"`, s.URL(), r.URL.EscapedPath(), next))
+	}
 }
 
 type span struct{ from, to int }

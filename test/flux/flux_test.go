@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
@@ -183,7 +184,7 @@ func push(ctx context.Context, label, version string, change func([]byte) []byte
 	made, err := chartgen.Build(release.Bundle)
 	Expect(err).NotTo(HaveOccurred())
 
-	c, err := oci.NewClient(oci.Options{})
+	c, err := oci.NewClient(transport.Options{})
 	Expect(err).NotTo(HaveOccurred())
 
 	ref, err := oci.Parse("http://" + registry + "/charts/" + label + ":" + oci.ChartTag(made.Metadata.Version))

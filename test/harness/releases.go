@@ -70,14 +70,16 @@ func Load(ctx context.Context, repository string, wanted Wanted) (*Release, erro
 		picked = releases[0]
 	}
 
-	b, err := directory.Fetch(ctx, picked)
+	published, err := directory.Fetch(ctx, picked)
 	if err != nil {
 		return nil, err
 	}
 
 	providerType, _ := v1alpha2.ParseLabel(wanted.Label)
 
-	return &Release{Type: providerType, Namespace: wanted.Label + "-system", Bundle: b, Variables: wanted.Variables}, nil
+	return &Release{
+		Type: providerType, Namespace: wanted.Label + "-system", Bundle: published.Bundle, Variables: wanted.Variables,
+	}, nil
 }
 
 // Labels returns the labels that the resource's selector matches. All versions of a provider share

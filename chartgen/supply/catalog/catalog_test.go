@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 const configuration = `
@@ -49,7 +49,10 @@ func TestBuiltInEntries(t *testing.T) {
 	for _, e := range c.Entries {
 		from, err := c.Open(e, Access{})
 		g.Expect(err).NotTo(HaveOccurred(), e.Label())
-		g.Expect(from.(source.Remote).Version("v1.0.0").Origin).
+
+		version, err := from.Resolve(t.Context(), source.Request{Version: "v1.0.0"})
+		g.Expect(err).NotTo(HaveOccurred(), e.Label())
+		g.Expect(version.Origin.Place).
 			To(
 				MatchRegexp(`^https://github\.com/[^/]+/[^/]+/releases/download/v1\.0\.0/[a-z-]+-components(-development)?\.yaml$`),
 			)
@@ -170,7 +173,7 @@ providers:
 		return source.Access{}, errors.New("no registry")
 	}}
 
-	open := func(name string) (source.Source, error) {
+	open := func(name string) (*source.Source, error) {
 		e, found := c.Find(v1alpha2.InfrastructureProviderType, name)
 		g.Expect(found).To(BeTrue())
 
@@ -179,19 +182,21 @@ providers:
 
 	artifact, err := open("aws")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(artifact).To(BeAssignableToTypeOf(&source.Artifact{}))
-	g.Expect(artifact.(source.Remote).Version("v1.1.0").Origin).To(
-		Equal("oci://registry.example.com:5000/capi/aws:v1.1.0"))
+	g.Expect(artifact.Kind).To(Equal("oci"))
+
+	version, err := artifact.Resolve(t.Context(), source.Request{Version: "v1.1.0"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(version.Origin.Place).To(Equal("oci://registry.example.com:5000/capi/aws:v1.1.0"))
 
 	image, err := open("azure")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(image).To(BeAssignableToTypeOf(&source.Image{}))
-	g.Expect(image.(source.Remote).DefaultVersion()).To(Equal("v1.0.0"))
+	g.Expect(image.Kind).To(Equal("image"))
+	g.Expect(image.Default).To(Equal("v1.0.0"))
 
 	g.Expect(asked).To(BeEmpty(), "credentials are read with the first request")
 
-	for _, s := range []source.Source{artifact, image} {
-		_, err = s.Fetch(t.Context(), s.(source.Remote).Version("v1.0.0"))
+	for _, s := range []*source.Source{artifact, image} {
+		_, err = s.Fetch(t.Context(), source.Version{Name: "v1.0.0"})
 		g.Expect(err).To(MatchError("no registry"))
 	}
 
@@ -200,7 +205,7 @@ providers:
 	}))
 
 	_, err = open("broken")
-	g.Expect(err).To(BeAssignableToTypeOf(&source.AddressError{}))
+	g.Expect(transport.Is(err, transport.Refused)).To(BeTrue())
 	g.Expect(err).To(MatchError(ContainSubstring("is not an OCI reference")))
 }
 
@@ -303,9 +308,9 @@ func TestOpenReadsNoCredentials(t *testing.T) {
 	calls := 0
 	_, err = c.Open(
 		Entry{Type: "CoreProvider", Name: "cluster-api", URL: "https://github.com/o/r"},
-		Access{Credentials: func(context.Context, source.Server) (web.Credentials, error) {
+		Access{Web: func(context.Context, source.Server) (transport.Options, error) {
 			calls++
-			return web.Credentials{}, nil
+			return transport.Options{}, nil
 		}},
 	)
 	g.Expect(err).NotTo(HaveOccurred())

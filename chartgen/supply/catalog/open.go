@@ -7,7 +7,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // The schemes of entries that are in registries. clusterctl lists such entries and cannot use them.
@@ -20,12 +20,10 @@ const (
 
 // Access is how the sources of a catalog are accessed.
 type Access struct {
-	// Credentials are those for web servers. They take precedence over tokens of the environment and the
-	// configuration, which are used only over TLS, and not with a proxy or certificates of the credentials. Nil means
+	// Web returns how a web server is reached. Its credentials take precedence over tokens of the environment and the
+	// configuration, which are used only over TLS, and not with a proxy or certificates of a source. Nil means
 	// there are only the tokens.
-	Credentials source.CredentialsFunc
-	// Guard restricts connections to web servers; nil for no restriction.
-	Guard *web.Guard
+	Web source.OptionsFunc
 	// Registry returns what a registry is read with. It is called before the first request.
 	Registry func(ctx context.Context, ref oci.Reference) (source.Access, error)
 }
@@ -50,8 +48,8 @@ func (e Entry) Image() string {
 }
 
 // Open returns the source of an entry: a registry, a web server, or a folder in clusterctl's local-repository
-// layout. The error is a *source.AddressError.
-func (c *Catalog) Open(e Entry, access Access) (source.Source, error) {
+// layout. The error is of the kind transport.Refused.
+func (c *Catalog) Open(e Entry, access Access) (*source.Source, error) {
 	provider := source.Provider(e.Type, e.Name)
 
 	if artifact := e.Artifact(); artifact != "" {
@@ -67,7 +65,7 @@ func (c *Catalog) Open(e Entry, access Access) (source.Source, error) {
 		return source.NewComponentsFile(u.Path, provider), nil
 	}
 
-	return source.NewWebsite(e.URL, provider, c.WebOptions(c.withTokens(access.Credentials), access.Guard))
+	return source.NewWebsite(e.URL, provider, c.withTokens(access.Web))
 }
 
 // registry returns the options of the source at a reference, which the source has checked when it uses them.
@@ -82,32 +80,23 @@ func (a Access) registry(address string) source.OCIOptions {
 	}}
 }
 
-// withTokens adds the tokens of the environment and the configuration to credentials, which may be nil.
-func (c *Catalog) withTokens(credentials source.CredentialsFunc) source.CredentialsFunc {
-	return func(ctx context.Context, server source.Server) (web.Credentials, error) {
-		var found web.Credentials
+// withTokens adds the tokens of the environment and the configuration to options, which may be nil.
+func (c *Catalog) withTokens(options source.OptionsFunc) source.OptionsFunc {
+	return func(ctx context.Context, server source.Server) (transport.Options, error) {
+		var found transport.Options
 
-		if credentials != nil {
+		if options != nil {
 			var err error
-			if found, err = credentials(ctx, server); err != nil {
+			if found, err = options(ctx, server); err != nil {
 				return found, err
 			}
 		}
 
-		if !found.HasLogin() && !found.SetsTransport() && server.TLS {
-			found.Token = c.token(server)
+		if server.TLS && !found.SetsTransport() {
+			found.Credentials = transport.ChainCredentials(found.Credentials, transport.Token(server.Host, c.token(server)))
 		}
 
 		return found, nil
-	}
-}
-
-// WebOptions returns the options of the configuration for sources on web servers, including those
-// that are not in the catalog.
-func (c *Catalog) WebOptions(credentials source.CredentialsFunc, guard *web.Guard) source.WebOptions {
-	return source.WebOptions{
-		Credentials: credentials,
-		Guard:       guard,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/image"
 )
@@ -24,7 +25,7 @@ func TestCopyToArchive(t *testing.T) {
 
 func testCopyToArchive(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
-	c := newClient(t, oci.Options{})
+	c := newClient(t, transport.Options{})
 	published := publishImages(t, c, runRegistry(t, bed.RegistryOptions{Implementation: i}).Address)
 	file := filepath.Join(t.TempDir(), "mirror.tar")
 	write := func() (copied int64) {
@@ -84,7 +85,7 @@ func TestOpenArchiveErrors(t *testing.T) {
 // TestCopyBoundsMemory checks that memory does not depend on the size of layers.
 func TestCopyBoundsMemory(t *testing.T) {
 	g := NewWithT(t)
-	c := newClient(t, oci.Options{})
+	c := newClient(t, transport.Options{})
 	server := runRegistry(t, bed.RegistryOptions{})
 	peak := func(size int, name string) int64 {
 		ref := repository(t, "http://"+server.Address).Join(name).WithTag("v1.0.0")

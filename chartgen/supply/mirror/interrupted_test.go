@@ -11,11 +11,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 )
 
@@ -95,7 +95,7 @@ func TestCopyContinues(t *testing.T) {
 
 func testInterruptedDownload(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
-	c := newClient(t, oci.Options{StallTimeout: 10 * time.Second})
+	c := newClient(t, transport.Options{})
 	server := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	publishImages(t, c, server.Address)
 	proxy, address := startProxy(t, server.Address, false)
@@ -130,7 +130,7 @@ func testInterruptedDownload(t *testing.T, i bed.Implementation) {
 
 func testInterruptedUpload(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
-	c := newClient(t, oci.Options{StallTimeout: 10 * time.Second})
+	c := newClient(t, transport.Options{})
 	refs := publishImages(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
 	server := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	proxy, address := startProxy(t, server.Address, true)
@@ -146,7 +146,7 @@ func testInterruptedUpload(t *testing.T, i bed.Implementation) {
 		To(MatchError(And(ContainSubstring("controller"), ContainSubstring("bootstrap"))), "every large layer is cut")
 
 	for _, ref := range refs {
-		g.Expect(oci.IsReason(resolve(ref), oci.NotFound)).To(BeTrue(), "an incomplete image gets no tag")
+		g.Expect(transport.Is(resolve(ref), transport.NotFound)).To(BeTrue(), "an incomplete image gets no tag")
 	}
 
 	proxy.cut.Store(false)

@@ -13,6 +13,7 @@ import (
 	"oras.land/oras-go/v2/registry"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // chartsFolder is the path of charts in a mirror.
@@ -111,7 +112,7 @@ func (i *Item) add(ctx context.Context, desc ocispec.Descriptor) error {
 // withoutSignatures notes why signatures are not copied, unless the error may go away.
 func (i *Item) withoutSignatures(err error) error {
 	err = oci.WrapError("list the signatures of", i.Name, err)
-	if oci.IsReason(err, oci.Unavailable) {
+	if transport.Is(err, transport.Unavailable) {
 		return err
 	}
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // NewChart returns the item of a chart in memory.
@@ -64,7 +65,7 @@ func publishedItems(
 	tag := oci.SignatureTag(root.Digest)
 
 	signed, err := client.Resolve(ctx, ref.WithTag(tag))
-	if oci.IsReason(err, oci.NotFound) {
+	if transport.Is(err, transport.NotFound) {
 		return []*Item{item}, nil
 	}
 

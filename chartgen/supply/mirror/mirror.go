@@ -22,6 +22,7 @@ import (
 	"oras.land/oras-go/v2/content"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // Target is a mirror to copy to: a *Registry or an *Archive.
@@ -84,8 +85,8 @@ func failure(items []*Item, results []Result) error {
 		}
 
 		cause := result.Err.Error()
-		if e := new(oci.Error); errors.As(result.Err, &e) {
-			cause = e.Message // without the item's reference
+		if e := new(transport.Error); errors.As(result.Err, &e) {
+			cause = e.Message() // without the item's reference
 		}
 
 		names[cause] = append(names[cause], items[n].Name)

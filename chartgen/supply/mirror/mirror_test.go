@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/image"
 )
@@ -34,7 +35,7 @@ func (c *tally) options(parallel int) Options {
 	}
 }
 
-func newClient(t *testing.T, o oci.Options) *oci.Client {
+func newClient(t *testing.T, o transport.Options) *oci.Client {
 	t.Helper()
 
 	c, err := oci.NewClient(o)
@@ -126,10 +127,10 @@ func TestCopyToRegistry(t *testing.T) {
 
 func testCopyToRegistry(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
-	c := newClient(t, oci.Options{})
+	c := newClient(t, transport.Options{})
 	refs := publishImages(t, c, runRegistry(t, bed.RegistryOptions{Implementation: i}).Address)
 	server := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: "secret"})
-	to := newClient(t, oci.Options{CA: server.CA, Credentials: oci.StaticCredentials(server.Address, "me", "secret")})
+	to := newClient(t, transport.Options{CA: server.CA, Credentials: transport.StaticCredentials(server.Address, "me", "secret")})
 	target := &Registry{Client: to, Base: repository(t, "oci://"+server.Address+"/mirror")}
 
 	var first, again tally
@@ -179,7 +180,7 @@ func testCopyToRegistry(t *testing.T, i bed.Implementation) {
 
 func TestImagesForPlatforms(t *testing.T) {
 	g := NewWithT(t)
-	c := newClient(t, oci.Options{})
+	c := newClient(t, transport.Options{})
 	refs := publishImages(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
 	all := plainImages(t, c, refs[:1])
 	some := plainImages(t, c, refs[:1], "linux/arm64")
@@ -216,7 +217,7 @@ func TestImagesForPlatforms(t *testing.T) {
 // TestCopyFailure: what is not copied does not count as done, and a cause is named once, with all items it concerns.
 func TestCopyFailure(t *testing.T) {
 	g := NewWithT(t)
-	c := newClient(t, oci.Options{})
+	c := newClient(t, transport.Options{})
 	published := publishImages(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
 
 	var counts tally

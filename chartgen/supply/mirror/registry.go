@@ -8,6 +8,7 @@ import (
 	"oras.land/oras-go/v2/content"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // Registry is a mirror in a registry. Images keep their paths; charts are below charts/.
@@ -59,7 +60,7 @@ func (r *Registry) open(ctx context.Context, item *Item) (content.Storage, func(
 	existing, err := r.Client.Resolve(ctx, ref)
 
 	switch {
-	case oci.IsReason(err, oci.NotFound):
+	case transport.Is(err, transport.NotFound):
 	case err != nil:
 		return nil, nil, err
 	case existing.Digest == item.Root.Digest:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/verify"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/cosign"
 	"github.com/capstan-project/capstan/test/image"
@@ -47,7 +48,7 @@ func sign(t *testing.T, key cosign.Key, subject ocispec.Descriptor) image.Blob {
 
 func TestCopySignatures(t *testing.T) {
 	g := NewWithT(t)
-	c := newClient(t, oci.Options{})
+	c := newClient(t, transport.Options{})
 	key := newKey(t)
 	other := newKey(t)
 	base := repository(t, "http://"+runRegistry(t, bed.RegistryOptions{}).Address)

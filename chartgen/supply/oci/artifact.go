@@ -28,7 +28,7 @@ func IsIndex(desc ocispec.Descriptor) bool {
 	return desc.MediaType == ocispec.MediaTypeImageIndex || desc.MediaType == mediaTypeDockerList
 }
 
-// Artifact reads a manifest. An index is an error of reason Invalid; use Index for it.
+// Artifact reads a manifest. An index is an error of kind Invalid; use Index for it.
 func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error) {
 	desc, data, err := c.Manifest(ctx, ref)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error)
 	return a, nil
 }
 
-// Index reads an index and returns the manifests that it lists. Anything else is an error of reason
+// Index reads an index and returns the manifests that it lists. Anything else is an error of kind
 // Invalid.
 func (c *Client) Index(ctx context.Context, ref Reference) ([]ocispec.Descriptor, error) {
 	desc, data, err := c.Manifest(ctx, ref)

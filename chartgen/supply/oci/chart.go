@@ -105,7 +105,7 @@ func chartConfig(ch *chart.Chart) ([]byte, error) {
 	return json.Marshal(metadata)
 }
 
-// PullChart reads a chart. If the reference resolves to anything else, the error's reason is
+// PullChart reads a chart. If the reference resolves to anything else, the error's kind is
 // Invalid.
 func (c *Client) PullChart(ctx context.Context, ref Reference) (*Chart, error) {
 	a, err := c.Artifact(ctx, ref)
@@ -116,7 +116,7 @@ func (c *Client) PullChart(ctx context.Context, ref Reference) (*Chart, error) {
 	return c.ReadChart(ctx, a)
 }
 
-// ReadChart reads the chart of an artifact. Any other artifact is an error of reason Invalid.
+// ReadChart reads the chart of an artifact. Any other artifact is an error of kind Invalid.
 func (c *Client) ReadChart(ctx context.Context, a *Artifact) (*Chart, error) {
 	const action = "pull"
 	if !a.IsChart() {

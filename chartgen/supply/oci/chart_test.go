@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
@@ -22,7 +23,7 @@ func chartRegistry(t *testing.T, i bed.Implementation) (*bed.Registry, *Client) 
 
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: secret})
 
-	return r, client(t, Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", secret)})
+	return r, client(t, transport.Options{CA: r.CA, Credentials: transport.StaticCredentials(r.Address, "me", secret)})
 }
 
 // testChart is a chart as chartgen makes it, as far as registries look at it.

@@ -13,6 +13,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
 
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 )
 
@@ -28,7 +29,7 @@ func runRegistry(t *testing.T, o bed.RegistryOptions) *bed.Registry {
 	return r
 }
 
-func client(t *testing.T, o Options) *Client {
+func client(t *testing.T, o transport.Options) *Client {
 	t.Helper()
 
 	c, err := NewClient(o)
@@ -80,7 +81,7 @@ func testRegistryWithTLSAndPassword(t *testing.T, i bed.Implementation) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			options, err := OptionsFromSecret(r.Address, data)
+			options, err := transport.FromSecret(r.Address, data)
 			g.Expect(err).NotTo(HaveOccurred())
 
 			options.CA = r.CA
@@ -95,31 +96,31 @@ func testRegistryWithTLSAndPassword(t *testing.T, i bed.Implementation) {
 	}
 
 	for name, test := range map[string]struct {
-		options Options
-		reason  Reason
+		options transport.Options
+		reason  transport.Kind
 		message string
 	}{
-		"no credentials": {options: Options{CA: r.CA}, reason: Denied, message: "asks for credentials"},
+		"no credentials": {options: transport.Options{CA: r.CA}, reason: transport.Denied, message: "asks for credentials"},
 		"wrong credentials": {
-			options: Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", "wr0ng-"+secret)},
-			reason:  Denied,
-			message: "refuses the credentials",
+			options: transport.Options{CA: r.CA, Credentials: transport.StaticCredentials(r.Address, "me", "wr0ng-"+secret)},
+			reason:  transport.Denied,
+			message: "answers 401 Unauthorized",
 		},
 		"credentials of other host": {
-			options: Options{CA: r.CA, Credentials: StaticCredentials("example.com", "me", secret)},
-			reason:  Denied,
+			options: transport.Options{CA: r.CA, Credentials: transport.StaticCredentials("example.com", "me", secret)},
+			reason:  transport.Denied,
 			message: "asks for credentials",
 		},
 		"untrusted authority": {
-			options: Options{Credentials: StaticCredentials(r.Address, "me", secret)},
-			reason:  Untrusted,
+			options: transport.Options{Credentials: transport.StaticCredentials(r.Address, "me", secret)},
+			reason:  transport.Untrusted,
 			message: "ca.crt",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := client(t, test.options).Artifact(t.Context(), ref)
-			g.Expect(IsReason(err, test.reason)).To(BeTrue(), "%v", err)
+			g.Expect(transport.Is(err, test.reason)).To(BeTrue(), "%v", err)
 			g.Expect(err).
 				To(MatchError(And(ContainSubstring(test.message), ContainSubstring(ref.String()), Not(ContainSubstring(secret)))))
 		})
@@ -134,19 +135,19 @@ func TestMissingRepository(t *testing.T) {
 
 func testMissingRepository(t *testing.T, i bed.Implementation) {
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i})
-	c := client(t, Options{})
+	c := client(t, transport.Options{})
 	plain := parse(t, "http://"+r.Address+"/none:v1")
 	_, err := c.Artifact(t.Context(), plain)
-	NewWithT(t).Expect(IsReason(err, NotFound)).To(BeTrue(), "%v", err)
+	NewWithT(t).Expect(transport.Is(err, transport.NotFound)).To(BeTrue(), "%v", err)
 	_, err = c.Tags(t.Context(), plain)
-	NewWithT(t).Expect(IsReason(err, NotFound)).To(BeTrue(), "%v", err)
+	NewWithT(t).Expect(transport.Is(err, transport.NotFound)).To(BeTrue(), "%v", err)
 	_, err = c.Artifact(t.Context(), parse(t, r.Address+"/none:v1"))
-	NewWithT(t).Expect(IsReason(err, Untrusted)).To(BeTrue(), "%v", err)
+	NewWithT(t).Expect(transport.Is(err, transport.Untrusted)).To(BeTrue(), "%v", err)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("write http:// in front of it")))
 	r.Stop()
 
 	_, err = c.Artifact(t.Context(), plain)
-	NewWithT(t).Expect(IsReason(err, Unavailable)).To(BeTrue(), "%v", err)
+	NewWithT(t).Expect(transport.Is(err, transport.Unavailable)).To(BeTrue(), "%v", err)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("can be reached from here")))
 }
 
@@ -158,7 +159,7 @@ func TestReferrers(t *testing.T) {
 func testReferrers(t *testing.T, i bed.Implementation, api bool) {
 	g := NewWithT(t)
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i})
-	c := client(t, Options{})
+	c := client(t, transport.Options{})
 	ref := parse(t, "http://"+r.Address+"/a:v1")
 	subject := push(t, c, ref, "content")
 	g.Expect(c.Referrers(t.Context(), ref, subject)).To(BeEmpty())
@@ -190,7 +191,7 @@ func TestErrorsContainNoSecrets(t *testing.T) {
 		{"ca.crt": []byte(secret)},
 		{"proxy": []byte("http://me:" + secret + "@")},
 	} {
-		o, err := OptionsFromSecret("example.com", data)
+		o, err := transport.FromSecret("example.com", data)
 		if err == nil {
 			_, err = NewClient(o)
 		}
@@ -211,7 +212,7 @@ func TestProxy(t *testing.T) {
 		p.Out.Host = p.In.Host
 	}})
 	t.Cleanup(proxy.Close)
-	options, err := OptionsFromSecret("registry.example", map[string][]byte{"proxy": []byte(proxy.URL)})
+	options, err := transport.FromSecret("registry.example", map[string][]byte{"proxy": []byte(proxy.URL)})
 	g.Expect(err).NotTo(HaveOccurred())
 	push(t, client(t, options), parse(t, "http://registry.example/test/artifact:v1"), "content")
 	g.Expect(proxied.Load()).To(BeNumerically(">", 0))

@@ -4,107 +4,98 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
-
-// Reason classifies the failure of a request to a registry.
-type Reason int
-
-// Reasons of an Error.
-const (
-	// Unavailable means that the registry does not answer, or answers with an error of its own. The
-	// same request may succeed later.
-	Unavailable Reason = iota
-	// NotFound means that the registry does not have the repository, tag or digest.
-	NotFound
-	// Denied means that the registry asks for other credentials.
-	Denied
-	// Untrusted means that the registry's certificate is not trusted, or that it does not use TLS.
-	Untrusted
-	// Invalid means that the content is not what was expected. Reading it again does not help.
-	Invalid
-	// Conflict means that the tag exists with other content. Tags are never overwritten.
-	Conflict
-)
-
-// Error is a failed request to a registry.
-type Error struct {
-	// Action completes "failed to …", for example "pull".
-	Action string
-	// Reference is what the request was about, with its scheme.
-	Reference string
-	Reason    Reason
-	// Message states what happened and how to fix it.
-	Message string
-	// Err is the cause. Do not print it: unlike Message it may contain secrets such as a signed URL.
-	Err error
-}
-
-// Error returns action, reference and message.
-func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Action, e.Reference, e.Message) }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// IsReason reports whether an error is an *Error of the reason.
-func IsReason(err error, reason Reason) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Reason == reason
-}
 
 // IsTemporary reports whether the same operation may succeed if it is retried.
-func IsTemporary(err error) bool {
-	return err != nil && !errors.Is(err, context.Canceled) && IsReason(wrapError("", Reference{}, err), Unavailable)
-}
+func IsTemporary(err error) bool { return transport.Is(wrap("", "", err), transport.Unavailable) }
 
 // WrapError turns the error of a library that talks to a registry on behalf of this package's
-// callers into an *Error. The name is a reference or, if it cannot be parsed as one, any text. It
+// callers into a *transport.Error. The name is a reference or, if it cannot be parsed as one, any text. It
 // returns nil if err is nil.
 func WrapError(action, name string, err error) error {
-	ref, parseErr := Parse(name)
-	if parseErr != nil {
-		ref = Reference{Repository: name}
-	}
+	ref, _ := Parse(name) // without a registry if it is any text
 
-	err = wrapError(action, ref, err)
-
-	var e *Error
-	if errors.As(err, &e) && parseErr != nil {
-		e.Reference = name
-	}
-
-	return err
+	return wrap(action+" "+name, ref.Registry, err)
 }
 
 // NewConflictError returns the error of a tag that exists with other content than wanted.
 func NewConflictError(action string, ref Reference, existing, wanted ocispec.Descriptor) error {
-	return &Error{
-		Action:    action,
-		Reference: ref.String(),
-		Reason:    Conflict,
-		Message: fmt.Sprintf(
-			"the tag exists already with %s instead of %s; a tag is never overwritten: delete it, or use another repository",
-			existing.Digest,
-			wanted.Digest,
-		),
+	return &transport.Error{
+		Place:   action + " " + ref.String(),
+		Kind:    transport.Conflict,
+		Problem: fmt.Sprintf("the tag exists already with %s instead of %s", existing.Digest, wanted.Digest),
+		Fix:     "a tag is never overwritten: delete it, or use another repository",
 	}
 }
 
-// newInvalidError returns an error of reason Invalid.
+// newInvalidError returns an error of kind Invalid.
 func newInvalidError(action string, ref Reference, format string, args ...any) error {
-	return &Error{Action: action, Reference: ref.String(), Reason: Invalid, Message: fmt.Sprintf(format, args...)}
+	return &transport.Error{
+		Place: action + " " + ref.String(), Kind: transport.Invalid, Problem: fmt.Sprintf(format, args...),
+	}
 }
 
-// wrapError turns an error of oras, net/http or this package into an *Error. It returns nil if err
-// is nil, and cancellation as it is.
+// wrapError turns an error of oras, net/http or this package into a *transport.Error. It returns nil if err
+// is nil.
 func wrapError(action string, ref Reference, err error) error {
-	var known *Error
-	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
-		return err
+	return wrap(action+" "+ref.String(), ref.Registry, err)
+}
+
+// wrap returns the error of a request to a registry as a *transport.Error.
+func wrap(place, registry string, err error) error {
+	var known *transport.Error
+
+	e := diagnose(registry, err)
+	if e == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
+		return transport.Wrap(place, registry, err)
 	}
 
-	reason, message := diagnose(ref, err)
+	e.Place, e.Err = place, err
 
-	return &Error{Action: action, Reference: ref.String(), Reason: reason, Message: message, Err: err}
+	return e
+}
+
+// diagnose returns what an error of oras means; nil if it is that of another package.
+func diagnose(registry string, err error) *transport.Error {
+	var response *errcode.ErrorResponse
+
+	switch {
+	case err == nil:
+	case errors.As(err, &response):
+		e := transport.StatusError("", response.StatusCode)
+		if len(response.Errors) > 0 {
+			e.Problem += " (" + transport.Describe(response.Errors[0]) + ")"
+		}
+
+		return e
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return &transport.Error{
+			Kind:    transport.Denied,
+			Problem: "the registry asks for credentials, and there are none for " + registry,
+			Fix:     "give a username and a password, or a docker configuration that names the host",
+		}
+	case errors.Is(err, errdef.ErrNotFound):
+		return &transport.Error{Kind: transport.NotFound, Problem: "not found", Fix: "check the path and the tag"}
+	case errors.Is(err, errdef.ErrSizeExceedsLimit):
+		return &transport.Error{Kind: transport.Invalid, Problem: "larger than any such content may be"}
+	case errors.Is(err, content.ErrMismatchedDigest),
+		errors.Is(err, content.ErrTrailingData),
+		strings.Contains(err.Error(), "mismatch "): // oras has no error value for sizes
+		return &transport.Error{
+			Kind:    transport.Invalid,
+			Problem: "the content does not match its digest and size",
+			Fix:     "check whether the registry, or a proxy in front of it, is damaged",
+		}
+	}
+
+	return nil
 }

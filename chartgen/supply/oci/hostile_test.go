@@ -12,7 +12,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/image"
 )
 
@@ -107,10 +107,10 @@ func TestFilesRefusesHostileImages(t *testing.T) {
 			layer:   image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeChar}),
 			message: "not a regular file",
 		},
-		"the folder is a file": {layer: image.Layer(file(folder, "x")), message: "it must be a folder"},
+		"the folder is a file": {layer: image.Layer(file(folder, "x")), message: "is not a regular file in a folder"},
 		"a large file": {
 			layer:   zeros([]string{folder + "/big.yaml"}, 33<<20),
-			message: "16 MiB in a file",
+			message: "32 MiB and 4096 files",
 		},
 		"large files": {
 			layer:   zeros([]string{folder + "/1.yaml", folder + "/2.yaml", folder + "/3.yaml"}, 30<<20),
@@ -141,7 +141,7 @@ func TestFilesRefusesHostileImages(t *testing.T) {
 			_, err = read(t, c, ref)
 			peak := stop()
 
-			g.Expect(oci.IsReason(err, oci.Invalid)).To(BeTrue(), "%v", err)
+			g.Expect(transport.Is(err, transport.Invalid)).To(BeTrue(), "%v", err)
 			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 			t.Logf("refused after %s with %d MiB of heap at most", time.Since(began).Round(time.Millisecond), peak>>20)
 			g.Expect(peak).To(BeNumerically("<", 200<<20))

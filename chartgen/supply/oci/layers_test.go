@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/image"
 )
@@ -33,7 +34,7 @@ func newRepository(t *testing.T) (*oci.Client, oci.Reference) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
 
-	c, err := oci.NewClient(oci.Options{})
+	c, err := oci.NewClient(transport.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	return c, reference(t, "http://"+r.Address+"/images/x:v1")

@@ -28,9 +28,6 @@ const (
 	maxPages = 200
 	// maxReferrers is the maximum number of referrers of a manifest.
 	maxReferrers = 100
-	// maxAttempts is how often a body is requested whose transfer is interrupted. Requests that fail
-	// earlier are retried by the client's transport.
-	maxAttempts = 3
 	// requestTimeout limits requests for anything small.
 	requestTimeout = 2 * time.Minute
 )
@@ -127,7 +124,7 @@ func (c *Client) Manifest(ctx context.Context, ref Reference) (ocispec.Descripto
 }
 
 // Blob reads a blob into memory and verifies its digest. A blob larger than the limit in bytes is an
-// error of reason Invalid.
+// error of kind Invalid.
 func (c *Client) Blob(ctx context.Context, ref Reference, desc ocispec.Descriptor, limit int64) ([]byte, error) {
 	const action = "pull"
 	if desc.Size > limit || desc.Size < 0 {
@@ -182,19 +179,3 @@ func (b *verifiedBody) Read(p []byte) (int, error) {
 }
 
 func (b *verifiedBody) Close() error { return b.body.Close() }
-
-// retryInterrupted calls read until the transfer of the body is not interrupted, at most maxAttempts
-// times.
-func retryInterrupted(ctx context.Context, read func() error) error {
-	for attempt := 1; ; attempt++ {
-		err := read()
-		if err == nil || attempt == maxAttempts || ctx.Err() != nil || !isInterrupted(err) {
-			return err
-		}
-	}
-}
-
-// isInterrupted reports whether a body ended early.
-func isInterrupted(err error) bool {
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errStalled)
-}

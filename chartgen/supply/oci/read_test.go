@@ -11,11 +11,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
+
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // faultyRegistry serves one manifest with one layer; handle decides how it serves the layer.
@@ -56,30 +57,24 @@ func TestBlobFromFaultyRegistry(t *testing.T) {
 	for name, test := range map[string]struct {
 		handle  func(http.ResponseWriter, *http.Request, []byte)
 		limit   int64
-		reason  Reason
+		reason  transport.Kind
 		message string
 	}{
 		"connection cut": {handle: func(w http.ResponseWriter, _ *http.Request, body []byte) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 			_, _ = w.Write(body[:len(body)/2])
-		}, reason: Unavailable, message: "the connection was cut"},
+		}, reason: transport.Unavailable, message: "the connection was cut"},
 		"other content": {handle: func(w http.ResponseWriter, _ *http.Request, body []byte) {
 			_, _ = w.Write([]byte(strings.ToUpper(string(body))))
-		}, reason: Invalid, message: "does not match its digest"},
+		}, reason: transport.Invalid, message: "does not match its digest"},
 		"endless body": {handle: func(w http.ResponseWriter, r *http.Request, body []byte) {
 			for r.Context().Err() == nil {
 				if _, err := w.Write(body); err != nil {
 					return
 				}
 			}
-		}, reason: Invalid, message: "does not match its digest and size"},
-		"stalled body": {handle: func(w http.ResponseWriter, r *http.Request, body []byte) {
-			_, _ = w.Write(body[:10])
-			_ = http.NewResponseController(w).Flush()
-
-			<-r.Context().Done()
-		}, reason: Unavailable, message: "stalled"},
-		"layer above the limit": {handle: serve, limit: 100, reason: Invalid, message: "100 is the limit"},
+		}, reason: transport.Invalid, message: "does not match its digest and size"},
+		"layer above the limit": {handle: serve, limit: 100, reason: transport.Invalid, message: "100 is the limit"},
 		"status 500 once": {handle: func() func(http.ResponseWriter, *http.Request, []byte) {
 			var served atomic.Int32
 
@@ -94,7 +89,7 @@ func TestBlobFromFaultyRegistry(t *testing.T) {
 		}()},
 		"web page": {handle: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 			_, _ = w.Write([]byte("<html>Please log in</html>"))
-		}, reason: Invalid, message: "digest and size"},
+		}, reason: transport.Invalid, message: "digest and size"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +100,7 @@ func TestBlobFromFaultyRegistry(t *testing.T) {
 			)
 			defer server.Close()
 
-			c := client(t, Options{StallTimeout: 300 * time.Millisecond})
+			c := client(t, transport.Options{})
 			ref := parse(t, server.URL+"/a:v1")
 			a, err := c.Artifact(t.Context(), ref)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -124,7 +119,7 @@ func TestBlobFromFaultyRegistry(t *testing.T) {
 			}
 
 			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
-			g.Expect(IsReason(err, test.reason)).To(BeTrue(), "%v", err)
+			g.Expect(transport.Is(err, test.reason)).To(BeTrue(), "%v", err)
 		})
 	}
 }
@@ -168,7 +163,7 @@ func TestCredentialsAreNotRedirected(t *testing.T) {
 	defer server.Close()
 
 	ref := parse(t, server.URL+"/a:v1")
-	c := client(t, Options{Credentials: StaticCredentials(ref.Registry, "me", secret)})
+	c := client(t, transport.Options{Credentials: transport.StaticCredentials(ref.Registry, "me", secret)})
 	a, err := c.Artifact(t.Context(), ref)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Blob(t.Context(), ref, a.Manifest.Layers[0], 100)).To(Equal(layer))
@@ -190,7 +185,7 @@ func TestOpenBlobVerifiesDigest(t *testing.T) {
 	defer server.Close()
 
 	ref := parse(t, server.URL+"/a:v1")
-	body, err := client(t, Options{}).OpenBlob(
+	body, err := client(t, transport.Options{}).OpenBlob(
 		t.Context(),
 		ref,
 		content.NewDescriptorFromBytes("text/plain", []byte("good")),
@@ -200,7 +195,7 @@ func TestOpenBlobVerifiesDigest(t *testing.T) {
 	defer body.Close()
 
 	_, err = io.ReadAll(body)
-	g.Expect(IsReason(err, Invalid)).To(BeTrue(), "%v", err)
+	g.Expect(transport.Is(err, transport.Invalid)).To(BeTrue(), "%v", err)
 }
 
 func TestResolveIsCanceled(t *testing.T) {
@@ -210,6 +205,6 @@ func TestResolveIsCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	_, err := client(t, Options{}).Resolve(ctx, parse(t, server.URL+"/a:v1"))
+	_, err := client(t, transport.Options{}).Resolve(ctx, parse(t, server.URL+"/a:v1"))
 	NewWithT(t).Expect(errors.Is(err, context.Canceled)).To(BeTrue())
 }

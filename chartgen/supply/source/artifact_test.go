@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/image"
 )
@@ -40,7 +41,7 @@ func runRegistry(t *testing.T) (*oci.Client, string) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
 
-	c, err := oci.NewClient(oci.Options{})
+	c, err := oci.NewClient(transport.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	return c, "http://" + r.Address + "/capi/"
@@ -67,7 +68,7 @@ func pushFiles(t *testing.T, c *oci.Client, address string, files map[string]str
 	return ref.WithDigest(desc.Digest)
 }
 
-func newArtifact(t *testing.T, c *oci.Client, address string, o source.OCIOptions) *source.Artifact {
+func newArtifact(t *testing.T, c *oci.Client, address string, o source.OCIOptions) *source.Source {
 	t.Helper()
 
 	o.Access = func(context.Context) (source.Access, error) {
@@ -129,7 +130,6 @@ func TestArtifactFetch(t *testing.T) {
 			g.Expect(versions).To(HaveLen(2))
 			picked, err := source.Pick(versions, "v1.0.0", "")
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(a.Chart(t.Context(), picked)).To(BeNil())
 			b, err := a.Fetch(t.Context(), picked)
 			g.Expect(err).NotTo(HaveOccurred())
 
@@ -147,8 +147,8 @@ func TestArtifactFetch(t *testing.T) {
 				}
 			}
 
-			g.Expect(b).To(Equal(want))
-			g.Expect(a.Metadata(t.Context(), picked)).To(Equal([]byte(metadata)))
+			g.Expect(b.Chart).To(BeNil())
+			g.Expect(b.Bundle).To(Equal(want))
 		})
 	}
 }
@@ -170,23 +170,17 @@ func TestArtifactWithSeveralVersions(t *testing.T) {
 	for requested, want := range map[string]string{
 		"": components, "v1.0.0": components, "v1.1.0": components + "# v1.1.0\n", "v1.3.0": components + "# v1.3.0\n",
 	} {
-		version, err := source.Resolve(t.Context(), a, source.Request{Version: requested})
+		version, err := a.Resolve(t.Context(), source.Request{Version: requested})
 		g.Expect(err).NotTo(HaveOccurred())
 
 		b, err := a.Fetch(t.Context(), version)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(b.Components)).To(Equal(want))
-		g.Expect(a.Chart(t.Context(), version)).To(BeNil())
 	}
 
-	for _, read := range []func(context.Context, source.Version) error{
-		func(ctx context.Context, v source.Version) error { _, err := a.Fetch(ctx, v); return err },
-		func(ctx context.Context, v source.Version) error { _, err := a.Chart(ctx, v); return err },
-	} {
-		err := read(t.Context(), a.Version("v1.2.0"))
-		g.Expect(source.IsNotFound(err)).To(BeTrue(), "%v", err)
-		g.Expect(err).To(MatchError(ContainSubstring("version v1.2.0 is not on offer")))
-	}
+	_, err := a.Fetch(t.Context(), source.Version{Name: "v1.2.0"})
+	g.Expect(source.IsNotFound(err)).To(BeTrue(), "%v", err)
+	g.Expect(err).To(MatchError(ContainSubstring("version v1.2.0 is not on offer")))
 }
 
 func TestArtifactErrors(t *testing.T) {
@@ -204,7 +198,7 @@ func TestArtifactErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		address, version string
 		options          source.OCIOptions
-		err              any
+		kind             transport.Kind
 		message          string
 	}{
 		"the version as tag":                    {address: "good:v1.0.0", version: "v1.0.0"},
@@ -219,37 +213,37 @@ func TestArtifactErrors(t *testing.T) {
 			address: "good",
 			version: "v1.0.0",
 			options: source.OCIOptions{Digest: other},
-			err:     &source.UntrustedError{},
+			kind:    transport.Unverified,
 			message: "asks for " + other,
 		},
 		"another version than the tag": {
 			address: "good:v1.0.0",
 			version: "v2.0.0",
-			err:     &source.NotFoundError{},
+			kind:    transport.NotFound,
 			message: "is v1.0.0",
 		},
 		"a missing version": {
 			address: "good",
 			version: "v2.0.0",
-			err:     &source.NotFoundError{},
+			kind:    transport.NotFound,
 			message: "good:2.0.0, nor the tag v2.0.0; copy the version there",
 		},
 		"a missing repository": {
 			address: "none",
 			version: "v2.0.0",
-			err:     &source.NotFoundError{},
+			kind:    transport.NotFound,
 			message: "none:2.0.0, nor the tag v2.0.0; copy the version there",
 		},
 		"no components": {
 			address: "half",
 			version: "v1.0.0",
-			err:     &bundle.InvalidError{},
-			message: "-1.0.0-components.yaml, infrastructure-components.yaml, components.yaml, but only metadata.yaml",
+			kind:    transport.Invalid,
+			message: "has no *-components.yaml, but only metadata.yaml; add that of v1.0.0",
 		},
 		"no files of a release": {
 			address: "bad",
 			version: "v1.0.0",
-			err:     &bundle.InvalidError{},
+			kind:    transport.Invalid,
 			message: "but only README",
 		},
 	} {
@@ -257,13 +251,13 @@ func TestArtifactErrors(t *testing.T) {
 			g := NewWithT(t)
 			a := newArtifact(t, c, base+test.address, test.options)
 
-			_, err := a.Fetch(t.Context(), a.Version(test.version))
-			if test.err == nil {
+			_, err := a.Fetch(t.Context(), source.Version{Name: test.version})
+			if test.message == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
 
-			g.Expect(err).To(BeAssignableToTypeOf(test.err))
+			g.Expect(transport.Is(err, test.kind)).To(BeTrue())
 			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 		})
 	}
@@ -304,10 +298,13 @@ func TestArtifactChart(t *testing.T) {
 		a := newArtifact(t, c, base+"capstan", source.OCIOptions{})
 		versions, err := a.Versions(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(versions).To(Equal([]source.Version{a.Version("v1.0.0")}))
-		g.Expect(a.Chart(t.Context(), versions[0])).
-			To(And(HaveField("Chart", made), HaveField("Reference.Digest", pushed.Reference.Digest)))
-		g.Expect(a.Metadata(t.Context(), versions[0])).To(Equal(chartgen.PublishedMetadata(made)))
+		g.Expect(versions).To(HaveExactElements(HaveField("Name", "v1.0.0")))
+		g.Expect(a.Fetch(t.Context(), versions[0])).
+			To(Equal(&source.Release{Chart: made, Place: pushed.Reference.String()}))
+
+		files, err := a.Files(t.Context(), versions[0])
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(files.Metadata).To(Equal(chartgen.PublishedMetadata(made)))
 	})
 
 	t.Run("another one", func(t *testing.T) {
@@ -320,12 +317,10 @@ func TestArtifactChart(t *testing.T) {
 		push(g, "other:1.0.0", other)
 
 		a := newArtifact(t, c, base+"other", source.OCIOptions{})
-		_, err = a.Chart(t.Context(), a.Version("v1.0.0"))
-		g.Expect(err).To(And(
-			BeAssignableToTypeOf(&bundle.InvalidError{}),
-			MatchError(And(HavePrefix(base+"other:1.0.0@sha256:"), HaveSuffix(": is the Helm chart third-party, which was not "+
-				"built from a provider's components; install it with helm, Flux or Argo CD"))),
-		))
+		_, err = a.Fetch(t.Context(), source.Version{Name: "v1.0.0"})
+		g.Expect(transport.Is(err, transport.Invalid)).To(BeTrue())
+		g.Expect(err).To(MatchError(And(HavePrefix(base+"other:1.0.0@sha256:"), HaveSuffix(": is the Helm chart third-party, "+
+			"which was not built from a provider's components; install it with helm, Flux or Argo CD"))))
 	})
 
 	t.Run("another version than its tag", func(t *testing.T) {
@@ -333,7 +328,7 @@ func TestArtifactChart(t *testing.T) {
 		push(g, "lying:2.0.0", made)
 
 		a := newArtifact(t, c, base+"lying", source.OCIOptions{})
-		_, err = a.Chart(t.Context(), a.Version("v2.0.0"))
+		_, err = a.Fetch(t.Context(), source.Version{Name: "v2.0.0"})
 		g.Expect(err).To(MatchError(ContainSubstring("is the chart of version v1.0.0, not v2.0.0")))
 	})
 }

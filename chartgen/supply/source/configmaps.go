@@ -5,10 +5,8 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -19,9 +17,10 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
-// ConfigMaps is a source in a cluster with one ConfigMap for each version, in the format of
+// ConfigMaps is a place in a cluster with one ConfigMap for each version, in the format of
 // cluster-api-operator: the version is in a label, or else it is the ConfigMap's name. The key
 // "metadata" holds metadata.yaml, and the key "components" the components; an annotation marks
 // components that are compressed with gzip in binaryData.
@@ -34,15 +33,12 @@ type ConfigMaps struct {
 	// Namespace and Selector determine the ConfigMaps and Secrets.
 	Namespace string
 	Selector  *metav1.LabelSelector
-	Provider  bundle.Provider
-	// Known keeps the metadata of versions that were fetched; nil to keep none. What a user has fetched is kept for User
-	// only.
-	Known *KnownMetadata
-	User  string
 }
 
-// InConfigMap is the bundle.Bundle.Source of versions in ConfigMaps.
-const InConfigMap = "configmap"
+// Source returns the source of a provider whose versions they are.
+func (c *ConfigMaps) Source(provider bundle.Provider) *Source {
+	return &Source{Place: c, Provider: provider, Kind: "selector"}
+}
 
 // Kinds of objects that hold versions. The ID of a version is "<kind> <name>".
 const (
@@ -51,64 +47,97 @@ const (
 )
 
 // Versions lists the ConfigMaps and Secrets that the selector matches. Those without a semantic
-// version are ignored, unless there are no others.
+// version are ignored, unless there are no others. Two objects with the same version are an error, since either could
+// be meant.
 func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
-	selector, err := metav1.LabelSelectorAsSelector(c.Selector)
-	if err != nil {
-		return nil, fmt.Errorf("spec.fetchConfig.selector is not a valid label selector: %w", err)
-	}
+	var (
+		versions []Version
+		ignored  []string
+	)
 
-	options := []client.ListOption{
-		client.InNamespace(c.Namespace),
-		client.MatchingLabelsSelector{Selector: selector},
-	}
-
-	var items []versionItem
+	objects := map[string]string{} // by version
 
 	for _, kind := range []string{kindConfigMap, kindSecret} {
-		err := c.each(ctx, kind, options, func(item *metav1.PartialObjectMetadata) {
-			version := item.Labels[v1alpha2.ConfigMapVersionLabel]
-
-			if kind == kindSecret && version == "" {
-				return
+		err := c.each(ctx, kind, func(item *metav1.PartialObjectMetadata) error {
+			label := item.Labels[v1alpha2.ConfigMapVersionLabel]
+			if kind == kindSecret && label == "" {
+				return nil
 			}
 
-			// The rest of the metadata may be large.
-			items = append(items, versionItem{kind, item.Name, version, string(item.UID) + "/" + item.ResourceVersion})
+			object, version := kind+" "+item.Name, cmp.Or(label, item.Name)
+
+			v, err := semver.NewVersion(version)
+			if err != nil {
+				ignored = append(ignored, object)
+				return nil //nolint:nilerr // the selector may match other objects
+			}
+
+			if other, taken := objects[v.String()]; taken {
+				return &transport.Error{
+					Kind: transport.Invalid, Place: fmt.Sprintf("%s and %s in namespace %s", other, object, c.Namespace),
+					Problem: "both hold version " + version, Fix: "delete one or narrow spec.fetchConfig.selector",
+				}
+			}
+
+			objects[v.String()] = object
+
+			versions = append(versions, Version{
+				Name: withV(version), ID: object, Fingerprint: string(item.UID) + "/" + item.ResourceVersion,
+			})
+
+			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("list %ss in namespace %s: %w", kind, c.Namespace, err)
+			return nil, err
 		}
 	}
 
-	if len(items) == 0 {
-		return nil, c.notFound()
+	sortNewestFirst(versions)
+
+	switch {
+	case len(versions) > 0:
+		return versions, nil
+	case len(ignored) > 0:
+		return nil, &transport.Error{
+			Kind: transport.NotFound, Place: fmt.Sprintf("%s in namespace %s", strings.Join(ignored, ", "), c.Namespace),
+			Problem: fmt.Sprintf("neither the label %s nor the name is a semantic version such as v1.13.5",
+				v1alpha2.ConfigMapVersionLabel),
+		}
 	}
 
-	return c.parseVersions(items)
+	return nil, &transport.Error{
+		Kind: transport.NotFound,
+		Problem: fmt.Sprintf("no ConfigMap in namespace %s matches the selector %q",
+			c.Namespace, metav1.FormatLabelSelector(c.Selector)),
+		Fix: fmt.Sprintf("create one for each version, with the label %s, or correct spec.fetchConfig.selector",
+			v1alpha2.ConfigMapVersionLabel),
+	}
 }
-
-// versionItem is what is needed of the metadata of a ConfigMap or Secret.
-type versionItem struct{ kind, name, version, fingerprint string }
 
 // versionsPage is how many objects are read at a time: as large as possible, they are 15 MiB.
 const versionsPage = 10
 
-// each calls a function with the metadata of each object of a kind.
-func (c *ConfigMaps) each(
-	ctx context.Context, kind string, options []client.ListOption, do func(*metav1.PartialObjectMetadata),
-) error {
+// each calls a function with the metadata of each object of a kind that the selector matches.
+func (c *ConfigMaps) each(ctx context.Context, kind string, do func(*metav1.PartialObjectMetadata) error) error {
+	selector, err := metav1.LabelSelectorAsSelector(c.Selector)
+	if err != nil {
+		return fmt.Errorf("spec.fetchConfig.selector is not a valid label selector: %w", err)
+	}
+
 	for token := ""; ; {
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 
-		paged := append(slices.Clone(options), client.Limit(versionsPage), client.Continue(token))
-		if err := c.Reader.List(ctx, page, paged...); err != nil {
-			return err
+		if err := c.Reader.List(ctx, page, client.InNamespace(c.Namespace),
+			client.MatchingLabelsSelector{Selector: selector}, client.Limit(versionsPage), client.Continue(token),
+		); err != nil {
+			return fmt.Errorf("list %ss in namespace %s: %w", kind, c.Namespace, err)
 		}
 
 		for i := range page.Items {
-			do(&page.Items[i])
+			if err := do(&page.Items[i]); err != nil {
+				return err
+			}
 		}
 
 		if token = page.Continue; token == "" {
@@ -117,151 +146,71 @@ func (c *ConfigMaps) each(
 	}
 }
 
-// notFound returns the error of a selector that matches nothing.
-func (c *ConfigMaps) notFound() error {
-	return &NotFoundError{Message: fmt.Sprintf(
-		"no ConfigMap in namespace %s matches the selector %q; create one for each version, or correct "+
-			"spec.fetchConfig.selector", c.Namespace, metav1.FormatLabelSelector(c.Selector))}
-}
-
-// parseVersions returns the versions of ConfigMaps and Secrets, newest first. Two objects with the
-// same version are an error, since either could be meant.
-func (c *ConfigMaps) parseVersions(items []versionItem) ([]Version, error) {
-	var (
-		versions []Version
-		ignored  []string
-	)
-
-	objects := map[string]string{} // by version
-
-	for _, item := range items {
-		object := item.kind + " " + item.name
-		version := cmp.Or(item.version, item.name)
-
-		v, err := semver.NewVersion(version)
-		if err != nil {
-			ignored = append(ignored, object)
-			continue
-		}
-
-		if other, taken := objects[v.String()]; taken {
-			return nil, &bundle.InvalidError{
-				File:   fmt.Sprintf("%s and %s in namespace %s", other, object, c.Namespace),
-				Reason: fmt.Sprintf("both hold version %s; delete one or narrow spec.fetchConfig.selector", version),
-			}
-		}
-
-		objects[v.String()] = object
-
-		versions = append(versions, Version{
-			Name:        withV(version),
-			ID:          object,
-			Fingerprint: item.fingerprint,
-		})
-	}
-
-	if len(versions) == 0 {
-		return nil, &NotFoundError{
-			Message: fmt.Sprintf(
-				"%s in namespace %s: neither the label %s nor the name is a semantic version such as v1.13.5",
-				strings.Join(ignored, ", "),
-				c.Namespace,
-				v1alpha2.ConfigMapVersionLabel,
-			),
-		}
-	}
-
-	sortNewestFirst(versions)
-
-	return versions, nil
-}
-
-// Fetch reads the ConfigMap or Secret of a version.
-func (c *ConfigMaps) Fetch(ctx context.Context, version Version) (*bundle.Bundle, error) {
+// Files reads the ConfigMap or Secret of a version.
+func (c *ConfigMaps) Files(ctx context.Context, version Version) (*Files, error) {
 	kind, name, _ := strings.Cut(version.ID, " ")
 	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
 
-	object, err := c.read(ctx, kind, key)
+	data, compressed, err := c.read(ctx, kind, key)
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", kind, key, err)
 	}
 
-	invalid := func(format string, args ...any) error {
-		return &bundle.InvalidError{File: kind + " " + key.String(), Reason: fmt.Sprintf(format, args...)}
-	}
+	invalid := &transport.Error{Kind: transport.Invalid, Place: kind + " " + key.String()}
 
-	metadata, ok := object.data[v1alpha2.ConfigMapMetadataKey]
-	if !ok {
-		return nil, invalid("has no key %q; put the provider's metadata.yaml there", v1alpha2.ConfigMapMetadataKey)
-	}
-
-	components := object.data[v1alpha2.ConfigMapComponentsKey]
-	if object.compressed {
+	metadata, components := data[v1alpha2.ConfigMapMetadataKey], data[v1alpha2.ConfigMapComponentsKey]
+	if compressed {
 		components, err = gunzip(components)
-		if err != nil {
-			return nil, invalid(
-				"the key %q should be gzip by the annotation %s, but is not: %v",
-				v1alpha2.ConfigMapComponentsKey,
-				v1alpha2.ConfigMapCompressedAnnotation,
-				err,
-			)
-		}
 	}
 
-	if len(components) == 0 {
-		return nil, invalid("has no key %q; put the provider's components YAML there", v1alpha2.ConfigMapComponentsKey)
+	switch {
+	case metadata == nil:
+		invalid.Problem = fmt.Sprintf("has no key %q", v1alpha2.ConfigMapMetadataKey)
+		invalid.Fix = "put the provider's metadata.yaml there"
+	case err != nil:
+		invalid.Problem = fmt.Sprintf("has a key %q that should be gzip by the annotation %s, but is not: %v",
+			v1alpha2.ConfigMapComponentsKey, v1alpha2.ConfigMapCompressedAnnotation, err)
+	case len(components) == 0:
+		invalid.Problem = fmt.Sprintf("has no key %q", v1alpha2.ConfigMapComponentsKey)
+		invalid.Fix = "put the provider's components YAML there"
+	default:
+		return newFiles(invalid.Place, strings.ToLower(kind), map[string][]byte{
+			bundle.MetadataFile: metadata, bundle.ComponentsFile: components,
+		}), nil
 	}
 
-	c.Known.add(c.User, version, metadata)
-
-	return &bundle.Bundle{
-		Provider:   c.Provider,
-		Version:    version.Name,
-		Source:     strings.ToLower(kind),
-		Components: components,
-		Metadata:   metadata,
-	}, nil
+	return nil, invalid
 }
 
-// versionObject is the content of a ConfigMap or Secret.
-type versionObject struct {
-	data map[string][]byte
-	// compressed reports whether the components are compressed with gzip.
-	compressed bool
-}
+// read reads a ConfigMap or Secret, and reports whether its components are compressed with gzip. Components in the
+// binaryData of a ConfigMap are used only then.
+func (c *ConfigMaps) read(
+	ctx context.Context, kind string, key client.ObjectKey,
+) (data map[string][]byte, compressed bool, err error) {
+	isCompressed := func(object metav1.Object) bool {
+		return object.GetAnnotations()[v1alpha2.ConfigMapCompressedAnnotation] == "true"
+	}
 
-// read reads a ConfigMap or Secret. Components in the binaryData of a ConfigMap are used only if the
-// annotation marks them as compressed.
-func (c *ConfigMaps) read(ctx context.Context, kind string, key client.ObjectKey) (*versionObject, error) {
 	if kind == kindSecret {
 		secret := &corev1.Secret{}
-		if err := c.Reader.Get(ctx, key, secret); err != nil {
-			return nil, err
-		}
+		err := c.Reader.Get(ctx, key, secret)
 
-		return &versionObject{data: secret.Data, compressed: isCompressed(secret)}, nil
+		return secret.Data, isCompressed(secret), err
 	}
 
 	cm := &corev1.ConfigMap{}
-	if err := c.Reader.Get(ctx, key, cm); err != nil {
-		return nil, err
-	}
+	err = c.Reader.Get(ctx, key, cm)
 
-	object := &versionObject{data: map[string][]byte{}, compressed: isCompressed(cm)}
+	data = map[string][]byte{}
 	for k, v := range cm.Data {
-		object.data[k] = []byte(v)
+		data[k] = []byte(v)
 	}
 
-	if object.compressed {
-		object.data[v1alpha2.ConfigMapComponentsKey] = cm.BinaryData[v1alpha2.ConfigMapComponentsKey]
+	if compressed = isCompressed(cm); compressed {
+		data[v1alpha2.ConfigMapComponentsKey] = cm.BinaryData[v1alpha2.ConfigMapComponentsKey]
 	}
 
-	return object, nil
-}
-
-// isCompressed reports whether the annotation marks components as compressed.
-func isCompressed(object metav1.Object) bool {
-	return object.GetAnnotations()[v1alpha2.ConfigMapCompressedAnnotation] == "true"
+	return data, compressed, err
 }
 
 // gunzip decompresses at most limit.MaxText bytes.
@@ -271,27 +220,10 @@ func gunzip(data []byte) ([]byte, error) {
 		return nil, err
 	}
 
-	var out bytes.Buffer
-
-	out.Grow(claimedSize(data) + bytes.MinRead)
-
-	if _, err := out.ReadFrom(io.LimitReader(r, limit.MaxText+1)); err != nil {
-		return nil, err
+	text, err := io.ReadAll(io.LimitReader(r, limit.MaxText+1))
+	if err == nil && len(text) > limit.MaxText {
+		err = fmt.Errorf("decompresses to more than %d MiB", limit.MaxText>>20)
 	}
 
-	if out.Len() > limit.MaxText {
-		return nil, fmt.Errorf("decompresses to more than %d MiB", limit.MaxText>>20)
-	}
-
-	return out.Bytes(), nil
-}
-
-// claimedSize returns the size to which gzip data claims to decompress, as far as that is possible and allowed. A
-// buffer that grows until the end takes four times as much memory.
-func claimedSize(data []byte) int {
-	const maxRatio = 1032 // of deflate
-
-	claimed := binary.LittleEndian.Uint32(data[len(data)-4:])
-
-	return int(min(int64(claimed), maxRatio*int64(len(data)), limit.MaxText))
+	return text, err
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +45,7 @@ func TestComponentsOfSeveralProviders(t *testing.T) {
 		"several of other types": {label: "addon-x", files: capi, message: "has several files with components: " +
 			"bootstrap-components.yaml, control-plane-components.yaml, core-components.yaml; " +
 			"name that of addon-x addon-components.yaml"},
-		"none": {label: "addon-x", message: "has no *-components.yaml; add that of v1.0.0"},
+		"none": {label: "addon-x", message: "has no *-components.yaml, but only metadata.yaml; add that of v1.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -62,10 +63,10 @@ func TestComponentsOfSeveralProviders(t *testing.T) {
 
 			files := map[string][]byte{}
 			for _, file := range c.files {
-				files[file] = []byte(file)
+				files[imageFolder+"/"+file] = []byte(file)
 			}
 
-			g.Expect(findComponents(d.provider, files)).To(Equal(c.want), "in an image")
+			g.Expect(Components(d.Provider, slices.Collect(maps.Keys(releaseOf(files))))).To(Equal(c.want), "in an image")
 		})
 	}
 }
@@ -84,7 +85,7 @@ func TestComponentsFileOfAnAddress(t *testing.T) {
 			g.Expect(os.CopyFS(filepath.Join(root, "v2.0.0"), os.DirFS(filepath.Join(root, "v1.0.0")))).To(Succeed())
 
 			d := NewComponentsFile(filepath.Join(root, c.address), ours)
-			version, err := Resolve(t.Context(), d, Request{Version: c.requested})
+			version, err := d.Resolve(t.Context(), Request{Version: c.requested})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(version.Name).To(Equal(c.version))
 

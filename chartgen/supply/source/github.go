@@ -1,24 +1,19 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 const gitHubHost = "github.com"
-
-// maxPages is the maximum number of pages of a list. A page has a hundred entries.
-const maxPages = 30
 
 // gitHub is the site of a project's releases on GitHub, a GitHub Enterprise server, or a mirror with
 // the same paths. Files come from the website, and versions from the repository; neither has a rate limit.
@@ -29,8 +24,8 @@ type gitHub struct {
 	project string
 	// api is the address of the project in the API.
 	api string
-	// releases holds what the API returned, by tag.
-	releases map[string]*gitHubRelease
+	// release is what the API returned last.
+	release gitHubRelease
 }
 
 // gitHubRelease holds the fields of a release that are used.
@@ -43,20 +38,30 @@ type gitHubRelease struct {
 	} `json:"assets"`
 }
 
+// parseGitHub parses the address of a project, or of a page or file of its releases.
+func parseGitHub(u *url.URL, parts []string, options OptionsFunc) (at *gitHub, version, file string) {
+	end := cmp.Or(max(slices.Index(parts, "releases"), 0), len(parts))
+
+	for _, part := range parts[min(end+1, len(parts)):] {
+		switch {
+		case part == "latest", part == "download", part == "tag":
+		case strings.HasSuffix(part, ".yaml"):
+			file = part
+		default:
+			version = part
+		}
+	}
+
+	project := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/" + path.Join(parts[:end]...)}
+
+	return newGitHub(project, options), version, file
+}
+
 // newGitHub returns the site of a project by its address on the website.
-func newGitHub(project *url.URL, options WebOptions) *gitHub {
+func newGitHub(project *url.URL, options OptionsFunc) *gitHub {
 	g := &gitHub{
-		connection: connection{
-			credentials: options.Credentials,
-			guard:       options.Guard,
-			server: Server{
-				Host:   project.Hostname(),
-				TLS:    project.Scheme == "https",
-				Tokens: []string{"GITHUB_TOKEN", "github-token"},
-			},
-		},
-		project:  project.String(),
-		releases: map[string]*gitHubRelease{},
+		connection: newConnection(project, options, "GITHUB_TOKEN", "github-token"),
+		project:    project.String(),
 	}
 
 	folder, name := path.Split(project.Path)
@@ -76,10 +81,11 @@ func newGitHub(project *url.URL, options WebOptions) *gitHub {
 	g.api = api.String()
 
 	// the website of github.com needs no token, and refuses requests with a wrong one
-	g.origins = []string{web.Origin(&api)}
-	if project.Host != gitHubHost {
-		g.origins = append(g.origins, web.Origin(project))
+	if project.Host == gitHubHost {
+		g.origins = nil
 	}
+
+	g.origins = append([]string{transport.Origin(&api)}, g.origins...)
 
 	return g
 }
@@ -95,81 +101,62 @@ func (g *gitHub) fileURL(version, name string) string {
 // read downloads a file from the website. If there is a token and the website does not have the
 // file, it tries the API: the website hides the files of private projects.
 func (g *gitHub) read(ctx context.Context, version, name string, limit int64) ([]byte, error) {
-	res, err := g.get(ctx, g.fileURL(version, name), "", limit)
+	data, err := g.download(ctx, g.fileURL(version, name), limit)
 
-	var status *web.StatusError
-	if g.hasToken && errors.As(err, &status) && (web.IsNotFound(err) || status.IsDenied()) {
-		return g.readAsset(ctx, version, name, limit, err)
+	if !g.hasToken || !IsNotFound(err) && !transport.Is(err, transport.Denied) {
+		return data, err
 	}
 
-	if err != nil {
+	if releaseErr := g.find(ctx, version); IsNotFound(releaseErr) {
 		return nil, err
+	} else if releaseErr != nil {
+		return nil, releaseErr
 	}
 
-	return res.Body, nil
-}
-
-// readAsset downloads a file through the API. It returns notFound if the release has no such file.
-func (g *gitHub) readAsset(ctx context.Context, version, name string, limit int64, notFound error) ([]byte, error) {
-	release, err := g.release(ctx, version)
-	if web.IsNotFound(err) {
-		return nil, notFound
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
-	for _, asset := range release.Assets {
-		if asset.Name != name {
-			continue
-		}
-
+	for _, asset := range g.release.Assets {
 		// The answer of a server must not choose what else is requested.
-		address, err := url.Parse(asset.URL)
-		if err != nil || web.Origin(address) != g.origins[0] {
-			return nil, notFound
-		}
+		if address, parseErr := url.Parse(asset.URL); asset.Name == name && parseErr == nil && g.isAPI(address) {
+			res, err := g.request(ctx, asset.URL, "application/octet-stream", limit)
+			if err != nil {
+				return nil, err
+			}
 
-		res, err := g.get(ctx, asset.URL, "application/octet-stream", limit)
-		if err != nil {
-			return nil, g.explainToken(err)
+			return res.Body, nil
 		}
-
-		return res.Body, nil
 	}
 
-	return nil, notFound
+	return nil, err
 }
 
 func (g *gitHub) files(ctx context.Context, version string) ([]string, error) {
-	release, err := g.release(ctx, version)
-	if err != nil {
+	if err := g.find(ctx, version); err != nil {
 		return nil, err
 	}
 
-	names := make([]string, 0, len(release.Assets))
-	for _, asset := range release.Assets {
+	names := make([]string, 0, len(g.release.Assets))
+	for _, asset := range g.release.Assets {
 		names = append(names, asset.Name)
 	}
 
 	return names, checkCount(g.fileURL(version, ""), "files", len(names))
 }
 
-// release returns what the API knows about a release. It requests each release once.
-func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error) {
-	if cached := g.releases[tag]; cached != nil {
-		return cached, nil
+// find requests a release from the API, unless that was the last one.
+func (g *gitHub) find(ctx context.Context, tag string) error {
+	if g.release.TagName == tag {
+		return nil
 	}
 
-	release := &gitHubRelease{}
-	if _, err := g.getJSON(ctx, g.api+"/releases/tags/"+url.PathEscape(tag), release); err != nil {
-		return nil, err
+	address := g.api + "/releases/tags/" + url.PathEscape(tag)
+
+	res, err := g.request(ctx, address, gitHubJSON, maxList)
+	if err != nil {
+		return err
 	}
 
-	g.releases[tag] = release
+	g.release = gitHubRelease{}
 
-	return release, nil
+	return parseJSON(address, res.Body, &g.release)
 }
 
 // versions lists the tags of the project's repository. If that fails, as for private projects of github.com, it lists
@@ -179,101 +166,63 @@ func (g *gitHub) versions(ctx context.Context) ([]string, error) {
 		return versions, nil
 	}
 
-	return g.listReleases(ctx)
+	releases, err := list[gitHubRelease](ctx, g.api+"/releases?per_page=100", g.isAPI, func(
+		ctx context.Context, address string,
+	) (*transport.Response, error) {
+		return g.request(ctx, address, gitHubJSON, maxList)
+	})
+	if IsNotFound(err) {
+		return nil, &transport.Error{
+			Kind: transport.NotFound, Place: g.project,
+			Problem: "there is no such project, or the server cannot list its versions",
+			Fix:     "correct the address, or set spec.version to an exact version such as v1.13.5",
+			Err:     err,
+		}
+	}
+
+	var versions []string
+
+	for _, r := range releases {
+		if !r.Draft {
+			versions = append(versions, r.TagName)
+		}
+	}
+
+	return versions, err
 }
 
 // tags lists the tags of the project's repository that are complete versions. Tags such as v1 move with
 // each release.
 func (g *gitHub) tags(ctx context.Context) ([]string, error) {
-	res, err := g.get(ctx, gitRefsURL(g.project), "", maxList)
+	answer, err := g.download(ctx, gitRefsURL(g.project), maxList)
 	if err != nil {
 		return nil, err
 	}
 
-	tags, err := parseGitTags(res.Body)
-	if err == nil {
-		err = checkCount(g.project, "tags", len(tags))
-	}
+	tags, err := parseGitTags(answer)
 
-	if err != nil {
-		return nil, err
-	}
-
-	return slices.DeleteFunc(tags, func(tag string) bool { return !ranges.IsExact(tag) }), nil
+	return slices.DeleteFunc(tags, func(tag string) bool { return !ranges.IsExact(tag) }), err
 }
 
-// listReleases lists the tags of the project's releases from the API.
-func (g *gitHub) listReleases(ctx context.Context) ([]string, error) {
-	var versions []string
+const gitHubJSON = "application/vnd.github+json"
 
-	next := g.api + "/releases?per_page=100"
-	for page := 0; next != "" && page < maxPages; page++ {
-		var releases []gitHubRelease
+// isAPI reports whether an address is on the server of the API.
+func (g *gitHub) isAPI(address *url.URL) bool { return transport.Origin(address) == g.origins[0] }
 
-		header, err := g.getJSON(ctx, next, &releases)
-		if web.IsNotFound(err) {
-			return nil, &NotFoundError{
-				Message: fmt.Sprintf(
-					"%v; if the project exists, the server cannot list its versions: "+
-						"set spec.version to an exact version such as v1.13.5",
-					err,
-				),
-			}
-		}
+// request sends a request to the API. The error is of the kind BadToken if it refuses the token.
+func (g *gitHub) request(ctx context.Context, address, accept string, limit int64) (*transport.Response, error) {
+	res, err := g.get(ctx, address, accept, limit)
 
-		if err != nil {
-			return nil, err
-		}
-
-		for _, r := range releases {
-			if !r.Draft {
-				versions = append(versions, r.TagName)
-			}
-		}
-
-		next = g.nextPage(header)
+	var denied *transport.Error
+	if !g.hasToken || !errors.As(err, &denied) || denied.Kind != transport.Denied {
+		return res, err
 	}
 
-	return versions, nil
-}
-
-// nextLink matches the address of the next page in a Link header.
-var nextLink = regexp.MustCompile(`<([^>]*)>;\s*rel="next"`)
-
-// nextPage returns the address of the next page of a list. It is empty on the last page, and if the
-// address is on another server.
-func (g *gitHub) nextPage(header http.Header) string {
-	match := nextLink.FindStringSubmatch(header.Get("Link"))
-	if match == nil {
-		return ""
+	return nil, &transport.Error{
+		Kind: transport.InvalidToken, Place: denied.Place,
+		Problem: denied.Problem + ": the token is wrong, has expired or may not read this",
+		Fix: "replace token or GITHUB_TOKEN in the Secret of spec.fetchConfig.secretRef, or GITHUB_TOKEN in the provider's " +
+			"variables or in the environment",
+		Err: err,
 	}
-
-	next, err := url.Parse(match[1])
-	if err != nil || web.Origin(next) != g.origins[0] {
-		return ""
-	}
-
-	return next.String()
-}
-
-// getJSON sends a request to the API and decodes the response.
-func (g *gitHub) getJSON(ctx context.Context, address string, into any) (http.Header, error) {
-	res, err := g.get(ctx, address, "application/vnd.github+json", maxList)
-	if err != nil {
-		return nil, g.explainToken(err)
-	}
-
-	return res.Header, parseJSON(address, res.Body, into)
-}
-
-// explainToken returns an *InvalidTokenError if the API refuses the token, otherwise err.
-func (g *gitHub) explainToken(err error) error {
-	var status *web.StatusError
-	if errors.As(err, &status) && status.Status == http.StatusUnauthorized && g.hasToken {
-		return &InvalidTokenError{err: err, message: fmt.Sprintf("%s answers %d %s: the token is wrong or has expired; "+
-			"replace token or GITHUB_TOKEN in the Secret of spec.fetchConfig.secretRef, or GITHUB_TOKEN in the provider's "+
-			"variables or in the environment", status.URL, status.Status, http.StatusText(status.Status))}
-	}
-
-	return err
 }

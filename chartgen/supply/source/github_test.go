@@ -10,7 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/fakesource"
 )
 
@@ -40,11 +40,11 @@ func TestGitHubAPIAddress(t *testing.T) {
 			origins: []string{"https://mirror", "https://mirror"},
 		},
 	} {
-		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, WebOptions{})
+		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, nil)
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		site := w.site.(*gitHub)
+		site := w.Place.(*website).site.(*gitHub)
 		g.Expect(site.api).To(Equal(want.api))
 		g.Expect(site.origins).To(Equal(want.origins))
 	}
@@ -58,7 +58,7 @@ func TestListFromRepository(t *testing.T) {
 	f.Publish("owner/tiny", "v1", nil)
 	f.Publish("owner/tiny", "api/v9.9.9", nil)
 
-	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
+	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	versions, err := w.Versions(t.Context())
@@ -89,15 +89,16 @@ func TestWebsiteWithoutAPI(t *testing.T) {
 	})
 	server := httptest.NewServer(refuse(http.StatusForbidden, "/api/", files))
 	t.Cleanup(server.Close)
-	w, err := NewWebsite(server.URL+"/o/r/releases/latest/infrastructure-components.yaml", infrastructure, WebOptions{})
+	w, err := NewWebsite(server.URL+"/o/r/releases/latest/infrastructure-components.yaml", infrastructure, nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	b, err := w.Fetch(t.Context(), w.Version("v1.0.0"))
+	b, err := w.Fetch(t.Context(), w.exact("v1.0.0"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(b.Components)).To(Equal("content of infrastructure-components.yaml"))
-	g.Expect(b.Templates).To(BeEmpty())
+	g.Expect(templateNames(b)).To(HaveExactElements(defaultTemplate))
 
-	_, err = Resolve(t.Context(), w, Request{})
-	g.Expect(err).To(BeAssignableToTypeOf(&web.RateLimitError{}))
+	_, err = w.Resolve(t.Context(), Request{})
+	g.Expect(err).To(HaveField("Until", Not(BeZero())))
+	g.Expect(IsUnavailable(err)).To(BeTrue())
 }
 
 func TestInvalidTokenError(t *testing.T) {
@@ -106,8 +107,8 @@ func TestInvalidTokenError(t *testing.T) {
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, withToken("wrong"))
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = w.Versions(t.Context())
-	g.Expect(err).To(BeAssignableToTypeOf(&InvalidTokenError{}))
-	g.Expect(err).To(MatchError(And(ContainSubstring("is wrong or has expired"), Not(ContainSubstring("right")))))
+	g.Expect(transport.Is(err, transport.InvalidToken)).To(BeTrue())
+	g.Expect(err).To(MatchError(And(ContainSubstring("is wrong, has expired"), Not(ContainSubstring("right")))))
 }
 
 func TestAssetsOfOtherServersAreNotRead(t *testing.T) {
@@ -130,7 +131,7 @@ func TestAssetsOfOtherServersAreNotRead(t *testing.T) {
 	w, err := NewWebsite(server.URL+"/o/r/releases", infrastructure, withToken("t0ken"))
 	g.Expect(err).NotTo(HaveOccurred())
 
-	_, err = w.Metadata(t.Context(), w.Version("v1.0.0"))
-	g.Expect(err).To(BeAssignableToTypeOf(&NotFoundError{}))
+	_, err = w.Files(t.Context(), w.exact("v1.0.0"))
+	g.Expect(IsNotFound(err)).To(BeTrue())
 	g.Expect(asked).To(BeZero())
 }

@@ -3,50 +3,50 @@ package source
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+	kubeversion "k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
-// Folders of an image with a provider's manifests: either one folder with a release, or one with a
-// subfolder for each profile of it.
-const (
-	imageFolder    = "capi-manifests"
-	profilesFolder = "capi-operator-manifests"
-	defaultProfile = "default"
-)
+// imageFolder is the folder of an image with a provider's manifests.
+const imageFolder = "capi-manifests"
 
-// Image is a repository with container images of a provider that contain the provider's manifests,
-// one tag for each version. The manifests are in one of these folders:
-//
-//   - /capi-manifests, with the components in *components.yaml, manifests.yaml or manifests, and
-//     metadata.yaml
-//   - /capi-operator-manifests/<profile>, as in OpenShift's images: the profile "default", or else
-//     the one with the provider's name, or else the only one
-//
-// In the manifests, the references of the image to itself are replaced by the image that they were
-// read from, pinned to its digest.
-type Image struct{ repository }
-
-var _ Remote = &Image{}
+// images are a repository with container images of a provider that contain the provider's manifests, one tag for each
+// version: in the folder /capi-manifests, with the components in *components.yaml, manifests.yaml or manifests, and
+// metadata.yaml, metadata.json or both. In the manifests, the references of the image to itself are replaced by the
+// image that they were read from, pinned to its digest.
+type images struct{ *repository }
 
 // NewImage returns the source of a provider at an image such as
 // registry.example.com/capi/cluster-api-aws-controller, optionally with a tag and a digest. The error
-// is an *AddressError.
-func NewImage(address string, provider bundle.Provider, options OCIOptions) (*Image, error) {
-	ref, err := oci.Parse(address)
+// is of the kind BadAddress.
+func NewImage(address string, provider bundle.Provider, options OCIOptions) (*Source, error) {
+	r, err := newRepository(address, provider, options)
 	if err != nil {
-		return nil, &AddressError{err.Error()}
+		return nil, err
 	}
 
-	return &Image{repository{OCIOptions: options, ref: ref, provider: provider}}, nil
+	return r.source(images{r}, "image"), nil
 }
 
-// Fetch reads the manifests from the layers of the version's image.
-func (i *Image) Fetch(ctx context.Context, version Version) (*bundle.Bundle, error) {
+// Files reads the manifests from the layers of the version's image.
+func (i images) Files(ctx context.Context, version Version) (*Files, error) {
+	if i.isOther(version) {
+		return nil, i.otherVersion(version)
+	}
+
 	ref, err := i.resolve(ctx, version)
 	if err != nil {
 		return nil, err
@@ -54,86 +54,194 @@ func (i *Image) Fetch(ctx context.Context, version Version) (*bundle.Bundle, err
 
 	pinned, image, err := i.access.Client.Image(ctx, ref)
 	if err != nil {
-		return nil, contentError(err)
+		return nil, err
 	}
 
-	files, err := i.access.Client.Files(ctx, image, []string{imageFolder, profilesFolder}, i.hasRelease)
-	if err != nil {
-		return nil, contentError(err)
+	isComplete := func(found map[string][]byte) bool {
+		release := releaseOf(found)
+		name, err := Components(i.provider, slices.Collect(maps.Keys(release)))
+
+		return release[bundle.MetadataFile] != nil && (name != "" || err != nil)
 	}
 
-	folder, err := i.chooseFolder(files)
-	if err != nil {
-		return nil, &bundle.InvalidError{File: pinned.String(), Reason: err.Error()}
-	}
-
-	return i.bundle(version, imageRelease{image: pinned, folder: folder, files: filesIn(files, folder)})
-}
-
-// Metadata reads the metadata.yaml of a version, or generates it if the image has none.
-func (i *Image) Metadata(ctx context.Context, version Version) ([]byte, error) {
-	b, err := i.Fetch(ctx, version)
+	found, err := i.access.Client.Files(ctx, image, []string{imageFolder}, isComplete)
 	if err != nil {
 		return nil, err
 	}
 
-	return b.Metadata, nil
+	if len(found) == 0 {
+		return nil, &transport.Error{
+			Kind: transport.Invalid, Place: pinned.String(), Problem: "has no folder /" + imageFolder,
+			Fix: "choose an image with a provider's manifests, or another kind of source",
+		}
+	}
+
+	return i.release(version, pinned, releaseOf(found))
 }
 
-// hasRelease reports whether the files of an image include metadata and components of one of the
-// folders that are preferred to all others.
-func (i *Image) hasRelease(files map[string][]byte) bool {
-	for _, folder := range []string{imageFolder, path.Join(profilesFolder, defaultProfile)} {
-		release := filesIn(files, folder)
+// releaseOf returns the files in the folder of an image by the names that they have in a release.
+func releaseOf(found map[string][]byte) map[string][]byte {
+	files := map[string][]byte{}
 
-		components, err := findComponents(i.provider, release)
-		if release[bundle.MetadataFile] != nil && (components != "" || err != nil) {
-			return true
+	for name, data := range found {
+		if path.Dir(name) == imageFolder {
+			files[path.Base(name)] = data
 		}
 	}
 
-	return false
+	for _, name := range []string{"manifests.yaml", "manifests"} {
+		if data, exists := files[name]; exists {
+			delete(files, name)
+
+			files[bundle.ComponentsFile] = data
+		}
+	}
+
+	return files
 }
 
-// chooseFolder returns the folder with the release.
-func (i *Image) chooseFolder(files map[string][]byte) (string, error) {
-	var profiles []string
+// imageMetadata is the content of metadata.yaml and metadata.json in the folder. All but the series is optional.
+type imageMetadata struct {
+	// ImageName is the image's own reference in the manifests.
+	ImageName string `json:"imageName"`
+	// ProviderName may follow the name of the project, as in cluster-api-provider-aws.
+	ProviderName string `json:"providerName"`
+	// ProviderType is, for example, infrastructure.
+	ProviderType    string `json:"providerType"`
+	ProviderVersion string `json:"providerVersion"`
+	// ReleaseSeries is set if the file is clusterctl's metadata.yaml.
+	ReleaseSeries []bundle.ReleaseSeries `json:"releaseSeries"`
+}
 
-	for name := range files {
-		folder := path.Dir(name)
-		if folder == imageFolder {
-			return imageFolder, nil
+// release returns the files of a folder as those of a release: with the image's own digest, and with metadata that
+// names the contract.
+func (i images) release(version Version, image oci.Reference, files map[string][]byte) (*Files, error) {
+	place := fmt.Sprintf("%s: /%s", image, imageFolder)
+	invalid := func(file, format string, args ...any) error {
+		return &transport.Error{Kind: transport.Invalid, Place: place + "/" + file, Problem: fmt.Sprintf(format, args...)}
+	}
+
+	var metadata imageMetadata
+
+	for _, file := range []string{bundle.MetadataFile, "metadata.json"} {
+		if _, err := limit.Document(string(files[file])); err != nil {
+			return nil, invalid(file, "%v", err)
 		}
 
-		parent, profile := path.Split(folder)
-		if parent == profilesFolder+"/" && !slices.Contains(profiles, profile) {
-			profiles = append(profiles, profile)
+		if err := yaml.Unmarshal(files[file], &metadata); err != nil {
+			return nil, invalid(file, "is not valid YAML: %v", err)
 		}
 	}
 
-	slices.Sort(profiles)
+	requested, err := semver.NewVersion(version.Name)
+	if err != nil {
+		return nil, invalid("", "%s is not a version: %v", version.Name, err)
+	}
 
-	for _, profile := range []string{defaultProfile, i.provider.Name} {
-		if slices.Contains(profiles, profile) {
-			return path.Join(profilesFolder, profile), nil
+	if other := metadata.differences(i.provider, requested); len(other) > 0 {
+		return nil, invalid(bundle.MetadataFile,
+			"is about %s; correct the image, or the name and the version of the provider", strings.Join(other, ", and "))
+	}
+
+	name, err := Components(i.provider, slices.Sorted(maps.Keys(files)))
+	if err != nil {
+		return nil, invalid("", "%v", err)
+	}
+
+	if name == "" {
+		return newFiles(place, image.String(), files), nil // which are incomplete
+	}
+
+	if files[name], err = pinOwnImage(files[name], image, metadata.ImageName); err != nil {
+		return nil, invalid(name, "%v", err)
+	}
+
+	if metadata.ReleaseSeries == nil {
+		contract := newestContract(files[name])
+		if contract == "" {
+			return nil, invalid(bundle.MetadataFile, "has no releaseSeries, and no CRD has a label such as "+
+				"cluster.x-k8s.io/v1beta2, so the contract is not known; add clusterctl's metadata.yaml")
+		}
+
+		files[bundle.MetadataFile] = generateMetadata(requested, contract)
+	}
+
+	return newFiles(place, image.String(), files), nil
+}
+
+// differences describes what the metadata says of the manifests that is not true of a provider's version. What it does
+// not say is not compared.
+func (m imageMetadata) differences(provider bundle.Provider, version *semver.Version) []string {
+	const maxQuoted = 64 // bytes of what an image contains
+
+	var found []string
+
+	if name := m.ProviderName; name != "" && name != provider.Name && !strings.HasSuffix(name, "-"+provider.Name) {
+		found = append(found, fmt.Sprintf("the provider %.*q, not %s", maxQuoted, name, provider.Name))
+	}
+
+	wanted := v1alpha2.ProviderType(provider.Type)
+	if t := m.ProviderType; t != "" && !strings.EqualFold(t, wanted.Name()) && !strings.EqualFold(t, string(wanted)) {
+		found = append(found, fmt.Sprintf("a provider of the type %.*q, not %s", maxQuoted, t, wanted.Name()))
+	}
+
+	if v, err := semver.NewVersion(m.ProviderVersion); err == nil && !v.Equal(version) {
+		found = append(found, fmt.Sprintf("version %.*s, not %s", maxQuoted, m.ProviderVersion, version.Original()))
+	}
+
+	return found
+}
+
+// pinOwnImage replaces the references of the image to itself by its reference with the digest.
+func pinOwnImage(components []byte, pinned oci.Reference, reference string) ([]byte, error) {
+	const maxReferences = 1000
+
+	if reference == "" {
+		return components, nil
+	}
+
+	own := regexp.MustCompile(regexp.QuoteMeta(reference) + `(["'\s]|$)`)
+	if len(own.FindAllIndex(components, maxReferences+1)) > maxReferences {
+		return nil, fmt.Errorf("has more than %d references to the image", maxReferences)
+	}
+
+	pinned.Tag = "" // some container runtimes reject references with both a tag and a digest
+
+	return own.ReplaceAll(components, []byte(pinned.Name()+"${1}")), nil
+}
+
+// contractLabel matches the labels of CRDs that name a contract they implement.
+var contractLabel = regexp.MustCompile(`^cluster\.x-k8s\.io/(v[0-9]+((alpha|beta)[0-9]+)?)$`)
+
+// newestContract returns the newest contract in the labels of CRDs, which is the contract of an image
+// without clusterctl's metadata. It is empty if there is none, or if the components cannot be parsed:
+// generating the chart returns that error.
+func newestContract(components []byte) string {
+	parsed, err := bundle.ParseComponents(components)
+	if err != nil {
+		return ""
+	}
+
+	newest := ""
+
+	for _, doc := range parsed.Documents {
+		if !doc.IsCRD() {
+			continue
+		}
+
+		for label := range doc.Object.GetLabels() {
+			match := contractLabel.FindStringSubmatch(label)
+			if match != nil && kubeversion.CompareKubeAwareVersionStrings(match[1], newest) > 0 {
+				newest = match[1]
+			}
 		}
 	}
 
-	switch len(profiles) {
-	case 0:
-		return "", fmt.Errorf(
-			"holds neither /%s nor /%s/<profile>; it is not an image with a provider's manifests",
-			imageFolder,
-			profilesFolder,
-		)
-	case 1:
-		return path.Join(profilesFolder, profiles[0]), nil
-	}
+	return newest
+}
 
-	return "", fmt.Errorf(
-		"holds the profiles %s, and none of them is called %s or %s",
-		strings.Join(profiles, ", "),
-		defaultProfile,
-		i.provider.Name,
-	)
+// generateMetadata returns clusterctl's metadata.yaml for a single release.
+func generateMetadata(v *semver.Version, contract string) []byte {
+	return fmt.Appendf(nil, "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n"+
+		"- major: %d\n  minor: %d\n  contract: %s\n", v.Major(), v.Minor(), contract)
 }

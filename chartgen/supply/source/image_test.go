@@ -7,9 +7,9 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/image"
 )
 
@@ -29,10 +29,8 @@ data:
   own: ` + ownImage + `
   other: ` + ownImage + `-debug
 `
-	openshift := `name: cluster-api-provider-docker
-attributes: {type: infrastructure, version: v1.0.0}
-selfImageRef: ` + ownImage + `
-`
+	about := `{"providerName": "cluster-api-provider-docker", "providerType": "infrastructure",
+"providerVersion": "v1.0.0", "imageName": "` + ownImage + `"}`
 	crd := components + `---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -64,52 +62,29 @@ metadata:
 		"for many platforms, in two layers": {
 			layers: [][]byte{
 				image.Layer(entry("capi-manifests/manifests", components)),
-				image.Layer(entry("capi-manifests/metadata.yaml", metadata+"selfImageRef: "+ownImage+"\n")),
+				image.Layer(entry("capi-manifests/metadata.yaml", metadata+"imageName: "+ownImage+"\n")),
 			},
 			platforms: []string{"linux/s390x", "linux/amd64"},
-			metadata:  metadata + "selfImageRef: " + ownImage + "\n",
+			metadata:  metadata + "imageName: " + ownImage + "\n",
 		},
-		"OpenShift's default profile": {
+		"without clusterctl's metadata": {
 			layers: [][]byte{
-				image.Layer(
-					entry("capi-operator-manifests/default/metadata.yaml", openshift),
-					entry("capi-operator-manifests/default/manifests.yaml", crd),
-					entry("capi-operator-manifests/other/manifests.yaml", "x"),
-				),
+				image.Layer(entry("capi-manifests/metadata.json", about), entry("capi-manifests/manifests", crd)),
 			},
 			metadata: "releaseSeries:\n- major: 1\n  minor: 0\n  contract: v1beta2\n",
 		},
-		"the provider's profile": {
-			layers: [][]byte{
-				image.Layer(
-					entry("capi-operator-manifests/docker/metadata.yaml", openshift),
-					entry("capi-operator-manifests/docker/manifests.yaml", crd),
-					entry("capi-operator-manifests/other/manifests.yaml", "x"),
-				),
-			},
-			metadata: "contract: v1beta2",
-		},
-		"profiles without a choice": {
-			layers: [][]byte{
-				image.Layer(
-					entry("capi-operator-manifests/a/manifests.yaml", "x"),
-					entry("capi-operator-manifests/b/manifests.yaml", "x"),
-				),
-			},
-			message: "the profiles a, b",
-		},
 		"nothing": {
 			layers:  [][]byte{image.Layer(entry("etc/passwd", "x"))},
-			message: "neither /capi-manifests nor",
+			message: "has no folder /capi-manifests; choose an image",
 		},
 		"no components": {
 			layers:  [][]byte{image.Layer(entry("capi-manifests/metadata.yaml", metadata))},
-			message: "holds no components",
+			message: "has no *-components.yaml, but only metadata.yaml; add that of v1.0.0",
 		},
 		"another version": {
 			layers: [][]byte{
 				image.Layer(
-					entry("capi-manifests/metadata.yaml", strings.ReplaceAll(openshift, "v1.0.0", "v3.0.0")),
+					entry("capi-manifests/metadata.json", strings.ReplaceAll(about, "v1.0.0", "v3.0.0")),
 					entry("capi-manifests/manifests.yaml", crd),
 				),
 			},
@@ -118,7 +93,7 @@ metadata:
 		"another provider": {
 			layers: [][]byte{
 				image.Layer(
-					entry("capi-manifests/metadata.yaml", strings.ReplaceAll(openshift, "docker", "gcp")),
+					entry("capi-manifests/metadata.json", strings.ReplaceAll(about, "docker", "gcp")),
 					entry("capi-manifests/manifests.yaml", crd),
 				),
 			},
@@ -127,7 +102,7 @@ metadata:
 		"another type of provider": {
 			layers: [][]byte{
 				image.Layer(
-					entry("capi-manifests/metadata.yaml", strings.ReplaceAll(openshift, "infrastructure", "bootstrap")),
+					entry("capi-manifests/metadata.json", strings.ReplaceAll(about, "infrastructure", "bootstrap")),
 					entry("capi-manifests/manifests.yaml", crd),
 				),
 			},
@@ -142,13 +117,13 @@ metadata:
 						`","providerType":"CoreProvider","providerVersion":"v2.0.0"}`),
 				),
 			},
-			message: `metadata.yaml: is about the provider "` + strings.Repeat("x", 64) + `", not docker, and ` +
+			message: `/capi-manifests/metadata.yaml: is about the provider "` + strings.Repeat("x", 64) + `", not docker, and ` +
 				`a provider of the type "CoreProvider", not infrastructure, and version v2.0.0, not v1.0.0; correct`,
 		},
 		"no contract": {
 			layers: [][]byte{
 				image.Layer(
-					entry("capi-manifests/metadata.yaml", openshift),
+					entry("capi-manifests/metadata.json", about),
 					entry("capi-manifests/manifests.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
 				),
 			},
@@ -170,7 +145,7 @@ metadata:
 
 			b, err := i.Fetch(t.Context(), versions[0])
 			if test.message != "" {
-				g.Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
+				g.Expect(transport.Is(err, transport.Invalid)).To(BeTrue())
 				g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 
 				return
@@ -183,7 +158,7 @@ metadata:
 			g.Expect(string(b.Components)).
 				To(And(ContainSubstring("own: "+pinned+"\n"), ContainSubstring("other: "+ownImage+"-debug\n")))
 			g.Expect(b.Source).To(Equal(ref.WithDigest(desc.Digest).String()))
-			_, err = chartgen.Build(b)
+			_, err = chartgen.Build(b.Bundle)
 			g.Expect(err).NotTo(HaveOccurred())
 		})
 	}

@@ -12,8 +12,8 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/fakesource"
 )
 
@@ -33,8 +33,8 @@ func TestTemplatesAreBounded(t *testing.T) {
 		files  map[string][]byte
 		reason string
 	}{
-		"many templates":      {releaseWith(199, 10), "at most 200 cluster templates"},
-		"large templates":     {releaseWith(18, 1<<20), "16 MiB together"},
+		"many templates":      {releaseWith(199, 10), "more than 200 cluster templates"},
+		"large templates":     {releaseWith(18, 1<<20), "more than 16 MiB of them"},
 		"templates at limits": {releaseWith(197, 10), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,9 +45,9 @@ func TestTemplatesAreBounded(t *testing.T) {
 			t.Cleanup(func() { _ = server.Stop() })
 
 			site, err := NewWebsite(
-				server.URL()+"/owner/tiny/releases/v1.0.0/infrastructure-components.yaml", infrastructure, WebOptions{})
+				server.URL()+"/owner/tiny/releases/v1.0.0/infrastructure-components.yaml", infrastructure, nil)
 			g.Expect(err).NotTo(HaveOccurred())
-			_, err = site.Fetch(t.Context(), site.Version("v1.0.0"))
+			_, err = site.Fetch(t.Context(), site.exact("v1.0.0"))
 			expectReason(g, err, test.reason)
 
 			folder := filepath.Join(t.TempDir(), "infrastructure-tiny")
@@ -73,7 +73,7 @@ func expectReason(g *WithT, err error, reason string) {
 		return
 	}
 
-	g.Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
+	g.Expect(transport.Is(err, transport.Invalid)).To(BeTrue())
 	g.Expect(err).To(MatchError(ContainSubstring(reason)))
 }
 

@@ -1,196 +1,359 @@
-// Package source lists the versions of a provider and fetches their components, wherever they are
-// published: GitHub, GitLab, plain web servers, OCI registries, ConfigMaps or a folder. All of these
-// implement Source.
+// Package source finds the versions of a provider and reads what is published of one, wherever that is: on GitHub,
+// GitLab or another web server, in an OCI registry, in ConfigMaps or in a folder. Each of these is a Place, and all
+// else is the same for all of them: which version is chosen, which of its files is what, and how much is read.
 package source
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-
-	"github.com/Masterminds/semver/v3"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/supply/oci"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
-// Version is one version of a provider in a source.
+// Place is where versions of a provider are published.
+type Place interface {
+	// Versions lists the versions, newest first. If there are none, the error is of the kind NotFound.
+	Versions(ctx context.Context) ([]Version, error)
+	// Files finds what is published of a version.
+	Files(ctx context.Context, version Version) (*Files, error)
+}
+
+// Version is one version of a provider in a place.
 type Version struct {
 	// Name is the version with a leading "v", for example "v1.13.5".
 	Name string
-	// ID identifies the version within its source: "ConfigMap <name>", the name of a folder, or the
-	// same as Name.
+	// ID is what the place calls it: a tag, a folder, or "ConfigMap <name>". It is empty if that is not known yet.
 	ID string
-	// Fingerprint changes whenever the files may have changed. Computing it does not read them.
-	Fingerprint string
-	// Origin is the exact place of the version, in a form for users, if the files there never
-	// change. What was fetched from an origin once need not be fetched again. It is empty for places
-	// that may change, which are cheap to read every time.
-	Origin string
-	// Unprefixed is the origin if the version is published without its "v"; empty if the source knows
-	// only one. Which of the two it is may be known only when the version is fetched.
-	Unprefixed string
-}
-
-// isPrerelease reports whether the version has a pre-release suffix such as "-rc.1".
-func (v Version) isPrerelease() bool {
-	parsed, err := semver.NewVersion(v.Name)
-	return err == nil && parsed.Prerelease() != ""
-}
-
-// Source is a place that publishes versions of one provider.
-type Source interface {
-	// Versions lists the available versions, newest first. It returns a *NotFoundError if there are
+	// Fingerprint changes whenever the files may have changed. Computing it does not read them. It is empty if there is
 	// none.
-	Versions(ctx context.Context) ([]Version, error)
-	// Fetch reads the files of a version. It returns a *bundle.InvalidError if they are incomplete
-	// or malformed.
-	Fetch(ctx context.Context, version Version) (*bundle.Bundle, error)
+	Fingerprint string
+	Origin      Origin
 }
 
-// Remote is a source that is reached over the network: it may be slow, unreachable or limit the
-// number of requests.
-type Remote interface {
-	Source
-	// Version returns the Version of a name such as "v1.13.5" without a request. It need not exist.
-	Version(name string) Version
-	// DefaultVersion returns the exact version that is part of the source's address; empty if there
-	// is none.
-	DefaultVersion() string
-	// Metadata reads the metadata.yaml of a version and nothing else. It returns a *NotFoundError if
-	// the version does not exist.
-	Metadata(ctx context.Context, version Version) ([]byte, error)
+// Origin identifies the content of a version: what has the same origin need not be fetched again.
+type Origin struct {
+	// Place is where exactly the version is, for users. It is empty if the content there may change, which is then
+	// cheap to read each time.
+	Place string
+	// Digest is what the components must have; empty for any.
+	Digest string
+	// Trust are the signatures that are required; empty for none.
+	Trust string
 }
 
-// AddressError reports that an address is not that of a source.
-type AddressError struct{ message string }
-
-func (e *AddressError) Error() string { return e.message }
-
-// NotFoundError reports that a source has no versions, or not the requested one.
-type NotFoundError struct {
-	// Message is the complete text for users: what was not found, where, and what there is instead.
-	Message string
-}
-
-func (e *NotFoundError) Error() string { return e.Message }
-
-// ConditionError reports that none of the versions that match a request meets its condition.
-type ConditionError struct {
-	// Requested is the range; empty if any version was requested.
-	Requested string
-	// Newest is the newest version that matches, and Err why it does not meet the condition.
-	Newest string
-	Err    error
-}
-
-func (e *ConditionError) Error() string {
-	which := "no version on offer"
-	if e.Requested != "" {
-		which = "no version in the range " + e.Requested
+// String returns the origin as the status of a resource records it; empty if the content may change.
+func (o Origin) String() string {
+	text := o.Place
+	if text != "" && o.Digest != "" {
+		text += "@" + o.Digest
 	}
 
-	return fmt.Sprintf("%s can be used; the newest is %s: %v", which, e.Newest, e.Err)
+	return strings.TrimSpace(text + " " + o.Trust)
 }
 
-// Unwrap returns why the newest version cannot be used.
-func (e *ConditionError) Unwrap() error { return e.Err }
+// Files are what is published of a version.
+type Files struct {
+	// Place is where exactly they are, for messages.
+	Place string
+	// Source is where they are as the chart records it; empty for Place.
+	Source string
+	// Metadata is the content of metadata.yaml; nil if there is none.
+	Metadata []byte
+	// Chart is the provider's chart if that is published instead of files.
+	Chart *chart.Chart
 
-// UntrustedError reports that the content of a source has another digest than required, or no valid
-// signature. None of it is used.
-type UntrustedError struct {
-	// Message is the complete text for users.
-	Message string
+	// names of all files; nil if the place does not tell them by itself.
+	names []string
+	// list requests the names if the place does not tell them. It returns nil if the place never does.
+	list func(ctx context.Context) ([]string, error)
+	// read returns a file of at most limit bytes. If there is none, the error is of the kind NotFound.
+	read func(ctx context.Context, name string, limit int64) ([]byte, error)
 }
 
-func (e *UntrustedError) Error() string { return e.Message }
-
-// InvalidTokenError reports that a server refuses the token that was sent.
-type InvalidTokenError struct {
-	message string
-	err     error
+// newFiles returns files that have been read.
+func newFiles(place, source string, files map[string][]byte) *Files {
+	return &Files{
+		Place:    place,
+		Source:   source,
+		Metadata: files[bundle.MetadataFile],
+		names:    slices.Sorted(maps.Keys(files)),
+		read: func(_ context.Context, name string, limit int64) ([]byte, error) {
+			return files[name], checkSize(place, name, int64(len(files[name])), limit)
+		},
+	}
 }
 
-func (e *InvalidTokenError) Error() string { return e.message }
+// checkSize returns an error if a file is larger than a limit in bytes.
+func checkSize(place, name string, size, limit int64) error {
+	if size <= limit {
+		return nil
+	}
 
-// Unwrap returns the *web.StatusError.
-func (e *InvalidTokenError) Unwrap() error { return e.err }
+	return &transport.Error{
+		Kind: transport.Invalid, Place: place,
+		Problem: fmt.Sprintf("its file %s is larger than %d MiB, which no provider's file is", name, limit>>20),
+	}
+}
 
-// Limits of what a server lists and of the cluster templates of a version. Real projects have at most
-// 300 versions, with 60 files each, and 27 templates of 240 KB together.
+// Source is where the versions of one provider come from.
+type Source struct {
+	Place
+
+	Provider bundle.Provider
+	// Kind is the field of spec.fetchConfig that names such a place.
+	Kind string
+	// Default is the version in the address, which is used if none is requested; empty for none.
+	Default string
+	// Digest is what the components must have, "sha256:…"; empty for any.
+	Digest string
+	// Trust describes the signatures that the place requires; nil for none.
+	Trust func(ctx context.Context) (string, error)
+
+	// components is the name of the components in the address; empty if there is none.
+	components string
+	// exact returns a version by its name without a request. It need not exist. It is nil if the place has to be asked.
+	exact func(name string) Version
+}
+
+// Release is what a source has of a version: either files or a chart.
+type Release struct {
+	*bundle.Bundle
+	// Chart is the provider's chart, for which nothing is generated.
+	Chart *chart.Chart
+	// Place is where it was read, for users.
+	Place string
+}
+
+// Size returns how many bytes of components and metadata were read.
+func (r *Release) Size() int {
+	if r == nil || r.Bundle == nil {
+		return 0
+	}
+
+	return len(r.Components) + len(r.Metadata)
+}
+
+// Provider returns the identity that a provider of the API has in bundles and charts.
+func Provider(t v1alpha2.ProviderType, name string) bundle.Provider {
+	return bundle.Provider{Type: string(t), Name: name, Label: t.Label(name)}
+}
+
+// Limits of what is read of a version, and of what a server lists. Real projects have at most 300 versions, with 60
+// files each, and 27 templates of 240 KB together. No provider's components have more than a fifth of limit.MaxText.
 const (
 	maxEntries       = 10000
-	maxListValues    = 1500000
+	maxMetadata      = 1 << 20
+	maxTemplate      = 1 << 20
 	maxTemplates     = 200
 	maxTemplatesSize = 16 << 20
 )
 
-// isTemplate reports whether a file of a provider is a cluster template or a ClusterClass. Only infrastructure
-// providers have these, as in clusterctl.
-func isTemplate(provider bundle.Provider, name string) bool {
-	return provider.Type == string(v1alpha2.InfrastructureProviderType) && bundle.IsTemplate(name)
+// Fetch reads what is published of a version. If files are missing, it returns those that exist with the error.
+func (s *Source) Fetch(ctx context.Context, version Version) (*Release, error) {
+	files, err := s.Files(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+
+	source := cmp.Or(files.Source, files.Place)
+	if files.Chart != nil {
+		return &Release{Chart: files.Chart, Place: source}, nil
+	}
+
+	b := &bundle.Bundle{Provider: s.Provider, Version: version.Name, Source: source, Metadata: files.Metadata}
+	release := &Release{Bundle: b, Place: source}
+
+	if b.Templates, b.Unlisted, err = s.readTemplates(ctx, files); err != nil {
+		return nil, err
+	}
+
+	if b.Components, err = s.readComponents(ctx, files, version); err != nil {
+		return release, err
+	}
+
+	if b.Metadata == nil {
+		return release, &transport.Error{
+			Kind: transport.Invalid, Place: files.Place,
+			Problem: fmt.Sprintf("has no %s, which maps versions to Cluster API contracts", bundle.MetadataFile),
+			Fix:     fmt.Sprintf("add that of %s, or choose another version", version.Name),
+		}
+	}
+
+	return release, b.CheckDigest(s.Digest)
 }
 
-// checkTemplates returns a *bundle.InvalidError if there are too many templates, or if they are too
-// large.
-func checkTemplates(templates []bundle.File) error {
+// readComponents reads the file with the components.
+func (s *Source) readComponents(ctx context.Context, files *Files, version Version) ([]byte, error) {
+	names, err := s.componentsIn(files, version)
+	if err != nil {
+		return nil, err
+	}
+
+	var missing error
+
+	for _, name := range names {
+		data, err := files.read(ctx, name, limit.MaxText)
+		if !IsNotFound(err) {
+			return data, err
+		}
+
+		missing = cmp.Or(missing, err)
+	}
+
+	return nil, missing
+}
+
+// componentsIn returns the names that the components may have, most likely first.
+func (s *Source) componentsIn(files *Files, version Version) ([]string, error) {
+	invalid := &transport.Error{Kind: transport.Invalid, Place: files.Place}
+
+	switch {
+	case files.names == nil && s.components == "":
+		return componentsNames(s.Provider), nil
+	case files.names == nil, slices.Contains(files.names, s.components):
+		return []string{s.components}, nil
+	case s.components != "":
+		invalid.Problem = fmt.Sprintf("has no file %s, which the address of the provider names", s.components)
+		return nil, invalid
+	}
+
+	name, err := Components(s.Provider, files.names)
+
+	switch {
+	case err != nil:
+		invalid.Problem = err.Error()
+		return nil, invalid
+	case name == "":
+		invalid.Problem = fmt.Sprintf("has no *-%s%s", bundle.ComponentsFile, butOnly(files.names))
+		invalid.Fix = fmt.Sprintf("add that of %s, or choose another version", version.Name)
+
+		return nil, invalid
+	}
+
+	return []string{name}, nil
+}
+
+// butOnly lists the first names for a message.
+func butOnly(names []string) string {
+	const maxListed = 10
+
+	if len(names) == 0 {
+		return ""
+	}
+
+	return ", but only " + strings.Join(names[:min(len(names), maxListed)], ", ")
+}
+
+// componentsNames returns the names of a provider's components: those of the provider contract, and those in common
+// use.
+func componentsNames(provider bundle.Provider) []string {
+	t := v1alpha2.ProviderType(provider.Type)
+
+	names := []string{t.ComponentsFile(), t.Name() + "-" + bundle.ComponentsFile, bundle.ComponentsFile}
+	if t == v1alpha2.RuntimeExtensionProviderType {
+		names = slices.Insert(names, 1, "runtime-extensions-"+bundle.ComponentsFile)
+	}
+
+	return slices.Compact(names) // the first two are the same for most types
+}
+
+// Components returns which of the files of a version has the provider's components; empty if none has. There may be
+// those of several providers, as in a release of Cluster API. The error says which files could be meant.
+func Components(provider bundle.Provider, names []string) (string, error) {
+	for _, name := range componentsNames(provider) {
+		if slices.Contains(names, name) {
+			return name, nil
+		}
+	}
+
+	var found []string
+
+	for _, name := range names {
+		if strings.HasSuffix(name, bundle.ComponentsFile) {
+			found = append(found, name)
+		}
+	}
+
+	if len(found) > 1 {
+		slices.Sort(found)
+
+		return "", fmt.Errorf("has several files with components: %s; name that of %s %s",
+			strings.Join(found, ", "), provider.Label, componentsNames(provider)[0])
+	}
+
+	return strings.Join(found, ""), nil
+}
+
+// defaultTemplate is the name of the cluster template without a flavor.
+const defaultTemplate = "cluster-template.yaml"
+
+// readTemplates reads the cluster templates and ClusterClasses, which only infrastructure providers have, as in
+// clusterctl. Listing them may take a request that counts towards a rate limit, and a provider is useful without
+// them: if that fails, only the default one is read, and unlisted is true.
+func (s *Source) readTemplates(ctx context.Context, files *Files) (read []bundle.File, unlisted bool, err error) {
+	if s.Provider.Type != string(v1alpha2.InfrastructureProviderType) {
+		return nil, false, nil
+	}
+
+	names := slices.Clone(files.names)
+	if names == nil {
+		names, err = files.list(ctx)
+		unlisted = err != nil
+	}
+
+	isGuess := names == nil
+	if isGuess {
+		names = []string{defaultTemplate}
+	}
+
+	slices.Sort(names)
+
 	size := 0
-	for _, t := range templates {
-		size += len(t.Data)
+
+	for _, name := range names {
+		if !bundle.IsTemplate(name) {
+			continue
+		}
+
+		data, err := files.read(ctx, name, maxTemplate)
+		if err != nil && isGuess && ctx.Err() == nil {
+			unlisted = unlisted || !IsNotFound(err)
+			continue
+		}
+
+		if err != nil {
+			return nil, false, err
+		}
+
+		read = append(read, bundle.File{Name: name, Data: data})
+		if size += len(data); len(read) > maxTemplates || size > maxTemplatesSize {
+			return nil, false, &transport.Error{
+				Kind: transport.Invalid, Place: files.Place,
+				Problem: fmt.Sprintf("has more than %d cluster templates, or more than %d MiB of them",
+					maxTemplates, maxTemplatesSize>>20),
+				Fix: "publish fewer",
+			}
+		}
 	}
 
-	if len(templates) <= maxTemplates && size <= maxTemplatesSize {
-		return nil
-	}
-
-	return &bundle.InvalidError{
-		File: templates[len(templates)-1].Name,
-		Reason: fmt.Sprintf("a version may have at most %d cluster templates with %d MiB together; publish fewer",
-			maxTemplates, maxTemplatesSize>>20),
-	}
+	return read, unlisted, ctx.Err()
 }
 
-// checkCount returns a *bundle.InvalidError if a list has too many entries.
-func checkCount(list, entries string, count int) error {
+// checkCount returns an error if a list has too many entries.
+func checkCount(place, entries string, count int) error {
 	if count <= maxEntries {
 		return nil
 	}
 
-	return &bundle.InvalidError{File: list, Reason: fmt.Sprintf("lists more than %d %s", maxEntries, entries)}
-}
-
-// IsUnavailable reports whether a source could not be read: it cannot be reached, does not work, or
-// refuses the request. What was fetched from it before may then be used. It may not be used after any
-// other error, such as content that is invalid or not trusted, or keys that are missing.
-func IsUnavailable(err error) bool {
-	var (
-		untrusted *UntrustedError
-		invalid   *bundle.InvalidError
-
-		unreachable *web.UnreachableError
-		status      *web.StatusError
-		limit       *web.RateLimitError
-		token       *InvalidTokenError
-		content     *web.ContentError
-	)
-
-	switch {
-	case errors.As(err, &untrusted), errors.As(err, &invalid): // even if another attempt failed otherwise
-		return false
-	case oci.IsReason(err, oci.Unavailable), oci.IsReason(err, oci.Denied), oci.IsReason(err, oci.Untrusted):
-		return true
-	case errors.Is(err, context.DeadlineExceeded):
-		return true
+	return &transport.Error{
+		Kind: transport.Invalid, Place: place, Problem: fmt.Sprintf("lists more than %d %s", maxEntries, entries),
 	}
-
-	return errors.As(err, &unreachable) || errors.As(err, &status) || errors.As(err, &limit) ||
-		errors.As(err, &token) || errors.As(err, &content) // such as a proxy's login page
-}
-
-// IsNotFound reports whether a source was read and does not have a version.
-func IsNotFound(err error) bool {
-	var notFound *NotFoundError
-	return errors.As(err, &notFound)
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,8 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/supply/oci"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 func TestPick(t *testing.T) {
@@ -109,7 +109,7 @@ func TestDirectory(t *testing.T) {
 
 	_, err = d.Fetch(t.Context(), versions[1])
 	g.Expect(err).To(MatchError(ContainSubstring(
-		"infrastructure-x/v1.9.0: has no *-components.yaml; add that of v1.9.0, or choose another version")))
+		"infrastructure-x/v1.9.0: has no *-components.yaml, but only metadata.yaml; add that of v1.9.0, or choose another")))
 
 	empty, err := NewDirectory(t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -121,24 +121,24 @@ func TestIsUnavailable(t *testing.T) {
 	g := NewWithT(t)
 
 	for _, err := range []error{
-		&web.UnreachableError{},
-		&web.StatusError{Status: 503},
-		&web.RateLimitError{},
-		&oci.Error{Reason: oci.Unavailable},
-		&oci.Error{Reason: oci.Denied},
+		&transport.Error{Kind: transport.Unavailable},
+		&transport.Error{Kind: transport.Denied},
+		&transport.Error{Kind: transport.InvalidToken},
+		&transport.Error{Kind: transport.Untrusted},
+		context.DeadlineExceeded,
 	} {
-		g.Expect(IsUnavailable(err)).To(BeTrue(), "%T", err)
-		g.Expect(IsUnavailable(errors.Join(err, &UntrustedError{}))).To(BeFalse(), "%T", err)
+		g.Expect(IsUnavailable(err)).To(BeTrue(), "%v", err)
 	}
 
 	for _, err := range []error{
 		nil,
 		errors.New("anything else"),
-		&UntrustedError{},
-		&NotFoundError{},
+		&transport.Error{Kind: transport.NotFound},
+		&transport.Error{Kind: transport.Invalid},
+		&transport.Error{Kind: transport.Refused},
+		&transport.Error{Kind: transport.Unverified, Err: context.DeadlineExceeded},
 		&bundle.InvalidError{},
-		&oci.Error{Reason: oci.Invalid},
 	} {
-		g.Expect(IsUnavailable(err)).To(BeFalse(), "%T", err)
+		g.Expect(IsUnavailable(err)).To(BeFalse(), "%v", err)
 	}
 }

@@ -44,8 +44,8 @@ func TestTagsWithoutV(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			open := func() *Website {
-				w, err := NewWebsite(f.URL()+test.address, infrastructure, WebOptions{})
+			open := func() *Source {
+				w, err := NewWebsite(f.URL()+test.address, infrastructure, nil)
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 				return w
@@ -59,7 +59,7 @@ func TestTagsWithoutV(t *testing.T) {
 			} {
 				g := NewWithT(t)
 				w := open()
-				version, err := Resolve(t.Context(), w, Request{Version: requested})
+				version, err := w.Resolve(t.Context(), Request{Version: requested})
 				g.Expect(err).NotTo(HaveOccurred())
 
 				b, err := w.Fetch(t.Context(), version)
@@ -82,9 +82,9 @@ func TestTagsWithoutV(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(versions).To(HaveExactElements(
 				HaveField("Name", "v1.2.0"), HaveField("Name", "v1.1.0"), HaveField("Name", "v1.0.0")))
-			g.Expect(versions[2]).To(Equal(open().Version("1.0.0")), "it does not depend on how the version was found")
+			g.Expect(versions[2].Origin).To(Equal(w.exact("1.0.0").Origin), "it does not depend on how the version was found")
 
-			newest, err := Resolve(t.Context(), w, Request{})
+			newest, err := w.Resolve(t.Context(), Request{})
 			g.Expect(err).NotTo(HaveOccurred())
 
 			before := len(f.Requests("/1.2.0/"))
@@ -105,10 +105,10 @@ func TestNoVersionIsPublished(t *testing.T) {
 	g.Expect(f.Start()).To(Succeed())
 	t.Cleanup(func() { _ = f.Stop() })
 
-	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
+	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	_, err = Resolve(t.Context(), w, Request{})
+	_, err = w.Resolve(t.Context(), Request{})
 	g.Expect(IsNotFound(err)).To(BeTrue())
 	g.Expect(err).To(MatchError(ContainSubstring("/owner/tiny/releases/download/v1.1.0/metadata.yaml")))
 }

@@ -25,6 +25,7 @@ func TestTemplatesOfEachSource(t *testing.T) {
 		"cluster-template.yaml":       object,
 		"cluster-template-alone.yaml": object + "spec:\n  paused: false\n${MORE_FIELDS}\n",
 		"clusterclass-quick.yaml":     object + "---\n${MORE_OBJECTS}\n",
+		"cluster-template-text.yaml":  "no YAML: [",
 		"cluster-template.txt":        object,
 	}
 	for _, name := range []string{"infrastructure", "bootstrap"} {
@@ -53,21 +54,21 @@ func TestTemplatesOfEachSource(t *testing.T) {
 
 	for provider, want := range map[bundle.Provider][]string{
 		source.Provider(v1alpha2.InfrastructureProviderType, "tiny"): {
-			"cluster-template-alone.yaml", "cluster-template.yaml", "clusterclass-quick.yaml",
+			"cluster-template-alone.yaml", "cluster-template-text.yaml", "cluster-template.yaml", "clusterclass-quick.yaml",
 		},
 		source.Provider(v1alpha2.BootstrapProviderType, "tiny"): nil,
 	} {
-		site, err := source.NewWebsite(server.URL()+"/owner/tiny/releases", provider, source.WebOptions{})
+		site, err := source.NewWebsite(server.URL()+"/owner/tiny/releases", provider, nil)
 		g.Expect(err).NotTo(HaveOccurred())
 		directory, err := source.NewDirectory(filepath.Join(folder, provider.Label))
 		g.Expect(err).NotTo(HaveOccurred())
 		artifact, err := source.NewArtifact(base+"tiny", provider, source.OptionsForClient(client))
 		g.Expect(err).NotTo(HaveOccurred())
 
-		for name, from := range map[string]source.Source{"website": site, "directory": directory, "artifact": artifact} {
+		for name, from := range map[string]*source.Source{"website": site, "directory": directory, "artifact": artifact} {
 			t.Run(provider.Label+" from a "+name, func(t *testing.T) {
 				g := NewWithT(t)
-				picked, err := source.Resolve(t.Context(), from, source.Request{Version: version})
+				picked, err := from.Resolve(t.Context(), source.Request{Version: version})
 				g.Expect(err).NotTo(HaveOccurred())
 				b, err := from.Fetch(t.Context(), picked)
 				g.Expect(err).NotTo(HaveOccurred())

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/fakesource"
 )
 
@@ -29,7 +29,7 @@ func releaseFiles(version string) map[string][]byte {
 		"core-components.yaml":           []byte("core " + version),
 		"cluster-template.yaml":          []byte("{apiVersion: v1, kind: Cluster, metadata: {name: '${NAME}'}}"),
 		"clusterclass-quick.yaml":        []byte("{apiVersion: v1, kind: ClusterClass, metadata: {name: quick}}"),
-		"cluster-template-stolen.yaml":   []byte(`{"Code": "Success", "SecretAccessKey": "of another server"}`),
+		"cluster-template-other.yaml":    []byte("${EVERYTHING}"),
 		"cluster-template.md":            []byte("no YAML"),
 	}
 }
@@ -56,9 +56,9 @@ func newServer(t *testing.T, change func(*fakesource.Server)) *fakesource.Server
 }
 
 // withToken returns options with a token for any server.
-func withToken(token string) WebOptions {
-	return WebOptions{
-		Credentials: func(context.Context, Server) (web.Credentials, error) { return web.Credentials{Token: token}, nil },
+func withToken(token string) OptionsFunc {
+	return func(_ context.Context, server Server) (transport.Options, error) {
+		return transport.Options{Credentials: transport.Token(server.Host, token)}, nil
 	}
 }
 
@@ -161,20 +161,18 @@ func TestWebsiteFetch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			f := newServer(t, test.change)
-			open := func() *Website {
+			open := func() *Source {
 				w, err := NewWebsite(f.URL()+test.address, test.provider, withToken(f.Token))
 				g.Expect(err).NotTo(HaveOccurred())
 
 				return w
 			}
-			exact, err := Resolve(t.Context(), open(), Request{Version: "1.0.0"})
+			exact, err := open().Resolve(t.Context(), Request{Version: "1.0.0"})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(f.Requests("")).To(BeEmpty(), "an exact version needs no request")
 			g.Expect(exact).To(Equal(Version{
 				Name:        "v1.0.0",
-				ID:          "v1.0.0",
-				Origin:      f.URL() + test.origin,
-				Unprefixed:  f.URL() + strings.Replace(test.origin, "/v1.0.0/", "/1.0.0/", 1),
+				Origin:      Origin{Place: f.URL() + test.origin},
 				Fingerprint: f.URL() + test.origin,
 			}))
 
@@ -184,7 +182,7 @@ func TestWebsiteFetch(t *testing.T) {
 			kind, _, _ := strings.Cut(filepath.Base(test.origin), "-")
 			g.Expect(string(b.Components)).To(Equal(kind + " v1.0.0"))
 			g.Expect(b.Metadata).NotTo(BeEmpty())
-			g.Expect(b.Source).To(Equal(exact.Origin))
+			g.Expect(b.Source).To(Equal(exact.Origin.Place))
 
 			var want []string
 			if kind == "infrastructure" {
@@ -192,17 +190,17 @@ func TestWebsiteFetch(t *testing.T) {
 			}
 
 			if want != nil && !strings.Contains(test.address, "plain") {
-				want = append(want, "clusterclass-quick.yaml")
+				want = []string{"cluster-template-other.yaml", "cluster-template.yaml", "clusterclass-quick.yaml"}
 			}
 
 			g.Expect(templateNames(b)).To(Equal(want))
 			g.Expect(b.Unlisted).To(BeFalse())
 
-			newest, err := Resolve(t.Context(), open(), Request{})
+			newest, err := open().Resolve(t.Context(), Request{})
 			if test.newest == "" {
 				g.Expect(err).
-					To(MatchError(ContainSubstring("cannot list versions: set spec.version to an exact version such as v1.13.5")))
-				g.Expect(err).To(BeAssignableToTypeOf(&NotFoundError{}))
+					To(MatchError(ContainSubstring("cannot list versions; set spec.version to an exact version such as v1.13.5")))
+				g.Expect(IsNotFound(err)).To(BeTrue())
 
 				return
 			}
@@ -211,7 +209,7 @@ func TestWebsiteFetch(t *testing.T) {
 			g.Expect(newest.Name).To(Equal(test.newest), "a tag without a release and a pre-release are skipped")
 
 			asked := len(f.Requests(""))
-			pinned, err := Resolve(t.Context(), open(), Request{Version: "~1", Pinned: "v1.0.0"})
+			pinned, err := open().Resolve(t.Context(), Request{Version: "~1", Pinned: "v1.0.0"})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(pinned.Name).To(Equal("v1.0.0"))
 			g.Expect(f.Requests("")).To(HaveLen(asked), "a pinned version that matches needs no request")
@@ -219,7 +217,7 @@ func TestWebsiteFetch(t *testing.T) {
 	}
 }
 
-func templateNames(b *bundle.Bundle) []string {
+func templateNames(b *Release) []string {
 	var names []string
 	for _, t := range b.Templates {
 		names = append(names, t.Name)
@@ -233,11 +231,11 @@ func templateNames(b *bundle.Bundle) []string {
 func TestTemplatesWithoutList(t *testing.T) {
 	g := NewWithT(t)
 	f := newServer(t, nil)
-	fetch := func(version string) *bundle.Bundle {
-		w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
+	fetch := func(version string) *Release {
+		w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, nil)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		b, err := w.Fetch(t.Context(), w.Version(version))
+		b, err := w.Fetch(t.Context(), w.exact(version))
 		g.Expect(err).NotTo(HaveOccurred())
 
 		return b
@@ -257,7 +255,8 @@ func TestTemplatesWithoutList(t *testing.T) {
 	f.Limited.Store(false)
 
 	complete := fetch("v1.0.0")
-	g.Expect(templateNames(complete)).To(HaveExactElements("cluster-template.yaml", "clusterclass-quick.yaml"))
+	g.Expect(templateNames(complete)).To(HaveExactElements(
+		"cluster-template-other.yaml", "cluster-template.yaml", "clusterclass-quick.yaml"))
 	g.Expect(complete.Unlisted).To(BeFalse())
 }
 
@@ -270,16 +269,16 @@ func TestWebsiteNotFound(t *testing.T) {
 		"/plain/owner/tiny",
 		"/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/x.yaml",
 	} {
-		w, err := NewWebsite(f.URL()+address, infrastructure, WebOptions{})
+		w, err := NewWebsite(f.URL()+address, infrastructure, nil)
 		g.Expect(err).NotTo(HaveOccurred())
-		_, err = w.Fetch(t.Context(), w.Version("v9.9.9"))
-		g.Expect(err).To(BeAssignableToTypeOf(&NotFoundError{}))
-		g.Expect(err).
-			To(MatchError(And(ContainSubstring("v9.9.9/metadata.yaml answers 404"), ContainSubstring("correct spec.version"))))
+		_, err = w.Fetch(t.Context(), w.exact("v9.9.9"))
+		g.Expect(IsNotFound(err)).To(BeTrue())
+		g.Expect(err).To(MatchError(And(
+			ContainSubstring("v9.9.9/metadata.yaml: the server answers 404"), ContainSubstring("correct the version"))))
 	}
 
-	w, err := NewWebsite(f.URL()+"/owner/other/releases", infrastructure, WebOptions{})
+	w, err := NewWebsite(f.URL()+"/owner/other/releases", infrastructure, nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = Resolve(t.Context(), w, Request{Version: "~1"})
+	_, err = w.Resolve(t.Context(), Request{Version: "~1"})
 	g.Expect(err).To(MatchError(ContainSubstring("set spec.version to an exact version")))
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 const (
@@ -155,7 +156,7 @@ func (v *verifier) find(
 
 	for _, candidate := range candidates {
 		artifact, err := v.client.Artifact(ctx, candidate)
-		if oci.IsReason(err, oci.NotFound) || oci.IsReason(err, oci.Invalid) {
+		if transport.Is(err, transport.NotFound) || transport.Is(err, transport.Invalid) {
 			continue
 		}
 
@@ -186,5 +187,7 @@ func (v *verifier) check(layer ocispec.Descriptor, data []byte, subject digest.D
 
 // newUntrustedError returns the error of an artifact that is not trusted.
 func newUntrustedError(ref oci.Reference, format string, args ...any) error {
-	return &source.UntrustedError{Message: fmt.Sprintf("%s is not trusted: %s", ref, fmt.Sprintf(format, args...))}
+	return &transport.Error{
+		Kind: transport.Unverified, Place: ref.String(), Problem: "is not trusted: " + fmt.Sprintf(format, args...),
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/dsse"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/cosign"
 	"github.com/capstan-project/capstan/test/image"
@@ -37,7 +37,7 @@ func runRegistry(t *testing.T, i bed.Implementation) (*oci.Client, string) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
 
-	c, err := oci.NewClient(oci.Options{})
+	c, err := oci.NewClient(transport.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	return c, r.Address
@@ -246,7 +246,7 @@ func testCosign(t *testing.T, i bed.Implementation) {
 				return
 			}
 
-			g.Expect(err).To(BeAssignableToTypeOf(&source.UntrustedError{}))
+			g.Expect(transport.Is(err, transport.Unverified)).To(BeTrue())
 			g.Expect(err).To(MatchError(And(ContainSubstring(test.message), ContainSubstring(ref.String()))))
 		})
 	}

@@ -46,7 +46,7 @@ func tagOf(name string) string {
 	return tag
 }
 
-// checkManifest returns an *source.UntrustedError if the annotation of a manifest, which its digest
+// checkManifest returns an error of the kind transport.Unverified if the annotation of a manifest, which its digest
 // covers, names another version.
 func checkManifest(ctx context.Context, client *oci.Client, ref oci.Reference, version string) error {
 	_, data, err := client.Manifest(ctx, ref)

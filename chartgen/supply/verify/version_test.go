@@ -9,7 +9,7 @@ import (
 	"oras.land/oras-go/v2"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/test/bed"
 )
 
@@ -90,7 +90,7 @@ func TestSignedVersion(t *testing.T) {
 				return
 			}
 
-			g.Expect(err).To(BeAssignableToTypeOf(&source.UntrustedError{}))
+			g.Expect(transport.Is(err, transport.Unverified)).To(BeTrue())
 			g.Expect(err).To(MatchError(ContainSubstring("not v1.0.0; find out who moved the tag")))
 			g.Expect(verifier.Verify(t.Context(), ref, test.as)).To(Succeed())
 		})

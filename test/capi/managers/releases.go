@@ -51,7 +51,7 @@ func (f Finder) FindReleases(ctx context.Context, repository, contract string) (
 				return nil, err
 			}
 
-			if err := f.add(ctx, found, release, contract); err != nil {
+			if err := f.add(ctx, found, release.Bundle, contract); err != nil {
 				return nil, err
 			}
 		}

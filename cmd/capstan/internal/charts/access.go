@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // AccessFlags are the flags of commands that access registries.
@@ -41,7 +42,7 @@ func AddAccessFlags(flags *pflag.FlagSet) *AccessFlags {
 // Client returns a client for registries. The user name and password are only used for the registry
 // with the given host; in is read for the password.
 func (f *AccessFlags) Client(host string, in io.Reader) (*oci.Client, error) {
-	var options oci.Options
+	var options transport.Options
 
 	if f.ca != "" {
 		ca, err := os.ReadFile(f.ca)
@@ -62,7 +63,7 @@ func (f *AccessFlags) Client(host string, in io.Reader) (*oci.Client, error) {
 	return oci.NewClient(options)
 }
 
-func (f *AccessFlags) credentials(host string, in io.Reader) (oci.Credentials, error) {
+func (f *AccessFlags) credentials(host string, in io.Reader) (transport.Credentials, error) {
 	hasUsername := f.username != ""
 	if hasUsername != f.passwordStdin {
 		return nil, errors.New("--username and --password-stdin must be used together; " +
@@ -79,17 +80,17 @@ func (f *AccessFlags) credentials(host string, in io.Reader) (oci.Credentials, e
 		return nil, fmt.Errorf("read the password: %w", err)
 	}
 
-	static := oci.StaticCredentials(host, f.username, strings.TrimRight(password, "\r\n"))
+	static := transport.StaticCredentials(host, f.username, strings.TrimRight(password, "\r\n"))
 
-	return oci.ChainCredentials(static, configured), nil
+	return transport.ChainCredentials(static, configured), nil
 }
 
-func (f *AccessFlags) configured() (oci.Credentials, error) {
+func (f *AccessFlags) configured() (transport.Credentials, error) {
 	if f.config == "" {
-		return oci.UserDockerConfig()
+		return transport.UserDockerConfig()
 	}
 
-	return oci.DockerConfigFile(f.config)
+	return transport.DockerConfigFile(f.config)
 }
 
 // Catalog returns how the sources of a catalog are accessed: registries with the flags.

@@ -3,7 +3,6 @@ package charts
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/contract"
 	"github.com/capstan-project/capstan/contract/lint"
 )
@@ -26,18 +26,17 @@ func lintFolder(ctx context.Context, path string, identity *Identity) ([]contrac
 		return nil, err
 	}
 
-	b, err := folder.directory.Fetch(ctx, folder.release)
-	// A missing file is a finding. Fetch returns the other files then.
-	if err != nil && !errors.As(err, new(*bundle.InvalidError)) {
+	published, err := folder.directory.Fetch(ctx, folder.release)
+	if published == nil { // a missing file is a finding
 		return nil, err
 	}
 
-	return folder.lint(b, nil)
+	return folder.lint(published.Bundle, nil)
 }
 
 // lint checks the content of the folder. If the components are nil, errors in them are findings.
 func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([]contract.Finding, error) {
-	file, err := f.directory.Components(f.names)
+	file, err := source.Components(b.Provider, f.names)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", f.path, err)
 	}

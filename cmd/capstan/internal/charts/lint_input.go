@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/contract"
 	"github.com/capstan-project/capstan/contract/lint"
@@ -94,11 +94,11 @@ func (i *lintInput) lintWebsite(ctx context.Context, address string) ([]contract
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
 
-	token := func(_ context.Context, server source.Server) (web.Credentials, error) {
-		return web.Credentials{Token: known.PublicToken(server)}, nil
+	options := func(_ context.Context, server source.Server) (transport.Options, error) {
+		return transport.Options{Credentials: transport.Token(server.Host, known.PublicToken(server))}, nil
 	}
 
-	website, err := source.NewWebsite(address, provider, known.WebOptions(token, nil))
+	website, err := source.NewWebsite(address, provider, options)
 	if err != nil {
 		return nil, err
 	}
@@ -128,27 +128,20 @@ func publisherOf(known *catalog.Catalog, address string) bundle.Provider {
 }
 
 // lintPublished checks a version of a remote source.
-func (i *lintInput) lintPublished(ctx context.Context, address string, from source.Source) ([]contract.Finding, error) {
-	version, err := source.Resolve(ctx, from, source.Request{Version: i.identity.version})
+func (i *lintInput) lintPublished(ctx context.Context, address string, from *source.Source) ([]contract.Finding, error) {
+	version, err := from.Resolve(ctx, source.Request{Version: i.identity.version})
 	if err != nil {
 		return nil, err
 	}
 
-	if artifacts, ok := from.(*source.Artifact); ok {
-		published, err := artifacts.Chart(ctx, version)
-		if err != nil {
-			return nil, err
-		}
-
-		if published != nil {
-			return i.lintChart(address, published.Chart)
-		}
-	}
-
-	b, err := from.Fetch(ctx, version)
+	published, err := from.Fetch(ctx, version)
 	if err != nil {
 		return nil, err
 	}
 
-	return lint.Bundle(b, nil), nil
+	if published.Chart != nil {
+		return i.lintChart(address, published.Chart)
+	}
+
+	return lint.Bundle(published.Bundle, nil), nil
 }

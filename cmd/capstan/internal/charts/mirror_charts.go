@@ -103,39 +103,32 @@ func (f *chartFlags) build(ctx context.Context, client *oci.Client, name, versio
 		return release{}, err
 	}
 
-	resolved, err := source.Resolve(ctx, from, source.Request{Version: version})
+	resolved, err := from.Resolve(ctx, source.Request{Version: version})
 	if err != nil {
 		return release{}, err
 	}
 
-	if artifacts, ok := from.(*source.Artifact); ok {
-		published, err := artifacts.Chart(ctx, resolved)
-		if err != nil {
-			return release{}, err
-		}
-
-		if published != nil {
-			return release{chart: published.Chart}, nil
-		}
-	}
-
-	b, err := from.Fetch(ctx, resolved)
+	published, err := from.Fetch(ctx, resolved)
 	if err != nil {
 		return release{}, err
 	}
 
-	if b.Unlisted {
+	if published.Chart != nil {
+		return release{chart: published.Chart}, nil
+	}
+
+	if published.Unlisted {
 		f.warn("the cluster templates of %s %s could not be listed, so its chart has only the default one; "+
 			"set GITHUB_TOKEN, or try again later", name, resolved.Name)
 	}
 
-	built, err := chartgen.Build(b)
+	built, err := chartgen.Build(published.Bundle)
 
-	return release{chart: built, components: b.Components}, err
+	return release{chart: built, components: published.Components}, err
 }
 
 // source returns the source of a provider.
-func (f *chartFlags) source(client *oci.Client, name string) (source.Source, error) {
+func (f *chartFlags) source(client *oci.Client, name string) (*source.Source, error) {
 	if f.folder != "" {
 		return source.NewDirectory(filepath.Join(f.folder, name))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
@@ -90,7 +91,7 @@ func pushTestImage(t *testing.T, r *bed.Registry, name string) {
 func registryClient(t *testing.T, r *bed.Registry) *oci.Client {
 	t.Helper()
 
-	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.StaticCredentials(r.Address, "me", registryPassword)})
+	c, err := oci.NewClient(transport.Options{CA: r.CA, Credentials: transport.StaticCredentials(r.Address, "me", registryPassword)})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	return c
@@ -374,7 +375,7 @@ func TestChartBytes(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 
-	c, err := oci.NewClient(oci.Options{})
+	c, err := oci.NewClient(transport.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	for _, place := range []string{direct, carried} {

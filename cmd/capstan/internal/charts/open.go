@@ -34,7 +34,7 @@ func openArchive(path string) (*chart.Chart, error) {
 // versionFolder is the folder of one version of a provider.
 type versionFolder struct {
 	path      string
-	directory *source.Directory
+	directory *source.Source
 	release   source.Version
 	// names are those of its files.
 	names []string
@@ -49,17 +49,17 @@ type parsedFolder struct {
 
 // parse reads and parses the files of the folder.
 func (f *versionFolder) parse(ctx context.Context) (*parsedFolder, error) {
-	b, err := f.directory.Fetch(ctx, f.release)
+	published, err := f.directory.Fetch(ctx, f.release)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.path, err)
 	}
 
-	components, err := bundle.ParseComponents(b.Components)
+	components, err := bundle.ParseComponents(published.Components)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.path, err)
 	}
 
-	return &parsedFolder{versionFolder: f, bundle: b, components: components}, nil
+	return &parsedFolder{versionFolder: f, bundle: published.Bundle, components: components}, nil
 }
 
 // build builds the chart of the folder.

@@ -32,7 +32,7 @@ func (o *listOptions) printVersions(
 		return err
 	}
 
-	versions, metadata, err := source.List(ctx, from)
+	versions, metadata, err := from.List(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", entry.Label(), err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/fetch"
 )
@@ -112,7 +113,7 @@ func (o *options) certManagerChart(ctx context.Context) (*helmchart.Chart, strin
 
 		failures = append(failures, err)
 
-		if !oci.IsReason(err, oci.NotFound) {
+		if !transport.Is(err, transport.NotFound) {
 			break
 		}
 	}

@@ -56,8 +56,8 @@ func TestResolveByContract(t *testing.T) {
 	NewWithT(t).Expect(server.Start()).To(Succeed())
 	t.Cleanup(func() { _ = server.Stop() })
 
-	website := func(project string) Source {
-		w, err := NewWebsite(server.URL()+project+"/releases", infrastructure, WebOptions{})
+	website := func(project string) *Source {
+		w, err := NewWebsite(server.URL()+project+"/releases", infrastructure, nil)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 		return w
@@ -65,9 +65,9 @@ func TestResolveByContract(t *testing.T) {
 	directory, err := NewDirectory(folder)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	for place, open := range map[string]func() Source{
-		"a website": func() Source { return website("/owner/tiny") },
-		"a folder":  func() Source { return directory },
+	for place, open := range map[string]func() *Source{
+		"a website": func() *Source { return website("/owner/tiny") },
+		"a folder":  func() *Source { return directory },
 	} {
 		for name, test := range map[string]struct {
 			request Request
@@ -91,7 +91,7 @@ func TestResolveByContract(t *testing.T) {
 			t.Run(place+", "+name, func(t *testing.T) {
 				g := NewWithT(t)
 
-				got, err := Resolve(t.Context(), open(), test.request)
+				got, err := open().Resolve(t.Context(), test.request)
 				if test.message != "" {
 					g.Expect(err).To(MatchError(errUnmet))
 					g.Expect(err).To(MatchError(test.message))
@@ -107,7 +107,7 @@ func TestResolveByContract(t *testing.T) {
 
 	t.Run("what has no contracts is not held back", func(t *testing.T) {
 		g := NewWithT(t)
-		got, err := Resolve(t.Context(), website("/owner/plain"), Request{Choice: only("v1beta1")})
+		got, err := website("/owner/plain").Resolve(t.Context(), Request{Choice: only("v1beta1")})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(got.Name).To(Equal("v1.10.1"))
 	})
@@ -115,9 +115,9 @@ func TestResolveByContract(t *testing.T) {
 		g := NewWithT(t)
 		wait := func(context.Context) (Condition, error) { return nil, errUnmet }
 
-		_, err := Resolve(t.Context(), website("/owner/tiny"), Request{Choice: wait})
+		_, err := website("/owner/tiny").Resolve(t.Context(), Request{Choice: wait})
 		g.Expect(err).To(Equal(errUnmet))
-		_, err = Resolve(t.Context(), website("/owner/tiny"), Request{Version: "v1.10.0", Choice: wait})
+		_, err = website("/owner/tiny").Resolve(t.Context(), Request{Version: "v1.10.0", Choice: wait})
 		g.Expect(err).NotTo(HaveOccurred(), "there is no choice")
 	})
 }

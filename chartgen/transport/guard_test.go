@@ -1,4 +1,4 @@
-package web
+package transport
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"net/url"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -58,7 +57,7 @@ func TestGuardRefusesSpecialAddresses(t *testing.T) {
 		"2606:50c0:8000::154": "",
 	} {
 		g := NewWithT(t)
-		err := (&Guard{Allowed: allowed}).CheckHost(address)
+		err := (&Guard{Addresses: allowed}).CheckHost(address)
 
 		if kind == "" {
 			g.Expect(err).NotTo(HaveOccurred(), address)
@@ -96,28 +95,28 @@ func TestGuardChecksEveryConnection(t *testing.T) {
 		"a name of a loopback address": {
 			&Guard{}, "", "http://localhost:" + port, "localhost is a loopback address",
 		},
-		"an allowed address": {&Guard{Allowed: loopback}, "", server.URL, ""},
+		"an allowed address": {&Guard{Addresses: loopback}, "", server.URL, ""},
 		"no guard":           {nil, "", server.URL, ""},
 		"a redirect": {
-			&Guard{Allowed: loopback}, "", server.URL + "/redirect", "::1 is a loopback address",
+			&Guard{Addresses: loopback}, "", server.URL + "/redirect", "::1 is a loopback address",
 		},
 		"the API server, which no flag allows": {
-			&Guard{Allowed: loopback, APIServers: []string{"localhost:" + port}}, "", server.URL,
+			&Guard{Addresses: loopback, APIServers: []string{"localhost:" + port}}, "", server.URL,
 			"127.0.0.1 is the API server's address (" + address + "), to which the operator does not connect; use another",
 		},
 		"a proxy": {
 			&Guard{}, server.URL, "http://source.example.com", "127.0.0.1 is a loopback address",
 		},
 		"an allowed proxy": {
-			&Guard{Allowed: loopback}, server.URL, "http://source.example.com", "",
+			&Guard{Addresses: loopback}, server.URL, "http://source.example.com", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			transport, err := NewTransport(TransportOptions{Guard: c.guard, Proxy: c.proxy})
+			client, err := NewHTTP(Options{Guard: c.guard, Proxy: c.proxy})
 			g.Expect(err).NotTo(HaveOccurred())
 
-			res, err := (&http.Client{Transport: transport}).Get(c.url) //nolint:noctx // a test
+			res, err := client.Get(c.url) //nolint:noctx // a test
 			if c.refused != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(c.refused)))
 				return
@@ -130,42 +129,6 @@ func TestGuardChecksEveryConnection(t *testing.T) {
 	}
 }
 
-func TestMayRedirect(t *testing.T) {
-	guard := &Guard{RedirectHosts: []string{"*.storage.example.com"}}
-
-	for name, c := range map[string]struct {
-		from, to string
-		want     bool
-	}{
-		"the same host":                        {"https://a.example.com/x", "https://a.example.com/y", true},
-		"the same host without TLS":            {"http://a.example.com/x", "http://A.example.com/y", true},
-		"another host":                         {"https://a.example.com/x", "https://b.example.com/y", false},
-		"a host that ends in the same letters": {"https://a.example.com/x", "https://evila.example.com/y", false},
-		"a host below":                         {"https://git.example.com/x", "https://media.git.example.com/y", true},
-		"a host below without TLS":             {"http://git.example.com/x", "http://media.git.example.com/y", false},
-		"the parent":                           {"https://a.example.com/x", "https://example.com/y", false},
-		"GitHub's downloads": {
-			"https://github.com/x", "https://release-assets.githubusercontent.com/y", true,
-		},
-		"GitHub's API":               {"https://api.github.com/x", "https://objects.githubusercontent.com/y", true},
-		"GitHub's downloads as http": {"http://github.com/x", "http://objects.githubusercontent.com/y", false},
-		"GitHub's downloads from another server": {
-			"https://a.example.com/x", "https://objects.githubusercontent.com/y", false,
-		},
-		"a listed host":   {"https://a.example.com/x", "https://s3.storage.example.com/y", true},
-		"an address":      {"https://1.1.1.1/x", "https://2.1.1.1.1/y", false},
-		"an inner server": {"https://a.example.com/x", "https://169.254.169.254/y", false},
-	} {
-		from, err := url.Parse(c.from)
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		to, err := url.Parse(c.to)
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-
-		NewWithT(t).Expect(guard.MayRedirect(from, to)).To(Equal(c.want), name)
-		NewWithT(t).Expect((*Guard)(nil).MayRedirect(from, to)).To(BeTrue())
-	}
-}
-
 func TestDialThrough(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -174,7 +137,7 @@ func TestDialThrough(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	guarded := &Guard{}
-	allowed := &Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	allowed := &Guard{Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
 	for name, c := range map[string]struct {
 		guard         *Guard
@@ -211,13 +174,4 @@ func TestDialThrough(t *testing.T) {
 			g.Expect(dialed).To(Equal([]string{"127.0.0.1:" + port}))
 		})
 	}
-}
-
-func TestParseRanges(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(ParseRanges([]string{"10.0.0.0/8", "::1/128"})).To(
-		Equal([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}))
-
-	_, err := ParseRanges([]string{"10.0.0.1"})
-	g.Expect(err).To(MatchError("--allowed-source-addresses: 10.0.0.1 is not a range of addresses such as 10.0.0.0/8"))
 }

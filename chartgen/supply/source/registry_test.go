@@ -9,13 +9,14 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // refusal is a Verifier that rejects everything.
 type refusal struct{}
 
 func (refusal) Verify(_ context.Context, ref oci.Reference, _ string) error {
-	return &source.UntrustedError{Message: ref.String() + " is not signed"}
+	return &transport.Error{Kind: transport.Unverified, Problem: ref.String() + " is not signed"}
 }
 
 func TestArtifactIsVerified(t *testing.T) {
@@ -26,13 +27,8 @@ func TestArtifactIsVerified(t *testing.T) {
 		Trust: func(context.Context) (string, error) { return "signed with the key a", nil },
 	})
 
-	for _, read := range []func() error{
-		func() error { _, err := a.Fetch(t.Context(), a.Version("v1.0.0")); return err },
-		func() error { _, err := a.Chart(t.Context(), a.Version("v1.0.0")); return err },
-		func() error { _, err := a.Metadata(t.Context(), a.Version("v1.0.0")); return err },
-	} {
-		g.Expect(read()).To(MatchError(pinned.String() + " is not signed"))
-	}
+	_, err := a.Files(t.Context(), source.Version{Name: "v1.0.0"})
+	g.Expect(err).To(MatchError(pinned.String() + " is not signed"))
 }
 
 // What is required of signatures is part of the origin, so content that was stored under other
@@ -47,16 +43,16 @@ func TestOriginNamesTrust(t *testing.T) {
 	origins := map[string]bool{}
 
 	for _, required = range []string{"", "signed with the key a", "signed with the key b"} {
-		version, err := source.Resolve(t.Context(), a, source.Request{Version: "v1.0.0"})
+		version, err := a.Resolve(t.Context(), source.Request{Version: "v1.0.0"})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(version.Origin).To(And(HavePrefix(base+"x:v1.0.0"), HaveSuffix(required)))
-		origins[version.Origin] = true
+		g.Expect(version.Origin.String()).To(And(HavePrefix(base+"x:v1.0.0"), HaveSuffix(required)))
+		origins[version.Origin.String()] = true
 	}
 
 	g.Expect(origins).To(HaveLen(3))
 
 	failed := errors.New("the keys cannot be read")
 	a = newArtifact(t, c, base+"x", source.OCIOptions{Trust: func(context.Context) (string, error) { return "", failed }})
-	_, err := source.Resolve(t.Context(), a, source.Request{Version: "v1.0.0"})
+	_, err := a.Resolve(t.Context(), source.Request{Version: "v1.0.0"})
 	g.Expect(err).To(MatchError(failed))
 }
