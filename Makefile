@@ -55,7 +55,7 @@ build: ## Build the programs into bin/
 .PHONY: generate
 generate: ## Generate deep-copy methods and the list of clusterctl's providers
 	go tool controller-gen object paths=./api/...
-	UPDATE_PROVIDERS=1 go test ./chartgen/supply/catalog -run '^TestClusterctlsEntries$$' -count 1
+	UPDATE_PROVIDERS=1 go test ./chartgen/catalog -run '^TestClusterctlsEntries$$' -count 1
 
 .PHONY: manifests
 manifests: ## Generate CRDs, RBAC, the chart's README and the kustomize bases

@@ -3,7 +3,7 @@
 // published, and one template, the same in all charts, that does with them what clusterctl does.
 //
 // Everything here is pure: a chart depends on nothing but what was published, and it never contains the
-// value of a variable. Fetching, verifying, and storing are in the packages below chartgen/supply.
+// value of a variable. Fetching, verifying, and storing are in the packages below.
 package chartgen
 
 import (

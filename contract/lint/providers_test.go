@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/contract"
 	"github.com/capstan-project/capstan/contract/lint"
 	"github.com/capstan-project/capstan/test/testproviders"

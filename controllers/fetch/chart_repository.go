@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/verify"
+	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/verify"
 )
 
 // VerifyKeysFlag is the flag of Registry.VerifyKeys.

@@ -7,7 +7,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/controllers/access"
 )
 

@@ -7,10 +7,10 @@ import (
 	"os"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/supply/oci"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/verify"
+	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
+	"github.com/capstan-project/capstan/chartgen/verify"
 	"github.com/capstan-project/capstan/controllers/access"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/ranges"
+	"github.com/capstan-project/capstan/chartgen/ranges"
 )
 
 // Policy is a valid spec.upgradePolicy that allows automatic upgrades.

@@ -18,7 +18,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 	"oras.land/oras-go/v2"
 
-	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/test/image"
 )
 

@@ -17,7 +17,7 @@ import (
 	"oras.land/oras-go/v2/content"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/oci"
 )
 
 // Entry is a file, folder or link in a layer.

@@ -4,7 +4,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/ranges"
+	"github.com/capstan-project/capstan/chartgen/ranges"
 )
 
 // Choice describes which version may follow an installed one.

@@ -11,7 +11,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/source"
 )
 
 // Labels are the providers that are installed, core first.

@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/render"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/contract"
 	"github.com/capstan-project/capstan/contract/lint"
 )

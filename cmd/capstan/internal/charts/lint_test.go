@@ -7,7 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/chartgen/supply/catalog"
+	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 	"github.com/capstan-project/capstan/test/fakesource"
 )

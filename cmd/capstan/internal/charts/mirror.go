@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capstan-project/capstan/chartgen/mirror"
+	"github.com/capstan-project/capstan/chartgen/mirror/certmanager"
+	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/render"
-	"github.com/capstan-project/capstan/chartgen/supply/mirror"
-	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
-	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 

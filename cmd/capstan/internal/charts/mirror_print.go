@@ -3,7 +3,7 @@ package charts
 import (
 	"fmt"
 
-	"github.com/capstan-project/capstan/chartgen/supply/mirror"
+	"github.com/capstan-project/capstan/chartgen/mirror"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 

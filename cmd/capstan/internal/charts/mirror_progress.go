@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/capstan-project/capstan/chartgen/supply/mirror"
+	"github.com/capstan-project/capstan/chartgen/mirror"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/catalog"
+	"github.com/capstan-project/capstan/chartgen/catalog"
 )
 
 // CatalogFlags are the flags of commands that look up providers by name.

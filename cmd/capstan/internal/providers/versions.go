@@ -6,8 +6,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/capstan-project/capstan/chartgen/supply/catalog"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/catalog"
+	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
+	"github.com/capstan-project/capstan/chartgen/mirror/certmanager"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 

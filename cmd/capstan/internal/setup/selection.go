@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/ranges"
+	"github.com/capstan-project/capstan/chartgen/ranges"
 )
 
 // selection holds the values of the flags that name providers, by type.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-project/capstan/chartgen/supply/catalog"
+	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 

@@ -1,0 +1,193 @@
+// Package verify decides by cosign's signatures which artifacts in OCI registries are trusted. Public keys are given,
+// and only the registry is contacted: no transparency log and no timestamp authority.
+package verify
+
+import (
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
+
+	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
+)
+
+const (
+	// maxSignature is the maximum size of a signature in bytes.
+	maxSignature = 1 << 20
+	// maxSignatures is the maximum number of signatures in a manifest that are checked.
+	maxSignatures = 100
+)
+
+// Policy is what artifacts are verified with.
+type Policy struct {
+	// Keys are the data of a Secret: public keys under keys that end in .pub. Everything else is ignored.
+	Keys map[string][]byte
+	// KeysFrom is the place of the keys for messages, for example "Secret default/keys".
+	KeysFrom string
+}
+
+// String identifies what the policy trusts: it is another text for other keys.
+func (p Policy) String() string {
+	h := sha256.New()
+
+	for _, name := range p.trusted() {
+		fmt.Fprintf(h, "%d %d ", len(name), len(p.Keys[name]))
+		h.Write([]byte(name))
+		h.Write(p.Keys[name])
+	}
+
+	return fmt.Sprintf("signed with Cosign, by keys in %s (sha256:%x)", p.KeysFrom, h.Sum(nil))
+}
+
+// trusted returns the names of the public keys.
+func (p Policy) trusted() []string {
+	names := slices.Sorted(maps.Keys(p.Keys))
+
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".pub") })
+}
+
+// Verifier returns the verifier of the policy.
+func (p Policy) Verifier(client *oci.Client) (source.Verifier, error) {
+	v := &verifier{client: client, keysFrom: p.KeysFrom}
+
+	for _, name := range p.trusted() {
+		public, err := cryptoutils.UnmarshalPEMToPublicKey(p.Keys[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a public key in PEM, as cosign generate-key-pair writes it", name)
+		}
+
+		key, err := signature.LoadVerifier(public, crypto.SHA256)
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a key that cosign uses: %w", name, err)
+		}
+
+		v.keys = append(v.keys, key)
+	}
+
+	if len(v.keys) == 0 {
+		return nil, errors.New("no key of the Secret with the trusted public keys ends in .pub; put cosign.pub there")
+	}
+
+	return v, nil
+}
+
+// verifier trusts artifacts that were signed by the program cosign with one of some keys.
+type verifier struct {
+	client   *oci.Client
+	keysFrom string
+	keys     []signature.Verifier
+}
+
+// Verify returns a *source.UntrustedError unless the manifest has a signature by one of the keys that
+// does not name another version.
+func (v *verifier) Verify(ctx context.Context, ref oci.Reference, version string) error {
+	subject, err := v.client.Resolve(ctx, ref)
+	if err != nil {
+		return err
+	}
+
+	signatures, err := v.find(ctx, ref, subject)
+	if err != nil {
+		return err
+	}
+
+	other := ""
+
+	for _, layer := range signatures {
+		data, err := v.client.Blob(ctx, ref, layer, maxSignature)
+		if err != nil {
+			return err
+		}
+
+		versions, valid := v.check(layer, data, subject.Digest)
+		if !valid {
+			continue
+		}
+
+		if other = otherVersion(version, versions...); other == "" {
+			return checkManifest(ctx, v.client, ref, version)
+		}
+	}
+
+	switch {
+	case other != "":
+		return newVersionError(ref, other, version)
+	case len(signatures) == 0:
+		return newUntrustedError(ref, "it has no cosign signature; sign it with a key in %s", v.keysFrom)
+	}
+
+	return newUntrustedError(
+		ref,
+		"none of its %d cosign signatures is by a trusted key; check the keys in %s",
+		len(signatures),
+		v.keysFrom,
+	)
+}
+
+// find returns the layers that are signatures by their media type, of the manifests that refer to the subject and of
+// the one under cosign's tag.
+func (v *verifier) find(
+	ctx context.Context,
+	ref oci.Reference,
+	subject ocispec.Descriptor,
+) ([]ocispec.Descriptor, error) {
+	referrers, err := v.client.Referrers(ctx, ref, subject)
+	if err != nil {
+		return nil, err
+	}
+
+	candidates := []oci.Reference{ref.WithTag(oci.SignatureTag(subject.Digest))}
+	for _, r := range referrers {
+		candidates = append(candidates, ref.WithDigest(r.Digest))
+	}
+
+	var found []ocispec.Descriptor
+
+	for _, candidate := range candidates {
+		artifact, err := v.client.Artifact(ctx, candidate)
+		if transport.Is(err, transport.NotFound) || transport.Is(err, transport.Invalid) {
+			continue
+		}
+
+		if err != nil {
+			return nil, err
+		}
+
+		layers := artifact.Manifest.Layers
+		for _, layer := range layers[:min(len(layers), maxSignatures)] {
+			if layer.MediaType == typeSimpleSigning || strings.HasPrefix(layer.MediaType, typeBundle) {
+				found = append(found, layer)
+			}
+		}
+	}
+
+	return found, nil
+}
+
+// check reports whether a layer is a signature of the subject by one of the keys, and returns the
+// versions that were signed with it.
+func (v *verifier) check(layer ocispec.Descriptor, data []byte, subject digest.Digest) ([]string, bool) {
+	if layer.MediaType == typeSimpleSigning {
+		return v.checkPayload(layer.Annotations[annotationSignature], data, subject)
+	}
+
+	return v.checkBundle(data, subject)
+}
+
+// newUntrustedError returns the error of an artifact that is not trusted.
+func newUntrustedError(ref oci.Reference, format string, args ...any) error {
+	return &transport.Error{
+		Kind: transport.Unverified, Place: ref.String(), Problem: "is not trusted: " + fmt.Sprintf(format, args...),
+	}
+}
