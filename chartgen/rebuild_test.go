@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// TestRebuild: of a chart that anybody may have written, only the content is used. The chart of a release that was built
-// by Capstan is the same, byte for byte.
+// TestRebuild: of a chart that another program may have written, only the content is used. The result is the chart that
+// Capstan builds of the release, byte for byte.
 func TestRebuild(t *testing.T) {
 	forEachRelease(t, func(t *testing.T, b *bundle.Bundle) {
 		g := NewWithT(t)

@@ -82,6 +82,7 @@ func TestRenderHostileCharts(t *testing.T) {
 // aliasBomb returns a list that expands to 9^7 texts.
 func aliasBomb() string {
 	items := []string{"&a0 [x, x, x, x, x, x, x, x, x]"}
+
 	for level := range 6 {
 		alias := fmt.Sprintf("*a%d", level)
 		items = append(items, fmt.Sprintf("&a%d [%s%s]", level+1, strings.Repeat(alias+", ", 8), alias))

@@ -32,8 +32,8 @@ type Result struct {
 	Chart *helm.Chart
 }
 
-// rendering is locked while a chart is rendered, which takes a bounded amount of memory and time: charts that publishers
-// make as large as they may be are rendered one after the other.
+// rendering is locked while a chart is rendered, which takes a bounded amount of memory and time: charts that are as
+// large as they may be are rendered one after the other.
 var rendering sync.Mutex
 
 // Render renders a chart that chartgen has built. Its errors may quote values.

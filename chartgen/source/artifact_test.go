@@ -319,8 +319,8 @@ func TestArtifactChart(t *testing.T) {
 		a := newArtifact(t, c, base+"other", source.OCIOptions{})
 		_, err = a.Fetch(t.Context(), source.Version{Name: "v1.0.0"})
 		g.Expect(transport.Is(err, transport.Invalid)).To(BeTrue())
-		g.Expect(err).To(MatchError(And(HavePrefix(base+"other:1.0.0@sha256:"), HaveSuffix(": is the Helm chart third-party, "+
-			"which was not built from a provider's components; install it with helm, Flux or Argo CD"))))
+		g.Expect(err).To(MatchError(And(HavePrefix(base+"other:1.0.0@sha256:"), HaveSuffix(": is the Helm chart "+
+			"third-party, which was not built from a provider's components; install it with helm, Flux or Argo CD"))))
 	})
 
 	t.Run("another version than its tag", func(t *testing.T) {

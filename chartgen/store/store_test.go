@@ -174,8 +174,8 @@ func TestSize(t *testing.T) {
 
 	_, err := newStored(t, "v1.0.0", noise(2<<20))
 	g.Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
-	g.Expect(err).To(MatchError(MatchRegexp(`^infrastructure-x-1.0.0.tgz: the chart of infrastructure-x v1.0.0 has 1\d\d\d KiB, ` +
-		`and a ConfigMap has room for 896 KiB; publish less`)))
+	g.Expect(err).To(MatchError(MatchRegexp(`^infrastructure-x-1.0.0.tgz: the chart of infrastructure-x v1.0.0 has ` +
+		`1\d\d\d KiB, and a ConfigMap has room for 896 KiB; publish less`)))
 
 	size := 2 << 20
 

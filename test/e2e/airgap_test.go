@@ -147,6 +147,7 @@ func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Rele
 	Expect(err).NotTo(HaveOccurred())
 	Expect(mirror.Copy(ctx, items, archive, mirror.Options{Parallel: 4})).To(Succeed())
 	Expect(archive.Close()).To(Succeed())
+
 	carried, err := mirror.OpenArchive(ctx, file)
 	Expect(err).NotTo(HaveOccurred())
 	base, err := oci.ParseRepository("oci://" + r.Address + "/capi")

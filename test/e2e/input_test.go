@@ -43,6 +43,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 		t := newTiny("no-store", "v1.0.0")
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: harness.OperatorNamespace, Name: "full"},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("1")}}}
 		Expect(w.client.Create(ctx, quota)).To(Succeed())

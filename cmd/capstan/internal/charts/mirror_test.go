@@ -91,7 +91,9 @@ func pushTestImage(t *testing.T, r *bed.Registry, name string) {
 func registryClient(t *testing.T, r *bed.Registry) *oci.Client {
 	t.Helper()
 
-	c, err := oci.NewClient(transport.Options{CA: r.CA, Credentials: transport.StaticCredentials(r.Address, "me", registryPassword)})
+	c, err := oci.NewClient(transport.Options{
+		CA: r.CA, Credentials: transport.StaticCredentials(r.Address, "me", registryPassword),
+	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	return c
