@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -184,39 +183,4 @@ func TestMarks(t *testing.T) {
 	g.Expect(history.Revisions[0]).To(And(HaveField("Status", state.StatusDeployed), HaveField("Failure", BeEmpty())))
 	g.Expect(history.Revisions[1]).To(And(HaveField("Healthy", true), HaveField("Failure", state.FailureInterrupted)))
 	g.Expect(history.Revisions[2]).To(Equal(forged(1)), "it is shown, and never acted on")
-}
-
-// TestUnmarked follows the history of an operator before 0.1.0, which has entered digests only: the upgrade in progress
-// keeps its request and its wave, and the revision to roll back to is the one that the status says was healthy.
-func TestUnmarked(t *testing.T) {
-	g := NewWithT(t)
-	asked := state.Request{UID: "uid", Generation: 3}
-	p := &v1alpha2.InfrastructureProvider{}
-	*p.GetStatus() = v1alpha2.ProviderStatus{
-		InstalledVersion: new("v1.0.1"),
-		Conditions:       []metav1.Condition{{Type: v1alpha2.ReadyCondition, Reason: v1alpha2.ProgressingReason}},
-		History: []v1alpha2.ReleaseRevision{
-			{Revision: 3, Digest: "v1:three", Version: "v1.1.0", Status: "deployed"},
-			{Revision: 2, Digest: "v1:two", Version: "v1.0.1", Status: "superseded"},
-			{Revision: 1, Digest: "v1:one", Version: "v1.0.0", Status: "superseded"},
-		},
-	}
-	history := state.History{Revisions: []state.Revision{
-		{Number: 3, Origin: 3, Digest: "c", Status: state.StatusDeployed, Request: asked, Staged: true, Wave: 1},
-		{Number: 2, Origin: 2, Digest: "b", Status: state.StatusSuperseded},
-		{Number: 1, Origin: 1, Digest: "a", Status: state.StatusSuperseded, Healthy: true},
-	}}
-
-	Confirm(p, state.Owner{}, history)
-	g.Expect(ConfirmNewest(t.Context(), p, nil, history, &release.Record{Digest: "v1:three"})).To(Succeed())
-
-	newest := history.Revisions[0]
-	newest.Known = state.Evidence{}
-	g.Expect(newest).To(Equal(state.Revision{
-		Number: 3, Origin: 3, Digest: "c", Status: state.StatusDeployed, Request: asked, Staged: true, Wave: 1,
-	}))
-
-	target, exists := history.RollbackTarget("c", state.Policy{})
-	g.Expect(exists).To(BeTrue())
-	g.Expect(target.Number).To(Equal(2), "labels claim that revision 1 was healthy")
 }

@@ -27,7 +27,6 @@ func (p *Planner) basis(provider v1alpha2.Provider, plan *Plan, in inputs) (stat
 	chart := plan.Chart
 	basis := state.Basis{
 		Source:         storage.BasisDigest([]byte(chart.annotation(chartgen.AnnotationContentID))),
-		ChartFormat:    chart.annotation(chartgen.AnnotationChartgenVersion),
 		ImageRegistry:  digestOf(p.ImageRegistry),
 		ImageOverrides: digestOf(in.imageOverrides),
 		Managers:       digestOf(p.Managers.Digest()),
@@ -94,7 +93,7 @@ func (p *Plan) InputKind(input state.Difference) string {
 
 // Describe describes a difference between what a revision was created from and the plan, as the end of a
 // sentence.
-func (p *Plan) Describe(provider v1alpha2.Provider, before state.Basis, difference state.Difference) string {
+func (p *Plan) Describe(provider v1alpha2.Provider, difference state.Difference) string {
 	switch difference {
 	case state.DifferentVariables:
 		secret, _ := access.VariablesSecret(provider)
@@ -107,8 +106,6 @@ func (p *Plan) Describe(provider v1alpha2.Provider, before state.Basis, differen
 		}
 
 		return "the source of " + p.Version + " has changed"
-	case state.DifferentChartFormat:
-		return fmt.Sprintf("the operator's chart format %s has become %s", before.ChartFormat, p.Release.Basis.ChartFormat)
 	case state.DifferentImageRegistry:
 		return "the operator's flag --image-registry has changed"
 	case state.DifferentManagers:

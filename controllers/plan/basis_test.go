@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -50,7 +49,6 @@ func TestBasis(t *testing.T) {
 		HaveField("Variables", HaveLen(16)),
 		HaveField("Manifests", HaveLen(16)),
 		HaveField("Source", HaveLen(16)),
-		HaveField("ChartFormat", chartgen.Version),
 		HaveField("ImageRegistry", ""),
 	))
 

@@ -135,7 +135,7 @@ func (r *run) watched(input state.Difference) bool {
 func (r *run) pendingMessage() string {
 	changes := make([]string, 0, len(r.change.release.Pin.Differences))
 	for _, d := range r.change.release.Pin.Differences {
-		changes = append(changes, r.change.plan.Describe(r.provider, r.change.release.Pin.Basis, d))
+		changes = append(changes, r.change.plan.Describe(r.provider, d))
 	}
 
 	return fmt.Sprintf("%s since revision %d was created, which has not been applied; to apply it, "+

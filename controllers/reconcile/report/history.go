@@ -14,7 +14,7 @@ import (
 
 // Known returns what the status knows of a revision, of all that changes after it was created. The digest is that of
 // its record; empty if the record was not read. It returns false if the status does not have the digest of the
-// revision: an older operator has created it, the status was lost, or another program has.
+// revision: the status was lost, or another program has created the revision.
 func Known(status *v1alpha2.ProviderStatus, number int, digest string) (state.Revision, bool) {
 	announced := status.Announced
 	if announced == nil || announced.Digest == "" || announced.Revision != int64(number) {
@@ -36,12 +36,7 @@ func Known(status *v1alpha2.ProviderStatus, number int, digest string) (state.Re
 	}
 
 	if before.Digest != "" {
-		revision := known(before)
-		if revision.Unmarked {
-			revision.Healthy = wasHealthy(status, before)
-		}
-
-		return revision, true
+		return known(before), true
 	}
 
 	if announced != nil {
@@ -55,7 +50,6 @@ func Known(status *v1alpha2.ProviderStatus, number int, digest string) (state.Re
 func known(entry v1alpha2.ReleaseRevision) state.Revision {
 	revision := state.Revision{
 		Status:       state.Status(entry.Status),
-		Unmarked:     entry.Healthy == nil,
 		Healthy:      ptr.Deref(entry.Healthy, false),
 		Failure:      state.Failure(entry.Failure),
 		Unpruned:     entry.Unpruned,
@@ -78,32 +72,10 @@ func known(entry v1alpha2.ReleaseRevision) state.Revision {
 	return revision
 }
 
-// wasHealthy reports whether a revision was healthy that the status has no marks of: it has the last version that was.
-// While the newest revision becomes healthy, Ready says so.
-func wasHealthy(status *v1alpha2.ProviderStatus, entry v1alpha2.ReleaseRevision) bool {
-	if entry.Version == "" || entry.Version != ptr.Deref(status.InstalledVersion, "") {
-		return false
-	}
-
-	switch state.Status(entry.Status) {
-	case state.StatusSuperseded:
-		return true
-	case state.StatusDeployed:
-		return find(status.Conditions, v1alpha2.ReadyCondition).Reason != v1alpha2.ProgressingReason
-	}
-
-	return false
-}
-
 // enterKnown completes the entry of a revision that is known by the digest of its record.
 func enterKnown(entry *v1alpha2.ReleaseRevision, digest string, revision state.Revision) {
 	entry.Digest = digest
-	entry.Healthy = nil
-
-	if !revision.Unmarked {
-		entry.Healthy = new(revision.Healthy)
-	}
-
+	entry.Healthy = new(revision.Healthy)
 	entry.Time = metav1.NewTime(revision.Created)
 	entry.LastTransitionTime = metav1.NewTime(revision.Changed)
 	entry.Failure = string(revision.Failure)

@@ -19,7 +19,7 @@ func TestKnown(t *testing.T) {
 	status := v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{{Revision: 1, Healthy: new(true)}}}
 
 	_, known := Known(&status, 1, "v1:one")
-	g.Expect(known).To(BeFalse(), "an older operator has entered no digest")
+	g.Expect(known).To(BeFalse(), "its digest is not known")
 
 	status = Announces(state.Announcement{
 		Revision: 2, Digest: "v1:two", Status: state.StatusPendingUpgrade, Request: asked, Staged: true, Wave: 3,
@@ -127,54 +127,6 @@ func TestTransitions(t *testing.T) {
 
 	fail("v1:again", state.FailureUnavailable)
 	g.Expect(times("v1:again")).To(HaveExactElements(Equal(created), BeZero()))
-}
-
-// TestUnmarked: an operator before 0.1.0 has entered digests only. Which revision was healthy follows from what else it
-// has written, never from labels.
-func TestUnmarked(t *testing.T) {
-	for name, c := range map[string]struct {
-		installed, version string
-		status             state.Status
-		ready              string
-		healthy            bool
-	}{
-		"it runs":                         {"v1.1.0", "v1.1.0", state.StatusDeployed, v1alpha2.HealthyReason, true},
-		"it runs, and is not healthy now": {"v1.1.0", "v1.1.0", state.StatusDeployed, v1alpha2.UnhealthyReason, true},
-		"it becomes healthy":              {"v1.0.0", "v1.1.0", state.StatusDeployed, v1alpha2.ProgressingReason, false},
-		"it becomes healthy again":        {"v1.1.0", "v1.1.0", state.StatusDeployed, v1alpha2.ProgressingReason, false},
-		"the one before it":               {"v1.0.0", "v1.0.0", state.StatusSuperseded, v1alpha2.ProgressingReason, true},
-		"one of another version":          {"v1.1.0", "v1.0.0", state.StatusSuperseded, v1alpha2.HealthyReason, false},
-		"one that failed":                 {"v1.1.0", "v1.1.0", state.StatusFailed, v1alpha2.HealthyReason, false},
-		"none was":                        {"", "v1.0.0", state.StatusSuperseded, v1alpha2.ProgressingReason, false},
-		"it has no version":               {"", "", state.StatusSuperseded, v1alpha2.HealthyReason, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			status := v1alpha2.ProviderStatus{
-				InstalledVersion: &c.installed,
-				Conditions:       []metav1.Condition{{Type: v1alpha2.ReadyCondition, Reason: c.ready}},
-				History: []v1alpha2.ReleaseRevision{
-					{Revision: 2, Digest: "v1:two", Version: c.version, Status: string(c.status)},
-				},
-			}
-
-			revision, known := Known(&status, 2, "v1:two")
-			g.Expect(known).To(BeTrue())
-			g.Expect(revision).To(Equal(state.Revision{Unmarked: true, Status: c.status, Healthy: c.healthy}))
-
-			// That it has failed is known before the rest is.
-			failed := state.Announcement{
-				Revision: 2, Digest: "v1:two", Status: state.StatusFailed, Failure: state.FailureUnhealthy,
-			}
-			revision, _ = Known(new(Announces(failed)(status)), 2, "v1:two")
-			g.Expect(revision).To(And(HaveField("Unmarked", true), HaveField("Status", state.StatusFailed)))
-
-			// From the first report on, the marks are known.
-			status = Marks(state.Revision{Number: 2, Status: c.status, Healthy: c.healthy}, "v1:two")(status)
-			revision, _ = Known(&status, 2, "v1:two")
-			g.Expect(revision).To(Equal(state.Revision{Status: c.status, Healthy: c.healthy}))
-		})
-	}
 }
 
 // TestHistoryHasMarks: what is known is entered for revisions with a digest only. What others claim is not.

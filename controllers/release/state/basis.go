@@ -11,8 +11,6 @@ type Basis struct {
 	// Source is the digest of the provider's components and metadata.
 	Source string
 
-	// ChartFormat is the version of the format of the chart.
-	ChartFormat string
 	// ImageRegistry and ImageOverrides are digests of the operator's settings of these names, and Managers is
 	// that of its settings for managers.
 	ImageRegistry, ImageOverrides, Managers string
@@ -26,7 +24,6 @@ const (
 	DifferentVariables      Difference = "Variables"
 	DifferentManifests      Difference = "Manifests"
 	DifferentSource         Difference = "Source"
-	DifferentChartFormat    Difference = "ChartFormat"
 	DifferentImageRegistry  Difference = "ImageRegistry"
 	DifferentImageOverrides Difference = "ImageOverrides"
 	DifferentManagers       Difference = "Managers"
@@ -45,9 +42,6 @@ func (b Basis) Differences(now Basis) []Difference {
 		return []Difference{DifferentConfiguration}
 	}
 
-	// The digest of the source depends on the format, so only one of the two is known to differ.
-	sameFormat := b.ChartFormat == now.ChartFormat
-
 	var differences []Difference
 
 	for _, part := range []struct {
@@ -56,8 +50,7 @@ func (b Basis) Differences(now Basis) []Difference {
 	}{
 		{DifferentVariables, b.Variables != now.Variables},
 		{DifferentManifests, b.Manifests != now.Manifests},
-		{DifferentSource, b.Source != now.Source && sameFormat},
-		{DifferentChartFormat, !sameFormat},
+		{DifferentSource, b.Source != now.Source},
 		{DifferentImageRegistry, b.ImageRegistry != now.ImageRegistry},
 		{DifferentImageOverrides, b.ImageOverrides != now.ImageOverrides},
 		{DifferentManagers, b.Managers != now.Managers},

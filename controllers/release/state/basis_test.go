@@ -9,7 +9,7 @@ import (
 var (
 	asked = Request{UID: "uid", Generation: 2, RequestedAt: "noon"}
 	basis = Basis{
-		Variables: "v", Manifests: "m", Source: "s", ChartFormat: "4", ImageRegistry: "r",
+		Variables: "v", Manifests: "m", Source: "s", ImageRegistry: "r",
 		ImageOverrides: "o", Managers: "a",
 	}
 )
@@ -35,9 +35,6 @@ func TestDifferences(t *testing.T) {
 		"the overrides":  {basis, with(func(b *Basis) { b.ImageOverrides = "" }), []Difference{DifferentImageOverrides}},
 		"something else": {basis, basis, []Difference{DifferentConfiguration}},
 		"unknown":        {Basis{}, basis, []Difference{DifferentConfiguration}},
-		"the format, and so the digest of the source": {
-			basis, with(func(b *Basis) { b.ChartFormat, b.Source = "5", "x" }), []Difference{DifferentChartFormat},
-		},
 		"inputs first": {
 			basis, with(func(b *Basis) { b.Variables, b.ImageRegistry = "x", "mirror" }),
 			[]Difference{DifferentVariables, DifferentImageRegistry},
@@ -55,7 +52,7 @@ func TestPin(t *testing.T) {
 		return revision(status, "made", append([]change{record}, changes...)...)
 	}
 	installed := history(made(StatusDeployed, healthy))
-	upgraded := with(func(b *Basis) { b.ChartFormat, b.ImageRegistry = "5", "mirror" })
+	upgraded := with(func(b *Basis) { b.ImageRegistry = "mirror" })
 	edited := with(func(b *Basis) { b.Variables, b.ImageRegistry = "x", "mirror" })
 
 	nextSpec, requestedLater := asked, asked

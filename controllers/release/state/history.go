@@ -77,8 +77,6 @@ type Revision struct {
 	Owner Owner
 	// Known is what tells that the revision is the resource's. A Secret alone proves nothing.
 	Known Evidence
-	// Unmarked is true of what is known of a revision if that is only its status, and whether it was healthy.
-	Unmarked bool
 	// Unreadable is true after an attempt to decode the revision has failed.
 	Unreadable bool
 
@@ -119,19 +117,10 @@ type Announce func(Announcement) error
 
 // Recall replaces what changes of a revision, which its Secret claims, by what is known of it. Only an uninstall by
 // another program, which is respected, is taken from the Secret, and that an action is over: whether it has failed is
-// known before that is written. If an older operator has entered no marks, the Secret tells them once, but for whether
-// the revision was healthy or failed: none makes it a target of rollbacks, or has anything created or deleted that
-// confirmed records do not ask for.
+// known before that is written.
 func (r *Revision) Recall(known Revision) {
-	r.Healthy = known.Healthy
-
-	switch {
-	case !known.Unmarked:
-		r.Failure, r.Request, r.FinishedJobs = known.Failure, known.Request, known.FinishedJobs
-		r.Staged, r.Wave, r.Unpruned = known.Staged, known.Wave, known.Unpruned
-	case known.Status != StatusFailed:
-		r.Failure = ""
-	}
+	r.Healthy, r.Failure, r.Request, r.FinishedJobs = known.Healthy, known.Failure, known.Request, known.FinishedJobs
+	r.Staged, r.Wave, r.Unpruned = known.Staged, known.Wave, known.Unpruned
 
 	claimed, ended := r.Status, known.complete() || known.Status == StatusFailed
 

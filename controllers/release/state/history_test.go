@@ -94,30 +94,6 @@ func TestRecall(t *testing.T) {
 		NewWithT(t).Expect(forged).To(Equal(want))
 	})
 
-	t.Run("no marks, of an older operator", func(t *testing.T) {
-		g := NewWithT(t)
-		claims := Revision{
-			Status: StatusSuperseded, Healthy: true, Failure: FailureFinal, Request: asked, Staged: true, Wave: 3,
-			FinishedJobs: []string{"x"},
-		}
-
-		revision := claims
-		revision.Recall(Revision{Unmarked: true, Status: StatusSuperseded})
-
-		want := claims
-		want.Healthy, want.Failure = false, ""
-		g.Expect(revision).To(Equal(want), "no claim makes it a target of rollbacks")
-
-		claims.Status = StatusFailed
-		failed := claims
-		failed.Recall(Revision{Unmarked: true, Status: StatusFailed})
-		g.Expect(failed.Failure).To(Equal(FailureFinal), "it counts as an attempt")
-
-		claims.Recall(Revision{Unmarked: true, Healthy: true, Status: StatusDeployed})
-		g.Expect(claims).To(HaveField("Status", StatusDeployed))
-		g.Expect(claims).To(And(HaveField("Healthy", true), HaveField("Failure", BeEmpty())))
-	})
-
 	t.Run("times", func(t *testing.T) {
 		g := NewWithT(t)
 		created, changed, claimed := noon, noon.Add(time.Minute), noon.Add(time.Hour)

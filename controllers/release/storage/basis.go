@@ -13,8 +13,8 @@ const (
 	// and source, separated by dots.
 	InputsLabel = v1alpha2.Prefix + "/inputs"
 
-	// EnvironmentLabel is where a revision was created: the format of the chart, and the digests of the
-	// operator's settings, separated by underscores.
+	// EnvironmentLabel is where a revision was created: the digests of the operator's settings, separated by
+	// underscores.
 	EnvironmentLabel = v1alpha2.Prefix + "/environment"
 )
 
@@ -48,7 +48,7 @@ func basisLabels(b state.Basis) map[string]string {
 
 	return map[string]string{
 		InputsLabel:      join(".", b.Variables, b.Manifests, b.Source),
-		EnvironmentLabel: join("_", b.ChartFormat, b.ImageRegistry, b.ImageOverrides, b.Managers),
+		EnvironmentLabel: join("_", b.ImageRegistry, b.ImageOverrides, b.Managers),
 	}
 }
 
@@ -57,7 +57,7 @@ func basisOf(labels map[string]string) state.Basis {
 	inputs := strings.Split(labels[InputsLabel], ".")
 	environment := strings.Split(labels[EnvironmentLabel], "_")
 
-	if len(inputs) != 3 || len(environment) != 4 {
+	if len(inputs) != 3 || len(environment) != 3 {
 		return state.Basis{}
 	}
 
@@ -67,9 +67,8 @@ func basisOf(labels map[string]string) state.Basis {
 		Variables:      used(inputs[0]),
 		Manifests:      used(inputs[1]),
 		Source:         used(inputs[2]),
-		ChartFormat:    used(environment[0]),
-		ImageRegistry:  used(environment[1]),
-		ImageOverrides: used(environment[2]),
-		Managers:       used(environment[3]),
+		ImageRegistry:  used(environment[0]),
+		ImageOverrides: used(environment[1]),
+		Managers:       used(environment[2]),
 	}
 }

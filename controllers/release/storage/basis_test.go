@@ -15,9 +15,9 @@ func TestBasisLabels(t *testing.T) {
 	for name, basis := range map[string]state.Basis{
 		"everything": {
 			Variables: digest, Manifests: digest, Source: digest,
-			ChartFormat: "123", ImageRegistry: digest, ImageOverrides: digest, Managers: digest,
+			ImageRegistry: digest, ImageOverrides: digest, Managers: digest,
 		},
-		"without settings for managers": {Source: digest, ChartFormat: "123", ImageRegistry: digest, ImageOverrides: digest},
+		"without settings for managers": {Source: digest, ImageRegistry: digest, ImageOverrides: digest},
 		"the least":                     {Source: digest},
 		"unknown":                       {},
 	} {
