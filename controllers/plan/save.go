@@ -60,7 +60,7 @@ func (c *Charts) collect(ctx context.Context, provider v1alpha2.Provider, own []
 	}
 }
 
-// usedByOthers returns the digests of the charts that all resources are about to name in their status, and of those that
+// usedByOthers returns the digests of the charts that resources are about to name in their status, and of those that
 // all but one name already.
 func (c *Charts) usedByOthers(ctx context.Context, provider v1alpha2.Provider) (sets.Set[string], error) {
 	digests := sets.New[string]()

@@ -71,8 +71,8 @@ func historyLimit(revisions int) int {
 const digestVersion = "v1"
 
 // Digest identifies everything that a revision is created from: what the chart has of the provider, the values and the
-// post-renderer. Another template, of a newer operator, is no reason for a revision. It is compared with the digest of a
-// state.Revision, and reveals no values.
+// post-renderer. Another template, of a newer operator, is no reason for a revision. The digest is compared with that
+// of a state.Revision, and reveals no values.
 func (s Spec) Digest() (string, error) {
 	postRenderer := ""
 	if s.PostRenderer != nil {

@@ -77,8 +77,8 @@ func launch(b *bed.Bed, cmd *exec.Cmd, kubeconfig, logFile string) (*Operator, e
 	return o, nil
 }
 
-// testFlags returns flags that name the operator's namespace, allow servers on this machine, and look at remote clusters
-// as often as possible, unless the given flags decide that.
+// testFlags returns flags that name the operator's namespace, allow servers on this machine, and look at remote
+// clusters as often as possible, unless the given flags decide that.
 func testFlags(flags []string) []string {
 	var all []string
 

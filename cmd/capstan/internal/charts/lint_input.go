@@ -128,7 +128,9 @@ func publisherOf(known *catalog.Catalog, address string) bundle.Provider {
 }
 
 // lintPublished checks a version of a remote source.
-func (i *lintInput) lintPublished(ctx context.Context, address string, from *source.Source) ([]contract.Finding, error) {
+func (i *lintInput) lintPublished(
+	ctx context.Context, address string, from *source.Source,
+) ([]contract.Finding, error) {
 	version, err := from.Resolve(ctx, source.Request{Version: i.identity.version})
 	if err != nil {
 		return nil, err
