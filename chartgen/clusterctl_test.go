@@ -174,7 +174,7 @@ func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[stri
 // leaveToOthers removes from an object of clusterctl's what a chart leaves out, because others fill it in: the rules of
 // an aggregated ClusterRole, the stringData of a Secret, and the CAs of webhooks.
 func leaveToOthers(o *unstructured.Unstructured) {
-	texts, _, _ := unstructured.NestedStringMap(o.Object, "stringData")
+	texts, _, _ := unstructured.NestedMap(o.Object, "stringData")
 	_, aggregated := o.Object["aggregationRule"]
 
 	switch {
@@ -186,13 +186,19 @@ func leaveToOthers(o *unstructured.Unstructured) {
 			data = map[string]any{}
 		}
 
-		for key, text := range texts {
-			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		for key, value := range texts {
+			if text, isText := value.(string); isText {
+				data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+
+				delete(texts, key)
+			}
 		}
 
-		o.Object["data"] = data
+		o.Object["data"], o.Object["stringData"] = data, texts
 
-		delete(o.Object, "stringData")
+		if len(texts) == 0 {
+			delete(o.Object, "stringData")
+		}
 	}
 
 	webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")

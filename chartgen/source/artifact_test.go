@@ -27,7 +27,7 @@ var docker = source.Provider(v1alpha2.InfrastructureProviderType, "docker")
 func sampleFile(t *testing.T, version, file string) string {
 	t.Helper()
 
-	data, err := os.ReadFile(filepath.Join("../../../test/data/providers/infrastructure-docker", version, file))
+	data, err := os.ReadFile(filepath.Join("../../test/data/providers/infrastructure-docker", version, file))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	return string(data)
