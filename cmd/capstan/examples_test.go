@@ -74,7 +74,8 @@ type exampleFolder struct {
 func (w *exampleFolder) run(t *testing.T, example string) (string, error) {
 	t.Helper()
 
-	if strings.HasPrefix(example, "capstan mirror") && !strings.Contains(example, "--archive") {
+	copiesImages := !strings.Contains(example, "--archive") && !strings.Contains(example, "--files")
+	if strings.HasPrefix(example, "capstan mirror") && copiesImages {
 		example += " --charts-only"
 	}
 
