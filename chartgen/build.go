@@ -75,7 +75,7 @@ func Rebuild(c *chart.Chart) (*chart.Chart, error) {
 
 	for _, f := range c.Files {
 		if strings.HasPrefix(f.Name, objectsFolder) {
-			fmt.Fprintf(&objects, "---\n%s", f.Data)
+			fmt.Fprintf(&objects, "---\n%s\n", strings.TrimSuffix(string(f.Data), "\n"))
 		}
 	}
 

@@ -1,6 +1,7 @@
 package chartgen_test
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,24 @@ func TestRebuild(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(chart.Digest(got)).To(Equal(chart.Digest(want)))
 	})
+}
+
+// TestRebuildEnds: a file of a chart need not end with a line break.
+func TestRebuildEnds(t *testing.T) {
+	g := NewWithT(t)
+	built, err := chartgen.Build(odd(t))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	foreign := &chart.Chart{Metadata: built.Metadata, CRDs: built.CRDs}
+
+	for _, f := range built.Files {
+		foreign.Files = append(foreign.Files, chart.File{Name: f.Name, Data: bytes.TrimSuffix(f.Data, []byte("\n"))})
+	}
+
+	rebuilt, err := chartgen.Rebuild(foreign)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(rebuilt.File("objects/deployment-odd-controller-manager.yaml")).To(
+		Equal(built.File("objects/deployment-odd-controller-manager.yaml")))
 }
 
 // TestRebuildInvalid: a chart that was not built from components is refused.
