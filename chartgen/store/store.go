@@ -171,9 +171,10 @@ func (s *Store) Put(ctx context.Context, stored *Stored, namespace, origin strin
 		Data:       map[string]string{namespace: digestOf(origin)},
 	}
 
-	err = s.Client.Create(ctx, cm.DeepCopy(), client.FieldOwner(v1alpha2.FieldOwner))
-	if apierrors.IsAlreadyExists(err) {
-		err = s.update(ctx, cm)
+	// Usually, as after each restart, the chart is there.
+	err = s.update(ctx, cm)
+	if apierrors.IsNotFound(err) {
+		err = s.Client.Create(ctx, cm, client.FieldOwner(v1alpha2.FieldOwner))
 	}
 
 	if err != nil {
