@@ -2,9 +2,6 @@ package compat
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -27,30 +24,4 @@ func (w *world) capstan(ctx context.Context, args ...string) string {
 	Expect(err).NotTo(HaveOccurred(), "capstan %s", strings.Join(args, " "))
 
 	return string(output)
-}
-
-// spaces are those of columns, and deprecation is a warning of the API server.
-var (
-	spaces      = regexp.MustCompile(` +`)
-	deprecation = regexp.MustCompile(`(?m)^.* is deprecated in .*\n`)
-)
-
-// expectDocumented expects that the documentation shows the output of a command, after a line with the command. The
-// width of columns may differ.
-func expectDocumented(command, output string) {
-	GinkgoHelper()
-
-	page, err := os.ReadFile(filepath.Join(root, "docs/clusterctl.md"))
-	Expect(err).NotTo(HaveOccurred())
-
-	normalized := func(text string) string {
-		return spaces.ReplaceAllString(deprecation.ReplaceAllString(text, ""), " ")
-	}
-
-	_, rest, found := strings.Cut(string(page), "\n"+command+"\n")
-	Expect(found).To(BeTrue(), command)
-
-	documented, _, found := strings.Cut(rest, "```")
-	Expect(found).To(BeTrue(), command)
-	Expect(strings.TrimSpace(normalized(documented))).To(Equal(strings.TrimSpace(normalized(output))))
 }
