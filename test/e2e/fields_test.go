@@ -210,7 +210,7 @@ var _ = Describe("The fields of objects", Ordered, ContinueOnFailure, func() {
 			Expect(names(w.definition(ctx, newTiny(name, "").crd()))).To(HaveExactElements("v1", "v2"))
 		},
 		Entry("into webhooks that are published without one", "injected", ""),
-		Entry("in place of the one of kubebuilder's former scaffold", until("issue 48"), "replaced", "caBundle: Cg==, "),
+		Entry("in place of the one of kubebuilder's former scaffold", "replaced", "caBundle: Cg==, "),
 	)
 
 	It("keep the rules that Kubernetes gathers", func(ctx SpecContext) {
