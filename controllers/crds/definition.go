@@ -121,20 +121,6 @@ func newVersionNames(crd *unstructured.Unstructured) versionNames {
 	return names
 }
 
-// clone returns the names without the text that they are parts of.
-func (n versionNames) clone() versionNames {
-	return versionNames{all: cloneAll(n.all), served: cloneAll(n.served), storage: strings.Clone(n.storage)}
-}
-
-func cloneAll(texts []string) []string {
-	copied := make([]string, 0, len(texts))
-	for _, text := range texts {
-		copied = append(copied, strings.Clone(text))
-	}
-
-	return copied
-}
-
 // body returns the body of the request that applies the definition: with the provider's namespace in
 // all references, without a placeholder for the CA, with our annotations, and with versions of the live
 // CRD that must be kept.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,16 +107,11 @@ func (d definition) parseFacts() (*facts, error) {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
 
-	names := newVersionNames(object).clone()
+	names := newVersionNames(object)
 
 	bundle.MoveCRD(object, d.namespace)
 	unstructured.RemoveNestedField(object.Object, "spec", "versions")
 	bundle.RemoveCABundle(object.Object)
-
-	labels := map[string]string{}
-	for name, value := range object.GetLabels() {
-		labels[strings.Clone(name)] = strings.Clone(value)
-	}
 
 	spec, _, err := unstructured.NestedMap(object.Object, "spec")
 	if err != nil {
@@ -126,35 +120,10 @@ func (d definition) parseFacts() (*facts, error) {
 
 	return &facts{
 		versions:    names,
-		labels:      labels,
-		certificate: strings.Clone(object.GetAnnotations()[v1alpha2.InjectCAAnnotation]),
-		spec:        cloneTexts(spec).(map[string]any),
+		labels:      object.GetLabels(),
+		certificate: object.GetAnnotations()[v1alpha2.InjectCAAnnotation],
+		spec:        spec,
 	}, nil
-}
-
-// cloneTexts returns a copy of a JSON value that shares no memory with the file from which it was parsed:
-// facts are kept much longer than the file, of which they are a hundredth.
-func cloneTexts(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		copied := make(map[string]any, len(value))
-		for name, field := range value {
-			copied[strings.Clone(name)] = cloneTexts(field)
-		}
-
-		return copied
-	case []any:
-		copied := make([]any, 0, len(value))
-		for _, item := range value {
-			copied = append(copied, cloneTexts(item))
-		}
-
-		return copied
-	case string:
-		return strings.Clone(value)
-	default:
-		return value
-	}
 }
 
 // driftOf returns the fields in which a live CRD differs from the definition that was applied to it. What
