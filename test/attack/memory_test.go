@@ -17,9 +17,8 @@ const (
 	goMemory    = memoryLimit / 10 * 8
 )
 
-// memoryGroup limits the memory of the operator and of its child processes, as a container's limit
-// does. Where there are no control groups of version 1, or no permission to make one, nothing is
-// limited and a line says so.
+// memoryGroup limits the memory of the operator, as a container's limit does. Where there are no control
+// groups of version 1, or no permission to make one, nothing is limited and a line says so.
 type memoryGroup struct {
 	dir string // empty without a limit
 }

@@ -160,8 +160,7 @@ func (o *Operator) ResetPeakMemory() {
 // it.
 func (o *Operator) Memory() int64 { return o.memory("VmRSS") }
 
-// CPU returns the processor time that the operator and its child processes that have ended have used; 0 where
-// the system does not provide it.
+// CPU returns the processor time that the operator has used; 0 where the system does not provide it.
 func (o *Operator) CPU() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.cmd.Process.Pid))
 	if err != nil {
@@ -171,14 +170,14 @@ func (o *Operator) CPU() time.Duration {
 	_, fields, _ := strings.Cut(string(stat), ") ") // the program's name may contain spaces
 	columns := strings.Fields(fields)
 
-	const userTime, childrenSystemTime = 11, 14 // fields 14 to 17 of proc(5)
-	if len(columns) <= childrenSystemTime {
+	const userTime, systemTime = 11, 12 // fields 14 and 15 of proc(5)
+	if len(columns) <= systemTime {
 		return 0
 	}
 
 	var total int64
 
-	for _, column := range columns[userTime : childrenSystemTime+1] {
+	for _, column := range columns[userTime : systemTime+1] {
 		var ticks int64
 
 		_, _ = fmt.Sscan(column, &ticks)
