@@ -184,7 +184,7 @@ func TestNotes(t *testing.T) {
 		rendered, err := renderChart(built, nil)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		notes := rendered["infrastructure-odd/"+chart.NotesFile]
+		notes := rendered["infrastructure-odd/"+chart.TemplatesDir+"NOTES.txt"]
 		g.Expect(notes).To(
 			HavePrefix("infrastructure-odd v1.0.0 has been deployed to the namespace "+targetNamespace), name)
 		g.Expect(notes).To(ContainSubstring("clusterctl generate cluster NAME --infrastructure odd:v1.0.0"), name)

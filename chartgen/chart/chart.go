@@ -18,7 +18,6 @@ const (
 	ValuesFile    = "values.yaml"
 	SchemaFile    = "values.schema.json"
 	ReadmeFile    = "README.md"
-	NotesFile     = "templates/NOTES.txt"
 	TemplatesDir  = "templates/"
 	crdsDirectory = "crds/"
 )

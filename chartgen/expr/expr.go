@@ -67,8 +67,6 @@ type Variable struct {
 	Required bool
 	// Defaults are the distinct defaults, in order of use.
 	Defaults []string
-	// Lines are the lines of the file, starting at 1, on which the variable's expressions begin.
-	Lines []int
 }
 
 // Text is a text with expressions, or a part of one. It is immutable.
@@ -342,10 +340,6 @@ func (t *Text) Variables() []Variable {
 		if v == nil {
 			v = &Variable{Name: k.expression.Name, Required: t.required[k.expression.Name]}
 			byName[v.Name] = v
-		}
-
-		if !slices.Contains(v.Lines, k.line) {
-			v.Lines = append(v.Lines, k.line)
 		}
 
 		if k.expression.Default != "" && !slices.Contains(v.Defaults, k.expression.Default) {

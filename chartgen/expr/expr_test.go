@@ -94,9 +94,9 @@ func TestVariables(t *testing.T) {
 	file, err := expr.Parse(text)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(file.Variables()).To(Equal([]expr.Variable{
-		{Name: "A", Required: true, Defaults: []string{"2"}, Lines: []int{1, 2}},
-		{Name: "B", Defaults: []string{"1", "3"}, Lines: []int{1, 2}},
-		{Name: "C", Required: true, Lines: []int{2, 3}},
+		{Name: "A", Required: true, Defaults: []string{"2"}},
+		{Name: "B", Defaults: []string{"1", "3"}},
+		{Name: "C", Required: true},
 	}))
 
 	_, err = file.Expand(map[string]string{"A": ""})

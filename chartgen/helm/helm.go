@@ -86,10 +86,5 @@ func Render(c *Chart, values map[string]any, options ReleaseOptions) (map[string
 		return nil, err
 	}
 
-	return Execute(c, input)
-}
-
-// Execute renders the templates of a chart with nothing but the given input.
-func Execute(c *Chart, input map[string]any) (map[string]string, error) {
 	return new(engine.Engine).Render(c, input)
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
-// IsTemporary reports whether the same operation may succeed if it is retried.
-func IsTemporary(err error) bool { return transport.Is(wrap("", "", err), transport.Unavailable) }
-
 // WrapError turns the error of a library that talks to a registry on behalf of this package's
 // callers into a *transport.Error. The name is a reference or, if it cannot be parsed as one, any text. It
 // returns nil if err is nil.

@@ -19,7 +19,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,13 +78,6 @@ func Check(object *unstructured.Unstructured) error {
 	}
 
 	return CheckAs(object, newObject)
-}
-
-// CheckMetadata is like Check for the metadata of an object of any kind.
-func CheckMetadata(object *unstructured.Unstructured) error {
-	metadata := &unstructured.Unstructured{Object: map[string]any{"metadata": object.Object["metadata"]}}
-
-	return CheckAs(metadata, func() any { return &metav1.PartialObjectMetadata{} })
 }
 
 // CheckAs is like Check for an object whose type is that of the pointers that newObject returns.
