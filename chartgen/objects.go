@@ -78,13 +78,14 @@ func (c *content) addObjects(components *bundle.Components) error {
 			continue
 		}
 
-		if err := checkDocument(doc); err != nil {
+		count, err := checkDocument(doc)
+		if err != nil {
 			return err
 		}
 
 		found := doc.Text.Expressions()
 		size += len(doc.Source)
-		values += count(doc.Object.Object)
+		values += count
 		expressions += len(found)
 
 		if size > maxObjects || values > maxValues || expressions > maxExpressions {
@@ -214,12 +215,12 @@ func deploymentOf(object *unstructured.Unstructured) (Deployment, bool) {
 	return d, true
 }
 
-// Deployments returns the Deployments of a chart as they were published, with the defaults of variables.
-func Deployments(c *chart.Chart) ([]Deployment, error) {
-	var found []Deployment
+// documents returns the objects of a kind in a chart, as they were published.
+func documents(c *chart.Chart, kind string) ([]*bundle.Document, error) {
+	var found []*bundle.Document
 
 	for _, f := range c.Files {
-		if !strings.HasPrefix(f.Name, objectsFolder+"deployment-") {
+		if !strings.HasPrefix(f.Name, objectsFolder+kind+"-") {
 			continue
 		}
 
@@ -228,7 +229,23 @@ func Deployments(c *chart.Chart) ([]Deployment, error) {
 			return nil, fmt.Errorf("chart %s: %s: %w", c.Metadata.Name, f.Name, err)
 		}
 
-		if d, isDeployment := deploymentOf(components.Documents[0].Object); isDeployment {
+		found = append(found, &components.Documents[0])
+	}
+
+	return found, nil
+}
+
+// Deployments returns the Deployments of a chart as they were published, with the defaults of variables.
+func Deployments(c *chart.Chart) ([]Deployment, error) {
+	docs, err := documents(c, "deployment")
+	if err != nil {
+		return nil, err
+	}
+
+	var found []Deployment
+
+	for _, doc := range docs {
+		if d, isDeployment := deploymentOf(doc.Object); isDeployment {
 			found = append(found, d)
 		}
 	}
@@ -260,17 +277,17 @@ func VariableUses(c *chart.Chart) map[string]int {
 // several providers may share a namespace, and annotations for Helm, of whose release it is no part. Errors
 // contain no values.
 func Namespace(c *chart.Chart, values map[string]any) (labels, annotations map[string]string, err error) {
-	for _, f := range c.Files {
-		if !strings.HasPrefix(f.Name, objectsFolder+"namespace-") {
+	docs, err := documents(c, "namespace")
+	if err != nil {
+		return nil, nil, err
+	}
+
+	for _, doc := range docs {
+		if !doc.IsNamespace() {
 			continue
 		}
 
-		components, err := bundle.ParseComponents(f.Data)
-		if err == nil && components.Documents[0].IsNamespace() {
-			labels, annotations, err = namespaceMetadata(&components.Documents[0], values)
-		}
-
-		if err != nil {
+		if labels, annotations, err = namespaceMetadata(doc, values); err != nil {
 			return nil, nil, fmt.Errorf("chart %s: the provider's Namespace: %w", c.Metadata.Name, err)
 		}
 	}
@@ -305,22 +322,22 @@ func namespaceMetadata(
 	return labels, annotations, nil
 }
 
-// checkDocument returns an error if the template would not render an object as it was published, or clusterctl would
-// refuse it, whatever the values of variables are.
-func checkDocument(doc *bundle.Document) error {
+// checkDocument returns the number of values in an object. It returns an error if the template would not render the
+// object as it was published, or clusterctl would refuse it, whatever the values of variables are.
+func checkDocument(doc *bundle.Document) (count int, err error) {
 	switch {
 	case strings.ContainsRune(doc.Source, '\ufeff'):
-		return invalid(doc, errors.New("it contains a byte order mark, which parsers of YAML read differently; remove it"))
+		return 0, invalid(doc, errors.New("it contains a byte order mark, which parsers of YAML read differently; remove it"))
 	case strings.Contains(doc.Source, "<no value>"):
-		return invalid(doc, errors.New("it contains the words <no value>, which Helm removes; use others"))
+		return 0, invalid(doc, errors.New("it contains the words <no value>, which Helm removes; use others"))
 	}
 
-	if err := checkValue(doc.Object.Object); err != nil {
-		return invalid(doc, err)
+	if count, err = checkValue(doc.Object.Object); err != nil {
+		return 0, invalid(doc, err)
 	}
 
 	if !bundle.NeedsCanonicalImages(doc.Object.Object) {
-		return nil
+		return count, nil
 	}
 
 	other := bundle.Containers(doc.Vary())
@@ -331,57 +348,47 @@ func checkDocument(doc *bundle.Document) error {
 			continue // the template checks images that depend on variables
 		}
 
-		return invalid(doc, fmt.Errorf("the image %q of the container %q is not a canonical name, as clusterctl requires; "+
+		return 0, invalid(doc, fmt.Errorf("the image %q of the container %q is not a canonical name, as clusterctl requires; "+
 			"write it with its registry and path, for example docker.io/library/nginx:1.29", image, container["name"]))
 	}
 
-	return nil
+	return count, nil
 }
 
-// count returns the number of values in a part of an object.
-func count(value any) int {
-	total := 1
-
-	switch value := value.(type) {
-	case []any:
-		for _, item := range value {
-			total += count(item)
-		}
-	case map[string]any:
-		for _, child := range value {
-			total += count(child)
-		}
-	}
-
-	return total
-}
-
-// checkValue returns an error for a part of an object that Helm would change.
-func checkValue(value any) error {
+// checkValue returns the number of values in a part of an object, and an error if Helm would change one.
+func checkValue(value any) (int, error) {
 	const exact = 1 << 53 // larger numbers lose digits
+
+	total := 1
 
 	switch value := value.(type) {
 	case int64:
 		if value > exact || value < -exact {
-			return fmt.Errorf("the number %d has more digits than Helm keeps; put it in quotes", value)
+			return 0, fmt.Errorf("the number %d has more digits than Helm keeps; put it in quotes", value)
 		}
 	case []any:
 		for _, item := range value {
-			if err := checkValue(item); err != nil {
-				return err
+			count, err := checkValue(item)
+			if err != nil {
+				return 0, err
 			}
+
+			total += count
 		}
 	case map[string]any:
 		for key, child := range value {
 			if key == "<<" {
-				return errors.New("the key << is not supported in a chart; write the keys that it merges")
+				return 0, errors.New("the key << is not supported in a chart; write the keys that it merges")
 			}
 
-			if err := checkValue(child); err != nil {
-				return err
+			count, err := checkValue(child)
+			if err != nil {
+				return 0, err
 			}
+
+			total += count
 		}
 	}
 
-	return nil
+	return total, nil
 }
