@@ -7,12 +7,14 @@
 package chartgen
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -57,9 +59,9 @@ func BuildParsed(b *bundle.Bundle, components *bundle.Components) (*chart.Chart,
 	return newChart(b, components, crds)
 }
 
-// Rebuild generates the chart that has the content of another one: of a chart that anybody may have written, only the
-// name and the version, the objects, the CRDs, and the files that the provider published are used. If these are
-// invalid, the error is a *bundle.InvalidError.
+// Rebuild generates the chart that has the content of another one: of a chart that another program may have written,
+// only the name and the version, the objects, the CRDs, and the files that the provider published are used. If these
+// are invalid, the error is a *bundle.InvalidError.
 func Rebuild(c *chart.Chart) (*chart.Chart, error) {
 	b := &bundle.Bundle{
 		Provider: bundle.Provider{
@@ -73,7 +75,11 @@ func Rebuild(c *chart.Chart) (*chart.Chart, error) {
 
 	var objects strings.Builder
 
-	for _, f := range c.Files {
+	// Of objects with the same kind and name, the first one has the shortest file name. It has to come first again.
+	files := slices.Clone(c.Files)
+	slices.SortStableFunc(files, func(a, b chart.File) int { return cmp.Compare(len(a.Name), len(b.Name)) })
+
+	for _, f := range files {
 		if strings.HasPrefix(f.Name, objectsFolder) {
 			fmt.Fprintf(&objects, "---\n%s\n", strings.TrimSuffix(string(f.Data), "\n"))
 		}

@@ -59,7 +59,6 @@ const (
 
 // addObjects adds all objects but CRDs.
 func (c *content) addObjects(components *bundle.Components) error {
-	names := map[string]int{}
 	size, values, expressions := 0, 0, 0
 
 	scopes := bundle.Scopes{}
@@ -72,11 +71,11 @@ func (c *content) addObjects(components *bundle.Components) error {
 
 	var kinds []schema.GroupVersionKind
 
-	for i := range components.Documents {
-		doc := &components.Documents[i]
-		if doc.IsCRD() {
-			continue
-		}
+	files := documentsByFile(components)
+
+	// The chart is the same whatever order the objects were published in.
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		doc := files[name]
 
 		count, err := checkDocument(doc)
 		if err != nil {
@@ -99,8 +98,8 @@ func (c *content) addObjects(components *bundle.Components) error {
 			}
 		}
 
-		file := chart.File{Name: fileName(names, doc.Object), Data: []byte(strings.TrimSuffix(doc.Source, "\n") + "\n")}
-		c.objects = append(c.objects, file)
+		text := strings.TrimSuffix(doc.Source, "\n") + "\n"
+		c.objects = append(c.objects, chart.File{Name: name, Data: []byte(text)})
 
 		if doc.IsNamespace() {
 			continue // the namespace of a release is the installer's decision
@@ -109,7 +108,7 @@ func (c *content) addObjects(components *bundle.Components) error {
 		kind := doc.Object.GroupVersionKind()
 		kinds = append(kinds, kind)
 		e := entry{
-			File: file.Name, Name: doc.Object.GetName(), Expressions: found,
+			File: name, Name: doc.Object.GetName(), Expressions: found,
 			ClusterScoped: !scopes.Namespaced(kind.GroupKind()),
 		}
 
@@ -130,11 +129,20 @@ func (c *content) addObjects(components *bundle.Components) error {
 		c.variables = append(c.variables, variables[name])
 	}
 
-	// The chart is the same whatever order the objects were published in.
-	slices.SortFunc(c.objects, func(a, b chart.File) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(c.table, func(a, b entry) int { return strings.Compare(a.File, b.File) })
-
 	return nil
+}
+
+// documentsByFile returns the objects of components but their CRDs, by the names of their files.
+func documentsByFile(components *bundle.Components) map[string]*bundle.Document {
+	names, files := map[string]int{}, map[string]*bundle.Document{}
+
+	for i := range components.Documents {
+		if doc := &components.Documents[i]; !doc.IsCRD() {
+			files[fileName(names, doc.Object)] = doc
+		}
+	}
+
+	return files
 }
 
 // addVariable adds the uses of a variable in an object.
@@ -348,8 +356,8 @@ func checkDocument(doc *bundle.Document) (count int, err error) {
 			continue // the template checks images that depend on variables
 		}
 
-		return 0, invalid(doc, fmt.Errorf("the image %q of the container %q is not a canonical name, as clusterctl requires; "+
-			"write it with its registry and path, for example docker.io/library/nginx:1.29", image, container["name"]))
+		return 0, invalid(doc, fmt.Errorf("the image %q of the container %q is not a canonical name, as clusterctl "+
+			"requires; write it with its registry and path, for example docker.io/library/nginx:1.29", image, container["name"]))
 	}
 
 	return count, nil

@@ -2,6 +2,7 @@ package chartgen_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,25 @@ func TestRebuildEnds(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(rebuilt.File("objects/deployment-odd-controller-manager.yaml")).To(
 		Equal(built.File("objects/deployment-odd-controller-manager.yaml")))
+}
+
+// TestRebuildKeepsNames: objects with the same kind and name, in different namespaces, keep their files.
+func TestRebuildKeepsNames(t *testing.T) {
+	g := NewWithT(t)
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: %s, namespace: %s}\n---\n"
+
+	var components strings.Builder
+	for i := range 11 {
+		fmt.Fprintf(&components, role, "odd", fmt.Sprint("n", i))
+	}
+
+	fmt.Fprintf(&components, role, "odd-2", "n")
+
+	built, err := chartgen.Build(provider("odd", components.String()))
+	g.Expect(err).NotTo(HaveOccurred())
+	rebuilt, err := chartgen.Rebuild(built)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(rebuilt.Files).To(Equal(built.Files))
 }
 
 // TestRebuildInvalid: a chart that was not built from components is refused.
