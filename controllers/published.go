@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,7 @@ const publishRetry = time.Minute
 
 // Publisher publishes the operator's configuration once the operator is the leader.
 type Publisher struct {
+	// Client must read ConfigMaps from the API server, not from a cache.
 	Client    client.Client
 	Namespace string
 	Version   string
@@ -96,11 +98,21 @@ func (p *Publisher) Publish(ctx context.Context) error {
 		return err
 	}
 
-	configMap := applycorev1.ConfigMap(PublishedName, p.Namespace).WithData(map[string]string{
+	data := map[string]string{
 		publishedVersion:     p.Version,
 		publishedChartFormat: chartgen.Version,
 		publishedFlags:       string(flags),
-	})
+	}
+
+	// A restart usually changes nothing.
+	published := &corev1.ConfigMap{}
+
+	err = p.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: PublishedName}, published)
+	if err == nil && maps.Equal(published.Data, data) || client.IgnoreNotFound(err) != nil {
+		return err
+	}
+
+	configMap := applycorev1.ConfigMap(PublishedName, p.Namespace).WithData(data)
 
 	return p.Client.Apply(ctx, configMap, client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership)
 }

@@ -91,13 +91,18 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
+// NewUncachedClient returns a client that reads from the API server.
+func NewUncachedClient(mgr ctrl.Manager) (client.Client, error) {
+	return client.New(mgr.GetConfig(), client.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+	})
+}
+
 // newDependencies creates what the reconcilers share.
 func newDependencies(
 	mgr ctrl.Manager, options Options, local *clusters.Cluster, wakers *watch.Wakers,
 ) (*reconcile.Dependencies, error) {
-	uncached, err := client.New(mgr.GetConfig(), client.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-	})
+	uncached, err := NewUncachedClient(mgr)
 	if err != nil {
 		return nil, err
 	}

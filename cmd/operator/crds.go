@@ -5,9 +5,9 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/config/crd"
+	"github.com/capstan-project/capstan/controllers"
 )
 
 // crdTimeout limits how long the API server may take to serve the operator's own CRDs.
@@ -16,10 +16,7 @@ const crdTimeout = time.Minute
 // prepareCRDs upgrades the operator's own CRDs, if that is wanted, and waits until they are served. It runs
 // before the manager starts, so it cannot use the manager's cache.
 func prepareCRDs(ctx context.Context, mgr ctrl.Manager, upgrade bool) error {
-	live, err := ctrlclient.New(
-		mgr.GetConfig(),
-		ctrlclient.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()},
-	)
+	live, err := controllers.NewUncachedClient(mgr)
 	if err != nil {
 		return err
 	}

@@ -167,8 +167,13 @@ func (f *flags) addTo(mgr ctrl.Manager, options controllers.Options) error {
 		return err
 	}
 
+	live, err := controllers.NewUncachedClient(mgr)
+	if err != nil {
+		return err
+	}
+
 	publisher := &controllers.Publisher{
-		Client: mgr.GetClient(), Namespace: options.Namespace, Version: version, Config: &f.config,
+		Client: live, Namespace: options.Namespace, Version: version, Config: &f.config,
 	}
 	if err := mgr.Add(publisher); err != nil {
 		return err
