@@ -8,8 +8,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/chartgen/signature"
 	"github.com/capstan-project/capstan/chartgen/transport"
-	"github.com/capstan-project/capstan/chartgen/verify"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/cosign"
 	"github.com/capstan-project/capstan/test/image"
@@ -96,7 +96,7 @@ func TestCopySignatures(t *testing.T) {
 	trusted := func(ref oci.Reference, by cosign.Key) error {
 		t.Helper()
 
-		verifier, err := verify.Policy{Keys: map[string][]byte{"cosign.pub": by.Public}}.Verifier(c)
+		verifier, err := signature.Policy{Keys: map[string][]byte{"cosign.pub": by.Public}}.Verifier(c)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		mirrored := target.Base.Join(ref.Repository).WithTag(ref.Tag)

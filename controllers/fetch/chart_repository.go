@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/signature"
 	"github.com/capstan-project/capstan/chartgen/source"
-	"github.com/capstan-project/capstan/chartgen/verify"
 )
 
 // VerifyKeysFlag is the flag of Registry.VerifyKeys.
@@ -64,17 +64,17 @@ func (r *Registry) CheckVerifyKeys() error {
 }
 
 // chartPolicy returns what charts are verified with.
-func (r *Registry) chartPolicy() (verify.Policy, error) {
+func (r *Registry) chartPolicy() (signature.Policy, error) {
 	data, err := os.ReadFile(r.VerifyKeys)
 	if err != nil {
-		return verify.Policy{}, fmt.Errorf("--%s: %w", VerifyKeysFlag, err)
+		return signature.Policy{}, fmt.Errorf("--%s: %w", VerifyKeysFlag, err)
 	}
 
 	if len(data) == 0 {
-		return verify.Policy{}, errors.New("--" + VerifyKeysFlag + ": the file is empty; it must hold a public key")
+		return signature.Policy{}, errors.New("--" + VerifyKeysFlag + ": the file is empty; it must hold a public key")
 	}
 
-	return verify.Policy{
+	return signature.Policy{
 		Keys:     map[string][]byte{filepath.Base(r.VerifyKeys) + ".pub": data},
 		KeysFrom: r.VerifyKeys + " (--" + VerifyKeysFlag + ")",
 	}, nil

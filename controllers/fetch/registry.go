@@ -8,9 +8,9 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/chartgen/signature"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
-	"github.com/capstan-project/capstan/chartgen/verify"
 	"github.com/capstan-project/capstan/controllers/access"
 )
 
@@ -130,7 +130,7 @@ func (in *inputs) access(ctx context.Context, ref oci.Reference) (source.Access,
 }
 
 // policy reads what spec.fetchConfig.verify, which must be set, requires.
-func (in *inputs) policy(ctx context.Context) (verify.Policy, error) {
+func (in *inputs) policy(ctx context.Context) (signature.Policy, error) {
 	verification := in.provider.GetSpec().FetchConfig.Verify
 	name := verification.SecretRef.Name
 
@@ -140,10 +140,10 @@ func (in *inputs) policy(ctx context.Context) (verify.Policy, error) {
 		Field:          "spec.fetchConfig.verify.secretRef",
 	})
 	if err != nil {
-		return verify.Policy{}, err
+		return signature.Policy{}, err
 	}
 
-	return verify.Policy{
+	return signature.Policy{
 		Keys:     keys,
 		KeysFrom: "Secret " + name,
 	}, nil

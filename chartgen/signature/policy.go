@@ -1,6 +1,6 @@
-// Package verify decides by cosign's signatures which artifacts in OCI registries are trusted. Public keys are given,
+// Package signature decides by cosign's signatures which artifacts in OCI registries are trusted. Public keys are given,
 // and only the registry is contacted: no transparency log and no timestamp authority.
-package verify
+package signature
 
 import (
 	"context"
