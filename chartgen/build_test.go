@@ -109,15 +109,17 @@ data:
   quoted: ${ODD_QUOTED:="it's"}
   mixed: ${ODD_NUMBER:=1} ${ODD_NUMBER:=010}
   broken: "${ODD_BROKEN:=x\u2028injected: yes\x85injected: yes}"
+  special: ${ODD_SPECIAL:=grün}
 `))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	text := string(built.File(chart.ValuesFile))
 	g.Expect(text).To(ContainSubstring(`variables: {}
-  # ODD_BROKEN: "x\\u2028injected: yes\\x85injected: yes"
-  # ODD_KEY: "key"
+  # ODD_BROKEN: 'x\u2028injected: yes\x85injected: yes'
+  # ODD_KEY: key
   # ODD_NUMBER: "1"
-  # ODD_QUOTED: "\"it's\""
+  # ODD_QUOTED: '"it''s"'
+  # ODD_SPECIAL: "gr\u00fcn"
   # ODD_TOKEN: "" # required
 `))
 
@@ -142,11 +144,11 @@ func TestReadme(t *testing.T) {
 	for _, text := range []string{
 		"Contract: v1beta2. Required API kinds: Certificate.v1.cert-manager.io, ClusterIssuer.v1.cert-manager.io.",
 		"helm install infrastructure-odd infrastructure-odd-1.0.0.tgz --namespace odd-system --create-namespace",
-		"| variables.ODD_EMPTY | Optional, default \"\\\"\\\"\". |\n",
+		"| variables.ODD_EMPTY | Optional, default '\"\"'. |\n",
 		"- odd-controller-manager: manager\n",
 		"- registry.example.com/odd/manager:v1.0.0\n",
 		"`url: /FOLDER/infrastructure-odd/v1.0.0/infrastructure-components.yaml`",
-		"- cluster-template.yaml: the default\n- cluster-template-small.yaml: `--flavor small`\n- clusterclass-quick.yaml\n",
+		"\nFlavors: the default, small.\n\nOther files: clusterclass-quick.yaml.\n",
 	} {
 		g.Expect(readme).To(ContainSubstring(text))
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
@@ -256,8 +258,20 @@ func defaultOf(v expr.Variable) string {
 
 	quoted := make([]string, 0, len(v.Defaults))
 	for _, word := range v.Defaults {
-		quoted = append(quoted, strconv.QuoteToASCII(word))
+		quoted = append(quoted, quote(word))
 	}
 
 	return "default " + strings.Join(quoted, " or ")
+}
+
+// quote returns a text as YAML has it, on one line: Unicode has more line breaks than some readers of YAML know.
+func quote(text string) string {
+	isSpecial := func(r rune) bool { return r < ' ' || r > '~' }
+
+	written, err := yaml.Marshal(text)
+	if line := strings.TrimSuffix(string(written), "\n"); err == nil && !strings.ContainsFunc(line, isSpecial) {
+		return line
+	}
+
+	return strconv.QuoteToASCII(text)
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
-	"strconv"
 	"strings"
 	"text/template"
 
@@ -51,7 +50,7 @@ func (c *content) valuesFile() []byte {
 		case len(v.Defaults) == 0:
 			fmt.Fprintf(&out, "  # %s: \"\"\n", v.Name)
 		default:
-			fmt.Fprintf(&out, "  # %s: %s\n", v.Name, strconv.QuoteToASCII(v.Defaults[0]))
+			fmt.Fprintf(&out, "  # %s: %s\n", v.Name, quote(v.Defaults[0]))
 		}
 	}
 
@@ -71,7 +70,7 @@ var readmeTemplate = template.Must(template.New("README.md").Funcs(template.Func
 
 // readme returns the content of README.md.
 func (c *content) readme() ([]byte, error) {
-	var required, templates []string
+	var required, flavors, others []string
 
 	descriptions := map[string]string{}
 
@@ -84,15 +83,13 @@ func (c *content) readme() ([]byte, error) {
 	}
 
 	for _, t := range c.bundle.Templates {
-		flavor, isTemplate := bundle.Flavor(t.Name)
-
-		switch {
+		switch flavor, isTemplate := bundle.Flavor(t.Name); {
 		case !isTemplate:
-			templates = append(templates, t.Name)
+			others = append(others, t.Name)
 		case flavor == "":
-			templates = append(templates, t.Name+": the default")
+			flavors = append(flavors, "the default")
 		default:
-			templates = append(templates, t.Name+": `--flavor "+flavor+"`")
+			flavors = append(flavors, flavor)
 		}
 	}
 
@@ -108,7 +105,8 @@ func (c *content) readme() ([]byte, error) {
 		"Variables":   descriptions,
 		"Deployments": c.deployments,
 		"Images":      c.images,
-		"Templates":   templates,
+		"Flavors":     flavors,
+		"Others":      others,
 	})
 
 	return out.Bytes(), err
