@@ -177,7 +177,10 @@ func TestNotes(t *testing.T) {
 	}{
 		"conversion webhooks in another namespace": {
 			odd(t),
-			ContainSubstring("call the conversion webhook in the namespace odd-system, not in " + targetNamespace),
+			And(
+				ContainSubstring("call the conversion webhook in the namespace odd-system, not in "+targetNamespace),
+				ContainSubstring("capstan chart build --crds separate --namespace "+targetNamespace+" writes"),
+			),
 		},
 		"no conversion webhooks": {provider("odd", crdWith("a")), Not(ContainSubstring("WARNING"))},
 	} {
