@@ -1,5 +1,5 @@
-// Package signature decides by cosign's signatures which artifacts in OCI registries are trusted. Public keys are given,
-// and only the registry is contacted: no transparency log and no timestamp authority.
+// Package signature decides by cosign's signatures which artifacts in OCI registries are trusted. Public keys are
+// given, and only the registry is contacted: no transparency log and no timestamp authority.
 package signature
 
 import (
