@@ -35,11 +35,43 @@ func Reason(kind string, err error) string {
 		return OneLine(strings.Join(causes, "; "), maxReason)
 	}
 
+	if what, is := untypedMessage(err); is {
+		return OneLine(what, maxReason)
+	}
+
 	if kind == "Secret" && s.Reason != metav1.StatusReasonForbidden && s.Reason != metav1.StatusReasonNotFound {
 		return string(s.Reason)
 	}
 
 	return OneLine(s.Message, maxReason)
+}
+
+// untyped matches the error for an object that is not one of its kind: it has an unknown field, a value of the wrong
+// type, or two items with the same key in a list.
+var untyped = regexp.MustCompile(`(?s)^failed to create typed patch object \([^)]*\): (.*)$`)
+
+// wrongValue matches the value that such an error quotes.
+var wrongValue = regexp.MustCompile(`(?m), got .*$`)
+
+// untypedMessage returns what is wrong with an object that is not one of its kind, without values, and whether that is
+// what an error says.
+func untypedMessage(err error) (string, bool) {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return "", false
+	}
+
+	match := untyped.FindStringSubmatch(status.Status().Message)
+	if match == nil {
+		return "", false
+	}
+
+	return wrongValue.ReplaceAllString(match[1], ""), true
+}
+
+func isUntyped(err error) bool {
+	_, is := untypedMessage(err)
+	return is
 }
 
 // quotedValue matches a cause that quotes the value it is about: the type of error, the value and
@@ -85,6 +117,10 @@ func IsRefusal(err error) bool {
 		return false
 	}
 
+	if isUntyped(err) {
+		return true
+	}
+
 	code := status.Status().Code
 
 	switch code {
@@ -127,7 +163,7 @@ func Fix(err error) string {
 		return "; grant that permission, or lift the policy that forbids it"
 	case apierrors.IsNotFound(err):
 		return "; create what is missing"
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isUntyped(err):
 		return "; correct the variables or the resource's patches, or choose another version"
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return "; repair the webhook's server, or delete the webhook's configuration"

@@ -17,6 +17,13 @@ func invalid(kind string, errs ...*field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, "x", errs)
 }
 
+// mistyped returns the API server's error for an object that is not one of its kind.
+func mistyped(text string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: 500, Message: "failed to create typed patch object (a/b; v1, Kind=Secret): " + text,
+	}}
+}
+
 func TestReasonQuotesNoValue(t *testing.T) {
 	const secret = `hunter2: "quoted", {"json": 1}`
 
@@ -69,6 +76,14 @@ func TestReasonQuotesNoValue(t *testing.T) {
 			"Secret", apierrors.NewBadRequest("cannot decode " + secret),
 			"BadRequest",
 		},
+		"field of another type": {
+			"Secret", mistyped(`.data.pin: expected string, got &value.valueUnstructured{Value:` + secret + `}`),
+			".data.pin: expected string",
+		},
+		"items with the same key": {
+			"Deployment", mistyped(`.spec.ports: duplicate entries for key [port=53,protocol="TCP"]`),
+			`.spec.ports: duplicate entries for key [port=53,protocol="TCP"]`,
+		},
 		"webhook": {
 			"Deployment", denied,
 			`admission webhook "policy" denied the request: no latest`,
@@ -102,6 +117,7 @@ func TestIsRefusal(t *testing.T) {
 		"conflict":          {apierrors.NewConflict(pods, "x", nil), false},
 		"too many requests": {apierrors.NewTooManyRequests("slow down", 1), false},
 		"request timeout":   {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 408}}, false},
+		"not of its kind":   {mistyped(".spec.a: field not declared in schema"), true},
 		"server error":      {apierrors.NewInternalError(errors.New("down")), false},
 		"no answer":         {errors.New("connection refused"), false},
 	} {
@@ -121,6 +137,7 @@ func TestFix(t *testing.T) {
 		"change the policy or webhook": apierrors.NewForbidden(pods, "x",
 			errors.New("ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: it must stay")),
 		"correct the variables":       invalid("Pod"),
+		"correct the variables or ":   mistyped(".spec.a: field not declared in schema"),
 		"repair the webhook's server": apierrors.NewInternalError(errors.New("failed calling webhook x")),
 	} {
 		NewWithT(t).Expect(Fix(err)).To(HavePrefix("; " + want))

@@ -2,19 +2,17 @@ package release_test
 
 import (
 	"context"
-	"net/http"
-	"sync/atomic"
+	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // denyIngresses makes the API server refuse the Ingresses of a namespace, if a CEL expression is false.
@@ -180,27 +178,39 @@ webhooks:
 		Expect(result.Revision).To(Equal(2), "the upgrade was tried, and is retried")
 	})
 
-	It("of which a first install that meets none tries none", func(ctx SpecContext) {
-		tried := atomic.Int64{}
-		counting := newEngine("two", func(c *rest.Config) {
-			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return roundTripper(func(r *http.Request) (*http.Response, error) {
-					if r.URL.Query().Has("dryRun") {
-						tried.Add(1)
-					}
+	It("of a first installation", func(ctx SpecContext) {
+		denyIngresses(ctx, namespace, "false")
 
-					return next.RoundTrip(r)
-				})
+		first := specOf(namespace, "1.0.0", configMap("config", "first"), rejected)
+		expectNothing(ctx, "the API server would refuse Ingress "+namespace+"/refused, so nothing was changed: ",
+			func() (release.Result, error) { return apply(ctx, engine, first) })
+	})
+
+	It("and up to ten of them are named", func(ctx SpecContext) {
+		var templates []string
+
+		for i := range 12 {
+			name := fmt.Sprintf("name: manager-%02d", i)
+			templates = append(templates, strings.Replace(deployment("manager", "-1"), "name: manager", name, 1))
+		}
+
+		expectNothing(ctx, "the API server would refuse Deployment "+namespace+"/manager-00, so nothing was changed: "+
+			"spec.replicas: must be greater than or equal to 0; Deployment "+namespace+"/manager-01: spec.replicas: ",
+			func() (release.Result, error) {
+				result, err := apply(ctx, engine, specOf(namespace, "1.0.0", templates...))
+				Expect(err).To(MatchError(And(ContainSubstring("/manager-09: "), Not(ContainSubstring("/manager-10: ")),
+					ContainSubstring(" (and 2 more); correct the variables"))))
+
+				return result, err
 			})
-		})
+	})
 
-		mustApply(ctx, counting, specOf(namespace, "1.0.0", configMap("config", "first"), configMap("same", "")))
-		Expect(tried.Load()).To(BeZero())
+	It("that has two items with the same key in a list", func(ctx SpecContext) {
+		twice := strings.Replace(deployment("manager", "1"), "image:", "env: [{name: A, value: b}, {name: A, value: c}]\n"+
+			"        image:", 1)
 
-		By("trying only what an upgrade changes")
-
-		second := mustApply(ctx, counting, specOf(namespace, "1.1.0", configMap("config", "second"), configMap("same", "")))
-		Expect(second.Status).To(Equal(state.StatusDeployed))
-		Expect(tried.Load()).To(Equal(int64(1)))
+		expectNothing(ctx, "the API server would refuse Deployment "+namespace+"/manager, so nothing was changed: "+
+			`.spec.template.spec.containers[name="manager"].env: duplicate entries for key [name="A"]; correct the variables`,
+			func() (release.Result, error) { return apply(ctx, engine, specOf(namespace, "1.0.0", twice)) })
 	})
 })

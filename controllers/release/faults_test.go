@@ -191,7 +191,7 @@ var _ = Describe("During an outage of the API server", func() {
 		_, err := newEngine("one").Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 
-		o := &outage{method: http.MethodPost, path: "/configmaps"}
+		o := &outage{method: http.MethodPatch, path: "/configmaps"}
 		engine := during(o, lasting)
 		_, err = apply(ctx, engine, first())
 		expectError[*cluster.UnavailableError](err)
@@ -265,7 +265,7 @@ var _ = Describe("During an outage of the API server", func() {
 	}
 
 	It("an object whose creation took effect without an answer is the release's own", func(ctx SpecContext) {
-		engine := during(&outage{method: http.MethodPost, path: "/configmaps", after: true}, 1)
+		engine := during(&outage{method: http.MethodPatch, path: "/configmaps", after: true}, 1)
 		_, err := apply(ctx, engine, first())
 		expectError[*cluster.UnavailableError](err)
 

@@ -75,10 +75,10 @@ var _ = Describe("A release", func() {
 		mustApply(ctx, engine, spec)
 
 		const lists, records = 1, 2
-		Eventually(requests).Should(HaveLen(before + 2*objects + lists + records))
+		Eventually(requests).Should(HaveLen(before + 3*objects + lists + records))
 
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
-		Eventually(requests).Should(HaveLen(before + 2*objects + lists + records + 1))
+		Eventually(requests).Should(HaveLen(before + 3*objects + lists + records + 1))
 		all := requests()
 		last := all[len(all)-1]
 		Expect(last.Verb + " " + last.Resource).To(Equal("list secrets"))

@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -125,9 +126,13 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	})
 
 	It("that the API server refuses fail the revision", func(ctx SpecContext) {
-		revision := staged(ctx, specOf(namespace, "1.0.0", configMap("config", ""),
-			strings.Replace(custom(plural, "x"), "name: x", "name: Not-A-Name", 1)))
-		_ = expectError[*cluster.RejectedError](advance(ctx, revision))
+		revision := staged(ctx, specOf(namespace, "1.0.0", configMap("config", ""), custom(plural, "x")))
+		options := release.AdvanceOptions{Own: own, Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
+
+		Eventually(func() bool {
+			_, err := newRefusedEngine(plural).Advance(ctx, releaseIn(namespace), revision, options)
+			return errors.As(err, new(*cluster.RejectedError))
+		}).Should(BeTrue())
 		Expect(newest(ctx, engine, namespace)).To(And(
 			HaveField("Status", state.StatusFailed), HaveField("Failure", state.FailureRejected)))
 	})

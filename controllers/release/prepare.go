@@ -35,9 +35,8 @@ type PrepareOptions struct {
 	Known []state.Revision
 }
 
-// Prepare prepares an install or upgrade of a release, and changes nothing. It renders the chart and reads
-// the objects. If any of them exists, it asks the API server, by dry runs, whether it would accept what
-// changes.
+// Prepare prepares an install or upgrade of a release, and changes nothing. It renders the chart, reads
+// the objects, and asks the API server, by dry runs, whether it would accept what changes.
 //
 // The error is, or wraps, one of these: storage.ErrChanged, *LockedError, *RenderError, *object.AnnotationError,
 // *cluster.UnknownKindError, *cluster.ConflictError, *cluster.DryRunError, or *cluster.UnavailableError if the API
@@ -118,7 +117,7 @@ func (p *Prepared) check(options PrepareOptions) error {
 		return err
 	}
 
-	return client.DryRunTarget(p.session.store.KnownManifests(), !options.CRDsFollow)
+	return client.DryRunTarget(!options.CRDsFollow)
 }
 
 // Objects returns the objects of the manifest. They must not be changed.

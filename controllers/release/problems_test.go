@@ -51,8 +51,10 @@ var _ = Describe("A release with problems", func() {
 	})
 
 	It("prunes the objects of several failed installs", func(ctx SpecContext) {
+		rejectIngresses(ctx, namespace)
+
 		for _, brought := range []string{"first", "second"} {
-			_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap(brought, ""), deployment("manager", "-1")))
+			_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap(brought, ""), rejected))
 			Expect(err).To(HaveOccurred())
 		}
 
@@ -196,14 +198,19 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		}).ShouldNot(Succeed())
 
 		spec := specOf(namespace, "1.1.0", configMap("kept", ""))
-		_, err := apply(ctx, engine, spec)
+		mustApply(ctx, engine, spec)
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
+
+		prune := func() error {
+			return engine.Prune(ctx, releaseIn(namespace), newest(ctx, engine, namespace), pruning(ctx, engine, namespace))
+		}
+		err := prune()
 		expectError[*cluster.RemoveError](err)
 		Expect(err).To(MatchError(And(ContainSubstring("ConfigMap "+namespace+"/guarded could not be deleted"),
 			ContainSubstring("it is guarded"))))
-		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed", "2 failed"}))
 
 		run(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", policy)
-		Eventually(func() error { _, err := apply(ctx, engine, spec); return err }).Should(Succeed())
+		Eventually(prune).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))
 	})
 

@@ -132,7 +132,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		return err
 	}
 
-	if err := s.client.DryRunTarget(s.store.KnownManifests(), true); err != nil {
+	if err := s.client.DryRunTarget(true); err != nil {
 		return err
 	}
 

@@ -37,7 +37,8 @@ var _ = Describe("An uninstall", func() {
 		establishCRD(ctx, namespace, "ephemerals")
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), configMap("gone", ""),
 			custom("ephemerals", "x")))
-		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", configMap("brought", ""), deployment("manager", "-1")))
+		rejectIngresses(ctx, namespace)
+		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", configMap("brought", ""), rejected))
 		Expect(err).To(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "gone", "brought"))
 

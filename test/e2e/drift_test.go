@@ -82,7 +82,6 @@ var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 	})
 
 	It("is not looked for right after an install", func(ctx SpecContext) {
-		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty())
 		// Before the installation, they are looked for and not found.
 		own := func(r bed.Request) bool {
 			return r.Verb == "get" && r.Resource == "deployments" && r.Code == http.StatusOK
@@ -338,8 +337,6 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 			Eventually(w.read(ctx, p)).Should(beReady(harness.Standard[i].Version))
 		}
 
-		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty(), "no dry run after an install")
-
 		// clusterctl's inventory is written after a provider is Ready.
 		settled(func() int { return len(w.operatorWrites(anything)) })
 		Expect(w.operator.Stop()).To(Succeed())
@@ -367,8 +364,6 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 				And(beReady(harness.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
 		}
 
-		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).NotTo(
-			BeEmpty(), "some values are stored in another notation")
 	})
 })
 

@@ -62,10 +62,10 @@ var _ = Describe("A helm command in the middle of an action of the operator", Or
 	remove := func(ctx context.Context, p v1alpha2.Provider) { Expect(w.client.Delete(ctx, p)).To(Succeed()) }
 
 	both := []string{"v1.0.0", "v1.1.0"}
-	installation := action{name: "install", begin: create, method: http.MethodPost}
+	installation := action{name: "install", begin: create, method: http.MethodPatch}
 	upgrade := action{"upgrade", both[:1], changeTo("v1.1.0"), http.MethodPatch, ":v1.1.0"}
 	rollback := action{"rollback", both[:1], changeTo("v1.2.0"), http.MethodPatch, ":v1.0.0"}
-	correction := action{"correction", both, deleteManager, http.MethodPost, ""}
+	correction := action{"correction", both, deleteManager, http.MethodPatch, ""}
 	removal := action{"removal", both, remove, http.MethodDelete, ""}
 
 	// prepare offers three versions of a provider, the last of which never runs, and installs those that an action needs.
@@ -143,8 +143,8 @@ var _ = Describe("A helm command in the middle of an action of the operator", Or
 			Consistently(uninstalled).WithPolling(helmInterval).WithTimeout(2 * quietPeriod).Should(Succeed())
 		},
 		Entry("during an installation", until("issue 49"), installation),
-		Entry("during an upgrade", until("issue 49"), upgrade),
-		Entry("during a rollback", until("issue 49"), rollback),
+		Entry("during an upgrade", upgrade),
+		Entry("during a rollback", rollback),
 		Entry("during a correction", until("issue 49"), correction),
 	)
 

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -34,7 +35,9 @@ var _ = Describe("A Job of a provider", func() {
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 
 		creations := func() int {
-			return len(w.requests(func(r bed.Request) bool { return r.Verb == "create" && !r.DryRun && r.Resource == "jobs" }))
+			return len(w.requests(func(r bed.Request) bool {
+				return r.Code == http.StatusCreated && !r.DryRun && r.Resource == "jobs"
+			}))
 		}
 		expectGone := func() {
 			GinkgoHelper()

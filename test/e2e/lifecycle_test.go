@@ -214,7 +214,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			Expect(p.Status.Release.Revision).To(Equal(int64(1)))
 		})
 
-		It("because a policy refuses to change an object recreates nothing", until("issue 49"), func(ctx SpecContext) {
+		It("because a policy refuses to change an object recreates nothing", func(ctx SpecContext) {
 			p := versions(ctx, quickly(0), newTiny("unchangeable", "v1.0.0"), newTiny("unchangeable", "v1.1.0"))
 			before := deployment(ctx, p.Name)
 			w.refuse(ctx, p.Namespace, rule("deployments", admissionv1.Update), admissionv1.Validation{Expression: "false"},
@@ -226,7 +226,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			Expect(deployment(ctx, p.Name).UID).To(Equal(before.UID))
 		})
 
-		It("is not failed by a policy that keeps an object which it drops", until("issue 49"), func(ctx SpecContext) {
+		It("is not failed by a policy that keeps an object which it drops", func(ctx SpecContext) {
 			good, better := newTiny("dropper", "v1.0.0"), newTiny("dropper", "v1.1.0")
 			good.components += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: dropped, namespace: dropper-system}\n"
 			p := versions(ctx, quickly(0), good, better)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -81,7 +82,7 @@ rules:
 
 			writers := map[string]bool{}
 			requests, err := w.bed.Requests(func(r bed.Request) bool {
-				return r.Verb == "create" && r.Namespace == t.name && r.Resource == "deployments"
+				return r.Code == http.StatusCreated && r.Namespace == t.name && r.Resource == "deployments"
 			})
 			Expect(err).NotTo(HaveOccurred())
 

@@ -1,13 +1,17 @@
 package cluster
 
 import (
+	"encoding/json"
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/waves"
@@ -16,18 +20,18 @@ import (
 // Apply applies the first wave of the target's objects, and deletes those that only older manifests have. If there are
 // more waves, of objects to apply or to delete, both are left to Advance.
 func (c *Client) Apply(older []string) error {
-	bases, err := c.parseAll(older)
+	lists, err := c.parseAll(older)
 	if err != nil {
 		return err
 	}
 
 	if ordered := waves.Split(c.target.objects, c.applied); len(ordered) > 0 {
-		if err := c.applyWave(ordered[0], bases); err != nil {
+		if err := c.applyWave(ordered[0]); err != nil {
 			return err
 		}
 	}
 
-	dropped := missing(bases, c.target.objects)
+	dropped := missing(lists, c.target.objects)
 	if c.isStaged(c.target.objects, dropped) {
 		return nil
 	}
@@ -37,10 +41,9 @@ func (c *Client) Apply(older []string) error {
 
 // applyWave applies the objects of one wave, kind by kind in Helm's order. It stops after the first kind of which an
 // object fails, so that nothing is changed that may depend on it.
-func (c *Client) applyWave(wave ResourceList, bases []ResourceList) error {
+func (c *Client) applyWave(wave ResourceList) error {
 	for _, kind := range byKind(wave) {
-		err := c.each(kind, func(info *resource.Info) error { return c.applyOne(info, find(bases, info)) })
-		if err != nil {
+		if err := c.each(kind, c.applyOne); err != nil {
 			return err
 		}
 	}
@@ -48,20 +51,19 @@ func (c *Client) applyWave(wave ResourceList, bases []ResourceList) error {
 	return nil
 }
 
-// applyOne creates or changes an object. The bases are the object as earlier revisions define it:
-// fields that any of them sets and the target does not are removed. An object without a base is
-// adopted.
-func (c *Client) applyOne(info *resource.Info, bases []runtime.Object) error {
+// applyOne creates or changes an object. Fields that the release has applied before and applies no longer are removed,
+// and so are those of other installers; what other programs have added stays.
+func (c *Client) applyOne(info *resource.Info) error {
 	live := c.target.live[info]
 
 	if live == nil {
 		created, err := c.create(info)
 		if err == nil {
-			c.addApplied(info, created.(*unstructured.Unstructured))
+			c.addApplied(info, created)
 			return nil
 		}
 
-		if !apierrors.IsAlreadyExists(err) {
+		if !apierrors.IsConflict(err) {
 			return err
 		}
 
@@ -79,29 +81,21 @@ func (c *Client) applyOne(info *resource.Info, bases []runtime.Object) error {
 		return errors.New(deletionMessage(live))
 	}
 
-	if c.isLeft(info, live) {
+	if c.isLeft(info, live) || c.target.same[info] {
 		c.addApplied(info, live)
 		return nil
 	}
 
-	if len(bases) == 0 {
-		bases = c.adoptionBases(info, live)
-
-		if !c.owns(live) {
-			c.addChange(&c.changes.Adopted, info)
-		}
+	if !c.owns(live) {
+		c.addChange(&c.changes.Adopted, info)
 	}
 
-	for _, base := range bases {
-		patched, err := c.patch(info, base, live)
-		if err != nil {
-			return err
-		}
-
-		live = patched
+	applied, err := c.update(info, live)
+	if err != nil {
+		return err
 	}
 
-	c.addApplied(info, live)
+	c.addApplied(info, applied)
 
 	return nil
 }
@@ -111,34 +105,71 @@ func (c *Client) isLeft(info *resource.Info, live *unstructured.Unstructured) bo
 	return c.owns(live) && policies.IsAppliedOnce(info.Object.(*unstructured.Unstructured))
 }
 
-// patch returns the object as it is after the change.
-func (c *Client) patch(info *resource.Info, base runtime.Object, live *unstructured.Unstructured) (
+// update changes an object that exists.
+func (c *Client) update(info *resource.Info, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if err := c.takeOver(info, live); err != nil {
+		return nil, err
+	}
+
+	applied, err := c.send(c.helper(info), info, identityOf(live))
+	if c.needsReplacement(info, err) {
+		return c.replace(info, live, err)
+	}
+
+	return applied, err
+}
+
+// identity are fields of an object's metadata that make the API server refuse to apply it to another object.
+type identity map[string]any
+
+// identityOf returns the identity of an object that exists. It is a conflict if another program has deleted the object,
+// and a refusal if it has also recreated it.
+func identityOf(live *unstructured.Unstructured) identity {
+	return identity{"uid": string(live.GetUID())}
+}
+
+// absent is the identity of an object that does not exist. It is a conflict if it does: no object has this version.
+var absent = identity{"resourceVersion": "1"}
+
+// send applies an object by server-side apply.
+func (c *Client) send(helper *resource.Helper, info *resource.Info, expected identity) (
 	*unstructured.Unstructured, error,
 ) {
-	patch, err := NewPatch(info, base, live)
-	if err != nil || patch == nil {
-		return live, err
+	desired := info.Object.(*unstructured.Unstructured).DeepCopy()
+	for field, value := range expected {
+		if err := unstructured.SetNestedField(desired.Object, value, "metadata", field); err != nil {
+			return nil, err
+		}
 	}
 
-	patched, err := c.helper(info).Patch(info.Namespace, info.Name, patch.Type, patch.Data, nil)
-
-	switch {
-	case apierrors.IsNotFound(err): // deleted since it was read
-		patched, err = c.create(info)
-	case apierrors.IsInvalid(err) && c.needsReplacement(info):
-		patched, err = c.replace(info, live, err)
-	}
-
+	body, err := json.Marshal(desired)
 	if err != nil {
 		return nil, err
 	}
 
-	return patched.(*unstructured.Unstructured), nil
+	options := &metav1.PatchOptions{Force: ptr.To(true)}
+
+	return asUnstructured(helper.Patch(info.Namespace, info.Name, types.ApplyPatchType, body, options))
 }
 
-// create creates an object, and first its namespace if that does not exist and the policy of the object asks for it.
-func (c *Client) create(info *resource.Info) (created runtime.Object, err error) {
-	created, err = c.helper(info).Create(info.Namespace, true, info.Object)
+// asUnstructured returns the answer to a request. A server in another cluster may answer with anything.
+func asUnstructured(answer runtime.Object, err error) (*unstructured.Unstructured, error) {
+	if err != nil {
+		return nil, err
+	}
+
+	o, is := answer.(*unstructured.Unstructured)
+	if !is {
+		return nil, errors.New("the API server's answer is not an object")
+	}
+
+	return o, nil
+}
+
+// create creates an object, and first its namespace if that does not exist and the policy of the object asks for it. An
+// object that exists is not changed: the error is a conflict.
+func (c *Client) create(info *resource.Info) (*unstructured.Unstructured, error) {
+	created, err := c.send(c.helper(info), info, absent)
 	if !c.createsNamespace(info, err) {
 		return created, err
 	}
@@ -156,7 +187,7 @@ func (c *Client) create(info *resource.Info) (created runtime.Object, err error)
 		return nil, err
 	}
 
-	return c.helper(info).Create(info.Namespace, true, info.Object)
+	return c.send(c.helper(info), info, absent)
 }
 
 // createsNamespace reports whether the error of a creation says that the namespace of the object does not exist, and
@@ -179,10 +210,7 @@ func (c *Client) namespaceOf(info *resource.Info) (*resource.Info, error) {
 // Restore makes objects what the release defines: it creates those that are missing from live and
 // changes the others.
 func (c *Client) Restore(list ResourceList, live map[*resource.Info]*unstructured.Unstructured) error {
-	c.target.objects = list
-	c.target.live = live
+	c.target = target{objects: list, live: live}
 
-	return c.each(list, func(info *resource.Info) error {
-		return c.applyOne(info, []runtime.Object{info.Object})
-	})
+	return c.each(list, c.applyOne)
 }

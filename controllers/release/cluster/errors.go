@@ -109,11 +109,19 @@ func missingNamespace(err error) string {
 // DryRunError means that the API server would refuse objects. Nothing was done.
 type DryRunError struct{ Objects []*ObjectError }
 
-func (e *DryRunError) Error() string {
-	first, others := summarize(e.Objects)
+// maxRefusals is how many refused objects a message names.
+const maxRefusals = 10
 
-	return fmt.Sprintf("the API server would refuse %s, so nothing was changed: %s%s%s",
-		first.Object, first.Reason, others, first.fix())
+func (e *DryRunError) Error() string {
+	first := e.Objects[0]
+	others := ""
+
+	for _, other := range e.Objects[1:min(len(e.Objects), maxRefusals)] {
+		others += "; " + other.Error()
+	}
+
+	return fmt.Sprintf("the API server would refuse %s, so nothing was changed: %s%s%s%s",
+		first.Object, first.Reason, others, object.AndMore(len(e.Objects)-maxRefusals), first.fix())
 }
 
 // Unwrap returns the error of each object.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
@@ -125,19 +124,6 @@ func byKind(list ResourceList) []ResourceList {
 	}
 
 	return kinds
-}
-
-// find returns an object as the lists define it, from each list that has it.
-func find(lists []ResourceList, info *resource.Info) []runtime.Object {
-	var found []runtime.Object
-
-	for _, list := range lists {
-		if same := list.Get(info); same != nil {
-			found = append(found, same.Object)
-		}
-	}
-
-	return found
 }
 
 // missing returns the objects of the lists that the target does not have, each of them once.

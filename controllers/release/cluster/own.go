@@ -108,7 +108,7 @@ func (c *Client) isStaged(target, dropped ResourceList) bool {
 func (c *Client) Advance(
 	content string, older []string, applied waves.Place,
 ) (next waves.Place, complete bool, err error) {
-	bases, err := c.parseAll(older)
+	lists, err := c.parseAll(older)
 	if err != nil {
 		return applied, false, err
 	}
@@ -127,7 +127,7 @@ func (c *Client) Advance(
 	maps.DeleteFunc(later, func(_ object.Key, place waves.Place) bool { return place <= applied })
 
 	left := waves.Split(target.Filter(func(info *resource.Info) bool { return c.applied(info) > applied }), c.applied)
-	dropped := missing(bases, target)
+	dropped := missing(lists, target)
 
 	for key, place := range later {
 		if len(left) == 0 || place <= c.applied(left[0][0]) {
@@ -142,27 +142,25 @@ func (c *Client) Advance(
 		return applied, err == nil, err
 	}
 
-	if err := c.applyLater(left[0], target, bases); err != nil {
+	if err := c.applyLater(left[0], target); err != nil {
 		return applied, false, err
 	}
 
 	return c.applied(left[0][0]), len(left) == 1 && len(later) == 0 && len(dropped) == 0, nil
 }
 
-// applyLater applies a wave of a manifest whose earlier waves were applied. If any of its objects exists, it is tried
-// first by dry runs, which may have told nothing before the first wave.
-func (c *Client) applyLater(wave, all ResourceList, bases []ResourceList) error {
+// applyLater applies a wave of a manifest whose earlier waves were applied. It is tried first by dry runs, which may
+// have told nothing before the first wave.
+func (c *Client) applyLater(wave, all ResourceList) error {
 	if err := c.setTarget(wave, all); err != nil {
 		return err
 	}
 
-	if len(c.target.live) > 0 {
-		if err := c.dryRunEach(wave, bases); err != nil {
-			return err
-		}
+	if err := c.dryRunEach(wave); err != nil {
+		return err
 	}
 
-	return c.applyWave(wave, bases)
+	return c.applyWave(wave)
 }
 
 // RemoveFirst deletes the objects of the manifests that have to be gone before the others are deleted. The error is a

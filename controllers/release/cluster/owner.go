@@ -13,15 +13,15 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // managedByHelm is the value of v1alpha2.ManagedByLabel on the objects of a release.
 const managedByHelm = "Helm"
 
-// AddHelmMetadata adds the label and annotations that Helm adds to the objects of a release.
-func (c *Client) AddHelmMetadata(o *unstructured.Unstructured) {
+// Prepare changes an object of the release's manifest to what is applied. It adds the label and annotations that Helm
+// adds to the objects of a release.
+func (c *Client) Prepare(o *unstructured.Unstructured) {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -38,9 +38,11 @@ func (c *Client) AddHelmMetadata(o *unstructured.Unstructured) {
 
 	o.SetLabels(labels)
 	o.SetAnnotations(annotations)
+
+	Normalize(o)
 }
 
-// RemoveHelmMetadata removes from the objects of manifests what AddHelmMetadata has added. Objects that do not
+// RemoveHelmMetadata removes from the objects of manifests the label and annotations of Helm. Objects that do not
 // exist, or belong to another release, stay as they are.
 func (c *Client) RemoveHelmMetadata(manifests []string) error {
 	lists, err := c.parseAll(manifests)
@@ -69,8 +71,8 @@ func (c *Client) isOrphan(live metav1.Object) bool {
 		live.GetAnnotations()[v1alpha2.OrphanedByAnnotation] == c.release.String()
 }
 
-// unmark removes from an object what AddHelmMetadata has added, and sets annotations. It is not an error if the object
-// does not exist.
+// unmark removes from an object the label and annotations of Helm, and sets annotations. It is not an error if the
+// object does not exist.
 func (c *Client) unmark(info *resource.Info, annotations map[string]any) error {
 	changed := map[string]any{v1alpha2.HelmReleaseNameAnnotation: nil, v1alpha2.HelmReleaseNamespaceAnnotation: nil}
 	maps.Copy(changed, annotations)
@@ -115,18 +117,6 @@ func (c *Client) owns(o metav1.Object) bool { return ownerOf(o) == c.release.Str
 type adoptionError string
 
 func (e adoptionError) Error() string { return "it " + string(e) }
-
-// adoptionBases returns the bases of an object that no earlier revision has. If it does not belong to the release yet,
-// fields that the program which has installed it has set, and the target does not have, are removed; all others stay.
-func (c *Client) adoptionBases(info *resource.Info, live *unstructured.Unstructured) []runtime.Object {
-	if !c.owns(live) {
-		if fields := reclaimableFields(live, info.Object.(*unstructured.Unstructured)); fields != nil {
-			return []runtime.Object{fields}
-		}
-	}
-
-	return []runtime.Object{info.Object}
-}
 
 // getOwn returns an object of the cluster, or nil if it does not exist. It fails if the object does not belong to
 // the release and must not be adopted.
@@ -174,21 +164,4 @@ func (c *Client) Obstacle(live metav1.Object) string {
 // deletionMessage describes an object that is being deleted, but has finalizers.
 func deletionMessage(o metav1.Object) string {
 	return "it is being deleted, but its finalizers hold it: " + strings.Join(o.GetFinalizers(), ", ")
-}
-
-// withProviderOwners returns a base of an object with the live object's owner references, if cluster-api-operator has
-// set them, so that a three-way patch removes them. The garbage collector would delete the object as soon as the
-// resource is deleted in the foreground, as Argo CD does: while the removal of the provider is still blocked, or in the
-// wrong order.
-func withProviderOwners(base runtime.Object, live *unstructured.Unstructured) runtime.Object {
-	if !predecessor.Owns(live) {
-		return base
-	}
-
-	base = base.DeepCopyObject()
-	if o, ok := base.(metav1.Object); ok {
-		o.SetOwnerReferences(live.GetOwnerReferences())
-	}
-
-	return base
 }

@@ -16,22 +16,12 @@ import (
 
 // Get returns an object of the cluster, or nil if it does not exist.
 func (c *Client) Get(info *resource.Info) (*unstructured.Unstructured, error) {
-	found, err := c.helper(info).Get(info.Namespace, info.Name)
+	found, err := asUnstructured(c.helper(info).Get(info.Namespace, info.Name))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 
-	if err != nil {
-		return nil, err
-	}
-
-	// A server in another cluster may answer with anything.
-	object, is := found.(*unstructured.Unstructured)
-	if !is {
-		return nil, fmt.Errorf("get %s: the API server's answer is not an object", info.Name)
-	}
-
-	return object, nil
+	return found, err
 }
 
 // scalersPage is how many objects Any reads at a time: as large as possible, they are 15 MiB.

@@ -48,5 +48,5 @@ func TestAnswersOfAnotherShape(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	_, err = client.Get(&resource.Info{Client: requests, Mapping: mapping, Name: "a"})
-	g.Expect(err).To(MatchError("get a: the API server's answer is not an object"))
+	g.Expect(err).To(MatchError("the API server's answer is not an object"))
 }

@@ -36,12 +36,12 @@ func asRemoveError(err error) error {
 	}
 }
 
-// prune is remove after a target has been applied. The target is in place, so a passing reason that keeps
-// other objects from being deleted is no failure of the action: it is noted, for a later Prune.
+// prune is remove after a target has been applied. The target is in place, so what keeps other objects from being
+// deleted is no failure of the action: it is noted, for a later Prune.
 func (c *Client) prune(list ResourceList) error {
 	err := c.remove(list)
 
-	if failed := (*RemoveError)(nil); errors.As(err, &failed) && failed.Passing {
+	if failed := (*RemoveError)(nil); errors.As(err, &failed) {
 		c.log.Info("Objects that are no longer part of the release are deleted later", "problem", failed.Error())
 		c.unpruned = true
 

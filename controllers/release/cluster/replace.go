@@ -2,13 +2,14 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -71,18 +72,35 @@ func obstacleToReplacement(
 	}
 }
 
-// needsReplacement reports whether a change that the API server has refused as invalid is possible only
-// by deleting and recreating the object, because it is one of an immutable field. The object must be
-// valid in itself then: the dry run of a creation fails only because the object exists.
-func (c *Client) needsReplacement(info *resource.Info) bool {
+// needsReplacement reports whether a change that the API server has refused is possible only by deleting and
+// recreating the object, because it is one of an immutable field. The object must be valid in itself then: the dry run
+// of a creation fails only because the object exists.
+func (c *Client) needsReplacement(info *resource.Info, refusal error) bool {
+	if !apierrors.IsInvalid(refusal) || isAdmission(refusal) || isRecreated(refusal) {
+		return false
+	}
+
 	_, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
+
 	return apierrors.IsAlreadyExists(err)
+}
+
+// isAdmission reports whether a policy has refused a change, which says nothing about the fields.
+func isAdmission(refusal error) bool {
+	return strings.Contains(refusal.Error(), "ValidatingAdmissionPolicy")
+}
+
+// isRecreated reports whether a change was refused because another program has deleted and recreated the object.
+func isRecreated(refusal error) bool {
+	return slices.ContainsFunc(detailsOf(refusal).Causes, func(cause metav1.StatusCause) bool {
+		return cause.Field == "metadata.uid"
+	})
 }
 
 // replace deletes and recreates an object. refusal is what the API server said about the change.
 func (c *Client) replace(
 	info *resource.Info, live *unstructured.Unstructured, refusal error,
-) (runtime.Object, error) {
+) (*unstructured.Unstructured, error) {
 	if err := checkReplacement(info, live, refusal); err != nil {
 		return nil, err
 	}
@@ -93,7 +111,7 @@ func (c *Client) replace(
 		return nil, fmt.Errorf("replace it: %w", err)
 	}
 
-	created, err := c.helper(info).Create(info.Namespace, true, info.Object)
+	created, err := c.create(info)
 	if err != nil {
 		return nil, fmt.Errorf("recreate it after its deletion: %w", err)
 	}

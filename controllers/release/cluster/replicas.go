@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/autoscaling"
@@ -32,6 +33,13 @@ func (c *Client) keepReplicas(info *resource.Info, live *unstructured.Unstructur
 	}
 
 	if !scaled {
+		return nil
+	}
+
+	// They stay without being applied if the autoscaler has set them; otherwise they would become the API server's
+	// default.
+	if _, others := ownersOf(entriesOf(live, c.owns(live))); others.Has(fieldpath.MakePathOrDie("spec", "replicas")) {
+		unstructured.RemoveNestedField(desired.Object, autoscaling.ReplicasPath...)
 		return nil
 	}
 

@@ -23,6 +23,7 @@ type target struct {
 	live    map[*resource.Info]*unstructured.Unstructured
 	awaited []*unstructured.Unstructured // those whose kinds were not served
 	later   bool                         // there are objects of kinds that earlier waves define
+	same    map[*resource.Info]bool      // those that a dry run has not changed
 }
 
 // brings reports whether the target has an object, by resource and name.
@@ -118,6 +119,7 @@ func (c *Client) CompleteTarget() error {
 	c.target.objects = slices.Concat(known.objects, added)
 	c.target.later = known.later
 	maps.Copy(c.target.live, known.live)
+	maps.Copy(c.target.same, known.same)
 
 	return nil
 }
@@ -143,7 +145,7 @@ func (c *Client) SetPartialTarget(objects []*unstructured.Unstructured) error {
 // setTarget sets the target to a list of the manifest's objects, where all are those that it has.
 func (c *Client) setTarget(list, all ResourceList) error {
 	for _, info := range list {
-		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured))
+		c.Prepare(info.Object.(*unstructured.Unstructured))
 	}
 
 	live := make(map[*resource.Info]*unstructured.Unstructured, len(list))
@@ -169,7 +171,7 @@ func (c *Client) setTarget(list, all ResourceList) error {
 		return err
 	}
 
-	c.target = target{objects: list, live: live}
+	c.target = target{objects: list, live: live, same: map[*resource.Info]bool{}}
 
 	return nil
 }

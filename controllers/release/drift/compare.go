@@ -7,10 +7,13 @@ import (
 	"strings"
 	"sync/atomic"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/objectdiff"
 	"github.com/capstan-project/capstan/controllers/release/autoscaling"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/policies"
@@ -132,8 +135,7 @@ func resolve(
 
 	for _, o := range objects {
 		o = o.DeepCopy()
-		client.AddHelmMetadata(o)
-		moveStringData(o)
+		client.Prepare(o)
 		desired = append(desired, o)
 	}
 
@@ -234,12 +236,14 @@ func compareOne(client *cluster.Client, info *resource.Info) (Difference, error)
 	return d, err
 }
 
+// replicasPointer is the JSON pointer of the field that autoscalers set.
+const replicasPointer = "/spec/replicas"
+
 // compareFields returns the fields that an upgrade would change, apart from those that others set.
 func compareFields(
 	client *cluster.Client, info *resource.Info, live *unstructured.Unstructured,
 ) ([]string, error) {
 	desired := info.Object.(*unstructured.Unstructured)
-	removeInjected(desired)
 
 	fields, err := differingFields(client, info, live)
 	if err != nil || !slices.Contains(fields, replicasPointer) || !autoscaling.MayHaveScaled(desired, live) {
@@ -252,40 +256,33 @@ func compareFields(
 		return fields, err
 	}
 
-	removeField(desired.Object, autoscaling.ReplicasPath)
+	unstructured.RemoveNestedField(desired.Object, autoscaling.ReplicasPath...)
 
 	return differingFields(client, info, live)
 }
 
-// matches reports whether an object of the cluster is as the release defines it, without a request.
-// replicasPointer is the JSON pointer of the field that autoscalers set.
-const replicasPointer = "/spec/replicas"
-
-// differingFields returns the fields that an upgrade would change. A dry run shows what would
-// become of the change, because a value can be written in different ways, and a webhook may undo
-// the change or make another one. If the API server refuses the dry run, the fields of the change
-// count.
+// differingFields returns the fields that an upgrade would change. A dry run shows what would become of an object that
+// seems to differ, because a value can be written in different ways, and a webhook may undo the change or make another
+// one. If the API server refuses the dry run, what seems to differ counts.
 func differingFields(client *cluster.Client, info *resource.Info, live *unstructured.Unstructured) ([]string, error) {
-	patch, err := cluster.NewPatch(info, info.Object, live)
-	if err != nil || patch == nil {
-		return nil, err
+	desired := info.Object.(*unstructured.Unstructured)
+	seeming := differing("", desired.Object, objectdiff.Project(desired, live).Object)
+	seeming = append(seeming, client.Reclaimed(live, desired)...)
+
+	if len(seeming) == 0 {
+		return nil, nil
 	}
 
-	fields, err := patchedFields(patch.Data)
-	if err != nil {
-		return nil, err
-	}
-
-	patched, err := client.DryRun(info, patch)
+	after, err := client.Try(info, live)
 	if object.IsRefusal(err) {
-		return fields, nil
+		return seeming, nil
 	}
 
 	if err != nil {
 		return nil, err
 	}
 
-	return overlapping(changedFields(live, patched), fields), nil
+	return overlapping(changedFields(live, after), seeming), nil
 }
 
 // Correct creates the objects that are missing and changes the others, except those with an
@@ -307,4 +304,9 @@ func Correct(client *cluster.Client, differences []Difference) error {
 	}
 
 	return client.Restore(objects, live)
+}
+
+// isExcluded reports whether an annotation excludes an object from the comparison.
+func isExcluded(o metav1.Object) bool {
+	return o.GetAnnotations()[v1alpha2.DriftAnnotation] == v1alpha2.DriftIgnore
 }

@@ -65,13 +65,11 @@ func TestChangedFields(t *testing.T) {
 	}))
 }
 
-func TestPatchedFields(t *testing.T) {
-	g := NewWithT(t)
-	patch := `{"spec":{"$setElementOrder/containers":[],"containers":[{"name":"a"}],"empty":{},"a":{"b":null}}}`
-	g.Expect(patchedFields([]byte(patch))).To(Equal([]string{"/spec/a/b", "/spec/containers", "/spec/empty"}))
+func TestDiffering(t *testing.T) {
+	defined := map[string]any{"a": map[string]any{"b": "1", "c": "2"}, "l": []any{"x"}, "same": "1"}
+	live := map[string]any{"a": map[string]any{"b": "2"}, "l": []any{"y"}, "same": "1", "more": "1"}
 
-	_, err := patchedFields([]byte("{"))
-	g.Expect(err).To(HaveOccurred())
+	NewWithT(t).Expect(differing("", defined, live)).To(ConsistOf("/a/b", "/a/c", "/l"))
 }
 
 func TestOverlapping(t *testing.T) {
@@ -79,49 +77,4 @@ func TestOverlapping(t *testing.T) {
 
 	NewWithT(t).Expect(overlapping(pointers, []string{"/spec/a", "/spec/c"})).
 		To(Equal([]string{"/spec/a", "/spec/a/b", "/spec/c/d", "/spec"}))
-}
-
-func TestRemoveInjected(t *testing.T) {
-	object := func(group, kind string, fields map[string]any) *unstructured.Unstructured {
-		o := &unstructured.Unstructured{Object: fields}
-		o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
-
-		return o
-	}
-	rules := func(fields map[string]any) *unstructured.Unstructured {
-		return object(rbacGroup, "ClusterRole", fields)
-	}
-	clientConfig := func() map[string]any { return map[string]any{"caBundle": "Cg==", "url": "https://x"} }
-
-	g := NewWithT(t)
-
-	webhooks := object(admissionGroup, "MutatingWebhookConfiguration", map[string]any{
-		"webhooks": []any{map[string]any{"clientConfig": clientConfig()}},
-	})
-	removeInjected(webhooks)
-	g.Expect(webhooks.Object["webhooks"]).To(Equal([]any{
-		map[string]any{"clientConfig": map[string]any{"url": "https://x"}},
-	}))
-
-	aggregated := rules(map[string]any{"rules": []any{}, "aggregationRule": map[string]any{}})
-	removeInjected(aggregated)
-	g.Expect(aggregated.Object).NotTo(HaveKey("rules"))
-
-	plain := rules(map[string]any{"rules": []any{}})
-	removeInjected(plain)
-	g.Expect(plain.Object).To(HaveKey("rules"))
-}
-
-func TestMoveStringData(t *testing.T) {
-	secret := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1",
-		"kind":       "Secret",
-		"data":       map[string]any{"a": "MQ==", "b": "MQ=="},
-		"stringData": map[string]any{"b": "2"},
-	}}
-	moveStringData(secret)
-
-	g := NewWithT(t)
-	g.Expect(secret.Object).NotTo(HaveKey("stringData"))
-	g.Expect(secret.Object["data"]).To(Equal(map[string]any{"a": "MQ==", "b": "Mg=="}))
 }

@@ -1,9 +1,8 @@
 package drift
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -37,36 +36,27 @@ func withoutBookkeeping(o *unstructured.Unstructured) map[string]any {
 	return object
 }
 
-// patchedFields returns the JSON pointers of the fields that a patch changes, sorted. Lists count
-// as one field.
-func patchedFields(patch []byte) ([]string, error) {
-	var document map[string]any
-	if err := json.Unmarshal(patch, &document); err != nil {
-		return nil, fmt.Errorf("read the change: %w", err)
+// differing returns the JSON pointers of the fields that differ between what a manifest defines and the live values of
+// that. Lists count as one field.
+func differing(pointer string, defined, live any) []string {
+	fields, isMap := defined.(map[string]any)
+	current, ok := live.(map[string]any)
+
+	if !isMap || !ok {
+		if reflect.DeepEqual(defined, live) {
+			return nil
+		}
+
+		return []string{pointer}
 	}
 
 	var found []string
 
-	appendPatched(&found, "", document)
-	slices.Sort(found)
-
-	return found, nil
-}
-
-func appendPatched(found *[]string, pointer string, patch map[string]any) {
-	for key, value := range patch {
-		if strings.HasPrefix(key, "$") {
-			continue // a directive about other keys
-		}
-
-		child := objectdiff.Child(pointer, key)
-
-		if fields, ok := value.(map[string]any); ok && len(fields) > 0 {
-			appendPatched(found, child, fields)
-		} else {
-			*found = append(*found, child)
-		}
+	for field, value := range fields {
+		found = append(found, differing(objectdiff.Child(pointer, field), value, current[field])...)
 	}
+
+	return found
 }
 
 // overlapping returns the pointers that equal, contain or are contained in one of the others.

@@ -3,7 +3,6 @@ package cluster
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -65,53 +64,34 @@ func hasKey(item any, key value.FieldList) bool {
 	return equal > 0
 }
 
-// withPart returns a JSON value, nil if there is none yet, with the part of another one that is at a path.
-func withPart(to, from any, path fieldpath.Path) any {
-	if len(path) == 0 {
-		return runtime.DeepCopyJSONValue(from)
-	}
-
-	element := path[0]
-
-	source, found := partAt(from, element)
+// removePart returns a JSON value without its part at a path.
+func removePart(from any, path fieldpath.Path) any {
+	part, found := partAt(from, path[0])
 	if !found {
-		return to
+		return from
 	}
 
-	existing, _ := partAt(to, element)
-
-	part := withPart(existing, source, path[1:])
-	if part == nil {
-		return to
+	if len(path) > 1 {
+		part = removePart(part, path[1:])
 	}
 
-	if element.FieldName != nil {
-		fields, _ := to.(map[string]any)
-		if fields == nil {
-			fields = map[string]any{}
+	switch from := from.(type) {
+	case map[string]any:
+		from[*path[0].FieldName] = part
+		if len(path) == 1 {
+			delete(from, *path[0].FieldName)
+		}
+	case []any:
+		i := itemIndex(from, path[0])
+		if len(path) == 1 {
+			return slices.Delete(from, i, i+1)
 		}
 
-		fields[*element.FieldName] = part
-
-		return fields
+		from[i] = part
 	}
 
-	return withItem(to, part, element)
+	return from
 }
 
-// withItem returns a list, nil if there is none yet, with an item that has the key of an element.
-func withItem(to, item any, element fieldpath.PathElement) any {
-	if fields, isObject := item.(map[string]any); isObject && element.Key != nil {
-		for _, part := range *element.Key {
-			fields[part.Name] = part.Value.Unstructured()
-		}
-	}
-
-	list, _ := to.([]any)
-	if i := itemIndex(list, element); i >= 0 {
-		list[i] = item
-		return list
-	}
-
-	return append(list, item)
-}
+// fieldName returns the name of a field in an object; empty for an item of a list.
+func fieldName(element fieldpath.PathElement) string { return ptr.Deref(element.FieldName, "") }
