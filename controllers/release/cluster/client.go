@@ -16,7 +16,7 @@ import (
 // Client is the Kubernetes client of one action on one release:
 //   - It applies the objects of one kind in parallel, and keeps the reason for each that the API
 //     server refuses.
-//   - It reads an object once and writes it at most once, if there is something to change.
+//   - It reads an object once, and applies it if that changes something.
 //   - It never deletes CustomResourceDefinitions and Namespaces, and never changes objects of other
 //     releases.
 //   - It can upgrade and uninstall a manifest with kinds that no longer exist.

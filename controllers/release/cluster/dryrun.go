@@ -37,6 +37,10 @@ func (c dryRunChange) problem(err error) error {
 	case apierrors.IsNotFound(err) && c.brings(about.Kind, about.Name):
 		// It was deleted since it was read, or needs what comes before it, such as its Namespace.
 		return nil
+	case apierrors.IsNotFound(err) && strings.HasSuffix(about.Kind, "rolebindings") &&
+		(c.brings("clusterroles", about.Name) || c.brings("roles", about.Name)):
+		// An account may bind only a role that exists, and the error is about the binding.
+		return nil
 	case apierrors.IsForbidden(err) && about.Kind == "pods":
 		// What a Pod needs to be admitted, such as its ServiceAccount, may come before it.
 		return nil

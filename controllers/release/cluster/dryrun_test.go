@@ -13,7 +13,9 @@ import (
 func TestDryRunProblem(t *testing.T) {
 	resource := func(name string) schema.GroupResource { return schema.GroupResource{Resource: name} }
 	denied := errors.New(`admission webhook "validation.test" denied the request: no`)
-	other := dryRunChange{brings: func(resource, name string) bool { return resource == "namespaces" && name == "new" }}
+	other := dryRunChange{brings: func(resource, name string) bool {
+		return (resource == "namespaces" || resource == "roles") && name == "new"
+	}}
 	later := dryRunChange{later: true, brings: other.brings}
 	defined := dryRunChange{later: true, defined: true, brings: other.brings}
 	policy := errors.New(`ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no`)
@@ -48,6 +50,8 @@ func TestDryRunProblem(t *testing.T) {
 		"an API server that does not respond, later": {defined, errors.New("connection refused"), true},
 		"a namespace that exists nowhere":            {other, apierrors.NewNotFound(resource("namespaces"), "old"), true},
 		"a namespace that comes with it":             {other, apierrors.NewNotFound(resource("namespaces"), "new"), false},
+		"a binding of a role that exists nowhere":    {other, apierrors.NewNotFound(resource("rolebindings"), "old"), true},
+		"a binding of a role that comes with it":     {other, apierrors.NewNotFound(resource("rolebindings"), "new"), false},
 		"a Pod without its ServiceAccount": {
 			other, apierrors.NewForbidden(resource("pods"), "a", errors.New("no")), false,
 		},
