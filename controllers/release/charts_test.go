@@ -112,7 +112,6 @@ webhooks:
   sideEffects: None
   failurePolicy: Ignore
   clientConfig:
-    caBundle: Cg==
     service: {name: webhook, namespace: {{ .Release.Namespace }}, path: /default}
   rules: [{apiGroups: [release.test], apiVersions: [v1], operations: [CREATE], resources: [nothings]}]
 `
