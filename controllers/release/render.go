@@ -11,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/render"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -57,7 +56,7 @@ func (s Spec) render(options helm.ReleaseOptions) (*helm.Release, []*unstructure
 
 	recordPatchedCRDs(rendered.Chart, s.PatchedCRDs)
 
-	manifest, err := postRender(s.PostRenderer, rendered.Manifest)
+	content, err := postRender(s.PostRenderer, rendered.Manifest)
 	if err != nil {
 		return nil, nil, s.renderError(err)
 	}
@@ -68,28 +67,16 @@ func (s Spec) render(options helm.ReleaseOptions) (*helm.Release, []*unstructure
 		Version:   options.Revision,
 		Chart:     rendered.Chart,
 		Config:    s.values(),
-		Manifest:  manifest,
+		Manifest:  content,
 		Info:      &helm.Info{Notes: rendered.Notes},
 	}
 
-	objects, err := s.objects(rel)
-
-	return rel, objects, err
-}
-
-// objects returns the objects of a revision's manifest. The error is a *RenderError if the API server would refuse one
-// of them, patches included, because of the type of a value: a first install is not tried by dry runs.
-func (s Spec) objects(rel *helm.Release) ([]*unstructured.Unstructured, error) {
 	objects, err := manifest.Decode(rel.Manifest)
 	if err != nil {
-		return nil, s.renderError(err)
+		return nil, nil, s.renderError(err)
 	}
 
-	if err := checkMistyped(objects, rel.Chart.Values, s.Values); err != nil {
-		return nil, &RenderError{Chart: s.chartName(), Reason: object.OneLine(err.Error(), maxMessage), cause: err}
-	}
-
-	return objects, nil
+	return rel, objects, nil
 }
 
 // renderError returns why the chart cannot be rendered, without values.

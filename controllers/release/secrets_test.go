@@ -13,6 +13,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/release/manifest"
+)
+
+const (
+	deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: manager, namespace: capx}\n"
+	secret     = "apiVersion: v1\nkind: Secret\nmetadata: {name: creds, namespace: capx}\n"
 )
 
 // secretPlaces are components in which the variable V is in many places, some of which are no texts.
@@ -167,14 +173,16 @@ func renderWith(c *chart.Chart, value string) error {
 		return spec.renderError(err)
 	}
 
-	manifest, _, err := helm.Sort(c.Metadata.Name, rendered)
+	content, _, err := helm.Sort(c.Metadata.Name, rendered)
 	if err != nil {
 		return spec.renderError(err)
 	}
 
-	_, err = spec.objects(&helm.Release{Chart: loaded, Manifest: manifest})
+	if _, err = manifest.Decode(content); err != nil {
+		return spec.renderError(err)
+	}
 
-	return err
+	return nil
 }
 
 // partsOf returns all parts of a value that have four characters and are letters and digits.

@@ -167,8 +167,8 @@ var _ = Describe("A provider's input", Ordered, func() {
 			},
 			v1alpha2.ProviderInstalledCondition,
 			v1alpha2.InstallFailedReason,
-			[]string{"Deployment wrong-type/wrong-type-controller-manager: the field spec.template.spec.containers.args is " +
-				"a number, expected a text: put it in quotes; it comes from the variable TINY_LEVEL"},
+			[]string{"Deployment wrong-type/wrong-type-controller-manager", ".args[0]: expected string",
+				"correct the variables"},
 			func(ctx context.Context, _ tiny, p *v1alpha2.InfrastructureProvider) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables["TINY_LEVEL"] = `"5"` })
 			},
