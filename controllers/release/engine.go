@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -245,5 +244,5 @@ func (e *Engine) isBusy(release types.NamespacedName) bool {
 
 // newClient returns a client for one action on a release.
 func (e *Engine) newClient(ctx context.Context, release types.NamespacedName) *cluster.Client {
-	return cluster.NewClient(e.connection, release, logr.FromContextOrDiscard(ctx))
+	return cluster.NewClient(ctx, e.connection, release)
 }

@@ -8,11 +8,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -41,7 +40,7 @@ func (c *Client) Apply(older []string) error {
 
 // applyWave applies the objects of one wave, kind by kind in Helm's order. It stops after the first kind of which an
 // object fails, so that nothing is changed that may depend on it.
-func (c *Client) applyWave(wave ResourceList) error {
+func (c *Client) applyWave(wave Objects) error {
 	for _, kind := range byKind(wave) {
 		if err := c.each(kind, c.applyOne); err != nil {
 			return err
@@ -53,13 +52,13 @@ func (c *Client) applyWave(wave ResourceList) error {
 
 // applyOne creates or changes an object. Fields that the release has applied before and applies no longer are removed,
 // and so are those of other installers; what other programs have added stays.
-func (c *Client) applyOne(info *resource.Info) error {
-	live := c.target.live[info]
+func (c *Client) applyOne(o *unstructured.Unstructured) error {
+	live := c.target.live[o]
 
 	if live == nil {
-		created, err := c.create(info)
+		created, err := c.create(c.connection.client, o)
 		if err == nil {
-			c.addApplied(info, created)
+			c.addApplied(o, created)
 			return nil
 		}
 
@@ -68,7 +67,7 @@ func (c *Client) applyOne(info *resource.Info) error {
 		}
 
 		// Another program has created it since it was read, or this one, without getting the answer.
-		if live, err = c.getOwn(info); err != nil {
+		if live, err = c.getOwn(o); err != nil {
 			return err
 		}
 
@@ -81,39 +80,39 @@ func (c *Client) applyOne(info *resource.Info) error {
 		return errors.New(deletionMessage(live))
 	}
 
-	if c.isLeft(info, live) || c.target.same[info] {
-		c.addApplied(info, live)
+	if c.isLeft(o, live) || c.target.same[o] {
+		c.addApplied(o, live)
 		return nil
 	}
 
 	if !c.owns(live) {
-		c.addChange(&c.changes.Adopted, info)
+		c.addChange(&c.changes.Adopted, o)
 	}
 
-	applied, err := c.update(info, live)
+	applied, err := c.update(o, live)
 	if err != nil {
 		return err
 	}
 
-	c.addApplied(info, applied)
+	c.addApplied(o, applied)
 
 	return nil
 }
 
 // isLeft reports whether an object that exists stays as it is, because it is applied only once.
-func (c *Client) isLeft(info *resource.Info, live *unstructured.Unstructured) bool {
-	return c.owns(live) && policies.IsAppliedOnce(info.Object.(*unstructured.Unstructured))
+func (c *Client) isLeft(o, live *unstructured.Unstructured) bool {
+	return c.owns(live) && policies.IsAppliedOnce(o)
 }
 
 // update changes an object that exists.
-func (c *Client) update(info *resource.Info, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if err := c.takeOver(info, live); err != nil {
+func (c *Client) update(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if err := c.takeOver(o, live); err != nil {
 		return nil, err
 	}
 
-	applied, err := c.send(c.helper(info), info, identityOf(live))
-	if c.needsReplacement(info, err) {
-		return c.replace(info, live, err)
+	applied, err := c.send(c.connection.client, o, identityOf(live))
+	if c.needsReplacement(o, err) {
+		return c.replace(o, live, err)
 	}
 
 	return applied, err
@@ -131,85 +130,69 @@ func identityOf(live *unstructured.Unstructured) identity {
 // absent is the identity of an object that does not exist. It is a conflict if it does: no object has this version.
 var absent = identity{"resourceVersion": "1"}
 
-// send applies an object by server-side apply.
-func (c *Client) send(helper *resource.Helper, info *resource.Info, expected identity) (
-	*unstructured.Unstructured, error,
-) {
-	desired := info.Object.(*unstructured.Unstructured).DeepCopy()
+// send applies an object by server-side apply, or tries that.
+func (c *Client) send(
+	to client.Client, o *unstructured.Unstructured, expected identity,
+) (*unstructured.Unstructured, error) {
+	applied := o.DeepCopy()
 	for field, value := range expected {
-		if err := unstructured.SetNestedField(desired.Object, value, "metadata", field); err != nil {
+		if err := unstructured.SetNestedField(applied.Object, value, "metadata", field); err != nil {
 			return nil, err
 		}
 	}
 
-	body, err := json.Marshal(desired)
-	if err != nil {
-		return nil, err
-	}
-
-	options := &metav1.PatchOptions{Force: ptr.To(true)}
-
-	return asUnstructured(helper.Patch(info.Namespace, info.Name, types.ApplyPatchType, body, options))
+	return applied, to.Apply(c.ctx, client.ApplyConfigurationFromUnstructured(applied), client.ForceOwnership)
 }
 
-// asUnstructured returns the answer to a request. A server in another cluster may answer with anything.
-func asUnstructured(answer runtime.Object, err error) (*unstructured.Unstructured, error) {
+// patch changes an object, or tries that.
+func (c *Client) patch(
+	to client.Client, o *unstructured.Unstructured, format types.PatchType, content any,
+) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
 
-	o, is := answer.(*unstructured.Unstructured)
-	if !is {
-		return nil, errors.New("the API server's answer is not an object")
-	}
+	patched := reference(o)
 
-	return o, nil
+	return patched, to.Patch(c.ctx, patched, client.RawPatch(format, body))
 }
 
 // create creates an object, and first its namespace if that does not exist and the policy of the object asks for it. An
-// object that exists is not changed: the error is a conflict.
-func (c *Client) create(info *resource.Info) (*unstructured.Unstructured, error) {
-	created, err := c.send(c.helper(info), info, absent)
-	if !c.createsNamespace(info, err) {
+// object that exists is not changed: the error is a conflict. An object in a namespace that does not exist cannot be
+// tried.
+func (c *Client) create(to client.Client, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	created, err := c.send(to, o, absent)
+	if !c.createsNamespace(o, err) {
 		return created, err
 	}
 
-	namespace, err := c.namespaceOf(info)
-	if err != nil {
-		return nil, err
-	}
-
-	c.log.Info("Creating a namespace", "namespace", namespace.Name, "object", KeyOf(info).String())
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.GetNamespace()}}
 
 	// Objects are created in parallel, so another one may have created it.
-	_, err = c.helper(namespace).Create("", true, namespace.Object)
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := to.Create(c.ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
 
-	return c.send(c.helper(info), info, absent)
+	if to == c.connection.trial {
+		return o, nil
+	}
+
+	c.log.Info("Created a namespace", "namespace", o.GetNamespace(), "object", object.KeyOf(o).String())
+
+	return c.send(to, o, absent)
 }
 
 // createsNamespace reports whether the error of a creation says that the namespace of the object does not exist, and
 // the action has to create it because no object of the release does.
-func (c *Client) createsNamespace(info *resource.Info, err error) bool {
-	return missingNamespace(err) == info.Namespace && info.Namespace != "" &&
-		policies.CreatesNamespace(info.Object.(*unstructured.Unstructured)) &&
-		!c.target.brings("namespaces", info.Namespace)
-}
-
-// namespaceOf returns the namespace of an object, to be created.
-func (c *Client) namespaceOf(info *resource.Info) (*resource.Info, error) {
-	namespace := &unstructured.Unstructured{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	namespace.SetName(info.Namespace)
-
-	return c.info(namespace)
+func (c *Client) createsNamespace(o *unstructured.Unstructured, err error) bool {
+	return missingNamespace(err) == o.GetNamespace() && o.GetNamespace() != "" &&
+		policies.CreatesNamespace(o) && !c.brings("namespaces", o.GetNamespace())
 }
 
 // Restore makes objects what the release defines: it creates those that are missing from live and
 // changes the others.
-func (c *Client) Restore(list ResourceList, live map[*resource.Info]*unstructured.Unstructured) error {
+func (c *Client) Restore(list Objects, live map[*unstructured.Unstructured]*unstructured.Unstructured) error {
 	c.target = target{objects: list, live: live}
 
 	return c.each(list, c.applyOne)

@@ -3,12 +3,12 @@
 package cluster
 
 import (
+	"context"
 	"sync"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
 )
@@ -21,6 +21,7 @@ import (
 //     releases.
 //   - It can upgrade and uninstall a manifest with kinds that no longer exist.
 type Client struct {
+	ctx        context.Context // is not cancelled, so that no change stops halfway
 	connection *Connection
 	release    types.NamespacedName
 	log        logr.Logger
@@ -53,8 +54,10 @@ type Changes struct {
 }
 
 // NewClient returns the client for one action on a release.
-func NewClient(connection *Connection, release types.NamespacedName, log logr.Logger) *Client {
-	return &Client{connection: connection, release: release, log: log}
+func NewClient(ctx context.Context, connection *Connection, release types.NamespacedName) *Client {
+	return &Client{
+		ctx: context.WithoutCancel(ctx), connection: connection, release: release, log: logr.FromContextOrDiscard(ctx),
+	}
 }
 
 // SetOwnKinds sets the kinds whose objects wait for all others; see Advance.
@@ -71,23 +74,18 @@ func (c *Client) Adopted() int {
 // Changes returns what has been changed so far.
 func (c *Client) Changes() Changes { return c.changes }
 
-func (c *Client) addChange(list *[]object.Key, info *resource.Info) {
+func (c *Client) addChange(list *[]object.Key, o *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	*list = append(*list, KeyOf(info))
+	*list = append(*list, object.KeyOf(o))
 }
 
-func (c *Client) addApplied(info *resource.Info, live *unstructured.Unstructured) {
-	snapshot := object.SnapshotOf(KeyOf(info), live)
+func (c *Client) addApplied(o, live *unstructured.Unstructured) {
+	snapshot := object.SnapshotOf(object.KeyOf(o), live)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	c.changes.Applied = append(c.changes.Applied, snapshot)
-}
-
-// KeyOf returns the key of an object.
-func KeyOf(info *resource.Info) object.Key {
-	return object.Key{GroupVersionKind: info.Mapping.GroupVersionKind, Namespace: info.Namespace, Name: info.Name}
 }

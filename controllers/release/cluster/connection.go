@@ -4,29 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // Connection is what all actions on the releases of one cluster share: HTTP connections, and the
 // cluster's APIs and kinds, which are kept in memory.
 type Connection struct {
-	config    *rest.Config
 	http      *http.Client
 	metadata  metadata.Interface
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
-
-	mu      sync.Mutex
-	clients map[schema.GroupVersion]resource.RESTClient
+	client    client.Client
+	trial     client.Client // its changes are dry runs
 }
 
 // Connect returns a connection to the cluster of the configuration, which must not be changed
@@ -37,7 +36,7 @@ func Connect(config *rest.Config) (*Connection, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 
-	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
@@ -47,15 +46,23 @@ func Connect(config *rest.Config) (*Connection, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 
-	cached := memory.NewMemCacheClient(client)
+	cached := memory.NewMemCacheClient(discoveryClient)
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached)
+
+	objects, err := client.New(config, client.Options{HTTPClient: httpClient, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+
+	objects = client.WithFieldOwner(objects, v1alpha2.FieldOwner)
 
 	return &Connection{
-		config:    config,
 		http:      httpClient,
 		metadata:  metadataClient,
 		discovery: cached,
-		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
-		clients:   map[schema.GroupVersion]resource.RESTClient{},
+		mapper:    mapper,
+		client:    objects,
+		trial:     client.NewDryRunClient(objects),
 	}, nil
 }
 
@@ -86,32 +93,4 @@ func (c *Connection) Mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, e
 	}
 
 	return nil, err
-}
-
-// restClient returns the REST client for the kinds of a group and version.
-func (c *Connection) restClient(gv schema.GroupVersion) (resource.RESTClient, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if client, ok := c.clients[gv]; ok {
-		return client, nil
-	}
-
-	config := rest.CopyConfig(c.config)
-	config.ContentConfig = resource.UnstructuredPlusDefaultContentConfig()
-	config.GroupVersion = &gv
-
-	config.APIPath = "/apis"
-	if gv.Group == "" {
-		config.APIPath = "/api"
-	}
-
-	client, err := rest.RESTClientForConfigAndClient(config, c.http)
-	if err != nil {
-		return nil, fmt.Errorf("create a client for %s: %w", gv, err)
-	}
-
-	c.clients[gv] = client
-
-	return client, nil
 }

@@ -10,12 +10,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
@@ -115,10 +116,10 @@ func (c *Client) PruneFound(ctx context.Context, content string, search Search) 
 		c.log.Info("Looked for objects that no record has in a part of the cluster only", "problem", err.Error())
 	}
 
-	return c.deleteLeftovers(ctx, slices.DeleteFunc(found, func(o Leftover) bool {
-		return slices.ContainsFunc(list, func(info *resource.Info) bool {
-			key := KeyOf(info)
-			return key.Kind == o.Object.Kind && key.Namespace == o.Object.Namespace && key.Name == o.Object.Name
+	return c.deleteLeftovers(ctx, slices.DeleteFunc(found, func(leftover Leftover) bool {
+		return slices.ContainsFunc(list, func(o *unstructured.Unstructured) bool {
+			key := leftover.Object
+			return key.Kind == o.GetKind() && key.Namespace == o.GetNamespace() && key.Name == o.GetName()
 		})
 	}))
 }
@@ -158,7 +159,7 @@ func (c *Client) deleteLeftovers(ctx context.Context, leftovers []Leftover) erro
 			PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{UID: &o.uid},
 		}
 
-		return ignoreNotFound(c.metadataOf(o).Delete(ctx, o.Object.Name, options))
+		return client.IgnoreNotFound(c.metadataOf(o).Delete(ctx, o.Object.Name, options))
 	})
 }
 
@@ -172,7 +173,7 @@ func (c *Client) checkGone(ctx context.Context, leftovers []Leftover) error {
 	err := eachLeftover(leftovers, func(o Leftover) error {
 		live, err := c.metadataOf(o).Get(ctx, o.Object.Name, metav1.GetOptions{})
 		if err != nil || live.UID != o.uid {
-			return ignoreNotFound(err)
+			return client.IgnoreNotFound(err)
 		}
 
 		mu.Lock()

@@ -5,52 +5,48 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// ResourceList are objects of a manifest, with what is needed for requests about them.
-type ResourceList []*resource.Info
+// Objects are objects of a manifest.
+type Objects []*unstructured.Unstructured
 
 // Filter returns the objects for which the function returns true.
-func (l ResourceList) Filter(matches func(*resource.Info) bool) ResourceList {
-	return slices.DeleteFunc(slices.Clone(l), func(info *resource.Info) bool { return !matches(info) })
+func (l Objects) Filter(matches func(*unstructured.Unstructured) bool) Objects {
+	return slices.DeleteFunc(slices.Clone(l), func(o *unstructured.Unstructured) bool { return !matches(o) })
 }
 
-// Get returns the object of the list that is the same one in the cluster, of whatever version; nil if there is none.
-func (l ResourceList) Get(info *resource.Info) *resource.Info {
-	kind := info.Mapping.GroupVersionKind.GroupKind()
+// has reports whether the list has the object that is the same one in the cluster, of whatever version.
+func (l Objects) has(o *unstructured.Unstructured) bool {
+	key := object.KeyOf(o)
 
-	i := slices.IndexFunc(l, func(o *resource.Info) bool {
-		return o.Name == info.Name && o.Namespace == info.Namespace && o.Mapping.GroupVersionKind.GroupKind() == kind
+	return slices.ContainsFunc(l, func(other *unstructured.Unstructured) bool {
+		k := object.KeyOf(other)
+		return k.Name == key.Name && k.Namespace == key.Namespace && k.GroupKind() == key.GroupKind()
 	})
-	if i < 0 {
-		return nil
-	}
-
-	return l[i]
 }
 
 // concurrency is how many requests an action makes at the same time.
 const concurrency = 16
 
 // each calls the function for all objects in parallel, and returns one error for those that failed.
-func (c *Client) each(list ResourceList, do func(*resource.Info) error) error {
+func (c *Client) each(list Objects, do func(*unstructured.Unstructured) error) error {
 	return c.aggregate(list, ForEach(list, do))
 }
 
 // ForEach calls the function for all objects in parallel, and returns the error of each.
-func ForEach(list ResourceList, do func(*resource.Info) error) []error {
+func ForEach(list Objects, do func(*unstructured.Unstructured) error) []error {
 	errs := make([]error, len(list))
 
 	var group errgroup.Group
 	group.SetLimit(concurrency)
 
-	for i, info := range list {
+	for i, o := range list {
 		group.Go(func() error {
-			errs[i] = do(info)
+			errs[i] = do(o)
 			return nil
 		})
 	}
@@ -62,7 +58,7 @@ func ForEach(list ResourceList, do func(*resource.Info) error) []error {
 
 // aggregate returns one error for the objects that failed: of the worst kind, with all objects that
 // failed in this way.
-func (c *Client) aggregate(list ResourceList, errs []error) error {
+func (c *Client) aggregate(list Objects, errs []error) error {
 	var (
 		conflicts             []Conflict
 		rejected, unavailable []*ObjectError
@@ -73,7 +69,7 @@ func (c *Client) aggregate(list ResourceList, errs []error) error {
 			continue
 		}
 
-		key := KeyOf(list[i])
+		key := object.KeyOf(list[i])
 
 		var refused adoptionError
 
@@ -101,9 +97,9 @@ func (c *Client) aggregate(list ResourceList, errs []error) error {
 
 // byKind splits a list by kind, in Helm's order of installation. Kinds that Helm does not know come
 // last, together.
-func byKind(list ResourceList) []ResourceList {
-	rank := func(info *resource.Info) int {
-		if i := slices.Index(helm.InstallOrder, info.Mapping.GroupVersionKind.Kind); i >= 0 {
+func byKind(list Objects) []Objects {
+	rank := func(o *unstructured.Unstructured) int {
+		if i := slices.Index(helm.InstallOrder, o.GetKind()); i >= 0 {
 			return i
 		}
 
@@ -111,28 +107,28 @@ func byKind(list ResourceList) []ResourceList {
 	}
 
 	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b *resource.Info) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(sorted, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 
-	var kinds []ResourceList
+	var kinds []Objects
 
-	for i, info := range sorted {
-		if i == 0 || rank(info) != rank(sorted[i-1]) {
+	for i, o := range sorted {
+		if i == 0 || rank(o) != rank(sorted[i-1]) {
 			kinds = append(kinds, nil)
 		}
 
-		kinds[len(kinds)-1] = append(kinds[len(kinds)-1], info)
+		kinds[len(kinds)-1] = append(kinds[len(kinds)-1], o)
 	}
 
 	return kinds
 }
 
 // missing returns the objects of the lists that the target does not have, each of them once.
-func missing(lists []ResourceList, target ResourceList) ResourceList {
-	var found ResourceList
+func missing(lists []Objects, target Objects) Objects {
+	var found Objects
 
-	for _, info := range slices.Concat(lists...) {
-		if target.Get(info) == nil && found.Get(info) == nil {
-			found = append(found, info)
+	for _, o := range slices.Concat(lists...) {
+		if !target.has(o) && !found.has(o) {
+			found = append(found, o)
 		}
 	}
 

@@ -4,28 +4,26 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func objects(kinds ...string) ResourceList {
-	var list ResourceList
+func objects(kinds ...string) Objects {
+	var list Objects
 
 	for _, kind := range kinds {
-		list = append(list, &resource.Info{
-			Name:    kind,
-			Mapping: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}},
-		})
+		o := &unstructured.Unstructured{}
+		o.SetKind(kind)
+		o.SetName(kind)
+		list = append(list, o)
 	}
 
 	return list
 }
 
-func names(list ResourceList) []string {
+func names(list Objects) []string {
 	found := make([]string, 0, len(list))
-	for _, info := range list {
-		found = append(found, info.Name)
+	for _, o := range list {
+		found = append(found, o.GetName())
 	}
 
 	return found
@@ -45,7 +43,7 @@ func TestByKind(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	lists := []ResourceList{objects("A", "B"), objects("B", "C")}
+	lists := []Objects{objects("A", "B"), objects("B", "C")}
 
 	NewWithT(t).Expect(names(missing(lists, objects("A")))).To(Equal([]string{"B", "C"}))
 	NewWithT(t).Expect(names(missing(lists, nil))).To(Equal([]string{"A", "B", "C"}))

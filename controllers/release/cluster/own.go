@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
@@ -18,11 +17,6 @@ import (
 // OwnKinds are the kinds that the CRDs of a release define. Objects of these kinds need the release's
 // manager: its webhooks admit them, and it processes their finalizers.
 type OwnKinds []schema.GroupResource
-
-// includes reports whether an object is of one of the kinds.
-func (k OwnKinds) includes(info *resource.Info) bool {
-	return slices.Contains(k, info.Mapping.Resource.GroupResource())
-}
 
 // RemoveOptions are the options of removing a release.
 type RemoveOptions struct {
@@ -67,17 +61,19 @@ func (e *RemainingError) Error() string {
 	return fmt.Sprintf("%s %s%s", first.Object, first.Reason(), object.AndMore(len(e.Objects)-1))
 }
 
-// isOther reports whether an object is of no own kind.
-func (c *Client) isOther(info *resource.Info) bool { return !c.own.includes(info) }
+// isOwn reports whether an object is of one of the release's own kinds.
+func (c *Client) isOwn(o *unstructured.Unstructured) bool {
+	return slices.Contains(c.own, c.resourceOf(o))
+}
 
 // applied returns where an object comes when the release is applied.
-func (c *Client) applied(info *resource.Info) waves.Place {
-	return waves.OrderOf(info.Object.(*unstructured.Unstructured)).Applied(c.own.includes(info))
+func (c *Client) applied(o *unstructured.Unstructured) waves.Place {
+	return waves.OrderOf(o).Applied(c.isOwn(o))
 }
 
 // deleted returns where an object comes when it is deleted.
-func (c *Client) deleted(info *resource.Info) waves.Place {
-	return waves.OrderOf(info.Object.(*unstructured.Unstructured)).Deleted(c.own.includes(info))
+func (c *Client) deleted(o *unstructured.Unstructured) waves.Place {
+	return waves.OrderOf(o).Deleted(c.isOwn(o))
 }
 
 // FirstWave returns the place of the objects that the action applies itself, and whether Advance has something to do
@@ -96,9 +92,9 @@ func (c *Client) FirstWave(older []string) (first waves.Place, more bool, err er
 }
 
 // isStaged reports whether there are several waves of objects to apply, or to delete.
-func (c *Client) isStaged(target, dropped ResourceList) bool {
+func (c *Client) isStaged(target, dropped Objects) bool {
 	return len(waves.Split(target, c.applied)) > 1 || c.target.later ||
-		len(waves.Split(dropped, c.deleted)) > 1 || len(dropped.Filter(c.own.includes)) > 0
+		len(waves.Split(dropped, c.deleted)) > 1 || len(dropped.Filter(c.isOwn)) > 0
 }
 
 // Advance takes the next step with a manifest of which the waves up to a place were applied: it applies the next wave
@@ -126,7 +122,7 @@ func (c *Client) Advance(
 	later := definedEarlier(objects, unknown)
 	maps.DeleteFunc(later, func(_ object.Key, place waves.Place) bool { return place <= applied })
 
-	left := waves.Split(target.Filter(func(info *resource.Info) bool { return c.applied(info) > applied }), c.applied)
+	left := waves.Split(target.Filter(func(o *unstructured.Unstructured) bool { return c.applied(o) > applied }), c.applied)
 	dropped := missing(lists, target)
 
 	for key, place := range later {
@@ -151,7 +147,7 @@ func (c *Client) Advance(
 
 // applyLater applies a wave of a manifest whose earlier waves were applied. It is tried first by dry runs, which may
 // have told nothing before the first wave.
-func (c *Client) applyLater(wave, all ResourceList) error {
+func (c *Client) applyLater(wave, all Objects) error {
 	if err := c.setTarget(wave, all); err != nil {
 		return err
 	}
@@ -178,7 +174,7 @@ func (c *Client) RemoveFirst(manifests []string) error {
 
 // removeInOrder deletes objects, one wave after the other. The error is a *RemainingError until the objects are gone
 // that others wait for.
-func (c *Client) removeInOrder(list ResourceList) error {
+func (c *Client) removeInOrder(list Objects) error {
 	last, err := c.removeEarlier(list)
 	if err != nil {
 		return err
@@ -189,11 +185,11 @@ func (c *Client) removeInOrder(list ResourceList) error {
 
 // removeEarlier deletes all waves of objects but the last one, which it returns. Nothing is left of objects of own
 // kinds, even if there is nothing else: their manager may be deleted next.
-func (c *Client) removeEarlier(list ResourceList) (last ResourceList, err error) {
+func (c *Client) removeEarlier(list Objects) (last Objects, err error) {
 	ordered := waves.Split(list, c.deleted)
 
 	for i, wave := range ordered {
-		if i == len(ordered)-1 && c.isOther(wave[0]) {
+		if i == len(ordered)-1 && !c.isOwn(wave[0]) {
 			return wave, nil
 		}
 
@@ -206,8 +202,8 @@ func (c *Client) removeEarlier(list ResourceList) (last ResourceList, err error)
 }
 
 // parseAll returns the objects of manifests whose kinds exist.
-func (c *Client) parseAll(manifests []string) ([]ResourceList, error) {
-	lists := make([]ResourceList, 0, len(manifests))
+func (c *Client) parseAll(manifests []string) ([]Objects, error) {
+	lists := make([]Objects, 0, len(manifests))
 
 	for _, content := range manifests {
 		list, err := c.parse(content)
@@ -222,15 +218,15 @@ func (c *Client) parseAll(manifests []string) ([]ResourceList, error) {
 }
 
 // removeCompletely deletes objects like remove. The error is a *RemainingError until they are gone.
-func (c *Client) removeCompletely(list ResourceList) error {
+func (c *Client) removeCompletely(list Objects) error {
 	var remaining []Remaining
 
-	err := c.each(list, func(info *resource.Info) error {
-		if err := c.removeOne(info); err != nil {
+	err := c.each(list, func(o *unstructured.Unstructured) error {
+		if err := c.removeOne(o); err != nil {
 			return err
 		}
 
-		live, err := c.Get(info)
+		live, err := c.Get(o)
 		if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
 			return err // gone, or to be kept
 		}
@@ -238,7 +234,7 @@ func (c *Client) removeCompletely(list ResourceList) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 
-		remaining = append(remaining, Remaining{Object: KeyOf(info), Finalizers: live.GetFinalizers()})
+		remaining = append(remaining, Remaining{Object: object.KeyOf(o), Finalizers: live.GetFinalizers()})
 
 		return nil
 	})

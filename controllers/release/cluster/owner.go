@@ -1,15 +1,13 @@
 package cluster
 
 import (
-	"encoding/json"
 	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
@@ -50,19 +48,19 @@ func (c *Client) RemoveHelmMetadata(manifests []string) error {
 		return err
 	}
 
-	return c.each(missing(lists, nil), func(info *resource.Info) error {
-		live, err := c.Get(info)
+	return c.each(missing(lists, nil), func(o *unstructured.Unstructured) error {
+		live, err := c.Get(o)
 		if err != nil || live == nil || !c.owns(live) {
 			return err
 		}
 
-		return c.unmark(info, nil)
+		return c.unmark(o, nil)
 	})
 }
 
 // orphan removes an object from the release, which may take it back.
-func (c *Client) orphan(info *resource.Info) error {
-	return c.unmark(info, map[string]any{v1alpha2.OrphanedByAnnotation: c.release.String()})
+func (c *Client) orphan(o *unstructured.Unstructured) error {
+	return c.unmark(o, map[string]any{v1alpha2.OrphanedByAnnotation: c.release.String()})
 }
 
 // isOrphan reports whether the release was the last one that an object belonged to.
@@ -73,31 +71,21 @@ func (c *Client) isOrphan(live metav1.Object) bool {
 
 // unmark removes from an object the label and annotations of Helm, and sets annotations. It is not an error if the
 // object does not exist.
-func (c *Client) unmark(info *resource.Info, annotations map[string]any) error {
+func (c *Client) unmark(o *unstructured.Unstructured, annotations map[string]any) error {
+	var published any
+	if manager := o.GetLabels()[v1alpha2.ManagedByLabel]; manager != "" {
+		published = manager
+	}
+
 	changed := map[string]any{v1alpha2.HelmReleaseNameAnnotation: nil, v1alpha2.HelmReleaseNamespaceAnnotation: nil}
 	maps.Copy(changed, annotations)
 
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels":      map[string]any{v1alpha2.ManagedByLabel: publishedManager(info.Object)},
+	_, err := c.patch(c.connection.client, o, types.MergePatchType, map[string]any{"metadata": map[string]any{
+		"labels":      map[string]any{v1alpha2.ManagedByLabel: published},
 		"annotations": changed,
 	}})
-	if err != nil {
-		return err
-	}
 
-	_, err = c.helper(info).Patch(info.Namespace, info.Name, types.MergePatchType, patch, nil)
-
-	return ignoreNotFound(err)
-}
-
-// publishedManager returns the value of Helm's label that an object was published with; nil for none.
-func publishedManager(o runtime.Object) any {
-	published, isObject := o.(metav1.Object)
-	if !isObject || published.GetLabels()[v1alpha2.ManagedByLabel] == "" {
-		return nil
-	}
-
-	return published.GetLabels()[v1alpha2.ManagedByLabel]
+	return client.IgnoreNotFound(err)
 }
 
 // ownerOf returns the release that an object belongs to, namespace/name; empty if it belongs to
@@ -120,8 +108,8 @@ func (e adoptionError) Error() string { return "it " + string(e) }
 
 // getOwn returns an object of the cluster, or nil if it does not exist. It fails if the object does not belong to
 // the release and must not be adopted.
-func (c *Client) getOwn(info *resource.Info) (*unstructured.Unstructured, error) {
-	live, err := c.Get(info)
+func (c *Client) getOwn(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := c.Get(o)
 	if err != nil || live == nil {
 		return nil, err
 	}
@@ -130,7 +118,7 @@ func (c *Client) getOwn(info *resource.Info) (*unstructured.Unstructured, error)
 		return live, nil
 	}
 
-	problem := policies.AdoptionProblem(info.Object.(*unstructured.Unstructured), live, ownerOf(live))
+	problem := policies.AdoptionProblem(o, live, ownerOf(live))
 	if problem != "" {
 		return nil, adoptionError(problem)
 	}

@@ -2,26 +2,40 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/paging"
 )
 
-// Get returns an object of the cluster, or nil if it does not exist.
-func (c *Client) Get(info *resource.Info) (*unstructured.Unstructured, error) {
-	found, err := asUnstructured(c.helper(info).Get(info.Namespace, info.Name))
+// Get returns an object as it is in the cluster, or nil if it does not exist.
+func (c *Client) Get(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	found := reference(o)
+
+	err := c.connection.client.Get(c.ctx, client.ObjectKeyFromObject(o), found)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+
+	return found, nil
+}
+
+// reference returns an object of the same kind and name without content, for requests about it.
+func reference(o *unstructured.Unstructured) *unstructured.Unstructured {
+	r := &unstructured.Unstructured{}
+	r.SetGroupVersionKind(o.GroupVersionKind())
+	r.SetNamespace(o.GetNamespace())
+	r.SetName(o.GetName())
+
+	return r
 }
 
 // scalersPage is how many objects Any reads at a time: as large as possible, they are 15 MiB.
@@ -32,32 +46,16 @@ const scalersPage = 10
 func (c *Client) Any(
 	kind schema.GroupVersionKind, namespace string, matches func(*unstructured.Unstructured) bool,
 ) (bool, error) {
-	mapping, err := c.connection.Mapping(kind)
-	if err != nil {
-		return false, err
+	list := func(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+		found := &unstructured.UnstructuredList{}
+		found.SetGroupVersionKind(kind)
+
+		page := &client.ListOptions{Namespace: namespace, Limit: options.Limit, Continue: options.Continue}
+
+		return found, c.connection.client.List(ctx, found, page)
 	}
 
-	client, err := c.connection.restClient(kind.GroupVersion())
-	if err != nil {
-		return false, err
-	}
-
-	// The helper takes no context.
-	list := func(_ context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-		found, err := resource.NewHelper(client, mapping).List(namespace, kind.GroupVersion().String(), &options)
-		if err != nil {
-			return nil, err
-		}
-
-		items, is := found.(*unstructured.UnstructuredList)
-		if !is {
-			return nil, fmt.Errorf("list %s: the API server's answer is not a list", kind.Kind)
-		}
-
-		return items, nil
-	}
-
-	for page, err := range paging.Pages(context.Background(), metav1.ListOptions{Limit: scalersPage}, list) {
+	for page, err := range paging.Pages(c.ctx, metav1.ListOptions{Limit: scalersPage}, list) {
 		if err != nil {
 			return false, err
 		}
@@ -70,9 +68,4 @@ func (c *Client) Any(
 	}
 
 	return false, nil
-}
-
-// helper returns the client for requests about an object.
-func (c *Client) helper(info *resource.Info) *resource.Helper {
-	return resource.NewHelper(info.Client, info.Mapping).WithFieldManager(v1alpha2.FieldOwner)
 }

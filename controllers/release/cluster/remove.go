@@ -3,11 +3,12 @@ package cluster
 import (
 	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
@@ -15,7 +16,7 @@ import (
 // prevents the deletion of another, as a webhook without its server may do, the next attempt finds
 // it gone. An object counts as deleted once the API server has accepted that, even if finalizers
 // still hold it.
-func (c *Client) remove(list ResourceList) error {
+func (c *Client) remove(list Objects) error {
 	return asRemoveError(c.each(list, c.removeOne))
 }
 
@@ -38,7 +39,7 @@ func asRemoveError(err error) error {
 
 // prune is remove after a target has been applied. The target is in place, so what keeps other objects from being
 // deleted is no failure of the action: it is noted, for a later Prune.
-func (c *Client) prune(list ResourceList) error {
+func (c *Client) prune(list Objects) error {
 	err := c.remove(list)
 
 	if failed := (*RemoveError)(nil); errors.As(err, &failed) {
@@ -82,25 +83,23 @@ func (c *Client) Remove(manifests []string) error {
 
 // removable returns the objects of the manifests of a release that is removed. Objects stay if the manifest asks to
 // keep them, and if the object in the cluster does, see removeOne.
-func (c *Client) removable(manifests []string) (ResourceList, error) {
+func (c *Client) removable(manifests []string) (Objects, error) {
 	lists, err := c.parseAll(manifests)
 	if err != nil {
 		return nil, err
 	}
 
-	return missing(lists, nil).Filter(func(info *resource.Info) bool {
-		return !isKept(info.Object.(*unstructured.Unstructured))
-	}), nil
+	return missing(lists, nil).Filter(func(o *unstructured.Unstructured) bool { return !isKept(o) }), nil
 }
 
 // HasDropped reports whether the cluster has an object that the release would have deleted when it dropped it from its
 // manifest.
-func (c *Client) HasDropped(info *resource.Info) (bool, error) {
-	if isProtected(KeyOf(info).Kind) {
+func (c *Client) HasDropped(o *unstructured.Unstructured) (bool, error) {
+	if isProtected(o.GetKind()) {
 		return false, nil
 	}
 
-	live, err := c.Get(info)
+	live, err := c.Get(o)
 	if err != nil || live == nil {
 		return false, err
 	}
@@ -109,67 +108,51 @@ func (c *Client) HasDropped(info *resource.Info) (bool, error) {
 }
 
 // removeOne deletes an object if it belongs to the release and is not to be kept.
-func (c *Client) removeOne(info *resource.Info) error {
-	if isProtected(KeyOf(info).Kind) {
-		c.addChange(&c.changes.Left, info)
+func (c *Client) removeOne(o *unstructured.Unstructured) error {
+	if isProtected(o.GetKind()) {
+		c.addChange(&c.changes.Left, o)
 		return nil
 	}
 
-	live, err := c.Get(info)
+	live, err := c.Get(o)
 	if err != nil || live == nil {
 		return err
 	}
 
 	if !c.owns(live) || isKept(live) {
-		c.log.Info("Keeping an object that the release must not delete", "object", KeyOf(info).String())
-		c.addChange(&c.changes.Left, info)
+		c.log.Info("Keeping an object that the release must not delete", "object", object.KeyOf(o).String())
+		c.addChange(&c.changes.Left, o)
 
 		return nil
 	}
 
 	if policies.IsOrphaned(live) {
-		c.log.Info("Leaving an object in the cluster that its policy orphans", "object", KeyOf(info).String())
-		c.addChange(&c.changes.Left, info)
+		c.log.Info("Leaving an object in the cluster that its policy orphans", "object", object.KeyOf(o).String())
+		c.addChange(&c.changes.Left, o)
 
-		return c.orphan(info)
+		return c.orphan(o)
 	}
 
-	if err := c.delete(info, live); err != nil {
+	if err := c.delete(live); err != nil {
 		return err
 	}
 
-	c.addChange(&c.changes.Pruned, info)
+	c.addChange(&c.changes.Pruned, o)
 
 	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 
-		c.held = append(c.held, Remaining{Object: KeyOf(info), Finalizers: finalizers})
+		c.held = append(c.held, Remaining{Object: object.KeyOf(o), Finalizers: finalizers})
 	}
 
 	return nil
 }
 
-// delete deletes an object. If live is given, it deletes that object only, not one that has
-// replaced it. It is not an error if the object does not exist.
-func (c *Client) delete(info *resource.Info, live *unstructured.Unstructured) error {
-	propagation := metav1.DeletePropagationBackground
-	options := &metav1.DeleteOptions{PropagationPolicy: &propagation}
+// delete deletes an object, but not one that has replaced it. It is not an error if it does not exist.
+func (c *Client) delete(live *unstructured.Unstructured) error {
+	err := c.connection.client.Delete(c.ctx, reference(live),
+		client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: ptr.To(live.GetUID())})
 
-	if live != nil {
-		uid := live.GetUID()
-		options.Preconditions = &metav1.Preconditions{UID: &uid}
-	}
-
-	_, err := c.helper(info).DeleteWithOptions(info.Namespace, info.Name, options)
-
-	return ignoreNotFound(err)
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-
-	return err
+	return client.IgnoreNotFound(err)
 }

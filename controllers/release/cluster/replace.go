@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -75,14 +74,12 @@ func obstacleToReplacement(
 // needsReplacement reports whether a change that the API server has refused is possible only by deleting and
 // recreating the object, because it is one of an immutable field. The object must be valid in itself then: the dry run
 // of a creation fails only because the object exists.
-func (c *Client) needsReplacement(info *resource.Info, refusal error) bool {
+func (c *Client) needsReplacement(o *unstructured.Unstructured, refusal error) bool {
 	if !apierrors.IsInvalid(refusal) || isAdmission(refusal) || isRecreated(refusal) {
 		return false
 	}
 
-	_, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
-
-	return apierrors.IsAlreadyExists(err)
+	return apierrors.IsAlreadyExists(c.connection.trial.Create(c.ctx, o.DeepCopy()))
 }
 
 // isAdmission reports whether a policy has refused a change, which says nothing about the fields.
@@ -99,33 +96,33 @@ func isRecreated(refusal error) bool {
 
 // replace deletes and recreates an object. refusal is what the API server said about the change.
 func (c *Client) replace(
-	info *resource.Info, live *unstructured.Unstructured, refusal error,
+	o, live *unstructured.Unstructured, refusal error,
 ) (*unstructured.Unstructured, error) {
-	if err := checkReplacement(info, live, refusal); err != nil {
+	if err := checkReplacement(o, live, refusal); err != nil {
 		return nil, err
 	}
 
-	c.log.Info("Replacing an object to change an immutable field", "object", KeyOf(info).String())
+	c.log.Info("Replacing an object to change an immutable field", "object", object.KeyOf(o).String())
 
-	if err := c.delete(info, live); err != nil {
+	if err := c.delete(live); err != nil {
 		return nil, fmt.Errorf("replace it: %w", err)
 	}
 
-	created, err := c.create(info)
+	created, err := c.create(c.connection.client, o)
 	if err != nil {
 		return nil, fmt.Errorf("recreate it after its deletion: %w", err)
 	}
 
-	c.addChange(&c.changes.Replaced, info)
+	c.addChange(&c.changes.Replaced, o)
 
 	return created, nil
 }
 
 // checkReplacement returns an error if an object must not be deleted and recreated after the refusal of a
 // change.
-func checkReplacement(info *resource.Info, live *unstructured.Unstructured, refusal error) error {
-	key := KeyOf(info)
-	policy := policies.Recreate(info.Object.(*unstructured.Unstructured))
+func checkReplacement(o, live *unstructured.Unstructured, refusal error) error {
+	key := object.KeyOf(o)
+	policy := policies.Recreate(o)
 
 	if obstacle := obstacleToReplacement(key.GroupKind(), policy, live); obstacle != "" {
 		return &notReplacedError{kind: key.Kind, obstacle: obstacle, refusal: refusal}

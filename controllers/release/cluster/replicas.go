@@ -2,10 +2,10 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/capstan-project/capstan/controllers/object"
@@ -15,18 +15,19 @@ import (
 // keepReplicas makes the target of an object keep the replicas that it has in the cluster, if an
 // autoscaler sets them. An autoscaler that comes with the target counts already, and one that goes with
 // the release's earlier objects does not.
-func (c *Client) keepReplicas(info *resource.Info, live *unstructured.Unstructured, target ResourceList) error {
-	desired := info.Object.(*unstructured.Unstructured)
-	if !autoscaling.MayHaveScaled(desired, live) {
+func (c *Client) keepReplicas(o, live *unstructured.Unstructured, target Objects) error {
+	if !autoscaling.MayHaveScaled(o, live) {
 		return nil
 	}
 
-	scaled := hasAutoscaler(target, info)
+	scaled := slices.ContainsFunc(target, func(other *unstructured.Unstructured) bool {
+		return autoscaling.Scales(other, object.KeyOf(o))
+	})
 
 	if !scaled {
 		var err error
 
-		scaled, err = c.isScaled(KeyOf(info), func(autoscaler *unstructured.Unstructured) bool { return !c.owns(autoscaler) })
+		scaled, err = c.isScaled(object.KeyOf(o), func(other *unstructured.Unstructured) bool { return !c.owns(other) })
 		if err != nil {
 			return err
 		}
@@ -39,20 +40,11 @@ func (c *Client) keepReplicas(info *resource.Info, live *unstructured.Unstructur
 	// They stay without being applied if the autoscaler has set them; otherwise they would become the API server's
 	// default.
 	if _, others := ownersOf(entriesOf(live, c.owns(live))); others.Has(fieldpath.MakePathOrDie("spec", "replicas")) {
-		unstructured.RemoveNestedField(desired.Object, autoscaling.ReplicasPath...)
+		unstructured.RemoveNestedField(o.Object, autoscaling.ReplicasPath...)
 		return nil
 	}
 
-	return autoscaling.KeepReplicas(desired, live)
-}
-
-// hasAutoscaler reports whether an autoscaler of an object is in the list.
-func hasAutoscaler(list ResourceList, info *resource.Info) bool {
-	scalers := list.Filter(func(other *resource.Info) bool {
-		return autoscaling.Scales(other.Object.(*unstructured.Unstructured), KeyOf(info))
-	})
-
-	return len(scalers) > 0
+	return autoscaling.KeepReplicas(o, live)
 }
 
 // IsScaled reports whether an autoscaler in the cluster sets the replicas of an object.

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -9,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -207,7 +205,8 @@ func newTakeover(
 			continue
 		}
 
-		staying, going := split(e, taken, items)
+		staying := e.stayingFields(taken, items)
+		going := e.fields.Difference(staying)
 		moved = moved.Union(going)
 
 		if e.fields = staying; !staying.Empty() || going.Empty() {
@@ -241,76 +240,44 @@ func newTakeover(
 	return t
 }
 
-// split returns the fields of an entry that stay, and those that are moved. The entry of an object or an
-// item as a whole goes with the last of its parts.
-func split(e managedEntry, taken, items *fieldpath.Set) (staying, going *fieldpath.Set) {
-	isTaken := func(path fieldpath.Path) bool {
-		if e.installer && taken.Has(path) {
-			return true
-		}
+// stayingFields returns the fields of an entry that are neither taken, if it is an installer's, nor in one of the items.
+func (e managedEntry) stayingFields(taken, items *fieldpath.Set) *fieldpath.Set {
+	leaves := e.fields.Leaves()
 
-		for i := range path {
-			if items.Has(path[:i+1]) {
-				return true
-			}
-		}
-
-		return false
+	staying := e.fields.RecursiveDifference(items)
+	if e.installer {
+		staying = staying.Difference(taken)
 	}
 
-	leaves := &fieldpath.Set{}
-
-	for path := range e.fields.Leaves().All() {
-		if !isTaken(path) {
-			leaves.Insert(path)
+	// The entry of an object or an item as a whole goes with the last of its parts.
+	for {
+		bare := staying.Leaves().Difference(leaves)
+		if bare.Empty() {
+			return staying
 		}
+
+		staying = staying.Difference(bare)
 	}
-
-	staying, going = &fieldpath.Set{}, &fieldpath.Set{}
-
-	for path := range e.fields.All() {
-		if leaves.Has(path) || !below(leaves, path).Empty() {
-			staying.Insert(path)
-		} else {
-			going.Insert(path)
-		}
-	}
-
-	return staying, going
-}
-
-// below returns the members of a set below a path.
-func below(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
-	for _, element := range path {
-		set = set.WithPrefix(element)
-	}
-
-	return set
 }
 
 // takeOver makes the fields of an object those of Capstan that other installers own. Nothing but its managed fields
 // changes.
-func (c *Client) takeOver(info *resource.Info, live *unstructured.Unstructured) error {
+func (c *Client) takeOver(o, live *unstructured.Unstructured) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		t := c.takeoverOf(live, info.Object.(*unstructured.Unstructured))
+		t := c.takeoverOf(live, o)
 		if t == nil {
 			return nil
 		}
 
-		patch, err := json.Marshal([]map[string]any{
+		_, err := c.patch(c.connection.client, o, types.JSONPatchType, []map[string]any{
 			{"op": "replace", "path": "/metadata/managedFields", "value": t.managed},
 			{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 		})
-		if err != nil {
-			return err
-		}
-
-		_, err = c.helper(info).Patch(info.Namespace, info.Name, types.JSONPatchType, patch, nil)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
 
-		current, readErr := c.Get(info)
+		current, readErr := c.Get(o)
 		if readErr != nil || current == nil || current.GetUID() != live.GetUID() {
 			return fmt.Errorf("another program has deleted it: %w", err)
 		}

@@ -266,13 +266,3 @@ func TestOwnersOfPredecessor(t *testing.T) {
 		})
 	}
 }
-
-// TestOverlay checks what an object is tried as if an installer's fields keep it from being applied in a dry run.
-func TestOverlay(t *testing.T) {
-	g := NewWithT(t)
-	below := parse(t, `{a: 1, b: {c: 2, d: 3}, named: [{name: x, v: 1}, {name: y, v: 1}], plain: [1, 2]}`)
-	above := parse(t, `{b: {c: 4}, e: {f: 5}, named: [{name: y, v: 2}, {name: z}], plain: [3]}`)
-
-	g.Expect(overlay(below.Object, above.Object)).To(Equal(parse(t, `{a: 1, b: {c: 4, d: 3}, e: {f: 5},
-		named: [{name: x, v: 1}, {name: y, v: 2}, {name: z}], plain: [3]}`).Object))
-}

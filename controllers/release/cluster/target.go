@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
@@ -19,17 +18,17 @@ var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResou
 
 // target is what the action applies.
 type target struct {
-	objects ResourceList
-	live    map[*resource.Info]*unstructured.Unstructured
-	awaited []*unstructured.Unstructured // those whose kinds were not served
-	later   bool                         // there are objects of kinds that earlier waves define
-	same    map[*resource.Info]bool      // those that a dry run has not changed
+	objects Objects
+	live    map[*unstructured.Unstructured]*unstructured.Unstructured
+	awaited []*unstructured.Unstructured        // those whose kinds were not served
+	later   bool                                // there are objects of kinds that earlier waves define
+	same    map[*unstructured.Unstructured]bool // those that a dry run has not changed
 }
 
-// brings reports whether the target has an object, by resource and name.
-func (t target) brings(resourceName, name string) bool {
-	return slices.ContainsFunc(t.objects, func(info *resource.Info) bool {
-		return info.Mapping.Resource.Resource == resourceName && info.Name == name
+// brings reports whether the action applies an object, by resource and name.
+func (c *Client) brings(resource, name string) bool {
+	return slices.ContainsFunc(c.target.objects, func(o *unstructured.Unstructured) bool {
+		return o.GetName() == name && c.resourceOf(o).Resource == resource
 	})
 }
 
@@ -143,27 +142,27 @@ func (c *Client) SetPartialTarget(objects []*unstructured.Unstructured) error {
 }
 
 // setTarget sets the target to a list of the manifest's objects, where all are those that it has.
-func (c *Client) setTarget(list, all ResourceList) error {
-	for _, info := range list {
-		c.Prepare(info.Object.(*unstructured.Unstructured))
+func (c *Client) setTarget(list, all Objects) error {
+	for _, o := range list {
+		c.Prepare(o)
 	}
 
-	live := make(map[*resource.Info]*unstructured.Unstructured, len(list))
+	live := make(map[*unstructured.Unstructured]*unstructured.Unstructured, len(list))
 
-	err := c.each(list, func(info *resource.Info) error {
-		found, err := c.getOwn(info)
+	err := c.each(list, func(o *unstructured.Unstructured) error {
+		found, err := c.getOwn(o)
 		if err != nil || found == nil {
 			return err
 		}
 
-		if err := c.keepReplicas(info, found, all); err != nil {
+		if err := c.keepReplicas(o, found, all); err != nil {
 			return err
 		}
 
 		c.mu.Lock()
 		defer c.mu.Unlock()
 
-		live[info] = found
+		live[o] = found
 
 		return nil
 	})
@@ -171,7 +170,7 @@ func (c *Client) setTarget(list, all ResourceList) error {
 		return err
 	}
 
-	c.target = target{objects: list, live: live, same: map[*resource.Info]bool{}}
+	c.target = target{objects: list, live: live, same: map[*unstructured.Unstructured]bool{}}
 
 	return nil
 }
@@ -180,8 +179,8 @@ func (c *Client) setTarget(list, all ResourceList) error {
 func (c *Client) Adoptable() []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 
-	for _, info := range c.target.objects {
-		if live := c.target.live[info]; live != nil && !c.owns(live) {
+	for _, o := range c.target.objects {
+		if live := c.target.live[o]; live != nil && !c.owns(live) {
 			objects = append(objects, live)
 		}
 	}
@@ -190,7 +189,7 @@ func (c *Client) Adoptable() []*unstructured.Unstructured {
 }
 
 // parse returns the objects of a manifest whose kinds exist.
-func (c *Client) parse(content string) (ResourceList, error) {
+func (c *Client) parse(content string) (Objects, error) {
 	objects, err := manifest.Decode(content)
 	if err != nil {
 		return nil, err
@@ -201,61 +200,46 @@ func (c *Client) parse(content string) (ResourceList, error) {
 	return list, err
 }
 
-// Resolve returns what is needed for requests about the objects, and the keys of those whose kinds
-// do not exist. It discovers the API again before it considers a kind unknown. It sets the
-// namespace of the objects.
-func (c *Client) Resolve(objects []*unstructured.Unstructured) (ResourceList, []object.Key, error) {
-	list, unknown, err := c.infos(objects)
+// Resolve returns the objects whose kinds exist, with their namespaces, and the keys of the others. It discovers the API
+// again before it considers a kind unknown.
+func (c *Client) Resolve(objects []*unstructured.Unstructured) (Objects, []object.Key, error) {
+	known, unknown, err := c.resolve(objects)
 	if err == nil && len(unknown) > 0 {
 		c.connection.Refresh()
-		list, unknown, err = c.infos(objects)
+		known, unknown, err = c.resolve(objects)
 	}
 
-	return list, unknown, err
+	return known, unknown, err
 }
 
-func (c *Client) infos(objects []*unstructured.Unstructured) (
-	list ResourceList, unknown []object.Key, err error,
-) {
+func (c *Client) resolve(objects []*unstructured.Unstructured) (known Objects, unknown []object.Key, err error) {
 	for _, o := range objects {
-		info, err := c.info(o)
+		mapping, err := c.connection.Mapping(o.GroupVersionKind())
 
 		switch {
 		case meta.IsNoMatchError(err):
 			unknown = append(unknown, object.KeyOf(o))
+			continue
 		case err != nil:
 			return nil, nil, fmt.Errorf("look up the kind of %s %s: %w", o.GetKind(), o.GetName(), err)
-		default:
-			list = append(list, info)
+		case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+			o.SetNamespace("")
+		case o.GetNamespace() == "":
+			o.SetNamespace(c.release.Namespace)
 		}
+
+		known = append(known, o)
 	}
 
-	return list, unknown, nil
+	return known, unknown, nil
 }
 
-func (c *Client) info(o *unstructured.Unstructured) (*resource.Info, error) {
+// resourceOf returns the resource of an object whose kind exists.
+func (c *Client) resourceOf(o *unstructured.Unstructured) schema.GroupResource {
 	mapping, err := c.connection.Mapping(o.GroupVersionKind())
 	if err != nil {
-		return nil, err
+		return schema.GroupResource{} // the kind has gone since the object was resolved
 	}
 
-	switch {
-	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
-		o.SetNamespace("")
-	case o.GetNamespace() == "":
-		o.SetNamespace(c.release.Namespace)
-	}
-
-	client, err := c.connection.restClient(mapping.GroupVersionKind.GroupVersion())
-	if err != nil {
-		return nil, err
-	}
-
-	return &resource.Info{
-		Client:    client,
-		Mapping:   mapping,
-		Namespace: o.GetNamespace(),
-		Name:      o.GetName(),
-		Object:    o,
-	}, nil
+	return mapping.Resource.GroupResource()
 }

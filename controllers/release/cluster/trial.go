@@ -1,14 +1,13 @@
 package cluster
 
 import (
-	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
@@ -22,7 +21,7 @@ import (
 // Of objects that wait for earlier waves, only what these cannot change is a problem. Objects of own kinds are left out
 // if their CRDs change first.
 func (c *Client) DryRunTarget(withOwn bool) error {
-	checked := c.target.objects.Filter(func(info *resource.Info) bool { return withOwn || c.isOther(info) })
+	checked := c.target.objects.Filter(func(o *unstructured.Unstructured) bool { return withOwn || !c.isOwn(o) })
 	err := c.dryRunEach(checked)
 
 	if refused := (*RejectedError)(nil); errors.As(err, &refused) {
@@ -33,26 +32,26 @@ func (c *Client) DryRunTarget(withOwn bool) error {
 }
 
 // dryRunEach tries objects of the target.
-func (c *Client) dryRunEach(checked ResourceList) error {
+func (c *Client) dryRunEach(checked Objects) error {
 	if len(checked) == 0 {
 		return nil
 	}
 
 	first := waves.Split(c.target.objects, c.applied)[0]
 
-	return c.each(checked, func(info *resource.Info) error {
+	return c.each(checked, func(o *unstructured.Unstructured) error {
 		change := dryRunChange{
-			later:   c.applied(info) > c.applied(first[0]),
-			defined: c.isDefinedEarlier(info),
-			brings:  c.target.brings,
+			later:   c.applied(o) > c.applied(first[0]),
+			defined: c.isDefinedEarlier(o),
+			brings:  c.brings,
 		}
 
-		after, err := c.dryRunOne(info)
-		if live := c.target.live[info]; err == nil && live != nil && c.isSame(info, live, after) {
+		after, err := c.dryRunOne(o)
+		if live := c.target.live[o]; err == nil && live != nil && c.isSame(o, live, after) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 
-			c.target.same[info] = true
+			c.target.same[o] = true
 		}
 
 		return change.problem(err)
@@ -60,165 +59,81 @@ func (c *Client) dryRunEach(checked ResourceList) error {
 }
 
 // isSame reports whether an object does not change if it is applied, and Capstan owns the same fields as before.
-func (c *Client) isSame(info *resource.Info, live, after *unstructured.Unstructured) bool {
-	before, applied := object.SnapshotOf(KeyOf(info), live), object.SnapshotOf(KeyOf(info), after)
+func (c *Client) isSame(o, live, after *unstructured.Unstructured) bool {
+	before, applied := object.SnapshotOf(object.KeyOf(o), live), object.SnapshotOf(object.KeyOf(o), after)
 
-	return before.Same(applied) && appliedFields(live).Equals(appliedFields(after)) &&
-		c.takeoverOf(live, info.Object.(*unstructured.Unstructured)) == nil
+	return before.Same(applied) && appliedFields(live).Equals(appliedFields(after)) && c.takeoverOf(live, o) == nil
 }
 
 // isDefinedEarlier reports whether an earlier wave of the target has the CRD of an object.
-func (c *Client) isDefinedEarlier(info *resource.Info) bool {
-	return slices.ContainsFunc(c.target.objects, func(crd *resource.Info) bool {
-		return crd.Mapping.GroupVersionKind.GroupKind() == crdKind &&
-			crd.Name == info.Mapping.Resource.GroupResource().String() && c.applied(crd) < c.applied(info)
+func (c *Client) isDefinedEarlier(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(c.target.objects, func(crd *unstructured.Unstructured) bool {
+		return crd.GroupVersionKind().GroupKind() == crdKind &&
+			crd.GetName() == c.resourceOf(o).String() && c.applied(crd) < c.applied(o)
 	})
 }
 
 // dryRunOne is applyOne as a dry run. It returns what the object would become.
-func (c *Client) dryRunOne(info *resource.Info) (*unstructured.Unstructured, error) {
-	live := c.target.live[info]
+func (c *Client) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := c.target.live[o]
 	if live == nil {
-		return c.dryRunCreation(info)
+		return c.create(c.connection.trial, o)
 	}
 
-	if c.isLeft(info, live) {
+	if c.isLeft(o, live) {
 		return live, nil
 	}
 
-	after, err := c.Try(info, live)
-	if c.needsReplacement(info, err) {
-		return info.Object.(*unstructured.Unstructured), checkReplacement(info, live, err)
+	after, err := c.Try(o, live)
+	if c.needsReplacement(o, err) {
+		return o, checkReplacement(o, live, err)
 	}
 
 	return after, err
 }
 
 // Try returns what would become of an object that exists if it was applied. Fields of other installers are still in it
-// when the API server tries that, so it is asked about the result without them, too.
-func (c *Client) Try(info *resource.Info, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	taken := c.takeoverOf(live, info.Object.(*unstructured.Unstructured))
-	after, err := c.send(c.helper(info).DryRun(true), info, identityOf(live))
+// when the API server tries that, so it is asked about the result without them, too. If they are invalid together with
+// what is applied, that is tried alone.
+func (c *Client) Try(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	after, err := c.send(c.connection.trial, o, identityOf(live))
+
+	taken := c.takeoverOf(live, o)
 
 	switch {
 	case taken == nil || len(taken.removed) == 0:
 		return after, err
 	case err == nil:
-		return c.tryResult(info, live, taken.without(after))
-	case !apierrors.IsInvalid(err):
-		return nil, err
+		return c.tryReplacing(live, taken.without(after))
+	case apierrors.IsInvalid(err):
+		return c.tryReplacing(live, o)
 	}
 
-	// What is left of the other installer may be all that is invalid.
-	desired := info.Object.(*unstructured.Unstructured).DeepCopy()
-	result := overlay(taken.without(live).Object, desired.Object).(map[string]any)
-
-	return c.tryResult(info, live, &unstructured.Unstructured{Object: result})
+	return nil, err
 }
 
-// tryResult changes an object to another state of it in a dry run.
-func (c *Client) tryResult(info *resource.Info, live, result *unstructured.Unstructured) (
-	*unstructured.Unstructured, error,
-) {
-	changes := replacing("", live.Object, result.Object, func(field string) bool {
-		return !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, field)
-	})
-	metadata, _ := live.Object["metadata"].(map[string]any)
-	resulting, _ := result.Object["metadata"].(map[string]any)
-
-	changes = append(changes, replacing("/metadata", metadata, resulting, func(field string) bool {
-		return slices.Contains([]string{"labels", "annotations", "ownerReferences"}, field)
-	})...)
-
-	patch, err := json.Marshal(changes)
-	if err != nil {
-		return nil, err
+// tryReplacing replaces all of an object but its status and bookkeeping in a dry run.
+func (c *Client) tryReplacing(live, with *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	replace := func(path string, value any) map[string]any {
+		return map[string]any{"op": "add", "path": path, "value": value}
 	}
 
-	return asUnstructured(c.helper(info).DryRun(true).Patch(info.Namespace, info.Name, types.JSONPatchType, patch, nil))
-}
+	changes := []map[string]any{
+		replace("/metadata/labels", with.GetLabels()),
+		replace("/metadata/annotations", with.GetAnnotations()),
+		replace("/metadata/ownerReferences", with.GetOwnerReferences()),
+	}
 
-// replacing returns the operations of a JSON patch that replace some fields of an object at a pointer.
-func replacing(pointer string, live, result map[string]any, includes func(string) bool) []map[string]any {
-	var operations []map[string]any
+	fields := maps.Clone(live.Object)
+	maps.Copy(fields, with.Object)
 
-	for field := range live {
-		if _, stays := result[field]; !stays && includes(field) {
-			operations = append(operations, map[string]any{"op": "remove", "path": objectdiff.Child(pointer, field)})
+	for field := range fields {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, field) {
+			changes = append(changes, replace(objectdiff.Child("", field), with.Object[field]))
 		}
 	}
 
-	for field, value := range result {
-		if includes(field) {
-			operations = append(operations, map[string]any{
-				"op": "add", "path": objectdiff.Child(pointer, field), "value": value,
-			})
-		}
-	}
-
-	return operations
-}
-
-// overlay returns a JSON value with the fields of another one. Items of lists that have names are merged by them, other
-// lists are replaced.
-func overlay(below, above any) any {
-	switch above := above.(type) {
-	case map[string]any:
-		merged, _ := below.(map[string]any)
-		if merged == nil {
-			merged = map[string]any{}
-		}
-
-		for field, value := range above {
-			merged[field] = overlay(merged[field], value)
-		}
-
-		return merged
-	case []any:
-		merged, _ := below.([]any)
-
-		for _, item := range above {
-			i := slices.IndexFunc(merged, func(other any) bool { return isSameItem(other, item) })
-
-			switch {
-			case nameOf(item) == nil:
-				return above
-			case i < 0:
-				merged = append(merged, item)
-			default:
-				merged[i] = overlay(merged[i], item)
-			}
-		}
-
-		return merged
-	}
-
-	return above
-}
-
-func isSameItem(a, b any) bool { return nameOf(a) != nil && nameOf(a) == nameOf(b) }
-
-// nameOf returns the name of an item of a list, such as a container; nil if it has none.
-func nameOf(item any) any {
-	fields, _ := item.(map[string]any)
-	return fields["name"]
-}
-
-// dryRunCreation is create as a dry run. An object in a namespace that would be created before is not tried.
-func (c *Client) dryRunCreation(info *resource.Info) (*unstructured.Unstructured, error) {
-	created, err := c.send(c.helper(info).DryRun(true), info, absent)
-	if !c.createsNamespace(info, err) {
-		return created, err
-	}
-
-	namespace, err := c.namespaceOf(info)
-	if err != nil {
-		return nil, err
-	}
-
-	_, err = c.helper(namespace).DryRun(true).Create("", true, namespace.Object)
-
-	return info.Object.(*unstructured.Unstructured), err
+	return c.patch(c.connection.trial, live, types.JSONPatchType, changes)
 }
 
 // Adoption is an object before and after it is applied for the first time.
@@ -240,15 +155,15 @@ func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Adopti
 		return nil, err
 	}
 
-	after := make(map[*resource.Info]*unstructured.Unstructured, len(list))
+	after := make(map[*unstructured.Unstructured]*unstructured.Unstructured, len(list))
 
-	err = c.each(list, func(info *resource.Info) error {
-		adopted, err := c.dryRunOne(info)
+	err = c.each(list, func(o *unstructured.Unstructured) error {
+		adopted, err := c.dryRunOne(o)
 
 		c.mu.Lock()
 		defer c.mu.Unlock()
 
-		after[info] = adopted
+		after[o] = adopted
 
 		return err
 	})
@@ -257,8 +172,8 @@ func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Adopti
 	}
 
 	adoptions := make([]Adoption, 0, len(list))
-	for _, info := range list {
-		adoptions = append(adoptions, Adoption{Before: c.target.live[info], After: after[info]})
+	for _, o := range list {
+		adoptions = append(adoptions, Adoption{Before: c.target.live[o], After: after[o]})
 	}
 
 	return adoptions, nil

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -32,7 +31,7 @@ type Difference struct {
 	// Snapshot is what was compared. It is zero if the object is missing.
 	Snapshot object.Snapshot
 
-	desired *resource.Info
+	desired *unstructured.Unstructured
 	live    *unstructured.Unstructured
 }
 
@@ -92,15 +91,15 @@ func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comp
 	}
 
 	differences := make([]Difference, len(list))
-	index := make(map[*resource.Info]int, len(list))
+	index := make(map[*unstructured.Unstructured]int, len(list))
 
-	for i, info := range list {
-		index[info] = i
+	for i, o := range list {
+		index[o] = i
 	}
 
-	errs := cluster.ForEach(list, func(info *resource.Info) error {
-		difference, err := compareOne(client, info)
-		differences[index[info]] = difference
+	errs := cluster.ForEach(list, func(o *unstructured.Unstructured) error {
+		difference, err := compareOne(client, o)
+		differences[index[o]] = difference
 
 		return err
 	})
@@ -130,7 +129,7 @@ func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comp
 // resolve returns copies of the objects of a release as an upgrade would apply them, and those of unknown kinds.
 func resolve(
 	client *cluster.Client, objects []*unstructured.Unstructured,
-) (cluster.ResourceList, []object.Key, error) {
+) (cluster.Objects, []object.Key, error) {
 	desired := make([]*unstructured.Unstructured, 0, len(objects))
 
 	for _, o := range objects {
@@ -152,12 +151,12 @@ func InSync(client *cluster.Client, objects []*unstructured.Unstructured) (bool,
 
 	var differs atomic.Bool
 
-	errs := cluster.ForEach(list, func(info *resource.Info) error {
+	errs := cluster.ForEach(list, func(o *unstructured.Unstructured) error {
 		if differs.Load() {
 			return nil
 		}
 
-		equal, err := equalOne(client, info)
+		equal, err := equalOne(client, o)
 		if !equal && err == nil {
 			differs.Store(true)
 		}
@@ -171,7 +170,7 @@ func InSync(client *cluster.Client, objects []*unstructured.Unstructured) (bool,
 
 	for i, err := range errs {
 		if err != nil {
-			return false, cluster.NewCompareError(cluster.KeyOf(list[i]), err)
+			return false, cluster.NewCompareError(object.KeyOf(list[i]), err)
 		}
 	}
 
@@ -186,8 +185,8 @@ func Left(client *cluster.Client, dropped []*unstructured.Unstructured) (bool, e
 		return false, err
 	}
 
-	for _, info := range list {
-		if left, err := client.HasDropped(info); left || err != nil {
+	for _, o := range list {
+		if left, err := client.HasDropped(o); left || err != nil {
 			return left, err
 		}
 	}
@@ -195,35 +194,34 @@ func Left(client *cluster.Client, dropped []*unstructured.Unstructured) (bool, e
 	return false, nil
 }
 
-func equalOne(client *cluster.Client, info *resource.Info) (bool, error) {
-	live, err := client.Get(info)
+func equalOne(client *cluster.Client, o *unstructured.Unstructured) (bool, error) {
+	live, err := client.Get(o)
 	if err != nil || live == nil || client.Obstacle(live) != "" {
 		return false, err
 	}
 
-	fields, err := compareFields(client, info, live)
+	fields, err := compareFields(client, o, live)
 
 	return len(fields) == 0, err
 }
 
-func compareOne(client *cluster.Client, info *resource.Info) (Difference, error) {
-	desired := info.Object.(*unstructured.Unstructured)
-	d := Difference{Object: cluster.KeyOf(info), desired: info}
+func compareOne(client *cluster.Client, o *unstructured.Unstructured) (Difference, error) {
+	d := Difference{Object: object.KeyOf(o), desired: o}
 
-	live, err := client.Get(info)
+	live, err := client.Get(o)
 	if err != nil {
 		return d, err
 	}
 
 	if live == nil {
-		d.Missing = !isExcluded(desired)
+		d.Missing = !isExcluded(o)
 		return d, nil
 	}
 
 	d.live = live
 	d.Snapshot = object.SnapshotOf(d.Object, live)
 
-	if isExcluded(desired) || isExcluded(live) || policies.IsAppliedOnce(desired) {
+	if isExcluded(o) || isExcluded(live) || policies.IsAppliedOnce(o) {
 		return d, nil
 	}
 
@@ -231,7 +229,7 @@ func compareOne(client *cluster.Client, info *resource.Info) (Difference, error)
 		return d, nil
 	}
 
-	d.Fields, err = compareFields(client, info, live)
+	d.Fields, err = compareFields(client, o, live)
 
 	return d, err
 }
@@ -240,40 +238,35 @@ func compareOne(client *cluster.Client, info *resource.Info) (Difference, error)
 const replicasPointer = "/spec/replicas"
 
 // compareFields returns the fields that an upgrade would change, apart from those that others set.
-func compareFields(
-	client *cluster.Client, info *resource.Info, live *unstructured.Unstructured,
-) ([]string, error) {
-	desired := info.Object.(*unstructured.Unstructured)
-
-	fields, err := differingFields(client, info, live)
-	if err != nil || !slices.Contains(fields, replicasPointer) || !autoscaling.MayHaveScaled(desired, live) {
+func compareFields(client *cluster.Client, o, live *unstructured.Unstructured) ([]string, error) {
+	fields, err := differingFields(client, o, live)
+	if err != nil || !slices.Contains(fields, replicasPointer) || !autoscaling.MayHaveScaled(o, live) {
 		return fields, err
 	}
 
 	// Autoscalers are looked for only if the replicas differ, because that costs requests.
-	scaled, err := client.IsScaled(cluster.KeyOf(info))
+	scaled, err := client.IsScaled(object.KeyOf(o))
 	if err != nil || !scaled {
 		return fields, err
 	}
 
-	unstructured.RemoveNestedField(desired.Object, autoscaling.ReplicasPath...)
+	unstructured.RemoveNestedField(o.Object, autoscaling.ReplicasPath...)
 
-	return differingFields(client, info, live)
+	return differingFields(client, o, live)
 }
 
 // differingFields returns the fields that an upgrade would change. A dry run shows what would become of an object that
 // seems to differ, because a value can be written in different ways, and a webhook may undo the change or make another
 // one. If the API server refuses the dry run, what seems to differ counts.
-func differingFields(client *cluster.Client, info *resource.Info, live *unstructured.Unstructured) ([]string, error) {
-	desired := info.Object.(*unstructured.Unstructured)
-	seeming := differing("", desired.Object, objectdiff.Project(desired, live).Object)
-	seeming = append(seeming, client.Reclaimed(live, desired)...)
+func differingFields(client *cluster.Client, o, live *unstructured.Unstructured) ([]string, error) {
+	seeming := differing("", o.Object, objectdiff.Project(o, live).Object)
+	seeming = append(seeming, client.Reclaimed(live, o)...)
 
 	if len(seeming) == 0 {
 		return nil, nil
 	}
 
-	after, err := client.Try(info, live)
+	after, err := client.Try(o, live)
 	if object.IsRefusal(err) {
 		return seeming, nil
 	}
@@ -288,8 +281,8 @@ func differingFields(client *cluster.Client, info *resource.Info, live *unstruct
 // Correct creates the objects that are missing and changes the others, except those with an
 // obstacle. The client's changes are what was corrected, also if other objects could not be.
 func Correct(client *cluster.Client, differences []Difference) error {
-	objects := make([]*resource.Info, 0, len(differences))
-	live := map[*resource.Info]*unstructured.Unstructured{}
+	objects := make([]*unstructured.Unstructured, 0, len(differences))
+	live := map[*unstructured.Unstructured]*unstructured.Unstructured{}
 
 	for _, d := range differences {
 		if d.Obstacle != "" {
