@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -171,6 +172,22 @@ webhooks:
 		first := specOf(namespace, "1.0.0", configMap("config", "first"), rejected)
 		expectNothing(ctx, "the API server would refuse Ingress "+namespace+"/refused, so nothing was changed: ",
 			func() (release.Result, error) { return apply(ctx, engine, first) })
+	})
+
+	It("that an account may not patch", func(ctx SpecContext) {
+		grantConfigMaps(ctx, namespace, "get", "create", "delete")
+
+		limited := newEngine("limited", func(c *rest.Config) { c.Impersonate.UserName = namespace })
+
+		expectNothing(ctx, "the API server would refuse ConfigMap "+namespace+"/config, so nothing was changed: ",
+			func() (release.Result, error) {
+				result, err := apply(ctx, limited, specOf(namespace, "1.0.0", configMap("config", "")))
+				Expect(err).To(MatchError(And(
+					ContainSubstring(`cannot patch resource "configmaps"`), HaveSuffix("; grant that permission, or lift the "+
+						"policy that forbids it"))))
+
+				return result, err
+			})
 	})
 
 	It("and up to ten of them are named", func(ctx SpecContext) {

@@ -1,6 +1,8 @@
 package release_test
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -8,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
 )
@@ -86,6 +89,43 @@ var _ = Describe("A release", func() {
 			return r.Verb + " " +
 				r.Resource
 		})).NotTo(HaveKey("get secrets"))
+	})
+
+	It("can have 600 objects, of which an upgrade writes what changes", func(ctx SpecContext) {
+		const objects = 600
+
+		config, err := apiServer.ConfigFor("counted-" + namespace)
+		Expect(err).NotTo(HaveOccurred())
+
+		engine := newEngine("one", func(c *rest.Config) { *c = *config })
+		spec := func(version string) release.Spec {
+			templates := []string{configMap("version", version)}
+			for i := range objects - 1 {
+				templates = append(templates, configMap(fmt.Sprintf("c%d", i), ""))
+			}
+
+			return specOf(namespace, version, templates...)
+		}
+		writes := func(name string) []bed.Request {
+			all, err := apiServer.Requests(func(r bed.Request) bool {
+				return r.User == "counted-"+namespace && r.Verb == "patch" && strings.HasPrefix(r.Name, name) && !r.DryRun
+			})
+			Expect(err).NotTo(HaveOccurred())
+
+			return all
+		}
+
+		begin := time.Now()
+		mustApply(ctx, engine, spec("1.0.0"))
+		AddReportEntry("installed in " + time.Since(begin).String())
+		Eventually(func() []bed.Request { return writes("") }).Should(HaveLen(objects))
+
+		begin = time.Now()
+		mustApply(ctx, engine, spec("1.1.0"))
+		AddReportEntry("upgraded in " + time.Since(begin).String())
+		Expect(getConfigMap(ctx, namespace, "version").Data).To(HaveKeyWithValue("key", "1.1.0"))
+		Eventually(func() []bed.Request { return writes("version") }).Should(HaveLen(2))
+		Expect(writes("")).To(HaveLen(objects + 1))
 	})
 
 	It("is upgraded in place, patching and pruning objects", func(ctx SpecContext) {

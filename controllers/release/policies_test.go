@@ -24,15 +24,16 @@ func annotated(object, annotation, value string) string {
 		"metadata:\n  annotations: {capstan.dev/"+annotation+": "+value+"}\n", 1)
 }
 
-// grantConfigMaps grants a user what a release of ConfigMaps takes in all namespaces, and waits until the API server
-// allows it.
-func grantConfigMaps(ctx context.Context, user string) {
+// grantConfigMaps allows a user the verbs on ConfigMaps, and all on records of releases, in all namespaces. It waits
+// until the API server knows.
+func grantConfigMaps(ctx context.Context, user string, verbs ...string) {
 	GinkgoHelper()
 
 	_, err := client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"*"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}},
 		},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -197,7 +198,7 @@ var _ = Describe("The policy of an object", func() {
 		spec := specOf(namespace, "1.3.0", configMap("config", ""), creating(in(configMap("one", ""), elsewhere)),
 			creating(in(configMap("two", ""), elsewhere)), creating(in(configMap("three", ""), elsewhere)), wave)
 
-		grantConfigMaps(ctx, namespace)
+		grantConfigMaps(ctx, namespace, "*")
 
 		limited := newEngine("limited", func(c *rest.Config) { c.Impersonate.UserName = namespace })
 

@@ -158,12 +158,22 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		Expect(history(ctx, namespace)).To(BeEmpty())
 	})
 
-	It("replaces only the object whose immutable field changes", func(ctx SpecContext) {
-		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), deployment("former", "1")))
+	It("replaces only the objects whose immutable fields change", func(ctx SpecContext) {
+		spec := func(version, selector, role, image string) release.Spec {
+			binding := "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n  name: b\n" +
+				"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: " + role + "}\n"
+			job := "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: j\n" +
+				"spec: {template: {spec: {restartPolicy: Never, containers: [{name: j, image: " + image + "}]}}}\n"
+
+			return specOf(namespace, version, configMap("config", ""), deployment(selector, "1"), binding, job)
+		}
+
+		mustApply(ctx, engine, spec("1.0.0", "former", "one", "example.org/one"))
 		before := getConfigMap(ctx, namespace, "config")
 
-		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", ""), deployment("manager", "1")))
-		Expect(result.Replaced).To(ConsistOf(HaveField("Kind", "Deployment")))
+		result := mustApply(ctx, engine, spec("1.1.0", "manager", "two", "example.org/two"))
+		Expect(result.Replaced).To(ConsistOf(
+			HaveField("Kind", "Deployment"), HaveField("Kind", "RoleBinding"), HaveField("Kind", "Job")))
 
 		after := getConfigMap(ctx, namespace, "config")
 		Expect(after.UID).To(Equal(before.UID))
