@@ -116,11 +116,13 @@ var _ = Describe("A release", func() {
 		}
 
 		begin := time.Now()
+
 		mustApply(ctx, engine, spec("1.0.0"))
 		AddReportEntry("installed in " + time.Since(begin).String())
 		Eventually(func() []bed.Request { return writes("") }).Should(HaveLen(objects))
 
 		begin = time.Now()
+
 		mustApply(ctx, engine, spec("1.1.0"))
 		AddReportEntry("upgraded in " + time.Since(begin).String())
 		Expect(getConfigMap(ctx, namespace, "version").Data).To(HaveKeyWithValue("key", "1.1.0"))

@@ -78,7 +78,7 @@ var _ = Describe("The fields of another installer", func() {
 		Expect(getDeployment(ctx, namespace, "manager").Annotations).To(HaveKeyWithValue("team", "a"))
 	})
 
-	DescribeTable("go after a person has rolled back the release",
+	DescribeTable("go after a user has rolled back the release",
 		func(ctx SpecContext, helm string) {
 			first := specOf(namespace, "1.0.0", configMap("config", "x")+"  old: value\n", deployment("manager", "1"))
 			second := specOf(namespace, "1.1.0", configMap("config", "x"), deployment("manager", "1"))

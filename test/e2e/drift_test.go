@@ -363,7 +363,6 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 			Expect(w.read(ctx, p)(Default)).To(
 				And(beReady(harness.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
 		}
-
 	})
 })
 

@@ -57,17 +57,18 @@ var _ = Describe("An API server with faults", Ordered, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 	}
 
-	// One request in 50 fails, before or after it took effect. The upgrade changes, creates and deletes 30 objects.
+	// One request in 100 fails, before or after it took effect. The upgrade changes, creates and deletes 30 objects, which
+	// takes a read, a dry run and a write for each.
 	It("takes longer for an upgrade, but does not fail it", func(ctx SpecContext) {
 		p := start(ctx, newTiny("faulty", "v1.0.0").withConfigMaps(28), newTiny("faulty", "v1.1.0").withConfigMaps(28))
 
-		faulty.SetRate(0.02)
+		faulty.SetRate(0.01)
 		DeferCleanup(faulty.SetRate, 0.0)
 
 		started := time.Now()
 
 		upgrade(ctx, p)
-		Eventually(w.read(ctx, p)).WithTimeout(time.Minute).Should(beReady("v1.1.0"))
+		Eventually(w.read(ctx, p)).WithTimeout(2 * time.Minute).Should(beReady("v1.1.0"))
 		AddReportEntry("upgrade", fmt.Sprintf("%.1f s, %d faults", time.Since(started).Seconds(), faulty.Injected()))
 
 		history := w.helm(ctx, "helm", "history", "infrastructure-faulty", "-n", "faulty")

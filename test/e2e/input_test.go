@@ -266,7 +266,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 		}
 
 		Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.InstallFailedReason,
-			"the API server refused Deployment refused/refused-controller-manager",
+			"the API server would refuse Deployment refused/refused-controller-manager",
 			"spec.replicas",
 			"greater than or equal to 0",
 		))

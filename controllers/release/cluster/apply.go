@@ -110,7 +110,7 @@ func (c *Client) update(o, live *unstructured.Unstructured) (*unstructured.Unstr
 		return nil, err
 	}
 
-	applied, err := c.send(c.connection.client, o, identityOf(live))
+	applied, err := c.send(c.connection.client, o, live)
 	if c.needsReplacement(o, err) {
 		return c.replace(o, live, err)
 	}
@@ -118,27 +118,15 @@ func (c *Client) update(o, live *unstructured.Unstructured) (*unstructured.Unstr
 	return applied, err
 }
 
-// identity are fields of an object's metadata that make the API server refuse to apply it to another object.
-type identity map[string]any
-
-// identityOf returns the identity of an object that exists. It is a conflict if another program has deleted the object,
-// and a refusal if it has also recreated it.
-func identityOf(live *unstructured.Unstructured) identity {
-	return identity{"uid": string(live.GetUID())}
-}
-
-// absent is the identity of an object that does not exist. It is a conflict if it does: no object has this version.
-var absent = identity{"resourceVersion": "1"}
-
-// send applies an object by server-side apply, or tries that.
-func (c *Client) send(
-	to client.Client, o *unstructured.Unstructured, expected identity,
-) (*unstructured.Unstructured, error) {
+// send applies an object by server-side apply, or tries that. live is what was read of it; nil if it did not exist. It
+// is a conflict if the object exists now or was deleted meanwhile, and a refusal if it was recreated.
+func (c *Client) send(to client.Client, o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	applied := o.DeepCopy()
-	for field, value := range expected {
-		if err := unstructured.SetNestedField(applied.Object, value, "metadata", field); err != nil {
-			return nil, err
-		}
+
+	if live == nil {
+		applied.SetResourceVersion("1") // no object has it
+	} else {
+		applied.SetUID(live.GetUID())
 	}
 
 	return applied, to.Apply(c.ctx, client.ApplyConfigurationFromUnstructured(applied), client.ForceOwnership)
@@ -162,7 +150,7 @@ func (c *Client) patch(
 // object that exists is not changed: the error is a conflict. An object in a namespace that does not exist cannot be
 // tried.
 func (c *Client) create(to client.Client, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	created, err := c.send(to, o, absent)
+	created, err := c.send(to, o, nil)
 	if !c.createsNamespace(o, err) {
 		return created, err
 	}
@@ -180,7 +168,7 @@ func (c *Client) create(to client.Client, o *unstructured.Unstructured) (*unstru
 
 	c.log.Info("Created a namespace", "namespace", o.GetNamespace(), "object", object.KeyOf(o).String())
 
-	return c.send(to, o, absent)
+	return c.send(to, o, nil)
 }
 
 // createsNamespace reports whether the error of a creation says that the namespace of the object does not exist, and

@@ -34,12 +34,7 @@ func (c dryRunChange) problem(err error) error {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		// Another program has written or created the object since it was read.
 		return nil
-	case apierrors.IsNotFound(err) && c.brings(about.Kind, about.Name):
-		// It was deleted since it was read, or needs what comes before it, such as its Namespace.
-		return nil
-	case apierrors.IsNotFound(err) && strings.HasSuffix(about.Kind, "rolebindings") &&
-		(c.brings("clusterroles", about.Name) || c.brings("roles", about.Name)):
-		// An account may bind only a role that exists, and the error is about the binding.
+	case apierrors.IsNotFound(err) && c.bringsMissing(about):
 		return nil
 	case apierrors.IsForbidden(err) && about.Kind == "pods":
 		// What a Pod needs to be admitted, such as its ServiceAccount, may come before it.
@@ -56,6 +51,16 @@ func (c dryRunChange) problem(err error) error {
 	}
 
 	return err
+}
+
+// bringsMissing reports whether the action applies what was not found: the object itself, which was deleted since it was
+// read, or what has to come before it, such as its Namespace. An account may bind only a role that exists, and the error
+// for a role is about the binding.
+func (c dryRunChange) bringsMissing(about metav1.StatusDetails) bool {
+	isRole := strings.HasSuffix(about.Kind, "rolebindings") &&
+		(c.brings("clusterroles", about.Name) || c.brings("roles", about.Name))
+
+	return isRole || c.brings(about.Kind, about.Name)
 }
 
 // mayBeAccepted reports whether a refusal may be due to what earlier waves bring: a manager with another webhook, a

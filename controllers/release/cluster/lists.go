@@ -14,8 +14,8 @@ import (
 // Objects are objects of a manifest.
 type Objects []*unstructured.Unstructured
 
-// Filter returns the objects for which the function returns true.
-func (l Objects) Filter(matches func(*unstructured.Unstructured) bool) Objects {
+// filter returns the objects for which the function returns true.
+func (l Objects) filter(matches func(*unstructured.Unstructured) bool) Objects {
 	return slices.DeleteFunc(slices.Clone(l), func(o *unstructured.Unstructured) bool { return !matches(o) })
 }
 

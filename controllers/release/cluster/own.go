@@ -94,7 +94,7 @@ func (c *Client) FirstWave(older []string) (first waves.Place, more bool, err er
 // isStaged reports whether there are several waves of objects to apply, or to delete.
 func (c *Client) isStaged(target, dropped Objects) bool {
 	return len(waves.Split(target, c.applied)) > 1 || c.target.later ||
-		len(waves.Split(dropped, c.deleted)) > 1 || len(dropped.Filter(c.isOwn)) > 0
+		len(waves.Split(dropped, c.deleted)) > 1 || len(dropped.filter(c.isOwn)) > 0
 }
 
 // Advance takes the next step with a manifest of which the waves up to a place were applied: it applies the next wave
@@ -122,7 +122,8 @@ func (c *Client) Advance(
 	later := definedEarlier(objects, unknown)
 	maps.DeleteFunc(later, func(_ object.Key, place waves.Place) bool { return place <= applied })
 
-	left := waves.Split(target.Filter(func(o *unstructured.Unstructured) bool { return c.applied(o) > applied }), c.applied)
+	isLater := func(o *unstructured.Unstructured) bool { return c.applied(o) > applied }
+	left := waves.Split(target.filter(isLater), c.applied)
 	dropped := missing(lists, target)
 
 	for key, place := range later {

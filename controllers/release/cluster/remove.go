@@ -89,7 +89,7 @@ func (c *Client) removable(manifests []string) (Objects, error) {
 		return nil, err
 	}
 
-	return missing(lists, nil).Filter(func(o *unstructured.Unstructured) bool { return !isKept(o) }), nil
+	return missing(lists, nil).filter(func(o *unstructured.Unstructured) bool { return !isKept(o) }), nil
 }
 
 // HasDropped reports whether the cluster has an object that the release would have deleted when it dropped it from its

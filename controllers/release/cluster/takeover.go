@@ -240,7 +240,7 @@ func newTakeover(
 	return t
 }
 
-// stayingFields returns the fields of an entry that are neither taken, if it is an installer's, nor in one of the items.
+// stayingFields returns the fields of an entry that are neither in one of the items nor, if it is an installer's, taken.
 func (e managedEntry) stayingFields(taken, items *fieldpath.Set) *fieldpath.Set {
 	leaves := e.fields.Leaves()
 

@@ -25,8 +25,13 @@ type target struct {
 	same    map[*unstructured.Unstructured]bool // those that a dry run has not changed
 }
 
-// brings reports whether the action applies an object, by resource and name.
+// brings reports whether the action applies an object, by resource and name. The namespace of the release is created
+// before, if the release is in another cluster.
 func (c *Client) brings(resource, name string) bool {
+	if resource == "namespaces" && name == c.release.Namespace {
+		return true
+	}
+
 	return slices.ContainsFunc(c.target.objects, func(o *unstructured.Unstructured) bool {
 		return o.GetName() == name && c.resourceOf(o).Resource == resource
 	})
@@ -200,8 +205,8 @@ func (c *Client) parse(content string) (Objects, error) {
 	return list, err
 }
 
-// Resolve returns the objects whose kinds exist, with their namespaces, and the keys of the others. It discovers the API
-// again before it considers a kind unknown.
+// Resolve returns the objects whose kinds exist, with their namespaces, and the keys of the others. It discovers the
+// API again before it considers a kind unknown.
 func (c *Client) Resolve(objects []*unstructured.Unstructured) (Objects, []object.Key, error) {
 	known, unknown, err := c.resolve(objects)
 	if err == nil && len(unknown) > 0 {

@@ -21,7 +21,7 @@ import (
 // Of objects that wait for earlier waves, only what these cannot change is a problem. Objects of own kinds are left out
 // if their CRDs change first.
 func (c *Client) DryRunTarget(withOwn bool) error {
-	checked := c.target.objects.Filter(func(o *unstructured.Unstructured) bool { return withOwn || !c.isOwn(o) })
+	checked := c.target.objects.filter(func(o *unstructured.Unstructured) bool { return withOwn || !c.isOwn(o) })
 	err := c.dryRunEach(checked)
 
 	if refused := (*RejectedError)(nil); errors.As(err, &refused) {
@@ -96,7 +96,7 @@ func (c *Client) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstruct
 // when the API server tries that, so it is asked about the result without them, too. If they are invalid together with
 // what is applied, that is tried alone.
 func (c *Client) Try(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	after, err := c.send(c.connection.trial, o, identityOf(live))
+	after, err := c.send(c.connection.trial, o, live)
 
 	taken := c.takeoverOf(live, o)
 
