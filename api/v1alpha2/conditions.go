@@ -99,8 +99,8 @@ const (
 	// KubeConfigErrorReason: spec.kubeConfig does not give access to a cluster.
 	KubeConfigErrorReason = "KubeConfigError"
 
-	// MissingPermissionsReason: the ServiceAccount that installs the provider lacks permissions. The
-	// message lists them.
+	// MissingPermissionsReason: the ServiceAccount that installs the provider, or the operator if there is none,
+	// lacks permissions. The message names them.
 	MissingPermissionsReason = "MissingPermissions"
 
 	// AccessDeniedReason: the resource names an object in another namespace, which the operator's flag

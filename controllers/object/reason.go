@@ -131,6 +131,17 @@ func IsRefusal(err error) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 }
 
+// IsNotPermitted reports whether a request was refused because its user lacks a permission.
+func IsNotPermitted(err error) bool {
+	if !apierrors.IsForbidden(err) || IsDenied(err) {
+		return false
+	}
+
+	text := err.Error()
+
+	return strings.Contains(text, `User "`) || strings.Contains(text, "attempting to grant RBAC permissions")
+}
+
 // IsDenied reports whether a policy, a webhook or a quota refused a request that the user is permitted to make. Their
 // errors have the same type as those about missing permissions.
 func IsDenied(err error) bool {
@@ -159,8 +170,10 @@ func Fix(err error) string {
 		return "; raise the quota, or delete what counts for it"
 	case IsDenied(err):
 		return "; change the policy or webhook that denies it, or what it checks"
+	case IsNotPermitted(err):
+		return "; grant that permission, for example with the roles that `capstan permissions` prints"
 	case apierrors.IsForbidden(err):
-		return "; grant that permission, or lift the policy that forbids it"
+		return "; lift the policy that forbids it"
 	case apierrors.IsNotFound(err):
 		return "; create what is missing"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isUntyped(err):

@@ -127,11 +127,28 @@ func TestIsRefusal(t *testing.T) {
 	}
 }
 
+func TestIsNotPermitted(t *testing.T) {
+	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}
+
+	for text, want := range map[string]bool{
+		`User "a" cannot patch resource "roles" in API group "rbac.authorization.k8s.io" in the namespace "b"`: true,
+		`User "operator" cannot impersonate resource "serviceaccounts"`:                                        true,
+		`user "a" (groups=["b"]) is attempting to grant RBAC permissions not currently held: {}`:               true,
+		`unable to create new content in namespace b because it is being terminated`:                           false,
+		`admission webhook "c" denied the request: User "a" may not`:                                           false,
+	} {
+		NewWithT(t).Expect(IsNotPermitted(apierrors.NewForbidden(roles, "x", errors.New(text)))).To(Equal(want), text)
+	}
+
+	NewWithT(t).Expect(IsNotPermitted(apierrors.NewBadRequest(`User "a" is unknown`))).To(BeFalse())
+}
+
 func TestFix(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 
 	for want, err := range map[string]error{
-		"grant that permission":  apierrors.NewForbidden(pods, "x", nil),
+		"grant that permission":  apierrors.NewForbidden(pods, "x", errors.New(`User "a" cannot get resource "pods"`)),
+		"lift the policy":        apierrors.NewForbidden(pods, "x", errors.New("the namespace is being terminated")),
 		"create what is missing": apierrors.NewNotFound(pods, "x"),
 		"raise the quota":        apierrors.NewForbidden(pods, "x", errors.New("exceeded quota: q, requested: pods=1")),
 		"change the policy or webhook": apierrors.NewForbidden(pods, "x",

@@ -1,5 +1,5 @@
 // Package permissions has the table of what an account needs to install, upgrade, correct and remove
-// a provider. The same table is checked before anything is applied, documented, and turned into roles.
+// a provider. The table is documented, and turned into roles.
 package permissions
 
 import (

@@ -14,8 +14,7 @@ var (
 )
 
 // reads has the requests that are made with an account for what the resource names, in the cluster of
-// the resource. They are made before anything else is known of the provider, so nothing checks them
-// beforehand.
+// the resource.
 var reads = []row{
 	{
 		verbs: []string{"get"}, resources: "`secrets`", names: theirNames, scope: "their namespaces",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -37,12 +36,6 @@ func (r *run) observe(ctx context.Context) report.Result {
 	key := plan.ReleaseKey(r.provider)
 
 	history, err := r.target.Releases.Observe(ctx, key)
-	if apierrors.IsForbidden(err) && r.target.Account != "" {
-		// The change reports all permissions that the account lacks, and applies nothing.
-		r.installed.unreadable = err
-		return report.Result{}
-	}
-
 	if err != nil {
 		return failed(err, applying)
 	}

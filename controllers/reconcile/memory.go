@@ -22,8 +22,6 @@ type memory struct {
 	// unannounced is set until events about the change have been emitted. What they are about may become known only after
 	// other reconciles of the generation.
 	unannounced bool
-	// permitted is the digest of the release that the account of the provider was found to be allowed to install.
-	permitted   string
 	corrections drift.Backoff
 	// healthy is the newest revision that was healthy while objects were stored in old versions, and since when that is
 	// known.

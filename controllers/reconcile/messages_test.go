@@ -42,7 +42,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -246,13 +245,9 @@ func problemsOfCluster() []error {
 		&crds.IncompatibleError{Name: crd, Version: "v2.11.1", Missing: true},
 		&crds.IncompatibleError{Name: crd, Version: "v2.11.1", Reasons: []string{"does not serve the version v1beta2"}},
 		&clusters.UnreachableError{Address: "https://192.0.2.1:6443", Reason: "connect: connection refused"},
-		&permissions.MissingError{
-			Account: "system:serviceaccount:capa-system:installer", Provider: "infrastructure-aws",
-			Permissions: []permissions.Permission{{
-				Namespace: "capa-system", Resource: schema.GroupResource{Group: "apps", Resource: "deployments"},
-				Verbs: []string{"create", "patch"},
-			}},
-		},
+		apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "capa-controller-manager",
+			errors.New(`User "system:serviceaccount:capa-system:installer" cannot patch resource "deployments" in `+
+				`API group "apps" in the namespace "capa-system"`)),
 		&predecessor.RunningError{Pod: types.NamespacedName{Namespace: "capi-operator-system", Name: "manager-7b5f"}},
 		predecessor.Refused(apierrors.NewInternalError(errors.New(`failed calling webhook "vinfra.kb.io": ` +
 			`no endpoints available for service "capi-operator-webhook-service"`))),

@@ -3,8 +3,10 @@ package reconcile
 import (
 	"errors"
 	"reflect"
+	"strings"
 
 	"github.com/fluxcd/pkg/runtime/acl"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -17,7 +19,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/patches"
-	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -95,7 +96,6 @@ var errorTable = []row{
 		set(result, "", v1alpha2.ClusterUnreachableReason, report.Waiting)
 		result.At = e.Until
 	}),
-	on[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason, report.Stalled),
 	onValue(func(e *access.ForbiddenError, result *report.Result) {
 		set(result, preflightFailed, v1alpha2.MissingPermissionsReason, report.Stalled)
 		result.Message = e.Error() // without the steps that led there
@@ -104,6 +104,7 @@ var errorTable = []row{
 		set(result, preflightFailed, v1alpha2.AccessDeniedReason, report.Stalled)
 		result.Message = e.Error()
 	}),
+	{err: reflect.TypeFor[*apierrors.StatusError](), fill: notPermitted},
 	on[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, report.Stalled),
 	onValue(func(e *crds.IncompatibleError, result *report.Result) {
 		set(result, preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, report.Stalled)
@@ -174,6 +175,21 @@ var errorTable = []row{
 		result.At = e.Until
 	}),
 	on[*plan.StoreError](installFailed, v1alpha2.ChartStoreErrorReason, report.Retrying),
+}
+
+// notPermitted completes the result of a request that the account, or without one the operator, may not make.
+func notPermitted(err error, result *report.Result) bool {
+	if !object.IsNotPermitted(err) {
+		return false
+	}
+
+	set(result, preflightFailed, v1alpha2.MissingPermissionsReason, report.Stalled)
+
+	if fix := object.Fix(err); !strings.HasSuffix(result.Message, fix) {
+		result.Message += fix
+	}
+
+	return true
 }
 
 // failed returns the result of an error: that of its row in the table, or Retrying with the reason of

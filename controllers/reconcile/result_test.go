@@ -26,7 +26,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/patches"
-	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -102,7 +101,8 @@ var errorCases = map[string]errorCase{
 		condition: "", reason: v1alpha2.ClusterUnreachableReason, outcome: report.Waiting,
 	},
 	"missing permissions": {
-		err:       &permissions.MissingError{},
+		err: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a",
+			errors.New(`User "b" cannot list resource "secrets"`)),
 		condition: preflightFailed, reason: v1alpha2.MissingPermissionsReason, outcome: report.Stalled,
 	},
 	"an object that the account must not read": {

@@ -62,9 +62,8 @@ type run struct {
 
 // installed is what a read of the release has found.
 type installed struct {
-	// observed is set once the release was read, and unreadable if the account must not read it.
-	observed   bool
-	unreadable error
+	// observed is set once the release was read.
+	observed bool
 
 	// foreign is set if the release belongs to something else: it is neither cared for nor changed.
 	// unconfirmed is set if its newest revision is not known to be the resource's: it is not cared for.
@@ -295,8 +294,6 @@ func (r *run) changing() decide.Changing {
 		Core:        r.Type == v1alpha2.CoreProviderType,
 		Returns:     plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo != nil,
 		Arrived:     r.arrived,
-		Account:     r.target != nil && r.target.Account != "",
-		Unreadable:  failed(r.installed.unreadable, applying),
 		Foreign:     failed(r.installed.foreign, applying),
 		Starts:      r.selection.Starts(),
 		Selected:    r.selection.Version,
@@ -354,7 +351,6 @@ var actions = map[decide.Action]func(*run, context.Context) report.Result{
 	decide.CheckRequirements: (*run).checkRequirements,
 	decide.CheckCore:         (*run).checkCore,
 	decide.CheckTurn:         (*run).checkTurn,
-	decide.CheckPermissions:  (*run).checkPermissions,
 	decide.CheckInstalled:    (*run).checkInstalled,
 	decide.PlanCRDs:          (*run).planChange,
 	decide.MigrateObjects:    (*run).migrateChange,

@@ -143,7 +143,7 @@ func TestExplain(t *testing.T) {
 
 	for _, err := range []error{
 		fmt.Errorf("list the history: %w", forbidden),
-		fmt.Errorf("list the history: %w; grant that permission, or lift the policy that forbids it", forbidden),
+		fmt.Errorf("list the history: %w; lift the policy that forbids it", forbidden),
 	} {
 		g.Expect(r.Explain(err)).To(Equal(&BlockedError{Message: "list the history: " + forbidden.Error() +
 			"; grant that permission, or remove the finalizer capstan.dev/provider from this resource, " +

@@ -54,24 +54,25 @@ rules:
 			grant(ctx, w, t.name, "configmaps", "", "get", "list")
 			grant(ctx, w, t.name, "secrets", "", "list")
 			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
-				"system:serviceaccount:tenant:installer does not exist and lacks permissions that the provider needs: "))
+				"serviceaccounts", `User "system:serviceaccount:tenant:installer" cannot get resource`,
+				"grant that permission, for example with the roles that `capstan permissions` prints"))
+			nothingIsApplied(ctx, w, t.name)
 
 			Expect(
 				w.client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "installer"}}),
 			).To(Succeed())
 			grant(ctx, w, t.name, "secrets", "", "get", "list", "create", "update", "patch", "delete")
 			grant(ctx, w, t.name, "serviceaccounts", "", "get", "create", "patch", "delete")
-			grant(ctx, w, t.name, "deployments", "apps", "get", "create", "patch")
+			grant(ctx, w, t.name, "deployments", "apps", "get", "patch", "delete")
 			grant(ctx, w, t.name, "horizontalpodautoscalers", "autoscaling", "list")
 			grant(ctx, w, t.name, "roles", "rbac.authorization.k8s.io", "get", "create", "patch", "delete")
 			grantCRD(ctx, w, t)
 			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
-				"system:serviceaccount:tenant:installer lacks permissions that the provider needs: "+
-					"delete deployments.apps tenant-controller-manager in namespace tenant; "+
-					"Role tenant-role grants permissions that the account does not have itself", `"batch"`))
+				`User "system:serviceaccount:tenant:installer" cannot create resource "deployments"`,
+				`is attempting to grant RBAC permissions not currently held`, `"batch"`))
 			nothingIsApplied(ctx, w, t.name)
 
-			grant(ctx, w, t.name, "deployments", "apps", "delete")
+			grant(ctx, w, t.name, "deployments", "apps", "create")
 			grant(ctx, w, t.name, "jobs", "batch", "create")
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})

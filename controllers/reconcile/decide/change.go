@@ -37,8 +37,6 @@ const (
 	CheckCore Action = "CheckCore"
 	// CheckTurn checks that no other provider has to change first.
 	CheckTurn Action = "CheckTurn"
-	// CheckPermissions checks the permissions of the account that the provider is installed with.
-	CheckPermissions Action = "CheckPermissions"
 	// CheckInstalled checks that no other program has installed the provider.
 	CheckInstalled Action = "CheckInstalled"
 	// PlanCRDs compares the CRDs with those of the cluster: it finds Changing.CRDs.
@@ -85,14 +83,11 @@ type Changing struct {
 	Arrived     time.Time
 	// First is set if the status knows of no installation.
 	First bool
-	// Account is set if the provider is installed with the permissions of an account.
-	Account bool
 
-	// Observed is set if the release was read. Unreadable is why the account must not read it, and Foreign why it
-	// belongs to something else; zero for neither.
-	Observed            bool
-	Unreadable, Foreign report.Result
-	History             state.History
+	// Observed is set if the release was read, and Foreign is why it belongs to something else; zero if it does not.
+	Observed bool
+	Foreign  report.Result
+	History  state.History
 	// Installed is the newest revision, if it can be read.
 	Installed Content
 
@@ -144,7 +139,7 @@ var changeRules = []rule[Changing]{
 	{"an automatic upgrade is what was selected", reselect},
 	{"the release is read", ask(Observe, Changing.unknown)},
 	{"a release of another program stays", foreign},
-	{"the release is compared with the plan", ask(CompareRelease, Changing.readable)},
+	{"the release is compared with the plan", ask(CompareRelease, always)},
 	{"a request that is fulfilled is recorded", ask(MarkRequest, Changing.fulfilled)},
 	{"inputs that cannot be used stop a change", problem},
 	{"an action on the release is awaited", locked},
@@ -155,7 +150,6 @@ var changeRules = []rule[Changing]{
 	{"core is ready before what needs it", checkCore},
 	{"core that changes at the same time comes first", settle},
 	{"providers change one after the other", ask(CheckTurn, Changing.ChangesVersion)},
-	{"the account has all permissions", ask(CheckPermissions, Changing.needsPermissions)},
 	{"no other program has installed the provider", ask(CheckInstalled, Changing.installs)},
 	{"CRDs are compared with those of the cluster", ask(PlanCRDs, Changing.plans)},
 	{"objects are rewritten before their version goes", ask(MigrateObjects, Changing.changesCRDs)},
@@ -165,7 +159,6 @@ var changeRules = []rule[Changing]{
 	{"CRDs are applied before the release", ask(ApplyCRDs, Changing.changesCRDs)},
 	{"CRDs that were changed are corrected", ask(CorrectCRDs, Changing.plans)},
 	{"what needs core waits for it", coreFirst},
-	{"a release that cannot be read is not changed", unreadable},
 	{"the release is applied", ask(Apply, Changing.applies)},
 	{"the CRDs are served", ask(AwaitCRDs, Changing.plans)},
 }
@@ -235,17 +228,12 @@ func reselect(c Changing) (Step, bool) {
 	})
 }
 
-func (c Changing) unknown() bool { return !c.Observed && c.readable() }
-
-func (c Changing) readable() bool { return !c.Unreadable.Ends() }
+func (c Changing) unknown() bool { return !c.Observed }
 
 func (c Changing) fulfilled() bool { return c.Release.Handled }
 
-// applies reports whether there is something to apply now. What must not be read is not applied in the end, but its
-// checks say all that is missing.
-func (c Changing) applies() bool {
-	return c.Release.Decision.Action == state.Apply || c.Unreadable.Ends()
-}
+// applies reports whether there is something to apply now.
+func (c Changing) applies() bool { return c.Release.Decision.Action == state.Apply }
 
 func (c Changing) returns() bool { return c.Returns && c.applies() }
 
@@ -270,8 +258,6 @@ func (c Changing) ChangesVersion() bool {
 	return c.upgrades() && (!c.Installed.Known || c.Installed.Version != c.Planned.Version)
 }
 
-func (c Changing) needsPermissions() bool { return c.upgrades() && c.Account }
-
 func (c Changing) installs() bool { return c.upgrades() && c.First }
 
 func (c Changing) changesCRDs() bool { return !c.Returns && c.CRDs.Change }
@@ -279,12 +265,12 @@ func (c Changing) changesCRDs() bool { return !c.Returns && c.CRDs.Change }
 // triesBeforeCRDs reports whether the release is tried before its CRDs are applied, so that nothing is touched if it
 // would be refused. New CRDs touch nothing: an installation that has to wait for core is tried when it need not.
 func (c Changing) triesBeforeCRDs() bool {
-	return c.changesCRDs() && c.upgrades() && c.readable() && (c.CRDs.Update || !c.CoreLater)
+	return c.changesCRDs() && c.upgrades() && (c.CRDs.Update || !c.CoreLater)
 }
 
 // begins reports whether something is written now that other resources must know of.
 func (c Changing) begins() bool {
-	writes := c.changesCRDs() || c.readable() && !c.CoreLater
+	writes := c.changesCRDs() || !c.CoreLater
 	return writes && (c.installs() || c.ChangesVersion() || c.upgrades() && c.Starts)
 }
 
@@ -333,8 +319,6 @@ func settle(c Changing) (Step, bool) {
 func coreFirst(c Changing) (Step, bool) {
 	return Step{Action: End, Result: c.Answers[CheckCore]}, c.CoreLater
 }
-
-func unreadable(c Changing) (Step, bool) { return end(c.Unreadable) }
 
 // blocks reports whether an automatic upgrade that was about to start is given up, because a check prevents it and
 // nothing was changed: that the operator cannot upgrade it makes the provider no less ready.

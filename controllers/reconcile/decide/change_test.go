@@ -93,16 +93,15 @@ func TestOrderOfChange(t *testing.T) {
 				CorrectCRDs, Apply, AwaitCRDs,
 			},
 		},
-		"a first installation with an account": {
+		"a first installation": {
 			func(c *Changing) {
 				*c = Changing{
-					First: true, Account: true, Planned: c.Planned, Release: c.Release, CRDs: CRDs{Change: true},
-					Answers: Answers{},
+					First: true, Planned: c.Planned, Release: c.Release, CRDs: CRDs{Change: true}, Answers: Answers{},
 				}
 			},
 			[]Action{
-				Identify, Select, Plan, Observe, CompareRelease, CheckRequirements, CheckCore, CheckTurn, CheckPermissions,
-				CheckInstalled, PlanCRDs, MigrateObjects, CheckCRDs, DryRun, Announce, ApplyCRDs, CorrectCRDs, Apply, AwaitCRDs,
+				Identify, Select, Plan, Observe, CompareRelease, CheckRequirements, CheckCore, CheckTurn, CheckInstalled, PlanCRDs,
+				MigrateObjects, CheckCRDs, DryRun, Announce, ApplyCRDs, CorrectCRDs, Apply, AwaitCRDs,
 			},
 		},
 		"nothing to apply": {
@@ -187,9 +186,6 @@ func TestChangeEnds(t *testing.T) {
 			report.Result{Outcome: report.Repeated, At: arrived.Add(settleTime)}, CheckRequirements,
 		},
 		"providers change one after the other": {nil, Answers{CheckTurn: waits}, waits, CheckTurn},
-		"the account has all permissions": {
-			func(c *Changing) { c.Account = true }, Answers{CheckPermissions: refused}, refused, CheckPermissions,
-		},
 		"no other program has installed the provider": {
 			func(c *Changing) { c.First = true }, Answers{CheckInstalled: waits}, waits, CheckInstalled,
 		},
@@ -206,12 +202,6 @@ func TestChangeEnds(t *testing.T) {
 		"what needs core waits for it": {
 			func(c *Changing) { c.Planned.Contract, c.CoreLater = "v1beta2", true },
 			Answers{CheckCore: waits}, waits, CorrectCRDs,
-		},
-		"a release that cannot be read is not changed": {
-			func(c *Changing) {
-				*c = Changing{Unreadable: refused, Planned: c.Planned, CRDs: c.CRDs, Answers: Answers{}, First: true}
-			},
-			nil, refused, CorrectCRDs,
 		},
 		"an uninstall by another program stays": {
 			func(c *Changing) {
@@ -350,7 +340,6 @@ func TestTriesBeforeCRDs(t *testing.T) {
 		"new CRDs while core is awaited":     {func(c *Changing) { c.CRDs.Update, c.CoreLater = false, true }, false},
 		"the same CRDs":                      {func(c *Changing) { c.CRDs = CRDs{} }, false},
 		"CRDs only":                          {func(c *Changing) { c.Release.Decision.Action = state.None }, false},
-		"a release that cannot be read":      {func(c *Changing) { c.Unreadable = refused }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := upgrade()
@@ -448,7 +437,6 @@ func TestBegins(t *testing.T) {
 		"a rollback":                       {func(c *Changing) { c.Returns = true }, false},
 		"CRDs only, while core is awaited": {func(c *Changing) { c.CoreLater = true }, true},
 		"nothing, while core is awaited":   {func(c *Changing) { c.CoreLater, c.CRDs = true, CRDs{} }, false},
-		"nothing, without permission":      {func(c *Changing) { c.Unreadable, c.CRDs = refused, CRDs{} }, false},
 		"without CRDs":                     {func(c *Changing) { c.CRDs = CRDs{} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -489,7 +477,6 @@ func TestNoQuestionIsAskedTwice(t *testing.T) {
 			}
 
 			g.Expect(actions[:i]).To(ContainElements(Identify, Plan, CompareRelease, CheckRequirements, PlanCRDs, CorrectCRDs))
-			g.Expect(slices.Contains(actions[:i], CheckPermissions)).To(Equal(known.Account))
 			g.Expect(slices.Contains(actions[:i], CheckInstalled)).To(Equal(known.First))
 			g.Expect(slices.Contains(actions[:i], Announce)).To(Equal(known.First || known.ChangesVersion() || starts))
 			g.Expect(slices.Contains(actions[:i], ApplyCRDs)).To(Equal(known.CRDs.Change))
@@ -504,8 +491,7 @@ func randomChange(random *rand.Rand) (Changing, Answers) {
 	known := upgrade()
 
 	for _, set := range []*bool{
-		&known.Core, &known.Returns, &known.SpecChanged, &known.First, &known.Account, &known.CoreLater,
-		&known.Unpinned, &known.OwnsVersion,
+		&known.Core, &known.Returns, &known.SpecChanged, &known.First, &known.CoreLater, &known.Unpinned, &known.OwnsVersion,
 	} {
 		*set = some()
 	}
@@ -540,10 +526,6 @@ func randomChange(random *rand.Rand) (Changing, Answers) {
 	}
 
 	if random.IntN(9) == 0 {
-		known.Unreadable, known.Release = refused, Release{}
-	}
-
-	if random.IntN(9) == 0 {
 		known.Foreign = refused
 	}
 
@@ -564,8 +546,8 @@ func randomChange(random *rand.Rand) (Changing, Answers) {
 
 	for _, row := range []Action{
 		Identify, Select, Plan, PinVersion, DisownVersion, Observe, CompareRelease, MarkRequest, CheckRevision,
-		CheckRequirements, CheckCore, CheckTurn, CheckPermissions, CheckInstalled, PlanCRDs, MigrateObjects, CheckCRDs,
-		DryRun, Announce, ApplyCRDs, CorrectCRDs, Apply, AwaitCRDs,
+		CheckRequirements, CheckCore, CheckTurn, CheckInstalled, PlanCRDs, MigrateObjects, CheckCRDs, DryRun, Announce,
+		ApplyCRDs, CorrectCRDs, Apply, AwaitCRDs,
 	} {
 		switch random.IntN(25) {
 		case 0:
