@@ -4,10 +4,11 @@ import (
 	"net"
 	"os"
 
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/export"
+	"github.com/capstan-project/capstan/controllers/inventory"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
@@ -41,25 +42,17 @@ func localCluster(mgr ctrl.Manager, options Options, wakers *watch.Wakers) (*clu
 	return local, mgr.Add(local)
 }
 
-// addInventory makes the manager keep clusterctl's inventory of the local cluster.
-func addInventory(mgr ctrl.Manager, options Options, local *clusters.Cluster) error {
+// newInventory returns clusterctl's inventory of the local cluster; nil if the operator keeps none.
+func newInventory(mgr ctrl.Manager, options Options, wakers *watch.Wakers) (*inventory.Inventory, error) {
 	if !options.ClusterctlInventory {
-		return nil
+		return nil, nil
 	}
 
-	kept, err := export.NewInventory(export.InventoryOptions{
-		Config:      mgr.GetConfig(),
-		HTTPClient:  mgr.GetHTTPClient(),
-		Mapper:      mgr.GetRESTMapper(),
-		Providers:   mgr.GetCache(),
-		Definitions: local.Definitions,
-		Events:      mgr.GetEventRecorder("capstan"),
-		Namespaces:  options.Scope.CacheNamespaces(),
-		Includes:    options.Scope.Includes,
-	})
-	if err != nil {
-		return err
+	if err := clusterctlv1.AddToScheme(mgr.GetScheme()); err != nil {
+		return nil, err
 	}
 
-	return mgr.Add(kept)
+	uncached, err := NewUncachedClient(mgr)
+
+	return &inventory.Inventory{Client: uncached, Wake: wakers.Wake}, err
 }

@@ -37,7 +37,7 @@ package controllers
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 //
 // clusterctl's inventory, which the operator keeps, and in which it finds providers that others have installed:
-// +kubebuilder:rbac:groups=clusterctl.cluster.x-k8s.io,resources=providers,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=clusterctl.cluster.x-k8s.io,resources=providers,verbs=get;list;create;patch;delete
 //
 // CRDs of providers are only read, and applied with the permissions to install. The operator's own
 // are brought to its version at start:

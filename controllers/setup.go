@@ -64,12 +64,12 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 
-	if err := addInventory(mgr, options, local); err != nil {
+	dependencies, err := newDependencies(mgr, options, local, wakers)
+	if err != nil {
 		return err
 	}
 
-	dependencies, err := newDependencies(mgr, options, local, wakers)
-	if err != nil {
+	if dependencies.Inventory, err = newInventory(mgr, options, wakers); err != nil {
 		return err
 	}
 

@@ -231,10 +231,6 @@ const (
 	// TakenOverReason: cluster-api-operator has managed the resource, and has stopped.
 	TakenOverReason = "TakenOver"
 
-	// InventoryRestoredReason: another program has changed or deleted the provider's entry in clusterctl's
-	// inventory, and the operator has restored it. The message says what to use instead.
-	InventoryRestoredReason = "InventoryRestored"
-
 	// AutomaticUpgradeReason: an upgrade that spec.upgradePolicy allows has started.
 	AutomaticUpgradeReason = "AutomaticUpgrade"
 

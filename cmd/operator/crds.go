@@ -8,6 +8,7 @@ import (
 
 	"github.com/capstan-project/capstan/config/crd"
 	"github.com/capstan-project/capstan/controllers"
+	"github.com/capstan-project/capstan/controllers/inventory"
 )
 
 // crdTimeout limits how long the API server may take to serve the operator's own CRDs.
@@ -28,4 +29,17 @@ func prepareCRDs(ctx context.Context, mgr ctrl.Manager, upgrade bool) error {
 	}
 
 	return crd.AwaitEstablished(ctx, live, crdTimeout)
+}
+
+// prepareInventory installs the CRD of clusterctl's inventory. Providers do not need it, so a problem is only logged.
+func prepareInventory(ctx context.Context, mgr ctrl.Manager) {
+	live, err := controllers.NewUncachedClient(mgr)
+	if err == nil {
+		err = inventory.CreateDefinition(ctx, live)
+	}
+
+	if err != nil {
+		ctrl.Log.Info("Cannot install the CustomResourceDefinition of clusterctl's inventory, which is kept as soon as it "+
+			"exists; clusterctl installs it too", "problem", err.Error())
+	}
 }

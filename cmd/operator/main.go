@@ -127,6 +127,10 @@ func run(f *flags) error {
 		return err
 	}
 
+	if options.ClusterctlInventory {
+		prepareInventory(ctx, mgr)
+	}
+
 	if err := f.addTo(mgr, options); err != nil {
 		return err
 	}

@@ -421,7 +421,6 @@ func (c catalog) addAnnounced() {
 			Object: deployment, Fields: []string{"/spec/replicas"},
 		}}).String()),
 		report.DeletingCRDs([]string{"awsclusters.infrastructure.cluster.x-k8s.io"}),
-		report.InventoryRestored("infrastructure-aws", "set to v2.10.3 by clusterctl"),
 		report.UpgradeStarted(decide.Selection{From: "v2.11.1", Version: "v2.11.2"}.String()),
 		report.ReleaseKept(leftMessage(aws(), &clusters.UnreachableError{
 			Address: "https://192.0.2.1:6443", Reason: "connect: connection refused",

@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/inventory"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
@@ -70,6 +71,7 @@ type Dependencies struct {
 	Planner   *plan.Planner
 	Preflight *preflight.Checker
 	Upgrades  *upgrades.Tracker
+	Inventory *inventory.Inventory
 	Events    events.EventRecorder
 	// Wake enqueues a resource after a delay.
 	Wake health.Wake
@@ -111,8 +113,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 
 	status := newStatusWriter(r.Client, provider)
+	listed := inventory.Lists(provider)
 
 	defer func() {
+		r.Inventory.Update(ctx, provider, listed)
+
 		err = errors.Join(err, status.save(ctx, provider))
 	}()
 

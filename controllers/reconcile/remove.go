@@ -161,6 +161,10 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) report.Result {
 			plan.ReleaseKey(r.provider), kept, v1alpha2.ReleaseName(r.provider), r.provider.GetNamespace())))
 	}
 
+	if err := r.Inventory.Remove(ctx, r.provider); err != nil {
+		return failed(fmt.Errorf("remove the provider from clusterctl's inventory: %w", err), fetching)
+	}
+
 	remove := controllerutil.RemoveFinalizer
 
 	if predecessor.Manages(r.provider) && predecessor.CheckStopped(ctx, r.APIReader, r.provider) == nil {

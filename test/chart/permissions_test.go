@@ -150,7 +150,7 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 
 		for _, granted := range ownPermissions(ctx) {
 			Expect(granted).NotTo(Or(ContainSubstring("secrets"), ContainSubstring("configmaps"),
-				MatchRegexp("^(watch|create|patch|delete) clusterctl")))
+				MatchRegexp("^(get|create|patch|delete) clusterctl")))
 		}
 
 		operator := startOperator(ctx, "--watch-namespaces="+watched)

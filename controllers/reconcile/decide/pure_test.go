@@ -153,6 +153,5 @@ func TestStatusIsWrittenByReportsOnly(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(found).To(ConsistOf(
 		"controllers/reconcile/reporting.go: .Eventf(",
-		"controllers/export/keeper.go: .Eventf(", // about an inventory, not a status
 	))
 }

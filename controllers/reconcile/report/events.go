@@ -160,12 +160,3 @@ func SourceUnavailable(digest, problem string) []Event {
 func UnsafeCRDsAllowed(changes []string) []Event {
 	return warn(v1alpha2.UnsafeCRDsAllowedReason, "Reconcile", changes...)
 }
-
-// InventoryRestored returns the event about the item of a provider in clusterctl's inventory that another program has
-// changed.
-func InventoryRestored(label, what string) []Event {
-	return warn(v1alpha2.InventoryRestoredReason, "Restore", fmt.Sprintf(
-		"clusterctl's inventory was changed: the item of %s was %s, and is restored, because Capstan manages this provider; "+
-			"to change its version, use capstan upgrade apply or spec.version; to remove it, use capstan delete, or delete "+
-			"this resource", label, what))
-}

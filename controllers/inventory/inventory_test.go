@@ -1,0 +1,160 @@
+package inventory
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+var itemKey = client.ObjectKey{Namespace: "capd-system", Name: "infrastructure-docker"}
+
+// newInventory returns an inventory with these items.
+func newInventory(t *testing.T, items ...client.Object) *Inventory {
+	t.Helper()
+
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(clusterctlv1.AddToScheme(scheme)).To(Succeed())
+
+	return &Inventory{
+		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(items...).Build(),
+		Wake:   func(string, string, time.Duration) { t.Error("a write failed") },
+	}
+}
+
+// item returns the item of docker; nil if there is none.
+func (i *Inventory) item(t *testing.T) *clusterctlv1.Provider {
+	t.Helper()
+
+	item := &clusterctlv1.Provider{}
+	if err := i.Client.Get(t.Context(), itemKey, item); err != nil {
+		NewWithT(t).Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return nil
+	}
+
+	return item
+}
+
+// docker returns an installed provider with revisions, newest first, as status and version.
+func docker(revisions ...[2]string) *v1alpha2.InfrastructureProvider {
+	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: itemKey.Namespace, Name: "docker"}}
+
+	for _, r := range revisions {
+		p.Status.Release = &v1alpha2.ReleaseStatus{Status: revisions[0][0]}
+		p.Status.History = append(p.Status.History, v1alpha2.ReleaseRevision{Status: r[0], Version: r[1]})
+	}
+
+	return p
+}
+
+// deleted returns a provider whose resource is being deleted, with an annotation.
+func deleted(annotation string) *v1alpha2.InfrastructureProvider {
+	p := docker([2]string{"deployed", "v1.0.0"})
+	p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	p.Annotations = map[string]string{annotation: "true"}
+
+	return p
+}
+
+func TestItem(t *testing.T) {
+	remote := docker([2]string{"deployed", "v1.0.0"})
+	remote.Spec.KubeConfig = &v1alpha2.KubeConfig{}
+
+	for name, c := range map[string]struct {
+		provider *v1alpha2.InfrastructureProvider
+		version  string
+	}{
+		"not installed":         {provider: docker()},
+		"installed":             {docker([2]string{"deployed", "v1.0.0"}), "v1.0.0"},
+		"being installed":       {provider: docker([2]string{"pending-install", "v1.0.0"})},
+		"being upgraded":        {docker([2]string{"pending-upgrade", "v1.1.0"}, [2]string{"deployed", "v1.0.0"}), "v1.0.0"},
+		"rolled back":           {docker([2]string{"deployed", "v1.0.0"}, [2]string{"failed", "v1.1.0"}), "v1.0.0"},
+		"uninstalled with helm": {provider: docker([2]string{"uninstalled", "v1.0.0"})},
+		"in another cluster":    {provider: remote},
+		"being removed":         {provider: deleted("a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			i := newInventory(t)
+			i.Update(t.Context(), c.provider, false)
+
+			item := i.item(t)
+			if c.version == "" {
+				g.Expect(item).To(BeNil())
+				return
+			}
+
+			g.Expect(item.Version).To(Equal(c.version))
+			g.Expect(item.ProviderName).To(Equal("docker"))
+			g.Expect(item.Type).To(Equal("InfrastructureProvider"))
+			g.Expect(item.Labels).To(Equal(map[string]string{
+				"clusterctl.cluster.x-k8s.io":      "",
+				"clusterctl.cluster.x-k8s.io/core": "inventory",
+				"cluster.x-k8s.io/provider":        "infrastructure-docker",
+				"app.kubernetes.io/managed-by":     "capstan",
+			}))
+		})
+	}
+}
+
+func TestItemFollowsItsProvider(t *testing.T) {
+	g := NewWithT(t)
+	i := newInventory(t)
+	i.Update(t.Context(), docker([2]string{"deployed", "v1.0.0"}), false)
+
+	p := docker([2]string{"deployed", "v1.1.0"}, [2]string{"superseded", "v1.0.0"})
+	p.Spec.Manager = &v1alpha2.ManagerSpec{CacheNamespace: "berlin"}
+	i.Update(t.Context(), p, true)
+	g.Expect(i.item(t)).To(And(HaveField("Version", "v1.1.0"), HaveField("WatchedNamespace", "berlin")))
+
+	i.Update(t.Context(), docker([2]string{"failed", "v1.2.0"}, [2]string{"superseded", "v1.1.0"}), true)
+	g.Expect(i.item(t)).To(And(HaveField("Version", "v1.1.0"), HaveField("WatchedNamespace", "berlin")),
+		"while nothing is deployed, the item stays")
+
+	before := i.item(t)
+	i.Update(t.Context(), p, true)
+	g.Expect(i.item(t)).To(Equal(before), "nothing is written")
+
+	i.Update(t.Context(), docker(), false)
+	g.Expect(i.item(t)).To(Equal(before), "the status was lost")
+
+	i.Update(t.Context(), docker([2]string{"uninstalled", "v1.1.0"}), true)
+	g.Expect(i.item(t)).To(BeNil())
+}
+
+func TestRemove(t *testing.T) {
+	g := NewWithT(t)
+	i := newInventory(t)
+	i.Update(t.Context(), docker([2]string{"deployed", "v1.0.0"}), false)
+
+	g.Expect(i.Remove(t.Context(), deleted(v1alpha2.KeepInstalledAnnotation))).To(Succeed())
+
+	item := i.item(t)
+	g.Expect(item).NotTo(BeNil(), "the provider stays installed")
+	g.Expect(item.Labels).NotTo(HaveKey(v1alpha2.ManagedByLabel), "the item is clusterctl's")
+
+	g.Expect(i.Remove(t.Context(), deleted("a"))).To(Succeed())
+	g.Expect(i.item(t)).To(Equal(item))
+
+	i.Update(t.Context(), docker([2]string{"deployed", "v1.0.0"}), false)
+	g.Expect(i.item(t).Labels).To(HaveKey(v1alpha2.ManagedByLabel), "it is adopted")
+
+	g.Expect(i.Remove(t.Context(), deleted("a"))).To(Succeed())
+	g.Expect(i.item(t)).To(BeNil())
+	g.Expect(i.Remove(t.Context(), deleted("a"))).To(Succeed())
+}
+
+func TestWithoutInventory(t *testing.T) {
+	var none *Inventory
+
+	none.Update(t.Context(), docker([2]string{"deployed", "v1.0.0"}), false)
+	NewWithT(t).Expect(none.Remove(t.Context(), deleted("a"))).To(Succeed())
+}
