@@ -133,7 +133,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(uid).NotTo(BeEmpty())
 
 		w.run(ctx, "kubectl", "delete", "crd", inventoryName)
-		Expect(w.Stop()).To(Succeed())
+		Expect(w.operator.Stop()).To(Succeed())
 		w.startOperator()
 		Eventually(w.item(ctx, docker)).Should(HaveKeyWithValue("version", "v1.0.0"))
 		Expect(w.definitions(ctx)).To(HaveKeyWithValue(inventoryName, Not(Equal(uid))))
