@@ -23,11 +23,11 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/namespaces"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
@@ -73,7 +73,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 
-	if err := mgr.Add(dependencies.Upgrades); err != nil {
+	if err := mgr.Add(dependencies.Offers); err != nil {
 		return err
 	}
 
@@ -126,7 +126,7 @@ func newDependencies(
 	}
 
 	planner.Cluster, planner.AwaitCore = pool.Identity, true
-	tracker := upgrades.NewTracker(planner.Sources, wakers.Wake)
+	tracker := offers.NewTracker(planner.Sources, wakers.Wake)
 	resources := fresh.NewClient(mgr.GetClient(), uncached)
 
 	return &reconcile.Dependencies{
@@ -136,7 +136,7 @@ func newDependencies(
 		Clusters:  pool,
 		Planner:   planner,
 		Preflight: &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity, Namespace: options.Namespace},
-		Upgrades:  tracker,
+		Offers:    tracker,
 
 		Events:         mgr.GetEventRecorder("capstan"),
 		Wake:           wakers.Wake,

@@ -1,67 +1,83 @@
-package upgrades
+package offers
 
 import (
+	"context"
+
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
-// Answered reports whether the source has said what it offers.
-func (k Known) Answered() bool { return k.offer != nil }
-
-// Offered returns the versions that the source offers and that its metadata declares a contract for.
-func (k Known) Offered() []v1alpha2.AvailableUpgrade {
-	if k.offer == nil {
-		return nil
+// List returns the versions that a provider's source offers and that its metadata declares a contract for, newest
+// first. Tags that have no release yet are left out, and so are versions without a contract: they can never be
+// installed.
+func List(
+	ctx context.Context, sources *fetch.Resolver, provider v1alpha2.Provider,
+) ([]v1alpha2.AvailableUpgrade, error) {
+	releases, metadata, err := sources.List(ctx, provider)
+	if err != nil {
+		return nil, err
 	}
 
 	var offered []v1alpha2.AvailableUpgrade
 
-	for _, r := range k.offer.versions {
-		if contract, err := k.offer.metadata.Contract(r.Name); err == nil {
+	for _, r := range releases {
+		if contract, err := metadata.Contract(r.Name); err == nil {
 			offered = append(offered, v1alpha2.AvailableUpgrade{Version: r.Name, Contract: contract})
 		}
 	}
 
-	return offered
+	return offered, nil
 }
 
-// Available returns the newest patch of the installed minor version and the newest version of all,
-// pre-releases excluded, in this order. allowed reports whether a contract fits the cluster.
-func (k Known) Available(installed *string, allowed func(contract string) bool) []v1alpha2.AvailableUpgrade {
-	if installed == nil || k.offer == nil {
-		return nil
-	}
-
-	current, err := semver.NewVersion(*installed)
+// Newer returns what is newer than a version, without pre-releases.
+func Newer(offered []v1alpha2.AvailableUpgrade, than string) []v1alpha2.AvailableUpgrade {
+	installed, err := semver.NewVersion(than)
 	if err != nil {
 		return nil
 	}
 
+	var newer []v1alpha2.AvailableUpgrade
+
+	for _, o := range offered {
+		v, err := semver.NewVersion(o.Version)
+		if err == nil && v.Prerelease() == "" && v.GreaterThan(installed) {
+			newer = append(newer, o)
+		}
+	}
+
+	return newer
+}
+
+// Upgrades returns the newest patch of the installed minor version and the newest version of all, in this order.
+// allowed reports whether a contract fits the cluster.
+func Upgrades(
+	offered []v1alpha2.AvailableUpgrade, installed string, allowed func(contract string) bool,
+) []v1alpha2.AvailableUpgrade {
 	var upgrades []v1alpha2.AvailableUpgrade
 
-	for _, r := range k.offer.versions {
-		v, err := semver.NewVersion(r.Name)
-		if err != nil || v.Prerelease() != "" || !v.GreaterThan(current) {
+	for _, o := range Newer(offered, installed) {
+		if !allowed(o.Contract) {
 			continue
 		}
-
-		contract, err := k.offer.metadata.Contract(r.Name)
-		if err != nil || !allowed(contract) {
-			continue
-		}
-
-		upgrade := v1alpha2.AvailableUpgrade{Version: r.Name, Contract: contract}
 
 		// The versions come newest first, so the first patch ends the search.
-		if v.Major() == current.Major() && v.Minor() == current.Minor() {
-			return append([]v1alpha2.AvailableUpgrade{upgrade}, upgrades...)
+		if sameMinor(o.Version, installed) {
+			return append([]v1alpha2.AvailableUpgrade{o}, upgrades...)
 		}
 
 		if len(upgrades) == 0 {
-			upgrades = append(upgrades, upgrade)
+			upgrades = append(upgrades, o)
 		}
 	}
 
 	return upgrades
+}
+
+// sameMinor reports whether two versions, which are valid, have the same major and minor version.
+func sameMinor(a, b string) bool {
+	v, w := semver.MustParse(a), semver.MustParse(b)
+
+	return v.Major() == w.Major() && v.Minor() == w.Minor()
 }

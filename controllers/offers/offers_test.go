@@ -1,30 +1,42 @@
-package upgrades
+package offers
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
-func TestAvailableUpgrades(t *testing.T) {
-	known := Known{offer: &offer{
-		versions: source.ParseVersions(
-			[]string{"v1.0.0", "v1.0.5", "v1.0.6-rc.1", "v1.1.0", "v1.1.2", "v1.2.0", "v2.0.0", "v3.0.0"},
-		),
-		metadata: &bundle.Metadata{ReleaseSeries: []bundle.ReleaseSeries{
-			{
-				Major:    1,
-				Minor:    0,
-				Contract: "v1beta1",
-			},
-			{Major: 1, Minor: 1, Contract: "v1beta1"},
-			{Major: 1, Minor: 2, Contract: "v1beta2"},
-			{Major: 2, Minor: 0, Contract: "v1beta3"},
-		}},
-	}}
+func TestListHasContracts(t *testing.T) {
+	g := NewWithT(t)
+	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker"}}
+	docker.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: "../../test/data/providers"}
+
+	registry, err := fetch.NewRegistry("", "", "")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	sources := &fetch.Resolver{
+		Readers: &access.Readers{}, ConfigFile: fetch.DefaultConfigFile, Registry: registry,
+	}
+
+	offered, err := List(t.Context(), sources, docker)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(offered).To(HaveExactElements(HaveField("Version", "v1.1.0"), HaveField("Version", "v1.0.0")))
+	g.Expect(offered).To(HaveEach(HaveField("Contract", Not(BeEmpty()))))
+}
+
+func TestUpgrades(t *testing.T) {
+	offered := []v1alpha2.AvailableUpgrade{
+		{Version: "v2.0.0", Contract: "v1beta3"}, {Version: "v1.2.0", Contract: "v1beta2"},
+		{Version: "v1.1.2", Contract: "v1beta1"}, {Version: "v1.1.0", Contract: "v1beta1"},
+		{Version: "v1.0.6-rc.1", Contract: "v1beta1"}, {Version: "v1.0.5", Contract: "v1beta1"},
+		{Version: "v1.0.0", Contract: "v1beta1"},
+	}
 
 	for name, test := range map[string]struct {
 		installed string
@@ -42,24 +54,13 @@ func TestAvailableUpgrades(t *testing.T) {
 		"no patch that is installed": {"v1.0.5", []string{"v1beta1"}, []string{"v1.1.2 v1beta1"}},
 		"a patch alone":              {"v1.1.0", []string{"v1beta1"}, []string{"v1.1.2 v1beta1"}},
 		"nothing newer":              {"v1.2.0", []string{"v1beta1", "v1beta2"}, nil},
-		"nothing installed":          {"", []string{"v1beta1"}, nil},
+		"no version that is known":   {"unknown", []string{"v1beta1"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var installed *string
-			if test.installed != "" {
-				installed = &test.installed
-			}
-
 			var got []string
-			for _, u := range known.Available(installed, func(contract string) bool {
-				for _, a := range test.allowed {
-					if a == contract {
-						return true
-					}
-				}
 
-				return false
-			}) {
+			allowed := func(contract string) bool { return slices.Contains(test.allowed, contract) }
+			for _, u := range Upgrades(offered, test.installed, allowed) {
 				got = append(got, u.Version+" "+u.Contract)
 			}
 

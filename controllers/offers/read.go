@@ -1,4 +1,4 @@
-package upgrades
+package offers
 
 import (
 	"time"
@@ -33,7 +33,7 @@ func (t *Tracker) Read(provider v1alpha2.Provider) (decide.Upgrading, error) {
 		Opening:  opening,
 		Windowed: policy.Window != nil,
 		Asked:    plan.Asked(provider),
-		Offered:  known.Offered(),
+		Offered:  known.Offered,
 		Looking:  known.Pending,
 		Now:      now,
 	}, nil

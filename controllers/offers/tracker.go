@@ -1,11 +1,11 @@
-// Package upgrades asks the sources of providers, in the background, which versions they offer, and reads what else
+// Package offers asks the sources of providers, in the background, which versions they offer, and reads what else
 // automatic upgrades depend on: spec.upgradePolicy. Package decide selects the version.
 //
 // Everything is derived from Helm's storage, the source and the resource, so a restarted operator decides as the one
 // before it. An automatic upgrade is recorded with its revision as a request of its own, state.Request.Automatic. If
 // the upgrade fails and is rolled back, the version before it is what is asked for again. The failed version is given
 // up until a user asks for something else.
-package upgrades
+package offers
 
 import (
 	"context"
@@ -19,8 +19,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/health"
 )
@@ -51,15 +49,7 @@ type lookup struct {
 	// provider as it was when the lookup was requested.
 	provider v1alpha2.Provider
 	asked    time.Time
-	offer    *offer
-	// answered is set once the source has answered, or cannot.
-	answered bool
-}
-
-// offer is what a source offers.
-type offer struct {
-	versions []source.Version // newest first
-	metadata *bundle.Metadata // of the newest version; it lists the contracts of all
+	known    Known
 }
 
 // NewTracker returns a tracker that wakes a provider when its source has answered.
@@ -91,9 +81,11 @@ func (t *Tracker) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Known is what is known of a provider's source. It may be nil.
+// Known is what is known of a provider's source.
 type Known struct {
-	offer *offer
+	// Answered is set once the source has said what it offers, and Offered is that, newest first.
+	Answered bool
+	Offered  []v1alpha2.AvailableUpgrade
 	// Pending is set while a lookup is on its way.
 	Pending bool
 }
@@ -111,7 +103,7 @@ func (t *Tracker) Look(provider v1alpha2.Provider, since time.Time) Known {
 		known = t.request(known, provider)
 	}
 
-	return Known{offer: known.offer, Pending: !known.answered}
+	return known.known
 }
 
 // outdated reports whether the source must be asked again: after an hour, on request, or because
@@ -136,8 +128,10 @@ func (t *Tracker) request(before *lookup, provider v1alpha2.Provider) *lookup {
 	next := &lookup{provider: provider.DeepCopyObject().(v1alpha2.Provider), asked: time.Now()}
 
 	if before != nil && sameSource(before.provider, provider) {
-		next.offer = before.offer
+		next.known = before.known
 	}
+
+	next.known.Pending = true
 
 	t.lookups[provider.GetUID()] = next
 	t.queue.Add(provider.GetUID())
@@ -169,13 +163,13 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 
-	versions, metadata, err := t.sources.List(ctx, l.provider)
+	offered, err := List(ctx, t.sources, l.provider)
 
 	t.mu.Lock()
-	l.answered = true
+	l.known.Pending = false
 
 	if err == nil {
-		l.offer = &offer{versions: versions, metadata: metadata}
+		l.known.Answered, l.known.Offered = true, offered
 	}
 	t.mu.Unlock()
 

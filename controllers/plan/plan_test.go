@@ -130,14 +130,3 @@ func TestPlanKeepsWhatItFoundOutBeforeAnError(t *testing.T) {
 	g.Expect(source.IsNotFound(err)).To(BeTrue(), "%v", err)
 	g.Expect(planned.Chart).To(BeNil())
 }
-
-func TestVersionsListsContracts(t *testing.T) {
-	g := NewWithT(t)
-	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker"}}
-	docker.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: samples}
-
-	versions, err := newPlanner(readOnlyClient()).Versions(t.Context(), docker)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(versions).To(HaveExactElements(HaveField("Version", "v1.1.0"), HaveField("Version", "v1.0.0")))
-	g.Expect(versions).To(HaveEach(HaveField("Contract", Not(BeEmpty()))))
-}

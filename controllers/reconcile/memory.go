@@ -114,6 +114,6 @@ func (r *Reconciler) forget(provider v1alpha2.Provider) {
 	r.memories.set(client.ObjectKeyFromObject(provider), nil)
 	r.Clusters.Forget(provider)
 	r.Planner.Charts.Forget(provider)
-	r.Upgrades.Forget(provider.GetUID())
+	r.Offers.Forget(provider.GetUID())
 	r.Metrics.Forget(provider)
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/upgrades"
 )
 
 func TestForget(t *testing.T) {
@@ -19,7 +19,7 @@ func TestForget(t *testing.T) {
 	r := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
 		Clusters: &clusters.Pool{},
 		Planner:  &plan.Planner{Charts: &plan.Charts{}},
-		Upgrades: upgrades.NewTracker(nil, nil),
+		Offers:   offers.NewTracker(nil, nil),
 	}}
 
 	resource := func(uid types.UID) v1alpha2.Provider {

@@ -42,6 +42,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -49,7 +50,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -209,7 +209,7 @@ func problemsOfSpec(t *testing.T) []error {
 		Window: &v1alpha2.MaintenanceWindow{Schedule: "0 2 31 2 *", Duration: metav1.Duration{Duration: time.Hour}},
 	}
 
-	_, policy := upgrades.ParsePolicy(badly.GetSpec())
+	_, policy := offers.ParsePolicy(badly.GetSpec())
 	_, version := ranges.Parse("1.x2")
 	_, _, images := (&values.Schema{}).Values(values.Input{
 		Spec: &v1alpha2.ProviderSpec{}, Variables: map[string]string{values.ImagesVariable: "all: registry.example.com"},

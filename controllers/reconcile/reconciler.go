@@ -32,12 +32,12 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/inventory"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
-	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
@@ -70,7 +70,7 @@ type Dependencies struct {
 	Clusters  *clusters.Pool
 	Planner   *plan.Planner
 	Preflight *preflight.Checker
-	Upgrades  *upgrades.Tracker
+	Offers    *offers.Tracker
 	Inventory *inventory.Inventory
 	Events    events.EventRecorder
 	// Wake enqueues a resource after a delay.

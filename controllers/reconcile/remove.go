@@ -75,7 +75,7 @@ func (r *run) remove(ctx context.Context, unreached error) report.Result {
 		}
 
 		if attempt.Uninstalled {
-			r.Upgrades.Forget(r.provider.GetUID())
+			r.Offers.Forget(r.provider.GetUID())
 			r.done.uninstalled = true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -160,16 +161,16 @@ func (r *run) kinds() []string {
 
 // lookUpgrades finds out which upgrades the source offers.
 func (r *run) lookUpgrades(ctx context.Context) {
-	known := r.Upgrades.Look(r.provider, time.Time{})
-	r.source = report.Source{Answered: known.Answered()}
+	known := r.Offers.Look(r.provider, time.Time{})
+	r.source = report.Source{Answered: known.Answered}
 
 	installed := r.provider.GetStatus().InstalledVersion
 	if r.installed.healthy() {
 		installed = &r.installed.record.AppVersion
 	}
 
-	if known.Answered() {
-		r.source.Upgrades = known.Available(installed, func(contract string) bool {
+	if installed != nil {
+		r.source.Upgrades = offers.Upgrades(known.Offered, *installed, func(contract string) bool {
 			return r.Preflight.Contract(ctx, r.provider, contract) == nil
 		})
 	}

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/upgrades"
 )
 
 // requested reports whether a user asks for a reconcile of everything, now.
@@ -99,7 +99,7 @@ const recheckDelay = time.Second
 // recheck brings a provider with automatic upgrades back after something was recorded with its newest revision: an
 // upgrade may follow only one that is healthy, and fulfills what the resource asks for.
 func (r *run) recheck() {
-	if upgrades.Automatic(r.provider.GetSpec()) {
+	if offers.Automatic(r.provider.GetSpec()) {
 		r.wakeAfter(recheckDelay)
 	}
 }

@@ -37,7 +37,7 @@ func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Re
 
 // upgrading returns what an automatic upgrade depends on.
 func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
-	seen, err := r.Upgrades.Read(r.provider)
+	seen, err := r.Offers.Read(r.provider)
 	if err != nil {
 		refused := &preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}
 		seen.Invalid = failed(refused, fetching)

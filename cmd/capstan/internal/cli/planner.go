@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 )
 
@@ -231,6 +232,6 @@ func (p *Planner) Assume(provider v1alpha2.Provider, contract string) {
 }
 
 // Versions lists the versions that a provider's source offers, newest first.
-func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]plan.Version, error) {
-	return p.planner.Versions(ctx, provider)
+func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.AvailableUpgrade, error) {
+	return offers.List(ctx, p.planner.Sources, provider)
 }

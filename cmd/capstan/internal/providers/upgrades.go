@@ -10,7 +10,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
-	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
@@ -19,7 +19,7 @@ type installedProvider struct {
 	// Label is clusterctl's, for example "infrastructure-aws".
 	Label, Version, Contract string
 	// Available are the versions that the provider's source has, newest first.
-	Available []plan.Version
+	Available []v1alpha2.AvailableUpgrade
 	// Unknown is why the source could not be read; empty if it was.
 	Unknown string
 }
@@ -80,7 +80,7 @@ func forContract(providers []installedProvider, contract string) upgradePlan {
 
 	for _, p := range providers {
 		compatible := p.compatible(contract)
-		upgrades.add(p, func(v plan.Version) bool { return slices.Contains(compatible, v.Contract) })
+		upgrades.add(p, func(v v1alpha2.AvailableUpgrade) bool { return slices.Contains(compatible, v.Contract) })
 	}
 
 	if incompatible := upgrades.incompatible(); len(incompatible) > 0 {
@@ -102,7 +102,7 @@ func planVersion(providers []installedProvider, requested string) (upgradePlan, 
 	var upgrades upgradePlan
 
 	for _, p := range providers {
-		step := upgrades.add(p, func(v plan.Version) bool {
+		step := upgrades.add(p, func(v v1alpha2.AvailableUpgrade) bool {
 			version, err := semver.NewVersion(v.Version)
 			return err == nil && matches(version)
 		})
@@ -121,7 +121,7 @@ func planVersion(providers []installedProvider, requested string) (upgradePlan, 
 }
 
 // add adds the upgrade of a provider to its newest version that is wanted, and returns it.
-func (p *upgradePlan) add(provider installedProvider, wanted func(plan.Version) bool) upgradeStep {
+func (p *upgradePlan) add(provider installedProvider, wanted func(v1alpha2.AvailableUpgrade) bool) upgradeStep {
 	step := upgradeStep{
 		Provider: provider.Label, From: provider.Version, Contract: provider.Contract, Unknown: provider.Unknown,
 	}
@@ -168,6 +168,11 @@ func (p upgradePlan) Unknown() []string {
 	return labels
 }
 
+// newer returns the versions that are newer than the installed one, newest first.
+func (p installedProvider) newer() []v1alpha2.AvailableUpgrade {
+	return offers.Newer(p.Available, p.Version)
+}
+
 func (p installedProvider) isCore() bool { return p.Label == v1alpha2.CoreProviderName }
 
 // compatible returns the contracts of versions of the provider that work with a core of a contract.
@@ -177,24 +182,4 @@ func (p installedProvider) compatible(core string) []string {
 	}
 
 	return preflight.SupportedContracts(core)
-}
-
-// newer returns the versions that are newer than the installed one, without pre-releases, newest
-// first.
-func (p installedProvider) newer() []plan.Version {
-	installed, err := semver.NewVersion(p.Version)
-	if err != nil {
-		return nil
-	}
-
-	var newer []plan.Version
-
-	for _, available := range p.Available {
-		v, err := semver.NewVersion(available.Version)
-		if err == nil && v.Prerelease() == "" && v.GreaterThan(installed) {
-			newer = append(newer, available)
-		}
-	}
-
-	return newer
 }

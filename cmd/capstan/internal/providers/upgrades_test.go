@@ -5,14 +5,14 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // versions builds versions from pairs of version and contract.
-func versions(pairs ...string) []plan.Version {
-	var all []plan.Version
+func versions(pairs ...string) []v1alpha2.AvailableUpgrade {
+	var all []v1alpha2.AvailableUpgrade
 	for i := 0; i < len(pairs); i += 2 {
-		all = append(all, plan.Version{Version: pairs[i], Contract: pairs[i+1]})
+		all = append(all, v1alpha2.AvailableUpgrade{Version: pairs[i], Contract: pairs[i+1]})
 	}
 
 	return all
