@@ -1,8 +1,6 @@
 package permissions
 
 import (
-	"cmp"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/controllers/access"
@@ -17,14 +15,9 @@ var (
 // the resource.
 var reads = []row{
 	{
-		verbs: []string{"get"}, resources: "`secrets`", names: theirNames, scope: "their namespaces",
-		purpose: "read the Secrets that the resource names: variables, credentials, keys, a kubeconfig",
-		targets: Installation.namedSecrets,
-	},
-	{
-		verbs: []string{"get"}, resources: "`configmaps`", names: "its name", scope: "its namespace",
-		purpose: "read `spec.additionalManifests`",
-		targets: Installation.additionalManifests,
+		verbs: []string{"get"}, resources: "`configmaps`, `secrets`", names: theirNames, scope: "their namespaces",
+		purpose: "read what the resource names: variables, credentials, keys, a kubeconfig, `spec.additionalManifests`",
+		targets: func(i Installation) ([]target, error) { return i.named(), nil },
 	},
 	{
 		verbs: []string{"get", "list"}, resources: "`configmaps`, `secrets`", scope: releaseNamespace,
@@ -52,53 +45,21 @@ var reads = []row{
 	},
 }
 
-// namedSecrets returns the Secrets that the resource names.
-func (i Installation) namedSecrets() ([]target, error) {
-	spec := i.Provider.GetSpec()
+// named returns the objects that the resource names.
+func (i Installation) named() []target {
+	references := access.References(i.Provider)
+	targets := make([]target, 0, len(references))
 
-	var targets []target
+	for _, r := range references {
+		resource := secretResource
+		if r.Kind == "ConfigMap" {
+			resource = configMapResource
+		}
 
-	if reference, found := access.VariablesSecret(i.Provider); found {
-		targets = append(targets, target{
-			namespace: reference.Namespace, resource: secretResource, names: []string{reference.Name},
-		})
+		targets = append(targets, target{namespace: r.Namespace, resource: resource, names: []string{r.Name}})
 	}
 
-	var names []string
-
-	if fetch := spec.FetchConfig; fetch != nil && fetch.SecretRef != nil {
-		names = append(names, fetch.SecretRef.Name)
-	}
-
-	if fetch := spec.FetchConfig; fetch != nil && fetch.Verify != nil {
-		names = append(names, fetch.Verify.SecretRef.Name)
-	}
-
-	if spec.KubeConfig != nil {
-		names = append(names, spec.KubeConfig.SecretRef.Name)
-	}
-
-	if len(names) > 0 {
-		targets = append(targets, target{
-			namespace: i.Provider.GetNamespace(), resource: secretResource, names: names,
-		})
-	}
-
-	return targets, nil
-}
-
-// additionalManifests returns the ConfigMap of spec.additionalManifests.
-func (i Installation) additionalManifests() ([]target, error) {
-	reference := i.Provider.GetSpec().AdditionalManifests
-	if reference == nil {
-		return nil, nil
-	}
-
-	return []target{{
-		namespace: cmp.Or(reference.Namespace, i.Provider.GetNamespace()),
-		resource:  configMapResource,
-		names:     []string{reference.Name},
-	}}, nil
+	return targets
 }
 
 // here returns all objects of resources in the namespace of the provider's resource.

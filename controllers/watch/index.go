@@ -1,12 +1,12 @@
 package watch
 
 import (
-	"cmp"
 	"context"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
@@ -48,27 +48,15 @@ func keysOf(o client.Object) []string {
 	}
 
 	if spec.KubeConfig != nil {
-		keys = append(keys, remoteKey, objectKey("Secret", namespace, spec.KubeConfig.SecretRef.Name))
+		keys = append(keys, remoteKey)
 	}
 
-	if secret, named := spec.VariablesSecret(namespace); named {
-		keys = append(keys, objectKey("Secret", secret.Namespace, secret.Name))
-	}
-
-	if manifests := spec.AdditionalManifests; manifests != nil {
-		keys = append(keys, objectKey("ConfigMap", cmp.Or(manifests.Namespace, namespace), manifests.Name))
+	for _, r := range access.References(p) {
+		keys = append(keys, objectKey(r.Kind, r.Namespace, r.Name))
 	}
 
 	if fetch := spec.FetchConfig; fetch != nil && fetch.Selector != nil {
 		keys = append(keys, selectorKey(namespace))
-	}
-
-	if fetch := spec.FetchConfig; fetch != nil && fetch.SecretRef != nil {
-		keys = append(keys, objectKey("Secret", namespace, fetch.SecretRef.Name))
-	}
-
-	if fetch := spec.FetchConfig; fetch != nil && fetch.Verify != nil {
-		keys = append(keys, objectKey("Secret", namespace, fetch.Verify.SecretRef.Name))
 	}
 
 	return keys
