@@ -58,9 +58,6 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// inventoryName is the CustomResourceDefinition of clusterctl's inventory.
-const inventoryName = "providers.clusterctl.cluster.x-k8s.io"
-
 var itemKind = schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "Provider"}
 
 var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
@@ -126,17 +123,6 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 			StringData: map[string]string{"value": "kind: Config"},
 		})).To(Succeed())
 		Expect(w.clusterctl(ctx, "get", "kubeconfig", "berlin")).To(ContainSubstring("kind: Config"))
-	})
-
-	It("finds the inventory again after its CustomResourceDefinition was deleted", func(ctx SpecContext) {
-		uid := w.definitions(ctx)[inventoryName]
-		Expect(uid).NotTo(BeEmpty())
-
-		w.run(ctx, "kubectl", "delete", "crd", inventoryName)
-		Expect(w.operator.Stop()).To(Succeed())
-		w.startOperator()
-		Eventually(w.item(ctx, docker)).Should(HaveKeyWithValue("version", "v1.0.0"))
-		Expect(w.definitions(ctx)).To(HaveKeyWithValue(inventoryName, Not(Equal(uid))))
 	})
 
 	It("refuses to install a provider a second time", func(ctx SpecContext) {

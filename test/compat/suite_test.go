@@ -66,8 +66,6 @@ type world struct {
 	kubeconfig string
 	// config is clusterctl's configuration.
 	config string
-	// operator is the one that was started last.
-	operator *harness.Operator
 }
 
 // newWorld starts a control plane without an operator. clusterctl installs providers there from a local repository.
@@ -98,7 +96,6 @@ func (w *world) startOperator(flags ...string) {
 	log := filepath.Join(GinkgoT().TempDir(), "operator.log")
 	operator, err := harness.StartOperatorAs(w.Bed, account, []string{operatorProgram}, log, flags...)
 	Expect(err).NotTo(HaveOccurred())
-	w.operator = operator
 	DeferCleanup(func() {
 		Expect(operator.Stop()).To(Succeed())
 
