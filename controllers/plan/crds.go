@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds"
@@ -41,15 +39,15 @@ func (p *Planner) includes(
 ) func(ctx context.Context, label, crd string) (bool, error) {
 	return func(ctx context.Context, label, crd string) (bool, error) {
 		t, name := v1alpha2.ParseLabel(label)
-		list := t.NewList()
+		checker := &preflight.Checker{Client: p.Cache, Cluster: p.Cluster}
 
-		err := p.Cache.List(ctx, list, client.MatchingFields{preflight.NameField: name}, client.UnsafeDisableDeepCopy)
+		found, err := checker.Named(ctx, provider, t, name)
 		if err != nil {
 			return false, err
 		}
 
-		return slices.ContainsFunc(list.GetItems(), func(other v1alpha2.Provider) bool {
-			return p.Cluster.Same(other, provider) && !slices.Contains(other.GetStatus().OrphanedCRDs, crd)
+		return slices.ContainsFunc(found, func(other v1alpha2.Provider) bool {
+			return !slices.Contains(other.GetStatus().OrphanedCRDs, crd)
 		}), nil
 	}
 }

@@ -85,31 +85,3 @@ func preferred(all []v1alpha2.Provider) v1alpha2.Provider {
 func stays(p v1alpha2.Provider) bool { return !report.StandingOf(p).Deleted }
 
 func anyProvider(v1alpha2.Provider) bool { return true }
-
-// allOthers returns all other providers of the provider's cluster. They must not be changed.
-func (c *Checker) allOthers(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
-	var others []v1alpha2.Provider
-
-	for _, t := range v1alpha2.ProviderTypes() {
-		list := t.NewList()
-		if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, err
-		}
-
-		for _, p := range list.GetItems() {
-			if p.GetUID() != provider.GetUID() && c.Cluster.Same(p, provider) {
-				others = append(others, p)
-			}
-		}
-	}
-
-	return others, nil
-}
-
-// others returns allOthers without core.
-func (c *Checker) others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
-	others, err := c.allOthers(ctx, provider)
-	isCore := func(p v1alpha2.Provider) bool { return p.ProviderType() == v1alpha2.CoreProviderType }
-
-	return slices.DeleteFunc(others, isCore), err
-}

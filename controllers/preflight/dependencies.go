@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
@@ -98,14 +96,11 @@ func (c *Checker) cycle(
 // the oldest; nil if there is none. It must not be changed.
 func (c *Checker) labeled(ctx context.Context, provider v1alpha2.Provider, label string) (v1alpha2.Provider, error) {
 	t, name := v1alpha2.ParseLabel(label)
-	list := t.NewList()
 
-	err := c.Client.List(ctx, list, client.MatchingFields{NameField: name}, client.UnsafeDisableDeepCopy)
+	found, err := c.Named(ctx, provider, t, name)
 	if err != nil {
 		return nil, err
 	}
-
-	found := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool { return !c.Cluster.Same(p, provider) })
 
 	return preferred(found), nil
 }

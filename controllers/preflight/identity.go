@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
@@ -104,18 +102,13 @@ func (c *Checker) singleInstance(
 // instances returns all resources of a provider in its cluster, the given one as it is. They must not
 // be changed.
 func (c *Checker) instances(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
-	list := provider.ProviderType().NewList()
-	if err := c.Client.List(
-		ctx,
-		list,
-		client.MatchingFields{NameField: provider.GetName()},
-		client.UnsafeDisableDeepCopy,
-	); err != nil {
+	named, err := c.Named(ctx, provider, provider.ProviderType(), provider.GetName())
+	if err != nil {
 		return nil, err
 	}
 
-	others := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
-		return !c.Cluster.Same(p, provider) || p.GetNamespace() == provider.GetNamespace()
+	others := slices.DeleteFunc(named, func(p v1alpha2.Provider) bool {
+		return p.GetNamespace() == provider.GetNamespace()
 	})
 
 	return append(others, provider), nil

@@ -10,27 +10,16 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
 // others returns the other providers of the cluster for which want is true. They must not be
 // modified.
 func (r *Removal) others(ctx context.Context, want func(v1alpha2.Provider) bool) ([]v1alpha2.Provider, error) {
-	var found []v1alpha2.Provider
+	checker := &preflight.Checker{Client: r.Cache, Cluster: r.Cluster}
+	others, err := checker.Others(ctx, r.Provider)
 
-	for _, t := range v1alpha2.ProviderTypes() {
-		list := t.NewList()
-		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list %s resources: %w", t, err)
-		}
-
-		for _, p := range list.GetItems() {
-			if p.GetUID() != r.Provider.GetUID() && r.Cluster.Same(p, r.Provider) && want(p) {
-				found = append(found, p)
-			}
-		}
-	}
-
-	return found, nil
+	return slices.DeleteFunc(others, func(p v1alpha2.Provider) bool { return !want(p) }), err
 }
 
 // visibleNames is namesOf for providers of all namespaces: those that the account must not list are
