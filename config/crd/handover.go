@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 // injectAnnotation makes cert-manager write a CA into the conversion webhook.
@@ -21,7 +21,7 @@ const injectAnnotation = "cert-manager.io/inject-ca-from"
 // Capstan's CustomResourceDefinition has one version, so nothing is converted. It fails if objects may be stored in
 // another version: without the webhook they could no longer be read.
 func handOver(live, definition *unstructured.Unstructured) ([]byte, error) {
-	_, labelled := live.GetLabels()[predecessor.Label]
+	_, labelled := live.GetLabels()[takeover.PredecessorLabel]
 	_, injected := live.GetAnnotations()[injectAnnotation]
 	converted := conversionStrategy(live) == "Webhook"
 
@@ -37,7 +37,7 @@ func handOver(live, definition *unstructured.Unstructured) ([]byte, error) {
 
 	patch := map[string]any{"metadata": map[string]any{
 		"resourceVersion": live.GetResourceVersion(),
-		"labels":          map[string]any{predecessor.Label: nil},
+		"labels":          map[string]any{takeover.PredecessorLabel: nil},
 		"annotations":     map[string]any{injectAnnotation: nil},
 	}}
 	if converted {

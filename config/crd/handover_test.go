@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 func TestHandOver(t *testing.T) {
@@ -19,7 +19,7 @@ func TestHandOver(t *testing.T) {
 		conversion = `"spec": {"conversion": {"strategy": "None", "webhook": null}}`
 	)
 
-	label := func(o *unstructured.Unstructured) { o.SetLabels(predecessor.Labels()) }
+	label := func(o *unstructured.Unstructured) { o.SetLabels(takeover.PredecessorLabels()) }
 	inject := func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{injectAnnotation: "a/b"}) }
 	convert := func(o *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(o.Object, "Webhook", "spec", "conversion", "strategy")

@@ -1,6 +1,5 @@
-// Package foreign recognizes what other programs have installed. Capstan must leave alone releases that have the
-// name of a provider's release, and providers that are installed in another namespace. Of a provider that is adopted,
-// it finds out the version.
+// Package foreign recognizes releases of other programs, which Capstan must leave alone although they have the name of a
+// provider's release.
 package foreign
 
 import (

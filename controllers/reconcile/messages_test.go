@@ -44,12 +44,12 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -248,8 +248,8 @@ func problemsOfCluster() []error {
 		apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "capa-controller-manager",
 			errors.New(`User "system:serviceaccount:capa-system:installer" cannot patch resource "deployments" in `+
 				`API group "apps" in the namespace "capa-system"`)),
-		&predecessor.RunningError{Pod: types.NamespacedName{Namespace: "capi-operator-system", Name: "manager-7b5f"}},
-		predecessor.Refused(apierrors.NewInternalError(errors.New(`failed calling webhook "vinfra.kb.io": ` +
+		&takeover.RunningError{Pod: types.NamespacedName{Namespace: "capi-operator-system", Name: "manager-7b5f"}},
+		takeover.Refused(apierrors.NewInternalError(errors.New(`failed calling webhook "vinfra.kb.io": ` +
 			`no endpoints available for service "capi-operator-webhook-service"`))),
 		&plan.StoreError{Err: fmt.Errorf("store chart aws-2.11.1: %w", apierrors.NewForbidden(
 			schema.GroupResource{Resource: "configmaps"}, "aws-2.11.1", errors.New("exceeded quota: objects")))},
@@ -402,7 +402,7 @@ func (c catalog) addRemoval(t *testing.T) {
 	t.Helper()
 
 	held := aws()
-	held.Finalizers = []string{predecessor.Finalizer}
+	held.Finalizers = []string{takeover.PredecessorFinalizer}
 	r := newTestRun()
 	r.provider, r.APIReader = held, noProviders(t)
 

@@ -15,17 +15,17 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/removal"
+	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 // checkStopped makes sure that cluster-api-operator no longer manages the resource.
 func (r *run) checkStopped(ctx context.Context) report.Result {
-	return failed(predecessor.CheckStopped(ctx, r.APIReader, r.provider), fetching)
+	return failed(takeover.CheckStopped(ctx, r.APIReader, r.provider), fetching)
 }
 
 // takeOver takes the resource over from cluster-api-operator: the status that this has left is none of Capstan's, and
@@ -33,7 +33,7 @@ func (r *run) checkStopped(ctx context.Context) report.Result {
 func (r *run) takeOver(ctx context.Context) report.Result {
 	result := r.handOver(ctx, func(o client.Object, finalizer string) bool {
 		added := controllerutil.AddFinalizer(o, finalizer)
-		return predecessor.Release(o) || added
+		return takeover.ReleaseFinalizer(o) || added
 	})
 	if !result.Ends() {
 		r.emit(r.provider, report.TakenOver())
@@ -54,7 +54,7 @@ func (r *run) handOver(ctx context.Context, set func(o client.Object, finalizer 
 		return report.Result{Outcome: report.Repeated, At: time.Now().Add(conflictRetry)}
 	}
 
-	return failed(predecessor.Refused(err), fetching)
+	return failed(takeover.Refused(err), fetching)
 }
 
 // identify stops the change of a resource that may not exist, such as a second one of a provider.
@@ -101,7 +101,7 @@ func (r *run) recorded(ctx context.Context) func(v1alpha2.Provider) bool {
 // checkInstalled makes sure that no other program has installed the provider in another namespace: both
 // would share CRDs, webhooks and cluster-wide permissions. In its own namespace it is adopted.
 func (r *run) checkInstalled(ctx context.Context) report.Result {
-	finder := foreign.Finder{
+	finder := takeover.Finder{
 		Metadata:    r.target.Metadata,
 		Definitions: r.target.CRDs.Client,
 		Restricted:  len(r.Scope.Namespaces) > 0,
@@ -215,7 +215,7 @@ func describeChart(record *release.Record) string {
 
 // recordAdopted records with the revision which version another program has installed before.
 func (r *run) recordAdopted(ctx context.Context) error {
-	version, err := foreign.Version(ctx, r.target.APIReader, r.provider, r.change.prepared.Adopts())
+	version, err := takeover.Version(ctx, r.target.APIReader, r.provider, r.change.prepared.Adopts())
 	r.change.prepared.SetAdoptedVersion(version)
 
 	return err

@@ -34,10 +34,10 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
@@ -170,7 +170,7 @@ func (r *Reconciler) beginning(provider v1alpha2.Provider) decide.Beginning {
 		Suspended:      provider.GetSpec().Suspend,
 		ByOperator:     r.Suspended,
 		Finalizer:      controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer),
-		OtherFinalizer: predecessor.Manages(provider),
+		OtherFinalizer: takeover.PredecessorManages(provider),
 	}
 }
 

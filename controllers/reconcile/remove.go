@@ -18,10 +18,10 @@ import (
 	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/removal"
+	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 // maxBlockedRetry is how long a blocked removal waits at most for the next attempt: users' objects are
@@ -131,12 +131,12 @@ func (r *run) removalFailed(ctx context.Context, err error) report.Result {
 
 // removedByOthers returns the result of a resource that only finalizers of others hold.
 func (r *run) removedByOthers(ctx context.Context) report.Result {
-	if !predecessor.Manages(r.provider) {
+	if !takeover.PredecessorManages(r.provider) {
 		return r.removing()
 	}
 
-	err := predecessor.CheckStopped(ctx, r.APIReader, r.provider)
-	if running := new(predecessor.RunningError); errors.As(err, &running) {
+	err := takeover.CheckStopped(ctx, r.APIReader, r.provider)
+	if running := new(takeover.RunningError); errors.As(err, &running) {
 		result := r.removing()
 		result.At = running.Until
 
@@ -148,7 +148,7 @@ func (r *run) removedByOthers(ctx context.Context) report.Result {
 	}
 
 	return report.Result{
-		Outcome: report.Stalled, Reason: v1alpha2.DeletionBlockedReason, Message: predecessor.Hold(r.provider),
+		Outcome: report.Stalled, Reason: v1alpha2.DeletionBlockedReason, Message: takeover.Hold(r.provider),
 	}
 }
 
@@ -167,10 +167,10 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) report.Result {
 
 	remove := controllerutil.RemoveFinalizer
 
-	if predecessor.Manages(r.provider) && predecessor.CheckStopped(ctx, r.APIReader, r.provider) == nil {
+	if takeover.PredecessorManages(r.provider) && takeover.CheckStopped(ctx, r.APIReader, r.provider) == nil {
 		remove = func(o client.Object, finalizer string) bool {
 			removed := controllerutil.RemoveFinalizer(o, finalizer)
-			return predecessor.Release(o) || removed
+			return takeover.ReleaseFinalizer(o) || removed
 		}
 	}
 

@@ -20,12 +20,12 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -83,11 +83,11 @@ var errorTable = []row{
 	}),
 
 	// The resource is wrong, or something that it refers to, or is not Capstan's.
-	onValue(func(e *predecessor.RunningError, result *report.Result) {
+	onValue(func(e *takeover.RunningError, result *report.Result) {
 		set(result, preflightFailed, v1alpha2.OtherOperatorRunningReason, report.Waiting)
 		result.At = e.Until
 	}),
-	on[*predecessor.RefusedError](preflightFailed, v1alpha2.ChangeRefusedReason, report.Stalled),
+	on[*takeover.RefusedError](preflightFailed, v1alpha2.ChangeRefusedReason, report.Stalled),
 	on[*fetch.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, report.Stalled),
 	on[*ranges.Error](preflightFailed, v1alpha2.IncorrectVersionFormatReason, report.Stalled),
 	on[*access.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, report.Stalled),

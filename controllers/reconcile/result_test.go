@@ -27,12 +27,12 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -61,11 +61,11 @@ var errorCases = map[string]errorCase{
 		condition: preflightFailed, reason: v1alpha2.CertManagerMissingReason, outcome: report.Waiting, at: limit,
 	},
 	"a resource that cluster-api-operator manages": {
-		err:       &predecessor.RunningError{Until: limit},
+		err:       &takeover.RunningError{Until: limit},
 		condition: preflightFailed, reason: v1alpha2.OtherOperatorRunningReason, outcome: report.Waiting, at: limit,
 	},
 	"a finalizer that the other operator's webhook refuses": {
-		err:       predecessor.Refused(apierrors.NewForbidden(schema.GroupResource{}, "docker", errors.New("refused"))),
+		err:       takeover.Refused(apierrors.NewForbidden(schema.GroupResource{}, "docker", errors.New("refused"))),
 		condition: preflightFailed, reason: v1alpha2.ChangeRefusedReason, outcome: report.Stalled,
 	},
 	"an invalid fetchConfig": {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
@@ -244,7 +244,7 @@ func (p *peer) handOver(ctx context.Context, providers []v1alpha2.Provider) {
 	}
 
 	p.w.run(ctx, "kubectl", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations",
-		"--selector", predecessor.Selector)
+		"--selector", takeover.PredecessorSelector)
 }
 
 // expectHandedOver checks that cluster-api-operator has left nothing on Capstan's CRDs and on providers' objects.
@@ -257,7 +257,7 @@ func expectHandedOver(ctx context.Context, w *world) {
 
 		crd := w.definition(ctx, mapping.Resource.GroupResource().String())
 		Expect(crd.Spec.Conversion.Strategy).To(Equal(apiextensionsv1.NoneConverter))
-		Expect(crd.Labels).NotTo(HaveKey(predecessor.Label))
+		Expect(crd.Labels).NotTo(HaveKey(takeover.PredecessorLabel))
 	}
 
 	deployments := &appsv1.DeploymentList{}

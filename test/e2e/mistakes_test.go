@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 // said returns the message that a user sees about a mistake; empty until there is one.
@@ -308,7 +308,7 @@ var _ = Describe("A mistake while migrating", Ordered, ContinueOnFailure, func()
 				DeferCleanup(func(ctx SpecContext) { Expect(w.client.Delete(ctx, manager)).To(Succeed()) })
 
 				return create("two-operators", func(_ *tiny, p *v1alpha2.InfrastructureProvider) {
-					p.Finalizers = []string{predecessor.Finalizer}
+					p.Finalizers = []string{takeover.PredecessorFinalizer}
 				})(ctx)
 			},
 			"cluster-api-operator", "pod capi-operator-system/capi-operator-manager", "--replicas=0"),
@@ -378,7 +378,7 @@ var _ = Describe("A mistake while migrating", Ordered, ContinueOnFailure, func()
 func capiOperator() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "capi-operator-system", Name: "capi-operator-manager", Labels: predecessor.Labels(),
+			Namespace: "capi-operator-system", Name: "capi-operator-manager", Labels: takeover.PredecessorLabels(),
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "registry.example.com/manager:v1"}}},
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -37,7 +37,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: metav1.NamespaceDefault, Name: "capi-operator", Labels: predecessor.Labels(),
+				Namespace: metav1.NamespaceDefault, Name: "capi-operator", Labels: takeover.PredecessorLabels(),
 			},
 			Spec: corev1.PodSpec{
 				TerminationGracePeriodSeconds: ptr.To(int64(0)),
@@ -71,9 +71,9 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 		before := withoutPredecessor(w.identities(ctx))
 
 		w.run(ctx, "kubectl", "scale", "deployment", "--namespace", manager.Namespace,
-			"--selector", predecessor.Selector, "--replicas=0")
+			"--selector", takeover.PredecessorSelector, "--replicas=0")
 		w.run(ctx, "kubectl", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations",
-			"--selector", predecessor.Selector)
+			"--selector", takeover.PredecessorSelector)
 		w.run(ctx, "kubectl", "wait", "capstan", "--all", "--all-namespaces",
 			"--for=jsonpath={.status.release.status}=deployed", "--timeout=1m")
 		w.run(ctx, "kubectl", "wait", "capstan", "--all", "--all-namespaces", "--for=condition=Ready", "--timeout=1m")
@@ -88,9 +88,9 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 		resume(ctx, p)
 		Eventually(w.read(ctx, p)).Should(And(
 			notBeReady(v1alpha2.OtherOperatorRunningReason, "pod default/capi-operator",
-				"kubectl scale deployment --namespace default --selector "+predecessor.Selector+" --replicas=0"),
+				"kubectl scale deployment --namespace default --selector "+takeover.PredecessorSelector+" --replicas=0"),
 			failPreflight(v1alpha2.OtherOperatorRunningReason),
-			HaveField("Finalizers", ConsistOf(predecessor.Finalizer))))
+			HaveField("Finalizers", ConsistOf(takeover.PredecessorFinalizer))))
 		Expect(w.helm(ctx, "helm", "list", "--all", "-n", p.Namespace)).To(BeEmpty())
 
 		Expect(w.client.Delete(ctx, pod)).To(Succeed())
@@ -121,7 +121,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 		p := w.left(ctx, newTiny("again", "v1.0.0"))
 		resume(ctx, p)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		update(ctx, w, p, func(p v1alpha2.Provider) { controllerutil.AddFinalizer(p, predecessor.Finalizer) })
+		update(ctx, w, p, func(p v1alpha2.Provider) { controllerutil.AddFinalizer(p, takeover.PredecessorFinalizer) })
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 	})
@@ -130,7 +130,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 		const name = "infrastructureproviders.operator.cluster.x-k8s.io"
 
 		w.editDefinition(ctx, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
-			crd.Labels = predecessor.Labels()
+			crd.Labels = takeover.PredecessorLabels()
 			metav1.SetMetaDataAnnotation(&crd.ObjectMeta, "cert-manager.io/inject-ca-from", "capi-operator-system/serving-cert")
 			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 				Strategy: apiextensionsv1.WebhookConverter,
@@ -148,7 +148,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 		Eventually(func() *apiextensionsv1.CustomResourceDefinition { return w.definition(ctx, name) }).Should(And(
 			HaveField("Spec.Conversion.Strategy", apiextensionsv1.NoneConverter),
 			HaveField("Spec.Conversion.Webhook", BeNil()),
-			HaveField("Labels", Not(HaveKey(predecessor.Label))),
+			HaveField("Labels", Not(HaveKey(takeover.PredecessorLabel))),
 			HaveField("Annotations", Not(HaveKey("cert-manager.io/inject-ca-from")))))
 	})
 
@@ -162,7 +162,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 
 		Expect(w.client.Delete(ctx, pod)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletionBlockedReason,
-			"the finalizer "+predecessor.Finalizer, "start it again", v1alpha2.Label(p)))
+			"the finalizer "+takeover.PredecessorFinalizer, "start it again", v1alpha2.Label(p)))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetFinalizers(nil) })
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
@@ -203,10 +203,10 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(And(
 			failPreflight(v1alpha2.ChangeRefusedReason, webhooks.Webhooks[0].Name),
 			beStalled(v1alpha2.ChangeRefusedReason, "delete its webhooks: kubectl delete "+
-				"validatingwebhookconfigurations,mutatingwebhookconfigurations --selector "+predecessor.Selector)))
+				"validatingwebhookconfigurations,mutatingwebhookconfigurations --selector "+takeover.PredecessorSelector)))
 
 		w.run(ctx, "kubectl", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations",
-			"--selector", predecessor.Selector)
+			"--selector", takeover.PredecessorSelector)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 })
@@ -218,7 +218,7 @@ func (w *world) runPredecessor(ctx context.Context) *appsv1.Deployment {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: peerDeployment.Namespace}}
 	Expect(w.client.Create(ctx, namespace)).To(Succeed())
 
-	labels := predecessor.Labels()
+	labels := takeover.PredecessorLabels()
 	d := &appsv1.Deployment{
 		ObjectMeta: named(namespace.Name, "capi-operator-cluster-api-operator"),
 		Spec: appsv1.DeploymentSpec{
@@ -291,7 +291,7 @@ func (w *world) left(ctx context.Context, t tiny) *v1alpha2.InfrastructureProvid
 	GinkgoHelper()
 
 	p := t.resource()
-	p.Finalizers = []string{predecessor.Finalizer}
+	p.Finalizers = []string{takeover.PredecessorFinalizer}
 	p.Spec.Suspend = true
 
 	Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
@@ -312,7 +312,7 @@ func (w *world) left(ctx context.Context, t tiny) *v1alpha2.InfrastructureProvid
 // namespace only.
 func leftWebhooks(namespace string) *admissionv1.ValidatingWebhookConfiguration {
 	return &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "left-behind", Labels: predecessor.Labels()},
+		ObjectMeta: metav1.ObjectMeta{Name: "left-behind", Labels: takeover.PredecessorLabels()},
 		Webhooks: []admissionv1.ValidatingWebhook{{
 			Name: "vinfrastructureprovider.kb.io",
 			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{

@@ -20,7 +20,6 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -322,6 +321,6 @@ func (c *Client) listLeftovers(
 // isLeftover reports whether an object belongs to the release, and is deleted with it. What a controller has created
 // goes with its owner: a ReplicaSet has the marks of its Deployment.
 func (c *Client) isLeftover(o metav1.Object) bool {
-	controlled := metav1.GetControllerOf(o) != nil && !predecessor.Owns(o)
+	controlled := metav1.GetControllerOf(o) != nil && !object.PredecessorOwns(o)
 	return c.owns(o) && !controlled && !isKept(o) && !policies.IsOrphaned(o)
 }

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 )
 
 // installers are field managers that apply the components of a provider as a whole.
-var installers = []string{"clusterctl", helmManager, predecessor.FieldManager}
+var installers = []string{"clusterctl", helmManager, object.PredecessorFieldManager}
 
 const helmManager = "helm"
 
@@ -79,7 +79,7 @@ func (c *Client) takeoverOf(live, desired *unstructured.Unstructured) *takeover 
 		}
 	}
 
-	if predecessor.Owns(live) {
+	if object.PredecessorOwns(live) {
 		items.Insert(fieldpath.MakePathOrDie("metadata", "ownerReferences"))
 	}
 
@@ -106,7 +106,7 @@ type managedEntry struct {
 func entriesOf(live *unstructured.Unstructured, owned bool) []managedEntry {
 	all := live.GetManagedFields()
 	ofPredecessor := slices.ContainsFunc(all, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == predecessor.FieldManager
+		return entry.Manager == object.PredecessorFieldManager
 	})
 
 	entries := make([]managedEntry, 0, len(all))

@@ -14,7 +14,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/predecessor"
 )
 
 // values are the values of each annotation, from that which allows the least to that which allows the most, and the one
@@ -71,7 +70,7 @@ func AdoptionProblem(desired, live metav1.Object, owner string) string {
 			" is " + string(policy)
 	case owner != "":
 		return "belongs to release " + owner
-	case controller != nil && !predecessor.Owns(live):
+	case controller != nil && !object.PredecessorOwns(live):
 		return "is controlled by " + object.Name(controller.Kind, "", controller.Name)
 	default:
 		return ""

@@ -1,4 +1,4 @@
-package predecessor
+package takeover
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 // manager returns the pod of a manager with a command line.
 func manager(args ...string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "capi-operator-system", Name: "manager", Labels: Labels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "capi-operator-system", Name: "manager", Labels: PredecessorLabels()},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Command: []string{"/manager"}, Args: args}}},
 	}
 }
@@ -60,7 +60,7 @@ func TestCheckStopped(t *testing.T) {
 			if c.running {
 				g.Expect(err).To(MatchError(And(
 					ContainSubstring("pod capi-operator-system/manager"),
-					ContainSubstring("--namespace capi-operator-system --selector "+Selector+" --replicas=0"),
+					ContainSubstring("--namespace capi-operator-system --selector "+PredecessorSelector+" --replicas=0"),
 					ContainSubstring(v1alpha2.InstallBesideAnnotation+": capi-operator-system"))))
 			} else {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -124,9 +124,9 @@ func TestRefused(t *testing.T) {
 			g.Expect(err).To(MatchError(c.err))
 
 			if c.hint {
-				g.Expect(err).To(MatchError(ContainSubstring("--selector " + Selector)))
+				g.Expect(err).To(MatchError(ContainSubstring("--selector " + PredecessorSelector)))
 			} else {
-				g.Expect(err).NotTo(MatchError(ContainSubstring(Selector)))
+				g.Expect(err).NotTo(MatchError(ContainSubstring(PredecessorSelector)))
 			}
 		})
 	}

@@ -1,6 +1,4 @@
-// Package predecessor recognizes cluster-api-operator, whose resources Capstan takes over: what it leaves behind
-// on them, and whether it still runs. Two operators must not manage the same resource.
-package predecessor
+package takeover
 
 import (
 	"context"
@@ -13,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -22,21 +19,21 @@ import (
 	"github.com/capstan-project/capstan/controllers/paging"
 )
 
-// Finalizer is cluster-api-operator's on every resource that it manages. It also finalizes those that another
+// The predecessor is cluster-api-operator, whose resources Capstan takes over. Two operators must not manage the same
+// resource.
+
+// PredecessorFinalizer is cluster-api-operator's on every resource that it manages. It also finalizes those that another
 // operator manages, as soon as it runs.
-const Finalizer = "provider.cluster.x-k8s.io"
+const PredecessorFinalizer = "provider.cluster.x-k8s.io"
 
-// FieldManager is cluster-api-operator's on what it applies from its cache.
-const FieldManager = "capi-operator"
+// PredecessorSelector is the label selector of cluster-api-operator's own objects, such as its Deployment, pods and
+// webhooks. Their names depend on how it was installed; the label does not.
+const PredecessorSelector = PredecessorLabel + "=" + labelValue
 
-// Selector is the label selector of cluster-api-operator's own objects, such as its Deployment, pods and webhooks.
-// Their names depend on how it was installed; the label does not.
-const Selector = Label + "=" + labelValue
-
-// Label is the key of Selector.
+// PredecessorLabel is the key of PredecessorSelector.
 const (
-	Label      = "clusterctl.cluster.x-k8s.io/core"
-	labelValue = "capi-operator"
+	PredecessorLabel = "clusterctl.cluster.x-k8s.io/core"
+	labelValue       = "capi-operator"
 )
 
 const (
@@ -46,35 +43,27 @@ const (
 	interval = 5 * time.Second
 )
 
-// Labels returns the labels that Selector selects.
-func Labels() client.MatchingLabels { return client.MatchingLabels{Label: labelValue} }
-
-// Manages reports whether cluster-api-operator manages a resource, or has managed it and was stopped.
-func Manages(resource client.Object) bool {
-	return controllerutil.ContainsFinalizer(resource, Finalizer)
+// PredecessorLabels returns the labels that PredecessorSelector selects.
+func PredecessorLabels() client.MatchingLabels {
+	return client.MatchingLabels{PredecessorLabel: labelValue}
 }
 
-// Owns reports whether provider resources, and nothing else, are an object's owners. cluster-api-operator sets such
-// references on everything that it installs in a namespace.
-func Owns(o metav1.Object) bool {
-	owners := o.GetOwnerReferences()
-
-	other := func(owner metav1.OwnerReference) bool {
-		return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != v1alpha2.GroupVersion.Group
-	}
-
-	return len(owners) > 0 && !slices.ContainsFunc(owners, other)
+// PredecessorManages reports whether cluster-api-operator manages a resource, or has managed it and was stopped.
+func PredecessorManages(resource client.Object) bool {
+	return controllerutil.ContainsFinalizer(resource, PredecessorFinalizer)
 }
 
-// Release removes cluster-api-operator's finalizer from a resource, and reports whether it had it.
-func Release(resource client.Object) bool { return controllerutil.RemoveFinalizer(resource, Finalizer) }
+// ReleaseFinalizer removes cluster-api-operator's finalizer from a resource, and reports whether it had it.
+func ReleaseFinalizer(resource client.Object) bool {
+	return controllerutil.RemoveFinalizer(resource, PredecessorFinalizer)
+}
 
 // Hold describes a resource that was deleted before Capstan has taken it over, and that the finalizer of
 // cluster-api-operator holds although that has stopped.
 func Hold(provider v1alpha2.Provider) string {
 	return fmt.Sprintf("cluster-api-operator has installed the provider and holds this resource with the finalizer %s, "+
 		"but does not run; start it again to remove the provider, or remove the finalizer, and then the cluster-wide "+
-		"objects that remain, with the label %s=%s", Finalizer, v1alpha2.ClusterctlProviderLabel, v1alpha2.Label(provider))
+		"objects that remain, with the label %s=%s", PredecessorFinalizer, v1alpha2.ClusterctlProviderLabel, v1alpha2.Label(provider))
 }
 
 // RunningError reports that cluster-api-operator manages the same resources at the same time.
@@ -88,7 +77,7 @@ type RunningError struct {
 func (e *RunningError) Error() string {
 	return fmt.Sprintf("cluster-api-operator also manages this resource, in pod %s, so Capstan changes nothing; to hand "+
 		"the resource over, stop it: kubectl scale deployment --namespace %s --selector %s --replicas=0%s",
-		e.Pod, e.Pod.Namespace, Selector, v1alpha2.InstallBesideHint(e.Pod.Namespace))
+		e.Pod, e.Pod.Namespace, PredecessorSelector, v1alpha2.InstallBesideHint(e.Pod.Namespace))
 }
 
 // CheckStopped returns a *RunningError if cluster-api-operator runs and manages a resource. Pods that must not be read
@@ -96,7 +85,7 @@ func (e *RunningError) Error() string {
 func CheckStopped(ctx context.Context, reader client.Reader, resource v1alpha2.Provider) error {
 	list := func(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error) {
 		page := &corev1.PodList{}
-		return page, reader.List(ctx, page, Labels(), client.Limit(options.Limit), client.Continue(options.Continue))
+		return page, reader.List(ctx, page, PredecessorLabels(), client.Limit(options.Limit), client.Continue(options.Continue))
 	}
 	seen := 0
 
@@ -166,7 +155,7 @@ func (e *RefusedError) Error() string {
 	message := "the API server refuses to change this resource: " + e.err.Error()
 	if apierrors.IsInternalError(e.err) && strings.Contains(e.err.Error(), webhookPath) {
 		message += "; if cluster-api-operator no longer runs, delete its webhooks: kubectl delete " +
-			"validatingwebhookconfigurations,mutatingwebhookconfigurations --selector " + Selector
+			"validatingwebhookconfigurations,mutatingwebhookconfigurations --selector " + PredecessorSelector
 	}
 
 	return message
