@@ -320,8 +320,7 @@ func (r *run) changing() decide.Changing {
 	}
 
 	if r.change.crds != nil {
-		_, updated := r.change.crds.Changes()
-		known.CRDs = decide.CRDs{Change: r.change.crds.HasChanges(), Update: len(updated) > 0}
+		known.CRDsDiffer = r.change.crds.HasChanges()
 	}
 
 	return known

@@ -199,10 +199,10 @@ func (r *reconcile) known() decide.Seen {
 			Planned: decide.Content{
 				Known: true, Version: r.content.Version, Contract: Find(r.content.Version).Contract,
 			},
-			Release: r.release,
-			CRDs:    r.crds,
-			Applied: r.applied,
-			Now:     r.policy.Now,
+			Release:    r.release,
+			CRDsDiffer: r.crdsDiffer,
+			Applied:    r.applied,
+			Now:        r.policy.Now,
 		},
 	}
 	seen.Installed = report.Installed{Observed: true, History: r.history, Identified: true}

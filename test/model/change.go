@@ -52,8 +52,7 @@ func (r *reconcile) planCRDs() {
 	seen := r.Snapshot()
 	r.refuse(!seen.convertible(r.content.Version))
 
-	change := !slices.Contains(r.stored, Find(r.content.Version).Stored[0])
-	r.crds = decide.CRDs{Change: change, Update: change && len(r.stored) > 0}
+	r.crdsDiffer = !slices.Contains(r.stored, Find(r.content.Version).Stored[0])
 }
 
 // checkCRDs checks that a CRD is applied only if it breaks nothing, and its version would be accepted.

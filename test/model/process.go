@@ -130,8 +130,8 @@ type reconcile struct {
 	// compared is set once objects were compared, and lost if one is missing since.
 	compared, lost bool
 
-	crds    decide.CRDs
-	release decide.Release
+	crdsDiffer bool
+	release    decide.Release
 	// applied is set once a revision was created, and failure is why that has failed.
 	applied bool
 	failure string

@@ -39,7 +39,7 @@ const (
 	CheckTurn Action = "CheckTurn"
 	// CheckInstalled checks that no other program has installed the provider.
 	CheckInstalled Action = "CheckInstalled"
-	// PlanCRDs compares the CRDs with those of the cluster: it finds Changing.CRDs.
+	// PlanCRDs compares the CRDs with those of the cluster: it finds Changing.CRDsDiffer.
 	PlanCRDs Action = "PlanCRDs"
 	// MigrateObjects rewrites objects that are stored in versions that the CRDs no longer have.
 	MigrateObjects Action = "MigrateObjects"
@@ -107,8 +107,8 @@ type Changing struct {
 
 	// CoreLater is set if core is not ready, and the CRDs may be applied anyway.
 	CoreLater bool
-	// CRDs are the changes of CRDs; zero before PlanCRDs.
-	CRDs CRDs
+	// CRDsDiffer is set if CRDs are to be created or updated.
+	CRDsDiffer bool
 	// Applied is set if Apply has created a revision.
 	Applied bool
 
@@ -120,12 +120,6 @@ type Content struct {
 	Known bool
 	// Version of the provider, and its contract with Cluster API.
 	Version, Contract string
-}
-
-// CRDs are changes of CRDs.
-type CRDs struct {
-	// Change is set if CRDs are created or updated, and Update if some are updated.
-	Change, Update bool
 }
 
 // changeRules are the rules of a change. The first one that decides counts.
@@ -260,13 +254,11 @@ func (c Changing) ChangesVersion() bool {
 
 func (c Changing) installs() bool { return c.upgrades() && c.First }
 
-func (c Changing) changesCRDs() bool { return !c.Returns && c.CRDs.Change }
+func (c Changing) changesCRDs() bool { return !c.Returns && c.CRDsDiffer }
 
 // triesBeforeCRDs reports whether the release is tried before its CRDs are applied, so that nothing is touched if it
-// would be refused. New CRDs touch nothing: an installation that has to wait for core is tried when it need not.
-func (c Changing) triesBeforeCRDs() bool {
-	return c.changesCRDs() && c.upgrades() && (c.CRDs.Update || !c.CoreLater)
-}
+// would be refused.
+func (c Changing) triesBeforeCRDs() bool { return c.changesCRDs() && c.upgrades() }
 
 // begins reports whether something is written now that other resources must know of.
 func (c Changing) begins() bool {

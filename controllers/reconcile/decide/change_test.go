@@ -29,11 +29,11 @@ func upgrade() Changing {
 		History: state.History{Revisions: []state.Revision{
 			{Number: 1, Status: state.StatusDeployed, Known: state.AnyRecord()},
 		}},
-		Installed: Content{Known: true, Version: "v1.0.0", Contract: "v1beta1"},
-		Planned:   Content{Known: true, Version: "v1.1.0", Contract: "v1beta1"},
-		Release:   Release{Decision: state.Decision{Action: state.Apply}, State: state.Observed{State: state.OutOfSync}},
-		CRDs:      CRDs{Change: true, Update: true},
-		Now:       began,
+		Installed:  Content{Known: true, Version: "v1.0.0", Contract: "v1beta1"},
+		Planned:    Content{Known: true, Version: "v1.1.0", Contract: "v1beta1"},
+		Release:    Release{Decision: state.Decision{Action: state.Apply}, State: state.Observed{State: state.OutOfSync}},
+		CRDsDiffer: true,
+		Now:        began,
 	}
 }
 
@@ -74,20 +74,20 @@ func TestOrderOfChange(t *testing.T) {
 			},
 		},
 		"an upgrade to the same version": {
-			func(c *Changing) { c.Planned.Version, c.CRDs = c.Installed.Version, CRDs{} },
+			func(c *Changing) { c.Planned.Version, c.CRDsDiffer = c.Installed.Version, false },
 			[]Action{
 				Identify, Select, Plan, CompareRelease, CheckRequirements, PlanCRDs, CorrectCRDs, Apply, AwaitCRDs,
 			},
 		},
 		"an upgrade to another contract": {
-			func(c *Changing) { c.Planned.Contract, c.CRDs = "v1beta2", CRDs{} },
+			func(c *Changing) { c.Planned.Contract, c.CRDsDiffer = "v1beta2", false },
 			[]Action{
 				Identify, Select, Plan, CompareRelease, CheckRequirements, CheckCore, CheckTurn, PlanCRDs, Announce,
 				CorrectCRDs, Apply, AwaitCRDs,
 			},
 		},
 		"an automatic upgrade": {
-			func(c *Changing) { starts(c); c.CRDs = CRDs{} },
+			func(c *Changing) { starts(c); c.CRDsDiffer = false },
 			[]Action{
 				Identify, Select, Plan, CompareRelease, CheckRequirements, CheckTurn, PlanCRDs, Announce,
 				CorrectCRDs, Apply, AwaitCRDs,
@@ -96,7 +96,7 @@ func TestOrderOfChange(t *testing.T) {
 		"a first installation": {
 			func(c *Changing) {
 				*c = Changing{
-					First: true, Planned: c.Planned, Release: c.Release, CRDs: CRDs{Change: true}, Answers: Answers{},
+					First: true, Planned: c.Planned, Release: c.Release, CRDsDiffer: true, Answers: Answers{},
 				}
 			},
 			[]Action{
@@ -107,7 +107,7 @@ func TestOrderOfChange(t *testing.T) {
 		"nothing to apply": {
 			func(c *Changing) {
 				c.Release = inSync
-				c.CRDs = CRDs{}
+				c.CRDsDiffer = false
 			},
 			[]Action{Identify, Select, Plan, CompareRelease, PlanCRDs, CorrectCRDs, AwaitCRDs},
 		},
@@ -334,12 +334,10 @@ func TestTriesBeforeCRDs(t *testing.T) {
 		change   func(*Changing)
 		expected bool
 	}{
-		"updated CRDs":                       {func(*Changing) {}, true},
-		"new CRDs":                           {func(c *Changing) { c.CRDs.Update = false }, true},
-		"updated CRDs while core is awaited": {func(c *Changing) { c.CoreLater = true }, true},
-		"new CRDs while core is awaited":     {func(c *Changing) { c.CRDs.Update, c.CoreLater = false, true }, false},
-		"the same CRDs":                      {func(c *Changing) { c.CRDs = CRDs{} }, false},
-		"CRDs only":                          {func(c *Changing) { c.Release.Decision.Action = state.None }, false},
+		"other CRDs":                       {func(*Changing) {}, true},
+		"other CRDs while core is awaited": {func(c *Changing) { c.CoreLater = true }, true},
+		"the same CRDs":                    {func(c *Changing) { c.CRDsDiffer = false }, false},
+		"CRDs only":                        {func(c *Changing) { c.Release.Decision.Action = state.None }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := upgrade()
@@ -436,8 +434,8 @@ func TestBegins(t *testing.T) {
 		"nothing to apply":                 {func(c *Changing) { c.Release = inSync }, false},
 		"a rollback":                       {func(c *Changing) { c.Returns = true }, false},
 		"CRDs only, while core is awaited": {func(c *Changing) { c.CoreLater = true }, true},
-		"nothing, while core is awaited":   {func(c *Changing) { c.CoreLater, c.CRDs = true, CRDs{} }, false},
-		"without CRDs":                     {func(c *Changing) { c.CRDs = CRDs{} }, true},
+		"nothing, while core is awaited":   {func(c *Changing) { c.CoreLater, c.CRDsDiffer = true, false }, false},
+		"without CRDs":                     {func(c *Changing) { c.CRDsDiffer = false }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := upgrade()
@@ -479,7 +477,7 @@ func TestNoQuestionIsAskedTwice(t *testing.T) {
 			g.Expect(actions[:i]).To(ContainElements(Identify, Plan, CompareRelease, CheckRequirements, PlanCRDs, CorrectCRDs))
 			g.Expect(slices.Contains(actions[:i], CheckInstalled)).To(Equal(known.First))
 			g.Expect(slices.Contains(actions[:i], Announce)).To(Equal(known.First || known.ChangesVersion() || starts))
-			g.Expect(slices.Contains(actions[:i], ApplyCRDs)).To(Equal(known.CRDs.Change))
+			g.Expect(slices.Contains(actions[:i], ApplyCRDs)).To(Equal(known.CRDsDiffer))
 		}
 	}
 
@@ -530,8 +528,7 @@ func randomChange(random *rand.Rand) (Changing, Answers) {
 	}
 
 	known.Arrived = began.Add(-time.Duration(random.IntN(1000)) * time.Millisecond)
-	known.CRDs = CRDs{Change: some()}
-	known.CRDs.Update = known.CRDs.Change && some()
+	known.CRDsDiffer = some()
 
 	if some() {
 		decisions := []state.Action{state.None, state.Hold, state.Apply}
