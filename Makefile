@@ -209,7 +209,7 @@ compat: bed-binaries ## Test resources of cluster-api-operator and commands of c
 CHAOS_SEED ?= 1 2 3
 CHAOS_STEPS ?= 500
 .PHONY: chaos
-chaos: bed-binaries ## Repeat random walks of test/model with the real operator, under faults (takes a quarter of an hour)
+chaos: bed-binaries ## Take random walks with real operators, under faults (takes a quarter of an hour)
 	@cd test/chaos && for seed in $(CHAOS_SEED); do \
 	CHAOS_SEED=$$seed CHAOS_STEPS=$(CHAOS_STEPS) go test -count 1 -timeout 30m || exit 1; done
 

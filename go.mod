@@ -58,7 +58,6 @@ require (
 require (
 	github.com/chromedp/cdproto v0.0.0-20250724212937-08a3db8b4327
 	github.com/chromedp/chromedp v0.14.2
-	pgregory.net/rapid v1.3.0
 )
 
 require (

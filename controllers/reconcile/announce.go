@@ -7,7 +7,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
@@ -53,23 +52,18 @@ func (l *locks) lock(key string) (unlock func()) {
 	}
 }
 
-// announceChange makes the change known before it begins.
+// announceChange makes the change known in the status before it begins, if the other resources of the cluster still let
+// it begin: they may have begun to change since the first look at them. One resource of a cluster is announced at a
+// time, so that each sees what those before it have announced.
 func (r *run) announceChange(ctx context.Context) report.Result {
-	return r.announceKnown(ctx, r.pass.Changing(r.known()))
-}
-
-// announceKnown makes a change known in the status, if the other resources of the cluster still let it begin: they may
-// have begun to change since the first look at them. One resource of a cluster is announced at a time, so that each
-// sees what those before it have announced.
-func (r *run) announceKnown(ctx context.Context, known decide.Changing) report.Result {
 	defer r.announcements.lock(r.Clusters.Identity(r.provider))()
 
-	if result := r.confirm(ctx, known); result.Ends() {
+	if result := r.confirm(ctx); result.Ends() {
 		return result
 	}
 
-	changes := []report.Change{report.Begins(known.First, r.installed.revision.Number+1, r.change.plan.Version)}
-	if known.Starts {
+	changes := []report.Change{report.Begins(!r.policy.Existed, r.installed.revision.Number+1, r.change.plan.Version)}
+	if r.selection.Starts() {
 		changes = append(changes, report.Upgrades(r.selection.Started(r.installed.revision.Number, time.Now())))
 	}
 
@@ -81,7 +75,7 @@ func (r *run) announceKnown(ctx context.Context, known decide.Changing) report.R
 	r.note(announcement)
 	r.status.doing(ctx, checking)
 
-	if known.Starts {
+	if r.selection.Starts() {
 		r.emit(r.provider, report.UpgradeStarted(r.selection.String()))
 	}
 
@@ -89,18 +83,18 @@ func (r *run) announceKnown(ctx context.Context, known decide.Changing) report.R
 }
 
 // confirm looks at the other resources once more, as they are now.
-func (r *run) confirm(ctx context.Context, known decide.Changing) report.Result {
+func (r *run) confirm(ctx context.Context) report.Result {
 	current := &preflight.Checker{Client: r.Client.Resources(), Cluster: r.Clusters.Identity}
 
-	if known.First {
+	if !r.policy.Existed {
 		recorded := func(v1alpha2.Provider) bool { return false } // was asked before, and takes requests
 		if err := current.Identity(ctx, r.provider, recorded); err != nil {
 			return failed(err, applying)
 		}
 	}
 
-	if known.ChangesVersion() {
-		if err := current.Turn(ctx, r.provider, known.Planned.Contract); err != nil {
+	if r.changesVersion() {
+		if err := current.Turn(ctx, r.provider, r.change.goal.contract); err != nil {
 			return failed(err, applying)
 		}
 	}

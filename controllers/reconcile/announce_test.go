@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
@@ -60,10 +59,9 @@ func TestOneResourceBegins(t *testing.T) {
 	for i := range resources {
 		all.Go(func() {
 			p := before.Items[i].DeepCopy()
-			r := newRun(shared, p, nil)
+			r := newRun(shared, p)
 			r.change.plan.Version = "v1.0.0"
-			r.status = newStatusWriter(shared.Client, p)
-			results[i] = r.announceKnown(t.Context(), decide.Changing{First: true})
+			results[i] = r.announceChange(t.Context())
 		})
 	}
 

@@ -18,6 +18,156 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
+// cared is what care has done with the newest revision, which it does once.
+type cared struct {
+	revision                             int
+	pruned, restored, finished, advanced bool
+	// rolledBack is set once another revision was rolled back to this one.
+	rolledBack bool
+
+	// Problems with drift and with what could not be deleted keep care from nothing else.
+	drift, left report.Result
+}
+
+// care takes care of what is installed until nothing is left to do with the newest revision.
+func (r *run) care(ctx context.Context) report.Result {
+	did := cared{revision: r.installed.revision.Number}
+
+	for r.installed.record != nil {
+		result := r.careOnce(ctx, &did)
+		if !result.Ends() && !r.installed.stale {
+			r.requeueStaged()
+			break
+		}
+
+		if result.Ends() {
+			return report.First(did.drift, result, did.left)
+		}
+
+		if result := r.observe(ctx); result.Ends() {
+			return report.First(did.drift, result, did.left)
+		}
+
+		if newest := r.installed.revision.Number; newest != did.revision {
+			did = cared{revision: newest, rolledBack: did.rolledBack, drift: did.drift, left: did.left}
+		}
+	}
+
+	return report.First(did.drift, did.left)
+}
+
+// careOnce takes care of the newest revision as it was read. It ends early once that is stale.
+func (r *run) careOnce(ctx context.Context, did *cared) report.Result {
+	newest := r.installed.revision
+
+	// What a staged revision does not have is deleted after its last wave.
+	if newest.Unpruned && newest.Status == state.StatusDeployed && !r.installed.isStaged() && !did.pruned {
+		did.pruned = true
+		if did.left = r.prune(ctx); r.installed.stale {
+			return report.Result{}
+		}
+	}
+
+	if r.comparesObjects() {
+		did.drift = r.correctDrift(ctx)
+	}
+
+	if result := r.checkHealth(ctx); result.Ends() {
+		return result
+	}
+
+	if r.comparesObjects() && r.lostMeanwhile() && !did.restored {
+		did.restored = true
+		did.drift = r.correctDrift(ctx)
+
+		if result := r.checkHealth(ctx); result.Ends() {
+			return result
+		}
+	}
+
+	if len(r.installed.health.Finished()) > 0 && !did.finished {
+		did.finished = true
+		if result := r.markFinished(ctx); result.Ends() {
+			return result
+		}
+	}
+
+	if r.judged().MayAdvance() && !did.advanced {
+		did.advanced = true
+		if result := r.advance(ctx); result.Ends() || r.installed.stale {
+			return result
+		}
+	}
+
+	if seen := r.judged(); seen.AwaitsHealth() && seen.Healthy() {
+		if result := r.markHealthy(ctx); result.Ends() {
+			return result
+		}
+	}
+
+	return r.judge(ctx, did)
+}
+
+// judged returns what the newest revision is judged by.
+func (r *run) judged() decide.Installed {
+	history := r.installed.history
+
+	return decide.Installed{
+		History:  history,
+		Observed: state.Determine(history, decide.AttemptedDigest(history), r.target.Releases.Rules()),
+		Policy:   r.policy,
+		Health:   r.seen().Health,
+		Waiting: decide.Waiting{
+			Staged: r.installed.isStaged(), ForManager: r.needsPausedManager(), ForDeletions: r.installed.removing,
+		},
+	}
+}
+
+// judge fails a revision that does not become healthy, and rolls back one that has failed.
+func (r *run) judge(ctx context.Context, did *cared) report.Result {
+	verdict := decide.Judge(r.judged())
+
+	switch {
+	case verdict == nil:
+		return r.rollBackFailed(ctx, did)
+	case !verdict.Until.IsZero():
+		r.wakeAt(verdict.Until)
+		return report.Result{}
+	case verdict.Leave:
+		r.leftToChange = true
+		return report.Result{}
+	}
+
+	return r.markFailed(ctx, verdict)
+}
+
+// rollBackFailed rolls a failed revision back to the last healthy one that the provider may return to, once in a
+// reconcile.
+func (r *run) rollBackFailed(ctx context.Context, did *cared) report.Result {
+	for {
+		back := decide.Rollback(r.judged())
+		r.leftToChange = r.leftToChange || back.Leave
+
+		if !back.Rolls || did.rolledBack {
+			return report.Result{}
+		}
+
+		if result := r.checkReturn(ctx, back.Target); result.Ends() {
+			return result
+		}
+
+		if r.policy.Refused[back.Target.Number] {
+			continue
+		}
+
+		result := r.rollBack(ctx, back.Target)
+		if !r.policy.Refused[back.Target.Number] {
+			did.rolledBack = true
+			return result
+		}
+	}
+}
+
 // observeInstalled observes the release, unless nothing is installed for certain: hundreds of providers
 // that wait for core then cost no request.
 func (r *run) observeInstalled(ctx context.Context) report.Result {
@@ -148,14 +298,14 @@ func (r *run) markHealthy(ctx context.Context) report.Result {
 }
 
 // markFailed marks the revision failed.
-func (r *run) markFailed(ctx context.Context, step decide.Step) report.Result {
+func (r *run) markFailed(ctx context.Context, verdict *decide.Verdict) report.Result {
 	history, revision := r.installed.history, r.installed.revision
 
 	ctrl.LoggerFrom(ctx).Info("The revision failed",
-		"release", history.Release.Name, "revision", revision.Number, "reason", step.Reason)
+		"release", history.Release.Name, "revision", revision.Number, "reason", verdict.Reason)
 
 	err := r.announce(ctx)(state.Announcement{
-		Revision: revision.Number, Digest: r.installed.record.Digest, Status: state.StatusFailed, Failure: step.Failure,
+		Revision: revision.Number, Digest: r.installed.record.Digest, Status: state.StatusFailed, Failure: verdict.Failure,
 	})
 	if err != nil {
 		return failed(err, applying)
@@ -163,5 +313,5 @@ func (r *run) markFailed(ctx context.Context, step decide.Step) report.Result {
 
 	r.installed.stale = true
 
-	return failed(r.target.Releases.MarkFailed(ctx, history.Release, revision, step.Failure, step.Reason), applying)
+	return failed(r.target.Releases.MarkFailed(ctx, history.Release, revision, verdict.Failure, verdict.Reason), applying)
 }

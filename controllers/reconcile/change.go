@@ -3,9 +3,14 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -18,8 +23,8 @@ import (
 
 // goal is the desired state of the release.
 type goal struct {
-	// version that users know it by.
-	version string
+	// version that users know it by, and its contract with Cluster API; empty for a revision.
+	version, contract string
 	// digest identifies it in the release's history.
 	digest string
 	// action counts it where there is a release already.
@@ -31,8 +36,245 @@ type goal struct {
 // checking is what is done once there is a plan.
 const checking = "Checking and applying what the resource asks for"
 
+// step is one step of a change.
+type step struct {
+	name   string
+	needed func(*run) bool
+	take   func(*run, context.Context) report.Result
+	// part is what the time counts towards; empty for nothing.
+	part metrics.Step
+}
+
+// steps are those of a change, once it is known what follows for the release. Until the CRDs are applied they only
+// check. The first one that ends the change counts.
+var steps = []step{
+	{"the provider may return to the revision", (*run).returnsNow, (*run).checkRevision, ""},
+	{"contracts fit, and variables and kinds exist", (*run).upgrades, (*run).checkRequirements, metrics.StepPreflight},
+	{"core is ready before what needs it", (*run).needsCore, (*run).checkCore, metrics.StepPreflight},
+	{"core that changes at the same time comes first", (*run).changesVersion, (*run).letCoreBegin, ""},
+	{"providers change one after the other", (*run).changesVersion, (*run).checkTurn, ""},
+	{"no other program has installed the provider", (*run).installs, (*run).checkInstalled, ""},
+	{"CRDs are compared with those of the cluster", (*run).plans, (*run).planChange, metrics.StepCRDs},
+	{"objects are rewritten before their version goes", (*run).changesCRDs, (*run).migrateChange, metrics.StepCRDs},
+	{"changes of CRDs break nothing", (*run).changesCRDs, (*run).checkChange, metrics.StepCRDs},
+	{"the API server accepts all objects", (*run).triesFirst, (*run).dryRun, metrics.StepCRDs},
+	{"a change is announced before it begins", (*run).begins, (*run).announceChange, ""},
+	{"CRDs are applied before the release", (*run).changesCRDs, (*run).applyChange, metrics.StepCRDs},
+	{"CRDs that were changed are corrected", (*run).plans, (*run).correctChange, metrics.StepCRDs},
+	{"what needs core waits for it", (*run).plans, (*run).awaitCore, ""},
+	{"the release is applied", (*run).applies, (*run).apply, metrics.StepRelease},
+	{"the CRDs are served", (*run).plans, (*run).awaitCRDs, ""},
+}
+
+// MarkdownSteps returns the steps of a change in their order, for the documentation.
+func MarkdownSteps() string {
+	var list strings.Builder
+	for i, s := range steps {
+		fmt.Fprintf(&list, "%d. %s\n", i+1, s.name)
+	}
+
+	return list.String()
+}
+
+// makeChange changes what is installed to what the resource asks for.
+func (r *run) makeChange(ctx context.Context) report.Result {
+	if result := r.identify(ctx); result.Ends() {
+		return result
+	}
+
+	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
+		r.change.goal = r.rollbackGoal(int(*revision))
+		return r.reachGoal(ctx)
+	}
+
+	if result := r.selectVersion(); result.Ends() {
+		return result
+	}
+
+	result := r.installVersion(ctx)
+
+	// That the operator cannot upgrade the provider by itself makes that no less ready.
+	for r.preventsUpgrade(result) {
+		r.block(report.First(result, r.change.problem).Message)
+		result = r.installVersion(ctx)
+	}
+
+	return result
+}
+
+// preventsUpgrade reports whether an automatic upgrade that was about to start was stopped before anything was changed.
+func (r *run) preventsUpgrade(result report.Result) bool {
+	stopped := result.Outcome == report.Stalled || r.change.problem.Ends() && result.Outcome != report.Repeated
+	return r.selection.Starts() && stopped && !r.done.applied && !r.change.appliedCRDs
+}
+
+// installVersion plans the version that the resource asks for, and installs it.
+func (r *run) installVersion(ctx context.Context) report.Result {
+	planned := r.makePlan(ctx)
+
+	// Also a version that cannot be installed: a user who corrects that gets no other one meanwhile.
+	if result := r.writeVersion(ctx); result.Ends() {
+		return result
+	}
+
+	if planned.Ends() {
+		return planned
+	}
+
+	if result := r.checkSelected(); result.Ends() {
+		return result
+	}
+
+	return r.reachGoal(ctx)
+}
+
+// checkSelected stops an automatic upgrade for which the source has something else now than it has offered.
+func (r *run) checkSelected() report.Result {
+	if !r.selection.Starts() || r.change.problem.Ends() {
+		return report.Result{}
+	}
+
+	found, contract := r.change.plan.Version, r.installedContract()
+	if found == r.selection.Version && r.change.goal.contract == contract {
+		return report.Result{}
+	}
+
+	return report.Result{
+		Outcome: report.Stalled, Condition: v1alpha2.PreflightCheckCondition,
+		Reason: v1alpha2.CAPIVersionIncompatibilityReason,
+		Message: fmt.Sprintf(
+			"the source has offered %s with the contract %s of the installed version, and now has %s with the contract %s",
+			r.selection.Version, contract, found, r.change.goal.contract),
+	}
+}
+
+// reachGoal brings the release to its goal.
+func (r *run) reachGoal(ctx context.Context) report.Result {
+	if !r.installed.observed {
+		if result := r.observe(ctx); result.Ends() {
+			return result
+		}
+	}
+
+	if r.installed.foreign != nil {
+		return failed(r.installed.foreign, applying)
+	}
+
+	if result := r.compareRelease(ctx); result.Ends() || !r.applies() && r.change.release.Keeps() {
+		return result
+	}
+
+	for _, step := range steps {
+		if !step.needed(r) {
+			continue
+		}
+
+		if result := r.take(ctx, step); result.Ends() {
+			return result
+		}
+	}
+
+	return report.Result{}
+}
+
+// take takes a step.
+func (r *run) take(ctx context.Context, step step) report.Result {
+	ctrl.LoggerFrom(ctx).V(1).Info("Changing the provider", "step", step.name)
+
+	began := time.Now()
+	result := step.take(r, ctx)
+
+	if step.part != "" {
+		r.spent[step.part] += time.Since(began)
+	}
+
+	return result
+}
+
+// plans reports whether the resource asks for a version, and not for an earlier revision.
+func (r *run) plans() bool { return r.change.goal.action != metrics.ActionRollback }
+
+// applies reports whether there is something to apply now.
+func (r *run) applies() bool { return r.change.release.Decision.Action == state.Apply }
+
+func (r *run) returnsNow() bool { return !r.plans() && r.applies() }
+
+func (r *run) upgrades() bool { return r.plans() && r.applies() }
+
+func (r *run) installs() bool { return r.upgrades() && !r.policy.Existed }
+
+// needsCore reports whether core must be healthy before the plan is applied: for a first installation, and for another
+// contract.
+func (r *run) needsCore() bool {
+	if !r.upgrades() {
+		return false
+	}
+
+	if !slices.ContainsFunc(r.installed.history.Revisions, state.Revision.Confirmed) {
+		return true
+	}
+
+	contract := r.installedContract()
+
+	return contract != "" && contract != r.change.goal.contract
+}
+
+// changesVersion reports whether another version than the installed one is applied.
+func (r *run) changesVersion() bool {
+	record := r.installed.record
+	return r.upgrades() && (record == nil || record.AppVersion != r.change.goal.version)
+}
+
+// installedContract returns the contract of the newest revision; empty if it is not known.
+func (r *run) installedContract() string {
+	if record := r.installed.record; record != nil {
+		return record.Contract
+	}
+
+	return ""
+}
+
+// changesCRDs reports whether CRDs are created or updated.
+func (r *run) changesCRDs() bool { return r.change.crdsDiffer }
+
+// triesFirst reports whether the release is tried before its CRDs are applied, so that nothing is touched if it would
+// be refused.
+func (r *run) triesFirst() bool { return r.changesCRDs() && r.upgrades() }
+
+// begins reports whether something is written now that other resources must know of.
+func (r *run) begins() bool {
+	writes := r.changesCRDs() || !r.change.coreLater.Ends()
+	return writes && (r.installs() || r.changesVersion() || r.upgrades() && r.selection.Starts())
+}
+
+// settleTime is how soon after a provider core may change and still comes before it. It usually takes longer to get
+// a new version from its source.
+const settleTime = 500 * time.Millisecond
+
+// letCoreBegin ends a reconcile in which core would not have changed yet if it were changed together with the provider.
+func (r *run) letCoreBegin(context.Context) report.Result {
+	until := r.arrived.Add(settleTime)
+	follows := r.Type != v1alpha2.CoreProviderType && r.policy.SpecChanged && r.installed.record != nil
+
+	if !follows || !time.Now().Before(until) {
+		return report.Result{}
+	}
+
+	return report.Result{Outcome: report.Repeated, At: until}
+}
+
+// awaitCore ends a change of which only the CRDs could be applied before core is ready.
+func (r *run) awaitCore(context.Context) report.Result {
+	if !r.change.coreLater.Ends() {
+		r.change.passed = r.applies() || r.change.release.State.State == state.InSync
+	}
+
+	return r.change.coreLater
+}
+
 // makePlan plans what the resource asks for, and stores a chart that is new.
 func (r *run) makePlan(ctx context.Context) report.Result {
+	r.change.begun = true
 	request := plan.Request{
 		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.policy.Requested,
 	}
@@ -84,10 +326,11 @@ func (r *run) setGoal() report.Result {
 	}
 
 	r.change.goal = goal{
-		version: r.change.plan.Chart.Version(),
-		digest:  digest,
-		action:  metrics.ActionUpgrade,
-		apply:   r.applyPlan,
+		version:  r.change.plan.Chart.Version(),
+		contract: r.change.plan.Chart.Contract(),
+		digest:   digest,
+		action:   metrics.ActionUpgrade,
+		apply:    r.applyPlan,
 	}
 
 	return report.Result{}
@@ -156,13 +399,29 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 	return r.change.prepared.Apply(r.announce(ctx))
 }
 
-// compareRelease compares the release with the goal.
+// compareRelease compares the release with the goal, and returns what stops a change.
 func (r *run) compareRelease(ctx context.Context) report.Result {
 	r.installed.history.Lost = r.recordsLost(ctx)
 	r.assess()
 
-	if r.change.plan.Chart != nil && !r.change.release.Keeps() {
+	found := r.change.release
+	if r.change.plan.Chart != nil && !found.Keeps() {
 		r.note(report.Uses(r.change.plan.Chart.Status(r.provider.GetStatus().Chart)))
+	}
+
+	if found.Handled {
+		if result := r.markHandled(ctx); result.Ends() {
+			return result
+		}
+	}
+
+	switch {
+	case r.change.problem.Ends() && r.change.goal.apply == nil && r.applies():
+		return r.change.problem
+	case found.State.State == state.Locked:
+		return report.Wait(v1alpha2.ProgressingReason, found.State.Message, found.State.Until)
+	case found.Decision.HoldsUninstalled(r.installed.history):
+		return report.UninstalledByOthers(r.installed.history)
 	}
 
 	return report.Result{}

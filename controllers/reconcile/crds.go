@@ -53,6 +53,7 @@ func (r *run) planChange(ctx context.Context) report.Result {
 	}
 
 	r.change.crds = planned
+	r.change.crdsDiffer = planned.HasChanges()
 
 	return failed(r.target.CRDs.CheckUnmanaged(ctx, planned), applying)
 }
@@ -74,7 +75,10 @@ func (r *run) applyChange(ctx context.Context) report.Result {
 
 // correctChange is correctCRDs for the CRDs of the plan.
 func (r *run) correctChange(ctx context.Context) report.Result {
-	return r.correctCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
+	result := r.correctCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
+	r.change.appliedCRDs = !result.Ends()
+
+	return result
 }
 
 // applyChanges applies the changes of a plan for a version of the provider, once that is safe.

@@ -110,10 +110,15 @@ func (r *run) correctDrift(ctx context.Context) report.Result {
 	return failed(compareErr, applying)
 }
 
+// comparesObjects reports whether objects are compared with the newest revision. Before that is deployed, it is not
+// settled what they should be.
+func (r *run) comparesObjects() bool {
+	return r.installed.revision.Status == state.StatusDeployed && driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff
+}
+
 // compareObjects looks for drift if that is asked for.
 func (r *run) compareObjects(ctx context.Context) report.Result {
-	deployed := r.installed.revision.Status == state.StatusDeployed
-	if !deployed || driftPolicy(r.provider.GetSpec()) == v1alpha2.DriftOff {
+	if !r.comparesObjects() {
 		return report.Result{}
 	}
 

@@ -23,9 +23,21 @@ import (
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
-// checkStopped makes sure that cluster-api-operator no longer manages the resource.
-func (r *run) checkStopped(ctx context.Context) report.Result {
-	return failed(takeover.CheckStopped(ctx, r.APIReader, r.provider), fetching)
+// own makes the resource the operator's: cluster-api-operator stops before its resource is taken over, and a finalizer
+// comes before an installation.
+func (r *run) own(ctx context.Context) report.Result {
+	switch {
+	case takeover.PredecessorManages(r.provider):
+		if err := takeover.CheckStopped(ctx, r.APIReader, r.provider); err != nil {
+			return failed(err, fetching)
+		}
+
+		return r.takeOver(ctx)
+	case !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer):
+		return r.handOver(ctx, controllerutil.AddFinalizer)
+	}
+
+	return report.Result{}
 }
 
 // takeOver takes the resource over from cluster-api-operator: the status that this has left is none of Capstan's, and
@@ -41,10 +53,6 @@ func (r *run) takeOver(ctx context.Context) report.Result {
 	}
 
 	return result
-}
-
-func (r *run) addFinalizer(ctx context.Context) report.Result {
-	return r.handOver(ctx, controllerutil.AddFinalizer)
 }
 
 // handOver changes whose resource it is. It is repeated soon if another program has changed the resource meanwhile.

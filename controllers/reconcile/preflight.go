@@ -59,11 +59,14 @@ func keptKinds(kinds []string, objects []*unstructured.Unstructured) []string {
 // anyway, because they take a while to be served.
 func (r *run) checkCore(ctx context.Context) report.Result {
 	err := r.Preflight.CoreReady(ctx, r.provider)
-	if core := new(preflight.Error); errors.As(err, &core) {
-		r.change.coreLater = core.AllowCRDs
+	result := failed(err, applying)
+
+	if core := new(preflight.Error); errors.As(err, &core) && core.AllowCRDs {
+		r.change.coreLater = result
+		return report.Result{}
 	}
 
-	return failed(err, applying)
+	return result
 }
 
 // checkTurn makes sure that no other provider has to change its version first.

@@ -10,9 +10,8 @@
 //     Before anything is applied, gates check that it may be: contracts, variables, permissions, CRDs.
 //     A gate stops the change and never the care.
 //
-// Package decide has the rules of both, as ordered lists. A run tells it what is known, takes the step that it returns,
-// and asks again. What the run has found out and how it ended is the input of package report, which alone writes the
-// status, conditions and events.
+// What the run has found out and how it ended is the input of package report, which alone writes the status, conditions
+// and events.
 package reconcile
 
 import (
@@ -24,7 +23,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
@@ -35,9 +33,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
-	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
@@ -101,132 +96,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 
-	if r.Suspended {
-		provider.GetSpec().Suspend = true
-	}
-
 	// The objects of a resource out of scope may have woken it, or its labels have changed.
-	known := r.beginning(provider)
-	if decide.Begin(known).Action == decide.Ignore {
+	if !r.Scope.Includes(provider) {
 		r.forgetGone(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 
-	status := newStatusWriter(r.Client, provider)
+	if r.Suspended {
+		provider.GetSpec().Suspend = true
+	}
+
+	run := newRun(r, provider)
 	listed := inventory.Lists(provider)
 
 	defer func() {
 		r.Inventory.Update(ctx, provider, listed)
 
-		err = errors.Join(err, status.save(ctx, provider))
+		err = errors.Join(err, run.status.save(ctx, provider))
 	}()
 
-	run := newRun(r, provider, nil)
-	run.status = status
-
-	step := run.begin(ctx, &known)
-	if step.Action != decide.FindCluster {
-		return run.ended(ctx, step.Result)
-	}
-
-	if !known.Deleted {
-		status.doing(ctx, "Reading what is installed")
-	}
-
-	target, err := r.Clusters.For(ctx, provider)
-	known.Answers[decide.FindCluster] = failed(err, fetching)
-
-	if err != nil {
-		return run.follow(ctx, run.begin(ctx, &known), err)
-	}
-
-	return r.enter(ctx, provider, status, target, known)
-}
-
-// enter continues a reconcile in the cluster that the provider is installed in.
-func (r *Reconciler) enter(
-	ctx context.Context, provider v1alpha2.Provider, status *statusWriter, target *clusters.Target, known decide.Beginning,
-) (ctrl.Result, error) {
-	if target.Remote {
-		var cancel context.CancelFunc
-
-		ctx, cancel = context.WithTimeout(ctx, remoteTimeout)
-		defer cancel()
-	}
-
-	r.leaveFormerCluster(provider, target.ClusterUID())
-	run := newRun(r, provider, target)
-	run.status = status
-
-	return run.follow(ctx, run.begin(ctx, &known), nil)
-}
-
-// beginning returns what a reconcile of a resource begins with.
-func (r *Reconciler) beginning(provider v1alpha2.Provider) decide.Beginning {
-	return decide.Beginning{
-		Answers:        decide.Answers{},
-		Included:       r.Scope.Includes(provider),
-		Deleted:        !provider.GetDeletionTimestamp().IsZero(),
-		Suspended:      provider.GetSpec().Suspend,
-		ByOperator:     r.Suspended,
-		Finalizer:      controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer),
-		OtherFinalizer: takeover.PredecessorManages(provider),
-	}
-}
-
-// beginActions take the actions with which a reconcile begins.
-var beginActions = map[decide.Action]func(*run, context.Context) report.Result{
-	decide.CheckStopped: (*run).checkStopped,
-	decide.TakeOver:     (*run).takeOver,
-	decide.AddFinalizer: (*run).addFinalizer,
-	decide.Observe:      (*run).observe,
-	decide.Identify:     (*run).identify,
-	decide.CheckHealth:  (*run).checkHealth,
-	decide.Compare:      (*run).compareObjects,
-	decide.CompareCRDs:  (*run).compareCRDs,
-}
-
-// begin takes the steps with which a reconcile begins, and returns the one that continues or ends it.
-func (r *run) begin(ctx context.Context, known *decide.Beginning) decide.Step {
-	for {
-		step := decide.Begin(*known)
-		logStep(ctx, step)
-
-		take, takes := beginActions[step.Action]
-		if !takes {
-			return step
-		}
-
-		known.Answers[step.Action] = take(r, ctx)
-		known.Readable = r.installed.record != nil
-	}
-}
-
-// follow takes the step after the beginning of a reconcile. unreached is why the provider's cluster cannot be used; nil
-// if it can.
-func (r *run) follow(ctx context.Context, step decide.Step, unreached error) (ctrl.Result, error) {
-	switch step.Action {
-	case decide.RemoveProvider:
-		return r.ended(ctx, r.remove(ctx, unreached))
-	case decide.Show:
-		return r.ended(ctx, report.Suspended(r.input()))
-	case decide.Maintain:
-		return r.maintain(ctx)
-	default:
-		return r.ended(ctx, step.Result)
-	}
-}
-
-// maintain takes the steps of care and change.
-func (r *run) maintain(ctx context.Context) (ctrl.Result, error) {
-	r.Metrics.InitCounters(r.provider)
-
-	ended := unlessCanceled(ctx, r.reconcile(ctx))
-	if ended.Outcome != report.Repeated {
-		r.note(report.Handled(r.provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]))
-	}
-
-	return r.end(ended)
+	return run.end(unlessCanceled(ctx, run.reconcile(ctx)))
 }
 
 // setFinalizer adds or removes the finalizer at once. A patch replaces all finalizers, so it is a

@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/removal"
 	"github.com/capstan-project/capstan/controllers/takeover"
@@ -33,76 +32,105 @@ const maxBlockedRetry = 30 * time.Second
 func (r *run) remove(ctx context.Context, unreached error) report.Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRemove)()
 
+	if !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer) {
+		return r.removedByOthers(ctx)
+	}
+
+	if unreached != nil {
+		return r.leave(ctx, unreached)
+	}
+
 	attempt := r.removal()
-	known := decide.Removing{
-		Answers:   decide.Answers{},
-		Finalizer: controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer),
-		Keep:      v1alpha2.Asks(r.provider, v1alpha2.KeepInstalledAnnotation),
-		InUse:     v1alpha2.Asks(r.provider, v1alpha2.DeleteInUseAnnotation),
-		CRDs:      v1alpha2.Asks(r.provider, v1alpha2.DeleteCRDsAnnotation),
-		Namespace: v1alpha2.Asks(r.provider, v1alpha2.DeleteNamespaceAnnotation),
-		Core:      r.Type == v1alpha2.CoreProviderType,
-		Remote:    r.target != nil && r.target.Remote,
-		Unreached: failed(unreached, fetching),
-		Recorded:  foreign.MayHaveInstalled(r.provider),
-		Expired:   r.expired(),
+	result := r.removeInstalled(ctx, attempt)
+
+	if attempt.Uninstalled {
+		r.Offers.Forget(r.provider.GetUID())
+		r.done.uninstalled = true
 	}
 
-	for {
-		step := decide.Remove(known)
-		logStep(ctx, step)
-
-		switch step.Action {
-		case decide.End:
-			return step.Result
-		case decide.FindKubeConfig:
-			gone, err := r.kubeConfigGone(ctx)
-			known.KubeConfigGone, known.Answers[step.Action] = gone, failed(err, fetching)
-		case decide.FindNamespace:
-			gone, err := r.namespaceTerminates(ctx)
-			known.NamespaceGone, known.Answers[step.Action] = gone, failed(err, fetching)
-		case decide.ReportLeft:
-			r.reportLeft(ctx, unreached)
-
-			known.Answers[step.Action] = report.Result{}
-		case decide.AwaitOthers:
-			known.Answers[step.Action] = r.removedByOthers(ctx)
-		case decide.DropFinalizer:
-			known.Answers[step.Action] = r.dropFinalizer(ctx, attempt.Unconfirmed)
-		default:
-			known.Answers[step.Action] = r.removalFailed(ctx, attempt.Explain(take(ctx, attempt, step.Action)))
-			known.Found = attempt.Found
-		}
-
-		if attempt.Uninstalled {
-			r.Offers.Forget(r.provider.GetUID())
-			r.done.uninstalled = true
-		}
+	if result.Ends() {
+		return result
 	}
+
+	return r.dropFinalizer(ctx, attempt.Unconfirmed)
 }
 
-// take takes a step of a removal.
-func take(ctx context.Context, attempt *removal.Removal, action decide.Action) error {
-	switch action {
-	case decide.KeepInstalled:
-		return attempt.Keep(ctx)
-	case decide.FindInstalled:
-		return attempt.Find(ctx)
-	case decide.CheckOthers:
-		return attempt.CheckOthers(ctx)
-	case decide.CheckUse:
-		return attempt.CheckUse(ctx)
-	case decide.CheckNamespace:
-		return attempt.CheckNamespace(ctx)
-	case decide.Uninstall:
-		return attempt.Uninstall(ctx)
-	case decide.DeleteCRDs:
-		return attempt.DeleteCRDs(ctx)
-	case decide.DeleteNamespace:
-		return attempt.DeleteNamespace(ctx)
-	default:
-		return fmt.Errorf("%s is no action of a removal", action)
+// leave lets a resource go whose cluster is gone with its kubeconfig, which may in turn have gone with its namespace:
+// otherwise a user may create it again. A cluster that only cannot be reached is awaited.
+func (r *run) leave(ctx context.Context, unreached error) report.Result {
+	recorded := foreign.MayHaveInstalled(r.provider)
+
+	lost, err := r.kubeConfigGone(ctx)
+	if err == nil && lost && recorded {
+		lost, err = r.namespaceTerminates(ctx)
 	}
+
+	if err != nil {
+		return failed(err, fetching)
+	}
+
+	if !lost && !r.expired() {
+		return failed(unreached, fetching)
+	}
+
+	if recorded {
+		r.reportLeft(ctx, unreached)
+	}
+
+	return r.dropFinalizer(ctx, 0)
+}
+
+// removeInstalled removes what is installed, as far as the annotations of the resource ask for.
+func (r *run) removeInstalled(ctx context.Context, attempt *removal.Removal) report.Result {
+	asks := func(annotation string) bool { return v1alpha2.Asks(r.provider, annotation) }
+	failed := func(err error) report.Result { return r.removalFailed(ctx, attempt.Explain(err)) }
+
+	keeps := asks(v1alpha2.KeepInstalledAnnotation)
+	begin := attempt.Find
+
+	if keeps {
+		begin = attempt.Keep
+	}
+
+	if result := failed(begin(ctx)); result.Ends() {
+		// A resource that has installed nothing, as far as is known, does not wait for a cluster that cannot be read.
+		if r.target.Remote && r.expired() && !attempt.Found.Known {
+			return report.Result{}
+		}
+
+		return result
+	}
+
+	if keeps {
+		return report.Result{}
+	}
+
+	found := attempt.Found
+	deletesNamespace := asks(v1alpha2.DeleteNamespaceAnnotation) && !found.Terminating
+
+	for _, step := range []struct {
+		needed bool
+		take   func(context.Context) error
+	}{
+		{found.Installed && r.Type == v1alpha2.CoreProviderType, attempt.CheckOthers},
+		// When the whole namespace goes, nothing can be kept.
+		{found.Installed && !found.Terminating && !asks(v1alpha2.DeleteInUseAnnotation), attempt.CheckUse},
+		{deletesNamespace, attempt.CheckNamespace},
+		{found.Release, attempt.Uninstall},
+		// They belong to the owner of the release.
+		{asks(v1alpha2.DeleteCRDsAnnotation) && !found.Foreign, attempt.DeleteCRDs},
+		{deletesNamespace, attempt.DeleteNamespace},
+	} {
+		if !step.needed {
+			continue
+		}
+
+		if result := failed(step.take(ctx)); result.Ends() {
+			return result
+		}
+	}
+
+	return report.Result{}
 }
 
 // removalFailed returns the result of a step of a removal.

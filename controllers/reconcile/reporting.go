@@ -116,8 +116,18 @@ func (r *run) seen() report.Installed {
 
 // progress returns how far the change got.
 func (r *run) progress() report.Progress {
-	made := r.pass.Progress(r.changing())
-	made.Goal, made.CRDsChecked, made.Refusal = r.change.goal.version, r.change.crdsChecked, r.done.refusal
+	made := report.Progress{
+		Planned:       r.change.begun,
+		InputsProblem: r.change.problem,
+		Goal:          r.change.goal.version,
+		Digest:        r.change.release.Digest,
+		State:         r.change.release.State,
+		Decision:      r.change.release.Decision,
+		Pinned:        r.change.release.Pinned,
+		Passed:        r.change.passed,
+		CRDsChecked:   r.change.crdsChecked,
+		Refusal:       r.done.refusal,
+	}
 
 	for _, f := range r.change.plan.Warnings.Flags {
 		made.Flags = append(made.Flags, report.Flag{Deployment: f.Deployment, Warning: f.String()})
@@ -178,11 +188,6 @@ func (r *run) lookUpgrades(ctx context.Context) {
 
 // note changes the status that the rest of the run depends on.
 func (r *run) note(change report.Change) { note(r.provider, change) }
-
-// ended reports how a run ended.
-func (r *run) ended(ctx context.Context, result report.Result) (ctrl.Result, error) {
-	return r.end(unlessCanceled(ctx, report.Summary{Result: result}))
-}
 
 // unlessCanceled returns how a run ended. One that was canceled, because the operator stops, has found out nothing that
 // a user should read: what it did not get was not refused.

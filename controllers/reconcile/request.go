@@ -149,6 +149,21 @@ const versionOwner = v1alpha2.FieldOwner + "-version"
 // writesVersion reports whether fields are managed by what writes spec.version.
 func writesVersion(e metav1.ManagedFieldsEntry) bool { return e.Manager == versionOwner }
 
+// writeVersion writes the version that was found into an empty spec.version. A version that a user has set instead is
+// the user's: the operator's ownership would be a conflict for one who applies another one with server-side apply.
+func (r *run) writeVersion(ctx context.Context) report.Result {
+	switch {
+	case r.change.plan.Chart == nil || r.change.plan.Version == "":
+		return report.Result{}
+	case r.provider.GetSpec().Version == "":
+		return r.pinVersion(ctx)
+	case slices.ContainsFunc(r.provider.GetManagedFields(), writesVersion):
+		return r.disownVersion(ctx)
+	}
+
+	return report.Result{}
+}
+
 // pinVersion writes the version that an empty spec.version resolved to into the spec. A version that
 // is set meanwhile is not overwritten.
 func (r *run) pinVersion(ctx context.Context) report.Result {

@@ -2,12 +2,10 @@ package reconcile
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
@@ -39,13 +37,16 @@ type run struct {
 	// self is how the resource is recorded as the owner of its release.
 	self state.Owner
 
-	// pass is how far care and change got.
-	pass decide.Pass
+	// spent is how long the steps of the change took.
+	spent map[metrics.Step]time.Duration
 
 	// installed is what was read last, change what is being prepared, and done what was written.
 	installed installed
 	change    change
 	done      done
+
+	// leftToChange is set if care has left the newest revision to the change.
+	leftToChange bool
 
 	// identified is set if no other resource has installed the provider.
 	identified bool
@@ -92,18 +93,25 @@ func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy(
 
 // change is what is being prepared for the release.
 type change struct {
-	plan plan.Plan
+	// begun is set once what the resource asks for is being planned.
+	begun bool
+	plan  plan.Plan
 	// problem is why inputs could not be used that are not needed for what is installed.
 	problem report.Result
 	goal    goal
 	// release is what follows from the goal for the release.
 	release decide.Release
 
-	// coreLater is set if core is not ready and the CRDs may be applied anyway. crds are the changes of CRDs, and
-	// crdsChecked describes those that were checked.
-	coreLater   bool
+	// coreLater is why core is not ready if the CRDs may be applied anyway; zero if they may not, or need not.
+	coreLater report.Result
+	// crds are the changes of CRDs, if crdsDiffer; crdsChecked describes those that were checked, and appliedCRDs is set if
+	// the CRDs are those of the plan.
 	crds        *crds.Plan
+	crdsDiffer  bool
 	crdsChecked string
+	appliedCRDs bool
+	// passed is set if nothing prevents the release from being what the resource asks for.
+	passed bool
 
 	// prepared is the installation or upgrade, once nothing but to apply it is left to do.
 	prepared *release.Prepared
@@ -123,57 +131,159 @@ type done struct {
 	uninstalled bool
 }
 
-func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) *run {
+func newRun(r *Reconciler, provider v1alpha2.Provider) *run {
+	return &run{
+		Reconciler: r,
+		provider:   provider,
+		memory:     r.memoryOf(provider),
+		policy:     policyOf(provider),
+		status:     newStatusWriter(r.Client, provider),
+		spent:      map[metrics.Step]time.Duration{},
+	}
+}
+
+// policyOf returns what the resource says of its release.
+func policyOf(provider v1alpha2.Provider) state.Policy {
 	spec := plan.ReleaseSpec(provider.GetSpec())
 	status := provider.GetStatus()
 
-	retryInterval := ptr.Deref(spec.RetryInterval, metav1.Duration{})
-
-	run := &run{
-		Reconciler: r,
-		provider:   provider,
-		target:     target,
-		memory:     r.memoryOf(provider),
-		policy: state.Policy{
-			Retries:       int(ptr.Deref(spec.Retries, defaultRetries)),
-			RetryInterval: retryInterval.Duration,
-			Timeout:       plan.Timeout(provider.GetSpec()),
-			Rollback:      spec.OnFailure != v1alpha2.FailureNone,
-			Paused:        provider.GetSpec().Paused,
-			Revert:        spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
-			Existed:       status.Release != nil,
-			SpecChanged:   provider.GetGeneration() != status.ObservedGeneration,
-			Requested:     requested(provider),
-		},
+	return state.Policy{
+		Retries:       int(ptr.Deref(spec.Retries, defaultRetries)),
+		RetryInterval: ptr.Deref(spec.RetryInterval, metav1.Duration{}).Duration,
+		Timeout:       plan.Timeout(provider.GetSpec()),
+		Rollback:      spec.OnFailure != v1alpha2.FailureNone,
+		Paused:        provider.GetSpec().Paused,
+		Revert:        spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
+		Existed:       status.Release != nil,
+		SpecChanged:   provider.GetGeneration() != status.ObservedGeneration,
+		Requested:     requested(provider),
 	}
-	if target != nil {
-		run.self = r.Clusters.Owner(provider, target)
-		run.arrived = run.memory.arrival(provider.GetGeneration(), time.Now())
-		run.memory.unannounced = run.memory.unannounced || run.policy.SpecChanged
-	}
-
-	return run
 }
 
-// reconcile is the whole reconcile of a resource that is neither suspended nor deleted.
+// reconcile is the whole reconcile of a resource.
 func (r *run) reconcile(ctx context.Context) report.Summary {
+	deleted, suspended := !r.provider.GetDeletionTimestamp().IsZero(), r.provider.GetSpec().Suspend
+
+	switch {
+	case deleted && suspended:
+		return report.Summary{Result: report.DeletionSuspended(r.Suspended)}
+	case !deleted && !suspended:
+		if result := r.own(ctx); result.Ends() {
+			return report.Summary{Result: result}
+		}
+	}
+
+	if !deleted {
+		r.status.doing(ctx, "Reading what is installed")
+	}
+
+	unreached := r.reach(ctx)
+
+	if r.target != nil && r.target.Remote {
+		var cancel context.CancelFunc
+
+		ctx, cancel = context.WithTimeout(ctx, remoteTimeout)
+		defer cancel()
+	}
+
+	switch {
+	case deleted:
+		return report.Summary{Result: r.remove(ctx, unreached)}
+	case unreached != nil:
+		return report.Summary{Result: failed(unreached, fetching)}
+	case suspended:
+		return report.Summary{Result: r.show(ctx)}
+	}
+
+	return r.maintain(ctx)
+}
+
+// reach finds the cluster that the provider is installed in.
+func (r *run) reach(ctx context.Context) error {
+	target, err := r.Clusters.For(ctx, r.provider)
+	if err != nil {
+		return err
+	}
+
+	r.leaveFormerCluster(r.provider, target.ClusterUID())
+
+	r.target = target
+	r.policy = policyOf(r.provider)
+	r.self = r.Clusters.Owner(r.provider, target)
+	r.arrived = r.memory.arrival(r.provider.GetGeneration(), time.Now())
+	r.memory.unannounced = r.memory.unannounced || r.policy.SpecChanged
+
+	return nil
+}
+
+// show finds out how a suspended provider is, of which nothing is changed.
+func (r *run) show(ctx context.Context) report.Result {
+	if result := r.observe(ctx); result.Ends() {
+		return result
+	}
+
+	r.identify(ctx) // another resource may have installed it
+
+	if r.installed.record != nil {
+		for _, look := range []func(context.Context) report.Result{r.checkHealth, r.compareObjects, r.compareCRDs} {
+			if result := look(ctx); result.Ends() {
+				return result
+			}
+		}
+	}
+
+	return report.Suspended(r.input())
+}
+
+// maintain takes care of what is installed, and changes it to what the resource asks for.
+func (r *run) maintain(ctx context.Context) report.Summary {
+	r.Metrics.InitCounters(r.provider)
+
+	ended := r.careAndChange(ctx)
+	if ended.Outcome != report.Repeated {
+		r.note(report.Handled(r.provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]))
+	}
+
+	for step, took := range r.spent {
+		r.Metrics.ObserveStep(r.Type, step, took)
+	}
+
+	return ended
+}
+
+func (r *run) careAndChange(ctx context.Context) report.Summary {
 	if result := r.observeInstalled(ctx); result.Ends() {
 		return report.Summary{Result: result}
 	}
 
-	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
-		r.change.goal = r.rollbackGoal(int(*revision))
+	care := r.care(ctx)
+
+	changed := r.makeChange(ctx)
+	if changed.Outcome == report.Repeated {
+		return report.Summary{Result: changed}
 	}
 
-	r.takeSteps(ctx)
+	// The change has left another newest revision, or did not come to replace the one that was left to it.
+	if r.done.applied || r.leftToChange {
+		if result := r.observeAgain(ctx); result.Ends() {
+			return report.Summary{Result: result}
+		}
 
-	if early, is := r.pass.Early(); is {
-		return early
+		care = r.care(ctx)
+
+		if r.change.release.Decision.Action != "" {
+			r.assess()
+		}
+	}
+
+	// The change has ended before it got to the CRDs.
+	if !r.change.appliedCRDs {
+		care = report.First(care, r.careForCRDs(ctx))
 	}
 
 	r.lookUpgrades(ctx)
 
-	ended := r.pass.Summary(r.input())
+	ended := report.Summarize(r.input(), care, changed)
 	if ended.Outcome == report.Ready {
 		ended.Result = r.migrateCRDs(ctx, ended.Result)
 	}
@@ -181,84 +291,13 @@ func (r *run) reconcile(ctx context.Context) report.Summary {
 	return ended
 }
 
-// takeSteps takes the steps of care and change.
-func (r *run) takeSteps(ctx context.Context) {
-	spent := map[metrics.Step]time.Duration{}
-	seen := r.known()
-
-	for {
-		pass, step := r.pass.Next(seen)
-		logStep(ctx, step)
-
-		if step.Action == decide.Finish {
-			break
-		}
-
-		began := time.Now()
-		result := r.take(ctx, step)
-		seen = r.known()
-		r.pass = pass.After(step, result, seen)
-
-		if timed, is := timedActions[step.Action]; is {
-			spent[timed] += time.Since(began)
-		}
-	}
-
-	for step, took := range spent {
-		r.Metrics.ObserveStep(r.Type, step, took)
-	}
-}
-
-// logStep logs a step, with the rule that decided on it.
-func logStep(ctx context.Context, step decide.Step) {
-	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "rule", step.Row, "action", step.Action)
-}
-
-// take takes a step.
-func (r *run) take(ctx context.Context, step decide.Step) report.Result {
-	switch step.Action {
-	case decide.Nothing:
-		r.wakeAt(step.Until)
-		r.requeueStaged()
-	case decide.MarkFailed:
-		return r.markFailed(ctx, step)
-	case decide.CheckTarget:
-		return r.checkReturn(ctx, step.Target)
-	case decide.Rollback:
-		return r.rollBack(ctx, step.Target)
-	case decide.Block:
-		r.block(ctx, step.Result.Message)
-	case decide.Reassess:
-		r.assess()
-	case decide.Leave, decide.End:
-	default:
-		return actions[step.Action](r, ctx)
-	}
-
-	return report.Result{}
-}
-
-// known returns what is known so far.
-func (r *run) known() decide.Seen {
-	return decide.Seen{
-		Installed: r.seen(),
-		Stale:     r.installed.stale,
-		Policy:    r.policy,
-		Rules:     r.target.Releases.Rules(),
-		Waiting: decide.Waiting{
-			Staged: r.installed.isStaged(), ForManager: r.needsPausedManager(), ForDeletions: r.installed.removing,
-		},
-		Lost:     r.lostMeanwhile(),
-		Compares: driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff,
-		Change:   r.changing(),
-	}
-}
-
-// careAgain reads the release again: the change leaves another newest revision behind, or did not come to replace the
-// one that care was deferred for.
-func (r *run) careAgain(ctx context.Context) report.Result {
+// observeAgain reads the release after the change, for care that begins again.
+func (r *run) observeAgain(ctx context.Context) report.Result {
 	result := r.observe(ctx)
-	r.policy, r.done = decide.Again(r.policy), done{applied: r.done.applied, failure: r.done.failure}
+
+	// What the resource asks for was tried.
+	r.policy.SpecChanged, r.policy.Requested, r.policy.Refused = false, false, nil
+	r.done = done{applied: r.done.applied, failure: r.done.failure}
 
 	return result
 }
@@ -273,91 +312,4 @@ func (r *run) wakeAt(at time.Time) {
 // wakeAfter requeues the provider after a delay.
 func (r *run) wakeAfter(delay time.Duration) {
 	r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), delay)
-}
-
-// timedActions are the actions of a change that metrics show, with the steps that they are part of.
-var timedActions = map[decide.Action]metrics.Step{
-	decide.CheckRequirements: metrics.StepPreflight,
-	decide.CheckCore:         metrics.StepPreflight,
-	decide.PlanCRDs:          metrics.StepCRDs,
-	decide.MigrateObjects:    metrics.StepCRDs,
-	decide.CheckCRDs:         metrics.StepCRDs,
-	decide.DryRun:            metrics.StepCRDs,
-	decide.ApplyCRDs:         metrics.StepCRDs,
-	decide.CorrectCRDs:       metrics.StepCRDs,
-	decide.Apply:             metrics.StepRelease,
-}
-
-// changing returns what the change depends on, besides what was seen of the release.
-func (r *run) changing() decide.Changing {
-	known := decide.Changing{
-		Core:        r.Type == v1alpha2.CoreProviderType,
-		Returns:     plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo != nil,
-		Arrived:     r.arrived,
-		Foreign:     failed(r.installed.foreign, applying),
-		Starts:      r.selection.Starts(),
-		Selected:    r.selection.Version,
-		Unpinned:    r.provider.GetSpec().Version == "",
-		OwnsVersion: slices.ContainsFunc(r.provider.GetManagedFields(), writesVersion),
-		Problem:     r.change.problem,
-		Release:     r.change.release,
-		CoreLater:   r.change.coreLater,
-		Applied:     r.done.applied,
-		Now:         time.Now(),
-	}
-
-	if r.change.plan.Chart != nil {
-		known.Found = r.change.plan.Version
-	}
-
-	// A rollback has no plan.
-	if r.change.goal.apply != nil {
-		known.Planned.Known = true
-
-		if chart := r.change.plan.Chart; chart != nil {
-			known.Planned.Version, known.Planned.Contract = chart.Version(), chart.Contract()
-		}
-	}
-
-	if r.change.crds != nil {
-		known.CRDsDiffer = r.change.crds.HasChanges()
-	}
-
-	return known
-}
-
-// actions take the actions of care and change.
-var actions = map[decide.Action]func(*run, context.Context) report.Result{
-	decide.Prune:        (*run).prune,
-	decide.Compare:      (*run).correctDrift,
-	decide.CompareLost:  (*run).correctDrift,
-	decide.CheckHealth:  (*run).checkHealth,
-	decide.MarkFinished: (*run).markFinished,
-	decide.Advance:      (*run).advance,
-	decide.MarkHealthy:  (*run).markHealthy,
-	decide.CareAgain:    (*run).careAgain,
-	decide.CareForCRDs:  (*run).careForCRDs,
-
-	decide.Identify:          (*run).identify,
-	decide.Select:            (*run).selectVersion,
-	decide.Plan:              (*run).makePlan,
-	decide.PinVersion:        (*run).pinVersion,
-	decide.DisownVersion:     (*run).disownVersion,
-	decide.Observe:           (*run).observe,
-	decide.CompareRelease:    (*run).compareRelease,
-	decide.MarkRequest:       (*run).markHandled,
-	decide.CheckRevision:     (*run).checkRevision,
-	decide.CheckRequirements: (*run).checkRequirements,
-	decide.CheckCore:         (*run).checkCore,
-	decide.CheckTurn:         (*run).checkTurn,
-	decide.CheckInstalled:    (*run).checkInstalled,
-	decide.PlanCRDs:          (*run).planChange,
-	decide.MigrateObjects:    (*run).migrateChange,
-	decide.CheckCRDs:         (*run).checkChange,
-	decide.DryRun:            (*run).dryRun,
-	decide.ApplyCRDs:         (*run).applyChange,
-	decide.CorrectCRDs:       (*run).correctChange,
-	decide.Announce:          (*run).announceChange,
-	decide.Apply:             (*run).apply,
-	decide.AwaitCRDs:         (*run).awaitCRDs,
 }

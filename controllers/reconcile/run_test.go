@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -29,7 +30,7 @@ const (
 // newest holds v1.0.0 and is healthy.
 func newTestRun(revisions ...state.Revision) *run {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}}
-	r := newRun(&Reconciler{Dependencies: &Dependencies{}}, p, nil)
+	r := newRun(&Reconciler{Dependencies: &Dependencies{}}, p)
 	r.installed.observed = true
 	r.change.goal = goal{version: "v1.1.0", digest: wanted}
 	r.change.release.Digest = wanted
@@ -112,7 +113,7 @@ func TestPolicyOfRelease(t *testing.T) {
 			provider := &v1alpha2.CoreProvider{}
 			provider.Spec.Release = c.spec
 
-			NewWithT(t).Expect(newRun(&Reconciler{}, provider, nil).policy).To(Equal(c.want))
+			NewWithT(t).Expect(policyOf(provider)).To(Equal(c.want))
 		})
 	}
 }
@@ -170,7 +171,9 @@ func TestCanceledReconcileReportsNothing(t *testing.T) {
 			r.Events = recorder
 			r.status = newStatusWriter(nil, r.provider)
 
-			_, err := r.ended(c.ctx, failed(fmt.Errorf("read ConfigMap a/b: %w", context.Canceled), fetching))
+			_, err := r.end(unlessCanceled(c.ctx, report.Summary{
+				Result: failed(fmt.Errorf("read ConfigMap a/b: %w", context.Canceled), fetching),
+			}))
 			g.Expect(err != nil).To(Equal(c.reported))
 			g.Expect(len(r.provider.GetStatus().Conditions) > 0).To(Equal(c.reported))
 			g.Expect(len(recorder.Events) > 0).To(Equal(c.reported))

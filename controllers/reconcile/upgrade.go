@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	"context"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
@@ -10,37 +8,34 @@ import (
 )
 
 // selectVersion selects the version that the range of the resource resolves to, if the operator may do so.
-func (r *run) selectVersion(ctx context.Context) report.Result {
-	return r.upgrade(ctx, decide.Prevented{})
+func (r *run) selectVersion() report.Result {
+	return r.upgrade(decide.Prevented{})
 }
 
 // upgrade selects a version, and wakes the resource when that may have changed.
-func (r *run) upgrade(ctx context.Context, prevented decide.Prevented) report.Result {
-	seen := r.upgrading(prevented)
-
-	step := decide.Upgrade(seen)
-	logStep(ctx, step)
-
-	if step.Result.Ends() {
-		return step.Result
+func (r *run) upgrade(prevented decide.Prevented) report.Result {
+	seen, err := r.upgrading(prevented)
+	if err != nil {
+		return failed(&preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}, fetching)
 	}
 
-	r.selection = step.Selection
-	r.note(report.WillUpgrade(r.selection.Pending))
+	selected, until := decide.Upgrade(seen)
 
-	if !step.Until.IsZero() {
-		r.wakeAfter(step.Until.Sub(seen.Now))
+	r.selection = selected
+	r.note(report.WillUpgrade(selected.Pending))
+
+	if !until.IsZero() {
+		r.wakeAfter(until.Sub(seen.Now))
 	}
 
 	return report.Result{}
 }
 
 // upgrading returns what an automatic upgrade depends on.
-func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
+func (r *run) upgrading(prevented decide.Prevented) (decide.Upgrading, error) {
 	seen, err := r.Offers.Read(r.provider)
 	if err != nil {
-		refused := &preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}
-		seen.Invalid = failed(refused, fetching)
+		return seen, err
 	}
 
 	seen.History, seen.Prevented = r.installed.history, prevented
@@ -58,12 +53,12 @@ func (r *run) upgrading(prevented decide.Prevented) decide.Upgrading {
 		seen.Obstacle = "objects have drifted"
 	}
 
-	return seen
+	return seen, nil
 }
 
 // block gives up an automatic upgrade that was about to start, and returns to the version that is installed.
-func (r *run) block(ctx context.Context, reason string) {
-	r.upgrade(ctx, decide.Prevented{Version: r.selection.Version, Message: reason})
+func (r *run) block(reason string) {
+	r.upgrade(decide.Prevented{Version: r.selection.Version, Message: reason})
 	r.note(report.Resolved(r.selection.Version))
 	r.change = change{}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -46,7 +45,7 @@ func (r *Removal) Find(ctx context.Context) error {
 		err = r.observeWithoutRecords(ctx)
 	}
 
-	r.Found = decide.Found{
+	r.Found = Found{
 		Known:       err == nil,
 		Installed:   r.recorded || len(r.leftovers) > 0,
 		Release:     r.recorded || !r.Uninstalled,

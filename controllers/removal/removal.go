@@ -17,7 +17,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -34,8 +33,19 @@ type BlockedError struct {
 
 func (e *BlockedError) Error() string { return e.Message }
 
-// Removal is one attempt to remove a provider. It may be repeated until it succeeds. Which of its steps follows is
-// decided by decide.Remove. Their errors are *BlockedError, after Explain, if the removal has to wait.
+// Found is what is installed.
+type Found struct {
+	// Known is set if that could be found out.
+	Known bool
+	// Installed is set if there are objects to remove, Release if a release has to be uninstalled, and Foreign if it
+	// belongs to something else.
+	Installed, Release, Foreign bool
+	// Terminating is set if the namespace is being deleted with all that it has.
+	Terminating bool
+}
+
+// Removal is one attempt to remove a provider. It may be repeated until it succeeds. The errors of its steps are
+// *BlockedError, after Explain, if the removal has to wait.
 type Removal struct {
 	// Cache reads provider resources.
 	Cache client.Reader
@@ -48,7 +58,7 @@ type Removal struct {
 	// Uninstalled reports whether this or an earlier attempt has uninstalled the release.
 	Uninstalled bool
 	// Found is what is installed; zero before Find.
-	Found decide.Found
+	Found Found
 	// Unconfirmed is the newest revision of a release that stays because it is not known to be the resource's; 0 for none.
 	Unconfirmed int
 

@@ -1,4 +1,4 @@
-// Package chaos repeats the random walks of package test/model with the real operator on a real API
+// Package chaos takes the random walks of package test/model with the real operator on a real API
 // server: its requests fail, its processes are killed and frozen, and users work on the release with helm and
 // kubectl meanwhile. The oracle of the model decides whether the result is right.
 package chaos

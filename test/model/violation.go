@@ -22,10 +22,6 @@ const (
 	Passing Property = "a passing error does not fail a revision"
 	// Hold: what other programs did to the release stays until the resource changes.
 	Hold Property = "a user's change stays until the resource changes"
-	// Untouched: nothing is changed for a version that would be refused, or would break something.
-	Untouched Property = "a change that is refused changes nothing"
-	// Fenced: a process that is no longer the leader writes nothing.
-	Fenced Property = "only the leader writes"
 
 	// These are so once nothing happens any more.
 
@@ -40,8 +36,6 @@ const (
 	// Ready: Ready is True if what is wanted, or what another program has put in its place, is installed and healthy, and
 	// Stalled is True if only a user can help.
 	Ready Property = "the conditions tell the truth"
-	// Rest: the operator does not work forever.
-	Rest Property = "the operator comes to rest"
 	// Removal: nothing is left of a removed provider.
 	Removal Property = "removal leaves nothing"
 )

@@ -27,201 +27,152 @@ func revision(number int, status state.Status, digest string) state.Revision {
 	}
 }
 
-// installed returns what care depends on for revisions, newest first, after drift and health were looked for. All
-// objects are healthy.
+// installed returns what revisions, newest first, are judged by. All objects are healthy.
 func installed(revisions ...state.Revision) Installed {
 	in := Installed{
 		History: state.History{Revisions: revisions},
 		Policy:  state.Policy{Retries: 3, Timeout: 5 * time.Minute, Rollback: true, Now: now},
 		Health:  report.Health{Healthy: true, Others: true},
-		Drift:   true,
-		Done:    []Action{Compare, CheckHealth},
 	}
 	in.Observed = state.Determine(in.History, AttemptedDigest(in.History), state.Rules{Now: now})
 
 	return in
 }
 
-func TestCare(t *testing.T) {
-	const deployed, failed, superseded = state.StatusDeployed, state.StatusFailed, state.StatusSuperseded
+// sick makes objects unhealthy, and late also lets the deadline of a revision pass.
+func sick(in *Installed) { in.Health = report.Health{Message: "manager"} }
 
-	healthy := revision(1, deployed, wanted)
+func late(in *Installed) {
+	sick(in)
+
+	in.Policy.Now = now.Add(5 * time.Minute)
+}
+
+// revisions that tests judge.
+var (
+	replaced = func() state.Revision {
+		r := revision(1, state.StatusSuperseded, former)
+		r.Healthy = true
+
+		return r
+	}()
+	broken = func() state.Revision {
+		r := revision(2, state.StatusFailed, wanted)
+		r.Failure = state.FailureUnhealthy
+
+		return r
+	}()
+)
+
+// TestJudge: what becomes of a revision that is not healthy.
+func TestJudge(t *testing.T) {
+	healthy := revision(1, state.StatusDeployed, wanted)
 	healthy.Healthy = true
 
-	replaced := revision(1, superseded, former)
-	replaced.Healthy = true
-
-	broken := revision(2, failed, wanted)
-	broken.Failure = state.FailureUnhealthy
-
-	rollback := revision(3, deployed, former)
+	rollback := revision(3, state.StatusDeployed, former)
 	rollback.RollbackTo = 1
 
-	unpruned := healthy
-	unpruned.Unpruned = true
-
-	late := func(in *Installed) {
-		in.Health = report.Health{Message: "manager"}
-		in.Policy.Now = now.Add(5 * time.Minute)
-	}
-	sick := func(in *Installed) { in.Health = report.Health{Message: "manager"} }
+	deployed := func() Installed { return installed(revision(1, state.StatusDeployed, wanted)) }
+	tooLate := &Verdict{Failure: state.FailureUnhealthy, Reason: "not healthy within 5m0s: manager"}
 
 	for name, test := range map[string]struct {
 		in     Installed
 		change func(*Installed)
-		want   Step
+		want   *Verdict
 	}{
-		"nothing is left to do": {installed(healthy), func(*Installed) {}, Step{}},
-		"what was left is deleted first": {
-			installed(unpruned), func(in *Installed) { in.Done = nil },
-			Step{Row: "what could not be deleted is deleted", Action: Prune},
+		"one that is healthy":       {deployed(), func(*Installed) {}, nil},
+		"one that was healthy once": {installed(healthy), late, nil},
+		"one that becomes healthy":  {deployed(), sick, &Verdict{Until: now.Add(4*time.Minute + time.Second)}},
+		"one that takes too long":   {deployed(), late, tooLate},
+		"one that has failed":       {installed(broken, replaced), late, nil},
+		"a rollback":                {installed(rollback, broken, replaced), late, nil},
+		"one of another program":    {installed(state.Revision{Number: 1, Status: state.StatusDeployed}), late, nil},
+		"too long, and spec changed": {
+			deployed(), func(in *Installed) { late(in); in.Policy.SpecChanged = true }, &Verdict{Leave: true},
 		},
-		"what was left waits for the last wave": {
-			installed(unpruned), func(in *Installed) { in.Done, in.Waiting.Staged = nil, true },
-			Step{Row: "drift comes before health", Action: Compare},
+		"one that cannot become healthy": {
+			deployed(), func(in *Installed) { in.Health = report.Health{Final: true, Message: "manager"} },
+			&Verdict{Failure: state.FailureFinal, Reason: "it cannot become healthy: manager"},
 		},
-		"what cannot be deleted holds nothing up": {
-			installed(unpruned), func(in *Installed) { in.Done = []Action{Prune} },
-			Step{Row: "drift comes before health", Action: Compare},
-		},
-		"drift comes before health": {
-			installed(healthy), func(in *Installed) { in.Done = nil }, Step{Row: "drift comes before health", Action: Compare},
-		},
-		"without looking for drift": {
-			installed(healthy), func(in *Installed) { in.Drift, in.Done = false, nil },
-			Step{Row: "health is checked", Action: CheckHealth},
-		},
-		"an object that was lost after that": {
-			installed(healthy), func(in *Installed) { in.Lost = true },
-			Step{Row: "what was lost meanwhile is drift", Action: CompareLost},
-		},
-		"an object that is still lost": {
-			installed(healthy), func(in *Installed) { in.Lost = true; in.Done = append(in.Done, CompareLost) }, Step{},
-		},
-		"a completed Job": {
-			installed(healthy), func(in *Installed) { in.Health.Finished = true },
-			Step{Row: "completed Jobs are recorded", Action: MarkFinished},
-		},
-		"a staged revision": {
-			installed(healthy), func(in *Installed) { in.Waiting.Staged = true; in.Health.Healthy = false },
-			Step{Row: "a staged revision advances", Action: Advance},
-		},
-		"a staged revision that is not healthy": {
-			installed(healthy), func(in *Installed) { in.Waiting.Staged = true; in.Health = report.Health{} }, Step{},
-		},
-		"a staged revision of a paused provider": {
-			installed(healthy), func(in *Installed) { in.Waiting = Waiting{Staged: true, ForManager: true} }, Step{},
-		},
-		"a healthy revision": {
-			installed(revision(1, deployed, wanted)), func(*Installed) {},
-			Step{Row: "a healthy revision is recorded", Action: MarkHealthy},
-		},
-		"a revision that becomes healthy": {
-			installed(revision(1, deployed, wanted)), sick,
-			Step{Row: "a revision has a deadline", Until: now.Add(4*time.Minute + time.Second)},
-		},
-		"a revision that takes too long": {
-			installed(revision(1, deployed, wanted)), late,
-			Step{
-				Row: "a revision has a deadline", Action: MarkFailed, Failure: state.FailureUnhealthy,
-				Reason: "not healthy within 5m0s: manager",
-			},
-		},
-		"a revision that cannot become healthy": {
-			installed(revision(1, deployed, wanted)),
-			func(in *Installed) { in.Health = report.Health{Final: true, Message: "manager"} },
-			Step{
-				Row: "a revision has a deadline", Action: MarkFailed, Failure: state.FailureFinal,
-				Reason: "it cannot become healthy: manager",
-			},
-		},
-		"a revision that was just marked": {
-			installed(revision(1, deployed, wanted)), func(in *Installed) { late(in); in.Done = append(in.Done, MarkFailed) },
-			Step{},
-		},
-		"a revision that takes too long, and a changed spec": {
-			installed(revision(1, deployed, wanted)), func(in *Installed) { late(in); in.Policy.SpecChanged = true },
-			Step{Row: "a revision has a deadline", Action: Leave},
+		"one that is not complete": {
+			deployed(), func(in *Installed) { late(in); in.Health.Healthy, in.Waiting.Staged = true, true }, tooLate,
 		},
 		"deletions that take long": {
-			installed(revision(1, deployed, wanted)),
-			func(in *Installed) {
-				late(in)
-				in.Waiting = Waiting{Staged: true, ForDeletions: true}
-				in.Done = append(in.Done, Advance)
-			},
-			Step{},
+			deployed(), func(in *Installed) { late(in); in.Waiting = Waiting{Staged: true, ForDeletions: true} }, nil,
 		},
+		"nothing to delete": {deployed(), func(in *Installed) { late(in); in.Waiting.ForDeletions = true }, tooLate},
 		"a paused provider whose objects wait for its manager": {
-			installed(revision(1, deployed, wanted)),
-			func(in *Installed) {
+			deployed(), func(in *Installed) {
 				late(in)
-				in.Health.Others = true
-				in.Waiting = Waiting{Staged: true, ForManager: true}
-			},
-			Step{},
+				in.Health.Others, in.Waiting = true, Waiting{Staged: true, ForManager: true}
+			}, nil,
 		},
-		"a paused provider whose other objects are not healthy in time": {
-			installed(revision(1, deployed, wanted)),
-			func(in *Installed) { late(in); in.Waiting = Waiting{Staged: true, ForManager: true} },
-			Step{
-				Row: "a revision has a deadline", Action: MarkFailed, Failure: state.FailureUnhealthy,
-				Reason: "not healthy within 5m0s: manager",
-			},
-		},
-		"a revision with nothing to delete that takes too long": {
-			installed(revision(1, deployed, wanted)), func(in *Installed) { late(in); in.Waiting.ForDeletions = true },
-			Step{
-				Row: "a revision has a deadline", Action: MarkFailed, Failure: state.FailureUnhealthy,
-				Reason: "not healthy within 5m0s: manager",
-			},
-		},
-		"a rollback that takes too long": {installed(rollback, broken, replaced), late, Step{}},
-		"another program's revision that takes too long": {
-			installed(state.Revision{Number: 1, Status: deployed}), late, Step{},
-		},
-		"a failed revision": {
-			installed(broken, replaced), sick,
-			Step{Row: "a failed revision is rolled back", Action: CheckTarget, Target: replaced},
-		},
-		"a failed revision whose target was checked": {
-			installed(broken, replaced), func(in *Installed) { sick(in); in.Allowed = 1 },
-			Step{Row: "a failed revision is rolled back", Action: Rollback, Target: replaced},
-		},
-		"a failed revision whose target is refused": {
-			installed(broken, replaced), func(in *Installed) { sick(in); in.Policy.Refused = map[int]bool{1: true} }, Step{},
-		},
-		"a rollback that was tried": {
-			installed(broken, replaced),
-			func(in *Installed) { sick(in); in.Allowed = 1; in.Done = append(in.Done, Rollback) }, Step{},
-		},
-		"a failed revision that has become healthy": {installed(broken, replaced), func(*Installed) {}, Step{}},
-		"a failed revision whose applied waves have become healthy": {
-			installed(broken, replaced), func(in *Installed) { in.Health = report.Health{Others: true} }, Step{},
+		"a paused provider whose other objects are not healthy": {
+			deployed(), func(in *Installed) { late(in); in.Waiting = Waiting{Staged: true, ForManager: true} }, tooLate,
 		},
 		"the last wave of a revision whose waves together took longer": {
-			installed(revision(1, deployed, wanted)),
-			func(in *Installed) {
+			deployed(), func(in *Installed) {
 				late(in)
 				in.History.Revisions[0].Changed = now.Add(5*time.Minute - time.Second)
-			},
-			Step{Row: "a revision has a deadline", Until: now.Add(10 * time.Minute)},
-		},
-		"a failed revision, and a changed spec": {
-			installed(broken, replaced), func(in *Installed) { sick(in); in.Policy.SpecChanged = true },
-			Step{Row: "a failed revision is rolled back", Action: Leave},
-		},
-		"a failed revision, and a request": {
-			installed(broken, replaced), func(in *Installed) { sick(in); in.Policy.Requested = true },
-			Step{Row: "a failed revision is rolled back", Action: Leave},
-		},
-		"a failed revision without rollbacks": {
-			installed(broken, replaced), func(in *Installed) { sick(in); in.Policy.Rollback = false }, Step{},
+			}, &Verdict{Until: now.Add(10 * time.Minute)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.change(&test.in)
-			NewWithT(t).Expect(Care(test.in)).To(Equal(test.want))
+			NewWithT(t).Expect(Judge(test.in)).To(Equal(test.want))
+		})
+	}
+}
+
+// TestRollback: when a failed revision is rolled back, and what comes before that.
+func TestRollback(t *testing.T) {
+	rolls, stays := Return{Rolls: true, Target: replaced}, Return{}
+
+	for name, test := range map[string]struct {
+		change func(*Installed)
+		want   Return
+	}{
+		"a failed revision":         {sick, rolls},
+		"a target that is refused":  {func(in *Installed) { sick(in); in.Policy.Refused = map[int]bool{1: true} }, stays},
+		"one that became healthy":   {func(*Installed) {}, stays},
+		"whose waves are healthy":   {func(in *Installed) { in.Health = report.Health{Others: true} }, stays},
+		"a policy without rollback": {func(in *Installed) { sick(in); in.Policy.Rollback = false }, stays},
+		"a changed spec": {
+			func(in *Installed) { sick(in); in.Policy.SpecChanged = true }, Return{Target: replaced, Leave: true},
+		},
+		"a request": {func(in *Installed) { sick(in); in.Policy.Requested = true }, Return{Leave: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			in := installed(broken, replaced)
+			test.change(&in)
+
+			got := Rollback(in)
+			if !got.Rolls && !test.want.Rolls {
+				got.Target, test.want.Target = state.Revision{}, state.Revision{}
+			}
+
+			g.Expect(got).To(Equal(test.want))
+		})
+	}
+}
+
+// TestMayAdvance: when the next step of a staged revision is taken.
+func TestMayAdvance(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Installed)
+		want   bool
+	}{
+		"objects wait":                {func(in *Installed) { in.Waiting.Staged = true; in.Health.Healthy = false }, true},
+		"none wait":                   {func(*Installed) {}, false},
+		"the others are not healthy":  {func(in *Installed) { in.Waiting.Staged = true; in.Health.Others = false }, false},
+		"they need a paused manager":  {func(in *Installed) { in.Waiting = Waiting{Staged: true, ForManager: true} }, false},
+		"all that is left is deleted": {func(in *Installed) { in.Waiting = Waiting{Staged: true, ForDeletions: true} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := installed(revision(1, state.StatusDeployed, wanted))
+			test.change(&in)
+			NewWithT(t).Expect(in.MayAdvance()).To(Equal(test.want))
 		})
 	}
 }
