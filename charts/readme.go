@@ -9,8 +9,8 @@ import (
 	"strings"
 	"text/template"
 
+	"go.yaml.in/yaml/v3"
 	"helm.sh/helm/v3/pkg/chart"
-	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // value is a row of the README's table of values.
@@ -44,12 +44,12 @@ func Readme(folder string, c *chart.Chart) ([]byte, error) {
 func describe(c *chart.Chart) ([]value, error) {
 	for _, file := range c.Raw {
 		if file.Name == "values.yaml" {
-			root, err := yaml.Parse(string(file.Data))
-			if err != nil {
+			var root yaml.Node
+			if err := yaml.Unmarshal(file.Data, &root); err != nil {
 				return nil, fmt.Errorf("read values.yaml: %w", err)
 			}
 
-			return collect(nil, "", root.YNode())
+			return collect(nil, "", root.Content[0])
 		}
 	}
 

@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"github.com/drone/envsubst/v2"
+	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
-	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -56,7 +56,7 @@ type Catalog struct {
 // variables as further keys. An empty configuration gives clusterctl's built-in list.
 func Parse(data []byte) (*Catalog, error) {
 	var content map[string]any
-	if err := kyaml.Unmarshal(data, &content); err != nil {
+	if err := yamlv3.Unmarshal(data, &content); err != nil {
 		return nil, newParseError(err)
 	}
 

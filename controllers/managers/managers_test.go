@@ -14,9 +14,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
-	"sigs.k8s.io/yaml"
 )
 
 func load(t *testing.T, args ...string) (*Settings, error) {
@@ -118,107 +115,4 @@ func TestDigest(t *testing.T) {
 		"an operator without the flag changes nothing")
 	g.Expect((&Settings{CA: "a"}).Digest()).NotTo(Equal((&Settings{CA: "b"}).Digest()))
 	g.Expect((&Settings{CA: "a"}).Digest()).To(Equal((&Settings{CA: "a"}).Digest()))
-}
-
-const deployment = `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: manager}
-spec:
-  template:
-    spec:
-      imagePullSecrets: [{name: own}]
-      initContainers:
-      - name: init
-      containers:
-      - name: manager
-        env:
-        - {name: HTTPS_PROXY, value: "http://own:1"}
-      - name: other
-        volumeMounts: [{name: data, mountPath: /data}]
-      volumes: [{name: data, emptyDir: {}}]
-`
-
-// apply returns the pod of the Deployment with the settings, and whether it was changed.
-func apply(t *testing.T, s *Settings, text string) (corev1.PodSpec, bool, string) {
-	t.Helper()
-	g := NewWithT(t)
-
-	object, err := kyaml.Parse(text)
-	g.Expect(err).NotTo(HaveOccurred())
-	changed, err := s.Apply(object, "infrastructure-aws")
-	g.Expect(err).NotTo(HaveOccurred())
-
-	result := object.MustString()
-
-	var parsed struct {
-		Spec struct{ Template corev1.PodTemplateSpec }
-	}
-	g.Expect(yaml.Unmarshal([]byte(result), &parsed)).To(Succeed())
-
-	return parsed.Spec.Template.Spec, changed, result
-}
-
-func TestApply(t *testing.T) {
-	g := NewWithT(t)
-	s := &Settings{
-		ImagePullSecrets: []string{"own", "added"},
-		Environment:      []Variable{{"HTTPS_PROXY", "http://proxy:1"}, {"NO_PROXY", "x"}},
-		CA:               "certificates",
-	}
-
-	pod, changed, text := apply(t, s, deployment)
-	g.Expect(changed).To(BeTrue())
-	g.Expect(pod.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "own"}, {Name: "added"}}))
-	g.Expect(pod.Volumes).To(HaveExactElements(HaveField("Name", "data"), And(
-		HaveField("Name", "capstan-ca"),
-		HaveField("ConfigMap.Name", s.configMapName("infrastructure-aws")),
-	)))
-
-	all := []corev1.EnvVar{
-		{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:/etc/pki/tls/certs:/etc/capstan/ca"},
-		{Name: "HTTPS_PROXY", Value: "http://proxy:1"},
-		{Name: "NO_PROXY", Value: "x"},
-	}
-	mount := corev1.VolumeMount{Name: "capstan-ca", MountPath: "/etc/capstan/ca", ReadOnly: true}
-
-	g.Expect(pod.InitContainers[0].Env).To(Equal(all))
-	g.Expect(pod.InitContainers[0].VolumeMounts).To(Equal([]corev1.VolumeMount{mount}))
-	g.Expect(pod.Containers[0].Env).To(Equal([]corev1.EnvVar{
-		{Name: "HTTPS_PROXY", Value: "http://own:1"}, all[0], all[2],
-	}), "what the Deployment sets takes precedence")
-	g.Expect(pod.Containers[1].Env).To(Equal(all))
-	g.Expect(pod.Containers[1].VolumeMounts).To(HaveExactElements(HaveField("Name", "data"), mount))
-
-	_, changed, again := apply(t, s, text)
-	g.Expect(changed).To(BeFalse())
-	g.Expect(again).To(Equal(text))
-}
-
-func TestApplyNothing(t *testing.T) {
-	g := NewWithT(t)
-
-	for _, s := range []*Settings{nil, {}} {
-		_, changed, _ := apply(t, s, deployment)
-		g.Expect(changed).To(BeFalse())
-	}
-
-	_, changed, _ := apply(t, &Settings{CA: "a"}, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: broken}\n")
-	g.Expect(changed).To(BeFalse())
-}
-
-func TestConfigMap(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect((*Settings)(nil).ConfigMap("ns", "l")).To(BeEmpty())
-	g.Expect((&Settings{ImagePullSecrets: []string{"a"}}).ConfigMap("ns", "l")).To(BeEmpty())
-
-	text, err := (&Settings{CA: "one"}).ConfigMap("capa-system", "infrastructure-aws")
-	g.Expect(err).NotTo(HaveOccurred())
-
-	configMap := &corev1.ConfigMap{}
-	g.Expect(yaml.UnmarshalStrict([]byte(text), configMap)).To(Succeed())
-	g.Expect(configMap.Namespace).To(Equal("capa-system"))
-	g.Expect(configMap.Name).To(MatchRegexp("^infrastructure-aws-ca-[0-9a-f]{10}$"))
-	g.Expect(configMap.Name).NotTo(Equal((&Settings{CA: "two"}).configMapName("infrastructure-aws")))
-	g.Expect(configMap.Data).To(Equal(map[string]string{"ca.crt": "one"}))
-	g.Expect(configMap.Labels).To(HaveKeyWithValue("cluster.x-k8s.io/provider", "infrastructure-aws"))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -17,7 +17,7 @@ import (
 // inputs are what the basis of a planned release is computed from.
 type inputs struct {
 	variables      map[string]string // of the resource
-	additional     *patches.Additional
+	additional     *manifest.Additional
 	imageOverrides string
 }
 

@@ -6,13 +6,13 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/manifest"
 )
 
 // patchedCRDs are the CRDs of a chart with the patches of a resource. They are kept because each reconcile needs them:
 // to patch all CRDs of infrastructure-aws takes 0.17 s of CPU time.
 type patchedCRDs struct {
-	*patches.CRDs
+	*manifest.CRDs
 
 	// What they were created from: the digest of the chart, and parts of the spec.
 	digest          string
@@ -21,8 +21,8 @@ type patchedCRDs struct {
 }
 
 // patch returns the CRDs of a chart of a provider as the resource patches them. The error is a
-// *patches.Error.
-func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.File) (*patches.CRDs, error) {
+// *manifest.Error.
+func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.File) (*manifest.CRDs, error) {
 	id, spec := idOf(provider), provider.GetSpec().DeepCopy()
 	wanted := patchedCRDs{digest: digest, patches: spec.Patches, manifestPatches: spec.ManifestPatches}
 
@@ -35,7 +35,7 @@ func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.
 		}
 	}
 
-	crds, err := patches.PatchCRDs(files, spec)
+	crds, err := manifest.PatchCRDs(files, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +70,6 @@ func (c *Charts) InstalledCRDs(
 }
 
 // withCRDs returns a chart with its CRDs as they are patched.
-func withCRDs(c *chart.Chart, crds *patches.CRDs) *chart.Chart {
+func withCRDs(c *chart.Chart, crds *manifest.CRDs) *chart.Chart {
 	return &chart.Chart{Metadata: c.Metadata, Files: c.Files, CRDs: crds.Files}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/managers"
+	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/metrics"
-	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -58,7 +58,7 @@ type Request struct {
 	// Provider is only read.
 	Provider v1alpha2.Provider
 	// Scope knows which kinds of the target cluster are namespaced.
-	Scope patches.Scope
+	Scope manifest.Scope
 	// Selected is the version that the range of the resource resolves to; empty for that of the status.
 	Selected string
 	// Refresh reads the source again even if the chart is in the store.
@@ -194,7 +194,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		PatchedCRDs:  crds.Summary,
 	}
 
-	additional, err := patches.ReadAdditional(ctx, reader, provider)
+	additional, err := manifest.ReadAdditional(ctx, reader, provider)
 	if err != nil {
 		return err
 	}
@@ -213,11 +213,11 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 
 // postRenderer returns what changes the rendered objects; nil if the resource asks for nothing.
 func (p *Planner) postRenderer(
-	request Request, additional *patches.Additional, variables map[string]string, crds *patches.CRDs,
-) (*patches.Renderer, error) {
+	request Request, additional *manifest.Additional, variables map[string]string, crds *manifest.CRDs,
+) (*manifest.Renderer, error) {
 	provider, spec := request.Provider, request.Provider.GetSpec()
 
-	return patches.New(patches.Input{
+	return manifest.New(manifest.Input{
 		Namespace:       provider.GetNamespace(),
 		Label:           v1alpha2.Label(provider),
 		Additional:      additional,

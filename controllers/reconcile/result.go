@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -124,7 +124,7 @@ var errorTable = []row{
 	on[*crds.OwnershipError](installFailed, v1alpha2.CRDConflictReason, report.Stalled),
 	on[*values.CustomizationError](installFailed, v1alpha2.ComponentsCustomizationErrorReason, report.Stalled),
 	on[*values.ImagesError](installFailed, v1alpha2.ComponentsImageOverrideErrorReason, report.Stalled),
-	onValue(func(e *patches.Error, result *report.Result) {
+	onValue(func(e *manifest.Error, result *report.Result) {
 		set(result, installFailed, v1alpha2.ComponentsPatchErrorReason, report.Stalled)
 		result.Message = e.Error() // Helm wraps it in an error that quotes the manifest
 	}),

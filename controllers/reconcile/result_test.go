@@ -24,8 +24,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -174,7 +174,7 @@ var errorCases = map[string]errorCase{
 		condition: installFailed, reason: v1alpha2.ComponentsImageOverrideErrorReason, outcome: report.Stalled,
 	},
 	"a patch that matches nothing": {
-		err:       &patches.Error{Field: "spec.patches[0]"},
+		err:       &manifest.Error{Field: "spec.patches[0]"},
 		condition: installFailed, reason: v1alpha2.ComponentsPatchErrorReason, outcome: report.Stalled,
 	},
 	"a chart that cannot be rendered": {

@@ -12,7 +12,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
-	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
@@ -224,15 +223,12 @@ func (r *run) failureReason(ctx context.Context, digest string) string {
 // rollbackOptions returns the options of a rollback. Whether the provider is paused is what the spec says
 // now, and not what it said when the revision was installed.
 func (r *run) rollbackOptions(target state.Revision, reason string) release.RollbackOptions {
-	paused := r.provider.GetSpec().Paused
-
 	return release.RollbackOptions{
 		Target:       target.Confirm(),
 		Reason:       reason,
 		Owner:        r.self,
 		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
-		PostRenderer: patches.Pausing{Paused: paused},
-		Paused:       paused,
+		Paused:       r.provider.GetSpec().Paused,
 	}
 }
 

@@ -129,11 +129,9 @@ type RollbackOptions struct {
 	// Target is the revision to roll back to.
 	Target state.Confirmed
 	// Digest of the desired state that the rollback represents. Default: that of the revision, so
-	// that the release is in sync with what was desired then, unless the PostRenderer changes it.
+	// that the release is in sync with what was desired then, unless Paused changes it.
 	Digest string
-	// PostRenderer changes the manifest of the revision, if it is not nil.
-	PostRenderer PostRenderer
-	// Paused is the same as in Spec.
+	// Paused scales the Deployments of the revision to zero; otherwise they get their usual replicas.
 	Paused bool
 	// Reason for the history.
 	Reason string

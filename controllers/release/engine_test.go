@@ -1,15 +1,17 @@
 package release_test
 
 import (
-	"bytes"
 	"context"
 	"net/http"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -19,8 +21,13 @@ import (
 // replacer is a post-renderer that replaces a text.
 type replacer struct{ from, to string }
 
-func (r replacer) Render(manifest []byte) ([]byte, error) {
-	return bytes.ReplaceAll(manifest, []byte(r.from), []byte(r.to)), nil
+func (r replacer) Render(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	text, err := manifest.Encode(objects)
+	if err != nil {
+		return nil, err
+	}
+
+	return manifest.Decode(strings.ReplaceAll(text, r.from, r.to))
 }
 
 func (r replacer) Digest() string { return r.from + ">" + r.to }

@@ -11,8 +11,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -56,27 +56,43 @@ func (s Spec) render(options helm.ReleaseOptions) (*helm.Release, []*unstructure
 
 	recordPatchedCRDs(rendered.Chart, s.PatchedCRDs)
 
-	content, err := postRender(s.PostRenderer, rendered.Manifest)
+	objects, err := s.postRender(rendered.Manifest)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	text, err := manifest.Encode(objects)
 	if err != nil {
 		return nil, nil, s.renderError(err)
 	}
 
-	rel := &helm.Release{
+	if _, err := limit.Documents(text); err != nil {
+		return nil, nil, s.renderError(fmt.Errorf("the manifest with patches and additional objects %w", err))
+	}
+
+	return &helm.Release{
 		Name:      s.Release.Name,
 		Namespace: s.Release.Namespace,
 		Version:   options.Revision,
 		Chart:     rendered.Chart,
 		Config:    s.values(),
-		Manifest:  content,
+		Manifest:  text,
 		Info:      &helm.Info{Notes: rendered.Notes},
+	}, objects, nil
+}
+
+// postRender returns the objects of a rendered manifest as the post-renderer changes them. The error is a *RenderError.
+func (s Spec) postRender(rendered string) ([]*unstructured.Unstructured, error) {
+	objects, err := manifest.Decode(rendered)
+	if err == nil && s.PostRenderer != nil {
+		objects, err = s.PostRenderer.Render(objects)
 	}
 
-	objects, err := manifest.Decode(rel.Manifest)
 	if err != nil {
-		return nil, nil, s.renderError(err)
+		return nil, s.renderError(err)
 	}
 
-	return rel, objects, nil
+	return objects, nil
 }
 
 // renderError returns why the chart cannot be rendered, without values.
@@ -99,22 +115,4 @@ func recordPatchedCRDs(stored *helm.Chart, patched string) {
 	}
 
 	stored.Metadata.Annotations = annotations
-}
-
-// postRender returns a manifest as the post-renderer changes it, which may be nil.
-func postRender(renderer PostRenderer, rendered string) (string, error) {
-	if renderer == nil {
-		return rendered, nil
-	}
-
-	manifest, err := renderer.Render([]byte(rendered))
-	if err != nil {
-		return "", err
-	}
-
-	if _, err := limit.Documents(string(manifest)); err != nil {
-		return "", fmt.Errorf("the manifest with patches and additional objects %w", err)
-	}
-
-	return string(manifest), nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -173,8 +174,11 @@ func fieldsOf(ctx context.Context, namespace string, revision int) map[string]st
 		}
 	}
 
-	// Helm 4 ends documents with an empty line.
-	found["manifest"] = regexp.MustCompile(`\n+`).ReplaceAllString(found["manifest"], "\n")
+	// The engine writes the objects in a style of its own.
+	objects, err := manifest.Decode(found["manifest"])
+	Expect(err).NotTo(HaveOccurred())
+	found["manifest"], err = manifest.Encode(objects)
+	Expect(err).NotTo(HaveOccurred())
 
 	for path, value := range found {
 		found[path] = regexp.MustCompile(`\d{4}-\d\d-\d\dT\S+`).ReplaceAllString(value, "TIME")

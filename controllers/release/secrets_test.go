@@ -13,7 +13,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/helm"
-	"github.com/capstan-project/capstan/controllers/release/manifest"
 )
 
 const (
@@ -178,11 +177,9 @@ func renderWith(c *chart.Chart, value string) error {
 		return spec.renderError(err)
 	}
 
-	if _, err = manifest.Decode(content); err != nil {
-		return spec.renderError(err)
-	}
+	_, err = spec.postRender(content)
 
-	return nil
+	return err
 }
 
 // partsOf returns all parts of a value that have four characters and are letters and digits.

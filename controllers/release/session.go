@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -106,12 +107,20 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	s.store.ProtectHealthy()
 	s.store.Protect(number)
 
-	manifest, err := postRender(options.PostRenderer, target.Manifest)
+	objects, err := manifest.Decode(target.Manifest)
 	if err != nil {
-		return fmt.Errorf("release %s: change the manifest of revision %d: %w", s.release, number, err)
+		return err
+	}
+
+	manifest.SetPaused(objects, options.Paused)
+
+	text, err := manifest.Encode(objects)
+	if err != nil {
+		return err
 	}
 
 	labels := storage.LabelsOf(target)
+	wasPaused := labels.Paused
 	labels.Holder = s.engine.options.Holder
 	labels.RollbackTo = number
 	labels.Paused = options.Paused
@@ -121,14 +130,14 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	switch {
 	case options.Digest != "":
 		labels.Digest = options.Digest
-	case manifest != target.Manifest:
-		labels.Digest = postRenderedDigest(labels.Digest, options.PostRenderer.Digest())
+	case wasPaused != options.Paused:
+		labels.Digest = pausedDigest(labels.Digest, options.Paused)
 	}
 
 	s.client.SetOwnKinds(options.Own)
 	s.store.SetNewRevision(storage.NewRevision{Labels: labels, Announce: options.Announce})
 
-	if err := s.setRollbackTarget(manifest, options); err != nil {
+	if err := s.setRollbackTarget(objects, options.SkipUnknownKinds); err != nil {
 		return err
 	}
 
@@ -145,7 +154,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	}
 
 	revision := s.store.Copy(target)
-	revision.Manifest = manifest
+	revision.Manifest = text
 
 	description := fmt.Sprintf("Rollback to %d: %s", number, options.Reason)
 	rollingBack := action{pending: helm.StatusPendingRollback, started: description, done: description}
@@ -153,13 +162,8 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	return s.perform(revision, rollingBack, s.store.KnownManifests(), options.HistoryLimit)
 }
 
-func (s *session) setRollbackTarget(content string, options RollbackOptions) error {
-	objects, err := manifest.Decode(content)
-	if err != nil {
-		return err
-	}
-
-	if options.SkipUnknownKinds {
+func (s *session) setRollbackTarget(objects []*unstructured.Unstructured, skipUnknownKinds bool) error {
+	if skipUnknownKinds {
 		return s.client.SetPartialTarget(objects)
 	}
 

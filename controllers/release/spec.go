@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/chartgen"
@@ -50,10 +51,10 @@ type Spec struct {
 	Basis state.Basis
 }
 
-// PostRenderer changes a manifest after it was rendered and before it is stored and applied.
+// PostRenderer changes the objects of a manifest after it was rendered and before it is stored and applied.
 type PostRenderer interface {
-	// Render returns the YAML documents to apply. It returns the same for the same manifest.
-	Render(manifest []byte) ([]byte, error)
+	// Render returns the objects to apply, and may change the given ones. It returns the same for the same objects.
+	Render(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error)
 	// Digest identifies what Render does: if digests are equal, so are the results.
 	Digest() string
 }
@@ -91,9 +92,9 @@ func (s Spec) Digest() (string, error) {
 	return encodeDigest(inputs), nil
 }
 
-// postRenderedDigest identifies what a revision becomes when a post-renderer changes its manifest.
-func postRenderedDigest(revision, postRenderer string) string {
-	return encodeDigest([]byte(revision + " " + postRenderer))
+// pausedDigest identifies what a revision becomes when it is paused, or no longer.
+func pausedDigest(revision string, paused bool) string {
+	return encodeDigest(fmt.Appendf(nil, "%s paused=%t", revision, paused))
 }
 
 func encodeDigest(inputs []byte) string {

@@ -1,22 +1,23 @@
 package release
 
 import (
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-type upperCase struct{ digest string }
+// unchanged is a post-renderer with a digest.
+type unchanged string
 
-func (u upperCase) Render(manifest []byte) ([]byte, error) {
-	return []byte(strings.ToUpper(string(manifest))), nil
+func (u unchanged) Render(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	return objects, nil
 }
-func (u upperCase) Digest() string { return u.digest }
+func (u unchanged) Digest() string { return string(u) }
 
 // chartWith returns a chart with the ID of a content.
 func chartWith(contentID string) *chart.Chart {
@@ -53,7 +54,7 @@ func TestSpecDigest(t *testing.T) {
 		"history limit": {func(s *Spec) { s.HistoryLimit = 4 }, true},
 		"content":       {func(s *Spec) { s.Chart = chartWith("2") }, false},
 		"archive":       {func(s *Spec) { s.ChartDigest = "sha256:2" }, true},
-		"post-renderer": {func(s *Spec) { s.PostRenderer = upperCase{"1"} }, false},
+		"post-renderer": {func(s *Spec) { s.PostRenderer = unchanged("1") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/release/manifest"
+	"github.com/capstan-project/capstan/controllers/manifest"
 )
 
 // print prints the plan. It shows no values of variables.

@@ -1,4 +1,4 @@
-package patches
+package manifest
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -102,25 +101,32 @@ func (a *Additional) components() (*bundle.Components, error) {
 	return components, nil
 }
 
-// additionalDocuments returns the documents of the additional manifests, as parts of the provider.
-func (in *Input) additionalDocuments() ([]*document, error) {
+// additionalObjects returns the objects of the additional manifests, as parts of the provider: with the variables'
+// values, the provider's namespace and its labels.
+func (in *Input) additionalObjects() ([]*unstructured.Unstructured, error) {
 	components, err := in.Additional.components()
 	if err != nil {
 		return nil, err
 	}
 
-	documents := make([]*document, 0, len(components.Documents))
+	objects := make([]*unstructured.Unstructured, 0, len(components.Documents))
 
 	for i := range components.Documents {
-		d, err := in.additionalDocument(&components.Documents[i])
+		object, err := in.expand(&components.Documents[i])
 		if err != nil {
 			return nil, err
 		}
 
-		documents = append(documents, d)
+		if err := in.setNamespace(object); err != nil {
+			return nil, err
+		}
+
+		in.setLabels(object)
+
+		objects = append(objects, object)
 	}
 
-	return documents, nil
+	return objects, nil
 }
 
 // invalid returns the error for manifests that cannot be read.
@@ -137,28 +143,6 @@ func (a *Additional) invalid(err error) error {
 	}
 
 	return &Error{Field: additionalField, Reason: reason, Err: err}
-}
-
-// additionalDocument turns a document of the additional manifests into a part of the provider: with
-// the variables' values, the provider's namespace and its labels.
-func (in *Input) additionalDocument(doc *bundle.Document) (*document, error) {
-	object, err := in.expand(doc)
-	if err != nil {
-		return nil, err
-	}
-
-	if err := in.setNamespace(object); err != nil {
-		return nil, err
-	}
-
-	in.setLabels(object)
-
-	data, err := yaml.Marshal(object.Object)
-	if err != nil {
-		return nil, fmt.Errorf("write %s %s of %s: %w", object.GetKind(), object.GetName(), additionalField, err)
-	}
-
-	return newDocument(fmt.Appendf(nil, "---\n# Source: ConfigMap %s\n%s", in.Additional.ConfigMap, data)), nil
 }
 
 // expand substitutes the variables in a document and returns its object.

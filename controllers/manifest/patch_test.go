@@ -1,4 +1,4 @@
-package patches_test
+package manifest_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/manifest"
 )
 
 func TestPatches(t *testing.T) {
@@ -17,7 +17,7 @@ func TestPatches(t *testing.T) {
 		key    string // of the only object that changes
 		want   string
 	}{
-		"strategic: containers are merged by name, and those of the patch come first": {
+		"strategic: containers are merged by name, and new ones come first": {
 			patch: `spec: {template: {spec: {containers: [
 				{name: manager, image: "other:v2"}, {name: extra, image: "extra:v1"}]}}}`,
 			target: "Deployment",
@@ -29,13 +29,13 @@ func TestPatches(t *testing.T) {
 				proxyContainer,
 			),
 		},
-		"strategic: env is merged by name and converted to strings, args are replaced": {
+		"strategic: env is merged by name, args are replaced": {
 			patch: `spec: {template: {spec: {containers: [
-				{name: manager, args: [--v=5], env: [{name: B, value: 1}]}]}}}`,
+				{name: manager, args: [--v=5], env: [{name: B, value: "1"}]}]}}}`,
 			target: "Deployment",
 			key:    "Deployment manager",
 			want: deployment + spec("1", `{name: manager, image: "registry.example.com/tiny:v1.0.0", args: [--v=5],
-				env: [{name: B, value: "1"}, {name: A, value: "yes"}]}`, proxyContainer),
+				env: [{name: A, value: "yes"}, {name: B, value: "1"}]}`, proxyContainer),
 		},
 		"strategic: $patch: delete removes an item": {
 			patch:  `spec: {template: {spec: {containers: [{name: proxy, $patch: delete}]}}}`,
@@ -87,6 +87,13 @@ func TestPatches(t *testing.T) {
 			key:    "Deployment manager",
 			want:   deployment + spec("0", managerContainer, proxyContainer),
 		},
+		"strategic: a field that its kind does not have is merged like a custom resource": {
+			patch:  `spec: {newer: {list: [{a: b}]}}`,
+			target: "Deployment",
+			key:    "Deployment manager",
+			want: strings.Replace(deployment, "spec: ", "", 1) + "spec: {newer: {list: [{a: b}]}, " +
+				spec("1", managerContainer, proxyContainer)[1:],
+		},
 		"JSON patch in YAML": {
 			patch: `
 - {op: replace, path: /spec/replicas, value: 3}
@@ -121,7 +128,7 @@ func TestPatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			in := patches.Input{Patches: []v1alpha2.Patch{{Patch: c.patch}}}
+			in := manifest.Input{Patches: []v1alpha2.Patch{{Patch: c.patch}}}
 			if c.target != "" {
 				in.Patches[0].Target = &v1alpha2.PatchTarget{Kind: c.target}
 			}
@@ -162,7 +169,7 @@ func TestManifestPatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			got, err := render(t, patches.Input{ManifestPatches: []string{c.patch}})
+			got, err := render(t, manifest.Input{ManifestPatches: []string{c.patch}})
 			if c.want == nil {
 				g.Expect(err).To(MatchError(ContainSubstring("spec.manifestPatches[0]: it matches no object")))
 				return
@@ -170,15 +177,7 @@ func TestManifestPatches(t *testing.T) {
 
 			g.Expect(err).NotTo(HaveOccurred())
 
-			var hit []string
-
-			for key, object := range got {
-				if object["metadata"].(map[string]any)["annotations"] != nil {
-					hit = append(hit, key)
-				}
-			}
-
-			g.Expect(hit).To(ConsistOf(c.want))
+			g.Expect(hit(got)).To(ConsistOf(c.want))
 		})
 	}
 
@@ -186,11 +185,36 @@ func TestManifestPatches(t *testing.T) {
 		g := NewWithT(t)
 		got, err := render(
 			t,
-			patches.Input{
+			manifest.Input{
 				ManifestPatches: []string{`{kind: Deployment, spec: {template: {spec: {containers: [{name: only}]}}}}`},
 			},
 		)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(got).To(BeComparableTo(expected(t, "Deployment manager", deployment+spec("1", "{name: only}"))))
 	})
+}
+
+// TestMergePatch covers the examples of objects in RFC 7396, appendix A, and nulls inside of lists.
+func TestMergePatch(t *testing.T) {
+	for _, c := range [][3]string{
+		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
+		{`{"a":"b"}`, `{"a":null}`, `{}`},
+		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`},
+		{`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
+		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`},
+		{`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`},
+		{`{"e":null}`, `{"a":1}`, `{"e":null,"a":1}`},
+		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
+		{`{"a":[]}`, `{"a":[null,{"b":null}]}`, `{"a":[null,{"b":null}]}`},
+	} {
+		g := NewWithT(t)
+		x := func(spec string) string {
+			return `{"apiVersion":"v1","kind":"X","metadata":{"name":"x"},"spec":` + spec + `}`
+		}
+		got, err := renderOf(t, manifest.Input{ManifestPatches: []string{`{"kind":"X","spec":` + c[1] + `}`}}, x(c[0]))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got).To(Equal(objects(t, x(c[2]))), c[1])
+	}
 }

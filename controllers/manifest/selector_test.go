@@ -1,4 +1,4 @@
-package patches_test
+package manifest_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/manifest"
 )
 
 func TestTargets(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTargets(t *testing.T) {
 
 			got, err := render(
 				t,
-				patches.Input{Patches: []v1alpha2.Patch{{Patch: "metadata: {annotations: {hit: here}}", Target: &c.target}}},
+				manifest.Input{Patches: []v1alpha2.Patch{{Patch: "metadata: {annotations: {hit: here}}", Target: &c.target}}},
 			)
 			if c.want == nil {
 				g.Expect(err).To(MatchError(ContainSubstring("spec.patches[0]: it matches no object")))
@@ -62,15 +62,7 @@ func TestTargets(t *testing.T) {
 
 			g.Expect(err).NotTo(HaveOccurred())
 
-			var hit []string
-
-			for key, object := range got {
-				if object["metadata"].(map[string]any)["annotations"] != nil {
-					hit = append(hit, key)
-				}
-			}
-
-			g.Expect(hit).To(ConsistOf(c.want))
+			g.Expect(hit(got)).To(ConsistOf(c.want))
 		})
 	}
 }

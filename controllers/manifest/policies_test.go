@@ -1,4 +1,4 @@
-package patches_test
+package manifest_test
 
 import (
 	"strings"
@@ -6,62 +6,35 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/manifest"
 )
 
 func TestPoliciesAreDefaults(t *testing.T) {
 	g := NewWithT(t)
 
-	none, err := patches.New(patches.Input{Policies: &v1alpha2.PoliciesSpec{Update: v1alpha2.UpdateAlways}})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(none).To(BeNil(), "objects without annotations stay as they are")
+	annotations := func(policies *v1alpha2.PoliciesSpec, own string) any {
+		got, err := renderOf(t, manifest.Input{
+			Policies: policies,
+			Patches: []v1alpha2.Patch{{
+				Target: &v1alpha2.PatchTarget{Name: "patched"},
+				Patch:  "metadata: {annotations: {capstan.dev/delete-policy: Delete}}",
+			}},
+		}, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: patched"+own+"}\n")
+		g.Expect(err).NotTo(HaveOccurred())
 
-	renderer, err := patches.New(patches.Input{
-		Policies: &v1alpha2.PoliciesSpec{Adoption: v1alpha2.AdoptionNever, Delete: v1alpha2.DeleteOrphan},
-		Patches: []v1alpha2.Patch{{
-			Target: &v1alpha2.PatchTarget{Name: "patched"},
-			Patch:  "metadata: {annotations: {capstan.dev/delete-policy: Delete}}",
-		}},
-	})
-	g.Expect(err).NotTo(HaveOccurred())
+		return got["ConfigMap patched"]["metadata"].(map[string]any)["annotations"]
+	}
 
-	out, err := renderer.Render([]byte(`---
-# Source: a/templates/a.yaml
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: a
-  annotations:
-    capstan.dev/update-policy: Once
----
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: patched
-`))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(out)).To(Equal(`---
-# Source: a/templates/a.yaml
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: a
-  annotations:
-    capstan.dev/update-policy: Once
-    capstan.dev/adoption-policy: 'Never'
-    capstan.dev/delete-policy: 'Orphan'
----
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: patched
-  annotations:
-    capstan.dev/delete-policy: Delete
-    capstan.dev/adoption-policy: 'Never'
-`))
+	g.Expect(annotations(&v1alpha2.PoliciesSpec{Update: v1alpha2.UpdateAlways}, "")).To(Equal(map[string]any{
+		"capstan.dev/delete-policy": "Delete",
+	}), "what applies anyway is not added")
+
+	policies := &v1alpha2.PoliciesSpec{Adoption: v1alpha2.AdoptionNever, Delete: v1alpha2.DeleteOrphan}
+	g.Expect(annotations(policies, ", annotations: {capstan.dev/update-policy: Once}")).To(Equal(map[string]any{
+		"capstan.dev/update-policy": "Once", "capstan.dev/delete-policy": "Delete", "capstan.dev/adoption-policy": "Never",
+	}))
 }
 
 // TestPublishersAreBound checks that the components of a provider cannot allow more than its resource does.
@@ -79,7 +52,6 @@ func TestPublishersAreBound(t *testing.T) {
 		object   string
 		adoption string // the policy that applies
 		others   map[string]string
-		refused  bool
 	}{
 		"adoption, by default": {object: "metadata: {name: a, annotations: {ADOPTION: Always}}", adoption: "IfUnowned"},
 		"adoption, by the spec": {
@@ -121,10 +93,12 @@ func TestPublishersAreBound(t *testing.T) {
 			adoption: "IfUnowned",
 		},
 		"a name twice": {
-			refused: true,
-			object:  "metadata: {name: a, annotations: {ADOPTION: Never, ADOPTION: Always}}",
+			object: "metadata: {name: a, annotations: {ADOPTION: Never, ADOPTION: Always}}", adoption: "IfUnowned",
 		},
-		"a list": {object: "metadata: {name: a}\nitems: [{metadata: {annotations: {ADOPTION: Always}}}]", refused: true},
+		"a list": {
+			object:   "items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {ADOPTION: Always}}}]",
+			adoption: "IfUnowned",
+		},
 		"a time that is none, and a number": {
 			object: "metadata: {name: a, creationTimestamp: x, annotations: {ADOPTION: Always}}", adoption: "IfUnowned",
 		},
@@ -132,22 +106,13 @@ func TestPublishersAreBound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			renderer, err := patches.New(patches.Input{Policies: c.policies})
-			g.Expect(err).NotTo(HaveOccurred())
-
 			object := "---\napiVersion: v1\nkind: ConfigMap\n" +
 				strings.ReplaceAll(c.object, "ADOPTION", v1alpha2.AdoptionPolicyAnnotation) + "\n"
 
-			out, err := renderer.Render([]byte(object))
-			if c.refused {
-				g.Expect(err).To(MatchError(ContainSubstring("spec.policies: ConfigMap a of the provider has annotations")))
-				return
-			}
-
+			got, err := renderOf(t, manifest.Input{Policies: c.policies}, object)
 			g.Expect(err).NotTo(HaveOccurred())
 
-			rendered := &unstructured.Unstructured{}
-			g.Expect(yaml.Unmarshal(out, &rendered.Object)).To(Succeed())
+			rendered := &unstructured.Unstructured{Object: got["ConfigMap a"]}
 			g.Expect(rendered.GetAnnotations()).To(HaveKeyWithValue(v1alpha2.AdoptionPolicyAnnotation, c.adoption))
 
 			for key, value := range c.others {
@@ -161,15 +126,14 @@ func TestPublishersAreBound(t *testing.T) {
 func TestUsersAreNotBound(t *testing.T) {
 	g := NewWithT(t)
 
-	renderer, err := patches.New(patches.Input{
+	got, err := renderOf(t, manifest.Input{
 		Policies: &v1alpha2.PoliciesSpec{Adoption: v1alpha2.AdoptionNever},
 		Patches: []v1alpha2.Patch{{
 			Target: &v1alpha2.PatchTarget{Name: "a"}, Patch: "metadata: {annotations: {capstan.dev/adoption-policy: Always}}",
 		}},
-	})
+	}, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 	g.Expect(err).NotTo(HaveOccurred())
 
-	out, err := renderer.Render([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(out)).To(ContainSubstring("capstan.dev/adoption-policy: Always"))
+	user := &unstructured.Unstructured{Object: got["ConfigMap a"]}
+	g.Expect(user.GetAnnotations()).To(HaveKeyWithValue(v1alpha2.AdoptionPolicyAnnotation, "Always"))
 }

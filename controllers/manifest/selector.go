@@ -1,10 +1,13 @@
-package patches
+package manifest
 
 import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // selector selects objects. Its empty fields match any object.
@@ -18,23 +21,23 @@ type selector struct {
 	labels     labels.Selector
 }
 
-func (s selector) matches(id identity) bool {
-	group, version := id.groupVersion()
+func (s selector) matches(o *unstructured.Unstructured) bool {
+	kind := o.GroupVersionKind()
 
 	for _, field := range []struct{ wanted, actual string }{
-		{s.apiVersion, id.APIVersion},
-		{s.group, group},
-		{s.version, version},
-		{s.kind, id.Kind},
-		{s.name, id.Metadata.Name},
-		{s.namespace, id.Metadata.Namespace},
+		{s.apiVersion, o.GetAPIVersion()},
+		{s.group, kind.Group},
+		{s.version, kind.Version},
+		{s.kind, kind.Kind},
+		{s.name, o.GetName()},
+		{s.namespace, o.GetNamespace()},
 	} {
 		if field.wanted != "" && field.wanted != field.actual {
 			return false
 		}
 	}
 
-	return s.labels == nil || s.labels.Matches(labels.Set(id.Metadata.Labels))
+	return s.labels == nil || s.labels.Matches(labels.Set(o.GetLabels()))
 }
 
 func (s selector) String() string {
@@ -68,12 +71,12 @@ func (s selector) String() string {
 const maxListed = 10
 
 // noMatch describes that the selector matches none of the objects, and lists those of its kind.
-func (s selector) noMatch(objects []identity) string {
+func (s selector) noMatch(objects []*unstructured.Unstructured) string {
 	var listed []string
 
-	for _, id := range objects {
-		if s.kind == "" || s.kind == id.Kind {
-			listed = append(listed, id.String())
+	for _, o := range objects {
+		if s.kind == "" || s.kind == o.GetKind() {
+			listed = append(listed, object.KeyOf(o).String())
 		}
 	}
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestDecode(t *testing.T) {
@@ -57,5 +58,27 @@ func TestDecodeErrors(t *testing.T) {
 	} {
 		_, err := Decode(manifest)
 		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(want), Not(ContainSubstring("hunter2")))))
+	}
+}
+
+func TestEncode(t *testing.T) {
+	for _, text := range []string{
+		"text", "", "text\n", "text\n\n", "\n", "  text\n", "text \n", "\ttext", "---\na\n", "a\n---\nb", "a: b\n...\n",
+		"# no comment", "null", "0755", "1e3", "y", "{{ a }}", "${A}", "\u0085\u2028", "a\r\nb\r\n", "|", ">\n",
+	} {
+		g := NewWithT(t)
+
+		// Each is at the end of a document.
+		first := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "A", "metadata": map[string]any{"name": "a"}, "text": text,
+		}}
+		second := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "B", "metadata": map[string]any{"name": "b"},
+			"numbers": []any{int64(2147483648), 0.5, int64(-1), true, nil}, "texts": map[string]any{text: []any{text}},
+		}}
+
+		manifest, err := Encode([]*unstructured.Unstructured{first, second})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(Decode(manifest)).To(Equal([]*unstructured.Unstructured{first, second}), "%q as\n%s", text, manifest)
 	}
 }

@@ -1,4 +1,4 @@
-package patches
+package manifest
 
 import (
 	"encoding/json"
@@ -28,21 +28,23 @@ const maxCopied = 256 << 10
 // limitCopies sets this limit, which is a global of the library.
 var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxCopied })
 
-// encodeOperations checks the operations of a JSON patch, so that errors have the number of the
-// operation, and returns the patch in JSON.
-func encodeOperations(field string, list []any) (string, error) {
+// readOperations returns a JSON patch. It checks the operations, so that errors have the number of the operation.
+func readOperations(field string, list []any) (jsonpatch.Patch, error) {
 	for i, entry := range list {
 		operation, _ := entry.(map[string]any)
 		if problem := checkOperation(operation); problem != "" {
-			return "", &Error{Field: field, Reason: fmt.Sprintf("operation %d: %s", i+1, problem)}
+			return nil, &Error{Field: field, Reason: fmt.Sprintf("operation %d: %s", i+1, problem)}
 		}
 	}
 
 	limitCopies()
 
 	data, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
 
-	return string(data), err
+	return jsonpatch.DecodePatch(data)
 }
 
 // checkOperation describes what is wrong with an operation; it is empty if nothing is.

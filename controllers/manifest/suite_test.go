@@ -1,23 +1,22 @@
-package patches_test
+package manifest_test
 
 import (
+	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/manifest"
 )
 
-// manifest is a manifest as Helm renders it, with comments, in a style that no encoder writes.
-const manifest = `---
-# Source: infrastructure-tiny/templates/serviceaccount-manager.yaml
+// published is a manifest as Helm renders it.
+const published = `---
 apiVersion: v1
 kind: ServiceAccount
-metadata: {name: manager, namespace: tiny, labels: {app: tiny}}   # as it was
+metadata: {name: manager, namespace: tiny, labels: {app: tiny}}
 ---
-# Source: infrastructure-tiny/templates/clusterrole-manager.yaml
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
@@ -27,7 +26,6 @@ rules:
   resources: [pods]
   verbs: [get]
 ---
-# Source: infrastructure-tiny/templates/deployment-manager.yaml
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -52,7 +50,6 @@ spec:
       volumes:
       - {name: cert, secret: {secretName: cert}}
 ---
-# Source: infrastructure-tiny/templates/tiny-settings.yaml
 apiVersion: tiny.example.com/v1
 kind: Settings
 metadata:
@@ -66,48 +63,69 @@ spec:
   nested: {keep: true, drop: true}
 `
 
-// render applies the patches to the manifest and returns its objects by kind and name.
-func render(t *testing.T, in patches.Input) (map[string]map[string]any, error) {
+// render returns the objects of the published manifest with the changes, by kind and name.
+func render(t *testing.T, in manifest.Input) (map[string]map[string]any, error) {
 	t.Helper()
 
 	in.Namespace, in.Label = "tiny", "infrastructure-tiny"
 
-	r, err := patches.New(in)
+	return renderOf(t, in, published)
+}
+
+func renderOf(t *testing.T, in manifest.Input, text string) (map[string]map[string]any, error) {
+	t.Helper()
+
+	renderer, err := manifest.New(in)
 	if err != nil {
 		return nil, err
 	}
 
-	out, err := r.Render([]byte(manifest))
+	rendered, err := renderer.Render(decode(t, text))
 	if err != nil {
 		return nil, err
 	}
 
-	again, err := r.Render([]byte(manifest))
-	if err != nil || string(again) != string(out) {
+	again, err := renderer.Render(decode(t, text))
+	if err != nil || !reflect.DeepEqual(again, rendered) {
 		t.Errorf("rendering again gives another result: %v", err)
 	}
 
-	return objects(t, string(out)), nil
+	return byName(rendered), nil
 }
 
-func objects(t *testing.T, manifest string) map[string]map[string]any {
+func decode(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 
+	objects, err := manifest.Decode(text)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+
+	return objects
+}
+
+// objects returns the objects of a manifest by kind and name.
+func objects(t *testing.T, text string) map[string]map[string]any {
+	t.Helper()
+	return byName(decode(t, text))
+}
+
+func byName(objects []*unstructured.Unstructured) map[string]map[string]any {
 	found := map[string]map[string]any{}
+	for _, o := range objects {
+		found[o.GetKind()+" "+o.GetName()] = o.Object
+	}
 
-	for text := range strings.SplitSeq(manifest, "---\n") {
-		data, err := yaml.YAMLToJSON([]byte(text))
-		if err != nil {
-			t.Fatalf("%v in\n%s", err, text)
-		}
+	return found
+}
 
-		var object map[string]any
-		if err := utiljson.Unmarshal(data, &object); err != nil {
-			t.Fatalf("%v in\n%s", err, text)
-		}
+// hit returns the objects that have annotations.
+func hit(objects map[string]map[string]any) []string {
+	var found []string
 
-		if object != nil {
-			found[object["kind"].(string)+" "+object["metadata"].(map[string]any)["name"].(string)] = object
+	for key, object := range objects {
+		if object["metadata"].(map[string]any)["annotations"] != nil {
+			found = append(found, key)
 		}
 	}
 
@@ -118,12 +136,10 @@ func objects(t *testing.T, manifest string) map[string]map[string]any {
 // if that is empty.
 func expected(t *testing.T, key, object string) map[string]map[string]any {
 	t.Helper()
-	all := objects(t, manifest)
+	all := objects(t, published)
 	delete(all, key)
 
-	for k, o := range objects(t, object) {
-		all[k] = o
-	}
+	maps.Copy(all, objects(t, object))
 
 	return all
 }

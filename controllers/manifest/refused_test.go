@@ -1,4 +1,4 @@
-package patches_test
+package manifest_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/manifest"
 )
 
 func TestRefusedPatches(t *testing.T) {
@@ -74,7 +74,7 @@ func TestRefusedPatches(t *testing.T) {
 		"labels that are a list": {
 			patch:  "metadata: {labels: [a]}",
 			target: onSettings,
-			parts:  []string{"cannot be applied to Settings tiny/settings: the result is not an object"},
+			parts:  []string{"cannot be applied to Settings tiny/settings: in the result, the field metadata.labels is a list"},
 		},
 		"an invalid label selector": {
 			patch:  "a: b",
@@ -86,6 +86,28 @@ func TestRefusedPatches(t *testing.T) {
 			target: onDeployment,
 			parts:  []string{"spec.patches[0]: cannot be applied to Deployment tiny/manager", "nope"},
 		},
+		"a number instead of a text": {
+			patch:  "spec: {template: {spec: {containers: [{name: manager, env: [{name: B, value: 1}]}]}}}",
+			target: onDeployment,
+			parts: []string{
+				"spec.patches[0]: cannot be applied to Deployment tiny/manager: in the result, the field " +
+					"spec.template.spec.containers.env.value is a number, expected a text",
+			},
+		},
+		"an element without its key": {
+			patch:  "spec: {template: {spec: {containers: [{image: x}]}}}",
+			target: onDeployment,
+			parts:  []string{"an element of a list has no name"},
+		},
+		"an element whose key is no text": {
+			patch:  "spec: {template: {spec: {containers: [{name: [a]}]}}}",
+			target: onDeployment,
+			parts:  []string{"cannot be applied to Deployment tiny/manager: it is not a valid strategic merge patch"},
+		},
+		"another directive": {
+			patch: "$patch: replace",
+			parts: []string{"spec.patches[0]: $patch of a whole object must be delete"},
+		},
 		"the name is removed": {
 			patch:  "[{op: remove, path: /metadata/name}]",
 			target: onDeployment,
@@ -94,7 +116,10 @@ func TestRefusedPatches(t *testing.T) {
 		"a map instead of a list": {
 			patch:  "spec: {template: {spec: {containers: {name: manager}}}}",
 			target: onDeployment,
-			parts:  []string{"spec.patches[0]: cannot be applied to Deployment tiny/manager"},
+			parts: []string{
+				"spec.patches[0]: cannot be applied to Deployment tiny/manager: in the result, the field " +
+					"spec.template.spec.containers is a map, expected a list",
+			},
 		},
 		"no such object": {
 			patch:  "a: b",
@@ -111,12 +136,12 @@ func TestRefusedPatches(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expectRefusal(t, patches.Input{Patches: []v1alpha2.Patch{{Patch: c.patch, Target: c.target}}}, c.parts...)
+			expectRefusal(t, manifest.Input{Patches: []v1alpha2.Patch{{Patch: c.patch, Target: c.target}}}, c.parts...)
 		})
 	}
 
 	t.Run("the second patch", func(t *testing.T) {
-		expectRefusal(t, patches.Input{Patches: []v1alpha2.Patch{
+		expectRefusal(t, manifest.Input{Patches: []v1alpha2.Patch{
 			{Patch: "metadata: {labels: {a: b}}"},
 			{Patch: "a: [b"},
 		}}, "spec.patches[1]: ")
@@ -135,7 +160,7 @@ func TestRefusedManifestPatches(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expectRefusal(t, patches.Input{ManifestPatches: []string{c.patch}}, c.parts...)
+			expectRefusal(t, manifest.Input{ManifestPatches: []string{c.patch}}, c.parts...)
 		})
 	}
 }
@@ -151,13 +176,13 @@ func copies(n int) string {
 }
 
 // expectRefusal checks that the input is refused with a message that has the parts.
-func expectRefusal(t *testing.T, in patches.Input, parts ...string) {
+func expectRefusal(t *testing.T, in manifest.Input, parts ...string) {
 	t.Helper()
 
 	g := NewWithT(t)
 	_, err := render(t, in)
 
-	var refused *patches.Error
+	var refused *manifest.Error
 	g.Expect(err).To(BeAssignableToTypeOf(refused))
 
 	for _, part := range parts {
@@ -176,12 +201,9 @@ func TestMessagesQuoteNoContent(t *testing.T) {
 		"[{op: add, path: /data/password/x, value: hunter2}]",
 	} {
 		g := NewWithT(t)
-		r, err := patches.New(patches.Input{
+		_, err := renderOf(t, manifest.Input{
 			Patches: []v1alpha2.Patch{{Patch: patch, Target: &v1alpha2.PatchTarget{Kind: "Secret"}}},
-		})
-		g.Expect(err).NotTo(HaveOccurred())
-
-		_, err = r.Render([]byte(secret))
+		}, secret)
 		g.Expect(err).To(MatchError(ContainSubstring("cannot be applied to Secret s")), patch)
 		g.Expect(err).NotTo(MatchError(ContainSubstring("aHVudGVyMg")), patch)
 		g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")), patch)

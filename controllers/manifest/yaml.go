@@ -1,4 +1,3 @@
-// Package manifest decodes the manifests of Helm releases.
 package manifest
 
 import (
@@ -6,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
+	"go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // bufferSize is how much the YAML decoder reads at first to tell YAML from JSON.
@@ -20,7 +23,7 @@ const bufferSize = 4096
 func Decode(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(manifest)), bufferSize)
+	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), bufferSize)
 
 	for n := 1; ; n++ {
 		var document runtime.RawExtension
@@ -79,4 +82,26 @@ func clean(o *unstructured.Unstructured) *unstructured.Unstructured {
 	unstructured.RemoveNestedField(o.Object, "spec", "template", "metadata", "creationTimestamp")
 
 	return o
+}
+
+// Encode returns objects as a manifest.
+func Encode(objects []*unstructured.Unstructured) (string, error) {
+	var out strings.Builder
+
+	for _, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return "", fmt.Errorf("write %s: %w", object.KeyOf(o), err)
+		}
+
+		out.WriteString("---\n")
+		out.Write(text)
+
+		// Readers take the line break before a separator for a part of that, even if it ends a block of text.
+		if bytes.ContainsRune(text, '|') {
+			out.WriteString("# end\n")
+		}
+	}
+
+	return out.String(), nil
 }

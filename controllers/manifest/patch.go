@@ -1,18 +1,18 @@
-package patches
+package manifest
 
 import (
 	"fmt"
 	"strings"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/kustomize/api/filters/patchjson6902"
-	"sigs.k8s.io/kustomize/kyaml/openapi"
-	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // patch is an entry of spec.patches or spec.manifestPatches.
@@ -21,13 +21,38 @@ type patch struct {
 	field string
 	// target selects the objects to change.
 	target selector
-	// operations is a JSON patch (RFC 6902); empty for a merge patch.
-	operations string
+	// operations is a JSON patch (RFC 6902); nil for a merge patch.
+	operations jsonpatch.Patch
 	// fields are those that a merge patch sets, without the object's identity.
 	fields map[string]any
 	// strategic reports whether a merge patch merges lists as Kubernetes does, in objects of
 	// Kubernetes' own kinds.
 	strategic bool
+}
+
+// readPatches reads the entries of spec.patches and then those of spec.manifestPatches. The error is an *Error.
+func readPatches(specs []v1alpha2.Patch, manifestPatches []string) ([]*patch, error) {
+	patches := make([]*patch, 0, len(specs)+len(manifestPatches))
+
+	for i, spec := range specs {
+		p, err := newPatch(fmt.Sprintf("spec.patches[%d]", i), spec)
+		if err != nil {
+			return nil, err
+		}
+
+		patches = append(patches, p)
+	}
+
+	for i, text := range manifestPatches {
+		p, err := newManifestPatch(fmt.Sprintf("spec.manifestPatches[%d]", i), text)
+		if err != nil {
+			return nil, err
+		}
+
+		patches = append(patches, p)
+	}
+
+	return patches, nil
 }
 
 // newPatch reads an entry of spec.patches.
@@ -41,8 +66,12 @@ func newPatch(field string, spec v1alpha2.Patch) (*patch, error) {
 
 	switch content := content.(type) {
 	case []any:
-		p.operations, err = encodeOperations(field, content)
+		p.operations, err = readOperations(field, content)
 	case map[string]any:
+		if directive, exists := content[directiveKey]; exists && directive != deleteDirective {
+			return nil, &Error{Field: field, Reason: "$patch of a whole object must be delete"}
+		}
+
 		p.target = takeIdentity(content)
 		p.fields = content
 	default:
@@ -105,12 +134,12 @@ func newSelector(field string, target *v1alpha2.PatchTarget) (selector, error) {
 	return s, nil
 }
 
-// decode parses the YAML of a patch. Integers become int64, as they are in objects.
+// decode parses the YAML of a patch, which is one document. Integers become int64, as they are in objects.
 func decode(field, text string) (any, error) {
 	var content any
 
-	for _, document := range split([]byte(text)) {
-		decoded, err := decodeDocument(document)
+	for document := range strings.SplitSeq("\n"+text, "\n---") {
+		decoded, err := decodePatch(document)
 		if err != nil {
 			return nil, &Error{Field: field, Reason: "not YAML: " + err.Error(), Err: err}
 		}
@@ -129,20 +158,27 @@ func decode(field, text string) (any, error) {
 	return content, nil
 }
 
-// decodeDocument parses one YAML document; an empty one is nil.
-func decodeDocument(document []byte) (any, error) {
-	if _, err := limit.Document(string(document)); err != nil {
+// decodePatch parses one YAML document; an empty one is nil.
+func decodePatch(document string) (any, error) {
+	if _, err := limit.Document(document); err != nil {
 		return nil, fmt.Errorf("the patch %w", err)
 	}
 
-	data, err := yaml.YAMLToJSON(document)
+	data, err := yaml.YAMLToJSON([]byte(document))
 	if err != nil {
 		return nil, err
 	}
 
 	var content any
+	if err := utiljson.Unmarshal(data, &content); err != nil {
+		return nil, err
+	}
 
-	return content, utiljson.Unmarshal(data, &content)
+	if err := limit.Depth(content); err != nil {
+		return nil, fmt.Errorf("the patch %w", err)
+	}
+
+	return content, nil
 }
 
 // takeIdentity removes the fields of an object's identity from a merge patch, and returns the
@@ -165,82 +201,39 @@ func takeIdentity(fields map[string]any) selector {
 	}
 }
 
-// apply changes all documents that the target selects. It is an error if there are none, unless the patch
-// changes a CRD.
-func (p *patch) apply(documents []*document, crds *CRDs) error {
+// apply changes all objects that the target selects, and returns those that are left. It is an error if there are
+// none, unless the patch changes a CRD.
+func (p *patch) apply(objects []*unstructured.Unstructured, crds *CRDs) ([]*unstructured.Unstructured, error) {
 	matched := crds.matches(p)
+	left := make([]*unstructured.Unstructured, 0, len(objects))
 
-	for _, d := range documents {
-		if d.deleted || d.Kind == "" || !p.target.matches(d.identity) {
-			continue
+	for _, o := range objects {
+		if p.target.matches(o) {
+			matched = true
+
+			key := object.KeyOf(o)
+
+			changed, err := p.change(o)
+			if err != nil {
+				return nil, p.failed(key, err)
+			}
+
+			o = changed
 		}
 
-		matched = true
-
-		if err := p.change(d); err != nil {
-			return p.failed(d.identity, err)
+		if o != nil {
+			left = append(left, o)
 		}
 	}
 
 	if !matched {
-		return &Error{Field: p.field, Reason: p.target.noMatch(crds.beside(documents))}
+		return nil, &Error{Field: p.field, Reason: p.target.noMatch(crds.beside(objects))}
 	}
 
-	return nil
+	return left, nil
 }
 
 // failed returns the error for an object that the patch cannot be applied to.
-func (p *patch) failed(id identity, err error) error {
-	return &Error{Field: p.field, Reason: fmt.Sprintf("cannot be applied to %s: %s", id, withoutContent(err))}
-}
-
-// change changes one document.
-func (p *patch) change(d *document) error {
-	object, err := d.parse()
-	if err != nil {
-		return err
-	}
-
-	changed, err := p.changed(object, kyaml.TypeMeta{APIVersion: d.APIVersion, Kind: d.Kind})
-	if err != nil {
-		return err
-	}
-
-	if changed == nil {
-		d.deleted = true
-		return nil
-	}
-
-	return d.set(changed)
-}
-
-// changed returns the patched object, which may be the given one; nil if the patch deletes it.
-func (p *patch) changed(object *kyaml.RNode, kind kyaml.TypeMeta) (*kyaml.RNode, error) {
-	if p.operations != "" {
-		return first(patchjson6902.Filter{Patch: p.operations}.Filter([]*kyaml.RNode{object}))
-	}
-
-	_, isDirective := p.fields["$patch"] // of kustomize, for objects of any kind
-
-	if p.strategic && (isDirective || openapi.SchemaForResourceType(kind) != nil) {
-		return strategicMerge(object, p.fields)
-	}
-
-	return mergePatch(object, p.fields)
-}
-
-// first returns the only object that a filter has left; nil if it has left none.
-func first(objects []*kyaml.RNode, err error) (*kyaml.RNode, error) {
-	if err != nil || len(objects) == 0 {
-		return nil, err
-	}
-
-	return objects[0], nil
-}
-
-// withoutContent returns the text of an error without the content that kustomize quotes, which may
-// be secret.
-func withoutContent(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "node contents:")
-	return strings.TrimRight(text, ": \n")
+func (p *patch) failed(o object.Key, err error) error {
+	return &Error{Field: p.field, Reason: fmt.Sprintf("cannot be applied to %s: %v", o, err)}
 }
