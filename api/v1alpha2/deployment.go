@@ -32,9 +32,9 @@ type DeploymentSpec struct {
 	HighAvailability *bool `json:"highAvailability,omitempty"`
 
 	// nodeSelector lists the labels that a node must have to run the pods, e.g.
-	// `node-role.kubernetes.io/control-plane: ""`.
+	// `node-role.kubernetes.io/control-plane: ""`. An empty map removes those of the provider's components.
 	// +optional
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	NodeSelector map[string]string `json:"nodeSelector,omitzero"`
 
 	// tolerations of the pods. An empty list removes those of the provider's components.
 	// +optional
@@ -54,9 +54,9 @@ type DeploymentSpec struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// imagePullSecrets are Secrets in the provider's namespace with credentials for the image
-	// registries.
+	// registries. An empty list removes those of the provider's components.
 	// +optional
-	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitzero"`
 
 	// podLabels are labels to add to the pods. Labels that the Deployment selects its pods by cannot
 	// be changed.
@@ -143,7 +143,8 @@ type Patch struct {
 	// +kubebuilder:validation:MinLength=1
 	Patch string `json:"patch,omitempty"`
 
-	// target selects the objects to change; all fields that are set must match. Default: if patch
+	// target selects the objects to change, as the patches before this one leave them; all fields that are
+	// set must match exactly, so that a name is no pattern as in kustomize. Default: if patch
 	// is a map, the objects that match its apiVersion, kind, metadata.name and metadata.namespace,
 	// where present; otherwise all objects.
 	// +optional

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/controllers/managers"
@@ -41,7 +43,7 @@ func (s *Schema) setAvailability(name string, d *deployment, field string) []str
 		return []string{fmt.Sprintf("%s is ignored for Deployment %s: %s", field, name, reason)}
 	}
 
-	d.HighAvailability = true
+	d.HighAvailability = ptr.To(true)
 
 	var warnings []string
 
@@ -53,7 +55,7 @@ func (s *Schema) setAvailability(name string, d *deployment, field string) []str
 		warn("the resource sets one replica")
 	}
 
-	if d.TopologySpread != nil {
+	if d.TopologySpreadConstraints != nil {
 		warn("the resource sets topologySpreadConstraints")
 	}
 

@@ -7,28 +7,41 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// deployment is the chart's value for one Deployment. Unset fields are left out; fields that are set
-// to something empty, such as no tolerations at all, are not.
+// deployment is the chart's value for one Deployment: the fields of the API, under their names there, except that
+// the containers are a map.
 type deployment struct {
-	HighAvailability   bool                               `json:"highAvailability,omitempty"`
-	Replicas           *int32                             `json:"replicas,omitempty"`
-	NodeSelector       map[string]string                  `json:"nodeSelector,omitzero"`
-	Tolerations        *[]corev1.Toleration               `json:"tolerations,omitempty"`
-	Affinity           *corev1.Affinity                   `json:"affinity,omitempty"`
-	ServiceAccountName string                             `json:"serviceAccountName,omitempty"`
-	ImagePullSecrets   []corev1.LocalObjectReference      `json:"imagePullSecrets,omitzero"`
-	PodLabels          map[string]string                  `json:"podLabels,omitempty"`
-	PodAnnotations     map[string]string                  `json:"podAnnotations,omitempty"`
-	PriorityClassName  string                             `json:"priorityClassName,omitempty"`
-	TopologySpread     *[]corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	SecurityContext    *corev1.PodSecurityContext         `json:"securityContext,omitempty"`
-	Containers         map[string]*container              `json:"containers,omitempty"`
+	v1alpha2.DeploymentSpec
+
+	Containers map[string]*container `json:"containers,omitempty"`
+}
+
+// container is the chart's value for one container.
+type container struct {
+	v1alpha2.ContainerSpec
+
+	// Name and ImageURL are never set: the name is the key, and Image is a whole reference, or the parts of one to
+	// replace.
+	Name     string `json:"name,omitempty"`
+	ImageURL string `json:"imageUrl,omitempty"`
+	Image    any    `json:"image,omitempty"`
+
+	// These fields are set by spec.manager only.
+	FeatureGates   map[string]bool `json:"featureGates,omitempty"`
+	LivenessProbe  *probe          `json:"livenessProbe,omitempty"`
+	ReadinessProbe *probe          `json:"readinessProbe,omitempty"`
+}
+
+type probe struct {
+	HTTPGet httpGet `json:"httpGet"`
+}
+
+type httpGet struct {
+	Path string `json:"path"`
 }
 
 // customization is what a spec changes in one Deployment.
@@ -163,50 +176,74 @@ func (s *Schema) customize(c customization, warnings *Warnings) (*deployment, er
 
 // setDeployment sets what the customization's DeploymentSpec has, and returns warnings.
 func (s *Schema) setDeployment(d *deployment, c customization) ([]string, error) {
-	spec := c.deployment
+	d.DeploymentSpec = *c.deployment
+	d.HighAvailability = nil // set if it is possible
 
-	d.Replicas = spec.Replicas
-	d.NodeSelector = spec.NodeSelector
-	d.Tolerations = spec.Tolerations
-	d.Affinity = spec.Affinity
-	d.ServiceAccountName = spec.ServiceAccountName
-	d.ImagePullSecrets = spec.ImagePullSecrets
-	d.PodLabels = spec.PodLabels
-	d.PodAnnotations = spec.PodAnnotations
-	d.PriorityClassName = spec.PriorityClassName
-	d.TopologySpread = spec.TopologySpreadConstraints
-	d.SecurityContext = spec.SecurityContext
-
-	var warnings []string
-
-	// A Deployment without such a container has no manager.
-	managerName, _ := s.managerContainerOf(c.name, "")
-
-	for i := range spec.Containers {
-		name := spec.Containers[i].Name
-		if !slices.Contains(s.published[c.name].Containers, name) {
+	for _, spec := range c.deployment.Containers {
+		if !slices.Contains(s.published[c.name].Containers, spec.Name) {
 			return nil, &CustomizationError{
 				Field: c.field + "deployment.containers",
 				Reason: fmt.Sprintf(
-					"Deployment %s has no container %q; it has %s", c.name, name, list(s.published[c.name].Containers)),
+					"Deployment %s has no container %q; it has %s", c.name, spec.Name, list(s.published[c.name].Containers)),
 			}
 		}
 
-		if d.container(name).set(&spec.Containers[i], name == managerName) {
-			warnings = append(warnings, fmt.Sprintf(
-				"%[1]sdeployment.containers: --namespace of container %[2]s is ignored: a provider watches all namespaces; "+
-					"%[1]smanager.cacheNamespace restricts it to one",
-				c.field, name))
+		if err := d.container(spec.Name).merge(spec); err != nil {
+			return nil, err
 		}
 	}
 
-	return warnings, nil
+	// A Deployment without such a container has no manager.
+	name, _ := s.managerContainerOf(c.name, "")
+
+	manager := d.Containers[name]
+	if manager == nil {
+		return nil, nil
+	}
+
+	if _, set := manager.Args["namespace"]; !set {
+		return nil, nil
+	}
+
+	delete(manager.Args, "namespace")
+
+	return []string{fmt.Sprintf(
+		"%[1]sdeployment.containers: --namespace of container %[2]s is ignored: a provider watches all namespaces; "+
+			"%[1]smanager.cacheNamespace restricts it to one", c.field, name)}, nil
+}
+
+// merge sets the fields that are set in the spec. A spec may list a container twice.
+func (c *container) merge(spec v1alpha2.ContainerSpec) error {
+	for arg, value := range sorted(spec.Args) {
+		c.Args[trimDashes(arg)] = value
+	}
+
+	spec.Args = nil
+
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+
+	if err := json.Unmarshal(data, &c.ContainerSpec); err != nil {
+		return err
+	}
+
+	if spec.ImageURL != nil && *spec.ImageURL != "" {
+		c.Image = *spec.ImageURL
+	}
+
+	if spec.Image != nil && *spec.Image != (v1alpha2.ImageMeta{}) {
+		c.Image = spec.Image
+	}
+
+	return nil
 }
 
 // container returns the value of a container, to be modified.
 func (d *deployment) container(name string) *container {
 	if d.Containers[name] == nil {
-		d.Containers[name] = &container{Args: map[string]string{}}
+		d.Containers[name] = &container{ContainerSpec: v1alpha2.ContainerSpec{Args: map[string]string{}}}
 	}
 
 	return d.Containers[name]
