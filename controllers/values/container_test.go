@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestContainer covers every field of spec.deployment.containers.
+// TestContainer covers how spec.deployment.containers become values.
 func TestContainer(t *testing.T) {
 	chart := buildChart(t, managerComponents)
 
@@ -57,25 +57,22 @@ func TestContainer(t *testing.T) {
 					{name: NEW, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]`)
 			},
 		},
-		"resources that are not set stay": {
-			`[{name: manager, resources: {limits: {memory: 16Gi}, requests: {memory: 1Gi}}}]`,
+		"other fields": {
+			`[{name: manager, resources: {limits: {memory: 16Gi}}, command: [/other, --flag]}]`,
 			func(manager, _, _ *corev1.Container) {
-				edit(t, &manager.Resources, `{limits: {cpu: 500m, memory: 16Gi}, requests: {cpu: 100m, memory: 1Gi}}`)
+				edit(t, &manager.Resources, `{limits: {cpu: 500m, memory: 16Gi}, requests: {cpu: 100m}}`)
+				manager.Command = []string{"/other", "--flag"}
 			},
-		},
-		"command": {
-			`[{name: manager, command: [/other, --flag]}]`,
-			func(manager, _, _ *corev1.Container) { manager.Command = []string{"/other", "--flag"} },
 		},
 		"an init container": {
 			`[{name: prepare, imageUrl: "quay.io/prepare:v2"}]`,
 			func(_, _, prepare *corev1.Container) { prepare.Image = "quay.io/prepare:v2" },
 		},
 		"a container twice": {
-			`[{name: proxy, command: [/a]}, {name: proxy, args: {x: z}}]`,
+			`[{name: proxy, command: [/a], args: {x: y, "--y": a}}, {name: proxy, args: {--x: z}}]`,
 			func(_, proxy, _ *corev1.Container) {
 				proxy.Command = []string{"/a"}
-				proxy.Args = []string{"--namespace=own", "--x=z"}
+				proxy.Args = []string{"--namespace=own", "--x=z", "--y=a"}
 			},
 		},
 	} {

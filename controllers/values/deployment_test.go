@@ -1,6 +1,9 @@
 package values_test
 
 import (
+	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -8,17 +11,49 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// TestDeployment covers every field of spec.deployment, and what it changes in the published
-// Deployment.
+// TestFieldsAreValues checks that the chart has a value for each field of the API, under the same name. What the value
+// does is tested with the chart.
+func TestFieldsAreValues(t *testing.T) {
+	type node struct{ Properties map[string]node }
+
+	var schema struct {
+		Properties, Definitions map[string]node
+	}
+
+	g := NewWithT(t)
+	g.Expect(json.Unmarshal(buildChart(t, managerComponents).File(chart.SchemaFile), &schema)).To(Succeed())
+
+	for _, name := range namesOf(reflect.TypeFor[v1alpha2.DeploymentSpec]()) {
+		g.Expect(schema.Properties["deployments"].Properties["tiny-controller-manager"].Properties).To(HaveKey(name))
+	}
+
+	for _, name := range namesOf(reflect.TypeFor[v1alpha2.ContainerSpec]()) {
+		if name != "name" && name != "imageUrl" {
+			g.Expect(schema.Definitions["container"].Properties).To(HaveKey(name))
+		}
+	}
+}
+
+// namesOf returns the names of the fields of a type in JSON.
+func namesOf(t reflect.Type) []string {
+	var names []string
+
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+
+	return names
+}
+
+// TestDeployment covers what fields of spec.deployment change in the published Deployment, and when they are set.
 func TestDeployment(t *testing.T) {
 	chart := buildChart(t, managerComponents)
-
-	const affinity = `{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {
-		nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}`
 
 	for name, c := range map[string]struct {
 		spec string
@@ -27,68 +62,30 @@ func TestDeployment(t *testing.T) {
 	}{
 		"nothing":             {`{}`, func(*appsv1.Deployment) {}},
 		"an empty deployment": {`{deployment: {}}`, func(*appsv1.Deployment) {}},
-		"replicas": {
-			`{deployment: {replicas: 3}}`,
-			func(d *appsv1.Deployment) { *d.Spec.Replicas = 3 },
-		},
 		"no replicas, which is not unset": {
 			`{deployment: {replicas: 0}}`,
 			func(d *appsv1.Deployment) { *d.Spec.Replicas = 0 },
-		},
-		"nodeSelector replaces": {
-			`{deployment: {nodeSelector: {a: b}}}`,
-			func(d *appsv1.Deployment) { d.Spec.Template.Spec.NodeSelector = map[string]string{"a": "b"} },
 		},
 		"nodeSelector clears": {
 			`{deployment: {nodeSelector: {}}}`,
 			func(d *appsv1.Deployment) { d.Spec.Template.Spec.NodeSelector = map[string]string{} },
 		},
-		"tolerations replace": {
-			`{deployment: {tolerations: [{key: a, operator: Exists, tolerationSeconds: 5}]}}`,
-			func(d *appsv1.Deployment) {
-				edit(t, &d.Spec.Template.Spec.Tolerations, `[{key: a, operator: Exists, tolerationSeconds: 5}]`)
-			},
-		},
 		"tolerations clear": {
 			`{deployment: {tolerations: []}}`,
 			func(d *appsv1.Deployment) { edit(t, &d.Spec.Template.Spec.Tolerations, `[]`) },
 		},
-		"affinity": {
-			`{deployment: {affinity: ` + affinity + `}}`,
-			func(d *appsv1.Deployment) { edit(t, &d.Spec.Template.Spec.Affinity, affinity) },
+		"imagePullSecrets clear": {
+			`{deployment: {imagePullSecrets: []}}`,
+			func(d *appsv1.Deployment) { edit(t, &d.Spec.Template.Spec.ImagePullSecrets, `[]`) },
 		},
-		"serviceAccountName": {
-			`{deployment: {serviceAccountName: other}}`,
-			func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "other" },
-		},
-		"imagePullSecrets": {
-			`{deployment: {imagePullSecrets: [{name: a}, {name: b}]}}`,
+		"other fields": {
+			`{deployment: {serviceAccountName: other, securityContext: {fsGroup: 65532}, podLabels: {team: a},
+				affinity: {nodeAffinity: {}}}}`,
 			func(d *appsv1.Deployment) {
-				edit(t, &d.Spec.Template.Spec.ImagePullSecrets, `[{name: a}, {name: b}]`)
-			},
-		},
-		"podLabels and podAnnotations": {
-			`{deployment: {podLabels: {team: a}, podAnnotations: {team: b}}}`,
-			func(d *appsv1.Deployment) {
-				metav1.SetMetaDataLabel(&d.Spec.Template.ObjectMeta, "team", "a")
-				metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, "team", "b")
-			},
-		},
-		"priorityClassName": {
-			`{deployment: {priorityClassName: system-cluster-critical}}`,
-			func(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = "system-cluster-critical" },
-		},
-		"topologySpreadConstraints": {
-			`{deployment: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}}`,
-			func(d *appsv1.Deployment) {
-				edit(t, &d.Spec.Template.Spec.TopologySpreadConstraints,
-					`[{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]`)
-			},
-		},
-		"securityContext merges": {
-			`{deployment: {securityContext: {fsGroup: 65532}}}`,
-			func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.ServiceAccountName = "other"
 				edit(t, &d.Spec.Template.Spec.SecurityContext, `{runAsNonRoot: true, fsGroup: 65532}`)
+				metav1.SetMetaDataLabel(&d.Spec.Template.ObjectMeta, "team", "a")
+				edit(t, &d.Spec.Template.Spec.Affinity, `{nodeAffinity: {}}`)
 			},
 		},
 		"in additionalDeployments": {
