@@ -102,7 +102,7 @@ var _ = Describe("A trial", func() {
 		report := check(ctx, after)
 		Expect(report.Findings).To(HaveLen(1), report.Message())
 		Expect(report.Message()).To(And(
-			ContainSubstring("default/stuck, and the API server will reject every update"),
+			ContainSubstring("breaks default/stuck"),
 			ContainSubstring("Old is no longer a phase"),
 			Not(ContainSubstring("healthy")),
 		))
@@ -210,6 +210,6 @@ var _ = Describe("A trial", func() {
 		report := check(ctx, after)
 		Expect(report.Findings).To(HaveLen(1))
 		Expect(report.Findings[0].Affected).To(Equal(100))
-		Expect(report.Findings[0].Examples).To(HaveLen(3))
+		Expect(report.Findings[0].Examples).To(HaveLen(2))
 	})
 })

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"unicode"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // Report is what changes of CRDs would break.
 type Report struct {
-	// Findings are sorted: first those that are not allowed, then by the number of affected objects.
+	// Findings are sorted by the number of affected objects.
 	Findings []Finding
 }
 
@@ -20,32 +22,25 @@ type Report struct {
 type Finding struct {
 	// CRD is its name, e.g. "machines.cluster.x-k8s.io".
 	CRD string
-	// Version of the CRD in which the objects were read, or which is removed.
-	Version string
-	// Path of the field, e.g. "spec.hosts[*].address", where [*] is any item of a list or any key
-	// of a map; empty if the finding is about whole objects.
-	Path    string
-	Message string
-	// Remedy is what a user can do about it.
-	Remedy string
+	Problem
 	// Affected is the number of objects that break.
 	Affected int
-	// Examples are a few of them.
-	Examples []Example
-	// UpdatesRejected means that the API server will reject every update of an affected object, even
-	// one that leaves the field alone.
-	UpdatesRejected bool
+	// Examples are the names of a few of them, with their namespaces.
+	Examples []string
 	// Allowed means that a user accepts it.
 	Allowed bool
 }
 
-// Example is one object that a change breaks.
-type Example struct {
-	// Namespace is empty for cluster-scoped objects.
-	Namespace string
-	Name      string
-	// Fields are the paths of a few of the object's fields that break, e.g. "spec.hosts[2].address".
-	Fields []string
+// Problem is what a change of a CRD breaks about objects.
+type Problem struct {
+	// Version of the CRD in which the objects were read, or which is removed.
+	Version string
+	// Path of the field, e.g. "spec.hosts[*].address", where [*] is any item of a list or any key
+	// of a map; empty if the problem is about whole objects.
+	Path    string
+	Message string
+	// Remedy is what a user can do about it.
+	Remedy string
 }
 
 // NewReport sorts findings, and marks those about the CRDs that a user allows to break objects, see AllowedCRDs.
@@ -55,14 +50,6 @@ func NewReport(findings []Finding, allow []string) *Report {
 	}
 
 	slices.SortStableFunc(findings, func(a, b Finding) int {
-		if a.Allowed != b.Allowed {
-			if a.Allowed {
-				return 1
-			}
-
-			return -1
-		}
-
 		return cmp.Or(
 			cmp.Compare(b.Affected, a.Affected),
 			cmp.Compare(a.CRD, b.CRD),
@@ -157,7 +144,7 @@ func (f Finding) String() string {
 	parts := []string{strings.Join(location, " ") + ": " + f.Message}
 
 	if f.Affected > 0 {
-		parts = append(parts, f.effect())
+		parts = append(parts, "breaks "+f.affectedObjects())
 	}
 
 	if f.Allowed {
@@ -167,47 +154,28 @@ func (f Finding) String() string {
 	return strings.Join(append(parts, f.Remedy), "; ")
 }
 
-// effect describes what happens to the affected objects.
-func (f Finding) effect() string {
-	effect := "breaks " + f.affectedObjects()
-	if f.UpdatesRejected {
-		effect += ", and the API server will reject every update"
-	}
+// maxExamples is how many affected objects a finding names.
+const maxExamples = 2
 
-	return effect
+// count adds an affected object.
+func (f *Finding) count(object *unstructured.Unstructured) {
+	f.Affected++
+
+	if len(f.Examples) < maxExamples {
+		f.Examples = append(f.Examples, strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/"))
+	}
 }
 
-// affectedObjects names at most two of the affected objects, and the first one's field if it is not
-// that of the finding.
+// affectedObjects names some of the affected objects.
 func (f Finding) affectedObjects() string {
-	named := min(len(f.Examples), 2)
-	names := make([]string, 0, named)
-
-	for _, example := range f.Examples[:named] {
-		names = append(names, example.String())
-	}
-
-	text := strings.Join(names, " and ")
+	names := strings.Join(f.Examples, " and ")
 
 	switch {
 	case f.Affected == maxBroken:
-		text = fmt.Sprintf("at least %d objects, including %s", f.Affected, text)
-	case f.Affected > named:
-		text = fmt.Sprintf("%d objects, including %s", f.Affected, text)
+		return fmt.Sprintf("at least %d objects, including %s", f.Affected, names)
+	case f.Affected > len(f.Examples):
+		return fmt.Sprintf("%d objects, including %s", f.Affected, names)
+	default:
+		return names
 	}
-
-	if fields := f.Examples[0].Fields; len(fields) > 0 && fields[0] != f.Path {
-		text += fmt.Sprintf(" (%s)", fields[0])
-	}
-
-	return text
-}
-
-// String returns the example as namespace/name.
-func (e Example) String() string {
-	if e.Namespace == "" {
-		return e.Name
-	}
-
-	return e.Namespace + "/" + e.Name
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,8 +172,8 @@ func affected(report *trial.Report) []string {
 	var names []string
 
 	for _, f := range report.Findings {
-		for _, e := range f.Examples {
-			names = append(names, e.Name)
+		for _, example := range f.Examples {
+			names = append(names, strings.TrimPrefix(example, "default/"))
 		}
 	}
 

@@ -13,11 +13,13 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/capstan-project/capstan/controllers/crds/versions"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 const (
@@ -25,6 +27,8 @@ const (
 	maxBroken = 100
 	// maxFindings bounds the findings about a CRD. Objects with many fields could have one for each.
 	maxFindings = 100
+	// pageSize limits the objects in memory.
+	pageSize = 20
 )
 
 // Objects reads the objects of a cluster; see ClusterObjects.
@@ -32,6 +36,34 @@ type Objects interface {
 	// All returns every object of a resource, in the requested version, with one page of them in
 	// memory at a time. A pair with an error is the last one.
 	All(ctx context.Context, resource schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error]
+}
+
+// ClusterObjects reads objects from an API server.
+type ClusterObjects struct {
+	Client dynamic.Interface
+}
+
+// All implements Objects.
+func (c ClusterObjects) All(
+	ctx context.Context,
+	resource schema.GroupVersionResource,
+) iter.Seq2[*unstructured.Unstructured, error] {
+	list := c.Client.Resource(resource).List
+
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: pageSize}, list) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+
+			for i := range page.Items {
+				if !yield(&page.Items[i], nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Change is the change of one CRD.
@@ -44,297 +76,154 @@ type Change struct {
 	Users map[string][]string
 }
 
-// Run returns what a change would break. An error means that objects could not be read, and says nothing about the
-// change.
+// Run returns what a change would break. It reads the objects in the version that they are stored in, and not at all if
+// the change can break none. An error means that objects could not be read, and says nothing about the change.
 func Run(ctx context.Context, change Change, objects Objects) ([]Finding, error) {
-	t := &trial{Change: change}
-	t.compareVersions()
+	f := &findings{crd: change.Live.Name}
 
-	for _, version := range t.versionsToRead() {
-		read, err := t.tryVersion(ctx, objects, version)
-
-		switch {
-		case t.needsWebhook(version, err):
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("try the new CustomResourceDefinition on the %s in version %s: %w",
-				t.Live.Name, version, err)
-		}
-
-		// Without objects in one version there are none in any other.
-		if read == 0 || t.broken >= maxBroken {
-			break
-		}
-	}
-
-	findings := make([]Finding, 0, len(t.findings))
-	for _, f := range t.findings {
-		findings = append(findings, *f)
-	}
-
-	return findings, nil
-}
-
-// trial is the trial of one change.
-type trial struct {
-	Change
-	// removed are the versions that are removed or no longer served.
-	removed []string
-	// changed are the versions whose objects are tried.
-	changed []changedVersion
-	// findings so far, and the object that was last recorded for each.
-	findings []*Finding
-	recorded map[*Finding]*unstructured.Unstructured
-	// broken is the number of objects that break.
-	broken int
-}
-
-// changedVersion is a version in which objects are read, and the one whose schema they have to fit.
-type changedVersion struct {
-	from, to *apiextensionsv1.CustomResourceDefinitionVersion
-}
-
-// compareVersions finds the versions that are removed and those that change.
-func (t *trial) compareVersions() {
-	for i := range t.Live.Spec.Versions {
-		from := &t.Live.Spec.Versions[i]
-		to := versions.Find(t.Desired, from.Name)
-
-		if to == nil || from.Served && !to.Served {
-			t.removed = append(t.removed, from.Name)
-			t.findUsers(from.Name)
-		}
-
-		if to != nil && from.Served && !t.sameSchema(from, to) {
-			t.changed = append(t.changed, changedVersion{from, to})
-		}
-	}
-
-	// A webhook is trusted to convert all fields. Without one, objects are stored as they are.
-	from, to := versions.Storage(t.Live), versions.Storage(t.Desired)
-	if from != nil && from.Served && to != nil && from.Name != to.Name && !hasWebhook(t.Desired) {
-		t.changed = append(t.changed, changedVersion{from, to})
-	}
-}
-
-func (t *trial) sameSchema(from, to *apiextensionsv1.CustomResourceDefinitionVersion) bool {
-	return t.Live.Spec.PreserveUnknownFields == t.Desired.Spec.PreserveUnknownFields &&
-		equality.Semantic.DeepEqual(from.Schema, to.Schema)
-}
-
-// findUsers adds a finding if other providers need a version that is removed.
-func (t *trial) findUsers(version string) {
-	for _, label := range t.Users[version] {
-		t.finding(Finding{
-			Version: version,
-			Message: "the version is removed, but " + label + " needs it",
-			Remedy:  "upgrade " + label + " first to a version that does not",
-		})
-	}
-}
-
-// versionsToRead returns the versions in which objects are read. The one that needs no conversion is the first, and
-// shows who has written the objects in a version that is removed.
-func (t *trial) versionsToRead() []string {
-	var names []string
-
-	if v := t.preferred(); len(t.removed) > 0 && v != "" {
-		names = append(names, v)
-	}
-
-	for _, c := range t.changed {
-		switch {
-		case slices.Contains(names, c.from.Name):
-		case c.from.Name == t.preferred():
-			names = slices.Insert(names, 0, c.from.Name)
-		default:
-			names = append(names, c.from.Name)
-		}
-	}
-
-	return names
-}
-
-// preferred returns the version in which objects are read without a conversion; empty if none is served.
-func (t *trial) preferred() string {
-	if v := versions.Preferred(t.Live); v != nil {
-		return v.Name
-	}
-
-	return ""
-}
-
-// tryVersion reads the objects in one version, tries all changes from it, and returns how many it has read.
-func (t *trial) tryVersion(ctx context.Context, objects Objects, version string) (read int, err error) {
-	var tries []*try
-
-	for object, err := range objects.All(ctx, versions.Resource(t.Live, version)) {
-		if err != nil {
-			return read, err
-		}
-
-		// Compiling the schemas is slow, so it is left out if there are no objects.
-		if read == 0 {
-			if tries, err = t.tries(version); err != nil {
-				return 0, err
-			}
-		}
-
-		read++
-
-		broken := t.breaks(ctx, tries, object)
-
-		// The objects of one version are enough to find out who has written them.
-		if version == t.preferred() && t.losesWriters(object) {
-			broken = true
-		}
-
-		if broken {
-			t.broken++
-		}
-
-		if t.broken >= maxBroken {
-			break
-		}
-	}
-
-	return read, nil
-}
-
-// needsWebhook reports whether objects cannot be read in a version because a conversion webhook fails. What can be read
-// in the storage version must be enough then, because the change may be what repairs the webhook.
-func (t *trial) needsWebhook(version string, err error) bool {
-	return hasWebhook(t.Live) && version != t.preferred() && apierrors.IsInternalError(err)
-}
-
-// tries prepares the changes from a version.
-func (t *trial) tries(version string) ([]*try, error) {
-	var tries []*try
-
-	for _, c := range t.changed {
-		if c.from.Name != version {
-			continue
-		}
-
-		prepared, err := newTry(t.Change, c)
-		if err != nil {
-			return nil, err
-		}
-
-		tries = append(tries, prepared)
-	}
-
-	return tries, nil
-}
-
-// losesWriters records which removed versions an object was written in, and reports whether there are any.
-func (t *trial) losesWriters(object *unstructured.Unstructured) bool {
-	broken := false
-
-	for _, version := range t.removed {
-		if writtenIn(object, t.Live.Spec.Group, version) {
-			broken = true
-
-			t.record(object, "metadata.managedFields", Finding{
-				Version:         version,
-				Message:         "the version is removed, but objects were written in it",
-				Remedy:          remedyClients,
-				UpdatesRejected: true,
+	removed := change.removedVersions()
+	for _, version := range removed {
+		for _, label := range change.Users[version] {
+			f.add(Problem{
+				Version: version,
+				Message: "the version is removed, but " + label + " needs it",
+				Remedy:  "upgrade " + label + " first to a version that does not",
 			})
 		}
 	}
 
-	return broken
-}
+	from := versions.Preferred(change.Live)
+	if from == nil {
+		return f.all, nil
+	}
 
-// breaks records what breaks an object and reports whether anything does. A status that breaks does not count if the
-// object can still be updated: its controller writes it again.
-func (t *trial) breaks(ctx context.Context, tries []*try, object *unstructured.Unstructured) bool {
-	broken := false
+	to := change.successors(from)
+	if len(removed)+len(to) == 0 {
+		return f.all, nil
+	}
 
-	for _, try := range tries {
-		for _, problem := range try.problems(ctx, object) {
-			if inStatus(problem.Path) && !problem.UpdatesRejected {
-				continue
-			}
+	var tries []*try
 
-			broken = true
+	for object, err := range objects.All(ctx, versions.Resource(change.Live, from.Name)) {
+		// Compiling the schemas is slow, so it is left out if there are no objects.
+		if err == nil && tries == nil {
+			tries, err = newTries(change, from, to)
+		}
 
-			t.record(object, problem.field, problem.Finding)
+		if err != nil {
+			return nil, fmt.Errorf("try the new CustomResourceDefinition on the %s in version %s: %w",
+				change.Live.Name, from.Name, err)
+		}
+
+		problems := change.lostWriters(object, removed)
+		for _, try := range tries {
+			problems = append(problems, try.problems(ctx, object)...)
+		}
+
+		if f.record(object, problems); f.broken == maxBroken {
+			break
 		}
 	}
 
-	return broken
+	return f.all, nil
 }
 
-// writtenIn reports whether the managedFields of an object name a version. Server-side apply fails for such an object
-// once the version is gone.
-func writtenIn(object *unstructured.Unstructured, group, version string) bool {
-	apiVersion := schema.GroupVersion{Group: group, Version: version}.String()
+// removedVersions returns the names of the versions that are removed or no longer served.
+func (c Change) removedVersions() []string {
+	var removed []string
 
-	for _, entry := range object.GetManagedFields() {
-		if entry.APIVersion == apiVersion {
-			return true
+	for _, from := range c.Live.Spec.Versions {
+		if to := versions.Find(c.Desired, from.Name); to == nil || from.Served && !to.Served {
+			removed = append(removed, from.Name)
 		}
 	}
 
-	return false
+	return removed
 }
 
-// finding returns the finding with the same version, path and message, which it adds if there is none; nil if there
-// are too many.
-func (t *trial) finding(f Finding) *Finding {
-	f.CRD = t.Live.Name
+// successors returns the versions whose schemas the objects of a version have to fit, unless they do already.
+func (c Change) successors(
+	from *apiextensionsv1.CustomResourceDefinitionVersion,
+) []*apiextensionsv1.CustomResourceDefinitionVersion {
+	var to []*apiextensionsv1.CustomResourceDefinitionVersion
 
-	for _, known := range t.findings {
-		if known.Version == f.Version && known.Path == f.Path && known.Message == f.Message {
-			return known
+	same := versions.Find(c.Desired, from.Name)
+	if same != nil && !(c.Live.Spec.PreserveUnknownFields == c.Desired.Spec.PreserveUnknownFields &&
+		equality.Semantic.DeepEqual(from.Schema, same.Schema)) {
+		to = append(to, same)
+	}
+
+	// A webhook is trusted to convert all fields. Without one, objects are stored as they are.
+	conversion := c.Desired.Spec.Conversion
+	converted := conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter
+
+	storage := versions.Storage(c.Desired)
+	if from.Storage && storage != nil && storage.Name != from.Name && !converted {
+		to = append(to, storage)
+	}
+
+	return to
+}
+
+// lostWriters returns a problem for each removed version that the managedFields of an object name. Server-side apply
+// fails for such an object once the version is gone.
+func (c Change) lostWriters(object *unstructured.Unstructured, removed []string) []Problem {
+	var problems []Problem
+
+	for _, version := range removed {
+		apiVersion := schema.GroupVersion{Group: c.Live.Spec.Group, Version: version}.String()
+
+		if slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+			return entry.APIVersion == apiVersion
+		}) {
+			problems = append(problems, Problem{
+				Version: version, Message: "the version is removed, but objects were written in it", Remedy: remedyClients,
+			})
 		}
 	}
 
-	if len(t.findings) == maxFindings {
+	return problems
+}
+
+// findings are collected about one CRD.
+type findings struct {
+	crd string
+	all []Finding
+	// broken is the number of objects that break.
+	broken int
+}
+
+// record adds an object that breaks to the findings about its problems.
+func (f *findings) record(object *unstructured.Unstructured, problems []Problem) {
+	if len(problems) == 0 {
+		return
+	}
+
+	f.broken++
+
+	for i, p := range problems {
+		if slices.Contains(problems[:i], p) {
+			continue // such as in another item of the same list
+		}
+
+		if found := f.add(p); found != nil {
+			found.count(object)
+		}
+	}
+}
+
+// add returns the finding about a problem, which it adds if there is none; nil if there are too many.
+func (f *findings) add(p Problem) *Finding {
+	i := slices.IndexFunc(f.all, func(known Finding) bool { return known.Problem == p })
+	if i >= 0 {
+		return &f.all[i]
+	}
+
+	if len(f.all) == maxFindings {
 		return nil
 	}
 
-	t.findings = append(t.findings, &f)
+	f.all = append(f.all, Finding{CRD: f.crd, Problem: p})
 
-	return &f
-}
-
-// record counts an object that breaks, once for each finding, and keeps a few as examples.
-func (t *trial) record(object *unstructured.Unstructured, field string, f Finding) {
-	const maxExamples, maxFields = 3, 3
-
-	known := t.finding(f)
-	if known == nil {
-		return
-	}
-
-	known.UpdatesRejected = known.UpdatesRejected || f.UpdatesRejected
-
-	if t.recorded[known] != object {
-		if t.recorded == nil {
-			t.recorded = map[*Finding]*unstructured.Unstructured{}
-		}
-
-		t.recorded[known] = object
-		known.Affected++
-
-		if len(known.Examples) < maxExamples {
-			known.Examples = append(known.Examples, Example{Namespace: object.GetNamespace(), Name: object.GetName()})
-		}
-	}
-
-	if known.Affected > maxExamples {
-		return
-	}
-
-	example := &known.Examples[known.Affected-1]
-	if field != "" && len(example.Fields) < maxFields && !slices.Contains(example.Fields, field) {
-		example.Fields = append(example.Fields, field)
-	}
-}
-
-func hasWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+	return &f.all[len(f.all)-1]
 }

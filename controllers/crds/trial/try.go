@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 const (
@@ -19,6 +20,9 @@ const (
 	remedyData    = "move the field's data elsewhere or unset the field before the upgrade"
 	remedyClients = "move the clients to another version and rewrite the objects' metadata.managedFields " +
 		"before the upgrade"
+
+	// maxQuoted is how much of a schema's own text, such as a rule, a message quotes.
+	maxQuoted = 240
 )
 
 // try tries the change of one version on objects, one after the other.
@@ -27,50 +31,58 @@ type try struct {
 	before, after *validator
 }
 
-func newTry(c Change, changed changedVersion) (*try, error) {
-	before, err := newValidator(c.Live, changed.from)
+// newTries returns the tries of objects that are read in one version and have to fit others.
+func newTries(
+	c Change,
+	from *apiextensionsv1.CustomResourceDefinitionVersion,
+	to []*apiextensionsv1.CustomResourceDefinitionVersion,
+) ([]*try, error) {
+	before, err := newValidator(c.Live, from)
 	if err != nil {
 		return nil, err
 	}
 
-	after, err := newValidator(c.Desired, changed.to)
-	if err != nil {
-		return nil, err
+	tries := make([]*try, 0, len(to))
+
+	for _, version := range to {
+		after, err := newValidator(c.Desired, version)
+		if err != nil {
+			return nil, err
+		}
+
+		tries = append(tries, &try{version: from.Name, before: before, after: after})
 	}
 
-	return &try{version: changed.from.Name, before: before, after: after}, nil
+	return tries, nil
 }
 
-// problem is a finding about one field of an object.
-type problem struct {
-	Finding
-	// field is its path, such as "spec.hosts[2].address".
-	field string
-}
+// problems returns how the change breaks an object. A status that breaks does not count: its controller writes it
+// again.
+func (t *try) problems(ctx context.Context, object *unstructured.Unstructured) []Problem {
+	var problems []Problem
 
-// problems returns how the change breaks an object.
-func (t *try) problems(ctx context.Context, object *unstructured.Unstructured) []problem {
-	dropped := t.droppedFields(object)
-	errs, updatesRejected := t.validate(ctx, object)
-	problems := make([]problem, 0, len(dropped)+len(errs))
+	add := func(p Problem) {
+		if p.Path != "status" && !strings.HasPrefix(p.Path, "status.") {
+			problems = append(problems, p)
+		}
+	}
 
-	for _, path := range dropped {
-		problems = append(problems, problem{field: path, Finding: Finding{
+	for _, path := range t.droppedFields(object) {
+		add(Problem{
 			Version: t.version,
 			Path:    schemaPath(path, t.before.structural),
 			Message: "the field is dropped",
 			Remedy:  remedyData,
-		}})
+		})
 	}
 
-	for _, err := range errs {
-		problems = append(problems, problem{field: errorPath(err), Finding: Finding{
-			Version:         t.version,
-			Path:            schemaPath(errorPath(err), t.after.structural),
-			Message:         reason(err),
-			Remedy:          remedyObjects,
-			UpdatesRejected: updatesRejected,
-		}})
+	for _, err := range t.validate(ctx, object) {
+		add(Problem{
+			Version: t.version,
+			Path:    schemaPath(errorPath(err), t.after.structural),
+			Message: reason(err),
+			Remedy:  remedyObjects,
+		})
 	}
 
 	return problems
@@ -80,38 +92,24 @@ func (t *try) problems(ctx context.Context, object *unstructured.Unstructured) [
 // value do not count.
 func (t *try) droppedFields(object *unstructured.Unstructured) []string {
 	content := object.DeepCopy().Object
-	t.before.removeDefaults(content)
+	removeDefaults(content, t.before.structural)
 
 	return t.after.prune(content)
 }
 
 // validate returns the new reasons to reject the object when it is created again, by a restore,
-// `clusterctl move` or GitOps, or when these fields of it change. If updatesRejected is true, the
-// API server will reject any update of the object, even of its finalizers.
-func (t *try) validate(
-	ctx context.Context,
-	object *unstructured.Unstructured,
-) (errs field.ErrorList, updatesRejected bool) {
-	after := object.DeepCopy()
-	t.after.setDefaults(after.Object)
-	t.after.prune(after.Object)
+// `clusterctl move` or GitOps, or when these fields of it change.
+func (t *try) validate(ctx context.Context, object *unstructured.Unstructured) field.ErrorList {
+	after := object.DeepCopy().Object
+	t.after.setDefaults(after)
+	t.after.prune(after)
 
-	errs = t.after.validateCreate(ctx, after.Object)
+	errs := t.after.validate(ctx, after)
 	if len(errs) == 0 {
-		return nil, false
+		return nil
 	}
 
-	errs = newErrors(errs, t.before.validateCreate(ctx, object.Object))
-	if len(errs) == 0 {
-		return nil, false
-	}
-
-	touched := after.DeepCopy()
-	touched.SetFinalizers(append(touched.GetFinalizers(), v1alpha2.Finalizer))
-
-	updateErrors := t.after.validateUpdate(ctx, touched.Object, after.Object)
-
-	return errs, len(updateErrors) > 0
+	return newErrors(errs, t.before.validate(ctx, object.Object))
 }
 
 // newErrors returns the errors that are not among those of the old schema.
@@ -141,7 +139,7 @@ func reason(err *field.Error) string {
 	case detail == "", quotes(detail, err.BadValue):
 		return "the value is no longer valid"
 	default:
-		return "the value is no longer valid: " + quoted(detail)
+		return "the value is no longer valid: " + object.OneLine(detail, maxQuoted)
 	}
 }
 
@@ -155,19 +153,6 @@ func quotes(text string, value any) bool {
 	default:
 		return strings.Contains(text, fmt.Sprint(value))
 	}
-}
-
-// maxQuoted is how much of a definition's own text, such as a rule, a message quotes.
-const maxQuoted = 240
-
-// quoted returns text from a definition or an error in one line of limited length.
-func quoted(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= maxQuoted {
-		return text
-	}
-
-	return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
 }
 
 // errorPath returns the path of the field that an error is about; empty if it is about the object.
@@ -210,6 +195,3 @@ func schemaPath(path string, s *structuralschema.Structural) string {
 
 	return at
 }
-
-// inStatus reports whether a path is that of the status or a part of it.
-func inStatus(path string) bool { return path == "status" || strings.HasPrefix(path, "status.") }

@@ -58,12 +58,3 @@ func TestErrorPath(t *testing.T) {
 	g.Expect(errorPath(field.Invalid(nil, "", `"spec.one" must validate one and only one schema`))).To(Equal("spec.one"))
 	g.Expect(errorPath(field.Invalid(nil, "", "something else"))).To(BeEmpty())
 }
-
-func TestInStatus(t *testing.T) {
-	g := NewWithT(t)
-
-	g.Expect(inStatus("status")).To(BeTrue())
-	g.Expect(inStatus("status.phase")).To(BeTrue())
-	g.Expect(inStatus("statusText")).To(BeFalse())
-	g.Expect(inStatus("spec.status")).To(BeFalse())
-}

@@ -10,7 +10,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/common"
 )
 
 // validator applies the schema of one version of a CRD to objects as the API server does, with the
@@ -122,57 +120,27 @@ func (v *validator) setDefaults(object map[string]any) {
 	defaulting.Default(object, v.structural)
 }
 
-// validateCreate validates a new object.
-func (v *validator) validateCreate(ctx context.Context, object map[string]any) field.ErrorList {
+// validate validates a new object.
+func (v *validator) validate(ctx context.Context, object map[string]any) field.ErrorList {
 	errs := validation.ValidateCustomResource(nil, object, v.schema)
 	errs = append(errs, objectmeta.Validate(nil, object, v.structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)
 
-	return append(errs, v.validateRules(ctx, errs, object, nil)...)
-}
-
-// validateUpdate validates an object that replaces another. As the API server does by ratcheting, it
-// ignores errors about fields that do not change.
-func (v *validator) validateUpdate(ctx context.Context, object, old map[string]any) field.ErrorList {
-	correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: v.structural})
-	errs := validation.ValidateCustomResourceUpdate(nil, object, old, v.schema, validation.WithRatcheting(correlated))
-
-	errs = append(errs, objectmeta.Validate(nil, object, v.structural, false)...)
-	if len(listtype.ValidateListSetsAndMaps(nil, v.structural, old)) == 0 {
-		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)
-	}
-
-	return append(errs, v.validateRules(ctx, errs, object, old, cel.WithRatcheting(correlated))...)
-}
-
-// validateRules runs the CEL rules, unless errors found so far would make them fail: they expect an
-// object of the right types.
-func (v *validator) validateRules(
-	ctx context.Context,
-	errs field.ErrorList,
-	object, old map[string]any,
-	options ...cel.Option,
-) field.ErrorList {
+	// CEL rules expect an object of the right types.
 	if v.rules == nil || preventsRules(errs) {
-		return nil
+		return errs
 	}
 
-	// A missing old object must be nil and not a nil map.
-	var before any
-	if old != nil {
-		before = old
-	}
+	broken, _ := v.rules.Validate(ctx, nil, v.structural, object, nil, celconfig.RuntimeCELCostBudget)
 
-	found, _ := v.rules.Validate(ctx, nil, v.structural, object, before, celconfig.RuntimeCELCostBudget, options...)
-
-	for _, err := range found {
+	for _, err := range broken {
 		// The message of a rule can be an expression with values of the object.
 		if !strings.HasPrefix(err.Detail, "failed rule: ") && !v.messages.Has(err.Detail) {
 			err.Detail = ""
 		}
 	}
 
-	return found
+	return append(errs, broken...)
 }
 
 // preventsRules reports whether the API server would not run CEL rules after these errors.
@@ -192,8 +160,6 @@ func preventsRules(errs field.ErrorList) bool {
 }
 
 // removeDefaults removes the fields that have their default value.
-func (v *validator) removeDefaults(object map[string]any) { removeDefaults(object, v.structural) }
-
 func removeDefaults(x any, s *structuralschema.Structural) {
 	if s == nil {
 		return
