@@ -66,16 +66,6 @@ func (d definition) digestWith(kept []string) string {
 	return d.digest + "+" + strings.Join(kept, ",")
 }
 
-// parseUnstructured parses the file and keeps all its fields.
-func (d definition) parseUnstructured() (*unstructured.Unstructured, error) {
-	content, err := parseFile(d.file)
-	if err != nil {
-		return nil, &RefusedError{Name: d.name, Err: err}
-	}
-
-	return &unstructured.Unstructured{Object: content}, nil
-}
-
 // parseFile returns the content of a file, with integers as int64.
 func parseFile(file chart.File) (content map[string]any, err error) {
 	data, err := yaml.YAMLToJSON(file.Data)
@@ -96,40 +86,27 @@ func (d definition) parse() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// versionNames are the names of a definition's versions.
-type versionNames struct {
-	all, served []string
-	storage     string
-}
-
-func newVersionNames(crd *unstructured.Unstructured) versionNames {
-	var names versionNames
-
-	for _, v := range bundle.NestedMaps(crd.Object, "spec", "versions") {
-		name := bundle.NestedString(v, "name")
-		names.all = append(names.all, name)
-
-		if v["served"] == true {
-			names.served = append(names.served, name)
-		}
-
-		if v["storage"] == true {
-			names.storage = name
-		}
-	}
-
-	return names
-}
-
-// body returns the body of the request that applies the definition: with the provider's namespace in
-// all references, without a placeholder for the CA, with our annotations, and with versions of the live
-// CRD that must be kept.
+// body returns the body of the request that applies the definition.
 func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceDefinitionVersion) ([]byte, error) {
-	object, err := d.parseUnstructured()
+	object, err := d.prepare(request, kept)
 	if err != nil {
 		return nil, err
 	}
 
+	return json.Marshal(object.Object)
+}
+
+// prepare returns what is applied: the file with the provider's namespace in all references, without a placeholder for
+// the CA, with our annotations, and with versions of the live CRD that must be kept.
+func (d definition) prepare(
+	request Request, kept []apiextensionsv1.CustomResourceDefinitionVersion,
+) (*unstructured.Unstructured, error) {
+	content, err := parseFile(d.file)
+	if err != nil {
+		return nil, &RefusedError{Name: d.name, Err: err}
+	}
+
+	object := &unstructured.Unstructured{Object: content}
 	if version := object.GetAPIVersion(); version != apiextensionsv1.SchemeGroupVersion.String() {
 		return nil, &RefusedError{Name: d.name, Err: fmt.Errorf(
 			"its API version %q is no longer served; choose a version of the provider that has %s",
@@ -147,7 +124,7 @@ func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceD
 	unstructured.RemoveNestedField(object.Object, "status")
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 
-	return json.Marshal(object.Object)
+	return object, nil
 }
 
 // removePlaceholder removes a caBundle that is no certificate. The API server would refuse to replace the certificate

@@ -19,9 +19,9 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// TestFactsKeepNoFile: what is remembered of a CRD does not keep the memory of its file, of which it is a
+// TestKnownFieldsKeepNoFile: what is remembered of a CRD does not keep the memory of its file, of which it is a
 // small part.
-func TestFactsKeepNoFile(t *testing.T) {
+func TestKnownFieldsKeepNoFile(t *testing.T) {
 	g := NewWithT(t)
 
 	const size = 32 << 20
@@ -33,15 +33,14 @@ func TestFactsKeepNoFile(t *testing.T) {
 	f.Data = append(f.Data, '\n')
 
 	before := heapInUse()
-	facts, err := newDefinition(f, "target").parseFacts()
+	fields, err := NewApplier(Clients{}).appliedFields(newDefinition(f, "target"), Request{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(facts.spec).To(HaveKeyWithValue("group", "example.com"))
-	g.Expect(facts.versions.all).To(Equal([]string{"v1"}))
+	g.Expect(pointers(fields)).To(ContainElements("/spec/group", "/spec/versions"))
 
 	g.Eventually(heapInUse).Should(BeNumerically("<", before+size/2))
 
 	runtime.KeepAlive(f)
-	runtime.KeepAlive(facts)
+	runtime.KeepAlive(fields)
 }
 
 func TestBodyOfAnOldAPIVersion(t *testing.T) {
@@ -130,44 +129,16 @@ func heapInUse() uint64 {
 	return stats.HeapAlloc
 }
 
-// BenchmarkFacts measures what the operator does with each CRD of core when it first sees the chart.
-func BenchmarkFacts(b *testing.B) {
+// BenchmarkAppliedFields measures what the operator does with each CRD of core when it first sees the chart.
+func BenchmarkAppliedFields(b *testing.B) {
 	files, size := coreCRDs(b)
 	b.SetBytes(size)
 	b.ReportAllocs()
 
 	for b.Loop() {
+		applier := NewApplier(Clients{})
 		for _, f := range files {
-			if _, err := newDefinition(f, "target").parseFacts(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}
-
-// BenchmarkDrift measures what the operator does with each CRD of core whenever it reconciles the provider.
-func BenchmarkDrift(b *testing.B) {
-	files, _ := coreCRDs(b)
-	applier := NewApplier(Clients{})
-	live := make([]*apiextensionsv1.CustomResourceDefinition, len(files))
-
-	for i, f := range files {
-		live[i] = &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal(f.Data, live[i]); err != nil {
-			b.Fatal(err)
-		}
-	}
-
-	b.ReportAllocs()
-
-	for b.Loop() {
-		for i, f := range files {
-			facts, err := applier.facts(newDefinition(f, "target"))
-			if err != nil {
-				b.Fatal(err)
-			}
-
-			if _, err := facts.driftOf(live[i]); err != nil {
+			if _, err := applier.appliedFields(newDefinition(f, "target"), Request{}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -190,7 +161,7 @@ func BenchmarkParse(b *testing.B) {
 }
 
 // coreCRDs returns the CRDs of the newest core, or generated ones, and their size in bytes.
-func coreCRDs(b *testing.B) (files []chart.File, size int64) {
+func coreCRDs(b testing.TB) (files []chart.File, size int64) {
 	b.Helper()
 
 	folder, label := os.Getenv(testproviders.Variable), "cluster-api"

@@ -1,8 +1,10 @@
 package crds
 
 import (
-	"slices"
+	"encoding/json"
+	"fmt"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/capstan-project/capstan/controllers/objectdiff"
@@ -12,8 +14,7 @@ import (
 type Difference struct {
 	// Name of the CRD.
 	Name string
-	// Fields that would change, as JSON pointers in which versions have their names, sorted. What Capstan records in
-	// annotations is left out.
+	// Fields of the labels and the spec that would change, as JSON pointers in which versions have their names, sorted.
 	Fields []string
 }
 
@@ -27,23 +28,10 @@ func (a *Applier) Differences(p *Plan) ([]Difference, error) {
 			continue
 		}
 
-		facts, err := a.facts(c.definition)
+		fields, err := c.changedFields(p.request)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", c.name, err)
 		}
-
-		fields, err := facts.driftOf(c.live)
-		if err != nil {
-			return nil, err
-		}
-
-		versions, err := c.changedVersions()
-		if err != nil {
-			return nil, err
-		}
-
-		fields = append(slices.DeleteFunc(fields, func(field string) bool { return field == versionsPointer }), versions...)
-		slices.Sort(fields)
 
 		if len(fields) > 0 {
 			differences = append(differences, Difference{Name: c.name, Fields: fields})
@@ -53,45 +41,60 @@ func (a *Applier) Differences(p *Plan) ([]Difference, error) {
 	return differences, nil
 }
 
-// versionsPointer is the JSON pointer of the versions of a CRD.
-const versionsPointer = "/spec/versions"
-
-// changedVersions returns the pointers of the fields in which the versions of the definition and of the live CRD
-// differ. Those that the live CRD keeps are left out.
-func (c *change) changedVersions() ([]string, error) {
-	wanted, err := c.parse()
+// changedFields returns the fields in which a live CRD will differ after the change.
+func (c *change) changedFields(request Request) ([]string, error) {
+	body, err := c.body(request, pickVersions(c.live, c.kept))
 	if err != nil {
 		return nil, err
 	}
 
-	before, err := versionsByName(c.live)
+	live, err := json.Marshal(c.live)
 	if err != nil {
 		return nil, err
 	}
 
-	for _, name := range c.kept {
-		delete(before, name)
+	// Like an apply, this keeps what others have added, and replaces lists.
+	merged, err := jsonpatch.MergePatch(live, body)
+	if err != nil {
+		return nil, err
 	}
 
-	after, err := versionsByName(wanted)
+	after := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(merged, after); err != nil {
+		return nil, err
+	}
 
-	return objectdiff.Fields(versionsPointer, before, after), err
+	before, err := comparable(c.live)
+	if err != nil {
+		return nil, err
+	}
+
+	changed, err := comparable(after)
+
+	return objectdiff.Fields("", before, changed), err
 }
 
-// versionsByName returns the versions of a CRD as JSON objects.
-func versionsByName(crd *apiextensionsv1.CustomResourceDefinition) (map[string]any, error) {
-	versions := map[string]any{}
-
-	for i := range crd.Spec.Versions {
-		version := &crd.Spec.Versions[i]
-
-		content, err := contentOf(crd, version)
-		if err != nil {
-			return nil, err
-		}
-
-		versions[version.Name] = content
+// comparable returns the labels and the spec of a CRD as a JSON object, with the versions by their names.
+func comparable(crd *apiextensionsv1.CustomResourceDefinition) (content map[string]any, err error) {
+	named := map[string]any{}
+	for _, v := range crd.Spec.Versions {
+		named[v.Name] = v
 	}
 
-	return versions, nil
+	spec := crd.Spec
+	spec.Versions = nil
+
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": crd.Labels}, "spec": spec, "named": named})
+	if err != nil {
+		return nil, err
+	}
+
+	if err := json.Unmarshal(data, &content); err != nil {
+		return nil, err
+	}
+
+	content["spec"].(map[string]any)["versions"] = content["named"]
+	delete(content, "named")
+
+	return content, nil
 }

@@ -60,7 +60,7 @@ spec:
 				crd.Labels = nil
 				crd.Spec.Names.Kind = "Pear"
 			},
-			want: []string{"/metadata/labels/color", "/spec/names/kind"},
+			want: []string{"/metadata/labels", "/spec/names/kind"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ spec:
 			plan := &Plan{changes: []*change{
 				{definition: definition, live: live, kept: c.kept}, {definition: newDefinition(chart.File{Name: "new"}, "")},
 			}}
-			differences, err := (&Applier{memory: newMemory()}).Differences(plan)
+			differences, err := NewApplier(Clients{}).Differences(plan)
 			g.Expect(err).NotTo(HaveOccurred())
 
 			if c.want == nil {

@@ -1,18 +1,18 @@
 package crds
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
-	"reflect"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/typed"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
 )
 
@@ -20,7 +20,7 @@ import (
 type Drift struct {
 	// Name of the CRD.
 	Name string
-	// Fields that differ, as JSON pointers, sorted.
+	// Fields that others have changed, as JSON pointers, sorted.
 	Fields []string
 
 	change *change
@@ -28,190 +28,129 @@ type Drift struct {
 
 // Correction returns the plan that applies a CRD that has drifted. It is migrated, checked and applied like
 // any other change.
-func (p *Plan) Correction(name string) *Plan {
-	correction := &Plan{request: p.request}
-
-	for _, d := range p.Drifted {
-		if d.Name == name {
-			correction.changes = append(correction.changes, d.change)
-		}
-	}
-
-	return correction
+func (p *Plan) Correction(d Drift) *Plan {
+	return &Plan{request: p.request, changes: []*change{d.change}}
 }
 
 // findDrift adds a CRD that is as up to date as its annotations say to the plan's drifted ones, if another
-// program has changed it. It makes no request: whether the versions, which the cache does not have, were
-// changed follows from managedFields, and everything else is compared.
+// program has changed it. It makes no request: the API server takes a field away from its owners when another
+// program writes another value.
 func (a *Applier) findDrift(p *Plan, c *change) error {
 	// The cache may not show yet what was applied last.
-	if replaced, found := a.replaced.get(c.name); found && replaced == c.live.ResourceVersion {
+	if a.of(c.name).replaced == c.live.ResourceVersion {
 		return nil
 	}
 
-	facts, err := a.facts(c.definition)
+	applied, err := a.appliedFields(c.definition, p.request)
 	if err != nil {
 		return err
 	}
 
-	fields, err := facts.driftOf(c.live)
-	if err != nil || len(fields) == 0 {
+	owned, err := ownedFields(c.live)
+	if err != nil {
 		return err
+	}
+
+	lost := applied.Difference(owned)
+	if lost.Empty() {
+		return nil
 	}
 
 	// The versions may be other ones now.
-	if err := a.findRemovedVersions(c); err != nil {
+	if err := c.findRemovedVersions(); err != nil {
 		return err
 	}
 
-	p.Drifted = append(p.Drifted, Drift{Name: c.name, Fields: fields, change: c})
+	p.Drifted = append(p.Drifted, Drift{Name: c.name, Fields: pointers(lost), change: c})
 
 	return nil
 }
 
-// facts are what is known of a definition after its file was parsed, without the schemas.
-type facts struct {
-	versions versionNames
-	// labels, and the annotation that names the certificate, in which drift matters.
-	labels      map[string]string
-	certificate string
-	// spec is the definition's without versions, as a JSON object.
-	spec map[string]any
-}
-
-// facts returns the facts of a definition. It parses each file only once, because they can have hundreds
-// of kilobytes.
-func (a *Applier) facts(d definition) (*facts, error) {
-	if known, found := a.parsed.get(d.digest); found {
-		return known, nil
+// appliedFields returns the fields that applying a definition makes Capstan's. It parses each file only once, because
+// they can have hundreds of kilobytes.
+func (a *Applier) appliedFields(d definition, request Request) (*fieldpath.Set, error) {
+	if known := a.of(d.name); known.digest == d.digest {
+		return known.applied, nil
 	}
 
-	parsed, err := d.parseFacts()
+	object, err := d.prepare(request, nil)
 	if err != nil {
 		return nil, err
 	}
 
-	a.parsed.add(d.digest, parsed)
-
-	return parsed, nil
-}
-
-// parseFacts parses the file of a definition.
-func (d definition) parseFacts() (*facts, error) {
-	object, err := d.parseUnstructured()
-	if err != nil {
-		return nil, err
+	// The API server gives nobody what identifies an object, and cert-manager replaces the CA.
+	for _, field := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}} {
+		unstructured.RemoveNestedField(object.Object, field...)
 	}
 
-	if err := typed.Check(object); err != nil {
-		return nil, &RefusedError{Name: d.name, Err: err}
-	}
-
-	names := newVersionNames(object)
-
-	bundle.MoveCRD(object, d.namespace)
-	unstructured.RemoveNestedField(object.Object, "spec", "versions")
 	bundle.RemoveCABundle(object.Object)
 
-	spec, _, err := unstructured.NestedMap(object.Object, "spec")
+	content, err := typed.DeducedParseableType.FromUnstructured(object.Object)
 	if err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
 
-	return &facts{
-		versions:    names,
-		labels:      object.GetLabels(),
-		certificate: object.GetAnnotations()[v1alpha2.InjectCAAnnotation],
-		spec:        spec,
-	}, nil
-}
-
-// driftOf returns the fields in which a live CRD differs from the definition that was applied to it. What
-// others have added is no difference.
-func (f *facts) driftOf(live *apiextensionsv1.CustomResourceDefinition) ([]string, error) {
-	spec := live.Spec
-	spec.Versions = nil
-
-	liveSpec, err := contentOf(live, spec)
+	fields, err := content.ToFieldSet()
 	if err != nil {
-		return nil, err
+		return nil, &RefusedError{Name: d.name, Err: err}
 	}
 
-	fields := differing("/spec", f.spec, liveSpec)
+	applied := fields.Leaves()
 
-	if !ownsVersions(live) {
-		fields = append(fields, versionsPointer)
-	}
+	a.update(d.name, func(k *known) { k.digest, k.applied = d.digest, applied })
 
-	for name, value := range f.labels {
-		if live.Labels[name] != value {
-			fields = append(fields, objectdiff.Child("/metadata/labels", name))
-		}
-	}
-
-	if f.certificate != "" && live.Annotations[v1alpha2.InjectCAAnnotation] != f.certificate {
-		fields = append(fields, objectdiff.Child("/metadata/annotations", v1alpha2.InjectCAAnnotation))
-	}
-
-	slices.Sort(fields)
-
-	return fields, nil
+	return applied, nil
 }
 
-// contentOf returns a part of a CRD as a JSON object.
-func contentOf(crd *apiextensionsv1.CustomResourceDefinition, part any) (map[string]any, error) {
-	data, err := json.Marshal(part)
-	if err != nil {
-		return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", crd.Name, err)
+// ownEntry returns what a live CRD's managedFields say about the fields that Capstan has applied; nil if it has applied
+// none.
+func ownEntry(live *apiextensionsv1.CustomResourceDefinition) *metav1.FieldsV1 {
+	i := slices.IndexFunc(live.ManagedFields, isOwn)
+	if i < 0 {
+		return nil
 	}
 
-	var content map[string]any
-	if err := json.Unmarshal(data, &content); err != nil {
-		return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", crd.Name, err)
+	return live.ManagedFields[i].FieldsV1
+}
+
+func isOwn(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == v1alpha2.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply &&
+		entry.Subresource == ""
+}
+
+// ownedFields returns the fields of a live CRD that still have the values that Capstan has applied.
+func ownedFields(live *apiextensionsv1.CustomResourceDefinition) (*fieldpath.Set, error) {
+	owned := &fieldpath.Set{}
+
+	entry := ownEntry(live)
+	if entry == nil {
+		return owned, nil
 	}
 
-	return content, nil
+	if err := owned.FromJSON(bytes.NewReader(entry.GetRawBytes())); err != nil {
+		return nil, fmt.Errorf("read the managedFields of CustomResourceDefinition %s: %w", live.Name, err)
+	}
+
+	return owned, nil
 }
 
-// ownsVersions reports whether the versions of a live CRD are those that Capstan applied: the API server
-// takes the field, a list that is replaced as a whole, away from its owners when another program writes
-// another value. The entries must be those that StripSchemas keeps.
-func ownsVersions(live *apiextensionsv1.CustomResourceDefinition) bool {
-	return slices.ContainsFunc(live.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == v1alpha2.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply
-	})
-}
+// pointers returns fields as JSON pointers, sorted.
+func pointers(fields *fieldpath.Set) []string {
+	var all []string
 
-// differing returns the pointers of the values in wanted that live does not have. Lists are compared as a
-// whole. The API server drops empty values.
-func differing(pointer string, wanted, live any) []string {
-	object, isObject := wanted.(map[string]any)
-	if !isObject {
-		if isEmpty(wanted) && live == nil || reflect.DeepEqual(wanted, live) {
-			return nil
+	for path := range fields.All() {
+		pointer := ""
+
+		for _, element := range path {
+			if element.FieldName != nil {
+				pointer = objectdiff.Child(pointer, *element.FieldName)
+			}
 		}
 
-		return []string{pointer}
+		all = append(all, pointer)
 	}
 
-	liveObject, _ := live.(map[string]any)
+	slices.Sort(all)
 
-	var fields []string
-	for name, value := range object {
-		fields = append(fields, differing(objectdiff.Child(pointer, name), value, liveObject[name])...)
-	}
-
-	return fields
-}
-
-// isEmpty reports whether a JSON value is null, false, empty or zero.
-func isEmpty(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case []any:
-		return len(value) == 0
-	default:
-		return value == false || value == "" || value == 0.0
-	}
+	return all
 }

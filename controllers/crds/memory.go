@@ -8,69 +8,76 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/lru"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// maxCached limits the entries of a cache. It is several times the number of CRDs of all known
-// providers.
-const maxCached = 2000
-
 // memory is what the Appliers of one cluster share. Losing it costs only time.
 type memory struct {
-	// parsed has the facts of definitions by their digest. If each reconcile parsed them, the correction of one object
-	// would take 0.1 s of CPU time instead of 0.05 s.
-	parsed lruCache[string, *facts]
-	// replaced has the resource versions of CRDs before they were applied last, by their names: without them, a cache
-	// that lags would look like drift.
-	replaced lruCache[string, string]
-	// migrations are those that have begun or are finished, by the names of the CRDs.
-	migrations lruCache[string, migration]
-	// verdicts has the refusals of CheckChanges, by Plan.verdictKey. Without them, all objects would be read again in
-	// each attempt of a provider that waits for a user.
-	verdicts *cache.LRUExpireCache
-
 	mu sync.Mutex
-	// included has the names of the CRDs in the charts of providers, by their label.
-	included map[string]sets.Set[string]
-	// needed has the storage versions of the CRDs that the charts of providers include but that are not applied for
-	// them, by label and by name.
-	needed map[string]map[string]string
+	// known has what is remembered of CRDs, by their names.
+	known map[string]known
+	// included has the CRDs in the charts of providers, by the label. The value is the storage version that a provider
+	// needs of a CRD that is not applied for it; empty for others.
+	included map[string]map[string]string
 	// awaited has the kinds that providers wait for something else to serve, by their label.
 	awaited map[string]sets.Set[schema.GroupKind]
-	// deletions has the UIDs of the CRDs whose deletion was observed, by their name.
-	deletions map[string]types.UID
+}
+
+// known is what is remembered of one CRD.
+type known struct {
+	// applied are the fields that applying the definition of the digest makes Capstan's.
+	digest  string
+	applied *fieldpath.Set
+	// replaced is the resource version before the CRD was applied last. Without it, a cache that lags would look like
+	// drift.
+	replaced string
+	// migration is the one that has begun or is finished.
+	migration migration
+	// deleted is the UID that it had when its deletion was observed.
+	deleted types.UID
 }
 
 func newMemory() *memory {
 	return &memory{
-		parsed:     newLRUCache[string, *facts](),
-		replaced:   newLRUCache[string, string](),
-		migrations: newLRUCache[string, migration](),
-		verdicts:   cache.NewLRUExpireCache(maxCached),
-		included:   map[string]sets.Set[string]{},
-		needed:     map[string]map[string]string{},
-		awaited:    map[string]sets.Set[schema.GroupKind]{},
-		deletions:  map[string]types.UID{},
+		known:    map[string]known{},
+		included: map[string]map[string]string{},
+		awaited:  map[string]sets.Set[schema.GroupKind]{},
 	}
+}
+
+// of returns what is remembered of a CRD.
+func (m *memory) of(crd string) known {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return m.known[crd]
+}
+
+// update changes what is remembered of a CRD.
+func (m *memory) update(crd string, change func(*known)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	k := m.known[crd]
+	change(&k)
+	m.known[crd] = k
 }
 
 // rememberCRDs records the CRDs in the current chart of a provider.
 func (m *memory) rememberCRDs(label string, files []chart.File) {
-	names := sets.New[string]()
+	included := map[string]string{}
 	for _, f := range files {
-		names.Insert(crdName(f))
+		included[crdName(f)] = ""
 	}
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	m.included[label] = names
-	m.needed[label] = map[string]string{}
+	m.included[label] = included
 }
 
 // rememberNeed records the version of a CRD that a provider needs although the CRD is not applied for it.
@@ -78,7 +85,9 @@ func (m *memory) rememberNeed(label, crd, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	m.needed[label][crd] = version
+	if included := m.included[label]; included != nil {
+		included[crd] = version
+	}
 }
 
 // users returns the labels of the providers but one that need versions of a CRD, sorted, by the version.
@@ -88,8 +97,8 @@ func (m *memory) users(except, crd string) map[string][]string {
 
 	users := map[string][]string{}
 
-	for _, label := range slices.Sorted(maps.Keys(m.needed)) {
-		if version := m.needed[label][crd]; version != "" && label != except {
+	for _, label := range slices.Sorted(maps.Keys(m.included)) {
+		if version := m.included[label][crd]; version != "" && label != except {
 			users[version] = append(users[version], label)
 		}
 	}
@@ -102,7 +111,7 @@ func (m *memory) includedCRDs(label string) sets.Set[string] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	return sets.New(m.included[label].UnsortedList()...)
+	return sets.KeySet(m.included[label])
 }
 
 // Await records which kinds a provider waits for something else to serve; none if it no longer waits.
@@ -121,7 +130,6 @@ func (m *memory) Forget(label string) {
 	defer m.mu.Unlock()
 
 	delete(m.included, label)
-	delete(m.needed, label)
 	delete(m.awaited, label)
 }
 
@@ -139,7 +147,7 @@ func (m *memory) AffectedProviders(crd *apiextensionsv1.CustomResourceDefinition
 	defer m.mu.Unlock()
 
 	for label, names := range m.included {
-		if names.Has(crd.GetName()) {
+		if _, includes := names[crd.Name]; includes {
 			labels.Insert(label)
 		}
 	}
@@ -155,41 +163,7 @@ func (m *memory) AffectedProviders(crd *apiextensionsv1.CustomResourceDefinition
 
 // ObserveDeletion records that a CRD is being deleted and reports whether that was not known yet.
 func (m *memory) ObserveDeletion(crd *apiextensionsv1.CustomResourceDefinition) (first bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	first = m.deletions[crd.Name] != crd.UID
-	m.deletions[crd.Name] = crd.UID
+	m.update(crd.Name, func(k *known) { first, k.deleted = k.deleted != crd.UID, crd.UID })
 
 	return first
-}
-
-// forgetDeletion drops the record of a CRD that is not being deleted, or no longer exists.
-func (m *memory) forgetDeletion(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	delete(m.deletions, name)
-}
-
-// lruCache is an lru.Cache with types.
-type lruCache[K comparable, V any] struct {
-	entries *lru.Cache
-}
-
-func newLRUCache[K comparable, V any]() lruCache[K, V] {
-	return lruCache[K, V]{entries: lru.New(maxCached)}
-}
-
-func (c lruCache[K, V]) add(key K, value V) { c.entries.Add(key, value) }
-
-func (c lruCache[K, V]) remove(key K) { c.entries.Remove(key) }
-
-func (c lruCache[K, V]) get(key K) (value V, found bool) {
-	entry, found := c.entries.Get(key)
-	if !found {
-		return value, false
-	}
-
-	return entry.(V), true
 }

@@ -1,7 +1,6 @@
 package crds
 
 import (
-	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -59,23 +58,4 @@ func TestObserveDeletion(t *testing.T) {
 
 	crd.UID = "2"
 	g.Expect(m.ObserveDeletion(crd)).To(BeTrue(), "it was created again")
-
-	m.forgetDeletion(crd.Name)
-	g.Expect(m.deletions).To(BeEmpty())
-}
-
-func TestLRUCache(t *testing.T) {
-	g := NewWithT(t)
-	c := newLRUCache[string, int]()
-
-	for i := range maxCached + 1 {
-		c.add(fmt.Sprint(i), i)
-	}
-
-	_, found := c.get("0")
-	g.Expect(found).To(BeFalse())
-
-	last, found := c.get(fmt.Sprint(maxCached))
-	g.Expect(found).To(BeTrue())
-	g.Expect(last).To(Equal(maxCached))
 }

@@ -29,20 +29,23 @@ func (p Progress) String() string {
 	return fmt.Sprintf("migrated %d of %d objects of %s", p.Done, p.Total, p.CRD)
 }
 
-// migration rewrites all objects of a CRD in its storage version, one page for each call. It is remembered between the
-// calls; after a restart it begins again, and the API server does not write what is stored as it should be.
-type migration struct {
+// task is what a migration does with all objects of a CRD.
+type task struct {
 	// from are the versions that no object will be stored in afterwards.
 	from []string
 	// retired are the versions that no managedFields will name afterwards. They are replaced by
 	// successor.
 	retired   []string
 	successor string
+}
 
-	// uid and generation are those of the CRD when the migration began. Another generation may have another storage
-	// version.
-	uid        types.UID
-	generation int64
+// migration is how far the objects of a CRD are rewritten in its storage version. It is remembered between the calls,
+// of which each rewrites a page; after a restart it begins again, and the API server does not write what is stored as it
+// should be.
+type migration struct {
+	// goal identifies the CRD, its generation, and what managedFields will name. Another generation may have another
+	// storage version.
+	goal string
 	// next is the token of the next page of objects, done how many were rewritten, and total how many there are.
 	next        string
 	done, total int64
@@ -62,19 +65,19 @@ func (a *Applier) MigrateBeforeApply(ctx context.Context, p *Plan) (*Progress, e
 			continue
 		}
 
-		m := migration{
+		t := task{
 			from:      without(c.kept, []string{versions.StorageName(c.live)}),
 			successor: c.successor,
 		}
 		if c.successor != "" {
-			m.retired = slices.Concat(c.retired, m.from)
+			t.retired = slices.Concat(c.retired, t.from)
 		}
 
-		if progress, err := a.migrate(ctx, c.live, m); progress != nil || err != nil {
+		if progress, err := a.migrate(ctx, c.live, t); progress != nil || err != nil {
 			return progress, err
 		}
 
-		c.kept = without(c.kept, m.from)
+		c.kept = without(c.kept, t.from)
 	}
 
 	return nil, nil
@@ -112,13 +115,13 @@ func (a *Applier) MigrateAfterRollout(ctx context.Context, p *Plan, names []stri
 			continue
 		}
 
-		m := migration{
+		t := task{
 			from:      oldStoredVersions(c.live),
 			retired:   c.kept,
 			successor: versions.StorageName(c.live),
 		}
 
-		if progress, err := a.migrate(ctx, c.live, m); progress != nil || err != nil {
+		if progress, err := a.migrate(ctx, c.live, t); progress != nil || err != nil {
 			return progress, err
 		}
 	}
@@ -130,23 +133,28 @@ func (a *Applier) MigrateAfterRollout(ctx context.Context, p *Plan, names []stri
 func (a *Applier) migrate(
 	ctx context.Context,
 	crd *apiextensionsv1.CustomResourceDefinition,
-	wanted migration,
+	t task,
 ) (*Progress, error) {
-	if len(wanted.from) == 0 && len(wanted.retired) == 0 {
+	if len(t.from) == 0 && len(t.retired) == 0 {
 		return nil, nil
 	}
 
-	m := a.resume(crd, wanted)
+	m := a.of(crd.Name).migration.resume(crd, t)
 	if m.finished != "" {
 		return nil, nil
 	}
 
-	if err := a.migratePage(ctx, crd, &m); err != nil {
+	err := a.rewritePage(ctx, crd, t, &m)
+	if err == nil && m.finished != "" && len(t.from) > 0 {
+		err = a.trimStoredVersions(ctx, crd, t)
+	}
+
+	if err != nil {
 		return nil, fmt.Errorf("the objects of %s could not be migrated to the storage version, which will be retried: %w",
 			crd.Name, err)
 	}
 
-	a.migrations.add(crd.Name, m)
+	a.update(crd.Name, func(k *known) { k.migration = m })
 
 	if m.total == 0 {
 		return nil, nil
@@ -155,48 +163,20 @@ func (a *Applier) migrate(
 	return &Progress{CRD: crd.Name, Done: m.done, Total: m.total}, nil
 }
 
-// migratePage rewrites the next page of objects. After the last one, it removes the old versions from
-// status.storedVersions.
-func (a *Applier) migratePage(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, m *migration) error {
-	if err := a.rewritePage(ctx, crd, m); err != nil || m.next != "" {
-		return err
-	}
-
-	m.finished = crd.ResourceVersion
-
-	if len(m.from) == 0 {
-		return nil
-	}
-
-	return a.trimStoredVersions(ctx, crd, m)
-}
-
-// resume returns the migration of a CRD that is remembered, if it does at least what is wanted now, and the wanted one
-// from its start otherwise.
-func (m *memory) resume(crd *apiextensionsv1.CustomResourceDefinition, wanted migration) migration {
-	wanted.uid, wanted.generation = crd.UID, crd.Generation
-
-	known, _ := m.migrations.get(crd.Name)
-	if !known.covers(wanted) {
-		return wanted
-	}
+// resume returns the migration to continue for a task: the remembered one if it has the same goal, and one from the start
+// otherwise.
+func (m migration) resume(crd *apiextensionsv1.CustomResourceDefinition, t task) migration {
+	goal := fmt.Sprint(crd.UID, crd.Generation, slices.Sorted(slices.Values(t.retired)), t.successor)
 
 	// Only a cache that lags still shows versions that were removed from status.storedVersions.
-	lags := known.finished == crd.ResourceVersion
-	if known.finished != "" && len(wanted.from) > 0 && !lags {
-		return wanted
+	lags := m.finished == crd.ResourceVersion
+	storedAgain := m.finished != "" && !lags && len(t.from) > 0
+
+	if m.goal != goal || storedAgain {
+		return migration{goal: goal}
 	}
 
-	return known
-}
-
-// covers reports whether a migration does at least what another one does.
-func (m migration) covers(other migration) bool {
-	return m.uid == other.uid &&
-		m.generation == other.generation &&
-		m.successor == other.successor &&
-		len(without(other.from, m.from)) == 0 &&
-		len(without(other.retired, m.retired)) == 0
+	return m
 }
 
 // trimStoredVersions removes the versions in which no object is stored any longer from
@@ -204,16 +184,16 @@ func (m migration) covers(other migration) bool {
 func (a *Applier) trimStoredVersions(
 	ctx context.Context,
 	crd *apiextensionsv1.CustomResourceDefinition,
-	m *migration,
+	t task,
 ) error {
-	stored := without(crd.Status.StoredVersions, m.from)
+	stored := without(crd.Status.StoredVersions, t.from)
 	if storage := versions.StorageName(crd); !slices.Contains(stored, storage) {
 		stored = append(stored, storage)
 	}
 
 	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": m.uid},
-		{"op": "test", "path": "/metadata/generation", "value": m.generation},
+		{"op": "test", "path": "/metadata/uid", "value": crd.UID},
+		{"op": "test", "path": "/metadata/generation", "value": crd.Generation},
 		{"op": "replace", "path": "/status/storedVersions", "value": stored},
 	})
 	if err != nil {

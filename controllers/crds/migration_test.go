@@ -157,7 +157,7 @@ var _ = Describe("A migration", func() {
 		Expect(applier.MigrateBeforeApply(ctx, plan)).To(Equal(&Progress{CRD: k.crd(), Done: 20, Total: 20}))
 		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil())
 		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
-		report, err := applier.CheckChanges(ctx, plan, CheckOptions{})
+		report, err := applier.CheckChanges(ctx, plan, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.Refused()).To(BeFalse(), "%s", report)
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
@@ -304,53 +304,58 @@ var _ = Describe("A migration", func() {
 func TestResumeMigration(t *testing.T) {
 	const old, present = "1", "2" // resource versions
 
-	wanted := migration{from: []string{"v1beta1"}, retired: []string{"v1alpha1"}, successor: "v1"}
-	known := func(change func(*migration)) migration {
-		m := wanted
-		m.uid, m.generation, m.next, m.done = "a", 3, "x", 200
-		change(&m)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.UID, crd.Generation, crd.ResourceVersion = "a", 3, present
+
+	trimmed := task{retired: []string{"v1alpha1", "v1beta1"}, successor: "v1"}
+	wanted := trimmed
+	wanted.from = []string{"v1beta1"}
+
+	begun := migration{}.resume(crd, wanted)
+	begun.next, begun.done = "x", 200
+	finished := func(version string) migration {
+		m := begun
+		m.next, m.finished = "", version
 
 		return m
 	}
 
 	for name, c := range map[string]struct {
 		known   migration
-		from    []string
+		task    task
+		change  func(*apiextensionsv1.CustomResourceDefinition)
 		resumes bool
 	}{
-		"nothing known":             {from: wanted.from},
-		"the same":                  {from: wanted.from, known: known(func(*migration) {}), resumes: true},
-		"more known":                {known: known(func(*migration) {}), resumes: true},
-		"less known":                {from: wanted.from, known: known(func(m *migration) { m.retired = nil })},
-		"of another generation":     {from: wanted.from, known: known(func(m *migration) { m.generation = 2 })},
-		"of a CRD that was deleted": {from: wanted.from, known: known(func(m *migration) { m.uid = "b" })},
-		"finished":                  {known: known(func(m *migration) { m.finished = old }), resumes: true},
-		"finished, which the cache does not show yet": {
-			from: wanted.from, known: known(func(m *migration) { m.finished = present }), resumes: true,
-		},
-		"finished, but stored in the old version again": {
-			from: wanted.from, known: known(func(m *migration) { m.finished = old }),
-		},
+		"nothing known": {task: wanted},
+		"the same":      {known: begun, task: wanted, resumes: true},
+		"finished":      {known: finished(old), task: trimmed, resumes: true},
+		"finished, which the cache does not show yet":   {known: finished(present), task: wanted, resumes: true},
+		"finished, but stored in the old version again": {known: finished(old), task: wanted},
+		"more to retire": {known: begun, task: task{
+			from: wanted.from, retired: []string{"v1alpha1", "v1alpha2", "v1beta1"}, successor: "v1",
+		}},
+		"of another generation": {known: begun, task: wanted, change: func(d *apiextensionsv1.CustomResourceDefinition) {
+			d.Generation++
+		}},
+		"of a CRD that was deleted": {known: begun, task: wanted, change: func(d *apiextensionsv1.CustomResourceDefinition) {
+			d.UID = "b"
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			crd := &apiextensionsv1.CustomResourceDefinition{}
-			crd.Name, crd.UID, crd.Generation, crd.ResourceVersion = "as.example.com", "a", 3, present
 
-			remembered := newMemory()
-			remembered.migrations.add(crd.Name, c.known)
+			live := crd.DeepCopy()
+			if c.change != nil {
+				c.change(live)
+			}
 
-			wanted := wanted
-			wanted.from = c.from
-			m := remembered.resume(crd, wanted)
-
+			m := c.known.resume(live, c.task)
 			if c.resumes {
 				g.Expect(m).To(Equal(c.known))
 				return
 			}
 
-			wanted.uid, wanted.generation = crd.UID, crd.Generation
-			g.Expect(m).To(Equal(wanted))
+			g.Expect(m).To(Equal(migration{}.resume(live, c.task)))
 		})
 	}
 }

@@ -9,11 +9,16 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
+
+// ownerAnnotation on a CRD is the namespace and the UID of the resource that it was applied for, as
+// namespace/UID. The conversion webhooks in the CRD are those of the release in that namespace.
+const ownerAnnotation = v1alpha2.Prefix + "/crd-owner"
 
 // predecessors are field managers whose CRDs of the same provider are adopted without asking. They
 // apply only when a user runs them, or are what Capstan replaces.
@@ -109,19 +114,81 @@ func managersOf(
 	return strings.Join(names, " and ")
 }
 
+// owner returns the value of the annotation ownerAnnotation.
+func (r Request) owner() string { return r.Namespace + "/" + string(r.Resource) }
+
+// IsAppliedFor reports whether a CRD was last applied for a resource.
+func IsAppliedFor(definition *apiextensionsv1.CustomResourceDefinition, resource types.UID) bool {
+	_, uid, marked := strings.Cut(definition.Annotations[ownerAnnotation], "/")
+
+	return marked && uid == string(resource)
+}
+
+// checkInstallation checks that a live CRD is not in use by another release of the same provider: two
+// resources would otherwise replace each other's CRDs without end. A CRD whose release is uninstalled is
+// free.
+func (a *Applier) checkInstallation(
+	ctx context.Context, r Request, live *apiextensionsv1.CustomResourceDefinition,
+) error {
+	namespace, _, marked := strings.Cut(live.Annotations[ownerAnnotation], "/")
+	adopted := live.Annotations[v1alpha2.AdoptCRDAnnotation] == r.Label
+
+	if !marked || adopted || namespace == r.Namespace || a.HasRelease == nil ||
+		live.Labels[v1alpha2.ClusterctlProviderLabel] != r.Label {
+		return nil
+	}
+
+	release := types.NamespacedName{Namespace: namespace, Name: r.Release}
+
+	installed, err := a.HasRelease(ctx, release)
+	if err != nil {
+		return fmt.Errorf("find out whether CustomResourceDefinition %s is in use: %w", live.Name, err)
+	}
+
+	if !installed {
+		return nil
+	}
+
+	return &OwnershipError{Name: live.Name, Owner: "the Helm release " + release.String(), Provider: r.Label}
+}
+
+// Unmark removes Capstan's annotations from the CRDs that were last applied for a resource of a provider. The CRDs
+// stay as they are otherwise.
+func (a *Applier) Unmark(ctx context.Context, label string, resource types.UID) error {
+	labelled, err := a.labelled(ctx, label)
+	if err != nil {
+		return err
+	}
+
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null,%q:null,%q:null}}}`,
+		digestAnnotation, versionAnnotation, ownerAnnotation)
+	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}
+
+	return forEach(labelled, func(_ int, d apiextensionsv1.CustomResourceDefinition) error {
+		if !IsAppliedFor(&d, resource) {
+			return nil
+		}
+
+		_, err := a.Metadata.Resource(crdResource).Patch(ctx, d.Name, types.MergePatchType, patch, options)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("remove the annotations of CustomResourceDefinition %s: %w", d.Name, err)
+		}
+
+		return nil
+	})
+}
+
 // OwnKinds returns the resources that a provider's CRDs define: those that are labelled with it in the
 // cluster, and those of its current chart. It makes no request.
 func (a *Applier) OwnKinds(ctx context.Context, label string) ([]schema.GroupResource, error) {
-	list := &apiextensionsv1.CustomResourceDefinitionList{}
-
-	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label}
-	if err := a.Client.List(ctx, list, ofProvider, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", label, err)
+	labelled, err := a.labelled(ctx, label)
+	if err != nil {
+		return nil, err
 	}
 
 	names := a.includedCRDs(label)
-	for i := range list.Items {
-		names.Insert(list.Items[i].Name)
+	for i := range labelled {
+		names.Insert(labelled[i].Name)
 	}
 
 	kinds := make([]schema.GroupResource, 0, len(names))
@@ -130,4 +197,25 @@ func (a *Applier) OwnKinds(ctx context.Context, label string) ([]schema.GroupRes
 	}
 
 	return kinds, nil
+}
+
+// labelled returns the CRDs that are labelled with a provider. They must not be changed.
+func (a *Applier) labelled(ctx context.Context, label string) ([]apiextensionsv1.CustomResourceDefinition, error) {
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+
+	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label}
+	if err := a.Client.List(ctx, list, ofProvider, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", label, err)
+	}
+
+	return list.Items, nil
+}
+
+// applied returns the CRDs that were applied for a provider. They must not be changed.
+func (a *Applier) applied(ctx context.Context, label string) ([]apiextensionsv1.CustomResourceDefinition, error) {
+	labelled, err := a.labelled(ctx, label)
+
+	return slices.DeleteFunc(labelled, func(crd apiextensionsv1.CustomResourceDefinition) bool {
+		return crd.Annotations[digestAnnotation] == ""
+	}), err
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/Masterminds/semver/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
 
 // Request is what a provider wants of its CRDs.
@@ -115,19 +115,14 @@ func (a *Applier) planCRD(ctx context.Context, p *Plan, d definition) error {
 		return err
 	}
 
-	deleting := live != nil && !live.DeletionTimestamp.IsZero()
-	if !deleting {
-		a.forgetDeletion(d.name)
-	}
-
 	switch {
 	case !p.request.manages(d.name, live):
 		p.unmanaged = append(p.unmanaged, unmanagedCRD{definition: d})
-		return a.need(p, d)
+		return nil
 	case live == nil:
 		p.changes = append(p.changes, &change{definition: d})
 		return nil
-	case deleting:
+	case !live.DeletionTimestamp.IsZero():
 		p.Deleting = append(p.Deleting, live)
 		return nil
 	default:
@@ -163,7 +158,7 @@ func (a *Applier) planUpdate(ctx context.Context, p *Plan, c *change) error {
 
 	p.managed = append(p.managed, c)
 
-	if err := a.findRemovedVersions(c); err != nil {
+	if err := c.findRemovedVersions(); err != nil {
 		return err
 	}
 
@@ -173,18 +168,6 @@ func (a *Applier) planUpdate(ctx context.Context, p *Plan, c *change) error {
 	}
 
 	return a.findDrift(p, c)
-}
-
-// need records that the provider needs a version of a CRD that is not applied for it.
-func (a *Applier) need(p *Plan, d definition) error {
-	facts, err := a.facts(d)
-	if err != nil {
-		return err
-	}
-
-	a.rememberNeed(p.request.Label, d.name, facts.versions.storage)
-
-	return nil
 }
 
 // manages reports whether Capstan applies a CRD.
@@ -209,24 +192,26 @@ func isNewer(version, than string) bool {
 }
 
 // findRemovedVersions finds the live versions that the definition removes.
-func (a *Applier) findRemovedVersions(c *change) error {
-	facts, err := a.facts(c.definition)
+func (c *change) findRemovedVersions() error {
+	desired, err := c.parse()
 	if err != nil {
 		return err
 	}
 
-	names := facts.versions
-
-	c.kept = without(c.live.Status.StoredVersions, names.all)
+	c.kept = slices.DeleteFunc(slices.Clone(c.live.Status.StoredVersions), func(name string) bool {
+		return versions.Find(desired, name) != nil
+	})
 	slices.Sort(c.kept)
 
 	for _, v := range c.live.Spec.Versions {
-		staysServed := slices.Contains(names.served, v.Name)
+		after := versions.Find(desired, v.Name)
+		staysServed := after != nil && after.Served
+
 		if staysServed && v.Served && (c.successor == "" || v.Storage) {
 			c.successor = v.Name
 		}
 
-		removed := !slices.Contains(names.all, v.Name) || v.Served && !staysServed
+		removed := after == nil || v.Served && !staysServed
 		if removed && !slices.Contains(c.kept, v.Name) {
 			c.retired = append(c.retired, v.Name)
 		}
@@ -237,7 +222,7 @@ func (a *Applier) findRemovedVersions(c *change) error {
 
 // findOrphans finds the CRDs that were applied for the provider and that its chart does not include.
 func (a *Applier) findOrphans(ctx context.Context, p *Plan) error {
-	applied, err := a.listApplied(ctx, p.request.Label)
+	applied, err := a.applied(ctx, p.request.Label)
 	if err != nil {
 		return err
 	}
@@ -264,20 +249,4 @@ func (a *Applier) findOrphans(ctx context.Context, p *Plan) error {
 func (p *Plan) migrates(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return !crd.DeletionTimestamp.IsZero() ||
 		slices.ContainsFunc(p.managed, func(c *change) bool { return c.name == crd.Name })
-}
-
-// listApplied returns the CRDs that were applied for a provider. They must not be changed.
-func (a *Applier) listApplied(
-	ctx context.Context, label string,
-) ([]apiextensionsv1.CustomResourceDefinition, error) {
-	list := &apiextensionsv1.CustomResourceDefinitionList{}
-
-	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label}
-	if err := a.Client.List(ctx, list, ofProvider, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", label, err)
-	}
-
-	return slices.DeleteFunc(list.Items, func(crd apiextensionsv1.CustomResourceDefinition) bool {
-		return crd.Annotations[digestAnnotation] == ""
-	}), nil
 }

@@ -42,7 +42,7 @@ type rewriter struct {
 	successor string
 }
 
-func (a *Applier) newRewriter(crd *apiextensionsv1.CustomResourceDefinition, m *migration) (*rewriter, error) {
+func (a *Applier) newRewriter(crd *apiextensionsv1.CustomResourceDefinition, t task) (*rewriter, error) {
 	// Whatever version a request uses, the API server stores the object in the storage version.
 	version := versions.Preferred(crd)
 	if version == nil {
@@ -51,10 +51,10 @@ func (a *Applier) newRewriter(crd *apiextensionsv1.CustomResourceDefinition, m *
 
 	r := &rewriter{
 		objects:    a.Metadata.Resource(versions.Resource(crd, version.Name)),
-		rewriteAll: len(m.from) > 0,
-		successor:  schema.GroupVersion{Group: crd.Spec.Group, Version: m.successor}.String(),
+		rewriteAll: len(t.from) > 0,
+		successor:  schema.GroupVersion{Group: crd.Spec.Group, Version: t.successor}.String(),
 	}
-	for _, retired := range m.retired {
+	for _, retired := range t.retired {
 		r.retired = append(r.retired, schema.GroupVersion{Group: crd.Spec.Group, Version: retired}.String())
 	}
 
@@ -71,9 +71,10 @@ func (a *Applier) newRewriter(crd *apiextensionsv1.CustomResourceDefinition, m *
 func (a *Applier) rewritePage(
 	ctx context.Context,
 	crd *apiextensionsv1.CustomResourceDefinition,
+	t task,
 	m *migration,
 ) error {
-	r, err := a.newRewriter(crd, m)
+	r, err := a.newRewriter(crd, t)
 	if err != nil {
 		return err
 	}
@@ -92,6 +93,10 @@ func (a *Applier) rewritePage(
 	m.next = list.GetContinue()
 	m.done += int64(len(list.Items))
 	m.total = m.done + ptr.Deref(list.GetRemainingItemCount(), 0)
+
+	if m.next == "" {
+		m.finished = crd.ResourceVersion
+	}
 
 	return nil
 }

@@ -1,6 +1,7 @@
 package crds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,52 +10,39 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// Unserved is a CRD that the API server does not serve.
-type Unserved struct {
-	Name string
-	// Obstacle is why the API server will not serve it before something else is done; empty if waiting is enough.
-	Obstacle string
-}
-
-// NotServed returns those of a chart's CRDs that the API server does not serve yet. If the names of
-// one are taken by another CRD, the error is a *RefusedError.
-func (a *Applier) NotServed(ctx context.Context, files []chart.File) ([]Unserved, error) {
-	var unserved []Unserved
+// Served reports whether the API server serves the CRDs of a chart, and what has to be done before it will serve one of
+// them; the obstacle is empty if waiting is enough. If the names of one are taken by another CRD, the error is a
+// *RefusedError.
+func (a *Applier) Served(ctx context.Context, files []chart.File) (served bool, obstacle string, err error) {
+	served = true
 
 	for _, f := range files {
-		name := crdName(f)
-
-		live, err := a.getCached(ctx, name)
+		live, err := a.getCached(ctx, crdName(f))
 		if err != nil {
-			return nil, err
+			return false, "", err
 		}
 
 		if live == nil {
-			unserved = append(unserved, Unserved{Name: name})
+			served = false
 			continue
 		}
 
 		if conflict := nameConflict(live); conflict != "" && live.DeletionTimestamp.IsZero() {
-			holder, err := a.holderOfNames(ctx, live)
-			if err != nil {
-				return nil, err
-			}
-
-			return nil, &RefusedError{Name: name, Err: errors.New(conflict + holder)}
+			return false, "", &RefusedError{Name: live.Name, Err: errors.New(conflict)}
 		}
 
 		if !live.DeletionTimestamp.IsZero() || !IsEstablished(live) {
-			unserved = append(unserved, Unserved{Name: name, Obstacle: obstacle(live)})
+			served = false
+			obstacle = cmp.Or(obstacle, obstacleOf(live))
 		}
 	}
 
-	return unserved, nil
+	return served, obstacle, nil
 }
 
 // IsEstablished reports whether the API server serves a CRD.
@@ -62,9 +50,9 @@ func IsEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
 }
 
-// obstacle returns why the API server will not serve a CRD before something else is done; empty if waiting is
+// obstacleOf returns why the API server will not serve a CRD before something else is done; empty if waiting is
 // enough.
-func obstacle(crd *apiextensionsv1.CustomResourceDefinition) string {
+func obstacleOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	if !crd.DeletionTimestamp.IsZero() {
 		return fmt.Sprintf("CustomResourceDefinition %s is being deleted, and is created again once it is gone; %s",
 			crd.Name, deletionWaitsFor(crd))
@@ -98,51 +86,14 @@ func OtherFinalizers(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	})
 }
 
-// nameConflict returns why the API server does not accept the names of a CRD; empty if it does, or
+// nameConflict returns which name of a CRD another one has, and what to do; empty if the API server accepts all names, or
 // has not decided yet.
 func nameConflict(crd *apiextensionsv1.CustomResourceDefinition) string {
-	if !apihelpers.IsCRDConditionFalse(crd, apiextensionsv1.NamesAccepted) {
+	accepted := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted)
+	if accepted == nil || accepted.Status != apiextensionsv1.ConditionFalse {
 		return ""
 	}
 
-	return apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted).Message
-}
-
-// holderOfNames names the CRD that has a name that another one wants, and says how to solve that; empty if there is
-// none any more.
-func (a *Applier) holderOfNames(ctx context.Context, wants *apiextensionsv1.CustomResourceDefinition) (string, error) {
-	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	if err := a.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("list CustomResourceDefinitions: %w", err)
-	}
-
-	for _, other := range list.Items {
-		if other.Name != wants.Name && other.Spec.Group == wants.Spec.Group && sharesNames(&other, wants) {
-			holder := fmt.Sprintf(" by CustomResourceDefinition %s; delete that one if nothing needs it any more", other.Name)
-			if apihelpers.FindCRDCondition(wants, apiextensionsv1.NamesAccepted).Reason == "ShortNamesConflict" {
-				holder += ", or remove the short name by spec.patches"
-			}
-
-			return holder, nil
-		}
-	}
-
-	return "", nil
-}
-
-// sharesNames reports whether a CRD has a name that another one wants.
-func sharesNames(holder, wants *apiextensionsv1.CustomResourceDefinition) bool {
-	accepted, wanted := holder.Status.AcceptedNames, wants.Spec.Names
-
-	return intersects(resourceNames(accepted), resourceNames(wanted)) ||
-		intersects([]string{accepted.Kind, accepted.ListKind}, []string{wanted.Kind, wanted.ListKind})
-}
-
-// resourceNames returns the names by which requests can refer to a CRD's resource.
-func resourceNames(names apiextensionsv1.CustomResourceDefinitionNames) []string {
-	return append([]string{names.Plural, names.Singular}, names.ShortNames...)
-}
-
-func intersects(a, b []string) bool {
-	return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
+	return fmt.Sprintf("%s; find the other CustomResourceDefinition by kubectl api-resources --api-group=%s, and delete it "+
+		"if nothing needs it any more", accepted.Message, crd.Spec.Group)
 }

@@ -81,7 +81,7 @@ kind: CustomResourceDefinition
 metadata:
   name: %[1]ss.example.com
   annotations: {cert-manager.io/inject-ca-from: published/serving-cert}
-  labels: {cluster.x-k8s.io/provider: infrastructure-x}
+  labels: {cluster.x-k8s.io/provider: infrastructure-x, published: "true"}
 spec:
   group: example.com
   names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]ss, singular: %[1]s}
@@ -185,5 +185,8 @@ func edit(
 // served waits until CRDs are served.
 func served(ctx context.Context, files ...chart.File) {
 	GinkgoHelper()
-	Eventually(func() ([]Unserved, error) { return applier.NotServed(ctx, files) }).Should(BeEmpty())
+	Eventually(func() (bool, error) {
+		served, _, err := applier.Served(ctx, files)
+		return served, err
+	}).Should(BeTrue())
 }

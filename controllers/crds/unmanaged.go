@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/crdify/pkg/validations"
@@ -55,51 +56,42 @@ func (e *IncompatibleError) Error() string {
 // it cannot, the error is an *IncompatibleError.
 func (a *Applier) CheckUnmanaged(ctx context.Context, p *Plan) error {
 	for _, u := range p.unmanaged {
+		packaged, err := u.parse()
+		if err != nil {
+			return err
+		}
+
+		a.rememberNeed(p.request.Label, u.name, versions.StorageName(packaged))
+
 		live, err := a.getCached(ctx, u.name)
 		if err != nil {
 			return err
 		}
 
-		incompatible := &IncompatibleError{Name: u.name, Version: p.request.Version, NewerVersion: u.newerVersion}
-
-		if live == nil {
-			incompatible.Missing = true
-			return incompatible
+		var reasons []string
+		if live != nil {
+			reasons = unusableVersions(packaged, live)
 		}
 
-		incompatible.Reasons, err = a.incompatibilities(ctx, u, live)
-		if err != nil {
-			return err
+		// The fields of a CRD that was applied for a newer version of the provider are not compared: the versions say
+		// enough.
+		if live != nil && len(reasons) == 0 && u.newerVersion == "" {
+			if live, err = a.getComplete(ctx, u.name); err != nil {
+				return err
+			}
+
+			reasons = unusableFields(packaged, live)
 		}
 
-		if len(incompatible.Reasons) > 0 {
-			return incompatible
+		if live == nil || len(reasons) > 0 {
+			return &IncompatibleError{
+				Name: u.name, Version: p.request.Version, NewerVersion: u.newerVersion,
+				Missing: live == nil, Reasons: reasons,
+			}
 		}
 	}
 
 	return nil
-}
-
-// incompatibilities returns why a provider's managers cannot work with a live CRD. The fields of one that was applied
-// for a newer version of the provider are not compared: the versions say enough.
-func (a *Applier) incompatibilities(
-	ctx context.Context, u unmanagedCRD, live *apiextensionsv1.CustomResourceDefinition,
-) ([]string, error) {
-	packaged, err := u.parse()
-	if err != nil {
-		return nil, err
-	}
-
-	reasons := unusableVersions(packaged, live)
-	if len(reasons) > 0 || u.newerVersion != "" {
-		return reasons, nil
-	}
-
-	if live, err = a.getComplete(ctx, u.name); err != nil || live == nil {
-		return nil, err
-	}
-
-	return unusableFields(packaged, live), nil
 }
 
 // unusableVersions returns what in the scope and the versions of a live CRD, which may lack its schemas, keeps managers
@@ -112,8 +104,7 @@ func unusableVersions(packaged, live *apiextensionsv1.CustomResourceDefinition) 
 	}
 
 	// Managers work with the version that their CRD stores. Others are for clients.
-	needed := versions.StorageName(packaged)
-	if v := versions.Find(live, needed); v == nil || !v.Served {
+	if needed := versions.StorageName(packaged); !apihelpers.HasServedCRDVersion(live, needed) {
 		reasons = append(reasons, "does not serve the version "+needed)
 	}
 
@@ -138,6 +129,10 @@ func unusableVersions(packaged, live *apiextensionsv1.CustomResourceDefinition) 
 // unusableFields returns which fields that managers write would be dropped or rejected. The live CRD may forbid more,
 // but managers need not ever write it.
 func unusableFields(packaged, live *apiextensionsv1.CustomResourceDefinition) []string {
+	if live == nil {
+		return nil
+	}
+
 	name := versions.StorageName(packaged)
 	known := fieldsOf(versions.Find(packaged, name))
 	current := fieldsOf(versions.Find(live, name))
@@ -145,13 +140,13 @@ func unusableFields(packaged, live *apiextensionsv1.CustomResourceDefinition) []
 	var reasons []string
 
 	for path, field := range known {
-		now, exists := current[path]
-		parent := current[parentPath(path)]
+		now := current[path]
+		parent := current[path[:max(0, strings.LastIndexAny(path, ".["))]]
 
 		switch {
-		case exists && now.Type != field.Type:
-			reasons = append(reasons, fmt.Sprintf("has another type in %s", displayed(path)))
-		case !exists && parent != nil && !ptr.Deref(parent.XPreserveUnknownFields, false):
+		case now != nil && now.Type != field.Type:
+			reasons = append(reasons, "has another type in "+displayed(path))
+		case now == nil && parent != nil && !ptr.Deref(parent.XPreserveUnknownFields, false):
 			reasons = append(reasons, "lacks the field "+displayed(path))
 		}
 	}
@@ -159,7 +154,7 @@ func unusableFields(packaged, live *apiextensionsv1.CustomResourceDefinition) []
 	for path, field := range current {
 		for _, name := range field.Required {
 			child := path + "." + name
-			if _, found := known[child]; !found && current[child] != nil && current[child].Default == nil {
+			if known[child] == nil && current[child] != nil && current[child].Default == nil {
 				reasons = append(reasons, "requires the field "+displayed(child))
 			}
 		}
@@ -181,9 +176,6 @@ func fieldsOf(
 	return validations.FlattenCRDVersion(*version)
 }
 
-// parentPath returns the path of the field that contains another.
-func parentPath(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
-
 // displayed returns a path as messages have it: without the root.
 func displayed(path string) string { return strings.TrimPrefix(path, "^.") }
 
@@ -202,7 +194,7 @@ func conversionService(crd *apiextensionsv1.CustomResourceDefinition) string {
 // NewerVersion returns the version of the provider that one of its live CRDs was applied for, if it is
 // higher than the given version; empty if there is no such CRD. It reads from the cache only.
 func (a *Applier) NewerVersion(ctx context.Context, label, version string) (string, error) {
-	list, err := a.listApplied(ctx, label)
+	list, err := a.applied(ctx, label)
 	if err != nil {
 		return "", err
 	}

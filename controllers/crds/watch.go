@@ -3,6 +3,7 @@ package crds
 import (
 	"bytes"
 	"maps"
+	"reflect"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,7 +26,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 }
 
 // StripSchemas is a transformation for caches that removes the schemas of CRDs, which leaves a few
-// hundred bytes. It reduces managedFields to the names of those that wrote the versions.
+// hundred bytes. It reduces managedFields to the fields that Capstan has applied and the names of the others that wrote the
+// versions.
 func StripSchemas(object any) (any, error) {
 	crd, ok := object.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {
@@ -33,10 +35,13 @@ func StripSchemas(object any) (any, error) {
 	}
 
 	crd.ManagedFields = slices.DeleteFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.FieldsV1 != nil && !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:versions"`))
+		return !isOwn(entry) &&
+			entry.FieldsV1 != nil && !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:versions"`))
 	})
-	for i := range crd.ManagedFields {
-		crd.ManagedFields[i].FieldsV1 = nil
+	for i, entry := range crd.ManagedFields {
+		if !isOwn(entry) {
+			crd.ManagedFields[i].FieldsV1 = nil
+		}
 	}
 
 	for i := range crd.Spec.Versions {
@@ -50,11 +55,11 @@ func StripSchemas(object any) (any, error) {
 func IsUnchanged(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return IsEstablished(a) == IsEstablished(b) &&
 		nameConflict(a) == nameConflict(b) &&
-		obstacle(a) == obstacle(b) &&
+		obstacleOf(a) == obstacleOf(b) &&
 		a.Generation == b.Generation &&
 		maps.Equal(a.Labels, b.Labels) &&
 		a.Annotations[digestAnnotation] == b.Annotations[digestAnnotation] &&
-		a.Annotations[v1alpha2.InjectCAAnnotation] == b.Annotations[v1alpha2.InjectCAAnnotation] &&
+		reflect.DeepEqual(ownEntry(a), ownEntry(b)) &&
 		a.Annotations[observedAnnotation] == b.Annotations[observedAnnotation] &&
 		a.Annotations[v1alpha2.AdoptCRDAnnotation] == b.Annotations[v1alpha2.AdoptCRDAnnotation] &&
 		slices.Equal(a.Status.StoredVersions, b.Status.StoredVersions) &&

@@ -16,7 +16,7 @@ type Preview struct {
 	NewCRDs, ChangedCRDs []string
 	// CRDDifferences are the fields of changed CRDs that would become others.
 	CRDDifferences []crds.Difference
-	// CRDs has the changes of CRDs, for Applier.Check.
+	// CRDs has the changes of CRDs, for Applier.CheckChanges.
 	CRDs *crds.Plan
 }
 

@@ -112,7 +112,7 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version strin
 			continue
 		}
 
-		result := r.applyChanges(ctx, planned.Correction(d.Name), version)
+		result := r.applyChanges(ctx, planned.Correction(d), version)
 		if result.Outcome == report.Waiting {
 			return result // objects are being rewritten first
 		}

@@ -157,10 +157,9 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) report.Resu
 
 // checkCRDs makes sure that the changes to the CRDs of a version break nothing.
 func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string) report.Result {
-	checked, err := r.target.CRDs.CheckChanges(ctx, planned, crds.CheckOptions{
-		Allow: trial.AllowedCRDs(r.provider.GetAnnotations(), version),
-		Again: r.policy.SpecChanged || r.policy.Requested,
-	})
+	allowed := trial.AllowedCRDs(r.provider.GetAnnotations(), version)
+
+	checked, err := r.target.CRDs.CheckChanges(ctx, planned, allowed)
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -188,19 +187,16 @@ func (r *run) awaitCRDs(ctx context.Context) report.Result {
 
 // served waits for the CRDs of a chart.
 func (r *run) served(ctx context.Context, c *chart.Chart) report.Result {
-	pending, err := r.target.CRDs.NotServed(ctx, c.CRDs)
+	served, obstacle, err := r.target.CRDs.Served(ctx, c.CRDs)
 	if err != nil {
 		return failed(err, applying)
 	}
 
-	if len(pending) == 0 {
+	switch {
+	case served:
 		return report.Result{}
-	}
-
-	for _, crd := range pending {
-		if crd.Obstacle != "" {
-			return report.Wait(v1alpha2.CRDsNotReadyReason, crd.Obstacle, time.Time{})
-		}
+	case obstacle != "":
+		return report.Wait(v1alpha2.CRDsNotReadyReason, obstacle, time.Time{})
 	}
 
 	// The message does not count them: each of dozens would otherwise cause a write of the status.

@@ -216,7 +216,7 @@ func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.P
 func (p *Planner) CheckCRDs(
 	ctx context.Context, provider v1alpha2.Provider, planned *plan.Preview,
 ) (*trial.Report, error) {
-	return p.crds.Check(ctx, planned.CRDs, trial.AllowedCRDs(provider.GetAnnotations(), planned.Version))
+	return p.crds.CheckChanges(ctx, planned.CRDs, trial.AllowedCRDs(provider.GetAnnotations(), planned.Version))
 }
 
 // Chart returns the chart of the version that a resource asks for, whatever variables it has.
