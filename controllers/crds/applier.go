@@ -93,21 +93,14 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 			return err
 		}
 
-		bodies[i], err = c.body(p.request, kept)
+		if bodies[i], err = c.body(p.request, kept); err != nil || !p.changesSome() {
+			return err
+		}
 
-		return err
+		return a.send(ctx, c.name, bodies[i], metav1.DryRunAll)
 	})
 	if err != nil {
 		return nil, err
-	}
-
-	if p.changesSome() {
-		err := forEach(p.changes, func(i int, c *change) error {
-			return a.send(ctx, c.name, bodies[i], metav1.DryRunAll)
-		})
-		if err != nil {
-			return nil, err
-		}
 	}
 
 	for _, c := range p.changes {

@@ -3,9 +3,12 @@ package crds
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/capstan-project/capstan/controllers/objectdiff"
 )
@@ -14,7 +17,7 @@ import (
 type Difference struct {
 	// Name of the CRD.
 	Name string
-	// Fields of the labels and the spec that would change, as JSON pointers in which versions have their names, sorted.
+	// Fields of the labels and the spec that would change, as JSON pointers, sorted.
 	Fields []string
 }
 
@@ -59,42 +62,27 @@ func (c *change) changedFields(request Request) ([]string, error) {
 		return nil, err
 	}
 
-	after := &apiextensionsv1.CustomResourceDefinition{}
-	if err := json.Unmarshal(merged, after); err != nil {
+	changed := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(merged, changed); err != nil {
 		return nil, err
 	}
 
-	before, err := comparable(c.live)
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.live)
 	if err != nil {
 		return nil, err
 	}
 
-	changed, err := comparable(after)
-
-	return objectdiff.Fields("", before, changed), err
-}
-
-// comparable returns the labels and the spec of a CRD as a JSON object, with the versions by their names.
-func comparable(crd *apiextensionsv1.CustomResourceDefinition) (content map[string]any, err error) {
-	named := map[string]any{}
-	for _, v := range crd.Spec.Versions {
-		named[v.Name] = v
-	}
-
-	spec := crd.Spec
-	spec.Versions = nil
-
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": crd.Labels}, "spec": spec, "named": named})
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(changed)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := json.Unmarshal(data, &content); err != nil {
-		return nil, err
-	}
+	labels, _, _ := unstructured.NestedFieldNoCopy(before, "metadata", "labels")
+	wanted, _, _ := unstructured.NestedFieldNoCopy(after, "metadata", "labels")
 
-	content["spec"].(map[string]any)["versions"] = content["named"]
-	delete(content, "named")
+	fields := objectdiff.Fields("/spec", before["spec"], after["spec"])
+	fields = append(fields, objectdiff.Fields("/metadata/labels", labels, wanted)...)
+	slices.Sort(fields)
 
-	return content, nil
+	return fields, nil
 }

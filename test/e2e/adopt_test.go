@@ -201,7 +201,7 @@ spec:
 
 		describe("Edited.")
 		Expect(cli.succeed(ctx, "adopt", "--dry-run", "docker", "--config", config)).To(MatchRegexp(
-			`\n  CustomResourceDefinition ` + name + ` would be changed: /spec/versions/v1beta1/\S*description\n` +
+			`\n  CustomResourceDefinition ` + name + ` would be changed: /spec/versions/0/\S*description\n` +
 				`  1 object to change or to create; `))
 		describe(published)
 
