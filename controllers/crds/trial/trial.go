@@ -148,8 +148,8 @@ func (c Change) successors(
 	var to []*apiextensionsv1.CustomResourceDefinitionVersion
 
 	same := versions.Find(c.Desired, from.Name)
-	if same != nil && !(c.Live.Spec.PreserveUnknownFields == c.Desired.Spec.PreserveUnknownFields &&
-		equality.Semantic.DeepEqual(from.Schema, same.Schema)) {
+	if same != nil && (c.Live.Spec.PreserveUnknownFields != c.Desired.Spec.PreserveUnknownFields ||
+		!equality.Semantic.DeepEqual(from.Schema, same.Schema)) {
 		to = append(to, same)
 	}
 

@@ -37,14 +37,14 @@ func newTries(
 	from *apiextensionsv1.CustomResourceDefinitionVersion,
 	to []*apiextensionsv1.CustomResourceDefinitionVersion,
 ) ([]*try, error) {
-	before, err := newValidator(c.Live, from)
-	if err != nil {
-		return nil, err
-	}
-
-	tries := make([]*try, 0, len(to))
+	var tries []*try
 
 	for _, version := range to {
+		before, err := newValidator(c.Live, from)
+		if err != nil {
+			return nil, err
+		}
+
 		after, err := newValidator(c.Desired, version)
 		if err != nil {
 			return nil, err
