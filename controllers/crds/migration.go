@@ -40,8 +40,8 @@ type task struct {
 }
 
 // migration is how far the objects of a CRD are rewritten in its storage version. It is remembered between the calls,
-// of which each rewrites a page; after a restart it begins again, and the API server does not write what is stored as it
-// should be.
+// of which each rewrites a page; after a restart it begins again, and the API server does not write what is stored as
+// it should be.
 type migration struct {
 	// goal identifies the CRD, its generation, and what managedFields will name. Another generation may have another
 	// storage version.
@@ -163,8 +163,8 @@ func (a *Applier) migrate(
 	return &Progress{CRD: crd.Name, Done: m.done, Total: m.total}, nil
 }
 
-// resume returns the migration to continue for a task: the remembered one if it has the same goal, and one from the start
-// otherwise.
+// resume returns the migration to continue for a task: the remembered one if it has the same goal, and one from the
+// start otherwise.
 func (m migration) resume(crd *apiextensionsv1.CustomResourceDefinition, t task) migration {
 	goal := fmt.Sprint(crd.UID, crd.Generation, slices.Sorted(slices.Values(t.retired)), t.successor)
 

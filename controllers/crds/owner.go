@@ -42,8 +42,10 @@ func (e *OwnershipError) Error() string {
 
 // checkOwnership checks whether the provider may take over a live CRD that was not applied for it in
 // its present state.
-func (r Request) checkOwnership(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) error {
-	owner, err := r.otherOwner(ctx, live)
+func (a *Applier) checkOwnership(
+	ctx context.Context, r Request, live *apiextensionsv1.CustomResourceDefinition,
+) error {
+	owner, err := a.otherOwner(ctx, r, live)
 	if err != nil || owner == "" {
 		return err
 	}
@@ -53,14 +55,18 @@ func (r Request) checkOwnership(ctx context.Context, live *apiextensionsv1.Custo
 
 // otherOwner returns what a live CRD belongs to; empty if that is the provider, its predecessors or
 // nothing.
-func (r Request) otherOwner(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (string, error) {
+func (a *Applier) otherOwner(
+	ctx context.Context, r Request, live *apiextensionsv1.CustomResourceDefinition,
+) (string, error) {
 	label := live.Labels[v1alpha2.ClusterctlProviderLabel]
 	appliedByCapstan := live.Annotations[digestAnnotation] != ""
 	release := helmRelease(live)
 
 	switch {
-	case appliedByCapstan && label == r.Label, live.Annotations[v1alpha2.AdoptCRDAnnotation] == r.Label:
+	case live.Annotations[v1alpha2.AdoptCRDAnnotation] == r.Label:
 		return "", nil
+	case appliedByCapstan && label == r.Label:
+		return a.otherInstallation(ctx, r, live)
 	case release != "" && release != r.Namespace+"/"+r.Label:
 		return "the Helm release " + release, nil
 	case appliedByCapstan:
@@ -77,6 +83,30 @@ func (r Request) otherOwner(ctx context.Context, live *apiextensionsv1.CustomRes
 	default:
 		return managersOf(live, keepsApplying), nil
 	}
+}
+
+// otherInstallation returns another release of the same provider that uses a live CRD: two resources would otherwise
+// replace each other's CRDs without end. A CRD whose release is uninstalled is free.
+func (a *Applier) otherInstallation(
+	ctx context.Context, r Request, live *apiextensionsv1.CustomResourceDefinition,
+) (string, error) {
+	namespace, _, marked := strings.Cut(live.Annotations[ownerAnnotation], "/")
+	if !marked || namespace == r.Namespace || a.HasRelease == nil {
+		return "", nil
+	}
+
+	release := types.NamespacedName{Namespace: namespace, Name: r.Release}
+
+	installed, err := a.HasRelease(ctx, release)
+	if err != nil {
+		return "", fmt.Errorf("find out whether CustomResourceDefinition %s is in use: %w", live.Name, err)
+	}
+
+	if !installed {
+		return "", nil
+	}
+
+	return "the Helm release " + release.String(), nil
 }
 
 func anyManager(metav1.ManagedFieldsEntry) bool { return true }
@@ -122,34 +152,6 @@ func IsAppliedFor(definition *apiextensionsv1.CustomResourceDefinition, resource
 	_, uid, marked := strings.Cut(definition.Annotations[ownerAnnotation], "/")
 
 	return marked && uid == string(resource)
-}
-
-// checkInstallation checks that a live CRD is not in use by another release of the same provider: two
-// resources would otherwise replace each other's CRDs without end. A CRD whose release is uninstalled is
-// free.
-func (a *Applier) checkInstallation(
-	ctx context.Context, r Request, live *apiextensionsv1.CustomResourceDefinition,
-) error {
-	namespace, _, marked := strings.Cut(live.Annotations[ownerAnnotation], "/")
-	adopted := live.Annotations[v1alpha2.AdoptCRDAnnotation] == r.Label
-
-	if !marked || adopted || namespace == r.Namespace || a.HasRelease == nil ||
-		live.Labels[v1alpha2.ClusterctlProviderLabel] != r.Label {
-		return nil
-	}
-
-	release := types.NamespacedName{Namespace: namespace, Name: r.Release}
-
-	installed, err := a.HasRelease(ctx, release)
-	if err != nil {
-		return fmt.Errorf("find out whether CustomResourceDefinition %s is in use: %w", live.Name, err)
-	}
-
-	if !installed {
-		return nil
-	}
-
-	return &OwnershipError{Name: live.Name, Owner: "the Helm release " + release.String(), Provider: r.Label}
 }
 
 // Unmark removes Capstan's annotations from the CRDs that were last applied for a resource of a provider. The CRDs

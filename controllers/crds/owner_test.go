@@ -255,7 +255,7 @@ var _ = Describe("An unmanaged CRD", func() {
 	)
 })
 
-func TestCheckInstallation(t *testing.T) {
+func TestOtherInstallation(t *testing.T) {
 	for name, c := range map[string]struct {
 		owner, adopter string
 		label          string
@@ -280,14 +280,15 @@ func TestCheckInstallation(t *testing.T) {
 
 			live := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
 				Labels:      map[string]string{v1alpha2.ClusterctlProviderLabel: cmp.Or(c.label, "infrastructure-x")},
-				Annotations: map[string]string{v1alpha2.AdoptCRDAnnotation: c.adopter},
+				Annotations: map[string]string{v1alpha2.AdoptCRDAnnotation: c.adopter, digestAnnotation: "0"},
 			}}
 			if c.owner != "" {
 				live.Annotations[ownerAnnotation] = c.owner
 			}
 
-			r := Request{Label: "infrastructure-x", Release: "infrastructure-x", Namespace: "target", Resource: "b"}
-			err := NewApplier(Clients{HasRelease: hasRelease}).checkInstallation(t.Context(), r, live)
+			r := Request{Label: "infrastructure-x", Release: "infrastructure-x", Namespace: "target", Resource: "b",
+				Includes: func(context.Context, string, string) (bool, error) { return false, nil }}
+			err := NewApplier(Clients{HasRelease: hasRelease}).checkOwnership(t.Context(), r, live)
 
 			if c.want == "" {
 				g.Expect(err).NotTo(HaveOccurred())

@@ -141,11 +141,7 @@ func (a *Applier) planUpdate(ctx context.Context, p *Plan, c *change) error {
 		return a.findDrift(p, c)
 	}
 
-	if err := a.checkInstallation(ctx, p.request, c.live); err != nil {
-		return err
-	}
-
-	if err := p.request.checkOwnership(ctx, c.live); err != nil {
+	if err := a.checkOwnership(ctx, p.request, c.live); err != nil {
 		return err
 	}
 
@@ -202,6 +198,8 @@ func (c *change) findRemovedVersions() error {
 		return versions.Find(desired, name) != nil
 	})
 	slices.Sort(c.kept)
+
+	c.retired = nil
 
 	for _, v := range c.live.Spec.Versions {
 		after := versions.Find(desired, v.Name)

@@ -110,7 +110,7 @@ func (r *rewriter) rewrite(ctx context.Context, object *metav1.PartialObjectMeta
 			return err
 		}
 
-		current, getErr := r.client(object).Get(ctx, object.Name, metav1.GetOptions{})
+		current, getErr := r.objects.Namespace(object.Namespace).Get(ctx, object.Name, metav1.GetOptions{})
 		if getErr != nil {
 			return getErr
 		}
@@ -141,7 +141,7 @@ func (r *rewriter) patch(ctx context.Context, object *metav1.PartialObjectMetada
 		return nil
 	}
 
-	objects := r.client(object)
+	objects := r.objects.Namespace(object.Namespace)
 	options := metav1.PatchOptions{FieldManager: migrationOwner}
 
 	if !changed {
@@ -160,15 +160,6 @@ func (r *rewriter) patch(ctx context.Context, object *metav1.PartialObjectMetada
 	_, err = objects.Patch(ctx, object.Name, types.JSONPatchType, patch, options)
 
 	return err
-}
-
-// client returns the client for an object's namespace.
-func (r *rewriter) client(object *metav1.PartialObjectMetadata) metadata.ResourceInterface {
-	if object.Namespace == "" {
-		return r.objects
-	}
-
-	return r.objects.Namespace(object.Namespace)
 }
 
 // replaceRetired returns managedFields in which no entry names a retired version, because

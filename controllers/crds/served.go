@@ -86,14 +86,14 @@ func OtherFinalizers(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	})
 }
 
-// nameConflict returns which name of a CRD another one has, and what to do; empty if the API server accepts all names, or
-// has not decided yet.
+// nameConflict returns which name of a CRD another one has, and what to do; empty if the API server accepts all names,
+// or has not decided yet.
 func nameConflict(crd *apiextensionsv1.CustomResourceDefinition) string {
 	accepted := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted)
 	if accepted == nil || accepted.Status != apiextensionsv1.ConditionFalse {
 		return ""
 	}
 
-	return fmt.Sprintf("%s; find the other CustomResourceDefinition by kubectl api-resources --api-group=%s, and delete it "+
-		"if nothing needs it any more", accepted.Message, crd.Spec.Group)
+	return fmt.Sprintf("%s; find the other CustomResourceDefinition by kubectl api-resources --api-group=%s, and delete "+
+		"it if nothing needs it any more", accepted.Message, crd.Spec.Group)
 }

@@ -26,8 +26,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 }
 
 // StripSchemas is a transformation for caches that removes the schemas of CRDs, which leaves a few
-// hundred bytes. It reduces managedFields to the fields that Capstan has applied and the names of the others that wrote the
-// versions.
+// hundred bytes. It reduces managedFields to the fields that Capstan has applied and the names of the others that wrote
+// the versions.
 func StripSchemas(object any) (any, error) {
 	crd, ok := object.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {
