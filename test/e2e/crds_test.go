@@ -409,28 +409,27 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		},
 	)
 
-	It("are restored, or Ready names them, if they are lost together with the chart", until("issue 49"),
-		func(ctx SpecContext) {
-			t := newTiny("lost", "v1.0.0")
-			p := install(ctx, t)
-			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	It("are restored, or Ready names them, if they are lost together with the chart", func(ctx SpecContext) {
+		t := newTiny("lost", "v1.0.0")
+		p := install(ctx, t)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
-			Expect(w.operator.Stop()).To(Succeed())
-			Expect(w.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(t.name))).To(Succeed())
-			Expect(w.client.Delete(ctx, t.definition(nil))).To(Succeed())
-			Eventually(gone(ctx, w, t.definition(nil))).Should(BeTrue())
-			w.start()
+		Expect(w.operator.Stop()).To(Succeed())
+		Expect(w.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(t.name))).To(Succeed())
+		Expect(w.client.Delete(ctx, t.definition(nil))).To(Succeed())
+		Eventually(gone(ctx, w, t.definition(nil))).Should(BeTrue())
+		w.start()
 
-			Eventually(func(g Gomega) {
-				if gone(ctx, w, t.definition(nil))() {
-					g.Expect(w.read(ctx, p)(g)).To(notBeReadyAt(t.crd()))
-				}
-			}).Should(Succeed())
+		Eventually(func(g Gomega) {
+			if gone(ctx, w, t.definition(nil))() {
+				g.Expect(w.read(ctx, p)(g)).To(notBeReadyAt(t.crd()))
+			}
+		}).Should(Succeed())
 
-			Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
-			Eventually(gone(ctx, w, t.definition(nil))).Should(BeFalse())
-			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		})
+		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+		Eventually(gone(ctx, w, t.definition(nil))).Should(BeFalse())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
 
 	It(
 		"are kept in a rollback, which is rejected if the old managers cannot work with them",
