@@ -78,7 +78,7 @@ func (a *Applier) appliedFields(d definition, request Request) (*fieldpath.Set, 
 		return nil, err
 	}
 
-	// The API server gives nobody what identifies an object, and cert-manager replaces the CA.
+	// No field manager owns what identifies an object, and cert-manager replaces the CA.
 	for _, field := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}} {
 		unstructured.RemoveNestedField(object.Object, field...)
 	}
