@@ -2,6 +2,7 @@ package crds
 
 import (
 	"context"
+	"slices"
 
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 )
@@ -23,8 +24,10 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, allow []string) (*t
 			return nil, err
 		}
 
-		// Objects may have been written in a version that is removed since the last migration.
-		if len(findings) > 0 {
+		// If objects were written in a version that is removed since the last migration, they need another one.
+		if slices.ContainsFunc(findings, func(f trial.Finding) bool {
+			return f.Affected > 0 && slices.Contains(c.retired, f.Version)
+		}) {
 			a.update(c.name, func(k *known) { k.migration = migration{} })
 		}
 

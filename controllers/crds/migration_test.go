@@ -157,9 +157,27 @@ var _ = Describe("A migration", func() {
 		Expect(applier.MigrateBeforeApply(ctx, plan)).To(Equal(&Progress{CRD: k.crd(), Done: 20, Total: 20}))
 		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil())
 		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
-		report, err := applier.CheckChanges(ctx, plan, nil)
+
+		refused := func() bool {
+			GinkgoHelper()
+
+			report, err := applier.CheckChanges(ctx, plan, nil)
+			Expect(err).NotTo(HaveOccurred())
+
+			return report.Refused()
+		}
+		Expect(refused()).To(BeFalse())
+
+		By("rewriting them again after a client has used the version")
+		Expect(k.applyObject(ctx, "v1alpha1", 7)).To(Succeed())
+		k.caughtUp(ctx)
+
+		plan, err = applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1"))))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(report.Refused()).To(BeFalse(), "%s", report)
+		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil(), "it is finished")
+		Expect(refused()).To(BeTrue())
+		Expect(applier.MigrateBeforeApply(ctx, plan)).NotTo(BeNil())
+		Expect(refused()).To(BeFalse())
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 
 		Eventually(func() []apiextensionsv1.CustomResourceDefinitionVersion { return read(ctx, k.crd()).Spec.Versions }).
