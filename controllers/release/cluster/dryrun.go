@@ -53,9 +53,9 @@ func (c dryRunChange) problem(err error) error {
 	return err
 }
 
-// bringsMissing reports whether the action applies what was not found: the object itself, which was deleted since it was
-// read, or what has to come before it, such as its Namespace. An account may bind only a role that exists, and the error
-// for a role is about the binding.
+// bringsMissing reports whether the action applies what was not found: the object itself, which was deleted since it
+// was read, or what has to come before it, such as its Namespace. An account may bind only a role that exists, and the
+// error for a role is about the binding.
 func (c dryRunChange) bringsMissing(about metav1.StatusDetails) bool {
 	isRole := strings.HasSuffix(about.Kind, "rolebindings") &&
 		(c.brings("clusterroles", about.Name) || c.brings("roles", about.Name))

@@ -240,7 +240,8 @@ func newTakeover(
 	return t
 }
 
-// stayingFields returns the fields of an entry that are neither in one of the items nor, if it is an installer's, taken.
+// stayingFields returns the fields of an entry that are neither in one of the items nor, if it is of an installer,
+// taken.
 func (e managedEntry) stayingFields(taken, items *fieldpath.Set) *fieldpath.Set {
 	leaves := e.fields.Leaves()
 
