@@ -359,6 +359,8 @@ func (r *run) dryRun(ctx context.Context) report.Result {
 	return failed(err, applying)
 }
 
+// preparePlan prepares the installation or upgrade, which changes nothing: objects that the account must not even read
+// would be refused as well.
 func (r *run) preparePlan(
 	ctx context.Context, observed state.Observed, options release.PrepareOptions,
 ) (_ *release.Prepared, err error) {
@@ -370,7 +372,12 @@ func (r *run) preparePlan(
 
 	options.Known = r.installed.history.Revisions
 
-	return r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
+	prepared, err := r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
+	if unread := (*cluster.RejectedError)(nil); errors.As(err, &unread) {
+		return nil, &cluster.DryRunError{Objects: unread.Objects}
+	}
+
+	return prepared, err
 }
 
 // applyPlan installs or upgrades the release. Its namespace gets the labels and annotations of the

@@ -54,7 +54,7 @@ rules:
 			grant(ctx, w, t.name, "configmaps", "", "get", "list")
 			grant(ctx, w, t.name, "secrets", "", "list")
 			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
-				"serviceaccounts", `User "system:serviceaccount:tenant:installer" cannot get resource`,
+				`cannot get resource "serviceaccounts"`, `cannot get resource "deployments"`,
 				"grant that permission, for example with the roles that `capstan permissions` prints"))
 			nothingIsApplied(ctx, w, t.name)
 
