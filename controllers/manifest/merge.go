@@ -117,7 +117,7 @@ func orUntyped(
 ) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
 	if err != nil {
 		untyped, _ := strategicpatch.NewPatchMetaFromStruct(struct{}{})
-		return typedFields{untyped}, strategicpatch.PatchMeta{}, nil
+		return typedFields{untyped}, strategicpatch.PatchMeta{}, nil //nolint:nilerr // the type has no such field
 	}
 
 	return typedFields{schema}, meta, nil
