@@ -31,7 +31,8 @@ const (
 	PausedCondition = "Paused"
 
 	// DriftedCondition is True while objects differ from the release because something else changed
-	// them. It is absent otherwise. The message names the objects and their fields.
+	// them. The message names the objects and their fields. It is Unknown while there are objects that the
+	// operator may not watch, and absent otherwise.
 	DriftedCondition = "Drifted"
 
 	// ChangesPendingCondition is True while the current revision would be created differently now,

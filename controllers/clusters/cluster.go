@@ -10,17 +10,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/namespaces"
@@ -44,20 +40,16 @@ type Cluster struct {
 	// Definitions caches all CRDs, without their schemas. Labels cannot select the CRDs of a
 	// provider, because some may have been applied before by something else.
 	Definitions cache.Cache
-	// Objects caches of the objects that belong to providers what their health needs.
-	Objects cache.Cache
 	// Watches are those of ConfigMaps and Secrets, among them Helm's revisions.
 	Watches *namespaces.Watches
 
 	connection Connection
 	holder     string
-	apiReader  client.Reader
+	apiReader  client.WithWatch
 	// definitions reads CRDs without their schemas: from Definitions, or from the API server of a remote cluster.
 	definitions client.Reader
 	metadata    metadata.Interface
 	tracker     *health.Tracker
-	// watchErrors are those of Objects.
-	watchErrors health.WatchErrors
 	own         *Target
 	// uid is nil until it was asked for.
 	uid atomic.Pointer[types.UID]
@@ -76,17 +68,23 @@ func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluste
 		return nil, err
 	}
 
-	mayWatch, err := c.watchable()
+	var err error
+
+	if connection.Remote {
+		err = c.readDefinitions()
+	} else {
+		err = c.createCaches()
+	}
+
 	if err != nil {
 		return nil, err
 	}
 
 	c.tracker = health.NewTracker(health.Options{
-		Cache:       c.Objects,
-		WatchErrors: &c.watchErrors,
-		Access:      mayWatch,
-		APIReader:   c.apiReader,
-		Wake:        wake,
+		Client:     c.apiReader,
+		Remote:     connection.Remote,
+		Namespaces: slices.Sorted(maps.Keys(connection.Namespaces)),
+		Wake:       wake,
 	})
 
 	c.own, err = c.newTarget("")
@@ -94,38 +92,17 @@ func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluste
 	return c, err
 }
 
-// watchable creates the caches of the cluster, and returns what reports which kinds may be watched: none in a remote
-// one.
-func (c *Cluster) watchable() (health.Access, error) {
-	if c.connection.Remote {
-		reader, err := c.connection.definitionsClient(c.connection.Config, c.connection.HTTPClient)
-		if err != nil {
-			return nil, err
-		}
+// readDefinitions makes CRDs be read from the API server.
+func (c *Cluster) readDefinitions() error {
+	reader, err := c.connection.definitionsClient(c.connection.Config, c.connection.HTTPClient)
+	c.definitions = stripped{reader}
 
-		c.definitions = stripped{reader}
-
-		return func(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
-			_, err := c.connection.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-			return false, err
-		}, nil
-	}
-
-	if err := c.createCaches(); err != nil {
-		return nil, err
-	}
-
-	access, err := c.connection.newAccess()
-	if err != nil {
-		return nil, err
-	}
-
-	return access.mayWatch, nil
+	return err
 }
 
 // createClients creates the clients that use the permissions of the connection.
 func (c *Cluster) createClients() error {
-	apiReader, err := client.New(c.connection.Config, client.Options{
+	apiReader, err := client.NewWithWatch(c.connection.Config, client.Options{
 		Scheme:     c.connection.Scheme,
 		Mapper:     c.connection.Mapper,
 		HTTPClient: c.connection.HTTPClient,
@@ -149,8 +126,10 @@ func (c *Cluster) createCaches() error {
 
 	var err error
 
-	c.Definitions, err = c.connection.newCache(cache.Options{
+	c.Definitions, err = cache.New(c.connection.Config, cache.Options{
 		Scheme:           definitions,
+		Mapper:           c.connection.Mapper,
+		HTTPClient:       c.connection.HTTPClient,
 		DefaultTransform: crds.StripSchemas,
 		NewInformer:      newInformer(crds.StripSchemas),
 	})
@@ -159,26 +138,6 @@ func (c *Cluster) createCaches() error {
 	}
 
 	c.definitions = c.Definitions
-
-	c.Objects, err = c.connection.newCache(cache.Options{
-		DefaultNamespaces:    c.connection.Namespaces,
-		DefaultLabelSelector: providerObjects(),
-		DefaultTransform:     health.Strip,
-		NewInformer:          newInformer(health.Strip),
-		// Without permissions or an answer, a watch retries, and the tracker reports why.
-		DefaultWatchErrorHandler: c.watchErrors.Handle,
-	})
-	if err != nil {
-		return err
-	}
-
-	if len(c.connection.Namespaces) > 0 {
-		c.Objects = &namespacedCache{
-			Cache:      c.Objects,
-			namespaces: c.connection.Namespaces,
-			apiReader:  c.apiReader,
-		}
-	}
 
 	c.Watches = namespaces.New(c.metadata, slices.Sorted(maps.Keys(c.connection.Namespaces)))
 
@@ -189,7 +148,12 @@ func (c *Cluster) createCaches() error {
 func (c *Cluster) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.Definitions.Start(ctx) })
-	group.Go(func() error { return c.Objects.Start(ctx) })
+	group.Go(func() error {
+		<-ctx.Done()
+		c.tracker.Stop()
+
+		return nil
+	})
 	group.Go(func() error { return c.Watches.Start(ctx) })
 
 	return group.Wait()
@@ -248,40 +212,6 @@ func (c *Cluster) forget(user resource) {
 	c.own.Releases.Forget(user.release())
 }
 
-func (c Connection) newCache(options cache.Options) (cache.Cache, error) {
-	if options.Scheme == nil {
-		options.Scheme = c.Scheme
-	}
-
-	options.Mapper = c.Mapper
-	options.HTTPClient = c.HTTPClient
-
-	return cache.New(c.Config, options)
-}
-
-// namespacedCache caches the objects of some namespaces, and reads objects of other namespaces,
-// which few releases have, from the API server.
-type namespacedCache struct {
-	cache.Cache
-	namespaces map[string]cache.Config
-	apiReader  client.Reader
-}
-
-// Get reads an object.
-func (n *namespacedCache) Get(
-	ctx context.Context,
-	key client.ObjectKey,
-	object client.Object,
-	opts ...client.GetOption,
-) error {
-	_, watched := n.namespaces[key.Namespace]
-	if watched || key.Namespace == "" {
-		return n.Cache.Get(ctx, key, object, opts...)
-	}
-
-	return n.apiReader.Get(ctx, key, object, opts...)
-}
-
 // stripped reads CRDs without their schemas, as the caches of CRDs have them, from an API server.
 type stripped struct{ client.Reader }
 
@@ -308,14 +238,4 @@ func (s stripped) List(ctx context.Context, into client.ObjectList, options ...c
 		_, err := crds.StripSchemas(o)
 		return err
 	})
-}
-
-// providerObjects selects the objects that belong to a provider.
-func providerObjects() labels.Selector {
-	exists, err := labels.NewRequirement(v1alpha2.ClusterctlProviderLabel, selection.Exists, nil)
-	if err != nil {
-		return labels.Nothing()
-	}
-
-	return labels.NewSelector().Add(*exists)
 }

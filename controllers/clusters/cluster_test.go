@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -77,29 +76,4 @@ func TestOnlyRecordsAreMarkedAsTheOperators(t *testing.T) {
 			g.Expect(server.seen()).To(ContainElement(c.others))
 		})
 	}
-}
-
-func TestObjectsInOtherNamespaces(t *testing.T) {
-	g := NewWithT(t)
-	server := newAPIServer(t)
-	cluster := connect(t, server.URL, map[string]cache.Config{"watched": {}})
-	get := func(namespace string) (*corev1.ConfigMap, error) {
-		found := &corev1.ConfigMap{}
-		err := cluster.Objects.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "a"}, found)
-
-		return found, err
-	}
-
-	found, err := get("other")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found.Data).To(HaveKeyWithValue("from", "server"))
-	g.Expect(server.seen()).To(HaveLen(1))
-
-	_, err = get("watched")
-	g.Expect(err).To(BeAssignableToTypeOf(&cache.ErrCacheNotStarted{}), "it is read from the cache")
-
-	_, err = get("")
-	g.Expect(err).To(MatchError(ContainSubstring("unknown namespace for the cache")))
-
-	g.Expect(server.seen()).To(BeEmpty())
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // podsProblem returns why a workload's pods do not run: the problem of the oldest pod that is stuck,
@@ -134,25 +132,16 @@ func containerProblem(
 	}
 }
 
-// hasInvalidImage reports whether a pod cannot start because the workload names an image that is not a
-// valid name. Pods of an earlier version of the workload do not count.
-func hasInvalidImage(workload *unstructured.Unstructured, pods []corev1.Pod) bool {
-	var template corev1.PodTemplateSpec
-
-	fields, _, _ := unstructured.NestedMap(workload.Object, "spec", "template")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &template); err != nil {
-		return false
-	}
-
-	wanted := slices.Concat(template.Spec.InitContainers, template.Spec.Containers)
-
+// hasInvalidImage reports whether a pod cannot start because the workload, whose images are given, names one that is
+// not a valid name. Pods of an earlier version of the workload do not count.
+func hasInvalidImage(images map[string]string, pods []corev1.Pod) bool {
 	invalid := func(pod corev1.Pod) bool {
 		statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 		containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 
 		return pod.DeletionTimestamp == nil && slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool {
 			return s.State.Waiting != nil && s.State.Waiting.Reason == "InvalidImageName" &&
-				imageOf(containers, s) == imageOf(wanted, s)
+				imageOf(containers, s) == images[s.Name]
 		})
 	}
 

@@ -12,6 +12,8 @@ import (
 // Report is the health of a set of objects, in the order in which they were given.
 type Report struct {
 	Objects []ObjectHealth
+	// Unwatched are the kinds of objects that the operator may not watch.
+	Unwatched []string
 }
 
 // ObjectHealth is an object with its health.
@@ -81,6 +83,16 @@ func (r Report) keys(match func(ObjectHealth) bool) []object.Key {
 	}
 
 	return found
+}
+
+// Late describes the objects whose drift is noticed late; empty if there are none.
+func (r Report) Late() string {
+	if len(r.Unwatched) == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("%s objects are not watched, but looked at every %.0f minutes",
+		strings.Join(r.Unwatched, ", "), pollTime.Minutes())
 }
 
 // Message names the first objects that are not healthy, with the reasons, and how many more there

@@ -26,7 +26,7 @@ type Result struct {
 	Finished bool
 	// Replicas is spec.replicas of an object that has the field.
 	Replicas int64
-	// Images are those of the containers of an object that has a template for pods, by name.
+	// Images are those of all containers of an object that has a template for pods, by name.
 	Images map[string]string
 	// Final is true if the object cannot become healthy, however long one waits.
 	Final bool
@@ -78,19 +78,21 @@ func Compute(o client.Object) Result {
 	}
 }
 
-// Images returns the images of the containers of an object that has a template for pods, by name; nil for others.
+// Images returns the images of all containers of an object that has a template for pods, by name; nil for others.
 func Images(o *unstructured.Unstructured) map[string]string {
 	var images map[string]string
 
-	for _, container := range bundle.NestedMaps(o.Object, "spec", "template", "spec", "containers") {
-		name, _ := container["name"].(string)
-		image, _ := container["image"].(string)
+	for _, field := range []string{"initContainers", "containers"} {
+		for _, container := range bundle.NestedMaps(o.Object, "spec", "template", "spec", field) {
+			name, _ := container["name"].(string)
+			image, _ := container["image"].(string)
 
-		if images == nil {
-			images = map[string]string{}
+			if images == nil {
+				images = map[string]string{}
+			}
+
+			images[name] = image
 		}
-
-		images[name] = image
 	}
 
 	return images
@@ -146,19 +148,4 @@ var kindsWithoutStatus = map[schema.GroupKind]bool{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                true,
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                              true,
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                       true,
-}
-
-// newObject returns the object that a kind is watched as: only its metadata if it has no status.
-func newObject(gvk schema.GroupVersionKind) client.Object {
-	if kindsWithoutStatus[gvk.GroupKind()] {
-		o := &metav1.PartialObjectMetadata{}
-		o.SetGroupVersionKind(gvk)
-
-		return o
-	}
-
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(gvk)
-
-	return o
 }

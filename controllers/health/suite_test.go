@@ -10,11 +10,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -63,23 +61,14 @@ func (w *watched) Unverified(ctx context.Context, objects []object.Key) ([]objec
 	return w.Tracker.Unverified(ctx, w.owner, objects)
 }
 
-// mayWatch permits the tracker everything.
-func mayWatch(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
-
 // track returns a tracker of a namespace's objects, until the end of the test.
-func track(namespace string) *watched { return trackAs(cluster.Config(), namespace, mayWatch) }
+func track(namespace string) *watched { return trackAs(cluster.Config(), namespace) }
 
-// trackAs is like track for the user of a configuration, who may watch what access says.
-func trackAs(config *rest.Config, namespace string, access health.Access) *watched {
+// trackAs is like track for the user of a configuration.
+func trackAs(config *rest.Config, namespace string) *watched {
 	GinkgoHelper()
 
-	watchErrors := &health.WatchErrors{}
-	objects, err := cache.New(config, cache.Options{
-		Scheme:                   clientgoscheme.Scheme,
-		DefaultLabelSelector:     labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: namespace}),
-		DefaultTransform:         cache.TransformStripManagedFields(),
-		DefaultWatchErrorHandler: watchErrors.Handle,
-	})
+	watcher, err := client.NewWithWatch(config, client.Options{Scheme: clientgoscheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())
 
 	w := &watched{owner: health.Owner{Provider: namespace, Release: namespace, Namespace: namespace, Reader: admin}}
@@ -93,13 +82,8 @@ func trackAs(config *rest.Config, namespace string, access health.Access) *watch
 
 		w.wakes = append(w.wakes, after)
 	}
-	w.Tracker = health.NewTracker(health.Options{
-		Cache: objects, WatchErrors: watchErrors, Access: access, APIReader: admin, Wake: wake,
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	DeferCleanup(cancel)
-
-	go objects.Start(ctx)
+	w.Tracker = health.NewTracker(health.Options{Client: watcher, Wake: wake})
+	DeferCleanup(w.Stop)
 
 	return w
 }

@@ -1,46 +1,50 @@
 // Package health reports whether the objects of a provider's release are healthy, and which of them
 // have changed since they were last verified to match the release. It reads objects from watches, so
 // nothing polls or waits for a Deployment: once a provider's objects have been checked, the provider
-// is woken when an answer changes.
+// is woken when an answer changes. Only what may not be watched is read now and then.
 package health
 
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+)
+
+const (
+	// pollTime is the interval of reads of objects that may not be watched.
+	pollTime = 10 * time.Minute
+	// pollUnhealthyTime is the interval while they are not healthy.
+	pollUnhealthyTime = 5 * time.Second
 )
 
 // Wake schedules a reconcile of a provider, given its label and the namespace of its release, after
 // some time.
 type Wake func(provider, namespace string, after time.Duration)
 
-// Access reports whether the operator may list and watch the objects of a kind. It is asked often, and should
-// remember answers for a while. The error is a NoKindMatchError if the API server does not serve the kind.
-type Access func(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
-
 // Options of a Tracker.
 type Options struct {
-	// Cache watches objects. It should select those with the provider label.
-	Cache cache.Cache
-	// WatchErrors has the errors of Cache; it may be nil.
-	WatchErrors *WatchErrors
-	// Access reports which kinds may be watched. The others are polled.
-	Access Access
-	// APIReader reads the pods of unhealthy workloads.
-	APIReader client.Reader
+	// Client watches objects, and reads the pods of unhealthy workloads and what the watches do not show.
+	Client client.WithWatch
+	// Remote means that nothing is watched, because the objects are in another cluster.
+	Remote bool
+	// Namespaces are those that are watched; empty for all.
+	Namespaces []string
 	// Wake is called when the health of a provider's object changes, when an object changes that was
-	// recorded, and when objects must be polled again.
+	// recorded, and when objects must be read again.
 	Wake Wake
 }
 
@@ -55,9 +59,9 @@ type Owner struct {
 func (o Owner) key() string { return o.Namespace + "/" + o.Provider }
 
 // obstacle returns why an object is not one of the release; empty if it is.
-func (o Owner) obstacle(found client.Object) string {
-	name := found.GetAnnotations()[v1alpha2.HelmReleaseNameAnnotation]
-	namespace := found.GetAnnotations()[v1alpha2.HelmReleaseNamespaceAnnotation]
+func (o Owner) obstacle(found *seen) string {
+	name := found.Annotations[v1alpha2.HelmReleaseNameAnnotation]
+	namespace := found.Annotations[v1alpha2.HelmReleaseNamespaceAnnotation]
 
 	switch {
 	case name == "":
@@ -71,150 +75,246 @@ func (o Owner) obstacle(found client.Object) string {
 
 // Tracker watches the objects of releases.
 type Tracker struct {
-	cache       cache.Cache
-	watchErrors *WatchErrors
-	access      Access
-	apiReader   client.Reader
-	wake        Wake
+	client     client.WithWatch
+	namespaces []string
+	wake       Wake
+	ctx        context.Context // of the watches
+	stop       context.CancelFunc
 
-	// starting is held while a watch is started, so that each is started once. Neither it nor mu is held
-	// during requests.
-	starting sync.Mutex
+	mu      sync.Mutex
+	watches map[place]*watch // nil if nothing is watched
+	// used are the places of the objects of each owner.
+	used    map[string]map[place]bool
+	objects map[object.Key]*known
+}
 
-	mu     sync.Mutex
-	kinds  map[schema.GroupVersionKind]*kind
-	owners map[string]map[schema.GroupVersionKind]bool
-	// results are those of the objects as the watches last showed them.
-	results map[object.Key]Result
-	records map[object.Key]record
-	// unhealthySince is when workloads were first seen unhealthy.
-	unhealthySince map[object.Key]time.Time
+// known is what is known of an object of a release.
+type known struct {
+	// verified is the version that was compared with the release, at the API server itself. It is nil if none was.
+	verified *object.Snapshot
+	// drifted means that this version differs from the release.
+	drifted bool
+	// shown means that the watch has shown this version, or a newer one.
+	shown bool
+	// finished means that the object was a Job which had completed when it was deleted.
+	finished bool
+	// read is the object as it was last read because the watch shows only its metadata.
+	read *seen
+	// unhealthySince is when a workload was first seen unhealthy; zero if it is healthy.
+	unhealthySince time.Time
 }
 
 // NewTracker returns a tracker.
 func NewTracker(options Options) *Tracker {
-	return &Tracker{
-		cache:          options.Cache,
-		watchErrors:    options.WatchErrors,
-		access:         options.Access,
-		apiReader:      options.APIReader,
-		wake:           options.Wake,
-		kinds:          map[schema.GroupVersionKind]*kind{},
-		owners:         map[string]map[schema.GroupVersionKind]bool{},
-		results:        map[object.Key]Result{},
-		records:        map[object.Key]record{},
-		unhealthySince: map[object.Key]time.Time{},
+	t := &Tracker{
+		client:     options.Client,
+		namespaces: options.Namespaces,
+		wake:       options.Wake,
+		used:       map[string]map[place]bool{},
+		objects:    map[object.Key]*known{},
+	}
+	t.ctx, t.stop = context.WithCancel(context.Background())
+
+	if !options.Remote {
+		t.watches = map[place]*watch{}
+	}
+
+	return t
+}
+
+// Stop ends all watches.
+func (t *Tracker) Stop() { t.stop() }
+
+// known returns what is known of an object. t.mu must be held.
+func (t *Tracker) known(o object.Key) *known {
+	if t.objects[o] == nil {
+		t.objects[o] = &known{}
+	}
+
+	return t.objects[o]
+}
+
+// MarkVerified records that objects match their release in these versions. Their next change wakes
+// the provider.
+func (t *Tracker) MarkVerified(versions []object.Snapshot) { t.mark(versions, false) }
+
+// MarkDrifted records that objects differ from their release in these versions and stay so:
+// Unverified continues to return them. Their next change wakes the provider.
+func (t *Tracker) MarkDrifted(versions []object.Snapshot) { t.mark(versions, true) }
+
+func (t *Tracker) mark(versions []object.Snapshot, drifted bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	for _, v := range versions {
+		o := t.known(v.Object)
+		o.verified, o.drifted, o.shown, o.finished = &v, drifted, false, false
 	}
 }
 
 // Check returns the health of the objects of a release as the watches show them. For a workload that
 // has been unhealthy for a few seconds, its pods explain why. Pods are not watched, so the provider is
-// woken to read them again, less and less often; so it is for objects that may not be watched.
-//
-// If a kind cannot be watched although that is permitted, the error is a *WatchError, and the report is
-// of the other kinds.
+// woken to read them again, less and less often; so it is for objects that are not watched.
 func (t *Tracker) Check(ctx context.Context, owner Owner, objects []object.Key) (Report, error) {
-	if err := t.Watch(ctx, owner, objects); err != nil {
-		return Report{}, err
-	}
-
-	known, unsynced := t.withoutUnsynced(ctx, objects)
-	polls := false
+	t.follow(owner, objects)
 
 	var report Report
 
-	for _, o := range known {
-		result, err := t.checkObject(ctx, owner, o)
+	starting := false
+
+	for _, o := range objects {
+		found, err := t.look(ctx, owner, o)
 		if err != nil {
 			return Report{}, err
 		}
 
-		report.Objects = append(report.Objects, ObjectHealth{Object: o, Result: result})
-		polls = polls || t.polls(o.GroupVersionKind)
+		report.Objects = append(report.Objects, ObjectHealth{Object: o, Result: t.judge(ctx, owner, o, found)})
+		starting = starting || found.starting
+
+		if found.unwatched && !slices.Contains(report.Unwatched, o.Kind) {
+			report.Unwatched = append(report.Unwatched, o.Kind)
+		}
 	}
 
-	switch {
-	case polls && report.Healthy():
-		t.wake(owner.Provider, owner.Namespace, pollTime)
-	case polls:
+	switch unwatched := len(report.Unwatched) > 0; {
+	case starting, unwatched && !report.Healthy():
 		t.wake(owner.Provider, owner.Namespace, pollUnhealthyTime)
-	}
-
-	if unsynced != nil {
-		return report, unsynced
+	case unwatched:
+		t.wake(owner.Provider, owner.Namespace, pollTime)
 	}
 
 	return report, nil
 }
 
-func (t *Tracker) checkObject(ctx context.Context, owner Owner, o object.Key) (Result, error) {
-	found, stale, err := t.read(ctx, owner, o)
-
+// judge returns the health of an object.
+func (t *Tracker) judge(ctx context.Context, owner Owner, o object.Key, found look) Result {
 	switch {
-	case err != nil:
-		return Result{}, err
-	case stale && kindsWithoutStatus[o.GroupKind()]:
+	case found.stale && kindsWithoutStatus[o.GroupKind()]:
 		// It was recorded, so it exists, and that is enough.
-		return Result{Status: status.CurrentStatus}, nil
-	case stale:
-		return Result{Status: status.InProgressStatus, Message: "has just been applied"}, nil
-	case found == nil && t.wasFinished(o):
-		return Result{Status: status.CurrentStatus, Finished: true}, nil
-	case found == nil:
-		return Result{Status: status.NotFoundStatus, Message: "is missing"}, nil
+		return Result{Status: status.CurrentStatus}
+	case found.stale:
+		return Result{Status: status.InProgressStatus, Message: "has just been applied"}
+	case found.seen == nil && found.finished:
+		return Result{Status: status.CurrentStatus, Finished: true}
+	case found.seen == nil:
+		return Result{Status: status.NotFoundStatus, Message: "is missing"}
 	}
 
 	// What the operator may read of objects of others is not for the users of this provider.
-	if obstacle := owner.obstacle(found); obstacle != "" {
-		return Result{Status: status.UnknownStatus, Message: obstacle}, nil
+	if obstacle := owner.obstacle(found.seen); obstacle != "" {
+		return Result{Status: status.UnknownStatus, Message: obstacle}
 	}
 
-	return t.explain(ctx, o, found, Compute(found)), nil
+	return t.explain(ctx, owner, o, found.seen)
 }
 
-// read reads an object from the cache; nil if it does not exist. If the cache does not have the
-// recorded version of the object yet, stale is true, and the provider is woken once it does. Objects
-// that may not be watched are read from the API server and never stale.
-func (t *Tracker) read(ctx context.Context, owner Owner, o object.Key) (found client.Object, stale bool, err error) {
-	if t.polls(o.GroupVersionKind) {
-		found, err = get(ctx, owner.Reader, o)
-		return found, false, err
+// Unverified returns the objects of a release that are not known to match it: those that were never
+// recorded, that have drifted, or that were changed or deleted since. It returns an object until that
+// is marked as verified. Jobs that have completed are not compared any more. It makes no requests
+// except to read what the watches do not show.
+func (t *Tracker) Unverified(ctx context.Context, owner Owner, objects []object.Key) ([]object.Key, error) {
+	t.follow(owner, objects)
+
+	var unverified []object.Key
+
+	for _, o := range objects {
+		found, err := t.look(ctx, owner, o)
+		if err != nil {
+			return nil, err
+		}
+
+		if found.finished || found.seen != nil && found.seen.result.Finished {
+			continue
+		}
+
+		if !found.verified {
+			unverified = append(unverified, o)
+		}
 	}
 
-	found, stale, err = t.readOnce(ctx, owner, o)
-	if err != nil || !stale {
-		return found, false, err
-	}
-
-	t.wakeWhenCurrent(o)
-
-	// The version may have arrived before its event would wake the provider, so read again.
-	return t.readOnce(ctx, owner, o)
+	return unverified, nil
 }
 
-func (t *Tracker) readOnce(
-	ctx context.Context, owner Owner, o object.Key,
-) (found client.Object, stale bool, err error) {
-	found, err = get(ctx, t.cache, o)
+// look is what an object looks like.
+type look struct {
+	// seen is nil if the object does not exist.
+	seen *seen
+	// verified means that it matches its release, as far as is known.
+	verified bool
+	// finished means that it was a Job that has completed, and was deleted.
+	finished bool
+	// stale means that the watch does not show yet what was recorded. The provider is woken once it does.
+	stale bool
+	// starting means that the watch has not shown the objects of the kind yet, and unwatched that there is none.
+	starting, unwatched bool
+}
 
-	// Objects in namespaces that are not watched are not in the cache.
-	if apierrors.IsForbidden(err) {
-		found, err = get(ctx, owner.Reader, o)
-		return found, false, err
+// look looks at an object: at the API server, as the owner, if the watch does not show it.
+func (t *Tracker) look(ctx context.Context, owner Owner, o object.Key) (look, error) {
+	t.mu.Lock()
+	recorded := *t.known(o)
+	w := t.watchOf(o)
+	t.mu.Unlock()
+
+	gone := w.informer == nil || w.ended || w.refused
+	if gone || !w.informer.HasSynced() {
+		found := look{starting: !gone, unwatched: w.refused || w.informer == nil && t.watches != nil}
+		if !gone && recorded.verified != nil && time.Since(w.started) < startTime {
+			found.stale, found.verified = true, !recorded.drifted
+			return found, nil
+		}
+
+		read, err := get(ctx, owner.Reader, o)
+		found.compare(read, recorded)
+
+		return found, err
 	}
 
-	if err != nil {
-		return nil, false, err
+	shown, version := w.get(o)
+	if recorded.verified != nil && object.IsOlder(version, recorded.verified.ResourceVersion) {
+		return look{stale: true, verified: !recorded.drifted}, nil
 	}
 
-	stale, err = t.isStale(ctx, o, found)
+	var found look
 
-	return found, stale, err
+	// The status of an object of others is not needed.
+	if shown == nil || shown.final || owner.obstacle(shown) != "" {
+		found.compare(shown, recorded)
+		return found, nil
+	}
+
+	if read := recorded.read; read == nil || object.IsOlder(read.ResourceVersion, shown.ResourceVersion) {
+		var err error
+		if recorded.read, err = get(ctx, owner.Reader, o); err != nil {
+			return look{}, err
+		}
+
+		t.mu.Lock()
+		t.known(o).read = recorded.read
+		t.mu.Unlock()
+	}
+
+	found.compare(recorded.read, recorded)
+
+	return found, nil
+}
+
+// compare sets what the object looks like, and what follows from what was recorded.
+func (l *look) compare(found *seen, recorded known) {
+	l.seen = found
+	l.finished = found == nil && recorded.finished
+	l.verified = found != nil && recorded.verified != nil && !recorded.drifted &&
+		recorded.verified.Same(found.snapshot)
 }
 
 // get reads an object; nil if it does not exist.
-func get(ctx context.Context, reader client.Reader, o object.Key) (client.Object, error) {
-	found := newObject(o.GroupVersionKind)
+func get(ctx context.Context, reader client.Reader, o object.Key) (*seen, error) {
+	var found client.Object = &unstructured.Unstructured{}
+	if kindsWithoutStatus[o.GroupKind()] {
+		found = &metav1.PartialObjectMetadata{}
+	}
+
+	found.GetObjectKind().SetGroupVersionKind(o.GroupVersionKind)
 
 	err := reader.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
@@ -225,5 +325,39 @@ func get(ctx context.Context, reader client.Reader, o object.Key) (client.Object
 		return nil, fmt.Errorf("read %s: %w", o, err)
 	}
 
-	return found, nil
+	return seenOf(o, found), nil
+}
+
+// matters notes that a watch has shown an object, and reports whether that matters to its provider: the health has
+// changed, or the object differs from its recorded version, or has it at last.
+func (t *Tracker) matters(id object.Key, e event) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	o := t.objects[id]
+	recorded := o != nil && o.verified != nil
+
+	if recorded && e.now.snapshot.OlderThan(*o.verified) {
+		return false
+	}
+
+	if o != nil {
+		o.finished = e.deleted && e.now.result.Finished
+	}
+
+	switch {
+	case e.deleted && o != nil:
+		t.objects[id] = &known{finished: o.finished}
+		return true
+	case recorded && !o.shown:
+		o.shown = true
+		return true
+	case recorded && !e.now.snapshot.Same(*o.verified):
+		return true
+	case e.initial:
+		return false
+	default:
+		return e.deleted || e.before == nil || e.now.snapshot.Content == "" ||
+			e.before.snapshot.Content != e.now.snapshot.Content || !reflect.DeepEqual(e.before.result, e.now.result)
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -278,8 +277,12 @@ var _ = Describe("Check of an object of others", func() {
 			hidden.Annotations = marks
 			Expect(admin.Create(ctx, hidden)).To(Succeed())
 
-			tracker := trackAs(cluster.Config(), namespace,
-				func(context.Context, schema.GroupVersionKind) (bool, error) { return !polled, nil })
+			config := cluster.Config()
+			if polled {
+				config = restricted(ctx, namespace, "configmaps")
+			}
+
+			tracker := trackAs(config, namespace)
 			all := []object.Key{named(appsv1.SchemeGroupVersion.WithKind("Deployment"), namespace, "manager")}
 
 			check := func() string {

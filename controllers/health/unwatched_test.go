@@ -2,6 +2,7 @@ package health_test
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,10 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -55,42 +58,20 @@ var _ = Describe("A kind that is not watched", func() {
 		Expect(admin.Create(ctx, newDeployment(namespace))).To(Succeed())
 	})
 
-	It("because its watch fails is reported with the reason, and blocks neither the caller nor other kinds",
-		func(ctx SpecContext) {
-			tracker := trackAs(restricted(ctx, namespace, "configmaps"), namespace, mayWatch)
-			begin := time.Now()
-
-			unverified, err := tracker.Unverified(ctx, []object.Key{config, manager})
-
-			Expect(time.Since(begin)).To(BeNumerically("<", 10*time.Second))
-			Expect(unverified).To(ConsistOf(config))
-			Expect(err).To(BeAssignableToTypeOf(&health.WatchError{}))
-			Expect(err).To(MatchError(And(
-				HavePrefix("the health and drift of Deployment objects are unknown, because they cannot be watched: "),
-				ContainSubstring("deployments.apps is forbidden"))))
-
-			begin = time.Now()
-
-			report, err := tracker.Check(ctx, []object.Key{config, manager})
-			Expect(err).To(BeAssignableToTypeOf(&health.WatchError{}))
-			Expect(report.Objects).To(ConsistOf(HaveField("Object", config)))
-			Expect(time.Since(begin)).To(BeNumerically("<", time.Second), "it waits only once")
-		})
-
-	It("because it may not be is polled as the account, and its drift is noticed", func(ctx SpecContext) {
-		onlyConfigMaps := func(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
-			return gvk.Kind == "ConfigMap", nil
-		}
-		tracker := trackAs(restricted(ctx, namespace, "configmaps"), namespace, onlyConfigMaps)
+	It("because it may not be is read as the account, and its drift is noticed", func(ctx SpecContext) {
+		tracker := trackAs(restricted(ctx, namespace, "configmaps"), namespace)
 		all := []object.Key{config, manager}
 
-		Expect(tracker.Unverified(ctx, all)).To(ConsistOf(config, manager))
+		Expect(tracker.Unverified(ctx, all)).To(ConsistOf(config, manager), "without a delay")
 		tracker.MarkVerified([]object.Snapshot{versionOf(ctx, config), versionOf(ctx, manager)})
 		Eventually(func() ([]object.Key, error) { return tracker.Unverified(ctx, all) }).Should(BeEmpty())
 
-		report, err := tracker.Check(ctx, all)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(report.Healthy()).To(BeFalse())
+		Eventually(func(g Gomega) {
+			report, err := tracker.Check(ctx, all)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(report.Healthy()).To(BeFalse())
+			g.Expect(report.Unwatched).To(Equal([]string{"Deployment"}))
+		}).Should(Succeed())
 		tracker.mu.Lock()
 		Expect(tracker.wakes).To(ContainElement(5*time.Second), "to read it again")
 		tracker.mu.Unlock()
@@ -106,58 +87,87 @@ var _ = Describe("A kind that is not watched", func() {
 		Eventually(func() ([]object.Key, error) { return tracker.Unverified(ctx, all) }).Should(ConsistOf(manager))
 	})
 
-	It("because the API server takes its time to permit it delays no other kind", func(ctx SpecContext) {
-		asked, permit := make(chan struct{}), make(chan struct{})
-		slow := func(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
-			if gvk.Kind == "Deployment" {
-				close(asked)
-				<-permit
-			}
-
-			return true, nil
-		}
-		tracker := trackAs(cluster.Config(), namespace, slow)
-		ended := make(chan error, 1)
-
-		go func() {
-			_, err := tracker.Unverified(ctx, []object.Key{manager})
-			ended <- err
-		}()
-
-		Eventually(asked).Should(BeClosed())
-
-		other := make(chan error, 1)
-
-		go func() {
-			_, err := tracker.Check(ctx, []object.Key{config})
-			other <- err
-		}()
-
-		Eventually(other).Should(Receive(BeNil()))
-		Expect(ended).NotTo(Receive())
-
-		close(permit)
-		Eventually(ended).Should(Receive(BeNil()))
-	})
-
 	It("because no release has it any more wakes nothing", func(ctx SpecContext) {
 		tracker := track(namespace)
-		Expect(tracker.Unverified(ctx, []object.Key{config, manager})).To(HaveLen(2))
-
-		events := 0
-
-		Eventually(func() int {
-			events += tracker.woken()
-			return events
-		}).Should(BeNumerically(">=", 2), "those of both objects")
-
 		Expect(tracker.Unverified(ctx, []object.Key{config})).To(HaveLen(1))
-		Eventually(tracker.woken).WithPolling(300*time.Millisecond).Should(BeZero(), "what was on its way has arrived")
-		patch(ctx, newDeployment(namespace), `{"spec":{"paused":true}}`)
-		Consistently(tracker.woken, "500ms").Should(BeZero())
+		tracker.MarkVerified([]object.Snapshot{versionOf(ctx, config)})
+		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the watch shows it")
 
+		tracker.Forget(namespace, namespace)
 		patch(ctx, newConfigMap(namespace), `{"data":{"key":"other"}}`)
-		Expect(admin.Delete(ctx, newConfigMap(namespace))).To(Succeed())
-		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the other kind is still watched")
+		Consistently(tracker.woken, "500ms").Should(BeZero())
 	})
 })
+
+var _ = Describe("A kind of which only the metadata is watched", func() {
+	It("is watched once it is served, and its objects are read when they change", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		sample := named(schema.GroupVersionKind{Group: "health.example.com", Version: "v1", Kind: "Sample"}, namespace, "a")
+
+		tracker := track(namespace)
+		reads := &countingReader{Reader: admin}
+		tracker.owner.Reader = reads
+		check := func(g Gomega) string {
+			report, err := tracker.Check(ctx, []object.Key{sample})
+			g.Expect(err).NotTo(HaveOccurred())
+
+			return report.Message()
+		}
+
+		Expect(check(Default)).To(HaveSuffix("is missing"))
+
+		definition := &unstructured.Unstructured{}
+		Expect(definition.UnmarshalJSON([]byte(`{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": {"name": "samples.health.example.com"},
+			"spec": {"group": "health.example.com", "scope": "Namespaced",
+				"names": {"kind": "Sample", "plural": "samples"},
+				"versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema":
+					{"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}`))).To(Succeed())
+		Expect(admin.Create(ctx, definition)).To(Succeed())
+
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(sample.GroupVersionKind)
+		marks := owned(namespace, "a")
+		o.SetNamespace(namespace)
+		o.SetName("a")
+		o.SetLabels(marks.Labels)
+		o.SetAnnotations(marks.Annotations)
+		o.Object["status"] = map[string]any{}
+		Eventually(func() error { return admin.Create(ctx, o) }).Should(Succeed())
+		Eventually(check).Should(BeEmpty())
+		Eventually(func(g Gomega) int {
+			before := reads.count.Load()
+			check(g)
+
+			return int(reads.count.Load() - before)
+		}).WithTimeout(30*time.Second).Should(BeZero(), "it is watched")
+
+		tracker.MarkVerified([]object.Snapshot{versionOf(ctx, sample)})
+		tracker.woken()
+
+		failing := `{"status":{"conditions":[{"type":"Ready","status":"False","message":"no login"}]}}`
+		Expect(admin.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(failing)))).To(Succeed())
+		Eventually(tracker.woken).Should(BeNumerically(">", 0))
+		Eventually(check).Should(HaveSuffix("no login"))
+		Expect(tracker.Unverified(ctx, []object.Key{sample})).To(BeEmpty(), "only its status has changed")
+
+		before := reads.count.Load()
+
+		Expect(check(Default)).To(HaveSuffix("no login"))
+		Expect(reads.count.Load()).To(Equal(before), "it is read once")
+	})
+})
+
+// countingReader counts the objects that are read.
+type countingReader struct {
+	client.Reader
+	count atomic.Int64
+}
+
+func (r *countingReader) Get(
+	ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption,
+) error {
+	r.count.Add(1)
+	return r.Reader.Get(ctx, key, o, options...)
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // workloadKinds are the kinds whose spec.selector selects pods.
@@ -34,11 +35,11 @@ const (
 	maxPods = 20
 )
 
-// explain adds to the result of an unhealthy workload why its pods do not run, and wakes the
-// provider later to check again.
-func (t *Tracker) explain(ctx context.Context, id object.Key, o client.Object, result Result) Result {
-	workload, ok := o.(*unstructured.Unstructured)
-	if !ok || !hasPods(workload) {
+// explain returns the health of an object: for an unhealthy workload with why its pods do not run. The provider is
+// woken later to read the pods again.
+func (t *Tracker) explain(ctx context.Context, owner Owner, id object.Key, workload *seen) Result {
+	result := workload.result
+	if workload.selector == nil {
 		return result
 	}
 
@@ -47,10 +48,10 @@ func (t *Tracker) explain(ctx context.Context, id object.Key, o client.Object, r
 		return result
 	}
 
-	t.wakeOwner(o, nextRead(unhealthy))
+	t.wake(owner.Provider, owner.Namespace, nextRead(unhealthy))
 
-	if problem := replicaFailure(workload); problem != "" {
-		result.Message = problem
+	if workload.refusal != "" {
+		result.Message = workload.refusal
 		return result
 	}
 
@@ -58,17 +59,20 @@ func (t *Tracker) explain(ctx context.Context, id object.Key, o client.Object, r
 		return result
 	}
 
-	pods, err := t.readPods(ctx, workload)
+	list := &corev1.PodList{}
+
+	err := t.client.List(ctx, list,
+		client.InNamespace(id.Namespace), client.MatchingLabelsSelector{Selector: workload.selector}, client.Limit(maxPods))
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "Failed to read the pods of an unhealthy workload", "object", id.String())
 		return result
 	}
 
-	if problem := podsProblem(pods); problem != "" {
+	if problem := podsProblem(list.Items); problem != "" {
 		result.Message = problem
 	}
 
-	result.Final = result.Final || hasInvalidImage(workload, pods)
+	result.Final = result.Final || hasInvalidImage(result.Images, list.Items)
 
 	return result
 }
@@ -78,18 +82,17 @@ func (t *Tracker) unhealthyFor(id object.Key, result Result) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	if result.Healthy() {
-		delete(t.unhealthySince, id)
+	known := t.known(id)
+
+	switch {
+	case result.Healthy():
+		known.unhealthySince = time.Time{}
 		return 0
+	case known.unhealthySince.IsZero():
+		known.unhealthySince = time.Now()
 	}
 
-	since, ok := t.unhealthySince[id]
-	if !ok {
-		since = time.Now()
-		t.unhealthySince[id] = since
-	}
-
-	return time.Since(since)
+	return time.Since(known.unhealthySince)
 }
 
 // nextRead returns when to read the pods of a workload that has been unhealthy for some time: first
@@ -103,39 +106,21 @@ func nextRead(unhealthy time.Duration) time.Duration {
 	return min(unhealthy, maxInterval)
 }
 
-// hasPods reports whether an object is of a kind whose spec.selector selects pods: a Deployment, StatefulSet, DaemonSet
-// or Job.
-func hasPods(o *unstructured.Unstructured) bool {
-	return workloadKinds[o.GroupVersionKind().GroupKind()]
-}
+// podSelector returns what selects the pods of a workload: nothing if it has no valid selector, or a huge one.
+func podSelector(workload *unstructured.Unstructured) labels.Selector {
+	var fields metav1.LabelSelector
 
-// podSelector returns what selects the pods of an object that has pods.
-func podSelector(workload *unstructured.Unstructured) (labels.Selector, error) {
-	var selector metav1.LabelSelector
-
-	fields, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
-		return nil, err
+	content, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &fields); err != nil {
+		return labels.Nothing()
 	}
 
-	return metav1.LabelSelectorAsSelector(&selector)
-}
-
-// readPods returns some pods of a workload.
-func (t *Tracker) readPods(ctx context.Context, workload *unstructured.Unstructured) ([]corev1.Pod, error) {
-	selector, err := podSelector(workload)
-	if err != nil {
-		return nil, err
+	selector, err := metav1.LabelSelectorAsSelector(&fields)
+	if err != nil || len(selector.String()) > maxList {
+		return labels.Nothing()
 	}
 
-	list := &corev1.PodList{}
-	err = t.apiReader.List(ctx, list,
-		client.InNamespace(workload.GetNamespace()),
-		client.MatchingLabelsSelector{Selector: selector},
-		client.Limit(maxPods),
-	)
-
-	return list.Items, err
+	return selector
 }
 
 // replicaFailure returns why the pods of a Deployment cannot even be created, such as a quota; empty

@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -80,10 +79,7 @@ func (r *run) correctDrift(ctx context.Context) report.Result {
 	}
 
 	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.expectedObjects())
-
-	// What cannot be watched does not keep other objects from being corrected.
-	unwatched := (*health.WatchError)(nil)
-	if err != nil && !errors.As(err, &unwatched) {
+	if err != nil {
 		return failed(err, applying)
 	}
 
@@ -102,10 +98,6 @@ func (r *run) correctDrift(ctx context.Context) report.Result {
 
 	r.installed.deviations = &found
 	r.recordDrift(ctx)
-
-	if unwatched != nil && compareErr == nil {
-		return failed(unwatched, applying)
-	}
 
 	return failed(compareErr, applying)
 }

@@ -156,7 +156,12 @@ func (r *run) drift() report.Drift {
 		return report.Drift{}
 	}
 
-	return report.Drift{Compared: true, Left: leftDeviations(slices.Concat(*r.installed.deviations, r.crdDeviations))}
+	found := report.Drift{Compared: true, Left: leftDeviations(slices.Concat(*r.installed.deviations, r.crdDeviations))}
+	if r.installed.health != nil {
+		found.Late = r.installed.health.Late()
+	}
+
+	return found
 }
 
 // kinds returns the kinds of the objects of the newest revision, sorted.

@@ -16,7 +16,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/fetch"
-	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -166,10 +165,6 @@ var errorTable = []row{
 	}),
 
 	// Passing troubles.
-	onValue(func(e *health.WatchError, result *report.Result) {
-		set(result, "", v1alpha2.ProgressingReason, report.Waiting)
-		result.At = e.Until
-	}),
 	onValue(func(e *release.LockedError, result *report.Result) {
 		set(result, installFailed, v1alpha2.ProgressingReason, report.Waiting)
 		result.At = e.Until

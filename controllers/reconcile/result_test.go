@@ -23,7 +23,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/fetch"
-	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -91,10 +90,6 @@ var errorCases = map[string]errorCase{
 	"an unusable kubeconfig": {
 		err:       &clusters.KubeConfigError{},
 		condition: preflightFailed, reason: v1alpha2.KubeConfigErrorReason, outcome: report.Stalled,
-	},
-	"a kind that cannot be watched": {
-		err:       &health.WatchError{},
-		condition: "", reason: v1alpha2.ProgressingReason, outcome: report.Waiting,
 	},
 	"a cluster that does not answer": {
 		err:       &clusters.UnreachableError{},

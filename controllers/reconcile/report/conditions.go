@@ -29,6 +29,10 @@ func (c *conditions) markFalse(name, reason, format string, args ...any) {
 	c.set(name, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...))
 }
 
+func (c *conditions) markUnknown(name, reason, format string, args ...any) {
+	c.set(name, metav1.ConditionUnknown, reason, fmt.Sprintf(format, args...))
+}
+
 // set sets a condition. Messages quote servers and components, so they lose what would control a terminal.
 func (c *conditions) set(name string, status metav1.ConditionStatus, reason, message string) {
 	condition := metav1.Condition{

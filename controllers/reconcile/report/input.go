@@ -110,6 +110,8 @@ type Drift struct {
 	Compared bool
 	// Left describes the objects that still differ.
 	Left []string
+	// Late describes the objects whose drift is noticed late; empty if there are none.
+	Late string
 }
 
 // Progress is how far the change got to what the resource asks for.

@@ -432,6 +432,10 @@ func TestDriftIsNewsOnce(t *testing.T) {
 	in.Installed.Drift.Left = nil
 	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.DriftedCondition).Type).To(BeEmpty())
 
+	in.Installed.Drift.Late = "Deployment objects are not watched"
+	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.DriftedCondition)).To(And(
+		HaveField("Status", metav1.ConditionUnknown), HaveField("Message", in.Installed.Drift.Late)))
+
 	in.Installed.Drift = Drift{}
 	g.Expect(of(in, Result{Outcome: Ready}).condition(v1alpha2.DriftedCondition).Type).NotTo(BeEmpty(), "not compared")
 }

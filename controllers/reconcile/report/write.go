@@ -115,6 +115,9 @@ func writeDrifted(in Input, written *conditions) (drifted int, events []Event) {
 	switch {
 	case !drift.Compared:
 		return 0, nil
+	case len(drift.Left) == 0 && drift.Late != "":
+		written.markUnknown(v1alpha2.DriftedCondition, v1alpha2.MissingPermissionsReason, "%s", drift.Late)
+		return 0, nil
 	case len(drift.Left) == 0:
 		written.remove(v1alpha2.DriftedCondition)
 		return 0, nil
