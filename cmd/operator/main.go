@@ -20,6 +20,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers"
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -80,7 +81,9 @@ func parse() *flags {
 
 func run(f *flags) error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha2.AddToScheme} {
+	kinds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha2.AddToScheme, crds.AddToScheme}
+
+	for _, add := range kinds {
 		if err := add(scheme); err != nil {
 			return err
 		}

@@ -2,24 +2,27 @@ package clusters
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/namespaces"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 // Connection describes how to connect to a cluster.
@@ -27,7 +30,8 @@ type Connection struct {
 	Config     *rest.Config
 	HTTPClient *http.Client
 	Mapper     meta.RESTMapper
-	Scheme     *runtime.Scheme
+	// Scheme must know CRDs, see crds.AddToScheme.
+	Scheme *runtime.Scheme
 	// Namespaces are those that are watched; empty for all. Objects in other namespaces are read
 	// from the API server.
 	Namespaces map[string]cache.Config
@@ -35,7 +39,7 @@ type Connection struct {
 	Remote bool
 }
 
-// Cluster is a connection to a cluster, with the caches that all targets there share. A remote cluster has none.
+// Cluster is a connection to a cluster, with what all targets there share. Nothing is watched in a remote cluster.
 type Cluster struct {
 	// Definitions caches all CRDs, without their schemas. Labels cannot select the CRDs of a
 	// provider, because some may have been applied before by something else.
@@ -43,14 +47,12 @@ type Cluster struct {
 	// Watches are those of ConfigMaps and Secrets, among them Helm's revisions.
 	Watches *namespaces.Watches
 
+	clients // of the connection itself
+
 	connection Connection
 	holder     string
-	apiReader  client.WithWatch
-	// definitions reads CRDs without their schemas: from Definitions, or from the API server of a remote cluster.
-	definitions client.Reader
-	metadata    metadata.Interface
-	tracker     *health.Tracker
-	own         *Target
+	tracker    *health.Tracker
+	own        *Target
 	// uid is nil until it was asked for.
 	uid atomic.Pointer[types.UID]
 
@@ -62,101 +64,71 @@ type Cluster struct {
 // Start to run the caches. The holder identifies this process in Helm's revisions. wake is called for providers
 // whose objects have changed.
 func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluster, error) {
-	c := &Cluster{connection: connection, holder: holder, targets: map[string]*Target{}}
-
-	if err := c.createClients(); err != nil {
-		return nil, err
-	}
-
-	var err error
-
-	if connection.Remote {
-		err = c.readDefinitions()
-	} else {
-		err = c.createCaches()
-	}
-
+	own, err := connection.clientsOf("")
 	if err != nil {
 		return nil, err
 	}
 
+	c := &Cluster{clients: own, connection: connection, holder: holder, targets: map[string]*Target{}}
+
+	if !connection.Remote {
+		if err := c.createCaches(); err != nil {
+			return nil, err
+		}
+	}
+
 	c.tracker = health.NewTracker(health.Options{
-		Client:     c.apiReader,
+		Client:     c.client,
 		Remote:     connection.Remote,
 		Namespaces: slices.Sorted(maps.Keys(connection.Namespaces)),
 		Wake:       wake,
 	})
 
-	c.own, err = c.newTarget("")
+	c.own, err = c.newTarget("", own)
 
 	return c, err
 }
 
-// readDefinitions makes CRDs be read from the API server.
-func (c *Cluster) readDefinitions() error {
-	reader, err := c.connection.definitionsClient(c.connection.Config, c.connection.HTTPClient)
-	c.definitions = stripped{reader}
-
-	return err
-}
-
-// createClients creates the clients that use the permissions of the connection.
-func (c *Cluster) createClients() error {
-	apiReader, err := client.NewWithWatch(c.connection.Config, client.Options{
-		Scheme:     c.connection.Scheme,
-		Mapper:     c.connection.Mapper,
-		HTTPClient: c.connection.HTTPClient,
-	})
-	if err != nil {
-		return err
-	}
-
-	c.apiReader = apiReader
-	c.metadata, err = metadata.NewForConfigAndClient(
-		metadata.ConfigFor(c.connection.Config), c.connection.HTTPClient)
-
-	return err
-}
-
 func (c *Cluster) createCaches() error {
-	definitions := runtime.NewScheme()
-	if err := crds.AddToScheme(definitions); err != nil {
-		return err
-	}
-
 	var err error
 
 	c.Definitions, err = cache.New(c.connection.Config, cache.Options{
-		Scheme:           definitions,
+		Scheme:           c.connection.Scheme,
 		Mapper:           c.connection.Mapper,
 		HTTPClient:       c.connection.HTTPClient,
 		DefaultTransform: crds.StripSchemas,
-		NewInformer:      newInformer(crds.StripSchemas),
+		// All CRDs of a large cluster have more than a response may have.
+		NewInformer: func(
+			from toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+		) toolscache.SharedIndexInformer {
+			return toolscache.NewSharedIndexInformer(
+				paging.ListWatcher(from, crds.StripSchemas), object, resync, indexers)
+		},
 	})
-	if err != nil {
-		return err
-	}
-
-	c.definitions = c.Definitions
 
 	c.Watches = namespaces.New(c.metadata, slices.Sorted(maps.Keys(c.connection.Namespaces)))
 
-	return nil
+	return err
 }
 
 // Start runs the caches until ctx ends.
 func (c *Cluster) Start(ctx context.Context) error {
+	defer c.tracker.Stop()
+
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.Definitions.Start(ctx) })
-	group.Go(func() error {
-		<-ctx.Done()
-		c.tracker.Stop()
-
-		return nil
-	})
 	group.Go(func() error { return c.Watches.Start(ctx) })
 
 	return group.Wait()
+}
+
+// definitions reads CRDs from the cache, or from the API server of a remote cluster.
+func (c *Cluster) definitions() client.Reader {
+	if c.connection.Remote {
+		return c.client
+	}
+
+	return c.Definitions
 }
 
 // OwnTarget returns the target that impersonates no account.
@@ -186,7 +158,12 @@ func (c *Cluster) target(account string) (*Target, error) {
 		return known, nil
 	}
 
-	created, err := c.newTarget(account)
+	impersonated, err := c.connection.clientsOf(account)
+	if err != nil {
+		return nil, fmt.Errorf("impersonate %s: %w", account, err)
+	}
+
+	created, err := c.newTarget(account, impersonated)
 	if err != nil {
 		return nil, err
 	}
@@ -196,12 +173,12 @@ func (c *Cluster) target(account string) (*Target, error) {
 	return created, nil
 }
 
-// forgetTarget drops the target for an account that no resource uses any more.
-func (c *Cluster) forgetTarget(account string) {
+// keepTargets drops the targets for accounts that no resource uses any more.
+func (c *Cluster) keepTargets(isUsed func(account string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	delete(c.targets, account)
+	maps.DeleteFunc(c.targets, func(account string, _ *Target) bool { return !isUsed(account) })
 }
 
 // forget drops what is known of the objects of a resource, and stops watching the kinds that only it has.
@@ -210,32 +187,4 @@ func (c *Cluster) forget(user resource) {
 	c.tracker.Forget(user.label, user.namespace)
 	c.own.CRDs.Forget(user.label)
 	c.own.Releases.Forget(user.release())
-}
-
-// stripped reads CRDs without their schemas, as the caches of CRDs have them, from an API server.
-type stripped struct{ client.Reader }
-
-// Get reads a CRD.
-func (s stripped) Get(
-	ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption,
-) error {
-	if err := s.Reader.Get(ctx, key, into, options...); err != nil {
-		return err
-	}
-
-	_, err := crds.StripSchemas(into)
-
-	return err
-}
-
-// List reads CRDs.
-func (s stripped) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	if err := s.Reader.List(ctx, into, options...); err != nil {
-		return err
-	}
-
-	return meta.EachListItem(into, func(o runtime.Object) error {
-		_, err := crds.StripSchemas(o)
-		return err
-	})
 }

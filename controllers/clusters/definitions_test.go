@@ -13,11 +13,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/crds"
 )
 
 // olderServer is an API server with some CRDs that sends the present ones only as lists, and everything at
@@ -90,8 +91,11 @@ func TestDefinitionsOfAnOlderServer(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
 
+	scheme := runtime.NewScheme()
+	g.Expect(crds.AddToScheme(scheme)).To(Succeed())
+
 	cluster, err := clusters.NewCluster(clusters.Connection{
-		Config: &rest.Config{Host: server.URL}, HTTPClient: server.Client(), Mapper: mapper, Scheme: clientgoscheme.Scheme,
+		Config: &rest.Config{Host: server.URL}, HTTPClient: server.Client(), Mapper: mapper, Scheme: scheme,
 	}, "test", nil)
 	g.Expect(err).NotTo(HaveOccurred())
 

@@ -95,12 +95,12 @@ func (p *Pool) Identity(provider v1alpha2.Provider) string {
 // remoteUID returns the UID of the remote cluster that a provider was last installed into; empty if it is unknown.
 func (p *Pool) remoteUID(provider v1alpha2.Provider) types.UID {
 	p.mu.Lock()
-	remote := p.remotes[p.uses[resourceOf(provider)].key]
-	p.mu.Unlock()
+	defer p.mu.Unlock()
 
-	if remote == nil || remote.cluster.Load() == nil {
+	cluster := p.clusters()[p.uses[resourceOf(provider)].key]
+	if cluster == nil || cluster == p.Local {
 		return ""
 	}
 
-	return remote.cluster.Load().UID()
+	return cluster.UID()
 }

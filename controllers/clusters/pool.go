@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,19 +98,15 @@ func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, er
 
 // Forget releases what a deleted resource has used.
 func (p *Pool) Forget(provider v1alpha2.Provider) {
-	key := resourceOf(provider)
-
 	p.mu.Lock()
-	before, used := p.uses[key]
-	delete(p.uses, key)
+	defer p.mu.Unlock()
+
+	user := resourceOf(provider)
+	before, used := p.uses[user]
+	delete(p.uses, user)
 
 	if used {
-		p.release(before)
-	}
-	p.mu.Unlock()
-
-	if used {
-		p.forgetObjects(key, before)
+		p.leave(user, before.key)
 	}
 }
 
@@ -118,75 +115,64 @@ func (p *Pool) Forget(provider v1alpha2.Provider) {
 // delays only the resources that need it.
 func (p *Pool) use(user resource, now use, config *rest.Config) *remote {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 
 	if p.uses == nil {
 		p.uses = map[resource]use{}
 		p.remotes = map[string]*remote{}
 	}
 
-	before, used := p.uses[user]
-	p.uses[user] = now
-
-	if used && before != now {
-		p.release(before)
-	}
-
 	if now.key != "" && p.remotes[now.key] == nil {
 		p.remotes[now.key] = newRemote(config)
 	}
 
-	remote := p.remotes[now.key]
-	p.mu.Unlock()
-
-	if used && before.key != now.key {
-		p.forgetObjects(user, before)
-	}
-
-	return remote
-}
-
-// release drops the connection and the targets that a resource was the last to use. p.mu must be held.
-func (p *Pool) release(before use) {
-	var sharesAccount, sharesCluster, sharesTarget bool
-
-	for _, other := range p.uses {
-		sharesAccount = sharesAccount || other.account == before.account
-		sharesCluster = sharesCluster || other.key == before.key
-		sharesTarget = sharesTarget || other == before
-	}
-
-	// The account also reads, in the local cluster, what its resources name.
-	if !sharesAccount {
-		p.Local.forgetTarget(before.account)
-	}
-
-	remote := p.remotes[before.key]
+	before, used := p.uses[user]
+	p.uses[user] = now
 
 	switch {
-	case remote == nil:
-	case !sharesCluster:
-		delete(p.remotes, before.key)
-	case !sharesTarget && remote.cluster.Load() != nil:
-		remote.cluster.Load().forgetTarget(before.account)
+	case used && before.key != now.key:
+		p.leave(user, before.key)
+	case used && before != now:
+		p.clean()
+	}
+
+	return p.remotes[now.key]
+}
+
+// leave drops what is known of a resource's objects in the cluster that it no longer uses. p.mu must be held.
+func (p *Pool) leave(user resource, key string) {
+	if cluster := p.clusters()[key]; cluster != nil {
+		cluster.forget(user)
+	}
+
+	p.clean()
+}
+
+// clean drops the connections and the targets that no resource uses any more. p.mu must be held.
+func (p *Pool) clean() {
+	clusters, targets := map[string]bool{}, map[use]bool{}
+
+	for _, u := range p.uses {
+		clusters[u.key], targets[u] = true, true
+		targets[use{account: u.account}] = true // it also reads, in the local cluster, what its resources name
+	}
+
+	maps.DeleteFunc(p.remotes, func(key string, _ *remote) bool { return !clusters[key] })
+
+	for key, cluster := range p.clusters() {
+		cluster.keepTargets(func(account string) bool { return targets[use{key: key, account: account}] })
 	}
 }
 
-// forgetObjects drops what is known of a resource's objects in the cluster that it no longer uses.
-func (p *Pool) forgetObjects(user resource, before use) {
-	p.mu.Lock()
-	remote := p.remotes[before.key]
-	p.mu.Unlock()
+// clusters returns the clusters that are connected, by their keys. p.mu must be held.
+func (p *Pool) clusters() map[string]*Cluster {
+	found := map[string]*Cluster{"": p.Local}
 
-	cluster := p.Local
-	if before.key != "" {
-		cluster = nil // it is dropped, unless others use it
+	for key, remote := range p.remotes {
+		if cluster := remote.cluster.Load(); cluster != nil {
+			found[key] = cluster
+		}
 	}
 
-	if remote != nil {
-		cluster = remote.cluster.Load()
-	}
-
-	if cluster != nil {
-		cluster.forget(user)
-	}
+	return found
 }

@@ -34,7 +34,7 @@ func targetWith(t *testing.T, records []runtime.Object, only ...string) *Target 
 	NewWithT(t).Expect(metav1.AddMetaToScheme(scheme)).To(Succeed())
 
 	metadata := metadatafake.NewSimpleMetadataClient(scheme, records...)
-	cluster := &Cluster{metadata: metadata, Watches: namespaces.New(metadata, only)}
+	cluster := &Cluster{clients: clients{metadata: metadata}, Watches: namespaces.New(metadata, only)}
 
 	for _, namespace := range only {
 		if cluster.connection.Namespaces == nil {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -22,8 +22,6 @@ import (
 const (
 	// connectTimeout limits the request that finds out whether a server answers.
 	connectTimeout = 10 * time.Second
-	// answerAge is how long an answer counts for all who ask.
-	answerAge = time.Second
 	// maxResponse limits a response in bytes.
 	maxResponse = 16 << 20
 )
@@ -36,11 +34,10 @@ type remote struct {
 	cluster atomic.Pointer[Cluster]
 	down    atomic.Pointer[UnreachableError]
 
-	// turn is held while the server is asked who it is.
-	turn sync.Mutex
-	// answered is when it has answered last, and backoff when it is asked again after the next failure.
-	answered time.Time
-	backoff  wait.Backoff
+	// asking is the request that all wait for who ask at the same time.
+	asking singleflight.Group
+	// backoff is when the server is asked again after the next failure.
+	backoff wait.Backoff
 }
 
 // newRemote returns a remote cluster that is not connected yet.
@@ -48,42 +45,37 @@ func newRemote(config *rest.Config) *remote {
 	return &remote{config: config, backoff: newBackoff()}
 }
 
-// reach returns the cluster once it has said which one it is, and connects to it the first time. All who ask at the
-// same time wait for one answer, but not if the server could not be reached before. The error is an *UnreachableError,
-// or a *KubeConfigError.
+// reach returns the cluster once it has said which one it is, and connects to it the first time. If the server could
+// not be reached before, only the first one who asks waits for it. The error is an *UnreachableError, or a
+// *KubeConfigError.
 func (r *remote) reach(ctx context.Context, p *Pool) (*Cluster, error) {
 	if down := r.awaited(); down != nil {
 		return nil, down
 	}
 
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	_, err, _ := r.asking.Do("", func() (any, error) {
+		if down := r.down.Load(); down != nil {
+			again := *down
+			again.Until = time.Now().Add(connectTimeout)
+			r.down.Store(&again)
+		}
 
-	if down := r.awaited(); down != nil {
-		return nil, down
-	}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+		defer cancel()
 
-	if time.Since(r.answered) < answerAge {
-		return r.cluster.Load(), nil
-	}
+		cluster, err := r.ask(ctx, p)
+		if err != nil {
+			return nil, r.failed(err)
+		}
 
-	if down := r.down.Load(); down != nil {
-		r.down.Store(down.until(time.Now().Add(connectTimeout)))
-	}
+		r.cluster.Store(cluster)
+		r.down.Store(nil)
+		r.backoff = newBackoff()
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
-	defer cancel()
+		return nil, nil
+	})
 
-	cluster, err := r.ask(ctx, p)
-	if err != nil {
-		return nil, r.failed(err)
-	}
-
-	r.cluster.Store(cluster)
-	r.down.Store(nil)
-	r.answered, r.backoff = time.Now(), newBackoff()
-
-	return cluster, nil
+	return r.cluster.Load(), err
 }
 
 // awaited returns why the server cannot be reached if it is not asked again yet.
@@ -96,7 +88,7 @@ func (r *remote) awaited() *UnreachableError {
 	return down
 }
 
-// failed notes that the server could not be asked, and returns why. r.turn must be held.
+// failed notes that the server could not be asked, and returns why.
 func (r *remote) failed(err error) error {
 	if refused := (*KubeConfigError)(nil); errors.As(err, &refused) {
 		return refused

@@ -81,6 +81,7 @@ func TestManyAskAtTheSameTime(t *testing.T) {
 	}
 
 	g.Eventually(there.requests).Should(Equal(1))
+	time.Sleep(100 * time.Millisecond) // until all of them wait
 	there.answer(http.StatusOK)
 
 	for range 5 {

@@ -4,10 +4,6 @@
 package clusters
 
 import (
-	"fmt"
-	"net/http"
-
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -47,19 +43,8 @@ type Target struct {
 	cluster *Cluster
 }
 
-// newTarget creates the target for an account.
-func (c *Cluster) newTarget(account string) (*Target, error) {
-	config, httpClient, err := c.connection.impersonate(account)
-	if err != nil {
-		return nil, err
-	}
-
-	uncached, err := client.New(
-		config, client.Options{Scheme: c.connection.Scheme, Mapper: c.connection.Mapper, HTTPClient: httpClient})
-	if err != nil {
-		return nil, err
-	}
-
+// newTarget creates the target for an account, whose clients are given.
+func (c *Cluster) newTarget(account string, as clients) (*Target, error) {
 	options := release.Options{Holder: c.holder}
 	if account == "" && !c.connection.Remote {
 		options.Records = c.releaseRecords // an account sees only what it may read itself
@@ -67,21 +52,16 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 		options.RecordExtra = map[string][]string{OperatorExtra: {"true"}}
 	}
 
-	releases, err := release.NewEngine(config, options)
-	if err != nil {
-		return nil, err
-	}
-
-	applier, err := c.newApplier(config, httpClient)
+	releases, err := release.NewEngine(as.config, options)
 	if err != nil {
 		return nil, err
 	}
 
 	return &Target{
-		Client:    uncached,
-		APIReader: c.apiReader,
+		Client:    as.client,
+		APIReader: c.client,
 		Metadata:  c.metadata,
-		CRDs:      applier,
+		CRDs:      c.newApplier(as),
 		Releases:  releases,
 		Health:    c.tracker,
 		Account:   account,
@@ -91,61 +71,57 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 }
 
 // newApplier creates an applier of CRDs. All appliers of the cluster share what they know of it.
-func (c *Cluster) newApplier(config *rest.Config, httpClient *http.Client) (*crds.Applier, error) {
-	definitions, err := c.connection.definitionsClient(config, httpClient)
-	if err != nil {
-		return nil, err
-	}
-
-	writer, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
-	if err != nil {
-		return nil, err
-	}
-
-	objects, err := dynamic.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, err
-	}
-
+func (c *Cluster) newApplier(as clients) *crds.Applier {
 	clients := crds.Clients{
-		Metadata:  writer,
-		Client:    c.definitions,
-		APIReader: definitions,
-		Objects:   trial.ClusterObjects{Client: objects},
+		Metadata:  as.metadata,
+		Client:    c.definitions(),
+		APIReader: as.client,
+		Objects:   trial.ClusterObjects{Client: as.objects},
 
 		HasRelease: c.readRelease,
 	}
 
 	if c.own == nil {
-		return crds.NewApplier(clients), nil
+		return crds.NewApplier(clients)
 	}
 
-	return c.own.CRDs.WithClients(clients), nil
+	return c.own.CRDs.WithClients(clients)
 }
 
-// definitionsClient returns a client of CRDs, and of objects without types.
-func (c Connection) definitionsClient(config *rest.Config, httpClient *http.Client) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := crds.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-
-	return client.New(config, client.Options{Scheme: scheme, Mapper: c.Mapper, HTTPClient: httpClient})
+// clients are those of an account.
+type clients struct {
+	config   *rest.Config
+	client   client.WithWatch
+	metadata metadata.Interface
+	objects  dynamic.Interface
 }
 
-// impersonate returns how to connect as an account; an empty one is that of the connection.
-func (c Connection) impersonate(account string) (*rest.Config, *http.Client, error) {
-	if account == "" {
-		return c.Config, c.HTTPClient, nil
+// clientsOf returns the clients of an account; an empty one is that of the connection.
+func (c Connection) clientsOf(account string) (as clients, err error) {
+	as.config = c.Config
+	httpClient := c.HTTPClient
+
+	if account != "" {
+		as.config = rest.CopyConfig(c.Config)
+		as.config.Impersonate = rest.ImpersonationConfig{UserName: account}
+
+		if httpClient, err = rest.HTTPClientFor(as.config); err != nil {
+			return as, err
+		}
 	}
 
-	config := rest.CopyConfig(c.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: account}
-
-	httpClient, err := rest.HTTPClientFor(config)
+	as.client, err = client.NewWithWatch(
+		as.config, client.Options{Scheme: c.Scheme, Mapper: c.Mapper, HTTPClient: httpClient})
 	if err != nil {
-		return nil, nil, fmt.Errorf("impersonate %s: %w", account, err)
+		return as, err
 	}
 
-	return config, httpClient, nil
+	as.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(as.config), httpClient)
+	if err != nil {
+		return as, err
+	}
+
+	as.objects, err = dynamic.NewForConfigAndClient(as.config, httpClient)
+
+	return as, err
 }

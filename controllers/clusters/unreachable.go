@@ -34,14 +34,6 @@ func (e *UnreachableError) withHint(hint string) *UnreachableError {
 	return &hinted
 }
 
-// until returns the error of a server that is asked again at a time.
-func (e *UnreachableError) until(at time.Time) *UnreachableError {
-	later := *e
-	later.Until = at
-
-	return &later
-}
-
 // maxReason limits the reason why a server cannot be reached.
 const maxReason = 300
 
