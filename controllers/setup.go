@@ -127,7 +127,7 @@ func newDependencies(
 
 	planner.Cluster, planner.AwaitCore = pool.Identity, true
 	tracker := offers.NewTracker(planner.Sources, wakers.Wake)
-	resources := fresh.NewClient(mgr.GetClient(), uncached)
+	resources := fresh.NewClient(mgr.GetClient())
 
 	return &reconcile.Dependencies{
 		Client:    resources,

@@ -1,4 +1,4 @@
-// Package fresh reads from a cache, unless that lags behind what this process has written.
+// Package fresh reads from a cache what this process has written: a read waits until the cache shows it.
 //
 // A controller that acts on a status older than the one it wrote last does not notice that the status has to change
 // back.
@@ -6,19 +6,22 @@ package fresh
 
 import (
 	"context"
+	"fmt"
 	"reflect"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// A cache usually shows a write after some milliseconds.
+const pollInterval, maxWait = 5 * time.Millisecond, 10 * time.Second
 
 // Client reads from a cache and writes, like the client that it wraps. It is safe for concurrent use.
 type Client struct {
 	client.Client
 
-	live    client.Reader
 	written Writes[id]
 }
 
@@ -28,39 +31,38 @@ type id struct {
 	key  client.ObjectKey
 }
 
-func idOf(o client.Object) id { return id{reflect.TypeOf(o), client.ObjectKeyFromObject(o)} }
+// NewClient returns a client that reads from the cache of cached.
+func NewClient(cached client.Client) *Client { return &Client{Client: cached} }
 
-// NewClient returns a client that reads from the cache of cached, and from live what this client has written and the
-// cache does not have yet.
-func NewClient(cached client.Client, live client.Reader) *Client {
-	return &Client{Client: cached, live: live}
-}
-
-// Read reads a resource, which no other goroutine writes meanwhile.
+// Read reads a resource, once the cache shows what this client has written.
 func (c *Client) Read(ctx context.Context, key client.ObjectKey, o client.Object) error {
 	resource := id{reflect.TypeOf(o), key}
 
-	err := c.Get(ctx, key, o)
-	if apierrors.IsNotFound(err) {
-		c.written.Forget(resource)
+	read := func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, key, o)
+		if apierrors.IsNotFound(err) {
+			c.written.Forget(resource)
+		}
+
+		return err == nil && c.written.Shows(resource, o.GetResourceVersion()), err
 	}
 
-	if err != nil {
-		return err
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, maxWait, true, read)
+	if wait.Interrupted(err) {
+		return fmt.Errorf("wait until the cache shows what was written to %s: %w", key, err)
 	}
 
-	if c.written.Shows(resource, o.GetResourceVersion()) {
-		return nil
+	return err
+}
+
+// Wait waits until the cache shows all that this client has written.
+func (c *Client) Wait(ctx context.Context) error {
+	for _, resource := range c.written.Keys() {
+		o := reflect.New(resource.kind.Elem()).Interface().(client.Object)
+		if err := c.Read(ctx, resource.key, o); client.IgnoreNotFound(err) != nil {
+			return err
+		}
 	}
-
-	// Decoding keeps what the answer does not have.
-	reflect.ValueOf(o).Elem().SetZero()
-
-	if err = c.live.Get(ctx, key, o); err != nil {
-		return err
-	}
-
-	c.written.Note(resource, o.GetResourceVersion())
 
 	return nil
 }
@@ -85,53 +87,11 @@ func (w *statusWriter) Patch(
 	return w.client.note(o, w.SubResourceWriter.Patch(ctx, o, patch, options...))
 }
 
-// note notes the version of a resource that was patched. After an error it is not known: another program may have
-// changed the resource, or the answer was lost.
+// note notes the version of a resource that was patched.
 func (c *Client) note(o client.Object, err error) error {
-	if err != nil {
-		c.written.Note(idOf(o), unknown)
-		return err
+	if err == nil {
+		c.written.Note(id{reflect.TypeOf(o), client.ObjectKeyFromObject(o)}, o.GetResourceVersion())
 	}
 
-	c.written.Note(idOf(o), o.GetResourceVersion())
-
-	return nil
-}
-
-// Resources returns a reader whose lists show what this client has written, at the cost of a request for each resource
-// that the cache has in an older version.
-func (c *Client) Resources() client.Reader { return &resources{Reader: c.Client, client: c} }
-
-type resources struct {
-	client.Reader
-
-	client *Client
-}
-
-// List lists resources. They must not be changed if the options say so, as with the cache.
-func (r *resources) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if err := r.Reader.List(ctx, list, options...); err != nil {
-		return err
-	}
-
-	return meta.EachListItem(list, func(item runtime.Object) error {
-		cached := item.(client.Object)
-		if r.client.written.Shows(idOf(cached), cached.GetResourceVersion()) {
-			return nil
-		}
-
-		// Decoding must not change what the cache shares.
-		live := reflect.New(reflect.TypeOf(cached).Elem())
-
-		err := r.client.live.Get(ctx, client.ObjectKeyFromObject(cached), live.Interface().(client.Object))
-		if apierrors.IsNotFound(err) {
-			return nil // the cache has yet to see that it is gone
-		}
-
-		if err == nil {
-			reflect.ValueOf(cached).Elem().Set(live.Elem())
-		}
-
-		return err
-	})
+	return err
 }

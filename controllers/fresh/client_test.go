@@ -2,8 +2,9 @@ package fresh_test
 
 import (
 	"context"
-	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -23,9 +24,7 @@ type world struct {
 	*fresh.Client
 
 	server client.Client
-	cached *corev1.Node // nil if the cache does not have it
-	reads  int          // of single resources from the server
-	fail   error        // of the next patch, after it was made
+	cached atomic.Pointer[corev1.Node] // nil if the cache does not have it
 }
 
 func newWorld(t *testing.T) *world {
@@ -36,40 +35,19 @@ func newWorld(t *testing.T) *world {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: key.Name}}
 	NewWithT(t).Expect(w.server.Create(t.Context(), node)).To(Succeed())
 
-	cached := interceptor.NewClient(w.server.(client.WithWatch), interceptor.Funcs{
-		Get: func(
-			_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption,
-		) error {
-			if w.cached == nil {
-				return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
-			}
+	w.Client = fresh.NewClient(interceptor.NewClient(w.server.(client.WithWatch), interceptor.Funcs{Get: func(
+		_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption,
+	) error {
+		cached := w.cached.Load()
+		if cached == nil {
+			return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
+		}
 
-			w.cached.DeepCopyInto(o.(*corev1.Node))
+		cached.DeepCopyInto(o.(*corev1.Node))
 
-			return nil
-		},
-		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
-			if w.cached != nil {
-				list.(*corev1.NodeList).Items = []corev1.Node{*w.cached.DeepCopy()}
-			}
-
-			return nil
-		},
-		Patch: func(
-			ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption,
-		) error {
-			return errors.Join(c.Patch(ctx, o, patch, options...), w.fail)
-		},
-	})
-	live := interceptor.NewClient(w.server.(client.WithWatch), interceptor.Funcs{
-		Get: func(
-			ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption,
-		) error {
-			w.reads++
-			return c.Get(ctx, key, o, options...)
-		},
-	})
-	w.Client = fresh.NewClient(cached, live)
+		return nil
+	}}))
+	w.catchUp(t)
 
 	return w
 }
@@ -78,124 +56,76 @@ func newWorld(t *testing.T) *world {
 func (w *world) catchUp(t *testing.T) {
 	t.Helper()
 
-	w.cached = &corev1.Node{}
-	NewWithT(t).Expect(w.server.Get(t.Context(), key, w.cached)).To(Succeed())
+	node := &corev1.Node{}
+	NewWithT(t).Expect(w.server.Get(t.Context(), key, node)).To(Succeed())
+	w.cached.Store(node)
 }
 
-// read returns what Read returns, and whether that has asked the server.
-func (w *world) read(t *testing.T) (node *corev1.Node, asked bool) {
+// read returns what Read returns.
+func (w *world) read(t *testing.T) *corev1.Node {
 	t.Helper()
 
-	before := w.reads
-	node = &corev1.Node{}
+	node := &corev1.Node{}
 	NewWithT(t).Expect(w.Read(t.Context(), key, node)).To(Succeed())
 
-	return node, w.reads > before
+	return node
 }
 
-// label changes a label of the resource with a client.
-func label(t *testing.T, c client.Client, node *corev1.Node, value string) error {
-	t.Helper()
+func TestReadsWaitForWrites(t *testing.T) {
+	for name, write := range map[string]func(*world, *corev1.Node) error{
+		"a patch": func(w *world, node *corev1.Node) error {
+			before := node.DeepCopy()
+			node.Spec.Unschedulable = true
 
-	before := node.DeepCopy()
-	node.Labels = map[string]string{"label": value}
+			return w.Patch(t.Context(), node, client.MergeFrom(before))
+		},
+		"a patch of the status": func(w *world, node *corev1.Node) error {
+			before := node.DeepCopy()
+			node.Status.Phase = corev1.NodeRunning
 
-	return c.Patch(t.Context(), node, client.MergeFrom(before))
-}
+			return w.Status().Patch(t.Context(), node, client.MergeFrom(before))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t)
+			before := w.read(t)
+			written := before.DeepCopy()
+			g.Expect(write(w, written)).To(Succeed())
 
-func TestRead(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t)
-	w.catchUp(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
 
-	node, asked := w.read(t)
-	g.Expect(asked).To(BeFalse())
+			g.Expect(w.Read(ctx, key, &corev1.Node{})).To(MatchError(ContainSubstring(
+				"wait until the cache shows what was written to /a")))
+			g.Expect(w.Wait(ctx)).NotTo(Succeed())
 
-	g.Expect(label(t, w, node, "patched")).To(Succeed())
-	node, asked = w.read(t)
-	g.Expect(asked).To(BeTrue(), "the cache does not have the patch yet")
-	g.Expect(node.Labels).To(HaveKeyWithValue("label", "patched"))
-
-	w.catchUp(t)
-
-	node, asked = w.read(t)
-	g.Expect(asked).To(BeFalse())
-	g.Expect(node.Labels).To(HaveKeyWithValue("label", "patched"))
-}
-
-func TestReadAfterPatchOfStatus(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t)
-	w.catchUp(t)
-
-	node, _ := w.read(t)
-	before := node.DeepCopy()
-	node.Status.Phase = corev1.NodeRunning
-	g.Expect(w.Status().Patch(t.Context(), node, client.MergeFrom(before))).To(Succeed())
-
-	node, asked := w.read(t)
-	g.Expect(asked).To(BeTrue())
-	g.Expect(node.Status.Phase).To(Equal(corev1.NodeRunning))
+			time.AfterFunc(50*time.Millisecond, func() { w.cached.Store(written) })
+			g.Expect(w.Wait(t.Context())).To(Succeed())
+			g.Expect(w.read(t)).To(Equal(written))
+		})
+	}
 }
 
 func TestReadWhatOthersChanged(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t)
-	w.catchUp(t)
-	node, _ := w.read(t)
+	node := w.read(t)
+	mark := func(c client.Client, value string) {
+		before := node.DeepCopy()
+		node.Labels = map[string]string{"label": value}
+		g.Expect(c.Patch(t.Context(), node, client.MergeFrom(before))).To(Succeed())
+	}
 
-	g.Expect(label(t, w, node, "patched")).To(Succeed())
-	g.Expect(label(t, w.server, node, "by another program")).To(Succeed())
-	w.catchUp(t)
-
-	seen, asked := w.read(t)
-	g.Expect(asked).To(BeFalse(), "the cache is newer than what was written")
-	g.Expect(seen.Labels).To(HaveKeyWithValue("label", "by another program"))
-}
-
-func TestReadAfterAnUnknownResult(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t)
-	w.catchUp(t)
-	node, _ := w.read(t)
-
-	w.fail = errors.New("connection lost")
-	g.Expect(label(t, w, node, "patched")).To(MatchError(w.fail))
-
-	node, asked := w.read(t)
-	g.Expect(asked).To(BeTrue())
-	g.Expect(node.Labels).To(HaveKeyWithValue("label", "patched"))
-}
-
-func TestReadWhatIsGone(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t)
-	w.catchUp(t)
-	node, _ := w.read(t)
-	g.Expect(label(t, w, node, "patched")).To(Succeed())
-	g.Expect(w.server.Delete(t.Context(), node)).To(Succeed())
-
-	err := w.Read(t.Context(), key, &corev1.Node{})
-	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
-
-	w.cached = nil
-	err = w.Read(t.Context(), key, &corev1.Node{})
-	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
-	g.Expect(w.reads).To(Equal(1))
-}
-
-func TestReadLeavesNothingOfTheCache(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t)
-	w.catchUp(t)
-	node, _ := w.read(t)
-	g.Expect(label(t, w, node, "old")).To(Succeed())
+	mark(w, "patched")
+	mark(w.server, "by another program")
 	w.catchUp(t)
 
-	before := node.DeepCopy()
-	node.Labels = nil
-	g.Expect(w.Patch(t.Context(), node, client.MergeFrom(before))).To(Succeed())
+	g.Expect(w.read(t).Labels).To(HaveKeyWithValue("label", "by another program"))
 
-	node, _ = w.read(t)
-	g.Expect(node.Labels).To(BeEmpty())
+	mark(w, "patched again")
+	w.cached.Store(nil)
+
+	g.Expect(apierrors.IsNotFound(w.Read(t.Context(), key, &corev1.Node{}))).To(BeTrue(), "it is gone")
+	g.Expect(w.Wait(t.Context())).To(Succeed())
 }

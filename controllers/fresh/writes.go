@@ -1,6 +1,8 @@
 package fresh
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -12,9 +14,6 @@ type Writes[K comparable] struct {
 	mu       sync.Mutex
 	versions map[K]string
 }
-
-// unknown is the version after a write whose result is not known. No cache shows it.
-const unknown = ""
 
 // Note notes the version of what was written; empty if it is not known.
 func (w *Writes[K]) Note(key K, version string) {
@@ -48,6 +47,14 @@ func (w *Writes[K]) Shows(key K, cached string) bool {
 	delete(w.versions, key)
 
 	return true
+}
+
+// Keys returns the keys of what was written.
+func (w *Writes[K]) Keys() []K {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return slices.Collect(maps.Keys(w.versions))
 }
 
 // Newest returns the newest one of some versions; empty if there is none.

@@ -84,7 +84,11 @@ func (r *run) announceChange(ctx context.Context) report.Result {
 
 // confirm looks at the other resources once more, as they are now.
 func (r *run) confirm(ctx context.Context) report.Result {
-	current := &preflight.Checker{Client: r.Client.Resources(), Cluster: r.Clusters.Identity}
+	if err := r.Client.Wait(ctx); err != nil {
+		return failed(err, applying)
+	}
+
+	current := &preflight.Checker{Client: r.Client, Cluster: r.Clusters.Identity}
 
 	if !r.policy.Existed {
 		recorded := func(v1alpha2.Provider) bool { return false } // was asked before, and takes requests

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 )
 
 // TestOneResourceBegins has resources that all install the same provider at the same time, with a cache that shows
-// none of what they write.
+// late what they write.
 func TestOneResourceBegins(t *testing.T) {
 	const resources = 8
 
@@ -46,9 +47,9 @@ func TestOneResourceBegins(t *testing.T) {
 
 	g.Expect(server.List(t.Context(), &before)).To(Succeed())
 
-	cache := staleClient(server, before)
+	cache := laggingClient(t, server)
 	shared := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
-		Client: fresh.NewClient(cache, server), Clusters: &clusters.Pool{Local: &clusters.Cluster{}},
+		Client: fresh.NewClient(cache), Clusters: &clusters.Pool{Local: &clusters.Cluster{}},
 	}}
 
 	var (
@@ -81,22 +82,50 @@ func TestOneResourceBegins(t *testing.T) {
 	g.Expect(begun).To(Equal(1))
 }
 
-// staleClient returns a client that lists what existed before. Two that list at the same time meet, so that none is
-// done before the other begins.
-func staleClient(server client.WithWatch, before v1alpha2.InfrastructureProviderList) client.Client {
+// laggingClient returns a client that shows what was written some time later. Two that list at the same time meet, so
+// that none is done before the other begins.
+func laggingClient(t *testing.T, server client.WithWatch) client.Client {
+	var shown atomic.Pointer[v1alpha2.InfrastructureProviderList]
+
+	refresh := func() {
+		now := &v1alpha2.InfrastructureProviderList{}
+		if server.List(t.Context(), now) == nil {
+			shown.Store(now)
+		}
+	}
+	refresh()
+
+	go func() {
+		for t.Context().Err() == nil {
+			time.Sleep(50 * time.Millisecond)
+			refresh()
+		}
+	}()
+
 	meet := make(chan struct{})
 
-	return interceptor.NewClient(server, interceptor.Funcs{List: func(
-		_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption,
-	) error {
-		select {
-		case meet <- struct{}{}:
-		case <-meet:
-		case <-time.After(20 * time.Millisecond):
-		}
+	return interceptor.NewClient(server, interceptor.Funcs{
+		Get: func(
+			_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption,
+		) error {
+			for _, p := range shown.Load().Items {
+				if client.ObjectKeyFromObject(&p) == key {
+					p.DeepCopyInto(o.(*v1alpha2.InfrastructureProvider))
+				}
+			}
 
-		before.DeepCopyInto(list.(*v1alpha2.InfrastructureProviderList))
+			return nil
+		},
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			select {
+			case meet <- struct{}{}:
+			case <-meet:
+			case <-time.After(20 * time.Millisecond):
+			}
 
-		return nil
-	}})
+			shown.Load().DeepCopyInto(list.(*v1alpha2.InfrastructureProviderList))
+
+			return nil
+		},
+	})
 }

@@ -22,7 +22,7 @@ func TestSetFinalizerKeepsOthers(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(harness.InstallCRDs(ctx, live)).To(Succeed())
 
-	r := &Reconciler{Dependencies: &Dependencies{Client: fresh.NewClient(live, live)}}
+	r := &Reconciler{Dependencies: &Dependencies{Client: fresh.NewClient(live)}}
 	key := client.ObjectKey{Namespace: "default", Name: "aws"}
 	g.Expect(live.Create(ctx, &v1alpha2.InfrastructureProvider{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
