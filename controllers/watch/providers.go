@@ -1,11 +1,12 @@
 package watch
 
 import (
+	"context"
+
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -21,17 +22,25 @@ func (k Kind) Providers(b *ctrl.Builder) *ctrl.Builder {
 	return b
 }
 
-// otherProviders enqueues the resources that a provider of kind t concerns. One handler does that for all
-// concerns, because each one costs a buffer for a thousand events and two goroutines, for each pair of kinds.
+// otherProviders enqueues the waiting resources that a provider of kind t in the same cluster concerns. One handler
+// does that for all concerns, because each one costs a buffer for a thousand events and two goroutines, for each pair
+// of kinds.
 func (k Kind) otherProviders(t v1alpha2.ProviderType) handler.EventHandler {
-	concerns := k.concerns(t)
-	all := make(eventHandlers, 0, len(concerns))
-
-	for _, c := range concerns {
-		all = append(all, changeHandler{EventHandler: k.providers(c), changed: c.changed})
+	all := k.concerns(t)
+	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
+		other, ok := changed.(v1alpha2.Provider)
+		return ok && waits(p) && p.GetUID() != other.GetUID() && k.Cluster.Same(p, other)
 	}
 
-	return all
+	return onChange(func(ctx context.Context, before, now, changed client.Object) (found []reconcile.Request) {
+		for _, c := range all {
+			if c.changed(before, now) {
+				found = append(found, k.enqueue(c.field, c.keys, concerns)(ctx, changed)...)
+			}
+		}
+
+		return found
+	})
 }
 
 // concern is a way in which a provider can concern resources of a kind that wait.
@@ -39,8 +48,9 @@ type concern struct {
 	// field and keys find the resources.
 	field string
 	keys  func(client.Object) []string
-	// changed selects the changes that can end their waiting.
-	changed predicate.Funcs
+	// changed selects the changes that can end their waiting. The provider is nil before it was created, and after it
+	// was deleted.
+	changed func(before, now client.Object) bool
 }
 
 // concerns returns the ways in which providers of kind t can concern the kind's resources: those that
@@ -71,16 +81,6 @@ func (k Kind) concerns(t v1alpha2.ProviderType) []concern {
 	return concerns
 }
 
-// providers enqueues the waiting resources that another provider in the same cluster concerns.
-func (k Kind) providers(c concern) handler.EventHandler {
-	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
-		other, ok := changed.(v1alpha2.Provider)
-		return ok && waits(p) && p.GetUID() != other.GetUID() && k.Cluster.Same(p, other)
-	}
-
-	return handler.EnqueueRequestsFromMapFunc(k.enqueue(c.field, c.keys, concerns))
-}
-
 // standing is what preflight checks and removals of other providers depend on. While hundreds of providers wait for
 // core, any other change of core's status would wake them in vain.
 type standing struct {
@@ -98,19 +98,15 @@ func standingOf(o client.Object) standing {
 	return standing{Standing: report.StandingOf(p), generation: p.GetGeneration()}
 }
 
-// standingChanged passes on the updates that matter to other providers.
-var standingChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool { return standingOf(e.ObjectOld) != standingOf(e.ObjectNew) },
+// standingChanged selects what matters to other providers.
+func standingChanged(before, now client.Object) bool {
+	return before == nil || now == nil || standingOf(before) != standingOf(now)
 }
 
-// contractGone passes on that a provider no longer has the contract that it had. Other providers may
+// contractGone selects that a provider no longer has the contract that it had. Other providers may
 // stay paused until then. They do not wait for anything that a first installation changes, so one of
 // hundreds does not wake the rest.
-var contractGone = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before := standingOf(e.ObjectOld).Contract
-		return before != "" && before != standingOf(e.ObjectNew).Contract
-	},
-	DeleteFunc: func(e event.DeleteEvent) bool { return standingOf(e.Object).Contract != "" },
+func contractGone(before, now client.Object) bool {
+	contract := standingOf(before).Contract
+	return contract != "" && contract != standingOf(now).Contract
 }

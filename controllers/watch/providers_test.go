@@ -67,7 +67,7 @@ func TestStandingChanged(t *testing.T) {
 
 			now := before.DeepCopy()
 			c.change(now)
-			NewWithT(t).Expect(standingChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now})).To(Equal(c.woken))
+			NewWithT(t).Expect(standingChanged(before, now)).To(Equal(c.woken))
 		})
 	}
 }
