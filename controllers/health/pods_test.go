@@ -173,7 +173,8 @@ func TestInvalidImage(t *testing.T) {
 		"crashes":                       {image, pod("a", 1, waiting("CrashLoopBackOff", "")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(hasInvalidImage(map[string]string{"manager": test.image}, []corev1.Pod{test.pod})).To(Equal(test.want))
+			images := map[string]string{"manager": test.image}
+			NewWithT(t).Expect(hasInvalidImage(images, []corev1.Pod{test.pod})).To(Equal(test.want))
 		})
 	}
 }

@@ -6,8 +6,14 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/controllers/object"
 )
@@ -40,7 +46,7 @@ func TestLittleIsKept(t *testing.T) {
 
 	partial := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: "a", Labels: labels, Annotations: annotations,
-		ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: []byte(large)}}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(large)}},
 	}}
 
 	whole := seenOf(object.KeyOf(deployment), deployment)
@@ -49,4 +55,24 @@ func TestLittleIsKept(t *testing.T) {
 	g.Expect(whole.selector.Empty()).To(BeFalse(), "it must not select all pods")
 
 	g.Expect(len(fmt.Sprintf("%+v", seenOf(object.Key{Name: "a"}, partial)))).To(BeNumerically("<", 4<<10))
+}
+
+// TestListsAreReduced: API servers that do not send the present objects as events are asked for pages.
+func TestListsAreReduced(t *testing.T) {
+	g := NewWithT(t)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "manager"}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "webhook"}}
+	tracker := NewTracker(Options{Client: fake.NewClientBuilder().WithObjects(deployment, service).Build()})
+
+	for _, kind := range []schema.GroupVersionKind{
+		appsv1.SchemeGroupVersion.WithKind("Deployment"), corev1.SchemeGroupVersion.WithKind("Service"),
+	} {
+		page, err := toolscache.ToListerWatcherWithContext(tracker.listWatch(place{GroupVersionKind: kind})).
+			ListWithContext(t.Context(), metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+
+		items, err := meta.ExtractList(page)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(items).To(ConsistOf(BeAssignableToTypeOf(&seen{})))
+	}
 }

@@ -7,7 +7,6 @@ package health
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -256,12 +255,13 @@ func (t *Tracker) look(ctx context.Context, owner Owner, o object.Key) (look, er
 	w := t.watchOf(o)
 	t.mu.Unlock()
 
-	gone := w.informer == nil || w.ended || w.refused
-	if gone || !w.informer.HasSynced() {
-		found := look{starting: !gone, unwatched: w.refused || w.informer == nil && t.watches != nil}
-		if !gone && recorded.verified != nil && time.Since(w.started) < startTime {
-			found.stale, found.verified = true, !recorded.drifted
-			return found, nil
+	stale := look{stale: true, verified: !recorded.drifted}
+
+	if !w.shows() {
+		found := look{starting: w.runs(), unwatched: w.refused || w.informer == nil && t.watches != nil}
+		if found.starting && recorded.verified != nil && time.Since(w.started) < startTime {
+			stale.starting = true
+			return stale, nil
 		}
 
 		read, err := get(ctx, owner.Reader, o)
@@ -272,29 +272,38 @@ func (t *Tracker) look(ctx context.Context, owner Owner, o object.Key) (look, er
 
 	shown, version := w.get(o)
 	if recorded.verified != nil && object.IsOlder(version, recorded.verified.ResourceVersion) {
-		return look{stale: true, verified: !recorded.drifted}, nil
+		return stale, nil
+	}
+
+	var err error
+
+	// The status of an object of others is not needed.
+	if shown != nil && !shown.final && owner.obstacle(shown) == "" {
+		shown, err = t.read(ctx, owner, o, shown, recorded.read)
 	}
 
 	var found look
 
-	// The status of an object of others is not needed.
-	if shown == nil || shown.final || owner.obstacle(shown) != "" {
-		found.compare(shown, recorded)
-		return found, nil
+	found.compare(shown, recorded)
+
+	return found, err
+}
+
+// read returns an object of which the watch shows only the metadata: as it was read before, unless that has changed.
+func (t *Tracker) read(ctx context.Context, owner Owner, o object.Key, shown, before *seen) (*seen, error) {
+	if before != nil && !object.IsOlder(before.ResourceVersion, shown.ResourceVersion) {
+		return before, nil
 	}
 
-	if read := recorded.read; read == nil || object.IsOlder(read.ResourceVersion, shown.ResourceVersion) {
-		var err error
-		if recorded.read, err = get(ctx, owner.Reader, o); err != nil {
-			return look{}, err
-		}
-
-		t.mu.Lock()
-		t.known(o).read = recorded.read
-		t.mu.Unlock()
+	found, err := get(ctx, owner.Reader, o)
+	if err != nil {
+		return nil, err
 	}
 
-	found.compare(recorded.read, recorded)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	t.known(o).read = found
 
 	return found, nil
 }
@@ -354,10 +363,7 @@ func (t *Tracker) matters(id object.Key, e event) bool {
 		return true
 	case recorded && !e.now.snapshot.Same(*o.verified):
 		return true
-	case e.initial:
-		return false
 	default:
-		return e.deleted || e.before == nil || e.now.snapshot.Content == "" ||
-			e.before.snapshot.Content != e.now.snapshot.Content || !reflect.DeepEqual(e.before.result, e.now.result)
+		return !e.initial && e.changes()
 	}
 }

@@ -126,18 +126,20 @@ var _ = Describe("A kind of which only the metadata is watched", func() {
 					{"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}`))).To(Succeed())
 		Expect(admin.Create(ctx, definition)).To(Succeed())
 
+		marks := owned(namespace, "a")
+
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(sample.GroupVersionKind)
-		marks := owned(namespace, "a")
 		o.SetNamespace(namespace)
 		o.SetName("a")
 		o.SetLabels(marks.Labels)
 		o.SetAnnotations(marks.Annotations)
-		o.Object["status"] = map[string]any{}
+
 		Eventually(func() error { return admin.Create(ctx, o) }).Should(Succeed())
 		Eventually(check).Should(BeEmpty())
 		Eventually(func(g Gomega) int {
 			before := reads.count.Load()
+
 			check(g)
 
 			return int(reads.count.Load() - before)

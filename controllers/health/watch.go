@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -32,6 +33,10 @@ type watch struct {
 	// ended means that the API server does not serve the kind, or refused that the operator may not watch it.
 	ended, refused bool
 }
+
+// runs reports whether there is a watch, and shows whether it has shown all objects.
+func (w *watch) runs() bool  { return w.informer != nil && !w.ended && !w.refused }
+func (w *watch) shows() bool { return w.runs() && w.informer.HasSynced() }
 
 // isDue reports whether a watch has ended that may start again.
 func (w *watch) isDue() bool {
@@ -230,6 +235,12 @@ type event struct {
 	before, now *seen // before is nil if the object was not known
 	// initial means that the object existed when the watch began.
 	initial, deleted bool
+}
+
+// changes reports whether the health or the content of the object may have changed.
+func (e event) changes() bool {
+	return e.deleted || e.before == nil || e.now.snapshot.Content == "" ||
+		e.before.snapshot.Content != e.now.snapshot.Content || !reflect.DeepEqual(e.before.result, e.now.result)
 }
 
 // handler returns the handler for the events of a kind.
