@@ -159,6 +159,7 @@ func installationOf(
 		Mapper:   cluster.Client.RESTMapper(),
 		Provider: p,
 		Chart:    planned.Chart.Chart,
+		Values:   planned.Release.Values,
 		Objects:  slices.Concat(planned.Rendered.Objects, current.Objects),
 		Remote:   p.GetSpec().KubeConfig != nil,
 	}
