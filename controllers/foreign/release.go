@@ -1,5 +1,5 @@
-// Package foreign recognizes releases of other programs, which Capstan must leave alone although they have the name of a
-// provider's release.
+// Package foreign recognizes releases of other programs, which Capstan must leave alone although they have the name of
+// a provider's release.
 package foreign
 
 import (

@@ -56,8 +56,8 @@ func (i *Inventory) Update(ctx context.Context, p v1alpha2.Provider, listed bool
 	}
 
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot update the provider in clusterctl's inventory; correct the cause, or disable "+
-			"the inventory with --clusterctl-inventory=false")
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot update the provider in clusterctl's inventory; correct the cause, or "+
+			"disable the inventory with --clusterctl-inventory=false")
 		i.Wake(v1alpha2.Label(p), p.GetNamespace(), retry)
 	}
 }

@@ -69,7 +69,10 @@ func TestStepsOfChange(t *testing.T) {
 	}{
 		"an upgrade": {func(*run) {}, [][]string{
 			{contracts, begin, turn, compare}, ofCRDs,
-			{"the API server accepts all objects", announce, "CRDs are applied before the release", correct, await, apply, served},
+			{
+				"the API server accepts all objects", announce, "CRDs are applied before the release", correct, await, apply,
+				served,
+			},
 		}},
 		"an upgrade to the same version": {
 			func(r *run) { plans(r, "v1.0.0", "v1beta1"); withoutCRDs(r) },
@@ -85,7 +88,10 @@ func TestStepsOfChange(t *testing.T) {
 			},
 			[][]string{
 				{contracts, core, begin, turn, others, compare}, ofCRDs,
-				{"the API server accepts all objects", announce, "CRDs are applied before the release", correct, await, apply, served},
+				{
+					"the API server accepts all objects", announce, "CRDs are applied before the release", correct, await, apply,
+					served,
+				},
 			},
 		},
 		"nothing to apply": {
@@ -125,9 +131,13 @@ func TestCheckSelected(t *testing.T) {
 		change  func(*run)
 		message string
 	}{
-		"what was offered":        {starts, ""},
-		"another version":         {func(r *run) { starts(r); plans(r, "v1.2.0", "v1beta1") }, "v1.2.0 with the contract v1beta1"},
-		"another contract":        {func(r *run) { starts(r); plans(r, "v1.1.0", "v1beta2") }, "v1.1.0 with the contract v1beta2"},
+		"what was offered": {starts, ""},
+		"another version": {
+			func(r *run) { starts(r); plans(r, "v1.2.0", "v1beta1") }, "v1.2.0 with the contract v1beta1",
+		},
+		"another contract": {
+			func(r *run) { starts(r); plans(r, "v1.1.0", "v1beta2") }, "v1.1.0 with the contract v1beta2",
+		},
 		"what a user has changed": {func(r *run) { plans(r, "v1.2.0", "v1beta1") }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,10 +248,12 @@ func TestPreventsUpgrade(t *testing.T) {
 		result report.Result
 		want   bool
 	}{
-		"a check that a user must fix":   {starts, refused, true},
-		"a check that may pass later":    {starts, pending, false},
-		"a problem with inputs":          {func(r *run) { starts(r); r.change.problem = pending }, report.Result{}, true},
-		"too early":                      {func(r *run) { starts(r); r.change.problem = pending }, report.Result{Outcome: report.Repeated}, false},
+		"a check that a user must fix": {starts, refused, true},
+		"a check that may pass later":  {starts, pending, false},
+		"a problem with inputs":        {func(r *run) { starts(r); r.change.problem = pending }, report.Result{}, true},
+		"too early": {
+			func(r *run) { starts(r); r.change.problem = pending }, report.Result{Outcome: report.Repeated}, false,
+		},
 		"an upgrade that a user started": {func(*run) {}, refused, false},
 		"after the CRDs":                 {func(r *run) { starts(r); r.change.appliedCRDs = true }, refused, false},
 		"after the release":              {func(r *run) { starts(r); r.done.applied = true }, refused, false},

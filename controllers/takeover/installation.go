@@ -1,5 +1,6 @@
-// Package takeover knows what clusterctl, Helm and cluster-api-operator have installed and Capstan takes over, or leaves
-// alone: providers in another namespace, the version of what is adopted, and the resources of cluster-api-operator.
+// Package takeover knows what clusterctl, Helm and cluster-api-operator have installed and Capstan takes over, or
+// leaves alone: providers in another namespace, the version of what is adopted, and the resources of
+// cluster-api-operator.
 package takeover
 
 import (

@@ -22,8 +22,8 @@ import (
 // The predecessor is cluster-api-operator, whose resources Capstan takes over. Two operators must not manage the same
 // resource.
 
-// PredecessorFinalizer is cluster-api-operator's on every resource that it manages. It also finalizes those that another
-// operator manages, as soon as it runs.
+// PredecessorFinalizer is cluster-api-operator's on every resource that it manages. It also finalizes those that
+// another operator manages, as soon as it runs.
 const PredecessorFinalizer = "provider.cluster.x-k8s.io"
 
 // PredecessorSelector is the label selector of cluster-api-operator's own objects, such as its Deployment, pods and
@@ -63,7 +63,8 @@ func ReleaseFinalizer(resource client.Object) bool {
 func Hold(provider v1alpha2.Provider) string {
 	return fmt.Sprintf("cluster-api-operator has installed the provider and holds this resource with the finalizer %s, "+
 		"but does not run; start it again to remove the provider, or remove the finalizer, and then the cluster-wide "+
-		"objects that remain, with the label %s=%s", PredecessorFinalizer, v1alpha2.ClusterctlProviderLabel, v1alpha2.Label(provider))
+		"objects that remain, with the label %s=%s",
+		PredecessorFinalizer, v1alpha2.ClusterctlProviderLabel, v1alpha2.Label(provider))
 }
 
 // RunningError reports that cluster-api-operator manages the same resources at the same time.
@@ -85,7 +86,9 @@ func (e *RunningError) Error() string {
 func CheckStopped(ctx context.Context, reader client.Reader, resource v1alpha2.Provider) error {
 	list := func(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error) {
 		page := &corev1.PodList{}
-		return page, reader.List(ctx, page, PredecessorLabels(), client.Limit(options.Limit), client.Continue(options.Continue))
+
+		return page, reader.List(
+			ctx, page, PredecessorLabels(), client.Limit(options.Limit), client.Continue(options.Continue))
 	}
 	seen := 0
 
