@@ -50,6 +50,9 @@ var types = map[schema.GroupVersionKind]func() any{
 	},
 }
 
+// Known reports whether Check knows the type of a kind.
+func Known(kind schema.GroupVersionKind) bool { return types[kind] != nil }
+
 // Error says which field of an object has a value of the wrong type. It contains no values.
 type Error struct {
 	// Path is that of the field without indexes of lists. It may lack keys of maps, and is empty if it is unknown.
