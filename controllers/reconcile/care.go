@@ -58,6 +58,17 @@ func (r *run) care(ctx context.Context) report.Result {
 
 // careOnce takes care of the newest revision as it was read. It ends early once that is stale.
 func (r *run) careOnce(ctx context.Context, did *cared) report.Result {
+	for _, part := range []func(context.Context, *cared) report.Result{r.restore, r.complete, r.judge} {
+		if result := part(ctx, did); result.Ends() || r.installed.stale {
+			return result
+		}
+	}
+
+	return report.Result{}
+}
+
+// restore makes the objects what the newest revision says, and reads their health.
+func (r *run) restore(ctx context.Context, did *cared) report.Result {
 	newest := r.installed.revision
 
 	// What a staged revision does not have is deleted after its last wave.
@@ -76,17 +87,22 @@ func (r *run) careOnce(ctx context.Context, did *cared) report.Result {
 		return result
 	}
 
-	if r.comparesObjects() && r.lostMeanwhile() && !did.restored {
-		did.restored = true
-		did.drift = r.correctDrift(ctx)
-
-		if result := r.checkHealth(ctx); result.Ends() {
-			return result
-		}
+	// What was lost after the comparison is drift, too.
+	if !r.comparesObjects() || !r.lostMeanwhile() || did.restored {
+		return report.Result{}
 	}
 
+	did.restored = true
+	did.drift = r.correctDrift(ctx)
+
+	return r.checkHealth(ctx)
+}
+
+// complete takes the next step with a revision that is healthy so far.
+func (r *run) complete(ctx context.Context, did *cared) report.Result {
 	if len(r.installed.health.Finished()) > 0 && !did.finished {
 		did.finished = true
+
 		if result := r.markFinished(ctx); result.Ends() {
 			return result
 		}
@@ -94,18 +110,17 @@ func (r *run) careOnce(ctx context.Context, did *cared) report.Result {
 
 	if r.judged().MayAdvance() && !did.advanced {
 		did.advanced = true
+
 		if result := r.advance(ctx); result.Ends() || r.installed.stale {
 			return result
 		}
 	}
 
 	if seen := r.judged(); seen.AwaitsHealth() && seen.Healthy() {
-		if result := r.markHealthy(ctx); result.Ends() {
-			return result
-		}
+		return r.markHealthy(ctx)
 	}
 
-	return r.judge(ctx, did)
+	return report.Result{}
 }
 
 // judged returns what the newest revision is judged by.

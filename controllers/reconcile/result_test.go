@@ -46,6 +46,9 @@ type errorCase struct {
 
 var limit = time.Now().Add(time.Hour)
 
+// denied is the API server's text about a missing permission.
+const denied = `User "b" cannot list resource "secrets"`
+
 var errorCases = map[string]errorCase{
 	"a failed check": {
 		err:       &preflight.Error{Reason: v1alpha2.MissingVariablesReason},
@@ -97,7 +100,7 @@ var errorCases = map[string]errorCase{
 	},
 	"missing permissions": {
 		err: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a",
-			errors.New(`User "b" cannot list resource "secrets"`)),
+			errors.New(denied)),
 		condition: preflightFailed, reason: v1alpha2.MissingPermissionsReason, outcome: report.Stalled,
 	},
 	"an object that the account must not read": {
