@@ -59,12 +59,13 @@ var _ = Describe("The sample providers", Ordered, everyKubernetes, func() {
 				r.Verb == "list" && r.Resource == "deployments")
 		})
 		Expect(err).NotTo(HaveOccurred())
-		// A list finds out what other programs have installed, and each object is read to find out whether it exists.
+		// A list finds out what other programs have installed, and each object is read to find out whether it exists: before
+		// the CRDs are applied and, by a provider that has waited for core since, before the release is.
 		Expect(bed.Count(requests, func(r bed.Request) string { return r.Verb + " " + r.Namespace })).To(And(
 			HaveLen(3),
 			HaveKeyWithValue("list ", And(BeNumerically(">=", 2), BeNumerically("<=", 4))),
 			HaveKeyWithValue("get cluster-api-system", 1),
-			HaveKeyWithValue("get infrastructure-docker-system", 1)))
+			HaveKeyWithValue("get infrastructure-docker-system", BeNumerically("<=", 2))))
 	})
 
 	It("are releases that helm lists", func(ctx SpecContext) {
