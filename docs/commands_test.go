@@ -71,8 +71,8 @@ func help(ctx context.Context, t *testing.T, program string, command ...string) 
 	}
 
 	u := usage{help: string(out)}
-	if _, group, found := strings.Cut(u.help, "Available Commands:\n"); found {
-		group, _, _ = strings.Cut(group, "\n\n")
+	if _, group, found := strings.Cut(u.help, " COMMAND\n"); found {
+		group, _, _ = strings.Cut(group, "\nFlags:\n")
 		for _, match := range commandInHelp.FindAllStringSubmatch(group, -1) {
 			u.commands = append(u.commands, match[1])
 		}

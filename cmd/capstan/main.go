@@ -69,28 +69,47 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(
-		setup.NewAdoptCommand(options),
-		charts.NewCommand(options),
-		newAuditCommand(options),
-		charts.NewLintCommand(options),
-		charts.NewMirrorCommand(options),
-		setup.NewCommand(options),
-		providers.NewStatusCommand(options),
-		newUICommand(options),
-		providers.NewHistoryCommand(options),
-		providers.NewDiffCommand(options),
-		providers.NewPermissionsCommand(options),
-		providers.NewUpgradeCommand(options),
-		providers.NewRollbackCommand(options),
-		providers.NewPauseCommand(options),
-		providers.NewResumeCommand(options),
-		providers.NewUnpauseCommand(options),
-		providers.NewSuspendCommand(options),
-		providers.NewDeleteCommand(options),
-		providers.NewListCommand(options),
-		newVersionCommand(options),
-	)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Install", []*cobra.Command{
+			setup.NewCommand(options),
+			setup.NewAdoptCommand(options),
+			charts.NewMirrorCommand(options),
+			providers.NewListCommand(options),
+			providers.NewPermissionsCommand(options),
+		}},
+		{"Look", []*cobra.Command{
+			providers.NewStatusCommand(options),
+			providers.NewHistoryCommand(options),
+			providers.NewDiffCommand(options),
+			newUICommand(options),
+		}},
+		{"Change", []*cobra.Command{
+			providers.NewUpgradeCommand(options),
+			providers.NewRollbackCommand(options),
+			providers.NewSuspendCommand(options),
+			providers.NewResumeCommand(options),
+			providers.NewPauseCommand(options),
+			providers.NewUnpauseCommand(options),
+			providers.NewDeleteCommand(options),
+		}},
+		{"Check what providers publish", []*cobra.Command{
+			charts.NewLintCommand(options),
+			newAuditCommand(options),
+			charts.NewCommand(options),
+		}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+			root.AddCommand(cmd)
+		}
+	}
+
+	root.AddCommand(newVersionCommand(options))
 
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetHelpTemplate(helpTemplate)
@@ -110,16 +129,21 @@ const helpTemplate = `{{.Short}}.
 {{end}}
 {{.UsageString}}`
 
-// usageTemplate is that of cobra without aliases, examples and groups of commands.
+// usageTemplate is that of cobra without aliases and examples. It only mentions the flags of kubectl that are hidden.
 const usageTemplate = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} COMMAND
-
-Available Commands:{{range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
+{{$all := .Commands}}{{range $group := .Groups}}
+{{.Title}}:{{range $all}}{{if eq .GroupID $group.ID}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{end}}
+{{if .Groups}}Other commands{{else}}Commands{{end}}:{{range $all}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
 
 Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{with .LocalFlags.Lookup "as"}}
+
+kubectl's other flags for the connection, such as --as, --server and --token, can be used as well.{{end}}{{end}}{{if .HasAvailableSubCommands}}
 
 Use "{{.CommandPath}} COMMAND --help" for more information about a command.{{end}}
 `

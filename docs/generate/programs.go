@@ -32,7 +32,11 @@ func cliPage(program string) ([]byte, error) {
 	return append(bytes.TrimRight(out.Bytes(), "\n"), '\n'), err
 }
 
-var listed = regexp.MustCompile(`(?ms)^Available Commands:\n(.*?)\n\n`)
+var (
+	// listed matches the lists of commands in the help of a command that has some, and listedCommand one of them.
+	listed        = regexp.MustCompile(`(?ms) COMMAND$(.*?)^Flags:$`)
+	listedCommand = regexp.MustCompile(`(?m)^  ([a-z]+) `)
+)
 
 // document writes the sections of a command's subcommands, or, if there are none, its own section.
 func document(out *bytes.Buffer, program string, command []string, connection *pflag.FlagSet) error {
@@ -49,8 +53,8 @@ func document(out *bytes.Buffer, program string, command []string, connection *p
 		return nil
 	}
 
-	for line := range strings.Lines(string(group[1])) {
-		name := strings.Fields(line)[0]
+	for _, found := range listedCommand.FindAllStringSubmatch(string(group[1]), -1) {
+		name := found[1]
 		if name == "help" || name == "completion" {
 			continue
 		}
@@ -65,12 +69,15 @@ func document(out *bytes.Buffer, program string, command []string, connection *p
 
 var flagLine = regexp.MustCompile(`^ +(?:-\w, )?--([a-z0-9-]+)`)
 
-// withoutConnection removes the lines of kubectl's connection flags from the help, unless the
+// otherFlags is how the help mentions the flags that it does not list.
+const otherFlags = "\nkubectl's other flags for the connection, such as --as, --server and --token, can be used as well.\n"
+
+// withoutConnection removes the lines about kubectl's connection flags from the help, unless the
 // command describes them itself.
 func withoutConnection(help string, connection *pflag.FlagSet) string {
 	var kept strings.Builder
 
-	for line := range strings.Lines(help) {
+	for line := range strings.Lines(strings.Replace(help, otherFlags, "", 1)) {
 		if match := flagLine.FindStringSubmatch(line); match != nil {
 			if known := connection.Lookup(match[1]); known != nil && strings.Contains(line, known.Usage) {
 				continue

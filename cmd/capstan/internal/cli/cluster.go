@@ -29,12 +29,19 @@ type ClusterFlags struct {
 	namespace string
 }
 
-// AddClusterFlags adds the connection flags to a command.
+// AddClusterFlags adds the connection flags to a command. The help names only those that are used most, and says that
+// there are others.
 func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
 	f := &ClusterFlags{kubectl: genericclioptions.NewConfigFlags(true)}
 	f.kubectl.CacheDir = nil  // nothing is cached on disk
 	f.kubectl.Namespace = nil // --namespace is a filter here, and never taken from the kubeconfig
-	f.kubectl.AddFlags(flags)
+
+	connection := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.kubectl.AddFlags(connection)
+	connection.VisitAll(func(flag *pflag.Flag) {
+		flag.Hidden = flag.Name != "kubeconfig" && flag.Name != "context"
+		flags.AddFlag(flag)
+	})
 	flags.StringVarP(
 		&f.namespace,
 		"namespace",
