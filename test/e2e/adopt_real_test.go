@@ -91,8 +91,8 @@ var _ = Describe("capstan adopt takes real providers with clusters over", Ordere
 
 	It("upgrades them afterwards", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "upgrade", "apply", "infrastructure-aws:v2.11.1", "bootstrap-kubeadm:v1.14.0")).To(And(
-			ContainSubstring("infrastructure-aws v2.11.1 is installed and healthy\n"),
-			ContainSubstring("bootstrap-kubeadm v1.14.0 is installed and healthy\n")))
+			ContainSubstring("/aws: v2.11.1 is healthy ("),
+			ContainSubstring("/kubeadm: v1.14.0 is healthy (")))
 		expectCluster(ctx)
 	})
 })

@@ -163,32 +163,36 @@ var _ = Describe("The command line", Ordered, func() {
 		}
 	})
 
-	It("shows the providers as trees and as data", func(ctx SpecContext) {
-		Expect(cli.succeed(ctx, "status")).To(And(
+	It("shows the providers as a table, as trees and as data", func(ctx SpecContext) {
+		Expect(cli.succeed(ctx, "status")).To(MatchRegexp(
+			`^NAME +VERSION +WANTED +REVISION +READY +AGE +MESSAGE\n` +
+				`cluster-api +v1\.0\.0 +v1\.0\.0 +1 +True +\S+ +v1\.0\.0 is healthy\n` +
+				`infrastructure-aws +v1\.0\.0 +v1\.0\.0 +1 +True +\S+ +v1\.0\.0 is healthy\n` +
+				`infrastructure-docker +v1\.0\.0 +v1\.0\.0 +1 +True +\S+ +v1\.0\.0 is healthy\n$`))
+		Expect(cli.succeed(ctx, "status", "-o", "tree")).To(And(
 			MatchRegexp(
-				`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n`+
-					`├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n`+
+				`(?m)^cluster-api: v1\.0\.0 is healthy\n├─ version v1\.0\.0, contract v1beta\d\n`+
+					`├─ resource CoreProvider cluster-api-system/cluster-api\n`+
 					`└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects healthy$`,
 			),
-			ContainSubstring("infrastructure-docker (InfrastructureProvider infrastructure-docker-system/docker): Ready"),
+			ContainSubstring("\ninfrastructure-docker: v1.0.0 is healthy\n"),
 			Not(ContainSubstring("\x1b")),
 			Not(ContainSubstring("Deployment")),
 		))
 		Expect(cli.succeed(ctx, "status", "docker", "--color", "always")).To(And(
-			MatchRegexp(`\x1b\[32mDeployment infrastructure-docker-system/\S+: Current\x1b\[0m`),
-			ContainSubstring("Ready=True (Healthy)"),
-			ContainSubstring("dockerclusters.infrastructure.cluster.x-k8s.io: serves v1beta1, v1beta2, stores v1beta2\n"),
+			HavePrefix("\x1b[32minfrastructure-docker: v1.0.0 is healthy\x1b[0m\n"),
+			MatchRegexp(`\n├─ \d+ CRDs\n`),
 			ContainSubstring("registry.example.com/capi/capd-manager:v1.0.0\n"),
-			ContainSubstring("Normal Healthy: infrastructure-docker v1.0.0 is installed and healthy"),
+			ContainSubstring(" ago: Healthy"),
 			Not(ContainSubstring("unknown")),
-			Not(ContainSubstring("cluster-api (CoreProvider")),
+			Not(ContainSubstring("cluster-api: ")),
 		))
 
 		var views []map[string]any
 		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views)).To(
 			Succeed())
 		Expect(views).To(
-			HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
+			HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "True"))))
 		cli.fail(ctx, "status", "azure").
 			To(And(
 				HavePrefix("Error: provider azure not found; the existing ones are: cluster-api (CoreProvider"),
@@ -238,7 +242,7 @@ var _ = Describe("The command line", Ordered, func() {
 			return string(out)
 		}
 
-		Expect(kubectl("capstan", "status", "aws")).To(HavePrefix("infrastructure-aws (InfrastructureProvider "))
+		Expect(kubectl("capstan", "status", "aws")).To(HavePrefix("infrastructure-aws: v1.0.0 is healthy\n"))
 		Expect(kubectl("capstan", "delete", "--help")).To(ContainSubstring("\n  kubectl capstan delete infrastructure-aws\n"))
 		Expect(kubectl("__complete", "capstan", "delete", "infrastructure-a")).To(HavePrefix("infrastructure-aws\t"))
 	})
@@ -327,8 +331,13 @@ var _ = Describe("The command line", Ordered, func() {
 			ContainSubstring("There is nothing to upgrade"))
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(And(
 			ContainSubstring("InfrastructureProvider infrastructure-docker-system/docker: upgrading to v1.1.0"),
-			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n")))
+			MatchRegexp(`docker: v1\.1\.0 is healthy \(\S+s\)\n$`)))
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
+
+		before := cli.writes()
+		cli.fail(ctx, "upgrade", "apply", "aws:v1.0.0", "docker:v1.0.0").To(ContainSubstring("nothing was changed: v1.0.0 of " +
+			"infrastructure-docker is older than the installed v1.1.0; if that is intended, add --allow-downgrade"))
+		Expect(cli.writes()).To(Equal(before))
 	})
 
 	It("shows the history, and the difference to a revision", func(ctx SpecContext) {
@@ -351,18 +360,25 @@ var _ = Describe("The command line", Ordered, func() {
 	It("rolls back to a revision, and undoes it", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "rollback", "docker", "2")).To(And(
 			ContainSubstring("docker: rolling back to revision 2, version v1.1.0\n"),
-			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"),
+			MatchRegexp(`docker: v1\.1\.0 is healthy, held at revision 2 by a rollback \(\S+s\)\n$`),
 		))
 		Expect(cli.succeed(ctx, "status", "docker")).To(
 			And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
 		Expect(cli.succeed(ctx, "rollback", "docker", "1")).To(
-			HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n"))
+			MatchRegexp(`docker: v1\.0\.0 is healthy, held at revision 1 by a rollback \(\S+s\)\n$`))
 		out, warnings, code := cli.run(ctx, "diff", "docker")
 		Expect(code).To(BeZero())
 		Expect(out).To(Equal("infrastructure-docker: no changes\n"))
 		Expect(warnings).To(ContainSubstring("spec.release.rollbackTo is 1"))
-		Expect(cli.succeed(ctx, "rollback", "docker", "--undo")).To(
-			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
+
+		before := cli.writes()
+		cli.fail(ctx, "rollback", "docker", "--undo").To(ContainSubstring("repeat the command with --yes"))
+		cli.fail(ctx, "rollback", "aws", "--undo").To(ContainSubstring("aws is not held at a revision"))
+		Expect(cli.writes()).To(Equal(before))
+		Expect(cli.succeed(ctx, "rollback", "docker", "--undo", "--yes")).To(And(
+			ContainSubstring("docker is held at revision 1, with v1.0.0. Without that, the operator applies what the "+
+				"resource asks for now: v1.1.0.\n"),
+			MatchRegexp(`docker: v1\.1\.0 is healthy \(\S+s\)\n$`)))
 		cli.fail(ctx, "rollback", "docker", "99").To(HaveSuffix(
 			"has no revision 99; `capstan history infrastructure-docker` lists the revisions\n"))
 		cli.fail(ctx, "rollback", "aws").To(ContainSubstring("no earlier revision that was healthy"))
@@ -377,17 +393,18 @@ var _ = Describe("The command line", Ordered, func() {
 			Expect(watch.Process.Signal(os.Interrupt)).To(Succeed())
 			Expect(watch.Wait()).To(Succeed(), "an interrupt ends --watch normally")
 		})
-		Eventually(seen).Should(gbytes.Say("infrastructure-docker .*: Ready"))
+		Eventually(seen).Should(gbytes.Say("infrastructure-docker: v1.1.0 is healthy"))
 		Expect(cli.succeed(ctx, "suspend", "docker", "aws")).To(HavePrefix(
 			"InfrastructureProvider infrastructure-aws-system/aws: suspended\n" +
 				"InfrastructureProvider infrastructure-docker-system/docker: suspended\n",
 		))
 		Expect(w.read(ctx, docker)(Default)).To(beReadyWith(v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
-		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false")).To(
+		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--allow-downgrade", "--wait=false")).To(
 			ContainSubstring("docker: upgrading to v1.0.0"))
 		Eventually(w.read(ctx, docker)).Should(
 			notBeReady(v1alpha2.SuspendedReason, "v1.1.0 is healthy, and v1.0.0 waits to be installed"))
-		Expect(cli.succeed(ctx, "status")).To(ContainSubstring("suspended: the operator changes nothing"))
+		Expect(cli.succeed(ctx, "status")).To(MatchRegexp(
+			`(?m)^infrastructure-docker +v1\.1\.0 +v1\.0\.0 +\d+ +False +\S+ +v1\.1\.0 runs, suspended: `))
 		Eventually(seen).Should(gbytes.Say("suspended: the operator changes nothing"))
 		Expect(cli.succeed(ctx, "suspend", "aws")).To(ContainSubstring("aws: already suspended\n"))
 		_, failure, code := cli.run(ctx, "pause", "--all")
@@ -429,13 +446,13 @@ var _ = Describe("The command line", Ordered, func() {
 		Eventually(suspend).Should(gexec.Exit(0))
 		Eventually(watch).Should(gbytes.Say("nothing is changed while spec.suspend is true"))
 		Eventually(watch.Interrupt()).Should(gexec.Exit(0))
-		Expect(cli.succeed(ctx, "resume", "docker")).To(HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n"))
+		Expect(cli.succeed(ctx, "resume", "docker")).To(MatchRegexp(`docker: v1\.0\.0 is healthy \(\S+s\)\n$`))
 	})
 
 	It("pauses and unpauses all providers", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "pause", "--all")).To(And(
 			HavePrefix("CoreProvider cluster-api-system/cluster-api: paused\n"),
-			ContainSubstring("docker: infrastructure-docker v1.0.0 is installed and paused"),
+			MatchRegexp(`docker: v1\.0\.0 is paused \(\S+s\)\n`),
 		))
 
 		for _, p := range []v1alpha2.Provider{core, docker, aws} {
@@ -488,11 +505,11 @@ var _ = Describe("The command line", Ordered, func() {
 		out, failure, code := cli.run(ctx, "delete", "cli", "--wait", "--timeout", "3s")
 		Expect(code).To(Equal(1))
 		Expect(out).To(
-			ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
+			ContainSubstring("removal is blocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
 		Expect(failure).To(ContainSubstring("timed out after 3s"))
 
 		Expect(cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(
-			HaveSuffix("InfrastructureProvider cli/cli: removed\nNamespace cli: removed\n"))
+			MatchRegexp(`InfrastructureProvider cli/cli: removed \(\S+s\)\nNamespace cli: removed\n$`))
 		Expect(w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{})).To(
 			MatchError(ContainSubstring("not found")), "it can be created again")
 		Expect(
@@ -508,9 +525,9 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.writes()).To(Equal(before))
 
 		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--include-namespaces")).To(And(
-			ContainSubstring("/docker: removed\n"), ContainSubstring("/aws: removed\n"),
-			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed\n"),
-			Not(ContainSubstring("is installed and healthy")),
+			ContainSubstring("/docker: removed ("), ContainSubstring("/aws: removed ("),
+			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed ("),
+			Not(ContainSubstring("healthy")),
 		))
 		Expect(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name")).To(
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))

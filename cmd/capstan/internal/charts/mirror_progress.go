@@ -3,7 +3,6 @@ package charts
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
@@ -11,21 +10,16 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
-const (
-	// redrawInterval is the least time between two updates of the status line.
-	redrawInterval = 100 * time.Millisecond
-	// clearLine removes the status line.
-	clearLine = "\r\x1b[K"
-)
+// redrawInterval is the least time between two updates of the status line.
+const redrawInterval = 100 * time.Millisecond
 
-// progress prints a line for each item that is done. On a terminal it also keeps a status line below
-// them.
+// progress prints a line for each item that is done. On a terminal it also keeps a status line below them.
 type progress struct {
-	out      io.Writer
-	terminal bool
-	items    int
-	total    int64 // bytes
-	start    time.Time
+	*cli.Progress
+
+	items int
+	total int64 // bytes
+	start time.Time
 
 	mu       sync.Mutex
 	copied   int64 // bytes
@@ -35,12 +29,7 @@ type progress struct {
 }
 
 func newProgress(out io.Writer, items []*mirror.Item) *progress {
-	p := &progress{out: out, items: len(items), start: time.Now()}
-
-	if file, isFile := out.(*os.File); isFile {
-		p.terminal = cli.IsTerminal(file)
-	}
-
+	p := &progress{Progress: cli.NewProgress(out), items: len(items), start: time.Now()}
 	for _, item := range items {
 		p.total += item.Size
 	}
@@ -79,38 +68,29 @@ func (p *progress) finish(item *mirror.Item, result mirror.Result) {
 	}
 
 	p.finished++
-	p.clear()
-	fmt.Fprintf(p.out, "%-7s  %10s  %s\n", outcome, cli.Size(item.Size), cli.Text(item.Name))
+	p.Printf("%-7s  %10s  %s", outcome, cli.Size(item.Size), item.Name)
 	p.draw()
 }
 
 // end replaces the status line with a summary.
 func (p *progress) end() {
-	p.clear()
-	fmt.Fprintf(p.out, "%s copied in %s\n", cli.Size(p.copied), time.Since(p.start).Round(time.Millisecond))
+	p.Drop(statusLine)
+	p.Printf("%s copied in %s", cli.Size(p.copied), time.Since(p.start).Round(time.Millisecond))
 }
 
-func (p *progress) draw() {
-	if !p.terminal {
-		return
-	}
+// statusLine is the name of the line that changes.
+const statusLine = "status"
 
+func (p *progress) draw() {
 	p.drawn = time.Now()
 	seconds := max(time.Since(p.start).Seconds(), 0.1)
 
-	fmt.Fprintf(
-		p.out,
-		clearLine+"%s of %s  %s/s  %d of %d",
+	p.Show(statusLine, fmt.Sprintf(
+		"%s of %s  %s/s  %d of %d",
 		cli.Size(p.copied+p.present),
 		cli.Size(p.total),
 		cli.Size(int64(float64(p.copied)/seconds)),
 		p.finished,
 		p.items,
-	)
-}
-
-func (p *progress) clear() {
-	if p.terminal {
-		fmt.Fprint(p.out, clearLine)
-	}
+	))
 }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -51,6 +52,32 @@ func (o *Options) Hintf(format string, args ...any) {
 // Printf writes a line to the output.
 func (o *Options) Printf(format string, args ...any) {
 	fmt.Fprintln(o.Out, Text(fmt.Sprintf(format, args...)))
+}
+
+// Confirm asks a question, and returns an error unless the answer is yes.
+func (o *Options) Confirm(ctx context.Context, question string) error {
+	if Width(o.In) == 0 {
+		return errors.New("nothing was changed, because the input is no terminal to ask on; repeat the command with --yes")
+	}
+
+	fmt.Fprint(o.Out, Text(question)+" [y/N] ")
+
+	answer := make(chan string, 1)
+
+	go func() {
+		line, _ := bufio.NewReader(o.In).ReadString('\n') // the end of the input is no answer
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+
+	select {
+	case <-ctx.Done():
+	case given := <-answer:
+		if given == "y" || given == "yes" {
+			return nil
+		}
+	}
+
+	return errors.New("nothing was changed")
 }
 
 // ExitFindings is the exit code of a command that has done its work and found something. That of a command which could

@@ -21,16 +21,20 @@ const (
 	FormatTable = "table"
 	FormatJSON  = "json"
 	FormatYAML  = "yaml"
+	// FormatTree is for commands that have it only.
+	FormatTree = "tree"
 )
 
-var formats = []string{FormatTable, FormatJSON, FormatYAML}
-
 // OutputFlags are the flags of commands that print data.
-type OutputFlags struct{ format, color string }
+type OutputFlags struct {
+	format, color string
+	formats       []string
+}
 
-// AddOutputFlags adds --output and --color to a command.
-func AddOutputFlags(flags *pflag.FlagSet) *OutputFlags {
-	f := &OutputFlags{}
+// AddOutputFlags adds --output and --color to a command, which may have more formats than all have.
+func AddOutputFlags(flags *pflag.FlagSet, more ...string) *OutputFlags {
+	formats := append([]string{FormatTable, FormatJSON, FormatYAML}, more...)
+	f := &OutputFlags{formats: formats}
 	flags.StringVarP(
 		&f.format,
 		"output",
@@ -53,24 +57,17 @@ func AddOutputFlags(flags *pflag.FlagSet) *OutputFlags {
 // Printer returns the printer for an output stream. It is an error if the flags have unknown
 // values.
 func (f *OutputFlags) Printer(out io.Writer) (*Printer, error) {
-	if !slices.Contains(formats, f.format) {
-		return nil, fmt.Errorf("unknown --output %q; use one of %s", f.format, strings.Join(formats, ", "))
+	if !slices.Contains(f.formats, f.format) {
+		return nil, fmt.Errorf("unknown --output %q; use one of %s", f.format, strings.Join(f.formats, ", "))
 	}
 
 	p := &Printer{Writer: out, Format: f.format}
 
-	file, isFile := out.(*os.File)
-	terminal := isFile && IsTerminal(file)
-
-	if terminal {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
-			p.Width = width
-		}
-	}
+	p.Width = Width(out)
 
 	switch f.color {
 	case "auto":
-		p.Color = terminal && os.Getenv("NO_COLOR") == ""
+		p.Color = p.Width > 0 && os.Getenv("NO_COLOR") == ""
 	case "always":
 		p.Color = true
 	case "never":
@@ -81,9 +78,22 @@ func (f *OutputFlags) Printer(out io.Writer) (*Printer, error) {
 	return p, nil
 }
 
-// IsTerminal reports whether a file is a terminal that understands escape sequences.
-func IsTerminal(file *os.File) bool {
-	return term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
+// defaultWidth is that of a terminal which does not tell its width.
+const defaultWidth = 80
+
+// Width returns the number of columns of a stream if it is a terminal that understands escape sequences, else 0.
+func Width(stream any) int {
+	file, isFile := stream.(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
+		return 0
+	}
+
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width == 0 {
+		return defaultWidth
+	}
+
+	return width
 }
 
 // Printer prints values in a format.
@@ -155,7 +165,8 @@ type Row struct {
 	Style Style
 }
 
-// Table prints rows in aligned columns below a header. Without a header there are only the rows.
+// Table prints rows in aligned columns below a header. Without a header there are only the rows. On a terminal, lines
+// are cut to its width.
 func (p *Printer) Table(header []string, rows []Row) error {
 	if len(header) > 0 {
 		rows = append([]Row{{Cells: header, Style: Bold}}, rows...)
@@ -163,7 +174,7 @@ func (p *Printer) Table(header []string, rows []Row) error {
 
 	var text strings.Builder
 
-	w := tabwriter.NewWriter(&text, 0, 8, 3, ' ', 0)
+	w := tabwriter.NewWriter(&text, 0, 8, columnGap, ' ', 0)
 
 	for _, row := range rows {
 		cells := make([]string, len(row.Cells))
@@ -181,8 +192,21 @@ func (p *Printer) Table(header []string, rows []Row) error {
 	// Escape sequences would count as width, so lines are painted after they are aligned.
 	lines := strings.Split(text.String(), "\n")
 	for i, row := range rows {
-		p.Printf("%s", p.Paint(row.Style, strings.TrimRight(lines[i], " ")))
+		p.Printf("%s", p.Paint(row.Style, Cut(strings.TrimRight(lines[i], " "), p.Width)))
 	}
 
 	return nil
+}
+
+// columnGap is the number of spaces between columns.
+const columnGap = 3
+
+// Cut returns as much of a line as fits into a number of columns; 0 means that all does.
+func Cut(line string, width int) string {
+	runes := []rune(line)
+	if width == 0 || len(runes) <= width {
+		return line
+	}
+
+	return strings.TrimRight(string(runes[:width-1]), " ") + "…"
 }

@@ -12,15 +12,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
 const (
 	defaultTimeout = 10 * time.Minute
 	// patience is how long an operator that has not seen a change yet is no news.
 	patience = 2 * time.Second
+	// signOfLife is how long nothing is printed at most.
+	signOfLife = 30 * time.Second
 )
 
 // FieldOwner is the field manager of what commands create and change.
@@ -63,12 +67,19 @@ func (c *Cluster) Patch(ctx context.Context, p v1alpha2.Provider, change map[str
 	return nil
 }
 
+// TryAgain returns the metadata that makes the operator do what the resource asks for again.
+func TryAgain() map[string]any {
+	return map[string]any{"annotations": map[string]any{
+		v1alpha2.ReconcileRequestAnnotation: time.Now().Format(time.RFC3339Nano),
+	}}
+}
+
 // Condition reports whether waiting for a provider is over. It gets nil once the resource is gone.
 // An error ends waiting, too.
 type Condition func(p v1alpha2.Provider) (bool, error)
 
-// WaitAll waits until all providers meet a condition, if --wait is set, and prints their states. All are waited for at
-// the same time, also if one of them fails.
+// WaitAll waits until all providers meet a condition, if --wait is set, and prints what becomes of them. All are waited
+// for at the same time, also if one of them fails.
 func (c *Cluster) WaitAll(
 	ctx context.Context, o *Options, providers []v1alpha2.Provider, flags *WaitFlags, condition Condition,
 ) error {
@@ -76,26 +87,13 @@ func (c *Cluster) WaitAll(
 		return nil
 	}
 
-	w := &waiter{Options: o, cluster: c, timeout: flags.Timeout, retries: o.Retries()}
+	w := &waiter{progress: NewProgress(o.Out), cluster: c, timeout: flags.Timeout, started: time.Now()}
+	w.retries = w.progress.Retries(o)
 	errs := make([]error, len(providers))
 
 	var group sync.WaitGroup
 	for i, p := range providers {
-		group.Go(func() {
-			var state string
-
-			met := func(current v1alpha2.Provider) (bool, error) {
-				if state = "removed"; current != nil {
-					state = Readiness(current)
-				}
-
-				return condition(current)
-			}
-
-			if errs[i] = w.wait(ctx, p, met); errs[i] == nil {
-				w.print(p, state)
-			}
-		})
+		group.Go(func() { errs[i] = w.wait(ctx, p, condition) })
 	}
 
 	group.Wait()
@@ -105,30 +103,27 @@ func (c *Cluster) WaitAll(
 
 // waiter waits for providers.
 type waiter struct {
-	*Options
-
-	cluster *Cluster
-	timeout time.Duration
-	retries func(error) bool
-
-	mu sync.Mutex // for the output
+	progress *Progress
+	cluster  *Cluster
+	timeout  time.Duration
+	started  time.Time
+	retries  func(error) bool
 }
 
-func (w *waiter) print(p v1alpha2.Provider, state string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	w.Printf("%s: %s", v1alpha2.FullName(p), state)
-}
-
-// wait waits until the condition is met, and prints each new state.
+// wait waits until the condition is met. On a terminal it shows the verdict, how long it has waited and how long it will;
+// elsewhere it prints that when the verdict changes, and from time to time.
 func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condition) error {
-	started := time.Now()
-	printed := ""
+	var (
+		current   v1alpha2.Provider
+		printed   string
+		printedAt time.Time
+	)
 
-	err := Poll(ctx, w.timeout, w.retries, func(ctx context.Context) (string, error) {
-		current, err := w.cluster.read(ctx, p)
-		if err != nil {
+	label, name := v1alpha2.Label(p), v1alpha2.FullName(p)
+	defer w.progress.Drop(label)
+
+	err := Poll(ctx, w.timeout, w.retries, func(ctx context.Context) (_ string, err error) {
+		if current, err = w.cluster.read(ctx, p); err != nil {
 			return "", err
 		}
 
@@ -136,20 +131,37 @@ func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condit
 			return "", err
 		}
 
-		state := Readiness(p)
-		if state != printed && (isObserved(p) || time.Since(started) > patience) {
-			w.print(p, state)
-			printed = state
+		verdict := view.VerdictOf(p).String()
+		elapsed := fmt.Sprintf("%s of %s", duration.HumanDuration(time.Since(w.started)), duration.HumanDuration(w.timeout))
+
+		if w.progress.Show(label, label+"  "+elapsed+"  "+verdict) {
+			return verdict, nil
 		}
 
-		return state, nil
+		isNews := verdict != printed && (isObserved(p) && isHandled(p) || time.Since(w.started) > patience)
+		if isNews || time.Since(printedAt) > signOfLife && time.Since(w.started) > signOfLife {
+			w.progress.Printf("%s: %s (%s)", name, verdict, elapsed)
+			printed, printedAt = verdict, time.Now()
+		}
+
+		return verdict, nil
 	})
 	if errors.As(err, new(*timeoutError)) {
-		return fmt.Errorf("%s: %w; the operator continues, follow it with `capstan status %s --watch`",
-			v1alpha2.FullName(p), err, v1alpha2.Label(p))
+		return fmt.Errorf("%s: %w; the operator continues, follow it with `capstan status %s --watch`", name, err, label)
 	}
 
-	return err
+	if err != nil {
+		return err
+	}
+
+	verdict := "removed"
+	if current != nil {
+		verdict = view.VerdictOf(current).String()
+	}
+
+	w.progress.Printf("%s: %s (%s)", name, verdict, time.Since(w.started).Round(100*time.Millisecond))
+
+	return nil
 }
 
 // read updates p from the cluster and returns it; nil if the resource does not exist.
@@ -177,7 +189,7 @@ func Ready(p v1alpha2.Provider) (bool, error) {
 	case v1alpha2.IsReady(p):
 		return true, nil
 	case meta.IsStatusConditionTrue(p.GetConditions(), v1alpha2.StalledCondition):
-		return false, fmt.Errorf("%s is stalled: %s", v1alpha2.FullName(p), Readiness(p))
+		return false, fmt.Errorf("%s: %s", v1alpha2.FullName(p), view.VerdictOf(p))
 	}
 
 	return false, nil
@@ -206,20 +218,3 @@ func isHandled(p v1alpha2.Provider) bool {
 
 // Gone is met when the resource does not exist any more.
 func Gone(p v1alpha2.Provider) (bool, error) { return p == nil, nil }
-
-// Readiness returns the state of a resource in one line.
-func Readiness(p v1alpha2.Provider) string {
-	ready := meta.FindStatusCondition(p.GetConditions(), v1alpha2.ReadyCondition)
-	deleted := !p.GetDeletionTimestamp().IsZero()
-
-	switch {
-	case deleted && (ready == nil || !isObserved(p)):
-		return "waiting for the operator to remove it" // the condition is older than the deletion
-	case ready == nil || !isObserved(p):
-		return "not reconciled by the operator yet"
-	case v1alpha2.IsReady(p):
-		return ready.Message
-	default:
-		return fmt.Sprintf("%s: %s", ready.Reason, ready.Message)
-	}
-}

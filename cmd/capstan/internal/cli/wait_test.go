@@ -64,6 +64,7 @@ func core() *v1alpha2.CoreProvider {
 func ready(w http.ResponseWriter, _ *http.Request) {
 	p := core()
 	p.Status.ObservedGeneration = p.Generation
+	p.Status.InstalledVersion = new("v1.0.0")
 	conditions.MarkTrue(p, v1alpha2.ReadyCondition, "Some", "is installed and healthy")
 
 	w.Header().Set("Content-Type", "application/json")
@@ -121,7 +122,8 @@ func TestWaitSurvivesAnAPIServerThatRestarts(t *testing.T) {
 				&WaitFlags{Wait: true, Timeout: time.Minute}, Ready)).To(Succeed())
 			g.Expect(errOut.String()).To(MatchRegexp(
 				`^Warning: read CoreProvider capi-system/cluster-api: .*; trying again\n$`), "once")
-			g.Expect(out.String()).To(Equal("CoreProvider capi-system/cluster-api: is installed and healthy\n"))
+			g.Expect(out.String()).To(MatchRegexp(
+				`^CoreProvider capi-system/cluster-api: v1.0.0 is healthy \(\S+s\)\n$`))
 		})
 	}
 }
@@ -164,41 +166,6 @@ func TestWaitEndsWithItsTimeout(t *testing.T) {
 	g.Expect(err).To(MatchError(MatchRegexp("CoreProvider capi-system/cluster-api: timed out after 1s: " +
 		"read CoreProvider capi-system/cluster-api: .*connection refused; the operator continues, follow it with")))
 	g.Expect(strings.Count(errOut.String(), "\n")).To(Equal(1), errOut.String())
-}
-
-func TestReadiness(t *testing.T) {
-	deleted := metav1.Now()
-
-	for name, c := range map[string]struct {
-		change func(*v1alpha2.CoreProvider)
-		want   string
-	}{
-		"new": {
-			func(p *v1alpha2.CoreProvider) { p.Status = v1alpha2.ProviderStatus{} }, "not reconciled by the operator yet",
-		},
-		"changed": {func(p *v1alpha2.CoreProvider) { p.Generation++ }, "not reconciled by the operator yet"},
-		"ready":   {func(*v1alpha2.CoreProvider) {}, "is installed and healthy"},
-		"deleted a moment ago": {
-			func(p *v1alpha2.CoreProvider) { p.DeletionTimestamp, p.Generation = &deleted, p.Generation+1 },
-			"waiting for the operator to remove it",
-		},
-		"deletion is blocked": {
-			func(p *v1alpha2.CoreProvider) {
-				p.DeletionTimestamp = &deleted
-				conditions.MarkFalse(p, v1alpha2.ReadyCondition, "Blocked", "objects exist")
-			},
-			"Blocked: objects exist",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := core()
-			p.Status.ObservedGeneration = p.Generation
-			conditions.MarkTrue(p, v1alpha2.ReadyCondition, "Some", "is installed and healthy")
-			c.change(p)
-
-			NewWithT(t).Expect(Readiness(p)).To(Equal(c.want))
-		})
-	}
 }
 
 // TestReadyWaitsForTheRequest: what was true before a request for a reconcile says nothing about it.

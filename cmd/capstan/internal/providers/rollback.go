@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ type rollbackOptions struct {
 
 	cluster *cli.ClusterFlags
 	wait    *cli.WaitFlags
-	undo    bool
+
+	undo, yes bool
 }
 
 // NewRollbackCommand returns `capstan rollback`.
@@ -31,7 +33,8 @@ func NewRollbackCommand(options *cli.Options) *cobra.Command {
 		Use:   "rollback PROVIDER [REVISION]",
 		Short: "Roll back a provider to an earlier revision of its release",
 		Long: `Roll back a provider to an earlier revision of its release, and hold it there until --undo. This
-sets spec.release.rollbackTo of its resource. CRDs are not rolled back.
+sets spec.release.rollbackTo of its resource. CRDs are not rolled back. With --undo, the operator applies what
+the rest of the resource asks for, which may be what was rolled back: the command shows it, and asks.
 
 Without REVISION, the latest earlier revision that was healthy is used. capstan history lists the
 revisions; capstan diff PROVIDER --revision REVISION shows what would change.`,
@@ -45,7 +48,8 @@ revisions; capstan diff PROVIDER --revision REVISION shows what would change.`,
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
 	o.wait = cli.AddWaitFlags(flags, "the provider is ready")
-	flags.BoolVar(&o.undo, "undo", false, "Stop holding the revision, and install what the spec asks for.")
+	flags.BoolVar(&o.undo, "undo", false, "Stop holding the revision, and apply what the rest of the resource asks for.")
+	flags.BoolVar(&o.yes, "yes", false, "Do not ask before --undo.")
 
 	return cmd
 }
@@ -65,18 +69,9 @@ func (o *rollbackOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	var rollbackTo any // nil removes the field
-
-	message := "no longer held at a revision"
-
-	if !o.undo {
-		revision, err := selectRevision(ctx, cluster, p, args[1:])
-		if err != nil {
-			return err
-		}
-
-		rollbackTo = revision.Number
-		message = fmt.Sprintf("rolling back to revision %d, version %s", revision.Number, revision.Version)
+	rollbackTo, err := o.target(ctx, cluster, p, args[1:])
+	if err != nil {
+		return err
 	}
 
 	change := map[string]any{"spec": map[string]any{"release": map[string]any{"rollbackTo": rollbackTo}}}
@@ -84,9 +79,44 @@ func (o *rollbackOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	o.Printf("%s: %s", v1alpha2.FullName(p), message)
-
 	return cluster.WaitAll(ctx, o.Options, []v1alpha2.Provider{p}, o.wait, cli.Ready)
+}
+
+// target returns the value of spec.release.rollbackTo, of which nil removes it, and prints what that means.
+func (o *rollbackOptions) target(
+	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, args []string,
+) (any, error) {
+	if !o.undo {
+		revision, err := selectRevision(ctx, cluster, p, args)
+		if err != nil {
+			return nil, err
+		}
+
+		o.Printf("%s: rolling back to revision %d, version %s", v1alpha2.FullName(p), revision.Number, revision.Version)
+
+		return revision.Number, nil
+	}
+
+	spec := p.GetSpec()
+	if spec.Release == nil || spec.Release.RollbackTo == nil {
+		return nil, fmt.Errorf("%s is not held at a revision", v1alpha2.FullName(p))
+	}
+
+	v := view.NewProvider(p)
+	wanted := cmp.Or(v.Chosen, v.Wanted, "the newest version")
+	o.Printf("%s is held at revision %d, with %s. Without that, the operator applies what the resource asks for now: %s.",
+		v1alpha2.FullName(p), *v.RollbackTo, v.Version, wanted)
+
+	if o.yes {
+		return nil, nil
+	}
+
+	if wanted != v.Version {
+		o.Hintf("To keep %s, answer no, and run `capstan upgrade apply %s:%[1]s` first.",
+			v.Version, v.Label)
+	}
+
+	return nil, o.Confirm(ctx, "Apply "+wanted+"?")
 }
 
 // selectRevision returns the revision that an argument names. Without one it is the latest earlier

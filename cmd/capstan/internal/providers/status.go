@@ -3,8 +3,11 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,22 +41,24 @@ func NewStatusCommand(options *cli.Options) *cobra.Command {
 	o := &statusOptions{Options: options}
 	cmd := &cobra.Command{
 		Use:   "status [PROVIDER]",
-		Short: "Show providers, their releases and the health of their objects",
-		Long: `Show providers, their releases and the current health of their objects.
+		Short: "Show what runs, what is wanted, and why they differ",
+		Long: `Show a line for each provider: the version that runs, the wanted one, and why they differ or what is not
+healthy. Providers that fail come first, then those that wait.
 
 PROVIDER is a label (infrastructure-aws), a kind and name (infrastructureprovider/aws), or a name
-that only one provider has. With it, the conditions, objects, source, images, CRDs and events of the
-provider are shown, and the names of its variables. Without it all providers are shown, with what they
-depend on, but only those of their objects and conditions that need attention.`,
+that only one provider has. With it, the release of the provider is shown as a tree, with the current health
+of its objects, its conditions, source, images, variables, CRDs and events: what is as it should be only as
+a number. With --output tree, the releases of all providers are.`,
 		Example: `  capstan status
-  capstan status infrastructure-aws --watch`,
+  capstan status infrastructure-aws
+  capstan status --output tree --watch`,
 		Args:              cli.Arguments(0, 1, "at most one provider"),
 		ValidArgsFunction: cli.CompleteProvider,
 		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
-	o.output = cli.AddOutputFlags(flags)
+	o.output = cli.AddOutputFlags(flags, cli.FormatTree)
 	flags.BoolVarP(
 		&o.allNamespaces,
 		"all-namespaces",
@@ -73,24 +78,31 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	views, err := readViews(ctx, cluster, args)
+	if len(args) == 1 && printer.Format == cli.FormatTable {
+		printer.Format = cli.FormatTree
+	}
+
+	read := func(ctx context.Context) ([]view.Provider, error) {
+		return readViews(ctx, cluster, args, printer.Format == cli.FormatTable)
+	}
+
+	views, err := read(ctx)
 	if err != nil {
 		return err
 	}
 
-	if err := printStatus(printer, views, len(args) == 1); err != nil || !o.watch {
+	if err := printStatus(printer, views); err != nil || !o.watch {
 		return err
 	}
 
-	return o.follow(ctx, printer, cluster, args, views)
+	return o.follow(ctx, printer, read, views)
 }
 
 // follow prints the status whenever it changes, until the user interrupts it.
 func (o *statusOptions) follow(
 	ctx context.Context,
 	printer *cli.Printer,
-	cluster *cli.Cluster,
-	args []string,
+	read func(context.Context) ([]view.Provider, error),
 	printed []view.Provider,
 ) error {
 	retries := o.Retries()
@@ -102,7 +114,7 @@ func (o *statusOptions) follow(
 		case <-time.After(watchInterval):
 		}
 
-		views, err := readViews(ctx, cluster, args)
+		views, err := read(ctx)
 
 		switch {
 		case ctx.Err() != nil:
@@ -123,7 +135,7 @@ func (o *statusOptions) follow(
 
 		separate(printer)
 
-		if err := printStatus(printer, views, len(args) == 1); err != nil {
+		if err := printStatus(printer, views); err != nil {
 			return err
 		}
 	}
@@ -132,7 +144,7 @@ func (o *statusOptions) follow(
 // separate makes room for the next status: it clears a terminal, and prints an empty line elsewhere.
 func separate(printer *cli.Printer) {
 	switch {
-	case printer.Format != cli.FormatTable:
+	case printer.Format != cli.FormatTable && printer.Format != cli.FormatTree:
 	case printer.Color:
 		fmt.Fprint(printer, clearScreen)
 	default:
@@ -140,8 +152,9 @@ func separate(printer *cli.Printer) {
 	}
 }
 
-// readViews reads the status of the provider that an argument names, or of all.
-func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]view.Provider, error) {
+// readViews reads the status of the provider that an argument names, or of all, the most urgent first. In brief, it is
+// only what their resources say.
+func readViews(ctx context.Context, cluster *cli.Cluster, args []string, brief bool) ([]view.Provider, error) {
 	var (
 		found []v1alpha2.Provider
 		err   error
@@ -158,7 +171,11 @@ func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]view
 	}
 
 	read := cluster.Views().Provider
-	if len(args) == 1 {
+
+	switch {
+	case brief:
+		read = func(_ context.Context, p v1alpha2.Provider) (view.Provider, error) { return view.NewProvider(p), nil }
+	case len(args) == 1:
 		read = cluster.Views().Detailed
 	}
 
@@ -172,21 +189,66 @@ func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]view
 		})
 	}
 
-	return views, group.Wait()
+	err = group.Wait()
+
+	slices.SortStableFunc(views, view.CompareStates)
+
+	return views, err
 }
 
-// printStatus prints providers as data or as trees. Healthy objects are only part of the trees if
-// full is set.
-func printStatus(printer *cli.Printer, views []view.Provider, full bool) error {
+// printStatus prints providers as data, as trees or as a table.
+func printStatus(printer *cli.Printer, views []view.Provider) error {
 	return printer.Print(views, func() error {
 		if len(views) == 0 {
 			printer.Printf("There are no providers.")
+			return nil
+		}
+
+		if printer.Format == cli.FormatTable {
+			return printer.Table(statusTable(views, printer.Width, time.Now()))
 		}
 
 		for _, v := range views {
-			printer.Tree(tree(v, full))
+			printer.Tree(tree(v))
 		}
 
 		return nil
 	})
+}
+
+// narrow is the width of a terminal on which the message needs the place of other columns.
+const narrow = 100
+
+// statusTable returns the header and the rows of a table with one row for each provider.
+func statusTable(views []view.Provider, width int, now time.Time) ([]string, []cli.Row) {
+	labels := map[string]int{}
+	for _, v := range views {
+		labels[v.Label]++
+	}
+
+	columns := func(name, version, wanted, revision, ready, age, message string) []string {
+		if width > 0 && width < narrow {
+			return []string{name, version, wanted, message}
+		}
+
+		return []string{name, version, wanted, revision, ready, age, message}
+	}
+	rows := make([]cli.Row, 0, len(views))
+
+	for _, v := range views {
+		name := v.Label
+		if labels[name] > 1 { // in several clusters, or by mistake
+			name += " (" + v.Namespace + ")"
+		}
+
+		revision := ""
+		if v.Release != nil && v.Release.Revision != 0 {
+			revision = strconv.FormatInt(v.Release.Revision, 10)
+		}
+
+		rows = append(rows, cli.Row{Style: style(v), Cells: columns(name, cmp.Or(v.Version, "-"),
+			cmp.Or(v.Chosen, v.Wanted, "-"), cmp.Or(revision, "-"), v.Ready, age(v.Created.Time, now), v.Verdict.String())})
+	}
+
+	return columns("NAME", "VERSION", "WANTED", "REVISION", "READY", "AGE", "MESSAGE"), rows
 }

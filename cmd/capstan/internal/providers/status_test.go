@@ -16,6 +16,8 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
 // someViews returns a healthy provider, an unhealthy one and one that is not installed.
 func someViews() []view.Provider {
 	condition := func(kind string, is metav1.ConditionStatus, reason, message string) metav1.Condition {
@@ -24,8 +26,10 @@ func someViews() []view.Provider {
 
 	return []view.Provider{
 		{
-			Kind: "CoreProvider", Namespace: "capi-system", Name: "cluster-api", Label: "cluster-api", Ready: "Ready",
-			Wanted: "v1.13.5", Version: "v1.13.5", Contract: "v1beta2",
+			Kind: "CoreProvider", Namespace: "capi-system", Name: "cluster-api", Label: "cluster-api", Ready: "True",
+			Verdict: view.Verdict{State: view.Ready, Text: "v1.13.5 is healthy, changes are pending", Cause: "Secret variables has changed"},
+			Created: metav1.NewTime(now.Add(-48 * time.Hour)),
+			Wanted:  "v1.13.5", Version: "v1.13.5", Contract: "v1beta2",
 			Chart:   &v1alpha2.ChartStatus{Name: "cluster-api", Version: "1.13.5", Digest: "sha256:0123456789abcdef"},
 			Release: &v1alpha2.ReleaseStatus{Name: "cluster-api", Namespace: "capi-system", Revision: 2, Status: "deployed"},
 			Objects: []view.Object{
@@ -53,11 +57,15 @@ func someViews() []view.Provider {
 			},
 		},
 		{
-			Kind:       "InfrastructureProvider",
-			Namespace:  "capa-system",
-			Name:       "aws",
-			Label:      "infrastructure-aws",
-			Ready:      "InstallFailed",
+			Kind:      "InfrastructureProvider",
+			Namespace: "capa-system",
+			Name:      "aws",
+			Label:     "infrastructure-aws",
+			Ready:     "False",
+			Verdict: view.Verdict{
+				State: view.Failing, Text: "v2.10.3 runs; v2.11.1 failed twice, given up",
+				Cause: "the API server rejected Service capa-system/capa-webhook-service",
+			},
 			Wanted:     "~2.11",
 			Version:    "v2.10.3",
 			Contract:   "v1beta1",
@@ -103,20 +111,20 @@ func someViews() []view.Provider {
 		},
 		{
 			Kind: "AddonProvider", Namespace: "caaph-system", Name: "helm", Label: "addon-helm", Ready: "Unknown",
-			Remote: true, Cluster: "caaph-system/workload-kubeconfig/value",
+			Verdict: view.Verdict{State: view.Waiting, Text: "waiting for the operator"},
+			Remote:  true, Cluster: "caaph-system/workload-kubeconfig/value",
 		},
 	}
 }
 
 func TestPrintStatus(t *testing.T) {
-	status := func(printer cli.Printer, full bool) string {
-		return clitest.Printed(t, printer, func(p *cli.Printer) error { return printStatus(p, someViews(), full) })
+	status := func(printer cli.Printer) string {
+		return clitest.Printed(t, printer, func(p *cli.Printer) error { return printStatus(p, someViews()) })
 	}
-	clitest.Golden(t, "status.txt", status(cli.Printer{}, false))
-	clitest.Golden(t, "status-full.txt", status(cli.Printer{}, true))
-	clitest.Golden(t, "status-narrow-colored.txt", status(cli.Printer{Width: 60, Color: true}, false))
-	clitest.Golden(t, "status.json", status(cli.Printer{Format: cli.FormatJSON}, false))
-	clitest.Golden(t, "status.yaml", status(cli.Printer{Format: cli.FormatYAML}, false))
+	clitest.Golden(t, "status-tree.txt", status(cli.Printer{Format: cli.FormatTree}))
+	clitest.Golden(t, "status-narrow-colored.txt", status(cli.Printer{Format: cli.FormatTree, Width: 60, Color: true}))
+	clitest.Golden(t, "status.json", status(cli.Printer{Format: cli.FormatJSON}))
+	clitest.Golden(t, "status.yaml", status(cli.Printer{Format: cli.FormatYAML}))
 }
 
 // TestPrintDetails prints a provider with everything that is known about a single one.
@@ -143,22 +151,49 @@ func TestPrintDetails(t *testing.T) {
 				Storage: "v1beta2", Stored: []string{"v1beta2"},
 			},
 		},
-		Events: []view.Event{{
-			Time: metav1.NewTime(time.Now().Add(-time.Hour)),
-			Type: "Normal", Reason: "Upgraded", Message: "revision 2 is healthy", Count: 2,
-		}},
+		Events: []view.Event{
+			{
+				Time: metav1.NewTime(time.Now().Add(-time.Hour)),
+				Type: "Normal", Reason: "Upgraded", Message: "revision 2 is healthy", Count: 2,
+			},
+			{
+				Time: metav1.NewTime(time.Now().Add(-2 * time.Hour)), Type: "Normal", Reason: "Healthy",
+				Message: "cluster-api v1.13.5 is installed and healthy", Count: 1,
+			},
+			{
+				Time: metav1.NewTime(time.Now().Add(-3 * time.Hour)),
+				Type: "Normal", Reason: "Upgraded", Message: "revision 1 is healthy", Count: 1,
+			},
+		},
 		Unknown: []string{"variables: forbidden"},
 	}
 
 	clitest.Golden(t, "status-details.txt", clitest.Printed(t, cli.Printer{}, func(p *cli.Printer) error {
-		return printStatus(p, []view.Provider{v}, true)
+		p.Format = cli.FormatTree
+		return printStatus(p, []view.Provider{v})
 	}))
+}
+
+// TestStatusTable prints a line for each provider, which fits on the terminal.
+func TestStatusTable(t *testing.T) {
+	g := NewWithT(t)
+
+	for width, file := range map[int]string{0: "status.txt", 80: "status-80.txt", 120: "status-120.txt"} {
+		out := clitest.Printed(t, cli.Printer{Width: width}, func(p *cli.Printer) error {
+			return p.Table(statusTable(someViews(), width, now))
+		})
+		clitest.Golden(t, file, out)
+
+		for line := range strings.Lines(out) {
+			g.Expect(len([]rune(line)) - 1).To(Or(BeNumerically("<=", width), BeNumerically(">", 2*width)))
+		}
+	}
 }
 
 func TestStatusWidth(t *testing.T) {
 	for _, width := range []int{40, 80, 120} {
-		out := clitest.Printed(t, cli.Printer{Width: width}, func(p *cli.Printer) error {
-			return printStatus(p, someViews(), true)
+		out := clitest.Printed(t, cli.Printer{Width: width, Format: cli.FormatTree}, func(p *cli.Printer) error {
+			return printStatus(p, someViews())
 		})
 		for line := range strings.Lines(out) {
 			if words := strings.Fields(line); len(words) > 3 {

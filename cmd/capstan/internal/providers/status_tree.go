@@ -2,8 +2,12 @@ package providers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
@@ -12,14 +16,20 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
-// tree returns the provider as a tree. Without full, healthy objects and conditions are left out.
-func tree(v view.Provider, full bool) cli.Node {
+// tree returns the provider as a tree: the verdict and its cause, then what runs, then what needs attention. Each cause
+// is said once, and what is as it should be is only counted.
+func tree(v view.Provider) cli.Node {
 	root := cli.Node{
-		Text:  fmt.Sprintf("%s (%s %s/%s): %s", v.Label, v.Kind, v.Namespace, v.Name, v.Ready),
+		Text:  v.Label + ": " + v.Verdict.Text,
 		Style: style(v),
 	}
 
+	if v.Verdict.Cause != "" {
+		root.Add(style(v), v.Verdict.Cause)
+	}
+
 	root.Add(cli.Plain, versionLine(v))
+	root.Add(cli.Plain, fmt.Sprintf("resource %s %s/%s", v.Kind, v.Namespace, v.Name))
 
 	for _, mode := range modes(v) {
 		root.Add(cli.Yellow, mode)
@@ -33,27 +43,35 @@ func tree(v view.Provider, full bool) cli.Node {
 		root.Add(cli.Plain, "depends on "+strings.Join(v.DependsOn, ", "))
 	}
 
-	if v.Chart != nil {
-		root.Add(cli.Plain, fmt.Sprintf("chart %s %s, %s", v.Chart.Name, v.Chart.Version, v.Chart.Digest))
+	root.Children = append(root.Children, releaseTree(v))
+	root.Children = appendTree(root.Children, "conditions", cli.Yellow, conditionLines(v))
+
+	if v.Details != nil {
+		root.Children = append(root.Children, detailTrees(v, time.Now())...)
 	}
-
-	root.Children = append(root.Children, releaseTree(v, full))
-
-	conditions := conditionsTree(v, full)
-	if len(conditions.Children) > 0 {
-		root.Children = append(root.Children, conditions)
-	}
-
-	root.Children = append(root.Children, detailTrees(v, time.Now())...)
 
 	return root
 }
 
+// appendTree appends a tree with lines, unless there are none.
+func appendTree(trees []cli.Node, text string, style cli.Style, lines []string) []cli.Node {
+	if len(lines) == 0 {
+		return trees
+	}
+
+	n := cli.Node{Text: text}
+	for _, line := range lines {
+		n.Add(style, line)
+	}
+
+	return append(trees, n)
+}
+
 func style(v view.Provider) cli.Style {
-	switch {
-	case v.Is(v1alpha2.StalledCondition):
+	switch v.Verdict.State {
+	case view.Failing:
 		return cli.Red
-	case v.Ready == "Ready":
+	case view.Ready:
 		return cli.Green
 	default:
 		return cli.Yellow
@@ -71,7 +89,7 @@ func versionLine(v view.Provider) string {
 	}
 
 	if asks := v.Asks(); asks != "" {
-		text += "; spec.version is " + asks
+		text += "; wanted is " + asks
 	}
 
 	return text
@@ -101,7 +119,8 @@ func modes(v view.Provider) []string {
 	return modes
 }
 
-func releaseTree(v view.Provider, full bool) cli.Node {
+// releaseTree returns the release with those of its objects that are not healthy.
+func releaseTree(v view.Provider) cli.Node {
 	if v.Release == nil {
 		return cli.Node{Text: "no release", Style: cli.Yellow}
 	}
@@ -111,65 +130,165 @@ func releaseTree(v view.Provider, full bool) cli.Node {
 		n.Style = cli.Yellow
 	}
 
-	healthy := 0
-
 	for _, o := range v.Objects {
 		if o.IsHealthy() {
-			healthy++
-		}
-
-		if full || !o.IsHealthy() {
-			n.Children = append(n.Children, objectNode(o))
-		}
-	}
-
-	n.Text = fmt.Sprintf(
-		"release %s, revision %d, %s: %d of %s healthy",
-		v.Release.Name,
-		v.Release.Revision,
-		v.Release.Status,
-		healthy,
-		cli.Count(len(v.Objects), "object"),
-	)
-
-	return n
-}
-
-func objectNode(v view.Object) cli.Node {
-	n := cli.Node{Text: fmt.Sprintf("%s %s: %s", v.Kind, v.FullName(), v.Status)}
-
-	switch v.Status {
-	case status.CurrentStatus:
-		n.Style = cli.Green
-		return n
-	case status.FailedStatus, status.NotFoundStatus:
-		n.Style = cli.Red
-	default:
-		n.Style = cli.Yellow
-	}
-
-	n.Text += ": " + v.Message
-
-	return n
-}
-
-// conditionsTree returns the conditions, without full only those that report a problem.
-func conditionsTree(v view.Provider, full bool) cli.Node {
-	n := cli.Node{Text: "conditions"}
-
-	for _, c := range v.Conditions {
-		good := view.IsGood(c)
-		if good && !full {
 			continue
 		}
 
 		style := cli.Yellow
-		if good {
-			style = cli.Green
+		if o.Status == status.FailedStatus || o.Status == status.NotFoundStatus {
+			style = cli.Red
 		}
 
-		n.Add(style, fmt.Sprintf("%s=%s (%s): %s", c.Type, c.Status, c.Reason, strings.TrimSpace(c.Message)))
+		n.Add(style, fmt.Sprintf("%s %s: %s: %s", o.Kind, o.FullName(), o.Status, o.Message))
+	}
+
+	n.Text = fmt.Sprintf("release %s, revision %d, %s", v.Release.Name, v.Release.Revision, v.Release.Status)
+	if !v.Remote {
+		n.Text += fmt.Sprintf(": %d of %s healthy", len(v.Objects)-len(n.Children), cli.Count(len(v.Objects), "object"))
 	}
 
 	return n
+}
+
+// conditionLines returns the conditions that report a problem which is neither the cause of the verdict nor that of
+// Ready. Those with the same message are one line.
+func conditionLines(v view.Provider) []string {
+	said := []string{"", v.Verdict.Cause}
+	if ready := v.Condition(v1alpha2.ReadyCondition); ready != nil {
+		said = append(said, ready.Message)
+	}
+
+	var lines []string
+
+	for _, c := range v.Conditions {
+		if view.IsGood(c) || slices.Contains(said, c.Message) {
+			continue
+		}
+
+		said = append(said, c.Message)
+		lines = append(lines, fmt.Sprintf("%s=%s (%s): %s", c.Type, c.Status, c.Reason, strings.TrimSpace(c.Message)))
+	}
+
+	return lines
+}
+
+// detailTrees returns a tree for each kind of details that there are.
+func detailTrees(v view.Provider, now time.Time) []cli.Node {
+	d := v.Details
+
+	var trees []cli.Node
+
+	trees = appendTree(trees, "available upgrades", cli.Green, upgradeLines(v.Upgrades))
+	trees = appendTree(trees, "source", cli.Plain, sourceLines(v))
+	trees = appendTree(trees, "images", cli.Plain, d.Images)
+	trees = appendTree(trees, "variables", cli.Plain, variableLines(d.Variables))
+
+	if len(d.CRDs) > 0 {
+		trees = append(trees, crdTree(d.CRDs))
+	}
+
+	trees = appendTree(trees, "events", cli.Plain, eventLines(v, now))
+
+	return appendTree(trees, "unknown", cli.Yellow, d.Unknown)
+}
+
+func age(since, now time.Time) string {
+	if since.IsZero() {
+		return "-"
+	}
+
+	return duration.HumanDuration(now.Sub(since))
+}
+
+func upgradeLines(upgrades []v1alpha2.AvailableUpgrade) []string {
+	lines := make([]string, 0, len(upgrades))
+	for _, u := range upgrades {
+		lines = append(lines, u.Version+", contract "+u.Contract)
+	}
+
+	return lines
+}
+
+// sourceLines returns where the chart of the wanted version comes from, and what its source must have.
+func sourceLines(v view.Provider) []string {
+	var lines []string
+
+	if v.Chart != nil && v.Chart.Source != "" {
+		lines = append(lines, fmt.Sprintf("%s from %s", v.Chart.Version, v.Chart.Source))
+	}
+
+	for _, requirement := range v.Details.Trust {
+		lines = append(lines, "requires a "+requirement)
+	}
+
+	return lines
+}
+
+func variableLines(variables []view.Variable) []string {
+	lines := make([]string, 0, len(variables))
+
+	for _, v := range variables {
+		if v.From == "" {
+			lines = append(lines, v.Name+" is missing")
+		} else {
+			lines = append(lines, v.Name+" from "+v.From)
+		}
+	}
+
+	return lines
+}
+
+// crdTree returns the number of CRDs, and those with objects that may be stored in an old version.
+func crdTree(crds []view.CRD) cli.Node {
+	n := cli.Node{Text: cli.Count(len(crds), "CRD")}
+
+	for _, c := range crds {
+		if !c.Migrated() {
+			n.Add(cli.Yellow, fmt.Sprintf("%s: stores %s; objects may be stored in %s",
+				c.Name, c.Storage, strings.Join(c.Stored, ", ")))
+		}
+	}
+
+	return n
+}
+
+// eventLines returns the newest event of each reason. What is said above is not repeated.
+func eventLines(v view.Provider, now time.Time) []string {
+	type group struct {
+		newest view.Event
+		count  int32
+	}
+
+	var groups []*group
+
+	for _, e := range v.Details.Events { // newest first
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.newest.Reason == e.Reason })
+		if i < 0 {
+			groups = append(groups, &group{newest: e})
+			i = len(groups) - 1
+		}
+
+		groups[i].count += e.Count
+	}
+
+	lines := make([]string, 0, len(groups))
+
+	for _, g := range groups {
+		line := fmt.Sprintf("%s ago: %s", age(g.newest.Time.Time, now), g.newest.Reason)
+		if g.count > 1 {
+			line += fmt.Sprintf(" (%d times)", g.count)
+		}
+
+		repeats := slices.ContainsFunc(v.Conditions, func(c metav1.Condition) bool {
+			return strings.Contains(c.Message, g.newest.Message)
+		})
+		if !repeats {
+			line += ": " + g.newest.Message
+		}
+
+		lines = append(lines, line)
+	}
+
+	return lines
 }

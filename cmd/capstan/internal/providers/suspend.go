@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
 // suspendOptions are the flags of a command that suspends, resumes, pauses or unpauses providers, and what makes it
@@ -139,7 +140,7 @@ const (
 func (c suspension) refuse(p v1alpha2.Provider) error {
 	switch {
 	case c == pause && !p.GetDeletionTimestamp().IsZero():
-		return fmt.Errorf("%s is being deleted: %s", v1alpha2.FullName(p), cli.Readiness(p))
+		return fmt.Errorf("%s is being deleted: %s", v1alpha2.FullName(p), view.VerdictOf(p))
 	case (c == pause || c == unpause) && p.GetSpec().Suspend:
 		return fmt.Errorf("%s is suspended, so the operator does not scale it; run `capstan resume %s` first",
 			v1alpha2.FullName(p), v1alpha2.Label(p))

@@ -2,14 +2,18 @@ package providers
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
 // NewUpgradeCommand returns `capstan upgrade`.
@@ -34,7 +38,7 @@ func readAvailable(
 	cluster *cli.Cluster,
 	flags *cli.PlannerFlags,
 	names []string,
-) ([]installedProvider, error) {
+) ([]*installedProvider, error) {
 	found, err := cluster.Providers(ctx)
 	if err != nil {
 		return nil, err
@@ -54,51 +58,92 @@ func readAvailable(
 	}
 	defer planner.Close()
 
-	var installed []installedProvider
+	var (
+		installed []*installedProvider
+		group     errgroup.Group
+	)
+
+	group.SetLimit(parallelSources)
 
 	for _, p := range found {
 		status := p.GetStatus()
 		if status.InstalledVersion == nil || status.Contract == nil {
-			o.Warnf("%s is left out, because it is not installed yet: %s", v1alpha2.FullName(p), cli.Readiness(p))
+			o.Warnf("%s is left out, because it is not installed yet: %s", v1alpha2.FullName(p), view.VerdictOf(p))
 			continue
 		}
 
-		provider := installedProvider{
+		provider := &installedProvider{
 			Label:    v1alpha2.Label(p),
 			Version:  *status.InstalledVersion,
 			Contract: *status.Contract,
 		}
+		installed = append(installed, provider)
 
 		if slices.Contains(selected, p) {
-			versions, err := planner.Versions(ctx, p)
-			if err != nil {
-				o.Warnf("the available versions of %s are unknown: %s", v1alpha2.Label(p), err)
-				provider.Unknown = err.Error()
-			}
-
-			provider.Available = versions
+			group.Go(func() error {
+				provider.Available, provider.unread = planner.Versions(ctx, p)
+				return ctx.Err()
+			})
 		}
-
-		installed = append(installed, provider)
 	}
 
-	return installed, nil
+	progress := cli.NewProgress(o.ErrOut)
+	slow := time.AfterFunc(time.Second, func() {
+		progress.Show("sources", "Asking the sources of the providers for their versions")
+	})
+	err = group.Wait()
+
+	slow.Stop()
+	progress.Drop("sources")
+	warnOfUnread(o, installed)
+
+	return installed, err
 }
 
-// checkKnown returns an error if it is not known which versions there are of a provider.
-func checkKnown(installed []installedProvider) error {
-	var unknown []string
+// parallelSources is the number of sources that are asked at the same time.
+const parallelSources = 8
+
+// warnOfUnread warns of the sources that could not be read: once for each cause, such as a server that cannot be
+// reached.
+func warnOfUnread(o *cli.Options, installed []*installedProvider) {
+	var causes []string
+
+	labels := map[string][]string{}
+
+	for _, p := range installed {
+		if p.unread == nil {
+			continue
+		}
+
+		p.Unknown = p.unread.Error()
+		cause := p.Unknown
+
+		if server := new(transport.Error); errors.As(p.unread, &server) {
+			cause = server.Message()
+		}
+
+		if labels[cause] == nil {
+			causes = append(causes, cause)
+		}
+
+		labels[cause] = append(labels[cause], p.Label)
+	}
+
+	for _, cause := range causes {
+		o.Warnf("the available versions of %s are unknown: %s; or give --config a file with other sources",
+			strings.Join(labels[cause], ", "), cause)
+	}
+}
+
+// unknown returns the labels of the providers of which it is not known which versions there are.
+func unknown(installed []*installedProvider) []string {
+	var labels []string
 
 	for _, p := range installed {
 		if p.Unknown != "" {
-			unknown = append(unknown, p.Label)
+			labels = append(labels, p.Label)
 		}
 	}
 
-	if len(unknown) == 0 {
-		return nil
-	}
-
-	return fmt.Errorf("the available versions of %s are unknown, because the sources cannot be read; make them reachable "+
-		"from here, or give --config a file with sources that are", strings.Join(unknown, ", "))
+	return labels
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
@@ -23,6 +25,7 @@ type upgradeApplyOptions struct {
 	contract, version string
 	only              []string
 	dryRun            bool
+	allowDowngrade    bool
 }
 
 func newUpgradeApplyCommand(options *cli.Options) *cobra.Command {
@@ -33,7 +36,7 @@ func newUpgradeApplyCommand(options *cli.Options) *cobra.Command {
 		Long: `Upgrade providers: to the given versions, to the newest versions that work with the contract of
 --contract, as shown by upgrade plan, or to the version or range of --version, as far as they have a newer
 version in it. This sets spec.version of all their resources at once, shows the progress, and waits
-until all are ready. The operator upgrades them in the right order.`,
+until all are ready. The operator upgrades them in the right order. A version that has failed is tried again.`,
 		Example: `  capstan upgrade apply --contract v1beta2
   capstan upgrade apply cluster-api:v1.13.5 infrastructure-aws:v2.11.1
   capstan upgrade apply --version '~1.13' --only cluster-api,bootstrap-kubeadm,control-plane-kubeadm --dry-run`,
@@ -59,6 +62,7 @@ until all are ready. The operator upgrades them in the right order.`,
 	)
 	flags.StringSliceVar(&o.only, "only", nil, "Providers to upgrade, with --contract or --version. Default: all.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be upgraded.")
+	flags.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "Accept versions that are older than the installed ones.")
 
 	return cmd
 }
@@ -99,30 +103,70 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	var changed []v1alpha2.Provider
+	selected := slices.DeleteFunc(found, func(p v1alpha2.Provider) bool { return versions[v1alpha2.Label(p)] == "" })
 
-	for _, p := range found {
-		version, selected := versions[v1alpha2.Label(p)]
-		if !selected {
-			continue
+	// Nothing is changed if one of the providers must not be.
+	for _, p := range selected {
+		if err := o.checkDowngrade(p, versions[v1alpha2.Label(p)]); err != nil {
+			return err
 		}
+	}
+
+	for _, p := range selected {
+		version := versions[v1alpha2.Label(p)]
 
 		if o.dryRun {
 			o.Printf("%s: would be upgraded to %s", v1alpha2.FullName(p), version)
 			continue
 		}
 
-		change := map[string]any{"spec": map[string]any{"version": version}}
-		if err := cluster.Patch(ctx, p, change); err != nil {
+		if err := o.upgrade(ctx, cluster, p, version); err != nil {
 			return err
 		}
-
-		o.Printf("%s: upgrading to %s", v1alpha2.FullName(p), version)
-
-		changed = append(changed, p)
 	}
 
-	return cluster.WaitAll(ctx, o.Options, changed, o.wait, cli.Ready)
+	if o.dryRun {
+		return nil
+	}
+
+	return cluster.WaitAll(ctx, o.Options, selected, o.wait, cli.Ready)
+}
+
+// checkDowngrade refuses a version that is older than the installed one, which may be a mistake.
+func (o *upgradeApplyOptions) checkDowngrade(p v1alpha2.Provider, version string) error {
+	installed, err := semver.NewVersion(ptr.Deref(p.GetStatus().InstalledVersion, ""))
+	if err != nil || o.allowDowngrade {
+		return nil //nolint:nilerr // nothing is installed, or it has no version
+	}
+
+	wanted, err := semver.NewVersion(version)
+	if err != nil || !wanted.LessThan(installed) {
+		return err
+	}
+
+	return fmt.Errorf("nothing was changed: %s of %s is older than the installed %s; if that is intended, "+
+		"add --allow-downgrade", version, v1alpha2.Label(p), *p.GetStatus().InstalledVersion)
+}
+
+// upgrade sets the version of a provider, or has one that has failed tried again.
+func (o *upgradeApplyOptions) upgrade(
+	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, version string,
+) error {
+	change := map[string]any{"spec": map[string]any{"version": version}}
+	message := "upgrading to " + version
+
+	if p.GetSpec().Version == version && !v1alpha2.IsReady(p) {
+		change["metadata"] = cli.TryAgain()
+		message = "trying " + version + " again"
+	}
+
+	if err := cluster.Patch(ctx, p, change); err != nil {
+		return err
+	}
+
+	o.Printf("%s: %s", v1alpha2.FullName(p), message)
+
+	return nil
 }
 
 // versions returns the versions to upgrade to, by the labels of the providers.
@@ -188,8 +232,9 @@ func (o *upgradeApplyOptions) plan(ctx context.Context, cluster *cli.Cluster) (u
 		return upgradePlan{}, err
 	}
 
-	if err := checkKnown(installed); err != nil {
-		return upgradePlan{}, fmt.Errorf("nothing was upgraded: %w; or leave these providers out with --only", err)
+	if unknown := unknown(installed); len(unknown) > 0 {
+		return upgradePlan{}, fmt.Errorf("nothing was upgraded, because the available versions of %s are unknown; make the "+
+			"sources reachable from here, or leave these providers out with --only", strings.Join(unknown, ", "))
 	}
 
 	if o.version != "" {

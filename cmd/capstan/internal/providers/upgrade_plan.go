@@ -55,14 +55,20 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	if err := printPlans(o.Options, printer, planUpgrades(installed)); err != nil {
+	unknown := unknown(installed)
+
+	if err := printPlans(o.Options, printer, planUpgrades(installed), unknown); err != nil {
 		return err
 	}
 
-	return checkKnown(installed)
+	if len(unknown) > 0 {
+		return &cli.ExitError{Code: 1} // the warnings say why
+	}
+
+	return nil
 }
 
-func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradePlan) error {
+func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradePlan, unknown []string) error {
 	return printer.Print(plans, func() error {
 		if len(plans) == 0 {
 			printer.Printf("There are no installed providers.")
@@ -73,7 +79,7 @@ func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradePlan) error
 				printer.Printf("")
 			}
 
-			if err := printPlan(o, printer, plan); err != nil {
+			if err := printPlan(o, printer, plan, unknown); err != nil {
 				return err
 			}
 		}
@@ -94,7 +100,7 @@ func target(step upgradeStep) string {
 	return "-"
 }
 
-func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan) error {
+func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown []string) error {
 	rows := make([]cli.Row, 0, len(plan.Steps))
 
 	for _, step := range plan.Steps {
@@ -115,8 +121,8 @@ func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan) error {
 	switch {
 	case plan.Blocked != "":
 		printer.Printf("%s", printer.Paint(cli.Red, "Not possible: "+plan.Blocked+"."))
-	case !plan.Upgrades() && len(plan.Unknown()) > 0:
-		printer.Printf("No upgrades are known; those of %s are unknown.", strings.Join(plan.Unknown(), ", "))
+	case !plan.Upgrades() && len(unknown) > 0:
+		printer.Printf("No upgrades are known; those of %s are unknown.", strings.Join(unknown, ", "))
 	case !plan.Upgrades():
 		printer.Printf("All providers have their newest version for this contract.")
 	default:

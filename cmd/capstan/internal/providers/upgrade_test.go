@@ -1,60 +1,77 @@
 package providers
 
 import (
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 )
 
 func TestPrintPlans(t *testing.T) {
-	core := installedProvider{
+	core := &installedProvider{
 		Label: "cluster-api", Version: "v1.9.10", Contract: "v1beta1",
 		Available: versions("v1.13.5", "v1beta2", "v1.9.11", "v1beta1", "v1.9.10", "v1beta1"),
 	}
-	current := installedProvider{Label: "cluster-api", Version: "v1.13.5", Contract: "v1beta2"}
-	kubeadm := installedProvider{
+	current := &installedProvider{Label: "cluster-api", Version: "v1.13.5", Contract: "v1beta2"}
+	kubeadm := &installedProvider{
 		Label: "bootstrap-kubeadm", Version: "v1.9.10", Contract: "v1beta1",
 		Available: versions("v1.13.5", "v1beta2", "v1.9.11", "v1beta1"),
 	}
-	aws := installedProvider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
-	ancient := installedProvider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
+	aws := &installedProvider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
+	ancient := &installedProvider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
 
-	unknown := installedProvider{
+	unread := &installedProvider{
 		Label: "cluster-api", Version: "v1.12.11", Contract: "v1beta1", Unknown: "no such host",
 	}
 
-	printed := func(t *testing.T, printer cli.Printer, providers ...installedProvider) string {
+	printed := func(t *testing.T, printer cli.Printer, providers ...*installedProvider) string {
 		t.Helper()
 
 		return clitest.Printed(t, printer, func(p *cli.Printer) error {
-			return printPlans(&cli.Options{}, p, planUpgrades(providers))
+			return printPlans(&cli.Options{}, p, planUpgrades(providers), unknown(providers))
 		})
 	}
 
-	for file, providers := range map[string][]installedProvider{
+	for file, providers := range map[string][]*installedProvider{
 		"plan.txt":         {core, kubeadm, aws},
 		"plan-blocked.txt": {core, ancient},
 		"plan-current.txt": {current, aws},
 		"plan-no-core.txt": {aws},
 		"plan-none.txt":    nil,
-		"plan-unknown.txt": {unknown, aws},
+		"plan-unknown.txt": {unread, aws},
 	} {
 		t.Run(file, func(t *testing.T) { clitest.Golden(t, file, printed(t, cli.Printer{}, providers...)) })
 	}
 
-	clitest.Golden(t, "plan-unknown.json", printed(t, cli.Printer{Format: cli.FormatJSON}, unknown))
+	clitest.Golden(t, "plan-unknown.json", printed(t, cli.Printer{Format: cli.FormatJSON}, unread))
 	clitest.Golden(t, "plan-colored.txt", printed(t, cli.Printer{Color: true}, core, kubeadm, aws))
 	clitest.Golden(t, "plan.json", printed(t, cli.Printer{Format: cli.FormatJSON}, core, kubeadm, aws))
 }
 
-func TestCheckKnown(t *testing.T) {
+// TestWarnOfUnread: a server that cannot be reached is one warning, however many providers it has.
+func TestWarnOfUnread(t *testing.T) {
 	g := NewWithT(t)
-	known := installedProvider{Label: "infrastructure-aws"}
+	streams, _, _, errOut := genericiooptions.NewTestIOStreams()
+	unreachable := func(place string) error {
+		return &transport.Error{Place: place, Problem: "lookup github.com: no such host"}
+	}
+	installed := []*installedProvider{
+		{Label: "cluster-api", unread: unreachable("https://github.com/a")},
+		{Label: "infrastructure-aws"},
+		{Label: "infrastructure-docker", unread: unreachable("https://github.com/b")},
+		{Label: "addon-helm", unread: errors.New("the folder does not exist")},
+	}
 
-	g.Expect(checkKnown([]installedProvider{known})).To(Succeed())
-	g.Expect(checkKnown([]installedProvider{known, {Label: "cluster-api", Unknown: "no such host"}})).To(
-		MatchError(HavePrefix("the available versions of cluster-api are unknown")))
+	warnOfUnread(&cli.Options{IOStreams: streams}, installed)
+	g.Expect(unknown(installed)).To(Equal([]string{"cluster-api", "infrastructure-docker", "addon-helm"}))
+	g.Expect(errOut.String()).To(Equal(
+		"Warning: the available versions of cluster-api, infrastructure-docker are unknown: lookup github.com: no such host; " +
+			"or give --config a file with other sources\n" +
+			"Warning: the available versions of addon-helm are unknown: the folder does not exist; or give --config a file " +
+			"with other sources\n"))
 }

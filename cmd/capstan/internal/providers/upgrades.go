@@ -20,8 +20,9 @@ type installedProvider struct {
 	Label, Version, Contract string
 	// Available are the versions that the provider's source has, newest first.
 	Available []v1alpha2.AvailableUpgrade
-	// Unknown is why the source could not be read; empty if it was.
+	// Unknown is why the source could not be read, and unread the error; empty if it was.
 	Unknown string
+	unread  error
 }
 
 // upgradePlan upgrades all providers to a contract.
@@ -50,8 +51,8 @@ type upgradeStep struct {
 // planUpgrades returns a plan for each contract that core has or can have. Without core these are the
 // contracts that any provider has or can have. Providers must be in clusterctl's order of
 // installation, core first.
-func planUpgrades(providers []installedProvider) []upgradePlan {
-	hasCore := slices.ContainsFunc(providers, installedProvider.isCore)
+func planUpgrades(providers []*installedProvider) []upgradePlan {
+	hasCore := slices.ContainsFunc(providers, (*installedProvider).isCore)
 	contracts := map[string]bool{}
 
 	for _, p := range providers {
@@ -75,7 +76,7 @@ func planUpgrades(providers []installedProvider) []upgradePlan {
 }
 
 // forContract upgrades every provider to its newest version that works with a core of the contract.
-func forContract(providers []installedProvider, contract string) upgradePlan {
+func forContract(providers []*installedProvider, contract string) upgradePlan {
 	upgrades := upgradePlan{Contract: contract}
 
 	for _, p := range providers {
@@ -93,7 +94,7 @@ func forContract(providers []installedProvider, contract string) upgradePlan {
 
 // planVersion upgrades every provider to its newest version that is, or is in the range of, the requested one, if it
 // has one that is newer than what is installed. The error is a *ranges.Error.
-func planVersion(providers []installedProvider, requested string) (upgradePlan, error) {
+func planVersion(providers []*installedProvider, requested string) (upgradePlan, error) {
 	matches, err := ranges.Parse(requested)
 	if err != nil {
 		return upgradePlan{}, err
@@ -121,7 +122,7 @@ func planVersion(providers []installedProvider, requested string) (upgradePlan, 
 }
 
 // add adds the upgrade of a provider to its newest version that is wanted, and returns it.
-func (p *upgradePlan) add(provider installedProvider, wanted func(v1alpha2.AvailableUpgrade) bool) upgradeStep {
+func (p *upgradePlan) add(provider *installedProvider, wanted func(v1alpha2.AvailableUpgrade) bool) upgradeStep {
 	step := upgradeStep{
 		Provider: provider.Label, From: provider.Version, Contract: provider.Contract, Unknown: provider.Unknown,
 	}
@@ -141,7 +142,7 @@ func (p upgradePlan) incompatible() []string {
 	var labels []string
 
 	for _, step := range p.Steps {
-		compatible := installedProvider{Label: step.Provider}.compatible(p.Contract)
+		compatible := (&installedProvider{Label: step.Provider}).compatible(p.Contract)
 		if !slices.Contains(compatible, step.Contract) {
 			labels = append(labels, step.Provider)
 		}
@@ -155,28 +156,15 @@ func (p upgradePlan) Upgrades() bool {
 	return slices.ContainsFunc(p.Steps, func(s upgradeStep) bool { return s.To != "" })
 }
 
-// Unknown returns the labels of the providers of which it is not known which versions there are.
-func (p upgradePlan) Unknown() []string {
-	var labels []string
-
-	for _, step := range p.Steps {
-		if step.Unknown != "" {
-			labels = append(labels, step.Provider)
-		}
-	}
-
-	return labels
-}
-
 // newer returns the versions that are newer than the installed one, newest first.
-func (p installedProvider) newer() []v1alpha2.AvailableUpgrade {
+func (p *installedProvider) newer() []v1alpha2.AvailableUpgrade {
 	return offers.Newer(p.Available, p.Version)
 }
 
-func (p installedProvider) isCore() bool { return p.Label == v1alpha2.CoreProviderName }
+func (p *installedProvider) isCore() bool { return p.Label == v1alpha2.CoreProviderName }
 
 // compatible returns the contracts of versions of the provider that work with a core of a contract.
-func (p installedProvider) compatible(core string) []string {
+func (p *installedProvider) compatible(core string) []string {
 	if p.isCore() {
 		return []string{core}
 	}

@@ -19,27 +19,27 @@ func versions(pairs ...string) []v1alpha2.AvailableUpgrade {
 }
 
 func TestPlanUpgrades(t *testing.T) {
-	core := installedProvider{
+	core := &installedProvider{
 		Label: "cluster-api", Version: "v1.9.10", Contract: "v1beta1",
 		Available: versions("v1.14.0-rc.0", "v1beta2", "v1.13.5", "v1beta2", "v1.9.11", "v1beta1", "v1.9.10", "v1beta1"),
 	}
-	kubeadm := installedProvider{
+	kubeadm := &installedProvider{
 		Label: "bootstrap-kubeadm", Version: "v1.9.10", Contract: "v1beta1",
 		Available: versions("v1.13.5", "v1beta2", "v1.9.11", "v1beta1"),
 	}
-	aws := installedProvider{
+	aws := &installedProvider{
 		Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1",
 		Available: versions("v2.11.1", "v1beta1", "v2.10.3", "v1beta1"),
 	}
-	ancient := installedProvider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
+	ancient := &installedProvider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
 
 	for name, c := range map[string]struct {
-		providers []installedProvider
+		providers []*installedProvider
 		want      []upgradePlan
 	}{
 		"no providers": {nil, []upgradePlan{}},
 		"one plan per contract of core": {
-			[]installedProvider{core, kubeadm, aws},
+			[]*installedProvider{core, kubeadm, aws},
 			[]upgradePlan{
 				{Contract: "v1beta1", Steps: []upgradeStep{
 					{Provider: "cluster-api", From: "v1.9.10", To: "v1.9.11", Contract: "v1beta1"},
@@ -54,7 +54,7 @@ func TestPlanUpgrades(t *testing.T) {
 			},
 		},
 		"a provider without a compatible version": {
-			[]installedProvider{{Label: "cluster-api", Version: "v1.9.11", Contract: "v1beta1"}, ancient},
+			[]*installedProvider{{Label: "cluster-api", Version: "v1.9.11", Contract: "v1beta1"}, ancient},
 			[]upgradePlan{{
 				Contract: "v1beta1",
 				Steps: []upgradeStep{
@@ -65,19 +65,19 @@ func TestPlanUpgrades(t *testing.T) {
 			}},
 		},
 		"a provider of which no versions are known": {
-			[]installedProvider{{Label: "addon-x", Version: "v1.0.0", Contract: "v1beta2", Unknown: "no such host"}},
+			[]*installedProvider{{Label: "addon-x", Version: "v1.0.0", Contract: "v1beta2", Unknown: "no such host"}},
 			[]upgradePlan{{Contract: "v1beta2", Steps: []upgradeStep{
 				{Provider: "addon-x", From: "v1.0.0", Contract: "v1beta2", Unknown: "no such host"},
 			}}},
 		},
 		"without core": {
-			[]installedProvider{aws},
+			[]*installedProvider{aws},
 			[]upgradePlan{{Contract: "v1beta1", Steps: []upgradeStep{
 				{Provider: "infrastructure-aws", From: "v2.11.1", Contract: "v1beta1"},
 			}}},
 		},
 		"an installed version that is no version": {
-			[]installedProvider{
+			[]*installedProvider{
 				{Label: "addon-x", Version: "main", Contract: "v1beta2", Available: versions("v1.0.0", "v1beta2")},
 			},
 			[]upgradePlan{{Contract: "v1beta2", Steps: []upgradeStep{{Provider: "addon-x", From: "main", Contract: "v1beta2"}}}},
@@ -96,25 +96,25 @@ func TestUpgrades(t *testing.T) {
 }
 
 func TestPlanVersion(t *testing.T) {
-	core := installedProvider{
+	core := &installedProvider{
 		Label: "cluster-api", Version: "v1.9.10", Contract: "v1beta1",
 		Available: versions("v1.13.5", "v1beta2", "v1.9.11", "v1beta1"),
 	}
-	kubeadm := installedProvider{
+	kubeadm := &installedProvider{
 		Label: "bootstrap-kubeadm", Version: "v1.9.10", Contract: "v1beta1",
 		Available: versions("v1.13.5", "v1beta2", "v1.13.4", "v1beta2", "v1.9.11", "v1beta1"),
 	}
-	aws := installedProvider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
-	keep := func(p installedProvider) upgradeStep {
+	aws := &installedProvider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
+	keep := func(p *installedProvider) upgradeStep {
 		return upgradeStep{Provider: p.Label, From: p.Version, Contract: p.Contract}
 	}
 
 	for name, c := range map[string]struct {
 		requested string
-		providers []installedProvider
+		providers []*installedProvider
 		want      upgradePlan
 	}{
-		"an exact version": {"v1.13.5", []installedProvider{core, kubeadm, aws}, upgradePlan{
+		"an exact version": {"v1.13.5", []*installedProvider{core, kubeadm, aws}, upgradePlan{
 			Contract: "v1beta2",
 			Steps: []upgradeStep{
 				{Provider: "cluster-api", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"},
@@ -122,21 +122,21 @@ func TestPlanVersion(t *testing.T) {
 				keep(aws),
 			},
 		}},
-		"a range": {"~1.9", []installedProvider{core, kubeadm}, upgradePlan{Contract: "v1beta1", Steps: []upgradeStep{
+		"a range": {"~1.9", []*installedProvider{core, kubeadm}, upgradePlan{Contract: "v1beta1", Steps: []upgradeStep{
 			{Provider: "cluster-api", From: "v1.9.10", To: "v1.9.11", Contract: "v1beta1"},
 			{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.9.11", Contract: "v1beta1"},
 		}}},
-		"a version that only another provider has": {"v1.13.4", []installedProvider{core, kubeadm}, upgradePlan{
+		"a version that only another provider has": {"v1.13.4", []*installedProvider{core, kubeadm}, upgradePlan{
 			Contract: "v1beta1",
 			Steps: []upgradeStep{
 				keep(core), {Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.4", Contract: "v1beta2"},
 			},
 			Blocked: "the contract of bootstrap-kubeadm would not work with contract v1beta1 of core",
 		}},
-		"an older version": {"v1.9.9", []installedProvider{core}, upgradePlan{
+		"an older version": {"v1.9.9", []*installedProvider{core}, upgradePlan{
 			Contract: "v1beta1", Steps: []upgradeStep{keep(core)},
 		}},
-		"without core": {"v1.13.5", []installedProvider{kubeadm}, upgradePlan{
+		"without core": {"v1.13.5", []*installedProvider{kubeadm}, upgradePlan{
 			Steps: []upgradeStep{{Provider: "bootstrap-kubeadm", From: "v1.9.10", To: "v1.13.5", Contract: "v1beta2"}},
 		}},
 	} {

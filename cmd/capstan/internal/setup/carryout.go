@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,8 +78,7 @@ func (o *options) updateVariables(ctx context.Context, cluster *cli.Cluster, p *
 		return err
 	}
 
-	request := map[string]any{v1alpha2.ReconcileRequestAnnotation: time.Now().Format(time.RFC3339Nano)}
-	change := map[string]any{"metadata": map[string]any{"annotations": request}}
+	change := map[string]any{"metadata": cli.TryAgain()}
 
 	if _, named := p.resource.GetSpec().VariablesSecret(""); !named {
 		change["spec"] = map[string]any{"secretName": secret.Name}

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
@@ -28,6 +29,9 @@ var typeNames = map[v1alpha2.ProviderType]string{
 
 // TypeName returns the provider's type in words.
 func (c Card) TypeName() string { return typeNames[v1alpha2.ProviderType(c.Kind)] }
+
+// Target returns the version that is wanted.
+func (c Card) Target() string { return cmp.Or(c.Chosen, c.Wanted) }
 
 // ID is that of the provider's element.
 func (c Card) ID() string { return strings.Join([]string{c.Kind, c.Namespace, c.Name}, "/") }
@@ -63,55 +67,8 @@ func (c Card) Command(args ...string) string { return command(c.Provider, args..
 // Age returns how old the resource is.
 func (c Card) Age() string { return c.frame.Age(c.Created.Time) }
 
-// NewestUpgrade returns the newest of the available upgrades, or none.
-func (c Card) NewestUpgrade() []v1alpha2.AvailableUpgrade {
-	return c.Upgrades[max(0, len(c.Upgrades)-1):]
-}
-
 // Drifted reports whether objects differ from the release.
 func (c Card) Drifted() bool { return c.Is(v1alpha2.DriftedCondition) }
-
-// The states of a provider on the overview, as they are in its URL. The worst is first.
-const (
-	stateFailing     = "failing"
-	stateProgressing = "progressing"
-	stateStopped     = "stopped"
-	stateReady       = "ready"
-)
-
-// states are all states in the order of their cards.
-var states = []string{stateFailing, stateProgressing, stateStopped, stateReady}
-
-// State summarizes the conditions of a provider. A provider is only progressing while nothing has failed: one whose
-// installation is retried is failing.
-func (c Card) State() string {
-	ready := c.Condition(v1alpha2.ReadyCondition)
-
-	switch {
-	case c.Is(v1alpha2.StalledCondition):
-		return stateFailing
-	case c.Ready == "Ready" && (c.Paused || c.Suspended):
-		return stateStopped
-	case c.Ready == "Ready":
-		return stateReady
-	case ready == nil, ready.Reason == v1alpha2.ProgressingReason, strings.HasPrefix(ready.Reason, "WaitingFor"):
-		return stateProgressing
-	default:
-		return stateFailing
-	}
-}
-
-// StateText returns the state with its reason, as a word or two.
-func (c Card) StateText() string {
-	switch {
-	case c.Suspended && c.Ready == "Ready":
-		return "Suspended"
-	case c.Paused && c.Ready == "Ready":
-		return "Paused"
-	default:
-		return c.Ready
-	}
-}
 
 // Modes returns the parts of the spec that keep the operator from its usual work.
 func (c Card) Modes() []string {
@@ -134,37 +91,6 @@ func (c Card) Modes() []string {
 	}
 
 	return found
-}
-
-// Message returns that of the condition Ready.
-func (c Card) Message() string {
-	if ready := c.Condition(v1alpha2.ReadyCondition); ready != nil {
-		return strings.TrimSpace(ready.Message)
-	}
-
-	return ""
-}
-
-// Summary returns as much of the message as a card has space for, unless there is no problem.
-func (c Card) Summary() string {
-	if state := c.State(); state == stateReady || state == stateStopped {
-		return ""
-	}
-
-	return shorten(c.Message(), maxMessage)
-}
-
-// maxMessage limits a message on a card in bytes.
-const maxMessage = 300
-
-// notes returns what the operator does by itself, as much of each text as a card has space for.
-func notes(c Card) []view.Note {
-	all := c.AutomaticUpgrades()
-	for i := range all {
-		all[i].Text = shorten(all[i].Text, maxMessage)
-	}
-
-	return all
 }
 
 // shorten cuts a text that is longer than a number of bytes.

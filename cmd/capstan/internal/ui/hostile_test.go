@@ -31,7 +31,7 @@ var attacks = []string{
 	`]]><iframe srcdoc=x>`,
 }
 
-// FuzzRender checks that no text of a provider, of its objects and messages, or of a filter adds an element or an
+// FuzzRender checks that no text of a provider, or of its objects and messages, adds an element or an
 // attribute to a page.
 func FuzzRender(f *testing.F) {
 	for _, attack := range attacks {
@@ -67,6 +67,7 @@ func pages(text string) []any {
 		&v.Details.CRDs[0].Name, &v.Details.CRDs[0].Storage, &v.Details.CRDs[0].Stored[0], &v.Details.CRDs[0].Served[0],
 		&v.AutomaticUpgrade.Pending.Version, &v.AutomaticUpgrade.Pending.Message,
 		&v.AutomaticUpgrade.Last.Version, &v.AutomaticUpgrade.Last.Message,
+		&v.Verdict.Text, &v.Verdict.Cause,
 		&v.Details.Events[0].Reason, &v.Details.Events[0].Message, &v.Details.Unknown[0],
 	} {
 		*field = text
@@ -79,12 +80,10 @@ func pages(text string) []any {
 	}
 
 	revision := view.Revision{
-		Revision: 2, Status: text, Version: text, By: "capstan", Reason: text, Digest: text, Description: text, Updated: now,
+		Revision: 2, Status: text, Version: text, By: "capstan", Reason: text, Digest: text, Description: text + "3", Updated: now,
 	}
 	shown := frame()
 	shown.Cluster = text
-
-	filter := Filter{Search: "", Type: "", State: "", Namespace: ""}
 
 	line := strings.Join(strings.Fields("x "+text), " ") // more lines would be more elements
 	comparison := view.Comparison{Unknown: []string{text}, Withheld: text + ".", Changes: []objectdiff.Change{
@@ -92,7 +91,7 @@ func pages(text string) []any {
 	}}
 
 	return []any{
-		newOverview(shown, filter, []view.Provider{v}),
+		newOverview(shown, []view.Provider{v}),
 		newProvider(shown, v, []view.Revision{revision, revision}, text),
 		newCompare(shown, v, view.Sides{From: 2}, []view.Revision{revision}, comparison),
 	}

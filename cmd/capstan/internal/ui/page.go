@@ -27,11 +27,8 @@ var staticFiles embed.FS
 // templates returns the pages, which have the names of their files. The command line starts without parsing them.
 var templates = sync.OnceValue(func() *template.Template {
 	functions := template.FuncMap{
-		"description": description,
-		"isGood":      view.IsGood,
 		"join":        strings.Join,
 		"level":       level,
-		"notes":       notes,
 		"shortDigest": view.ShortDigest,
 	}
 

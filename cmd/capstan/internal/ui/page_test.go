@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,15 +31,17 @@ func condition(conditionType string, is metav1.ConditionStatus, reason, message 
 	}
 }
 
-// provider returns a provider with the reason and the message of its condition Ready.
-func provider(kind v1alpha2.ProviderType, name, reason, message string) view.Provider {
+// provider returns a provider with a state, the reason and the message of its condition Ready.
+func provider(kind v1alpha2.ProviderType, name string, state view.State, reason, message string) view.Provider {
 	v := view.Provider{
-		Kind: string(kind), Namespace: name + "-system", Name: name, Label: kind.Label(name), Ready: reason,
+		Kind: string(kind), Namespace: name + "-system", Name: name, Label: kind.Label(name), Ready: "False",
 		Wanted: "v1.0.0", Version: "v1.0.0", Contract: "v1beta2", Created: metav1.NewTime(now.Add(-48 * time.Hour)),
+		Verdict:    view.Verdict{State: state, Text: "v1.0.0 is " + string(state), Cause: message},
 		Release:    &v1alpha2.ReleaseStatus{Name: kind.Label(name), Revision: 3, Status: "deployed"},
 		Conditions: []metav1.Condition{condition("Ready", "False", reason, message)},
 	}
-	if reason == "Ready" {
+	if state == view.Ready {
+		v.Ready, v.Verdict.Cause = "True", ""
 		v.Conditions[0].Status = metav1.ConditionTrue
 	}
 
@@ -49,19 +50,19 @@ func provider(kind v1alpha2.ProviderType, name, reason, message string) view.Pro
 
 // providers returns one provider in each state.
 func providers() []view.Provider {
-	aws := provider(v1alpha2.InfrastructureProviderType, "aws", "InstallFailed", "the API server refused Service aws")
+	aws := provider(v1alpha2.InfrastructureProviderType, "aws", view.Failing, "InstallFailed", "the API server refused Service aws")
 	aws.Wanted = "v1.1.0"
 	aws.Conditions = append(aws.Conditions,
 		condition("Drifted", "True", "DriftDetected", "Deployment aws: /spec/replicas"))
 
-	core := provider(v1alpha2.CoreProviderType, "cluster-api", "Ready", "cluster-api v1.0.0 is installed and healthy")
+	core := provider(v1alpha2.CoreProviderType, "cluster-api", view.Ready, "Healthy", "cluster-api v1.0.0 is installed and healthy")
 	core.Upgrades = []v1alpha2.AvailableUpgrade{
 		{Version: "v1.0.1", Contract: "v1beta2"}, {Version: "v1.2.0", Contract: "v1beta2"},
 	}
 
-	kubeadm := provider(v1alpha2.BootstrapProviderType, "kubeadm", "WaitingForCoreProviderReady", "waiting for core")
+	kubeadm := provider(v1alpha2.BootstrapProviderType, "kubeadm", view.Waiting, "WaitingForCoreProviderReady", "waiting for core")
 
-	helm := provider(v1alpha2.AddonProviderType, "helm", "Ready", "addon-helm v1.0.0 is installed and healthy")
+	helm := provider(v1alpha2.AddonProviderType, "helm", view.Stopped, "Healthy", "addon-helm v1.0.0 is installed and healthy")
 	helm.Suspended = true
 	helm.Wanted = "~1.0"
 	helm.Chosen = "v1.0.2"
@@ -124,56 +125,19 @@ func attribute(n *html.Node, name string) string {
 
 func TestOverview(t *testing.T) {
 	g := NewWithT(t)
-	out, document := parsed(t, newOverview(frame(), Filter{}, providers()))
+	out, document := parsed(t, newOverview(frame(), providers()))
 
-	g.Expect(texts(document, "h2")).To(HaveExactElements("Failing 1", "Core 1", "Bootstrap 1", "Add-ons 1"))
-	g.Expect(texts(document, "h3")).To(HaveExactElements(
-		"infrastructure-aws", "cluster-api", "bootstrap-kubeadm", "addon-helm"))
-	g.Expect(texts(document, "ul")[0]).To(Equal("4 in total 1 failing 1 progressing 1 stopped 1 ready"))
-
-	failing := texts(document, "li")[5]
-	g.Expect(failing).To(Equal("infrastructure-aws InstallFailed v1.0.0 wants v1.1.0 the API server refused Service aws " +
-		"Namespace aws-system Contract v1beta2 Revision 3 Age 2d Drift objects differ " +
-		"capstan status infrastructure-aws -n aws-system Copy"))
-	g.Expect(out).To(ContainSubstring("v1.2.0 available"))
-	g.Expect(out).To(ContainSubstring("Suspended"))
-	g.Expect(texts(document, "p")).To(ContainElement("v1.0.0 wants ~1.0, which is v1.0.2"))
-	g.Expect(out).To(ContainSubstring(`<li class="busy">automatic upgrade to v1.0.2 waits for the window</li>`))
-	g.Expect(out).To(MatchRegexp(`<li class="bad">automatic upgrade to v1.0.1: Failed: no x+ …</li>`))
-	g.Expect(out).NotTo(ContainSubstring("is installed and healthy"), "cards of ready providers need no message")
+	g.Expect(texts(document, "tr")).To(HaveExactElements(
+		"Provider Version Wanted Revision Age What runs, and why it is not what is wanted",
+		"infrastructure-aws v1.0.0 v1.1.0 3 2d v1.0.0 is failing : the API server refused Service aws",
+		"bootstrap-kubeadm v1.0.0 v1.0.0 3 2d v1.0.0 is waiting : waiting for core",
+		"addon-helm v1.0.0 v1.0.2 3 2d v1.0.0 is stopped : addon-helm v1.0.0 is installed and healthy",
+		"cluster-api v1.0.0 v1.0.0 3 2d v1.0.0 is ready",
+	))
+	g.Expect(texts(document, "span")).To(ContainElement("1 failing, 1 waiting, 1 stopped, 1 ready"))
 	g.Expect(out).To(ContainSubstring(`href="/token/providers/InfrastructureProvider/aws-system/aws"`))
-}
 
-func TestFilter(t *testing.T) {
-	for query, want := range map[string][]string{
-		"":                               {"infrastructure-aws", "cluster-api", "bootstrap-kubeadm", "addon-helm"},
-		"state=failing":                  {"infrastructure-aws"},
-		"state=ready":                    {"cluster-api"},
-		"type=BootstrapProvider":         {"bootstrap-kubeadm"},
-		"namespace=helm-system":          {"addon-helm"},
-		"search=AWS":                     {"infrastructure-aws"},
-		"search=installfailed v1":        {"infrastructure-aws"},
-		"search=aws&state=ready":         {},
-		"search=" + url.QueryEscape("<"): {},
-	} {
-		t.Run(query, func(t *testing.T) {
-			g := NewWithT(t)
-			values, err := url.ParseQuery(query)
-			g.Expect(err).NotTo(HaveOccurred())
-
-			out, document := parsed(t, newOverview(frame(), newFilter(values), providers()))
-			g.Expect(texts(document, "h3")).To(HaveExactElements(want))
-
-			if len(want) == 0 {
-				g.Expect(out).To(ContainSubstring("No provider matches the filter."))
-			}
-		})
-	}
-
-	g := NewWithT(t)
-	g.Expect(newFilter(url.Values{"search": {strings.Repeat("ä", 1000)}}).Search).To(HaveLen(256))
-
-	out, _ := parsed(t, newOverview(frame(), Filter{}, nil))
+	out, _ = parsed(t, newOverview(frame(), nil))
 	g.Expect(out).To(ContainSubstring("There are no providers."))
 }
 
@@ -229,19 +193,20 @@ func TestProvider(t *testing.T) {
 
 	main := texts(document, "main")[0]
 	for _, want := range []string{
-		"infrastructure-aws InstallFailed capstan status infrastructure-aws -n aws-system Copy",
+		"infrastructure-aws failing capstan status infrastructure-aws -n aws-system Copy " +
+			"v1.0.0 is failing : the API server refused Service aws",
 		"Resource InfrastructureProvider aws-system/aws", "Version v1.0.0 wants v1.1.0", "Contract v1beta2",
 		"automatic upgrade to v1.2.0 is blocked: a variable is missing automatic upgrade to v1.1.0: Failed",
-		"Drift objects differ from the release", "Not known CRDs: forbidden",
-		"Ready=False InstallFailed for 60m Drifted=True",
+		"Not known CRDs: forbidden",
+		"Objects that are not healthy Service aws-system/webhook NotFound does not exist",
+		"History capstan history infrastructure-aws -n aws-system",
+		"Revision 3 v1.0.0 deployed Compare with the revision before by helm Rollback to 1",
+		"Revision 2 v1.1.0 failed Compare with the revision before by helm · was not healthy not shown, because another " +
+			"program wrote it",
+		"Revision 1 v1.0.0 superseded 2d ago by capstan: generation 1 of the resource · was healthy Install complete",
+		"Ready=False InstallFailed for 60m the API server refused Service aws Drifted=True",
 		"v1.2.0 contract v1beta2 capstan diff --version v1.2.0 infrastructure-aws -n aws-system",
-		"Release history capstan history infrastructure-aws -n aws-system",
-		"Revision 3 v1.0.0 deployed by helm Rollback to 1",
-		"Revision 2 v1.1.0 failed by helm · was not healthy not shown, because another program wrote it " +
-			"Compare with the revision before capstan diff --revision 2 infrastructure-aws",
-		"Revision 1 v1.0.0 superseded 2d ago by capstan: generation 1 of the resource · was healthy · " +
-			"chart 0123456789ab Install complete",
-		"Objects 1 of 2 healthy", "Service aws-system/webhook NotFound does not exist ClusterRole aws Current",
+		"Objects 1 of 2 healthy", "Service aws-system/webhook NotFound ClusterRole aws Current",
 		"Source https://example.com/aws", "Required Cosign signature, trusted by Secret keys",
 		"registry.example.com/aws:v1.1.0",
 		"awsclusters.example.com v1beta1, v1beta2 v1beta2 v1beta1, v1beta2",
@@ -270,7 +235,7 @@ func TestEmptyProvider(t *testing.T) {
 
 func TestCommandsAreQuoted(t *testing.T) {
 	g := NewWithT(t)
-	v := provider(v1alpha2.AddonProviderType, "it's; rm -rf ~", "Ready", "")
+	v := provider(v1alpha2.AddonProviderType, "it's; rm -rf ~", view.Ready, "Healthy", "")
 	_, document := parsed(t, newProvider(frame(), v, nil, ""))
 	g.Expect(texts(document, "code")[0]).To(Equal(
 		`capstan status 'addon-it'\''s; rm -rf ~' -n 'it'\''s; rm -rf ~-system'`))
@@ -279,7 +244,7 @@ func TestCommandsAreQuoted(t *testing.T) {
 // TestStructure checks what assistive technologies and the content policy need in all pages.
 func TestStructure(t *testing.T) {
 	for name, content := range map[string]any{
-		"overview": newOverview(frame(), Filter{}, providers()),
+		"overview": newOverview(frame(), providers()),
 		"provider": newProvider(frame(), detailed(), history(), "note"),
 		"compare":  newCompare(frame(), detailed(), view.Sides{From: 1, To: 2}, history(), comparison()),
 		"problem":  &Problem{Frame: frame(), Title: "Not found", Message: "There is no provider x."},

@@ -105,7 +105,7 @@ func (s *Site) frame() Frame {
 	return Frame{Base: s.base(), Cluster: s.cluster, Now: time.Now()}
 }
 
-func (s *Site) overview(ctx context.Context, r *http.Request) (any, error) {
+func (s *Site) overview(ctx context.Context, _ *http.Request) (any, error) {
 	found, err := s.reader.Providers(ctx)
 	if err != nil {
 		return nil, err
@@ -113,18 +113,10 @@ func (s *Site) overview(ctx context.Context, r *http.Request) (any, error) {
 
 	providers := make([]view.Provider, 0, len(found))
 	for _, p := range found {
-		providers = append(providers, recorded(p))
+		providers = append(providers, view.NewProvider(p))
 	}
 
-	return newOverview(s.frame(), newFilter(r.URL.Query()), providers), nil
-}
-
-// recorded returns the view of what is in a resource.
-func recorded(p v1alpha2.Provider) view.Provider {
-	v := view.NewProvider(p)
-	v.Release = p.GetStatus().Release
-
-	return v
+	return newOverview(s.frame(), providers), nil
 }
 
 func (s *Site) provider(ctx context.Context, r *http.Request) (any, error) {
@@ -140,7 +132,7 @@ func (s *Site) provider(ctx context.Context, r *http.Request) (any, error) {
 		}
 
 		// The resource says more than an error page.
-		v = recorded(p)
+		v = view.NewProvider(p)
 		v.Details = &view.Details{Unknown: []string{"release and objects: " + err.Error()}}
 	}
 

@@ -40,17 +40,26 @@ func newProvider(frame Frame, v view.Provider, history []view.Revision, note str
 	return &Provider{Frame: frame, Card: Card{v, frame}, Revisions: revisions, Note: note}
 }
 
-// Healthy returns the number of healthy objects.
-func (p *Provider) Healthy() int {
-	healthy := 0
+// Unhealthy returns the objects that are not healthy.
+func (p *Provider) Unhealthy() []view.Object {
+	return slices.DeleteFunc(slices.Clone(p.Card.Objects), view.Object.IsHealthy)
+}
 
-	for _, o := range p.Card.Objects {
-		if o.IsHealthy() {
-			healthy++
+// Healthy returns the number of healthy objects.
+func (p *Provider) Healthy() int { return len(p.Card.Objects) - len(p.Unhealthy()) }
+
+// Message returns that of a condition, unless an earlier one has the same.
+func (p *Provider) Message(c metav1.Condition) string {
+	for _, earlier := range p.Card.Conditions {
+		switch {
+		case earlier.Type == c.Type:
+			return c.Message
+		case earlier.Message == c.Message:
+			return ""
 		}
 	}
 
-	return healthy
+	return c.Message
 }
 
 // Previous returns the number of the revision before the one at an index; 0 for the oldest one.
@@ -117,8 +126,13 @@ var helmDescription = regexp.MustCompile(
 	`^(Install complete|Upgrade complete|Rollback to \d+|Initial install underway|Preparing upgrade|` +
 		`Uninstallation complete|Deletion in progress.*)$`)
 
-// description returns the log entry of a revision, without what another program may have quoted.
-func description(r view.Revision) string {
+// Description returns the log entry of a revision, without what another program may have quoted, and unless the verdict
+// says the same.
+func (p *Provider) Description(r view.Revision) string {
+	if r.Description != "" && strings.Contains(p.Card.Verdict.Cause, r.Description) {
+		return ""
+	}
+
 	if r.By == view.ByHelm && !helmDescription.MatchString(r.Description) && r.Description != "" {
 		return "not shown, because another program wrote it"
 	}

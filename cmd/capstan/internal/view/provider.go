@@ -27,8 +27,9 @@ type Provider struct {
 	Name      string `json:"name"`
 	// Label is clusterctl's.
 	Label string `json:"label"`
-	// Ready is "Ready", or the reason why the provider is not ready.
-	Ready string `json:"ready"`
+	// Ready is the status of the condition Ready: True, False or Unknown.
+	Ready   string  `json:"ready"`
+	Verdict Verdict `json:"verdict"`
 	// Wanted is spec.version, Chosen the version that it resolved to; empty if that is not known yet. Version is the
 	// installed one.
 	Wanted   string                  `json:"wanted,omitempty"`
@@ -93,12 +94,14 @@ func NewProvider(p v1alpha2.Provider) Provider {
 		Namespace:  p.GetNamespace(),
 		Name:       p.GetName(),
 		Label:      v1alpha2.Label(p),
-		Ready:      readyReason(p),
+		Ready:      readiness(p),
+		Verdict:    VerdictOf(p),
 		Wanted:     spec.Version,
 		Chosen:     ranges.Only(spec.Version, stat.DesiredVersion),
 		Version:    ptr.Deref(stat.InstalledVersion, ""),
 		Contract:   ptr.Deref(stat.Contract, ""),
 		Chart:      withoutCredentials(stat.Chart),
+		Release:    stat.Release,
 		Suspended:  spec.Suspend,
 		Paused:     spec.Paused,
 		Conditions: stat.Conditions,
@@ -118,18 +121,13 @@ func NewProvider(p v1alpha2.Provider) Provider {
 	return v
 }
 
-// readyReason summarizes the condition Ready in one word.
-func readyReason(p v1alpha2.Provider) string {
-	ready := meta.FindStatusCondition(p.GetConditions(), v1alpha2.ReadyCondition)
-
-	switch {
-	case ready == nil:
-		return "Unknown"
-	case ready.Status == metav1.ConditionTrue:
-		return "Ready"
-	default:
-		return ready.Reason
+// readiness returns the status of the condition Ready.
+func readiness(p v1alpha2.Provider) string {
+	if ready := meta.FindStatusCondition(p.GetConditions(), v1alpha2.ReadyCondition); ready != nil {
+		return string(ready.Status)
 	}
+
+	return string(metav1.ConditionUnknown)
 }
 
 // withoutCredentials returns the chart without the credentials that the URL of its source may have. It does not change

@@ -64,9 +64,10 @@ func (r *Reader) provider(
 	v := NewProvider(p)
 
 	if v.Remote {
-		v.Release = p.GetStatus().Release
 		return v, nil, nil
 	}
+
+	v.Release = nil
 
 	observed, err := r.Releases.Observe(ctx, plan.ReleaseKey(p))
 	if err != nil {

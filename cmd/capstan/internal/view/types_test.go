@@ -16,6 +16,7 @@ import (
 // fields may contain the value of a variable or of a Secret.
 var allowed = []reflect.Type{
 	reflect.TypeFor[view.Provider](),
+	reflect.TypeFor[view.Verdict](),
 	reflect.TypeFor[view.Object](),
 	reflect.TypeFor[view.Details](),
 	reflect.TypeFor[view.Variable](),
