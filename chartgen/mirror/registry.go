@@ -2,8 +2,6 @@ package mirror
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"oras.land/oras-go/v2/content"
 
@@ -23,25 +21,6 @@ type Registry struct {
 
 // ChartRepository returns the value of the operator's flag --chart-repository to use the mirror.
 func (r *Registry) ChartRepository() string { return r.Base.Join(chartsFolder).String() }
-
-// ParseChartRepository returns the base of the mirror with a chart repository: it is the inverse of
-// ChartRepository.
-func ParseChartRepository(repository string) (base oci.Reference, err error) {
-	charts, err := oci.ParseRepository(repository)
-	if err != nil {
-		return charts, err
-	}
-
-	parent, isFolder := strings.CutSuffix("/"+charts.Repository, "/"+chartsFolder)
-	if !isFolder {
-		return charts, fmt.Errorf("%s is not the chart repository of a mirror; expected oci://registry.example.com/path/%s",
-			repository, chartsFolder)
-	}
-
-	charts.Repository = strings.TrimPrefix(parent, "/")
-
-	return charts, nil
-}
 
 // ImageRegistry returns the value of the operator's flag --image-registry to use the mirror.
 func (r *Registry) ImageRegistry() string { return r.Base.Location() }

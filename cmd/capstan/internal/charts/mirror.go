@@ -271,7 +271,7 @@ func (o *mirrorOptions) copyToArchive(ctx context.Context, items []*mirror.Item)
 		return err
 	}
 
-	if err := CopyToMirror(ctx, o.ErrOut, items, archive, o.parallel); err != nil {
+	if err := copyToMirror(ctx, o.ErrOut, items, archive, o.parallel); err != nil {
 		return fmt.Errorf("%w\nwhat was copied is kept; run the same command again to continue", err)
 	}
 
@@ -292,7 +292,7 @@ func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, 
 	}
 
 	target := &mirror.Registry{Client: client, Base: base, Overwrite: o.overwrite}
-	if err := CopyToMirror(ctx, o.ErrOut, items, target, o.parallel); err != nil {
+	if err := copyToMirror(ctx, o.ErrOut, items, target, o.parallel); err != nil {
 		return fmt.Errorf("%w\nrun the same command again to continue", err)
 	}
 
@@ -324,8 +324,8 @@ func (o *mirrorOptions) printFlags(target *mirror.Registry, items []*mirror.Item
 	o.Printf("  --registry-ca=FILE")
 }
 
-// CopyToMirror copies items to a mirror, up to a number of them at the same time, and shows the progress.
-func CopyToMirror(ctx context.Context, out io.Writer, items []*mirror.Item, target mirror.Target, parallel int) error {
+// copyToMirror copies items to a mirror, up to a number of them at the same time, and shows the progress.
+func copyToMirror(ctx context.Context, out io.Writer, items []*mirror.Item, target mirror.Target, parallel int) error {
 	progress := newProgress(out, items)
 	defer progress.end()
 

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -13,10 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/mirror"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
 // carryOut carries out a plan. It can be repeated after an error.
@@ -182,40 +178,3 @@ func (p *provider) secret() *corev1.Secret {
 		StringData: values,
 	}
 }
-
-// copyArchive copies the archive to the mirror.
-func (o *options) copyArchive(ctx context.Context) error {
-	if o.dryRun {
-		return errors.New("--archive cannot be used with --dry-run; copy the archive with `capstan mirror` first")
-	}
-
-	given := o.planner.Given()
-	if given.ChartRepository == "" {
-		return errors.New("--archive needs a registry to copy to; set --chart-repository, such as " +
-			"oci://registry.example.com/capi/charts")
-	}
-
-	base, err := mirror.ParseChartRepository(given.ChartRepository)
-	if err != nil {
-		return fmt.Errorf("--chart-repository: %w", err)
-	}
-
-	registry, err := fetch.NewRegistry("", given.RegistryConfig, given.RegistryCA)
-	if err != nil {
-		return err
-	}
-
-	items, err := mirror.OpenArchive(ctx, o.archive)
-	if err != nil {
-		return err
-	}
-
-	o.Printf("Copying %s from %s to %s", cli.Count(len(items), "artifact"), o.archive, base)
-
-	target := &mirror.Registry{Client: registry.Client, Base: base}
-
-	return charts.CopyToMirror(ctx, o.ErrOut, items, target, parallelCopies)
-}
-
-// parallelCopies is the number of artifacts that are copied at the same time.
-const parallelCopies = 4

@@ -20,14 +20,12 @@ type options struct {
 	cluster *cli.ClusterFlags
 	planner *cli.PlannerFlags
 	wait    *cli.WaitFlags
-	output  *cli.OutputFlags
 
 	selected          selection
 	variables         string
 	certManager       string
 	certManagerValues string
 	operatorValues    string
-	archive           string
 	dryRun            bool
 }
 
@@ -47,14 +45,11 @@ Secret for each provider.
 cert-manager and the operator are Helm releases. What the cluster has already is left as it is, so the command can be
 run again after an error, or to add providers. Only variables of the named providers that are given another value are
 changed, in the Secrets that the command has created. With --chart-repository and --image-registry, everything comes
-from a mirror; --archive copies an archive made by "capstan mirror" there first.
-
-With --output yaml or json, the command prints all objects, also those of the two charts and the Secrets with the
-values of variables, and changes nothing.`,
+from a mirror, see "capstan mirror --help".`,
 		Example: `  capstan init --infrastructure aws
   capstan init --core cluster-api:v1.13.5 --infrastructure docker --variables variables.yaml
   capstan init --infrastructure aws --dry-run
-  capstan init --infrastructure aws --archive mirror.tar --chart-repository oci://registry.example.com/capi/charts \
+  capstan init --infrastructure aws --chart-repository oci://registry.example.com/capi/charts \
     --image-registry registry.example.com/capi`,
 		Args: cli.Arguments(0, 0, "no arguments; name providers with flags such as --infrastructure"),
 	}
@@ -63,7 +58,6 @@ values of variables, and changes nothing.`,
 	opts.cluster = cli.AddClusterFlags(flags)
 	opts.planner = cli.AddPlannerFlags(flags)
 	opts.wait = cli.AddWaitFlags(flags, "the providers are ready")
-	opts.output = cli.AddOutputFlags(flags)
 	opts.selected.addFlags(flags)
 
 	flags.StringVar(&opts.variables, "variables", "", "File with variables of the providers, as NAME: value.")
@@ -72,8 +66,6 @@ values of variables, and changes nothing.`,
 			".tgz file; or none.")
 	flags.StringVar(&opts.certManagerValues, "cert-manager-values", "", "File with values for cert-manager's chart.")
 	flags.StringVar(&opts.operatorValues, "operator-values", "", "File with values for the operator's chart.")
-	flags.StringVar(&opts.archive, "archive", "",
-		"Archive to copy to the mirror first: to the parent of --chart-repository.")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only show what would be done.")
 
 	cmd.RunE = cli.Run(opts.run)
@@ -82,17 +74,9 @@ values of variables, and changes nothing.`,
 }
 
 func (o *options) run(ctx context.Context, _ []string) error {
-	printer, cluster, err := o.Connect(o.output, o.cluster)
+	cluster, err := o.cluster.Connect()
 	if err != nil {
 		return err
-	}
-
-	o.dryRun = o.dryRun || printer.Format != cli.FormatTable
-
-	if o.archive != "" {
-		if err := o.copyArchive(ctx); err != nil {
-			return err
-		}
 	}
 
 	plan, err := o.plan(ctx, cluster)
@@ -100,24 +84,14 @@ func (o *options) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	if printer.Format == cli.FormatTable {
-		plan.print(printer)
-	}
+	plan.print(&cli.Printer{Writer: o.Out})
 
 	if err := incomplete(plan.providers, "set them in the environment, in the configuration file, or in the file of "+
 		"--variables"); err != nil {
 		return err
 	}
 
-	switch {
-	case printer.Format != cli.FormatTable:
-		objects, err := plan.objects(ctx, cluster)
-		if err != nil {
-			return err
-		}
-
-		return printer.Manifests(objects, "credentials")
-	case o.dryRun:
+	if o.dryRun {
 		return nil
 	}
 

@@ -1,15 +1,11 @@
 package setup
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/manifest"
 )
 
 // print prints the plan. It shows no values of variables.
@@ -93,46 +89,4 @@ func (p *provider) names() string {
 	}
 
 	return strings.Join(names, ", ")
-}
-
-// objects returns all objects of the plan, in an order in which they can be applied.
-func (p *setupPlan) objects(ctx context.Context, cluster *cli.Cluster) ([]client.Object, error) {
-	var (
-		all      []client.Object
-		releases []*chartRelease
-	)
-
-	if p.certManager != nil {
-		releases = append(releases, p.certManager)
-	}
-
-	if p.operator != nil {
-		all = append(all, namespace(p.operator.namespace))
-		all = append(all, p.operator.mounted...)
-		releases = append(releases, &p.operator.chartRelease)
-	}
-
-	for _, r := range releases {
-		rendered, err := r.render(ctx, cluster)
-		if err != nil {
-			return nil, err
-		}
-
-		objects, err := manifest.Decode(rendered)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r, err)
-		}
-
-		for _, o := range objects {
-			all = append(all, o)
-		}
-	}
-
-	for _, provider := range p.providers {
-		if !provider.exists {
-			all = append(all, provider.objects()...)
-		}
-	}
-
-	return all, nil
 }

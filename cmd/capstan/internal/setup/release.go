@@ -8,13 +8,9 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/discovery"
-
-	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
 // chartRelease is a Helm release to install.
@@ -95,31 +91,4 @@ func (r *chartRelease) apply(
 	}
 
 	return nil
-}
-
-// render returns the objects of the release as `helm template --include-crds` prints them, without hooks.
-func (r *chartRelease) render(ctx context.Context, cluster *cli.Cluster) (string, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(cluster.Config)
-	if err != nil {
-		return "", err
-	}
-
-	version, err := client.ServerVersion()
-	if err != nil {
-		return "", fmt.Errorf("read the version of the API server: %w", err)
-	}
-
-	install := action.NewInstall(new(action.Configuration))
-	install.ReleaseName, install.Namespace = r.name, r.namespace
-	install.DryRun, install.ClientOnly, install.IncludeCRDs = true, true, true
-	install.KubeVersion = &chartutil.KubeVersion{
-		Version: version.GitVersion, Major: version.Major, Minor: version.Minor,
-	}
-
-	rendered, err := install.RunWithContext(ctx, r.chart, r.values)
-	if err != nil {
-		return "", fmt.Errorf("render %s: %w", r, err)
-	}
-
-	return rendered.Manifest, nil
 }
