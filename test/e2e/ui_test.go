@@ -123,15 +123,14 @@ var _ = Describe("The status page", Ordered, everyKubernetes, func() {
 			Not(ContainSubstring("Not known")),
 		))
 
-		By("comparing revisions, and the cluster with the newest one")
+		By("comparing revisions")
 		Expect(page.read(ctx, comparePath(docker))).To(And(
 			ContainSubstring("capd-manager:v1.0.0</del>"), ContainSubstring("capd-manager:v1.1.0</ins>"),
-			ContainSubstring(`capd-load-balancer <span class="badge bad">would be deleted`),
+			ContainSubstring(`capd-load-balancer <span class="badge bad">deleted`),
 			ContainSubstring("&lt;masked CAPD_DOCKER_HOST&gt;"), Not(ContainSubstring(variableValue)),
 		))
 		Eventually(page.read).WithArguments(ctx, providerPath(docker)+"/compare").Should(
 			ContainSubstring("There are no differences."))
-		Expect(cli.succeed(ctx, "diff", "docker", "--live", "--exit-code")).To(Equal("infrastructure-docker: no changes\n"))
 		Expect(cli.succeed(ctx, "diff", "docker", "--baseline", "1")).To(
 			ContainSubstring("capd-load-balancer would be deleted:"))
 

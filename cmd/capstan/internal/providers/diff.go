@@ -20,7 +20,6 @@ type diffOptions struct {
 	output   *cli.OutputFlags
 
 	revision, baseline int
-	live               bool
 	contextLines       int
 	exitCode           bool
 }
@@ -33,9 +32,7 @@ func NewDiffCommand(options *cli.Options) *cobra.Command {
 		Short: "Show what would change if a provider's resource were applied now",
 		Long: `Show what would change in the objects of a provider's release if its resource were applied now: the
 resource in the cluster, the same in another --version, or the one in a file. With --revision, show
-what a rollback would change, and with --baseline as well, how two revisions differ. With --live, show how
-the objects in the cluster differ from a revision, apart from what it does not set. Nothing is
-changed.
+what a rollback would change, and with --baseline as well, how two revisions differ. Nothing is changed.
 
 The result depends on the operator's configuration, which it publishes; flags
 override it. Values of Secrets are not shown, nor those of variables from Secrets, wherever they are.
@@ -45,7 +42,6 @@ The exit code is 0, or with --exit-code 2 if there are changes; it is 1 for erro
   capstan diff infrastructure-aws --version v2.11.1
   capstan diff infrastructure-aws --revision 3
   capstan diff infrastructure-aws --baseline 2 --revision 3
-  capstan diff infrastructure-aws --live
   capstan diff -f aws.yaml --exit-code`,
 		ValidArgsFunction: cli.CompleteProvider,
 		RunE:              cli.Run(o.run),
@@ -55,12 +51,10 @@ The exit code is 0, or with --exit-code 2 if there are changes; it is 1 for erro
 	o.output = cli.AddOutputFlags(flags)
 	flags.IntVar(&o.revision, "revision", 0, "Revision of the release to compare.")
 	flags.IntVar(&o.baseline, "baseline", 0, "Revision to compare with --revision, or with the current one.")
-	flags.BoolVar(&o.live, "live", false, "Compare the objects in the cluster with --revision, or with the current one.")
 	flags.IntVarP(&o.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")
 	flags.BoolVar(&o.exitCode, "exit-code", false, "Exit with code 2 if there are changes.")
-	cmd.MarkFlagsMutuallyExclusive("baseline", "live")
 
-	for _, installed := range []string{"revision", "baseline", "live"} {
+	for _, installed := range []string{"revision", "baseline"} {
 		cmd.MarkFlagsMutuallyExclusive(installed, "version")
 		cmd.MarkFlagsMutuallyExclusive(installed, "filename")
 	}
@@ -94,7 +88,7 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 func (o *diffOptions) difference(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
 ) (*difference, error) {
-	if !o.live && o.baseline == 0 {
+	if o.baseline == 0 {
 		return o.compare(ctx, cluster, p)
 	}
 
@@ -105,10 +99,8 @@ func (o *diffOptions) difference(
 		return nil, err
 	}
 
-	for _, warning := range append(c.Unknown, c.Withheld) {
-		if warning != "" {
-			o.Warnf("%s", warning)
-		}
+	if c.Withheld != "" {
+		o.Warnf("%s", c.Withheld)
 	}
 
 	return &difference{Provider: v1alpha2.Label(p), From: c.From, To: c.To, Objects: c.Changes}, nil

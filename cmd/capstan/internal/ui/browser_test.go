@@ -326,14 +326,14 @@ func TestBrowserCompare(t *testing.T) {
 	g.Expect(b.evaluate(`document.querySelector("#changes del").innerText`)).To(ContainSubstring("--from=revision 6"))
 
 	b.evaluate(`window.same = true`)
-	s.memory.hide("ConfigMap capa-system/hidden: you may not get it")
+	s.memory.withhold("The contents are hidden")
 	g.Eventually(func() any { return b.evaluate(`document.getElementById("changes").innerText`) }, soon).Should(
-		ContainSubstring("ConfigMap capa-system/hidden"))
+		ContainSubstring("The contents are hidden"))
 	g.Expect(b.evaluate(`window.same`)).To(BeTrue())
 
-	// The first choice of what is compared is the cluster.
+	// The first choice of what is compared is the newest revision.
 	b.run(chromedp.Focus(`[name="from"]`), chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.Tab+kb.Tab+kb.Enter),
 		chromedp.WaitReady(`[name="from"] option[value=""][selected]`, chromedp.ByQuery))
 	g.Expect(b.evaluate(`document.querySelector("h1 + .command code").innerText`)).To(
-		HavePrefix("capstan diff --live --revision 7 infrastructure-aws"))
+		HavePrefix("capstan diff --revision 7 infrastructure-aws"))
 }

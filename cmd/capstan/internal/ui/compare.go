@@ -31,8 +31,8 @@ type Compare struct {
 	// Summary counts the changes.
 	Summary string
 	Changes []Change
-	// Notes are what is not shown, with the reasons.
-	Notes []string
+	// Note is what is not shown, with the reason; empty if everything is.
+	Note string
 	// Cut is how much is not shown because it is too much; empty if everything is.
 	Cut string
 }
@@ -53,7 +53,7 @@ func newCompare(
 ) *Compare {
 	p := &Compare{Frame: frame, Card: Card{v, frame}, Command: command(v, diffArguments(sides)...)}
 	p.addChoices(sides, history)
-	p.addNotes(c)
+	p.Note = c.Withheld
 	p.addChanges(c.Changes)
 
 	return p
@@ -62,9 +62,7 @@ func newCompare(
 // diffArguments returns the arguments of the command that prints a comparison.
 func diffArguments(sides view.Sides) []string {
 	arguments := []string{"diff"}
-	if sides.From == 0 {
-		arguments = append(arguments, "--live")
-	} else {
+	if sides.From != 0 {
 		arguments = append(arguments, "--baseline", strconv.Itoa(sides.From))
 	}
 
@@ -77,7 +75,7 @@ func diffArguments(sides view.Sides) []string {
 
 // addChoices adds what can be compared, newest first.
 func (p *Compare) addChoices(sides view.Sides, history []view.Revision) {
-	p.From = []Choice{{Text: "the cluster now", Selected: sides.From == 0}}
+	p.From = []Choice{{Text: "the newest revision", Selected: sides.From == 0}}
 	p.To = []Choice{{Text: "the newest revision", Selected: sides.To == 0}}
 
 	for _, r := range slices.Backward(history) {
@@ -90,16 +88,6 @@ func (p *Compare) addChoices(sides view.Sides, history []view.Revision) {
 
 		choice.Selected = sides.To == number
 		p.To = append(p.To, choice)
-	}
-}
-
-func (p *Compare) addNotes(c view.Comparison) {
-	if c.Withheld != "" {
-		p.Notes = append(p.Notes, c.Withheld)
-	}
-
-	for _, text := range c.Unknown[:min(len(c.Unknown), maxChanges)] {
-		p.Notes = append(p.Notes, shorten(text, maxLine))
 	}
 }
 
@@ -116,7 +104,7 @@ func (p *Compare) addChanges(changes []objectdiff.Change) {
 			continue
 		}
 
-		change := Change{Level: changeLevel(c.Kind), Object: shorten(c.Object, maxLine), Kind: "would be " + string(c.Kind)}
+		change := Change{Level: changeLevel(c.Kind), Object: shorten(c.Object, maxLine), Kind: string(c.Kind)}
 
 		for line := range strings.Lines(c.Diff) {
 			if shown == maxLines {

@@ -20,7 +20,7 @@ func comparison() view.Comparison {
 			},
 			{Object: "Service aws-system/aws", Kind: objectdiff.Deleted, Diff: "@@ -1 +0,0 @@\n-kind: Service\n"},
 		},
-		Unknown: []string{"ConfigMap aws-system/x: forbidden"},
+		Withheld: "The contents are not shown.",
 	}
 }
 
@@ -31,15 +31,15 @@ func TestCompare(t *testing.T) {
 	main := texts(document, "main")[0]
 	for _, want := range []string{
 		"Providers / infrastructure-aws / Compare", "capstan diff --baseline 1 --revision 2 infrastructure-aws -n aws-system",
-		"0 to create, 1 to change, 1 to delete", "Not shown ConfigMap aws-system/x: forbidden",
-		"Deployment aws-system/aws would be changed @@ -7 +7 @@ spec: - replicas: 0 + replicas: 1",
-		"Service aws-system/aws would be deleted",
+		"0 to create, 1 to change, 1 to delete", "The contents are not shown.",
+		"Deployment aws-system/aws changed @@ -7 +7 @@ spec: - replicas: 0 + replicas: 1",
+		"Service aws-system/aws deleted",
 	} {
 		g.Expect(main).To(ContainSubstring(want))
 	}
 
 	g.Expect(texts(document, "select")).To(HaveExactElements(
-		"the cluster now revision 3 v1.0.0 revision 2 v1.1.0 revision 1 v1.0.0",
+		"the newest revision revision 3 v1.0.0 revision 2 v1.1.0 revision 1 v1.0.0",
 		"the newest revision revision 3 v1.0.0 revision 2 v1.1.0 revision 1 v1.0.0"))
 	g.Expect(out).To(ContainSubstring(`<option value="1" selected>revision 1 v1.0.0</option>`))
 	g.Expect(out).To(ContainSubstring(`<del>-  replicas: 0</del>`))
@@ -48,7 +48,7 @@ func TestCompare(t *testing.T) {
 	_, document = parsed(t, newCompare(frame(), detailed(), view.Sides{}, history(), view.Comparison{}))
 	g.Expect(texts(document, "main")[0]).To(And(
 		ContainSubstring("There are no differences."),
-		ContainSubstring("capstan diff --live infrastructure-aws -n aws-system"),
+		ContainSubstring("capstan diff infrastructure-aws -n aws-system"),
 	))
 
 	out, _ = parsed(t, newProvider(frame(), detailed(), history(), ""))

@@ -86,7 +86,7 @@ func pages(text string) []any {
 	shown.Cluster = text
 
 	line := strings.Join(strings.Fields("x "+text), " ") // more lines would be more elements
-	comparison := view.Comparison{Unknown: []string{text}, Withheld: text + ".", Changes: []objectdiff.Change{
+	comparison := view.Comparison{Withheld: text + ".", Changes: []objectdiff.Change{
 		{Object: text, Kind: objectdiff.Kind(text), Diff: "@@" + line + "\n+" + line + "\n-" + line + "\n" + line},
 	}}
 

@@ -24,9 +24,9 @@ import (
 type memory struct {
 	mu        sync.Mutex
 	providers []v1alpha2.Provider
-	unknown   []string // objects that cannot be compared
-	down      error    // of Providers
-	err       error    // of Detailed, History and Compare
+	withheld  string // why contents are not compared
+	down      error  // of Providers
+	err       error  // of Detailed, History and Compare
 }
 
 func (m *memory) Providers(context.Context) ([]v1alpha2.Provider, error) {
@@ -51,12 +51,12 @@ func (m *memory) fail(err error) {
 	m.down = err
 }
 
-// hide sets what cannot be compared.
-func (m *memory) hide(unknown ...string) {
+// withhold sets why contents are not compared.
+func (m *memory) withhold(reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	m.unknown = unknown
+	m.withheld = reason
 }
 
 func (m *memory) Detailed(_ context.Context, p v1alpha2.Provider) (view.Provider, error) {
@@ -80,7 +80,7 @@ func (m *memory) Compare(_ context.Context, _ v1alpha2.Provider, sides view.Side
 	from := fmt.Sprintf("revision %d", sides.From)
 
 	return view.Comparison{
-		From: "v1.0.0", To: "v1.1.0", Unknown: m.unknown,
+		From: "v1.0.0", To: "v1.1.0", Withheld: m.withheld,
 		Changes: []objectdiff.Change{
 			{
 				Object: "Deployment capa-system/manager", Kind: objectdiff.Changed,
@@ -184,7 +184,7 @@ func TestPages(t *testing.T) {
 	for path, want := range map[string]string{
 		"": "infrastructure-aws",
 		"providers/InfrastructureProvider/capa-system/aws":                     "registry.example.com/aws:v1",
-		"providers/InfrastructureProvider/capa-system/aws/compare":             "capstan diff --live infrastructure-aws",
+		"providers/InfrastructureProvider/capa-system/aws/compare":             "capstan diff infrastructure-aws",
 		"providers/InfrastructureProvider/capa-system/aws/compare?from=6&to=7": "--from=revision 6",
 		"static/style.css": "prefers-color-scheme: dark",
 		"static/live.js":   "XMLHttpRequest",

@@ -1,12 +1,11 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
@@ -17,10 +16,8 @@ import (
 
 // Sides are the two states of a release that are compared.
 type Sides struct {
-	// From is the number of a revision; 0 is the objects in the cluster.
-	From int
-	// To is the number of a revision; 0 is the newest one.
-	To int
+	// From and To are numbers of revisions; 0 is the newest one.
+	From, To int
 	// ContextLines is the number of unchanged lines around changes.
 	ContextLines int
 }
@@ -28,26 +25,22 @@ type Sides struct {
 // Comparison is how the objects of a release differ between two states of it. It has no values of Secrets and of
 // variables.
 type Comparison struct {
-	// From and To are versions of the provider. From is empty for the objects in the cluster.
+	// From and To are versions of the provider.
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
 	// Changes lead from one state to the other.
 	Changes []objectdiff.Change `json:"changes,omitempty"`
 	// Withheld is why the changes have no contents; empty if they have.
 	Withheld string `json:"withheld,omitempty"`
-	// Unknown are objects in the cluster that could not be read, with the reasons.
-	Unknown []string `json:"unknown,omitempty"`
 }
 
 // compared is one of the states that are compared.
 type compared struct {
 	revision state.Revision
 	record   *release.Record
-	objects  []*unstructured.Unstructured
 }
 
-// Compare compares two revisions of a provider's release, or the objects in the cluster with what a revision defines of
-// them: fields that it does not set are left out.
+// Compare compares two revisions of a provider's release.
 func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) (Comparison, error) {
 	if p.GetSpec().KubeConfig != nil {
 		return Comparison{}, fmt.Errorf("the release of %s is in another cluster, whose objects are not read",
@@ -59,8 +52,13 @@ func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) 
 		return Comparison{}, err
 	}
 
-	if newest, exists := observed.Newest(); sides.To == 0 && exists {
-		sides.To = newest.Number
+	if newest, exists := observed.Newest(); exists {
+		sides.From, sides.To = cmp.Or(sides.From, newest.Number), cmp.Or(sides.To, newest.Number)
+	}
+
+	before, err := r.compared(ctx, p, observed, sides.From)
+	if err != nil {
+		return Comparison{}, err
 	}
 
 	after, err := r.compared(ctx, p, observed, sides.To)
@@ -68,27 +66,7 @@ func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) 
 		return Comparison{}, err
 	}
 
-	before := after
-
-	var unknown []string
-
-	if sides.From == 0 {
-		before.objects, after.objects, unknown, err = r.live(ctx, after)
-	} else {
-		before, err = r.compared(ctx, p, observed, sides.From)
-	}
-
-	if err != nil {
-		return Comparison{}, err
-	}
-
 	c, err := compare(p, before, after, sides.ContextLines)
-	c.Unknown = unknown
-
-	if sides.From == 0 {
-		c.From = ""
-	}
-
 	c.withhold(p, observed)
 
 	return c, err
@@ -108,7 +86,7 @@ func (r *Reader) compared(
 		return compared{}, err
 	}
 
-	return compared{revision, record, record.Objects}, nil
+	return compared{revision, record}, nil
 }
 
 // FindRevision returns the revision of a provider's release with a number.
@@ -128,11 +106,11 @@ func CompareRecords(
 	side := func(record *release.Record) compared {
 		for _, revision := range observed.Revisions {
 			if record.Digest != "" && record.Digest == revision.Digest {
-				return compared{revision, record, record.Objects}
+				return compared{revision, record}
 			}
 		}
 
-		return compared{nextRevision, record, record.Objects}
+		return compared{nextRevision, record}
 	}
 
 	c, err := compare(p, side(before), side(after), contextLines)
@@ -156,7 +134,9 @@ func compare(p v1alpha2.Provider, before, after compared, contextLines int) (Com
 	c := Comparison{From: before.record.AppVersion, To: after.record.AppVersion}
 	masker := objectdiff.NewMasker(before.secrets(p), after.secrets(p))
 
-	changes, err := objectdiff.Compare(masker.Objects(before.objects), masker.Objects(after.objects), contextLines)
+	old, changed := masker.Objects(before.record.Objects), masker.Objects(after.record.Objects)
+
+	changes, err := objectdiff.Compare(old, changed, contextLines)
 	c.Changes = changes
 
 	return c, err

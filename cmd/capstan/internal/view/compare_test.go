@@ -1,17 +1,11 @@
 package view_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
@@ -200,58 +194,4 @@ func TestCompareWithAdditionalManifests(t *testing.T) {
 			))
 		})
 	}
-}
-
-// TestCompareLive checks that only what a revision defines is compared with the cluster, whatever the API server and
-// others have added.
-func TestCompareLive(t *testing.T) {
-	const same = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: manager, namespace: capa-system, uid: x,
-		labels: {of: others}}, spec: {replicas: %d, strategy: {type: RollingUpdate}, template: {metadata: {}, spec: {
-		containers: [{name: injected, image: i}, {name: manager, args: [--verbose, --password=n3w-` + secretValue + `],
-		imagePullPolicy: Always, resources: {limits: {cpu: "1", memory: "1"}}}]}}}, status: {replicas: 1}}`
-
-	g := NewWithT(t)
-	live := map[string]*unstructured.Unstructured{}
-	p, reader := sample(t, interceptor.Funcs{Get: func(
-		_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption,
-	) error {
-		switch found := live[key.Name]; {
-		case key.Name == "forbidden":
-			return errors.New("you may not get it")
-		case found == nil:
-			return apierrors.NewNotFound(corev1.Resource("objects"), key.Name)
-		default:
-			found.DeepCopyInto(o.(*unstructured.Unstructured))
-			return nil
-		}
-	}})
-	releases := withReleases(t, reader)
-
-	live["manager"] = manifest(t, fmt.Sprintf(same, 1))
-	live["other"] = manifest(t, `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: capa-system},
-		type: Opaque, data: {password: bjN3LXMzY3IzdC12NGx1ZQ==}}`)
-
-	c, err := reader.Compare(t.Context(), p, view.Sides{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(c.Changes).To(BeEmpty())
-
-	live["manager"] = manifest(t, fmt.Sprintf(same, 0))
-	live["other"] = manifest(t, `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: capa-system},
-		data: {password: MGxkLXMzY3IzdC12NGx1ZQ==}}`)
-	releases.records[2].Objects = append(releases.records[2].Objects,
-		manifest(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: missing}}`),
-		manifest(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: forbidden}}`))
-
-	c, err = reader.Compare(t.Context(), p, view.Sides{})
-	g.Expect(err).NotTo(HaveOccurred())
-	expectNoSecrets(t, c)
-	g.Expect(c.From).To(BeEmpty())
-	g.Expect(c.Unknown).To(HaveExactElements("ConfigMap forbidden: you may not get it"))
-	g.Expect(c.Changes).To(HaveExactElements(
-		And(HaveField("Object", "Deployment capa-system/manager"),
-			HaveField("Diff", MatchRegexp(`^@@ .* @@\n-  replicas: 0\n\+  replicas: 1\n$`))),
-		And(HaveField("Object", "Secret capa-system/other"),
-			HaveField("Diff", ContainSubstring("<masked 16 bytes, changed>"))),
-		And(HaveField("Object", "ConfigMap missing"), HaveField("Kind", objectdiff.Created)),
-	))
 }

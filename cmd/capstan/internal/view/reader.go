@@ -128,7 +128,10 @@ func (r *Reader) object(ctx context.Context, revision state.Revision, recorded *
 		Name:       recorded.GetName(),
 	}
 
-	live, err := r.get(ctx, recorded)
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(recorded.GroupVersionKind())
+
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(recorded), live)
 
 	switch {
 	case err == nil:

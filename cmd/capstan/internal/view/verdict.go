@@ -139,7 +139,11 @@ func unsettled(p v1alpha2.Provider, ready *metav1.Condition) Verdict {
 			v.State = Waiting
 		}
 
-		if runs != "" && !isWanted {
+		switch {
+		case runs == "":
+		case isWanted:
+			v.Text = phrases(runs, "a change is not applied")
+		default:
 			v.Text = phrases(runs, wanted+" is not applied")
 		}
 	}

@@ -111,6 +111,12 @@ func TestVerdict(t *testing.T) {
 				stalled(p, v1alpha2.VersionNotFoundReason, "no such version")
 			}, view.Failing, "v1.0.0 runs; v1.1.0 is not applied: no such version",
 		},
+		"change is refused": {
+			func(p provider) {
+				runs(p)
+				stalled(p, v1alpha2.ComponentsPatchErrorReason, "it matches no object")
+			}, view.Failing, "v1.0.0 runs; a change is not applied: it matches no object",
+		},
 		"upgrade failed, and is tried again": {
 			func(p provider) {
 				upgrade(p)
