@@ -9,7 +9,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// Progress shows what goes on: on a terminal, lines that change, below those that stay.
+// Progress shows the progress of a command: on a terminal, lines that change, below those that stay.
 type Progress struct {
 	out   io.Writer
 	width int // of the terminal; 0 if there is none

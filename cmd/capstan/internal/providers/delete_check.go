@@ -66,7 +66,7 @@ func (c *deleteChecker) check(ctx context.Context, p v1alpha2.Provider) (*effect
 		return e, nil
 	}
 
-	for _, step := range []func(context.Context, *effect) error{c.checkRelease, c.checkCRDs, c.checkNamespace} {
+	for _, step := range []func(context.Context, *effect) error{c.checkRelease, c.checkCRDs} {
 		err := step(ctx, e)
 		if apierrors.IsForbidden(err) || errors.As(err, new(*storage.CorruptError)) {
 			c.Warnf("not everything could be checked of %s, the operator does it: %s", v1alpha2.FullName(p), err)
@@ -76,6 +76,10 @@ func (c *deleteChecker) check(ctx context.Context, p v1alpha2.Provider) (*effect
 		if err != nil {
 			return nil, err
 		}
+	}
+
+	if c.includeNamespace {
+		e.add("namespace %s, unless it contains other things", p.GetNamespace())
 	}
 
 	return e, nil
@@ -160,49 +164,6 @@ func (c *deleteChecker) checkCRDs(ctx context.Context, e *effect) error {
 	})
 	if len(definitions) > 0 {
 		e.add("%s", cli.Count(len(definitions), "CRD"))
-	}
-
-	return nil
-}
-
-// checkNamespace finds out whether the provider's namespace can be deleted.
-func (c *deleteChecker) checkNamespace(ctx context.Context, e *effect) error {
-	if !c.includeNamespace {
-		return nil
-	}
-
-	name := e.provider.GetNamespace()
-	e.add("namespace %s", name)
-
-	uses, err := c.cluster.Releases.Names(ctx, name)
-	if err != nil {
-		return err
-	}
-
-	for _, p := range c.all {
-		if p.GetNamespace() != name {
-			continue
-		}
-
-		uses = slices.DeleteFunc(uses, func(name string) bool { return name == v1alpha2.ReleaseName(p) })
-
-		if !c.isSelected(p) {
-			uses = append(uses, v1alpha2.Label(p))
-		}
-	}
-
-	operator, err := cli.FindOperator(ctx, c.cluster.Client, name)
-	if !errors.As(err, new(*cli.NoOperatorError)) {
-		if err != nil {
-			return err
-		}
-
-		uses = append(uses, "the operator, "+operator.Name)
-	}
-
-	if len(uses) > 0 {
-		e.block("namespace %s contains other things: %s; remove them first, or keep the namespace",
-			name, strings.Join(uses, ", "))
 	}
 
 	return nil

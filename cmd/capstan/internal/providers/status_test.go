@@ -27,7 +27,9 @@ func someViews() []view.Provider {
 	return []view.Provider{
 		{
 			Kind: "CoreProvider", Namespace: "capi-system", Name: "cluster-api", Label: "cluster-api", Ready: "True",
-			Verdict: view.Verdict{State: view.Ready, Text: "v1.13.5 is healthy, changes are pending", Cause: "Secret variables has changed"},
+			Verdict: view.Verdict{
+				State: view.Ready, Text: "v1.13.5 is healthy, changes are pending", Cause: "Secret variables has changed",
+			},
 			Created: metav1.NewTime(now.Add(-48 * time.Hour)),
 			Wanted:  "v1.13.5", Version: "v1.13.5", Contract: "v1beta2",
 			Chart:   &v1alpha2.ChartStatus{Name: "cluster-api", Version: "1.13.5", Digest: "sha256:0123456789abcdef"},

@@ -17,7 +17,7 @@ import (
 )
 
 // tree returns the provider as a tree: the verdict and its cause, then what runs, then what needs attention. Each cause
-// is said once, and what is as it should be is only counted.
+// is shown once, and what is as it should be is only counted.
 func tree(v view.Provider) cli.Node {
 	root := cli.Node{
 		Text:  v.Label + ": " + v.Verdict.Text,
@@ -215,7 +215,12 @@ func sourceLines(v view.Provider) []string {
 	var lines []string
 
 	if v.Chart != nil && v.Chart.Source != "" {
-		lines = append(lines, fmt.Sprintf("%s from %s", v.Chart.Version, v.Chart.Source))
+		line := fmt.Sprintf("%s from %s", v.Chart.Version, v.Chart.Source)
+		if "v"+v.Chart.Version != v.Version {
+			line += ", which is wanted"
+		}
+
+		lines = append(lines, line)
 	}
 
 	for _, requirement := range v.Details.Trust {
@@ -253,7 +258,7 @@ func crdTree(crds []view.CRD) cli.Node {
 	return n
 }
 
-// eventLines returns the newest event of each reason. What is said above is not repeated.
+// eventLines returns the newest event of each reason. What is shown above is not repeated.
 func eventLines(v view.Provider, now time.Time) []string {
 	type group struct {
 		newest view.Event

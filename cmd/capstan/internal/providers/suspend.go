@@ -12,108 +12,113 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
-// suspendOptions are the flags of a command that suspends, resumes, pauses or unpauses providers, and what makes it
-// differ from the others.
-type suspendOptions struct {
-	*cli.Options
+// suspension is what a command does to providers: it sets a field of their spec.
+type suspension struct {
+	name, short, long string
 
-	cluster   *cli.ClusterFlags
-	wait      *cli.WaitFlags
-	selection *cli.SelectionFlags
-
-	// change is what the command sets in the spec of a provider.
-	change suspension
-	// until is met when the operator has acted on the change.
-	until cli.Condition
+	field string // suspend or paused
+	value bool
+	// done and already are what is printed.
+	done, already string
+	// until is met when the operator has acted on the change, as untilText says.
+	until     cli.Condition
+	untilText string
 }
 
-// NewSuspendCommand returns `capstan suspend`.
-func NewSuspendCommand(o *cli.Options) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "suspend {PROVIDER... | --all}",
-		Short: "Suspend the reconciliation of providers",
-		Long: `Suspend the reconciliation of providers: the operator installs, upgrades, corrects and removes
+const (
+	suspendField = "suspend"
+	pausedField  = "paused"
+)
+
+var (
+	suspend = suspension{
+		name:  "suspend",
+		short: "Suspend the reconciliation of providers",
+		long: `Suspend the reconciliation of providers: the operator installs, upgrades, corrects and removes
 nothing until they are resumed. Their status is still updated, and they keep running. This sets
 spec.suspend of their resources.`,
-		Example: `  capstan suspend infrastructure-aws`,
+		field: suspendField, value: true, done: "suspended", already: "already suspended",
+		until: cli.Observed, untilText: "the operator has stopped reconciling the providers",
 	}
-
-	return newSuspensionCommand(o, cmd, suspend, cli.Observed, "the operator has stopped reconciling the providers")
-}
-
-// NewPauseCommand returns `capstan pause`.
-func NewPauseCommand(o *cli.Options) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "pause {PROVIDER... | --all}",
-		Short: "Stop providers by scaling their Deployments to zero",
-		Long: `Stop providers by scaling their Deployments to zero, until capstan unpause. They stay installed and
+	resume = suspension{
+		name:  "resume",
+		short: "Resume the reconciliation of suspended providers",
+		long: `Resume the reconciliation of suspended providers. This unsets spec.suspend of their resources. Paused
+providers stay paused, see capstan unpause.`,
+		field: suspendField, done: "resumed", already: "not suspended",
+		until: resumed, untilText: "the providers are ready",
+	}
+	pause = suspension{
+		name:  "pause",
+		short: "Stop providers by scaling their Deployments to zero",
+		long: `Stop providers by scaling their Deployments to zero, until capstan unpause. They stay installed and
 can be upgraded. Nothing reconciles the objects of their kinds meanwhile, and their webhooks do not
 answer, so such objects may not be changed. This sets spec.paused of their resources.
 
 To keep providers running, and only stop the operator from changing them, use capstan suspend.`,
-		Example: `  capstan pause infrastructure-aws
-  capstan pause --all`,
+		field: pausedField, value: true, done: "paused", already: "already paused",
+		until: paused, untilText: "the providers are scaled to zero",
 	}
+	unpause = suspension{
+		name:  "unpause",
+		short: "Start paused providers",
+		long: `Start paused providers: their Deployments get the replicas back that they had. This unsets spec.paused
+of their resources. Suspended providers stay suspended, see capstan resume.`,
+		field: pausedField, done: "unpaused", already: "not paused",
+		until: resumed, untilText: "the providers are ready",
+	}
+)
 
-	return newSuspensionCommand(o, cmd, pause, paused, "the providers are scaled to zero")
-}
+// NewSuspendCommand returns `capstan suspend`.
+func NewSuspendCommand(o *cli.Options) *cobra.Command { return suspend.command(o) }
 
 // NewResumeCommand returns `capstan resume`.
-func NewResumeCommand(o *cli.Options) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "resume {PROVIDER... | --all}",
-		Short: "Resume the reconciliation of suspended providers",
-		Long: `Resume the reconciliation of suspended providers. This unsets spec.suspend of their resources. Paused
-providers stay paused, see capstan unpause.`,
-		Example: `  capstan resume infrastructure-aws
-  capstan resume --all`,
-	}
+func NewResumeCommand(o *cli.Options) *cobra.Command { return resume.command(o) }
 
-	return newSuspensionCommand(o, cmd, resume, resumed, "the providers are ready")
-}
+// NewPauseCommand returns `capstan pause`.
+func NewPauseCommand(o *cli.Options) *cobra.Command { return pause.command(o) }
 
 // NewUnpauseCommand returns `capstan unpause`.
-func NewUnpauseCommand(o *cli.Options) *cobra.Command {
+func NewUnpauseCommand(o *cli.Options) *cobra.Command { return unpause.command(o) }
+
+func (c suspension) command(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "unpause {PROVIDER... | --all}",
-		Short: "Start paused providers",
-		Long: `Start paused providers: their Deployments get the replicas back that they had. This unsets spec.paused
-of their resources. Suspended providers stay suspended, see capstan resume.`,
-		Example: `  capstan unpause infrastructure-aws
-  capstan unpause --all`,
+		Use:               c.name + " {PROVIDER... | --all}",
+		Short:             c.short,
+		Long:              c.long,
+		Example:           fmt.Sprintf("  capstan %[1]s infrastructure-aws\n  capstan %[1]s --all", c.name),
+		ValidArgsFunction: cli.CompleteProviders,
 	}
+	flags := cli.AddClusterFlags(cmd.Flags())
+	wait := cli.AddWaitFlags(cmd.Flags(), c.untilText)
+	selection := cli.AddSelectionFlags(cmd)
 
-	return newSuspensionCommand(o, cmd, unpause, resumed, "the providers are ready")
-}
+	cmd.RunE = cli.Run(func(ctx context.Context, args []string) error {
+		cluster, found, err := selection.Find(ctx, o, flags, args)
+		if err != nil {
+			return err
+		}
 
-func newSuspensionCommand(
-	o *cli.Options, cmd *cobra.Command, c suspension, until cli.Condition, untilText string,
-) *cobra.Command {
-	opts := &suspendOptions{Options: o, change: c, until: until}
-	opts.cluster = cli.AddClusterFlags(cmd.Flags())
-	opts.wait = cli.AddWaitFlags(cmd.Flags(), untilText)
-	opts.selection = cli.AddSelectionFlags(cmd)
-	cmd.ValidArgsFunction = cli.CompleteProviders
-	cmd.RunE = cli.Run(opts.run)
+		if err := c.change(ctx, o, cluster, found); err != nil {
+			return err
+		}
+
+		return cluster.WaitAll(ctx, o, found, wait, c.until)
+	})
 
 	return cmd
 }
 
-func (o *suspendOptions) run(ctx context.Context, args []string) error {
-	cluster, found, err := o.selection.Find(ctx, o.Options, o.cluster, args)
-	if err != nil {
-		return err
-	}
-
+func (c suspension) change(ctx context.Context, o *cli.Options, cluster *cli.Cluster, found []v1alpha2.Provider) error {
 	// Nothing is changed if one of the providers cannot be.
 	for _, p := range found {
-		if err := o.change.refuse(p); err != nil {
+		if err := c.refuse(p); err != nil {
 			return err
 		}
 	}
 
 	for _, p := range found {
-		fields, message := o.change.apply(p.GetSpec())
+		fields, message := c.apply(p.GetSpec())
 		if len(fields) > 0 {
 			if err := cluster.Patch(ctx, p, map[string]any{"spec": fields}); err != nil {
 				return err
@@ -123,25 +128,17 @@ func (o *suspendOptions) run(ctx context.Context, args []string) error {
 		o.Printf("%s: %s", v1alpha2.FullName(p), message)
 	}
 
-	return cluster.WaitAll(ctx, o.Options, found, o.wait, o.until)
+	return nil
 }
-
-// suspension is what a command does to providers.
-type suspension string
-
-const (
-	suspend suspension = "suspend"
-	resume  suspension = "resume"
-	pause   suspension = "pause"
-	unpause suspension = "unpause"
-)
 
 // refuse returns an error if the operator would not act on the change.
 func (c suspension) refuse(p v1alpha2.Provider) error {
 	switch {
-	case c == pause && !p.GetDeletionTimestamp().IsZero():
+	case c.field != pausedField:
+		return nil
+	case c.value && !p.GetDeletionTimestamp().IsZero():
 		return fmt.Errorf("%s is being deleted: %s", v1alpha2.FullName(p), view.VerdictOf(p))
-	case (c == pause || c == unpause) && p.GetSpec().Suspend:
+	case p.GetSpec().Suspend:
 		return fmt.Errorf("%s is suspended, so the operator does not scale it; run `capstan resume %s` first",
 			v1alpha2.FullName(p), v1alpha2.Label(p))
 	}
@@ -151,26 +148,21 @@ func (c suspension) refuse(p v1alpha2.Provider) error {
 
 // apply returns the fields of the spec to set, which are none if nothing changes, and what to tell the user.
 func (c suspension) apply(spec *v1alpha2.ProviderSpec) (map[string]any, string) {
-	switch {
-	case c == suspend && spec.Suspend:
-		return nil, "already suspended"
-	case c == suspend:
-		return map[string]any{"suspend": true}, "suspended"
-	case c == resume && !spec.Suspend:
-		return nil, "not suspended"
-	case c == resume && spec.Paused:
-		return map[string]any{"suspend": false}, "resumed, and stays paused"
-	case c == resume:
-		return map[string]any{"suspend": false}, "resumed"
-	case c == pause && spec.Paused:
-		return nil, "already paused"
-	case c == pause:
-		return map[string]any{"paused": true}, "paused"
-	case !spec.Paused:
-		return nil, "not paused"
+	current := spec.Suspend
+	if c.field == pausedField {
+		current = spec.Paused
 	}
 
-	return map[string]any{"paused": false}, "unpaused"
+	if current == c.value {
+		return nil, c.already
+	}
+
+	message := c.done
+	if c.field == suspendField && !c.value && spec.Paused {
+		message += ", and stays paused"
+	}
+
+	return map[string]any{c.field: c.value}, message
 }
 
 // paused is met when the provider is scaled to zero. What else the operator cannot do, such as an upgrade, does not
