@@ -137,13 +137,15 @@ const usageTemplate = `Usage:{{if .Runnable}}
 {{.Title}}:{{range $all}}{{if eq .GroupID $group.ID}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
 {{end}}
-{{if .Groups}}Other commands{{else}}Commands{{end}}:{{range $all}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
+{{if .Groups}}Other commands{{else}}Commands{{end}}:{{range $all}}
+{{- if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
 
 Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{with .LocalFlags.Lookup "as"}}
 
-kubectl's other flags for the connection, such as --as, --server and --token, can be used as well.{{end}}{{end}}{{if .HasAvailableSubCommands}}
+kubectl's other flags for the connection, such as --as, --server and --token, can be used as well.{{end}}{{end}}
+{{- if .HasAvailableSubCommands}}
 
 Use "{{.CommandPath}} COMMAND --help" for more information about a command.{{end}}
 `

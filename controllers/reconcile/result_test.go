@@ -47,7 +47,7 @@ type errorCase struct {
 var limit = time.Now().Add(time.Hour)
 
 // denied is the API server's text about a missing permission.
-const denied = `User "b" cannot list resource "secrets"`
+var denied = fmt.Sprintf("User %q cannot list resource %q", "b", "secrets")
 
 var errorCases = map[string]errorCase{
 	"a failed check": {

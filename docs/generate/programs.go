@@ -70,7 +70,8 @@ func document(out *bytes.Buffer, program string, command []string, connection *p
 var flagLine = regexp.MustCompile(`^ +(?:-\w, )?--([a-z0-9-]+)`)
 
 // otherFlags is how the help mentions the flags that it does not list.
-const otherFlags = "\nkubectl's other flags for the connection, such as --as, --server and --token, can be used as well.\n"
+const otherFlags = "\n" +
+	"kubectl's other flags for the connection, such as --as, --server and --token, can be used as well.\n"
 
 // withoutConnection removes the lines about kubectl's connection flags from the help, unless the
 // command describes them itself.

@@ -335,8 +335,9 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
 
 		before := cli.writes()
-		cli.fail(ctx, "upgrade", "apply", "aws:v1.0.0", "docker:v1.0.0").To(ContainSubstring("nothing was changed: v1.0.0 of " +
-			"infrastructure-docker is older than the installed v1.1.0; if that is intended, add --allow-downgrade"))
+		cli.fail(ctx, "upgrade", "apply", "aws:v1.0.0", "docker:v1.0.0").To(ContainSubstring(
+			"nothing was changed: v1.0.0 of infrastructure-docker is older than the installed v1.1.0; if that is intended, " +
+				"add --allow-downgrade"))
 		Expect(cli.writes()).To(Equal(before))
 	})
 

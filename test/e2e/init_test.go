@@ -238,6 +238,7 @@ var _ = Describe("Behind an air gap, capstan init", func() {
 		Expect(code).To(BeZero(), failure)
 
 		By("copying it to the registry")
+
 		_, failure, code = cli.run(ctx, append([]string{
 			"mirror", "--archive", archive, "--to", "oci://" + r.Address + "/capi"}, access...)...)
 		Expect(code).To(BeZero(), failure)

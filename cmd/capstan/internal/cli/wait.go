@@ -110,8 +110,8 @@ type waiter struct {
 	retries  func(error) bool
 }
 
-// wait waits until the condition is met. On a terminal it shows the verdict, how long it has waited and how long it will;
-// elsewhere it prints that when the verdict changes, and from time to time.
+// wait waits until the condition is met. On a terminal it shows the verdict, how long it has waited and how long it
+// will; elsewhere it prints that when the verdict changes, and from time to time.
 func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condition) error {
 	var (
 		current   v1alpha2.Provider

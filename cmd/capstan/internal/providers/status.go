@@ -174,6 +174,7 @@ func readViews(ctx context.Context, cluster *cli.Cluster, args []string, brief b
 
 	switch {
 	case brief:
+		//nolint:unparam // the others read
 		read = func(_ context.Context, p v1alpha2.Provider) (view.Provider, error) { return view.NewProvider(p), nil }
 	case len(args) == 1:
 		read = cluster.Views().Detailed

@@ -70,8 +70,8 @@ func TestWarnOfUnread(t *testing.T) {
 	warnOfUnread(&cli.Options{IOStreams: streams}, installed)
 	g.Expect(unknown(installed)).To(Equal([]string{"cluster-api", "infrastructure-docker", "addon-helm"}))
 	g.Expect(errOut.String()).To(Equal(
-		"Warning: the available versions of cluster-api, infrastructure-docker are unknown: lookup github.com: no such host; " +
-			"or give --config a file with other sources\n" +
+		"Warning: the available versions of cluster-api, infrastructure-docker are unknown: lookup github.com: no such " +
+			"host; or give --config a file with other sources\n" +
 			"Warning: the available versions of addon-helm are unknown: the folder does not exist; or give --config a file " +
 			"with other sources\n"))
 }

@@ -80,7 +80,8 @@ func pages(text string) []any {
 	}
 
 	revision := view.Revision{
-		Revision: 2, Status: text, Version: text, By: "capstan", Reason: text, Digest: text, Description: text + "3", Updated: now,
+		Revision: 2, Status: text, Version: text, By: "capstan", Reason: text, Digest: text, Description: text + "3",
+		Updated: now,
 	}
 	shown := frame()
 	shown.Cluster = text

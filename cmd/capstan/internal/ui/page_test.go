@@ -50,19 +50,23 @@ func provider(kind v1alpha2.ProviderType, name string, state view.State, reason,
 
 // providers returns one provider in each state.
 func providers() []view.Provider {
-	aws := provider(v1alpha2.InfrastructureProviderType, "aws", view.Failing, "InstallFailed", "the API server refused Service aws")
+	aws := provider(v1alpha2.InfrastructureProviderType, "aws", view.Failing,
+		"InstallFailed", "the API server refused Service aws")
 	aws.Wanted = "v1.1.0"
 	aws.Conditions = append(aws.Conditions,
 		condition("Drifted", "True", "DriftDetected", "Deployment aws: /spec/replicas"))
 
-	core := provider(v1alpha2.CoreProviderType, "cluster-api", view.Ready, "Healthy", "cluster-api v1.0.0 is installed and healthy")
+	core := provider(v1alpha2.CoreProviderType, "cluster-api", view.Ready,
+		"Healthy", "cluster-api v1.0.0 is installed and healthy")
 	core.Upgrades = []v1alpha2.AvailableUpgrade{
 		{Version: "v1.0.1", Contract: "v1beta2"}, {Version: "v1.2.0", Contract: "v1beta2"},
 	}
 
-	kubeadm := provider(v1alpha2.BootstrapProviderType, "kubeadm", view.Waiting, "WaitingForCoreProviderReady", "waiting for core")
+	kubeadm := provider(v1alpha2.BootstrapProviderType, "kubeadm", view.Waiting,
+		"WaitingForCoreProviderReady", "waiting for core")
 
-	helm := provider(v1alpha2.AddonProviderType, "helm", view.Stopped, "Healthy", "addon-helm v1.0.0 is installed and healthy")
+	helm := provider(v1alpha2.AddonProviderType, "helm", view.Stopped,
+		"Healthy", "addon-helm v1.0.0 is installed and healthy")
 	helm.Suspended = true
 	helm.Wanted = "~1.0"
 	helm.Chosen = "v1.0.2"
