@@ -183,8 +183,8 @@ webhooks:
 			func() (release.Result, error) {
 				result, err := apply(ctx, limited, specOf(namespace, "1.0.0", configMap("config", "")))
 				Expect(err).To(MatchError(And(
-					ContainSubstring(`cannot patch resource "configmaps"`), HaveSuffix("; grant that permission, or lift the "+
-						"policy that forbids it"))))
+					ContainSubstring(`cannot patch resource "configmaps"`),
+					HaveSuffix("; grant that permission, for example with the roles that `capstan permissions` prints"))))
 
 				return result, err
 			})
