@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,11 +112,31 @@ func (c *Client) update(o, live *unstructured.Unstructured) (*unstructured.Unstr
 	}
 
 	applied, err := c.send(c.connection.client, o, live)
-	if c.needsReplacement(o, err) {
+
+	switch {
+	case isTooLarge(err):
+		return c.overwrite(o, live)
+	case c.needsReplacement(o, err):
 		return c.replace(o, live, err)
 	}
 
 	return applied, err
+}
+
+// isTooLarge reports whether etcd refuses an object because of its size.
+func isTooLarge(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
+}
+
+// overwrite updates an object that is too large for etcd together with its managed fields, such as a configuration of
+// hundreds of webhooks with a certificate each. Unlike an apply, an update is stored without them then.
+func (c *Client) overwrite(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	applied, err := c.send(c.connection.trial, o, live)
+	if err != nil {
+		return nil, err
+	}
+
+	return applied, c.connection.client.Update(c.ctx, applied)
 }
 
 // send applies an object by server-side apply, or tries that. live is what was read of it; nil if it did not exist. It
