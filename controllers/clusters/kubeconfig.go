@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	fluxclient "github.com/fluxcd/pkg/runtime/client"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -93,8 +92,7 @@ func parseKubeConfig(data []byte) (*rest.Config, error) {
 		return nil, errUnusable
 	}
 
-	// Files would be the operator's own.
-	if err := fluxclient.ValidateKubeConfig(config); err != nil {
+	if err := checkFiles(config); err != nil {
 		return nil, err
 	}
 
@@ -117,6 +115,30 @@ func parseKubeConfig(data []byte) (*rest.Config, error) {
 	parsed.QPS = -1 // the API server throttles requests itself
 
 	return parsed, nil
+}
+
+// checkFiles returns an error if a kubeconfig names files: they would be the operator's own. The rules are Flux's,
+// whose package for them would link kubectl and kustomize.
+func checkFiles(config *clientcmdapi.Config) error {
+	for name, cluster := range config.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return fmt.Errorf(
+				"cluster %q has a certificate-authority file; only certificate-authority-data is supported", name)
+		}
+	}
+
+	for name, user := range config.AuthInfos {
+		switch {
+		case user.TokenFile != "":
+			return fmt.Errorf("user %q has a tokenFile; only an inline token is supported", name)
+		case user.ClientCertificate != "":
+			return fmt.Errorf("user %q has a client-certificate file; only client-certificate-data is supported", name)
+		case user.ClientKey != "":
+			return fmt.Errorf("user %q has a client-key file; only client-key-data is supported", name)
+		}
+	}
+
+	return nil
 }
 
 // deletionHint completes a message for a resource that is being deleted, with what to do if its
