@@ -71,3 +71,6 @@ func Only(requested, pinned string) string {
 
 	return pinned
 }
+
+// IsSame reports whether two names are the same version, with or without "v".
+func IsSame(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
@@ -117,7 +118,7 @@ func (c *Checker) coreContract(ctx context.Context, core v1alpha2.Provider, cont
 // changeFirst says what to do about a provider that keeps core from changing.
 func changeFirst(p v1alpha2.Provider) string {
 	installed, wanted := p.GetStatus().InstalledVersion, report.WantedVersion(p)
-	if installed == nil || wanted == "" || report.SameVersion(wanted, *installed) {
+	if installed == nil || wanted == "" || ranges.IsSame(wanted, *installed) {
 		return "change that provider first, or pause all providers with spec.paused, upgrade them, and unpause them"
 	}
 

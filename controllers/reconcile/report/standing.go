@@ -1,8 +1,6 @@
 package report
 
 import (
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -57,7 +55,7 @@ func StandingOf(p v1alpha2.Provider) Standing {
 	}
 
 	if healthy := status.InstalledVersion; healthy != nil {
-		differs := !SameVersion(WantedVersion(p), *healthy)
+		differs := !ranges.IsSame(WantedVersion(p), *healthy)
 
 		s.MayReturn = newest.Version != "" && NewestVersion(p) != *healthy
 		s.Keeps = differs && newest.Version == *healthy && newest.Status == string(state.StatusDeployed)
@@ -105,9 +103,6 @@ func NewestVersion(p v1alpha2.Provider) string {
 func WantedVersion(p v1alpha2.Provider) string {
 	return ranges.Only(p.GetSpec().Version, p.GetStatus().DesiredVersion)
 }
-
-// SameVersion compares versions, which may lack the "v".
-func SameVersion(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
 
 func newestOf(status *v1alpha2.ProviderStatus) v1alpha2.ReleaseRevision {
 	if len(status.History) == 0 {

@@ -134,7 +134,7 @@ func isRelease(path string) bool {
 // with, the wanted one, or the newest.
 func pickVersion(ctx context.Context, path, wanted string) (string, source.Version, error) {
 	if base := filepath.Base(path); ranges.IsExact(base) {
-		if wanted != "" && !sameVersion(wanted, base) {
+		if wanted != "" && !ranges.IsSame(wanted, base) {
 			return "", source.Version{}, fmt.Errorf("%s is not version %s; leave out --version, or correct it", path, wanted)
 		}
 
@@ -158,9 +158,6 @@ func pickVersion(ctx context.Context, path, wanted string) (string, source.Versi
 
 	return path, picked, nil
 }
-
-// sameVersion reports whether two names are the same version, with or without "v".
-func sameVersion(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
 
 // destination returns the file to write a chart to: destination itself, or a file with the chart's
 // usual name if it is a folder, which is created.

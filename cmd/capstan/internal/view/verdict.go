@@ -120,7 +120,7 @@ func unsettled(p v1alpha2.Provider, ready *metav1.Condition) Verdict {
 	wanted := cmp.Or(ranges.Only(spec.Version, stat.DesiredVersion), spec.Version)
 	runs := running(p)
 	v := Verdict{State: Failing, Text: cmp.Or(runs, "not installed"), Cause: messageOf(ready)}
-	isWanted := wanted == "" || sameVersion(wanted, runningVersion(p))
+	isWanted := wanted == "" || ranges.IsSame(wanted, runningVersion(p))
 
 	switch failed := failures(p, wanted); {
 	case ready.Reason == v1alpha2.SuspendedReason:
@@ -213,7 +213,7 @@ func failures(p v1alpha2.Provider, wanted string) int {
 	count := 0
 
 	for _, r := range p.GetStatus().History { // newest first
-		if r.Request == nil || !sameVersion(r.Version, wanted) || r.Request.Generation != p.GetGeneration() {
+		if r.Request == nil || !ranges.IsSame(r.Version, wanted) || r.Request.Generation != p.GetGeneration() {
 			continue
 		}
 
@@ -228,6 +228,3 @@ func failures(p v1alpha2.Provider, wanted string) int {
 
 	return count
 }
-
-// sameVersion reports whether two names are the same version, with or without "v".
-func sameVersion(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
