@@ -149,7 +149,7 @@ func (r *Renderer) Render(objects []*unstructured.Unstructured) ([]*unstructured
 func (r *Renderer) appendAdditional(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	for _, additional := range r.additional {
 		for _, o := range objects {
-			if isSame(o, additional) {
+			if object.KeyOf(o).IsSame(object.KeyOf(additional)) {
 				return nil, &Error{
 					Field:  additionalField,
 					Reason: fmt.Sprintf("%s already exists; change it with spec.patches", object.KeyOf(o)),
@@ -161,13 +161,6 @@ func (r *Renderer) appendAdditional(objects []*unstructured.Unstructured) ([]*un
 	}
 
 	return objects, nil
-}
-
-// isSame reports whether two objects are one, possibly in different versions of its API.
-func isSame(a, b *unstructured.Unstructured) bool {
-	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() &&
-		a.GetNamespace() == b.GetNamespace() &&
-		a.GetName() == b.GetName()
 }
 
 // deployments returns the Deployments among objects.

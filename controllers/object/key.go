@@ -28,6 +28,11 @@ func KeyOf(o Keyed) Key {
 	return Key{GroupVersionKind: o.GetObjectKind().GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
+// IsSame reports whether two keys are those of one object, in whatever versions of its API.
+func (k Key) IsSame(other Key) bool {
+	return k.GroupKind() == other.GroupKind() && k.Namespace == other.Namespace && k.Name == other.Name
+}
+
 // String returns the key as users read it, without group and version: "Deployment ns/manager".
 func (k Key) String() string { return Name(k.Kind, k.Namespace, k.Name) }
 

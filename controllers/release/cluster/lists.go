@@ -24,8 +24,7 @@ func (l Objects) has(o *unstructured.Unstructured) bool {
 	key := object.KeyOf(o)
 
 	return slices.ContainsFunc(l, func(other *unstructured.Unstructured) bool {
-		k := object.KeyOf(other)
-		return k.Name == key.Name && k.Namespace == key.Namespace && k.GroupKind() == key.GroupKind()
+		return object.KeyOf(other).IsSame(key)
 	})
 }
 
