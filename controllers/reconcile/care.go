@@ -34,14 +34,13 @@ func (r *run) care(ctx context.Context) report.Result {
 	did := cared{revision: r.installed.revision.Number}
 
 	for r.installed.record != nil {
-		result := r.careOnce(ctx, &did)
-		if !result.Ends() && !r.installed.stale {
-			r.requeueStaged()
-			break
+		if result := r.careOnce(ctx, &did); result.Ends() {
+			return report.First(did.drift, result, did.left)
 		}
 
-		if result.Ends() {
-			return report.First(did.drift, result, did.left)
+		if !r.installed.stale {
+			r.requeueStaged()
+			break
 		}
 
 		if result := r.observe(ctx); result.Ends() {

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -45,8 +46,8 @@ type step struct {
 	part metrics.Step
 }
 
-// steps are those of a change, once it is known what follows for the release. Until the CRDs are applied they only
-// check. The first one that ends the change counts.
+// steps are those of a change, once it is known what follows for the release. Until the CRDs are applied, nothing that
+// is installed changes. The first one that ends the change counts.
 var steps = []step{
 	{"the provider may return to the revision", (*run).returnsNow, (*run).checkRevision, ""},
 	{"contracts fit, and variables and kinds exist", (*run).upgrades, (*run).checkRequirements, metrics.StepPreflight},
@@ -87,7 +88,7 @@ func (r *run) makeChange(ctx context.Context) report.Result {
 		return r.reachGoal(ctx)
 	}
 
-	if result := r.selectVersion(); result.Ends() {
+	if result := r.selectVersion(decide.Prevented{}); result.Ends() {
 		return result
 	}
 

@@ -83,7 +83,7 @@ func (r *run) leave(ctx context.Context, unreached error) report.Result {
 // removeInstalled removes what is installed, as far as the annotations of the resource ask for.
 func (r *run) removeInstalled(ctx context.Context, attempt *removal.Removal) report.Result {
 	asks := func(annotation string) bool { return v1alpha2.Asks(r.provider, annotation) }
-	failed := func(err error) report.Result { return r.removalFailed(ctx, attempt.Explain(err)) }
+	blocked := func(err error) report.Result { return r.removalFailed(ctx, attempt.Explain(err)) }
 
 	keeps := asks(v1alpha2.KeepInstalledAnnotation)
 	begin := attempt.Find
@@ -92,7 +92,7 @@ func (r *run) removeInstalled(ctx context.Context, attempt *removal.Removal) rep
 		begin = attempt.Keep
 	}
 
-	if result := failed(begin(ctx)); result.Ends() {
+	if result := blocked(begin(ctx)); result.Ends() {
 		// A resource that has installed nothing, as far as is known, does not wait for a cluster that cannot be read.
 		if r.target.Remote && r.expired() && !attempt.Found.Known {
 			return report.Result{}
@@ -125,7 +125,7 @@ func (r *run) removeInstalled(ctx context.Context, attempt *removal.Removal) rep
 			continue
 		}
 
-		if result := failed(step.take(ctx)); result.Ends() {
+		if result := blocked(step.take(ctx)); result.Ends() {
 			return result
 		}
 	}

@@ -7,13 +7,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
-// selectVersion selects the version that the range of the resource resolves to, if the operator may do so.
-func (r *run) selectVersion() report.Result {
-	return r.upgrade(decide.Prevented{})
-}
-
-// upgrade selects a version, and wakes the resource when that may have changed.
-func (r *run) upgrade(prevented decide.Prevented) report.Result {
+// selectVersion selects the version that the range of the resource resolves to, if the operator may do so, and wakes
+// the resource when that may have changed.
+func (r *run) selectVersion(prevented decide.Prevented) report.Result {
 	seen, err := r.upgrading(prevented)
 	if err != nil {
 		return failed(&preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}, fetching)
@@ -58,7 +54,7 @@ func (r *run) upgrading(prevented decide.Prevented) (decide.Upgrading, error) {
 
 // block gives up an automatic upgrade that was about to start, and returns to the version that is installed.
 func (r *run) block(reason string) {
-	r.upgrade(decide.Prevented{Version: r.selection.Version, Message: reason})
+	r.selectVersion(decide.Prevented{Version: r.selection.Version, Message: reason})
 	r.note(report.Resolved(r.selection.Version))
 	r.change = change{}
 }
