@@ -75,9 +75,6 @@ func TimeOf(t Time) time.Time { return t.Time }
 // Load returns the chart that consists of the files.
 func Load(files []*BufferedFile) (*Chart, error) { return loader.LoadFiles(files) }
 
-// SplitManifests returns the documents of a file.
-func SplitManifests(text string) map[string]string { return releaseutil.SplitManifests(text) }
-
 // Render checks the values by the chart's schema and renders its templates, without DNS and without a cluster. It
 // returns them by path.
 func Render(c *Chart, values map[string]any, options ReleaseOptions) (map[string]string, error) {

@@ -139,7 +139,7 @@ func rendered(t *testing.T, c *chart.Chart, chosen map[string]any) map[string]*a
 
 	deployments := map[string]*appsv1.Deployment{}
 
-	for _, text := range helm.SplitManifests(result.Manifest) {
+	for text := range strings.SplitSeq(result.Manifest, "\n---\n") {
 		if strings.Contains(text, "\nkind: Deployment\n") {
 			d := &appsv1.Deployment{}
 			g.Expect(yaml.UnmarshalStrict([]byte(text), d)).To(Succeed(), text)
