@@ -177,7 +177,11 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 			Eventually(i.manager(ctx)).WithTimeout(soon).Should(
 				HaveField("UID", Not(Equal(deleted.UID))), "the Deployment is created again")
 			Eventually(i.manager(ctx)).Should(HaveField("Status.AvailableReplicas", BeEquivalentTo(1)))
-			Eventually(w.read(ctx, i.provider)).Should(b.beReported())
+
+			// What was reported before the deletion is reported still, until the operator has noticed it.
+			request := requestReconcile(ctx, i)
+			Eventually(w.read(ctx, i.provider)).Should(
+				And(HaveField("Status.LastHandledReconcileAt", request), b.beReported()))
 			Consistently(w.read(ctx, i.provider)).WithTimeout(quietPeriod).Should(b.beReported())
 		})
 
@@ -266,12 +270,16 @@ func requestVersion(version string) func(context.Context, *installation) {
 	}
 }
 
-// requestReconcile makes the operator read variables and source again. While a provider is ready, it
-// does that only on request.
-func requestReconcile(ctx context.Context, i *installation) {
+// requestReconcile makes the operator read variables and source again, and returns the request. While a
+// provider is ready, it does that only on request.
+func requestReconcile(ctx context.Context, i *installation) string {
+	request := time.Now().String()
+
 	update(ctx, i.world, i.provider, func(p v1alpha2.Provider) {
-		p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: time.Now().String()})
+		p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: request})
 	})
+
+	return request
 }
 
 func credentials(namespace string) *corev1.Secret {
