@@ -119,7 +119,7 @@ var coverageRules = []rule{{
 	Name:        "coverage/complete",
 	Level:       contract.Info,
 	Contract:    "https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
-	Requirement: "The audit reads all objects of providers and all Secrets of workload clusters.",
+	Requirement: "The audit reads all objects of providers, and Secrets of clusters.",
 	Why:         "What is not read is not checked, and neither is what refers to it.",
 	Remedy:      "Grant get and list to the user of the audit, or raise --limit or --timeout.",
 	Check: func(g *graph, report reporter) {
@@ -140,7 +140,7 @@ var coverageRules = []rule{{
 	Name:        "coverage/managed-types",
 	Level:       contract.Info,
 	Contract:    contract.Clusterctl + "#components-yaml",
-	Requirement: "The CRDs of the types that a provider manages are part of the provider.",
+	Requirement: "CRDs of the types that a provider manages are part of it.",
 	Why:         "Capstan does not check or upgrade other CRDs, but their objects block the provider's removal.",
 	Remedy:      "None is necessary. To select other types, set spec.additionalManagedTypes of the provider.",
 	Check: func(g *graph, report reporter) {

@@ -16,7 +16,7 @@ var conditionRules = []rule{
 		Name:        "conditions/format",
 		Level:       contract.Error,
 		Contract:    infraClusterContract + "#infracluster-conditions",
-		Requirement: "Each condition has a type of its own, and the status True, False or Unknown.",
+		Requirement: "Conditions have unique types, and the status True, False or Unknown.",
 		Why:         "Cluster API's core cannot mirror the conditions, and reports an error instead.",
 		Remedy:      "Set conditions with the functions of Cluster API or Kubernetes.",
 		Check: func(g *graph, report reporter) {
@@ -31,7 +31,7 @@ var conditionRules = []rule{
 		Name:        "conditions/summary",
 		Level:       contract.Info,
 		Contract:    infraClusterContract + "#infracluster-conditions",
-		Requirement: "An object that core refers to has the condition Ready, or Available if it is a control plane.",
+		Requirement: "What core refers to has the condition Ready, or Available for a control plane.",
 		Why:         "The conditions of the Cluster or Machine cannot show what is wrong with the object.",
 		Remedy:      "Set the condition during the whole lifecycle of the object.",
 		Check: func(g *graph, report reporter) {

@@ -26,7 +26,7 @@ var kubeconfigRules = []rule{
 		Name:        "kubeconfig/exists",
 		Level:       contract.Error,
 		Contract:    kubeconfigSection,
-		Requirement: "The Secret <cluster>-kubeconfig exists in the namespace of the Cluster.",
+		Requirement: "The Secret <cluster>-kubeconfig exists in the Cluster's namespace.",
 		Why:         "Cluster API's core cannot access the workload cluster, and Machines do not get their Nodes.",
 		Remedy:      "Check the log of the control plane provider, which creates the Secret again.",
 		Check: func(g *graph, report reporter) {
@@ -55,7 +55,7 @@ var kubeconfigRules = []rule{
 		Name:        "kubeconfig/cluster-name",
 		Level:       contract.Error,
 		Contract:    kubeconfigSection,
-		Requirement: "The kubeconfig Secret has the label cluster.x-k8s.io/cluster-name with the name of the Cluster.",
+		Requirement: "The kubeconfig Secret has the label cluster.x-k8s.io/cluster-name.",
 		Why:         "Cluster API's managers cache only Secrets with this label, and do not find the kubeconfig.",
 		Remedy:      "Set the label when the Secret is created, and check it in each reconcile.",
 		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
@@ -66,7 +66,7 @@ var kubeconfigRules = []rule{
 		Name:        "kubeconfig/content",
 		Level:       contract.Error,
 		Contract:    kubeconfigSection,
-		Requirement: "The kubeconfig Secret contains the kubeconfig in the key value.",
+		Requirement: "The kubeconfig Secret has a kubeconfig in the key value.",
 		Why:         "Cluster API's core cannot access the workload cluster.",
 		Remedy:      "Write a kubeconfig with a current context, its cluster and its user into the key.",
 		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
@@ -79,7 +79,7 @@ var kubeconfigRules = []rule{
 		Name:        "kubeconfig/owner",
 		Level:       contract.Warning,
 		Contract:    ownerReferencesPage,
-		Requirement: "The kubeconfig Secret is owned by the Cluster or its control plane.",
+		Requirement: "The Cluster or its control plane owns the kubeconfig Secret.",
 		Why:         "It remains when the Cluster is deleted, and is used for the next one of the same name.",
 		Remedy:      "Set an owner reference to the control plane when the Secret is created.",
 		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
@@ -92,7 +92,7 @@ var kubeconfigRules = []rule{
 		Name:        "kubeconfig/expired",
 		Level:       contract.Error,
 		Contract:    kubeconfigSection,
-		Requirement: "The client certificate of the kubeconfig is valid.",
+		Requirement: "The client certificate is valid.",
 		Why:         "Cluster API's core cannot access the workload cluster.",
 		Remedy:      "Delete the Secret, so that the provider creates it again, and find out why it did not renew it.",
 		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {
@@ -105,7 +105,7 @@ var kubeconfigRules = []rule{
 		Name:        "kubeconfig/rotation",
 		Level:       contract.Warning,
 		Contract:    kubeconfigSection,
-		Requirement: "The client certificate of the kubeconfig is short-lived, and renewed in time.",
+		Requirement: "The client certificate is short-lived, and renewed in time.",
 		Why:         "A certificate cannot be revoked, and without renewal core loses access to the workload cluster.",
 		Remedy:      "Issue certificates for at most a year, and renew them after half of the time.",
 		Check: eachKubeconfig(func(c initializedCluster, s *Secret, report reporter) {

@@ -16,7 +16,7 @@ var ownerRules = []rule{
 		Name:        "owners/referenced",
 		Level:       contract.Error,
 		Contract:    contract.Clusterctl + "#ownerreferences-chain",
-		Requirement: "An object that a Cluster, Machine or MachinePool refers to is owned by it, as its controller.",
+		Requirement: "A Cluster, Machine or MachinePool is the controller of what it refers to.",
 		Why:         "It is left behind when the owner is deleted or moved, and its controller does not find the owner.",
 		Remedy:      "Keep owner references when the provider updates its objects; core sets them again if it runs.",
 		Check:       checkReferencedOwners,
@@ -25,7 +25,7 @@ var ownerRules = []rule{
 		Name:        "owners/chain",
 		Level:       contract.Warning,
 		Contract:    contract.Clusterctl + "#ownerreferences-chain",
-		Requirement: "All objects of a provider are linked to a Cluster by owner references, directly or not.",
+		Requirement: "Objects of a provider are linked to a Cluster by owner references.",
 		Why:         "`clusterctl move` leaves the object behind, and it is not deleted with its Cluster.",
 		Remedy: "Set an owner reference, for example to the object that it was created for, or, if it is shared by " +
 			"Clusters, the label clusterctl.cluster.x-k8s.io/move-hierarchy.",
@@ -35,7 +35,7 @@ var ownerRules = []rule{
 		Name:        "owners/exist",
 		Level:       contract.Error,
 		Contract:    ownerReferencesPage,
-		Requirement: "The owners of an object exist, with the UID of the owner reference.",
+		Requirement: "Owners of an object exist, with the UID of the reference.",
 		Why:         "Kubernetes deletes an object when all of its owners are gone.",
 		Remedy:      "Remove the reference, or set the UID of the object that was created again.",
 		Check: func(g *graph, report reporter) {

@@ -29,7 +29,7 @@ var referenceRules = []rule{
 		Name:        "references/namespace",
 		Level:       contract.Error,
 		Contract:    controlPlaneContract + "#controlplane-machines",
-		Requirement: "References do not leave the namespace of the object that contains them.",
+		Requirement: "References do not leave the namespace of their object.",
 		Why:         "Owner references cannot cross namespaces, and `clusterctl move` moves one namespace.",
 		Remedy:      "Create the object in the same namespace, and refer to it there.",
 		Check: func(g *graph, report reporter) {
@@ -44,7 +44,7 @@ var referenceRules = []rule{
 		Name:        "references/cluster-name",
 		Level:       contract.Error,
 		Contract:    "https://cluster-api.sigs.k8s.io/reference/api/labels-and-annotations",
-		Requirement: "An object that a Cluster or Machine refers to has the label cluster.x-k8s.io/cluster-name.",
+		Requirement: "What a Cluster or Machine refers to has the label cluster.x-k8s.io/cluster-name.",
 		Why:         "Controllers that watch objects by this label do not find the object, or its Cluster.",
 		Remedy:      "Keep labels of others when the provider updates its objects; core sets the label again.",
 		Check: func(g *graph, report reporter) {

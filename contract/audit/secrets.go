@@ -19,7 +19,7 @@ var secretRules = []rule{
 		Name:        "bootstrap/data-secret",
 		Level:       contract.Error,
 		Contract:    dataSecretSection,
-		Requirement: "The Secret that a bootstrap configuration reports exists, with the data in the key value.",
+		Requirement: "The Secret with bootstrap data exists, with the key value.",
 		Why:         "No machine can be created with this configuration.",
 		Remedy:      "Check the log of the bootstrap provider, and let it create the Secret again.",
 		Check: eachDataSecret(func(l link, at place, s *Secret, report reporter) {
@@ -35,7 +35,7 @@ var secretRules = []rule{
 		Name:        "bootstrap/data-secret-owner",
 		Level:       contract.Error,
 		Contract:    dataSecretSection,
-		Requirement: "The Secret with bootstrap data is controlled by the bootstrap configuration.",
+		Requirement: "The bootstrap configuration controls the Secret with bootstrap data.",
 		Why:         "`clusterctl move` leaves the Secret behind, and it remains when the machine is deleted.",
 		Remedy:      "Set the owner reference with controller: true when the Secret is created.",
 		Check: eachDataSecret(func(l link, at place, s *Secret, report reporter) {

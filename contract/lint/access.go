@@ -20,7 +20,7 @@ var coreAccessRule = rule{
 	Level:    contract.Error,
 	Contract: overview,
 	Requirement: "For kinds outside Cluster API's own groups, a ClusterRole with the label " + labelAggregate +
-		": \"true\" grants the core controllers access.",
+		": \"true\" grants core access.",
 	Why:    "Cluster API's core cannot read or own the objects, so no Cluster gets past its first step.",
 	Remedy: "Add the ClusterRole, or the missing verbs. The page of the contract has an example.",
 	Check:  referenced(checkCoreAccess),
@@ -76,7 +76,7 @@ var aggregationRule = rule{
 	Name:        "references/aggregation",
 	Level:       contract.Warning,
 	Contract:    contract.Clusterctl + "#links-to-external-objects",
-	Requirement: "The components contain ClusterRoles that each aggregated ClusterRole selects.",
+	Requirement: "Each aggregated ClusterRole selects ClusterRoles of the components.",
 	Why:         "The aggregated ClusterRole grants nothing until such ClusterRoles are created in another way.",
 	Remedy:      "Label the ClusterRoles to aggregate, or document where they come from.",
 	Check:       checkAggregation,

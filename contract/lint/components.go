@@ -15,13 +15,12 @@ import (
 // componentRules are about the components, as clusterctl reads them.
 var componentRules = []rule{
 	{
-		Name:     "components/valid",
-		Level:    contract.Error,
-		Contract: contract.Clusterctl + "#components-yaml",
-		Requirement: "The components are one YAML file of Kubernetes objects, with at most one Namespace, and with " +
-			"variables that drone/envsubst supports.",
-		Why:    "clusterctl and operators cannot read the file.",
-		Remedy: "Fix the file at the reported line.",
+		Name:        "components/valid",
+		Level:       contract.Error,
+		Contract:    contract.Clusterctl + "#components-yaml",
+		Requirement: "The components are one YAML file of objects, with at most one Namespace and supported variables.",
+		Why:         "clusterctl and operators cannot read the file.",
+		Remedy:      "Fix the file at the reported line.",
 		Check: func(p *parsedBundle, report reporter) {
 			if p.componentsFile.err != nil && len(p.Components) > 0 {
 				reportInvalid(report, p.componentsFile.name, p.componentsFile.err)
@@ -32,7 +31,7 @@ var componentRules = []rule{
 		Name:        "components/duplicate-object",
 		Level:       contract.Warning,
 		Contract:    contract.Clusterctl + "#components-yaml",
-		Requirement: "The components contain each object only once, also when all have the same namespace.",
+		Requirement: "The components contain each object once, also within one namespace.",
 		Why:         "The last one replaces the others without a warning.",
 		Remedy:      "Remove the duplicate.",
 		Check:       checkDuplicates,
@@ -41,7 +40,7 @@ var componentRules = []rule{
 		Name:        "components/namespace",
 		Level:       contract.Warning,
 		Contract:    contract.Clusterctl + "#target-namespace",
-		Requirement: "The components contain a Namespace, which is the provider's default namespace.",
+		Requirement: "The components contain the provider's default Namespace.",
 		Why:         "clusterctl requires its users to set --target-namespace.",
 		Remedy:      "Add a Namespace object.",
 		Check: func(p *parsedBundle, report reporter) {
@@ -54,7 +53,7 @@ var componentRules = []rule{
 		Name:        "components/target-namespace",
 		Level:       contract.Warning,
 		Contract:    contract.Clusterctl + "#target-namespace",
-		Requirement: "All objects belong to the provider's own namespace.",
+		Requirement: "All objects are in the provider's own namespace.",
 		Why:         "Installers move every object to the target namespace, so this object will not be where it is needed.",
 		Remedy:      "Move the object to the provider's namespace, or remove it.",
 		Check:       checkTargetNamespace,
@@ -63,7 +62,7 @@ var componentRules = []rule{
 		Name:        "components/manager",
 		Level:       contract.Warning,
 		Contract:    contract.Clusterctl + "#controllers--watching-namespace",
-		Requirement: "The controllers run in a Deployment, in a container named manager.",
+		Requirement: "Controllers run in a Deployment, in a container named manager.",
 		Why:         "Tools that change the manager's image, arguments, or resources find it by this name.",
 		Remedy:      "Run the controllers in a Deployment and name their container manager.",
 		Check:       checkManager,
@@ -81,7 +80,7 @@ var componentRules = []rule{
 		Name:        "components/image-name",
 		Level:       contract.Error,
 		Contract:    contract.Clusterctl + "#controllers--watching-namespace",
-		Requirement: "Images of Deployments and DaemonSets have canonical names, with a registry and a path.",
+		Requirement: "Images of Deployments and DaemonSets have canonical names, with a registry.",
 		Why:         "clusterctl rejects the provider.",
 		Remedy:      "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
 		Check:       eachImage(bundle.NeedsCanonicalImages, notCanonical),
@@ -90,7 +89,7 @@ var componentRules = []rule{
 		Name:        "components/job-image-name",
 		Level:       contract.Warning,
 		Contract:    contract.Clusterctl + "#controllers--watching-namespace",
-		Requirement: "Images of Jobs and other workloads that clusterctl does not change have canonical names, too.",
+		Requirement: "Images of Jobs and other workloads have canonical names, too.",
 		Why: "The meaning of a short name depends on each node's container runtime, and mirrors and image overrides do " +
 			"not match it.",
 		Remedy: "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
@@ -100,7 +99,7 @@ var componentRules = []rule{
 		Name:        "components/image-version",
 		Level:       contract.Warning,
 		Contract:    contract.Clusterctl + "#controllers--watching-namespace",
-		Requirement: "Images have a version: a tag other than latest, or a digest.",
+		Requirement: "Images have a digest, or a tag other than latest.",
 		Why:         "The image changes over time, so each installation of the version runs another program.",
 		Remedy:      "Add the version as a tag, for example controller:v1.14.0.",
 		Check:       eachImage(bundle.RunsPods, noVersion),
@@ -109,7 +108,7 @@ var componentRules = []rule{
 		Name:        "components/helm-annotations",
 		Level:       contract.Warning,
 		Contract:    contract.Clusterctl + "#components-yaml-transformations",
-		Requirement: "Objects have no annotations for Helm, with the prefixes helm.sh/ and meta.helm.sh/.",
+		Requirement: "Objects have no annotations for Helm.",
 		Why: "clusterctl ignores them: it runs no hooks, and keeps no object of a provider that it deletes. Capstan " +
 			"removes them from charts, to the same effect.",
 		Remedy: "Remove the annotations, and do not rely on hooks.",

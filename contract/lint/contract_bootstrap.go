@@ -31,9 +31,8 @@ var bootstrapConfig = &resource{
 		{
 			Name:    "data-secret-created",
 			Section: "bootstrapconfig-initialization-completed",
-			Text: "A BootstrapConfig reports that the bootstrap data exists, with status.ready in v1beta1, and " +
-				"status.initialization.dataSecretCreated in v1beta2.",
-			Why: "Machines wait for their bootstrap data.",
+			Text:    "A BootstrapConfig has status.ready in v1beta1, and status.initialization.dataSecretCreated in v1beta2.",
+			Why:     "Machines wait for their bootstrap data.",
 			Fields: map[string][]field{
 				"v1beta1": {{Path: "status.ready", Type: "boolean"}},
 				"v1beta2": {{Path: "status.initialization.dataSecretCreated", Type: "boolean"}},

@@ -28,7 +28,7 @@ var controlPlane = &resource{
 		{
 			Name:    "initialized",
 			Section: "controlplane-initialization-completed",
-			Text: "A control plane reports that it has been initialized, with status.initialized in v1beta1, and " +
+			Text: "A control plane has status.initialized in v1beta1, and " +
 				"status.initialization.controlPlaneInitialized in v1beta2.",
 			Why: "Clusters remain in the phase Provisioning, and no worker joins.",
 			Fields: map[string][]field{
@@ -56,9 +56,8 @@ var controlPlane = &resource{
 			Name:     "replica-counters",
 			Section:  "controlplane-replicas",
 			Strength: should,
-			Text: "A control plane with replicas counts them in status.replicas and status.readyReplicas, in v1beta1 " +
-				"also in updatedReplicas and unavailableReplicas, and in v1beta2 in upToDateReplicas and availableReplicas.",
-			Why: "The status of a Cluster does not show the numbers of control plane replicas.",
+			Text:     "A control plane with replicas counts them in the fields of its contract, such as status.readyReplicas.",
+			Why:      "The status of a Cluster does not show the numbers of control plane replicas.",
 			Fields: map[string][]field{
 				"v1beta1": fieldsOf("integer", "status.", "replicas", "readyReplicas", "updatedReplicas", "unavailableReplicas"),
 				"v1beta2": fieldsOf("integer", "status.", "replicas", "readyReplicas", "upToDateReplicas", "availableReplicas"),
@@ -77,15 +76,15 @@ var controlPlane = &resource{
 		{
 			Name:    "version",
 			Section: "controlplane-version",
-			Text:    "The field spec.version of a control plane is a string.",
+			Text:    "A control plane's spec.version is a string.",
 			Why:     "Cluster API can neither read nor set the Kubernetes version.",
 			Fields:  bothContracts(field{Path: "spec.version", Type: "string", Optional: true}),
 		},
 		{
 			Name:    "machine-template",
 			Section: "controlplane-machines",
-			Text: "A control plane with Machines refers to their infrastructure, with " +
-				"spec.machineTemplate.infrastructureRef in v1beta1, and spec.machineTemplate.spec.infrastructureRef in v1beta2.",
+			Text: "A control plane with Machines has spec.machineTemplate.infrastructureRef in v1beta1, and " +
+				"spec.machineTemplate.spec.infrastructureRef in v1beta2.",
 			Why: "A ClusterClass sets the field, so the API server rejects the control plane.",
 			Fields: map[string][]field{
 				"v1beta1": fieldsOf("string", "spec.machineTemplate.infrastructureRef.", "apiVersion", "kind", "name"),
@@ -96,8 +95,7 @@ var controlPlane = &resource{
 		{
 			Name:    "machine-metadata",
 			Section: "controlplane-machines",
-			Text: "A control plane with Machines has their labels and annotations, maps of strings, in " +
-				"spec.machineTemplate.metadata.",
+			Text:    "A control plane with Machines has their labels and annotations in spec.machineTemplate.metadata.",
 			Why:     "A ClusterClass sets labels there, so the API server rejects the control plane, or drops them.",
 			Fields:  bothContracts(fieldsOf(mapOfStrings, "spec.machineTemplate.metadata.", "labels", "annotations")...),
 			applies: both((*crdVersion).HasTemplate, (*crdVersion).HasMachines),
@@ -106,9 +104,8 @@ var controlPlane = &resource{
 			Name:     "machine-timeouts",
 			Section:  "controlplane-machines",
 			Strength: should,
-			Text: "A control plane with Machines has the timeouts for deleting them, as durations in " +
-				"spec.machineTemplate in v1beta1, and as seconds in spec.machineTemplate.spec.deletion in v1beta2.",
-			Why: "If a Cluster's topology or its ClusterClass has a timeout, the API server rejects the control plane.",
+			Text:     "A control plane with Machines has the timeouts of their deletion in the fields of its contract.",
+			Why:      "If a Cluster's topology or its ClusterClass has a timeout, the API server rejects the control plane.",
 			Fields: map[string][]field{
 				"v1beta1": fieldsOf("string", "spec.machineTemplate.",
 					"nodeDrainTimeout", "nodeVolumeDetachTimeout", "nodeDeletionTimeout"),

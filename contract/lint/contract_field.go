@@ -101,7 +101,7 @@ func optionalFields(fields ...[]field) requiredFields {
 
 	return requiredFields{
 		Name: "optional-fields",
-		Text: "Optional fields of the contract that Cluster API's core reads have the types of the contract.",
+		Text: "Optional fields that core reads have the types of the contract.",
 		Why:  "Cluster API cannot read the object.",
 		Fields: map[string][]field{
 			"v1beta1": all,

@@ -94,16 +94,15 @@ var infraMachinePool = &resource{
 		{
 			Name:    "ready",
 			Section: "inframachinepool-initialization-completed",
-			Text: "An InfraMachinePool reports that it is complete with status.ready, which Cluster API's core up to 1.14 " +
-				"reads in v1beta2, too.",
-			Why:    "MachinePools remain in the phase Provisioning.",
-			Fields: bothContracts(field{Path: "status.ready", Type: "boolean"}),
+			Text:    "An InfraMachinePool has status.ready, also in v1beta2 for core up to 1.14.",
+			Why:     "MachinePools remain in the phase Provisioning.",
+			Fields:  bothContracts(field{Path: "status.ready", Type: "boolean"}),
 		},
 		{
 			Name:     "provisioned",
 			Section:  "inframachinepool-initialization-completed",
 			Strength: should,
-			Text:     "An InfraMachinePool has status.initialization.provisioned in v1beta2, in addition to status.ready.",
+			Text:     "An InfraMachinePool also has status.initialization.provisioned in v1beta2.",
 			Why:      "A later version of Cluster API's core will not see when the infrastructure is complete.",
 			Fields: map[string][]field{
 				"v1beta2": {{Path: "status.initialization.provisioned", Type: "boolean"}},
@@ -126,9 +125,8 @@ func provisioned(section, why string) requiredFields {
 	return requiredFields{
 		Name:    "provisioned",
 		Section: section,
-		Text: "Infrastructure reports that it is complete, with status.ready in v1beta1, and " +
-			"status.initialization.provisioned in v1beta2.",
-		Why: why,
+		Text:    "Infrastructure has status.ready in v1beta1, and status.initialization.provisioned in v1beta2.",
+		Why:     why,
 		Fields: map[string][]field{
 			"v1beta1": {{Path: "status.ready", Type: "boolean"}},
 			"v1beta2": {{Path: "status.initialization.provisioned", Type: "boolean"}},

@@ -126,7 +126,7 @@ var controlPlaneRules = []rule{
 		Name:        "control-plane/status-subresource",
 		Level:       contract.Warning,
 		Contract:    controlPlane.URL("controlplane-replicas"),
-		Requirement: "The CRD of a control plane has the status subresource.",
+		Requirement: "A control plane has the status subresource.",
 		Why:         "Permission to write the spec includes the status, and controllers that use the subresource fail.",
 		Remedy:      "Add the marker +kubebuilder:subresource:status.",
 		Check: each(controlPlane, func(v implementation, report reporter) {
@@ -139,7 +139,7 @@ var controlPlaneRules = []rule{
 		Name:        "control-plane/scale",
 		Level:       contract.Warning,
 		Contract:    controlPlane.URL("controlplane-replicas"),
-		Requirement: "A control plane with replicas has the scale subresource with the paths of the contract.",
+		Requirement: "A control plane with replicas has the contract's scale subresource.",
 		Why:         "`kubectl scale` and autoscalers fail, or change a field that Cluster API does not read.",
 		Remedy: "Add the marker +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas," +
 			"selectorpath=.status.selector.",

@@ -31,20 +31,19 @@ const (
 // move`. The findings of most refer to the page of the resource.
 var crdRules = []rule{
 	{
-		Name:     "crd/contract-kind",
-		Level:    contract.Warning,
-		Contract: overview,
-		Requirement: "A provider defines a kind of its contract: an infrastructure provider one whose name ends with " +
-			"Cluster or Machine, a bootstrap provider one with Config, and a control plane provider one with ControlPlane.",
-		Why:    "Other tools do not recognize the kinds, and their CRDs cannot be checked.",
-		Remedy: "Follow the naming convention, and set the contract's labels on the CRDs.",
-		Check:  checkContractKind,
+		Name:        "crd/contract-kind",
+		Level:       contract.Warning,
+		Contract:    overview,
+		Requirement: "A provider has a kind of its contract, whose name ends with Cluster, Machine, Config or ControlPlane.",
+		Why:         "Other tools do not recognize the kinds, and their CRDs cannot be checked.",
+		Remedy:      "Follow the naming convention, and set the contract's labels on the CRDs.",
+		Check:       checkContractKind,
 	},
 	{
 		Name:        "crd/name",
 		Level:       contract.Error,
 		Contract:    overview,
-		Requirement: "A CRD has the name that Cluster API's CalculateCRDName returns for its group and kind.",
+		Requirement: "A CRD has the name that CalculateCRDName returns for its kind.",
 		Why:         "Cluster API's core looks up CRDs by this name, and every reference to the kind fails.",
 		Remedy:      "Rename the CRD by setting its plural with the resource path marker of kubebuilder.",
 		Check:       checkCRDName,
@@ -53,7 +52,7 @@ var crdRules = []rule{
 		Name:        "crd/scope",
 		Level:       contract.Error,
 		Contract:    overview,
-		Requirement: "Kinds to which Cluster API's core refers are namespaced.",
+		Requirement: "Kinds to which core refers are namespaced.",
 		Why:         "References do not leave the namespace of a Cluster, and neither does `clusterctl move`.",
 		Remedy:      "Set the scope of the CRD to Namespaced.",
 		Check: referenced(func(p *parsedBundle, c *crd, report reporter) {
@@ -66,8 +65,8 @@ var crdRules = []rule{
 		Name:     "crd/contract-label",
 		Level:    contract.Error,
 		Contract: overview,
-		Requirement: "The label cluster.x-k8s.io/<contract> of a CRD lists the versions that implement the contract from " +
-			"metadata.yaml, or an older compatible one, and the newest of them is served.",
+		Requirement: "A CRD has a label cluster.x-k8s.io/<contract> with the versions that implement it, of which the " +
+			"newest is served.",
 		Why:    "Cluster API's core uses this label to determine the API version of every reference.",
 		Remedy: "Set the label to the served versions, joined by '_', for example cluster.x-k8s.io/v1beta2: v1beta2.",
 		Check:  referenced(checkContractLabel),
@@ -76,7 +75,7 @@ var crdRules = []rule{
 		Name:        "crd/contract-label-outdated",
 		Level:       contract.Warning,
 		Contract:    overview,
-		Requirement: "The CRDs have the label of the contract from metadata.yaml, not only that of an older one.",
+		Requirement: "CRDs have the label of the contract in metadata.yaml, not only an older one.",
 		Why: "Cluster API's core uses the kind by the rules of the older contract, until it is no longer compatible " +
 			"with it.",
 		Remedy: "Implement the contract from metadata.yaml and set its label, or list the older one in metadata.yaml.",
@@ -86,7 +85,7 @@ var crdRules = []rule{
 		Name:        "crd/contract-label-versions",
 		Level:       contract.Info,
 		Contract:    overview,
-		Requirement: "The contract labels of a CRD list only versions that exist in the CRD.",
+		Requirement: "Contract labels of a CRD list only versions that it has.",
 		Why:         "Nothing fails, because core uses another version, but the label promises more than there is.",
 		Remedy:      "Remove the version from the label, or the whole label.",
 		Check:       checkContractLabelVersions,
@@ -95,7 +94,7 @@ var crdRules = []rule{
 		Name:        "crd/template-spec",
 		Level:       contract.Warning,
 		Contract:    overview,
-		Requirement: "The objects of a template kind have the spec of the objects to create in spec.template.spec.",
+		Requirement: "Templates have the spec of the objects to create in spec.template.spec.",
 		Why:         "Cluster API's core copies spec.template of the template, so the objects that it creates have no spec.",
 		Remedy:      "Add the field to the Go type of the API, and regenerate the CRD.",
 		Check:       referenced(checkTemplateSpec),
@@ -105,7 +104,7 @@ var crdRules = []rule{
 		Name:        "crd/ca-bundle",
 		Level:       contract.Error,
 		Contract:    contract.Clusterctl + "#components-yaml",
-		Requirement: "The caBundle of a CRD's conversion webhook is a certificate, or is left out.",
+		Requirement: "A CRD's caBundle is a certificate, or left out.",
 		Why: "cert-manager replaces the placeholder by a certificate. Since version 1.31, the API server refuses to " +
 			"change that back, so clusterctl cannot upgrade the provider to another version with a placeholder.",
 		Remedy: "Remove the field caBundle. cert-manager adds it.",
@@ -116,7 +115,7 @@ var crdRules = []rule{
 		Level:    contract.Info,
 		Contract: contract.Clusterctl + "#move",
 		Requirement: "A cluster-scoped CRD has the label " + labelMoveHierarchy + " or " + labelMove +
-			", so that its objects move together with the objects that use them.",
+			", so that its objects move with those that use them.",
 		Why:    "`clusterctl move` leaves the objects behind, and references to them break in the new management cluster.",
 		Remedy: "Set one of the labels, unless the objects belong to the management cluster itself.",
 		Check:  checkMoveHierarchy,

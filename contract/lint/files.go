@@ -17,20 +17,19 @@ import (
 // fileRules are about the published files and metadata.yaml.
 var fileRules = []rule{
 	{
-		Name:     "provider/name",
-		Level:    contract.Error,
-		Contract: contract.Clusterctl + "#adding-a-provider-to-clusterctl",
-		Requirement: "A provider's name consists of lower case letters, digits, and '-', begins and ends with a letter or " +
-			"digit, and has at most 63 characters together with its type, as in control-plane-<name>.",
-		Why:    "clusterctl rejects other names, and objects and labels that contain them are invalid.",
-		Remedy: "Choose another name for the provider.",
-		Check:  checkProviderName,
+		Name:        "provider/name",
+		Level:       contract.Error,
+		Contract:    contract.Clusterctl + "#adding-a-provider-to-clusterctl",
+		Requirement: "A provider's name is a DNS label, also together with its type, as in control-plane-<name>.",
+		Why:         "clusterctl rejects other names, and objects and labels that contain them are invalid.",
+		Remedy:      "Choose another name for the provider.",
+		Check:       checkProviderName,
 	},
 	{
 		Name:        "provider/version",
 		Level:       contract.Error,
 		Contract:    contract.Clusterctl + "#creating-a-provider-repository-on-github",
-		Requirement: "The tag of each version is a full semantic version.",
+		Requirement: "The tag of a version is a full semantic version.",
 		Why:         "clusterctl cannot order other versions and ignores them.",
 		Remedy:      "Use tags of the form vMAJOR.MINOR.PATCH.",
 		Check:       checkProviderVersion,
@@ -39,7 +38,7 @@ var fileRules = []rule{
 		Name:        "files/required",
 		Level:       contract.Error,
 		Contract:    contract.Clusterctl + "#provider-repositories",
-		Requirement: "The published files include the components and metadata.yaml.",
+		Requirement: "The components and metadata.yaml are published.",
 		Why:         "The provider cannot be installed without both.",
 		Remedy:      "Publish the missing file.",
 		Check:       checkRequiredFiles,
@@ -55,14 +54,13 @@ var fileRules = []rule{
 	},
 	namesRule,
 	{
-		Name:     "metadata/valid",
-		Level:    contract.Error,
-		Contract: contract.Clusterctl + "#metadata-yaml",
-		Requirement: "metadata.yaml is a Metadata object of clusterctl.cluster.x-k8s.io/v1alpha3 that lists release " +
-			"series and their contracts.",
-		Why:    "clusterctl rejects the provider.",
-		Remedy: "Fix metadata.yaml.",
-		Check:  checkMetadata,
+		Name:        "metadata/valid",
+		Level:       contract.Error,
+		Contract:    contract.Clusterctl + "#metadata-yaml",
+		Requirement: "metadata.yaml is a Metadata object of clusterctl.cluster.x-k8s.io/v1alpha3 with release series.",
+		Why:         "clusterctl rejects the provider.",
+		Remedy:      "Fix metadata.yaml.",
+		Check:       checkMetadata,
 	},
 	{
 		Name:        "metadata/kind",
@@ -81,7 +79,7 @@ var fileRules = []rule{
 		Name:        "metadata/series",
 		Level:       contract.Error,
 		Contract:    contract.Clusterctl + "#metadata-yaml",
-		Requirement: "metadata.yaml lists the release series of the version that it is published with.",
+		Requirement: "metadata.yaml lists the release series of its version.",
 		Why:         "The contract of the version is unknown, so clusterctl does not install it.",
 		Remedy:      "Add the series and its contract to releaseSeries.",
 		Check:       checkSeries,
@@ -90,7 +88,7 @@ var fileRules = []rule{
 		Name:        "metadata/series-entries",
 		Level:       contract.Warning,
 		Contract:    contract.Clusterctl + "#metadata-yaml",
-		Requirement: "metadata.yaml lists each release series once, with a contract such as v1beta2.",
+		Requirement: "metadata.yaml lists each release series once, with its contract.",
 		Why: "clusterctl uses the first entry of a series, and cannot install versions of one whose contract it does not " +
 			"know.",
 		Remedy: "Correct or remove the entry.",
@@ -104,8 +102,8 @@ var namesRule = rule{
 	Name:     "files/names",
 	Level:    contract.Warning,
 	Contract: contract.Clusterctl + "#naming-conventions",
-	Requirement: "Files have the names that the contract defines: <type>-components.yaml, cluster-template.yaml, " +
-		"cluster-template-<flavor>.yaml, clusterclass-<name>.yaml.",
+	Requirement: "Files are named <type>-components.yaml, cluster-template.yaml, cluster-template-<flavor>.yaml or " +
+		"clusterclass-<name>.yaml.",
 	Why:    "clusterctl does not find a file with another name, or only if it is configured to.",
 	Remedy: "Rename the file.",
 	Check: func(p *parsedBundle, report reporter) {

@@ -28,7 +28,7 @@ var templateLinkRules = []rule{
 		Name:        "templates/served-versions",
 		Level:       contract.Error,
 		Contract:    contract.Clusterctl + "#workload-cluster-templates",
-		Requirement: "Cluster templates use API versions that the CRDs of the components serve.",
+		Requirement: "Cluster templates use API versions that the CRDs serve.",
 		Why:         "The API server rejects the object.",
 		Remedy:      "Use the version of the API that the provider serves.",
 		Check:       checkTemplateVersions,
