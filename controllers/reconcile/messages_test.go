@@ -65,9 +65,11 @@ type said struct{ where, message string }
 // catalog has a message of each reason.
 type catalog map[string]said
 
+// add adds a message, unless the catalog has one of the reason that is not longer.
 func (c catalog) add(where, reason, message string) {
-	if _, known := c[reason]; !known && message != "" {
-		c[reason] = said{where, strings.Join(strings.Fields(message), " ")}
+	message = strings.Join(strings.Fields(message), " ")
+	if known, found := c[reason]; message != "" && (!found || len(message) < len(known.message)) {
+		c[reason] = said{where, message}
 	}
 }
 
