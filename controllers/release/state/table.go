@@ -15,16 +15,16 @@ type Row struct {
 	Action Action
 	// Capstan is what Capstan does.
 	Capstan string
-	// User is what the user sees of it, in the conditions of the resource.
-	User string
+	// Ready is the reason of the condition Ready, which is False unless noted.
+	Ready string
 }
 
-// What the user sees of several rows.
+// Reasons of several rows.
 const (
-	untilHealthy  = "Ready is False with reason Progressing until the objects are healthy."
-	leftAlone     = "Ready is False with reason ExternalChange; the message explains how to reinstall or to accept it."
-	attemptFailed = "Ready is False with the reason of the failed attempt."
-	stalled       = "Ready is False and Stalled is True; the message explains how to request another attempt."
+	untilHealthy  = "`Progressing`"
+	leftAlone     = "`ExternalChange`"
+	attemptFailed = "of the failure"
+	stalled       = "of the failure, and `Stalled` is True"
 )
 
 // When several rows apply.
@@ -58,7 +58,7 @@ var table = []Row{
 	{
 		Locked, always, Wait,
 		"Waits for the other action to end, at most until the lock times out.",
-		"Ready is False with reason Progressing; the message names the helm command that ends the lock at once.",
+		"`Progressing`; the message names the helm command that ends the lock",
 	},
 	{
 		Interrupted, "it was a rollback, its target may still be rolled back to, and the desired state has failed", Rollback,
@@ -82,23 +82,22 @@ var table = []Row{
 	},
 	{
 		Corrupt, always, Apply,
-		"Upgrades to the desired state; the unreadable revision stays in the history.",
+		"Upgrades to the desired state; the unreadable revision stays.",
 		untilHealthy,
 	},
 	{
 		Unconfirmed, always, Apply,
-		"Upgrades to the desired state. Until then it neither corrects nor rolls back anything, nor uninstalls it.",
+		"Upgrades to the desired state. Until then it changes nothing by this record.",
 		untilHealthy,
 	},
 	{
 		Unmanaged, kept, Hold,
 		"Keeps the revision of the other program.",
-		"Ready is True with reason ExternalChange if the objects are healthy; the message explains how to undo or to " +
-			"accept it.",
+		"`ExternalChange`; True if the objects are healthy",
 	},
 	{
 		Unmanaged, otherwise, Apply,
-		"Upgrades to the desired state, and so takes the release over.",
+		"Upgrades to the desired state.",
 		untilHealthy,
 	},
 	{
@@ -108,12 +107,12 @@ var table = []Row{
 	},
 	{
 		Failed, "a revision may be rolled back to, rollbacks are enabled, and the failure is not temporary", Rollback,
-		"Rolls back to the last healthy revision that may be rolled back to.",
-		"Ready is False with the reason of the failed attempt; the history shows it as the reason of the rollback.",
+		"Rolls back to the last healthy revision that it may return to.",
+		attemptFailed,
 	},
 	{
 		Failed, backingOff, Wait,
-		"Waits between attempts, twice as long each time.",
+		"Waits, twice as long each time.",
 		attemptFailed,
 	},
 	{
@@ -128,8 +127,8 @@ var table = []Row{
 	},
 	{
 		RolledBack, "a wave of the rollback is left and in time, or " + backingOff, Wait,
-		"Applies what is left, then waits between attempts, twice as long each time; the earlier revision runs.",
-		"Ready is False with the reason of the failed attempt; the message names the version that runs, or is restored.",
+		"Applies what is left, then waits; the earlier revision runs.",
+		attemptFailed,
 	},
 	{
 		RolledBack, usedUp, Stop,
@@ -143,7 +142,7 @@ var table = []Row{
 	},
 	{
 		RollbackFailed, backingOff, Wait,
-		"Waits between attempts, twice as long each time.",
+		"Waits, twice as long each time.",
 		attemptFailed,
 	},
 	{
@@ -163,8 +162,8 @@ var table = []Row{
 	},
 	{
 		InSync, always, None,
-		"Marks the revision healthy once all objects are, and failed if they are not within the timeout.",
-		"Ready is False with reason Progressing until the objects are healthy, then True.",
+		"Marks the revision healthy once all objects are, and failed after the timeout.",
+		"`Progressing`; then True",
 	},
 }
 
@@ -172,11 +171,11 @@ var table = []Row{
 func MarkdownTable() string {
 	var b strings.Builder
 
-	b.WriteString("| State | When | Action | What Capstan does | What you see |\n")
+	b.WriteString("| State | When | Action | What Capstan does | Reason of Ready |\n")
 	b.WriteString("| --- | --- | --- | --- | --- |\n")
 
 	for _, row := range table {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", row.State, row.When, row.Action, row.Capstan, row.User)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", row.State, row.When, row.Action, row.Capstan, row.Ready)
 	}
 
 	return b.String()
