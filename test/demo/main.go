@@ -1,5 +1,5 @@
 // Command demo demonstrates Capstan: it starts a control plane, runs the operator, installs five
-// Cluster API providers and shows them with the real kubectl and helm. `make demo` runs it.
+// Cluster API providers and shows them with the real kubectl and helm, and with capstan. `make demo` runs it.
 package main
 
 import (
@@ -25,6 +25,10 @@ import (
 )
 
 const defaultTimeout = 5 * time.Minute
+
+// upgradable is the provider that is not installed in its newest version, if there is another one, so that its upgrade
+// can be tried.
+const upgradable = "infrastructure-docker"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -88,7 +92,14 @@ func run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, operator.Stop()) }()
 
-	providers, err := install(starting, c, repository(starting, dir))
+	folder := repository(starting, dir)
+
+	newest, err := harness.Load(starting, folder, harness.Wanted{Label: upgradable})
+	if err != nil {
+		return err
+	}
+
+	providers, err := install(starting, c, folder, newest)
 	if err != nil {
 		return err
 	}
@@ -97,7 +108,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 
-	if err := show(ctx, b, providers); err != nil {
+	if err := show(ctx, b); err != nil {
 		return err
 	}
 
@@ -105,7 +116,7 @@ func run(ctx context.Context) (err error) {
 		return nil
 	}
 
-	explain(b, providers)
+	explain(b, providers, newest)
 	<-ctx.Done()
 
 	return nil
@@ -134,11 +145,25 @@ func repository(ctx context.Context, dir string) string {
 	return folder
 }
 
-// install creates five resources at once. The operator installs them in the right order.
-func install(ctx context.Context, c client.Client, folder string) ([]v1alpha2.Provider, error) {
+// install creates five resources at once. The operator installs them in the right order. The newest version of the
+// upgradable provider is only made available.
+func install(
+	ctx context.Context,
+	c client.Client,
+	folder string,
+	newest *harness.Release,
+) ([]v1alpha2.Provider, error) {
+	if err := newest.Prepare(ctx, c); err != nil {
+		return nil, err
+	}
+
 	var providers []v1alpha2.Provider
 
 	for _, wanted := range harness.Standard {
+		if wanted.Label == upgradable {
+			wanted.Version = "<" + newest.Bundle.Version
+		}
+
 		release, err := harness.Load(ctx, folder, wanted)
 		if err != nil {
 			return nil, err
@@ -209,13 +234,12 @@ func watch(ctx context.Context, c client.Client, operator *harness.Operator, pro
 	}
 }
 
-// show runs kubectl and helm.
-func show(ctx context.Context, b *bed.Bed, providers []v1alpha2.Provider) error {
-	core := providers[0]
+// show runs kubectl, helm and capstan.
+func show(ctx context.Context, b *bed.Bed) error {
 	for _, command := range [][]string{
 		{"kubectl", "get", "capstan", "-A"},
 		{"helm", "list", "-A"},
-		{"helm", "history", v1alpha2.Label(core), "-n", core.GetNamespace()},
+		{"capstan", "status"},
 	} {
 		fmt.Printf("\n$ %s\n", strings.Join(command, " "))
 		cmd := b.Command(ctx, command[0], command[1:]...)
@@ -230,17 +254,28 @@ func show(ctx context.Context, b *bed.Bed, providers []v1alpha2.Provider) error 
 }
 
 // explain prints the commands to use while the demo keeps running.
-func explain(b *bed.Bed, providers []v1alpha2.Provider) {
+func explain(b *bed.Bed, providers []v1alpha2.Provider, newest *harness.Release) {
 	core := providers[0]
 	fmt.Printf(`
 The demo keeps running until Ctrl-C, so that you can explore. In another terminal:
 
   export KUBECONFIG=%s PATH=%s:$PATH
-  kubectl describe coreprovider -A
+  capstan ui                 # all providers in the browser
+  capstan status cluster-api
   helm get manifest %s -n %s
-  helm list -A
   kubectl get capstan -A -w  # then edit, delete or break something
 `, b.Kubeconfig(), filepath.Dir(b.Binary("helm")), v1alpha2.Label(core), core.GetNamespace())
+
+	for _, p := range providers {
+		if v1alpha2.Label(p) == upgradable && p.GetSpec().Version != newest.Bundle.Version {
+			fmt.Printf(`
+To upgrade a provider, and to go back:
+
+  capstan upgrade apply %s:%s
+  capstan rollback %[1]s 1
+`, upgradable, newest.Bundle.Version)
+		}
+	}
 }
 
 func say(format string, args ...any) { fmt.Printf("• "+format+"\n", args...) }

@@ -14,7 +14,7 @@ import (
 // GitHub is the server that publishes the Standard providers.
 const GitHub = "https://github.com"
 
-// published lists the files of the Standard providers' releases, with their names in a local
+// published lists the files of the Standard providers' releases, and of one to upgrade to, with their names in a local
 // repository.
 var published = []struct{ label, version, project, file, as string }{
 	{"cluster-api", "v1.13.5", "kubernetes-sigs/cluster-api", "core-components.yaml", "core-components.yaml"},
@@ -35,6 +35,13 @@ var published = []struct{ label, version, project, file, as string }{
 	{
 		"infrastructure-docker",
 		"v1.13.5",
+		"kubernetes-sigs/cluster-api",
+		"infrastructure-components-development.yaml",
+		"infrastructure-components.yaml",
+	},
+	{
+		"infrastructure-docker",
+		"v1.14.0",
 		"kubernetes-sigs/cluster-api",
 		"infrastructure-components-development.yaml",
 		"infrastructure-components.yaml",
