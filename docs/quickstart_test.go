@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -75,38 +73,22 @@ func TestQuickStart(t *testing.T) {
 	NewWithT(t).Expect(operator).NotTo(BeNil(), "the page has no commands")
 }
 
-// configuration writes a configuration file in clusterctl's format that takes the providers from a
-// local repository, and returns its path. The repository is PROVIDERS, or else the samples.
+// configuration returns the path of a configuration file that takes the providers from the folder in PROVIDERS, or else
+// from the samples. It is a copy of the page's, where capstan looks for it.
 func configuration(t *testing.T, folder string) string {
 	t.Helper()
-
+	g := NewWithT(t)
 	repository, _ := testproviders.FolderOrSamples(root)
+	absolute, err := filepath.Abs(repository)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Setenv(testproviders.Variable, absolute)
 
-	repository, err := filepath.Abs(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	var text strings.Builder
-	text.WriteString("providers:\n")
-
-	for label, file := range map[string]string{
-		"cluster-api": "core", "bootstrap-kubeadm": "bootstrap", "control-plane-kubeadm": "control-plane",
-		"infrastructure-docker": "infrastructure", "infrastructure-aws": "infrastructure",
-	} {
-		kind, name := v1alpha2.ParseLabel(label)
-		url := fmt.Sprintf("file://%s/%s/latest/%s-components.yaml", repository, label, file)
-		fmt.Fprintf(&text, "- {name: %s, type: %s, url: %q}\n", name, kind, url)
-	}
+	text, err := os.ReadFile(filepath.Join(root, "test/data/clusterctl.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
 
 	path := filepath.Join(folder, "config", "cluster-api", "clusterctl.yaml")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(path, text, 0o600)).To(Succeed())
 
 	return path
 }
