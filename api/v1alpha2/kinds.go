@@ -50,7 +50,7 @@ func items[T any, P interface {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=coreproviders,shortName=cacp,categories=capstan
+// +kubebuilder:resource:path=coreproviders,shortName=cacp,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
@@ -83,7 +83,7 @@ func (l *CoreProviderList) GetItems() []Provider { return items(l.Items) }
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=bootstrapproviders,shortName=cabp,categories=capstan
+// +kubebuilder:resource:path=bootstrapproviders,shortName=cabp,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
@@ -116,7 +116,7 @@ func (l *BootstrapProviderList) GetItems() []Provider { return items(l.Items) }
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=controlplaneproviders,shortName=cacpp,categories=capstan
+// +kubebuilder:resource:path=controlplaneproviders,shortName=cacpp,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
@@ -150,7 +150,7 @@ func (l *ControlPlaneProviderList) GetItems() []Provider { return items(l.Items)
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=infrastructureproviders,shortName=caip,categories=capstan
+// +kubebuilder:resource:path=infrastructureproviders,shortName=caip,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
@@ -183,7 +183,7 @@ func (l *InfrastructureProviderList) GetItems() []Provider { return items(l.Item
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=ipamproviders,shortName=caipamp,categories=capstan
+// +kubebuilder:resource:path=ipamproviders,shortName=caipamp,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
@@ -216,7 +216,7 @@ func (l *IPAMProviderList) GetItems() []Provider { return items(l.Items) }
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=runtimeextensionproviders,shortName=carep,categories=capstan
+// +kubebuilder:resource:path=runtimeextensionproviders,shortName=carep,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
@@ -249,7 +249,7 @@ func (l *RuntimeExtensionProviderList) GetItems() []Provider { return items(l.It
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=addonproviders,shortName=caap,categories=capstan
+// +kubebuilder:resource:path=addonproviders,shortName=caap,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`

@@ -375,10 +375,12 @@ func TestStatus(t *testing.T) {
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(object), stored)).To(Succeed())
 	g.Expect(stored.Status).To(BeComparableTo(status))
 
-	output, err := apiServer.Get(t).Command(t.Context(), "kubectl", "get", "capstan").CombinedOutput()
-	g.Expect(err).NotTo(HaveOccurred(), string(output))
-	g.Expect(strings.Join(strings.Fields(string(output)), " ")).To(
-		MatchRegexp(`^NAME VERSION REVISION READY MESSAGE AGE \S*cluster-api v1\.13\.5 4 True all is well \S+$`))
+	for _, category := range []string{"capstan", "cluster-api"} {
+		output, err := apiServer.Get(t).Command(t.Context(), "kubectl", "get", category).CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(output))
+		g.Expect(strings.Join(strings.Fields(string(output)), " ")).To(
+			MatchRegexp(`^NAME VERSION REVISION READY MESSAGE AGE \S*cluster-api v1\.13\.5 4 True all is well \S+$`), category)
+	}
 
 	for range v1alpha2.HistoryMaxItems {
 		stored.Status.History = append(stored.Status.History, v1alpha2.ReleaseRevision{Revision: 1})

@@ -17,8 +17,8 @@ import (
 const apiHead = notice + `# The API
 
 The API group is ~operator.cluster.x-k8s.io/v1alpha2~. All kinds are namespaced and have the same spec and status.
-~kubectl explain infrastructureproviders.spec~ shows the same descriptions, and ~kubectl get capstan -A~ lists the
-resources of all kinds.
+~kubectl explain infrastructureproviders.spec~ shows the same descriptions. ~kubectl get capstan -A~ lists the resources
+of all kinds, and ~kubectl get cluster-api -A~ lists Cluster API's own objects, too.
 
 | kind | resource | short name | description |
 |---|---|---|---|
