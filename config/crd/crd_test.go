@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"regexp"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -29,6 +30,50 @@ func TestBases(t *testing.T) {
 	}
 
 	g.Expect(kinds).To(ConsistOf(want))
+}
+
+// TestDescriptions checks that the paragraphs of descriptions are not broken into lines, because kubectl explain
+// breaks them itself.
+func TestDescriptions(t *testing.T) {
+	definitions, err := Bases()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	brokenLine := regexp.MustCompile("(?m)^[^|\n].*\n[[:alpha:]`\"(]")
+	count := 0
+
+	for _, definition := range definitions {
+		for _, description := range descriptions(definition.Object) {
+			count++
+
+			if brokenLine.MatchString(description) {
+				t.Errorf("%s: a paragraph has several lines:\n%s", definition.GetName(), description)
+			}
+		}
+	}
+
+	NewWithT(t).Expect(count).To(BeNumerically(">", 1000))
+}
+
+// descriptions returns all descriptions in a value.
+func descriptions(value any) []string {
+	var found []string
+
+	switch value := value.(type) {
+	case map[string]any:
+		if description, isText := value["description"].(string); isText {
+			found = append(found, description)
+		}
+
+		for _, field := range value {
+			found = append(found, descriptions(field)...)
+		}
+	case []any:
+		for _, item := range value {
+			found = append(found, descriptions(item)...)
+		}
+	}
+
+	return found
 }
 
 func TestNewer(t *testing.T) {
