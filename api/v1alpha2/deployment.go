@@ -23,20 +23,19 @@ type DeploymentSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// highAvailability runs two pods, on different nodes if there are several, so that requests to the
-	// manager's webhooks are answered while pods are replaced, evicted or deleted. It has no effect on a
-	// Deployment that cannot run two pods, such as one without leader election, and an event says so.
-	// Other fields, patches and the provider's components take precedence. Default: the operator's flag
-	// `--manager-high-availability`.
+	// highAvailability runs two pods, on different nodes if there are several, so that webhooks answer while
+	// pods are replaced, evicted or deleted. It has no effect on a Deployment that cannot run two pods, e.g.
+	// without leader election, and an event reports that. Other fields, patches and the components take
+	// precedence. Default: the operator's flag `--manager-high-availability`.
 	// +optional
 	HighAvailability *bool `json:"highAvailability,omitempty"`
 
 	// nodeSelector lists the labels that a node must have to run the pods, e.g.
-	// `node-role.kubernetes.io/control-plane: ""`. An empty map removes those of the provider's components.
+	// `node-role.kubernetes.io/control-plane: ""`. An empty map removes those of the components.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitzero"`
 
-	// tolerations of the pods. An empty list removes those of the provider's components.
+	// tolerations of the pods. An empty list removes those of the components.
 	// +optional
 	Tolerations *[]corev1.Toleration `json:"tolerations,omitempty"`
 
@@ -44,7 +43,7 @@ type DeploymentSpec struct {
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// containers to customize, by name, including init containers. Other containers are unchanged.
+	// containers to customize, by name, including init containers. Others are unchanged.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	Containers []ContainerSpec `json:"containers,omitempty"`
@@ -53,13 +52,12 @@ type DeploymentSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// imagePullSecrets are Secrets in the provider's namespace with credentials for the image
-	// registries. An empty list removes those of the provider's components.
+	// imagePullSecrets are Secrets in the provider's namespace with credentials for registries. An empty list
+	// removes those of the components.
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitzero"`
 
-	// podLabels are labels to add to the pods. Labels that the Deployment selects its pods by cannot
-	// be changed.
+	// podLabels are labels to add to the pods. Those of the Deployment's selector cannot be changed.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	PodLabels map[string]string `json:"podLabels,omitempty"`
@@ -73,8 +71,7 @@ type DeploymentSpec struct {
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// topologySpreadConstraints of the pods. An empty list removes those of the provider's
-	// components.
+	// topologySpreadConstraints of the pods. An empty list removes those of the components.
 	// +optional
 	TopologySpreadConstraints *[]corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
@@ -87,26 +84,24 @@ type DeploymentSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image) || !has(self.imageUrl)",message="set only one of image and imageUrl"
 type ContainerSpec struct {
-	// name of the container. It must exist in the Deployment; the container of a provider's
-	// controller manager is named `manager`.
+	// name of the container, which must exist. That of a controller manager is named `manager`.
 	Name string `json:"name"`
 
-	// imageUrl replaces the whole image reference, e.g.
-	// `registry.example.com/capi/cluster-api-controller:v1.13.5`.
+	// imageUrl replaces the image reference, e.g. `registry.example.com/capi/cluster-api-controller:v1.13.5`.
 	// +optional
 	ImageURL *string `json:"imageUrl,omitempty"`
 
-	// image replaces parts of the image reference. To replace all of it, set `imageUrl`.
+	// image replaces parts of the image reference.
 	// +optional
 	Image *ImageMeta `json:"image,omitempty"`
 
-	// args are flags to set, including the dashes, e.g. `--awscluster-concurrency: "12"`. Other
-	// flags are unchanged. Fields of `manager` take precedence. `--namespace` of the container
-	// `manager` is ignored, and an event says so: a provider watches all namespaces.
+	// args are flags to set, including the dashes, e.g. `--awscluster-concurrency: "12"`. Others are unchanged.
+	// Fields of `manager` take precedence. `--namespace` of the container `manager` is ignored, because a
+	// provider watches all namespaces, and an event reports that.
 	// +optional
 	Args map[string]string `json:"args,omitempty"`
 
-	// env are environment variables to set, by name. Other variables are unchanged.
+	// env are environment variables to set, by name. Others are unchanged.
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
@@ -121,16 +116,16 @@ type ContainerSpec struct {
 
 // ImageMeta replaces parts of an image reference of the form `repository/name:tag`.
 type ImageMeta struct {
-	// repository is the registry and path that precede the name, e.g. `registry.example.com/capi`.
-	// Default: as in the provider's components.
+	// repository is the registry and the path before the name, e.g. `registry.example.com/capi`. Default: as in
+	// the components.
 	// +optional
 	Repository string `json:"repository,omitempty"`
 
-	// name of the image, e.g. `cluster-api-controller`. Default: as in the provider's components.
+	// name of the image, e.g. `cluster-api-controller`. Default: as in the components.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// tag of the image, e.g. `v1.13.5`. Default: as in the provider's components.
+	// tag of the image, e.g. `v1.13.5`. Default: as in the components.
 	// +optional
 	Tag string `json:"tag,omitempty"`
 }
@@ -138,15 +133,14 @@ type ImageMeta struct {
 // Patch changes objects of the provider before they are installed.
 type Patch struct {
 	// patch is YAML or JSON. A list is a JSON patch (RFC 6902). A map is a strategic merge patch for
-	// Kubernetes' built-in kinds and a JSON merge patch (RFC 7396) for all others; `$patch: delete` removes
-	// an object of any kind. A patch cannot change the identity of an object.
+	// Kubernetes' built-in kinds, and a JSON merge patch (RFC 7396) for others; `$patch: delete` removes an
+	// object of any kind. A patch cannot change the identity of an object.
 	// +kubebuilder:validation:MinLength=1
 	Patch string `json:"patch,omitempty"`
 
-	// target selects the objects to change, as the patches before this one leave them; all fields that are
-	// set must match exactly, so that a name is no pattern as in kustomize. Default: if patch
-	// is a map, the objects that match its apiVersion, kind, metadata.name and metadata.namespace,
-	// where present; otherwise all objects.
+	// target selects the objects to change, by exact values, not by patterns as in kustomize. Default: for a
+	// map, the objects with its apiVersion, kind, metadata.name and metadata.namespace, as far as they are set;
+	// for a list, all objects.
 	// +optional
 	Target *PatchTarget `json:"target,omitempty"`
 }

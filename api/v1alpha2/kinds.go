@@ -11,8 +11,7 @@ type ProviderFields struct {
 	// +optional
 	Spec ProviderSpec `json:"spec,omitempty"`
 
-	// status is the observed state of the provider. It can be rebuilt from the spec, the Helm
-	// release and the cluster.
+	// status is the observed state of the provider.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ProviderStatus `json:"status,omitempty"`

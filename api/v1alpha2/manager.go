@@ -15,8 +15,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.debug) || !self.debug || !(has(self.metrics) || has(self.health) || has(self.webhook) || has(self.profilerAddress))",message="debug cannot be combined with metrics, health, webhook or profilerAddress"
 // +kubebuilder:validation:XValidation:rule="!has(self.debug) || !self.debug || !(has(self.maxConcurrentReconciles) || has(self.featureGates) || has(self.additionalArgs) || has(self.verbosity) && self.verbosity != 1)",message="debug cannot be combined with maxConcurrentReconciles, featureGates, additionalArgs or verbosity"
 type ManagerSpec struct {
-	// syncPeriod is the interval at which all objects are reconciled even if nothing changes, e.g.
-	// `10m`. Flag: --sync-period.
+	// syncPeriod is the interval at which all objects are reconciled even if nothing changes, e.g. `10m`. Flag:
+	// --sync-period.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
@@ -24,18 +24,17 @@ type ManagerSpec struct {
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 
 	// leaderElection configures which of several replicas is active. Flags: --leader-elect or
-	// --enable-leader-election, --leader-elect-* and, if the components set it, --leader-election-id.
+	// --enable-leader-election, --leader-elect-* and --leader-election-id.
 	// +optional
 	LeaderElection *LeaderElection `json:"leaderElection,omitempty"`
 
-	// cacheNamespace restricts the manager to objects of one namespace. Default: all namespaces.
-	// Flag: --namespace.
+	// cacheNamespace restricts the manager to objects of one namespace. Default: all namespaces. Flag:
+	// --namespace.
 	// +optional
 	CacheNamespace string `json:"cacheNamespace,omitempty"`
 
-	// gracefulShutDown is how long the manager waits for running reconciles when it is stopped, e.g.
-	// `30s`; it does not wait with `0s`, and waits indefinitely if the duration is negative. It is
-	// ignored, and an event says so: Cluster API's managers have no flag for it.
+	// gracefulShutDown is how long the manager waits for running reconciles when it is stopped, e.g. `30s`. It
+	// is ignored: Cluster API's managers have no flag for it.
 	// +optional
 	GracefulShutDown *metav1.Duration `json:"gracefulShutDown,omitempty"`
 
@@ -55,39 +54,36 @@ type ManagerSpec struct {
 	// +optional
 	Webhook *WebhookSpec `json:"webhook,omitempty"`
 
-	// profilerAddress is the address that serves pprof, e.g. `localhost:6060`. Default: pprof is
-	// disabled. Flag: --profiler-address.
+	// profilerAddress is the address that serves pprof, e.g. `localhost:6060`. Default: none. Flag:
+	// --profiler-address.
 	// +optional
 	ProfilerAddress string `json:"profilerAddress,omitempty"`
 
-	// maxConcurrentReconciles is how many objects each controller reconciles concurrently. A
-	// controller's own flag, e.g. --awscluster-concurrency, takes precedence if it is set here or in a
-	// container's `args`. Flag, if the components set it: --max-concurrent-reconciles, or else all
-	// that end in -concurrency.
+	// maxConcurrentReconciles is how many objects each controller reconciles concurrently, unless the
+	// controller's own flag is set. Flag: --max-concurrent-reconciles, or else all that end in -concurrency.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxConcurrentReconciles *int32 `json:"maxConcurrentReconciles,omitempty"`
 
-	// verbosity is the log level; higher values log more. The default 1 keeps the level of the
-	// provider's components. Flag: --v.
+	// verbosity is the log level; higher values log more. The default 1 keeps that of the components. Flag:
+	// --v.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	Verbosity *int32 `json:"verbosity,omitempty"`
 
-	// debug sets verbosity to 5 and profilerAddress to `localhost:6060`. It cannot be combined with
-	// other fields. Default: false.
+	// debug sets verbosity to 5 and profilerAddress to `localhost:6060`. It cannot be combined with other
+	// fields. Default: false.
 	// +optional
 	Debug bool `json:"debug,omitempty"`
 
-	// featureGates enable or disable features of the provider, e.g. `MachinePool: true`. Other gates
-	// keep the value that the provider's components set. Flag: --feature-gates.
+	// featureGates enable or disable features, e.g. `MachinePool: true`. Others are as in the components. Flag:
+	// --feature-gates.
 	// +optional
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 
-	// additionalArgs are other flags to set, including the dashes, e.g.
-	// `--awscluster-concurrency: "12"`. They take precedence over the flags in the provider's
-	// components and in a container's `args`, but not over the other fields here.
+	// additionalArgs are other flags to set, including the dashes, e.g. `--awscluster-concurrency: "12"`. They
+	// take precedence over a container's `args`, but not over the other fields here.
 	// +optional
 	AdditionalArgs map[string]string `json:"additionalArgs,omitempty"`
 }
@@ -98,32 +94,31 @@ type LeaderElection struct {
 	// +optional
 	LeaderElect *bool `json:"leaderElect,omitempty"`
 
-	// leaseDuration is how long a replica waits after the leader's last renewal before it tries to
-	// take over, e.g. `15s`. Default, also of `0s`: the manager's own.
+	// leaseDuration is how long a replica waits after the leader's last renewal before it tries to take over,
+	// e.g. `15s`. Default, also of `0s`: the manager's own.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative, e.g. 15s"
 	LeaseDuration *metav1.Duration `json:"leaseDuration,omitempty"`
 
-	// renewDeadline is how long the leader retries to renew its lease before it gives up, e.g.
-	// `10s`. It must be shorter than leaseDuration. Default, also of `0s`: the manager's own.
+	// renewDeadline is how long the leader retries to renew its lease before it gives up, e.g. `10s`. It must
+	// be shorter than leaseDuration. Default, also of `0s`: the manager's own.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative, e.g. 10s"
 	RenewDeadline *metav1.Duration `json:"renewDeadline,omitempty"`
 
-	// retryPeriod is the time between attempts to acquire or renew the lease, e.g. `2s`. Default, also of
-	// `0s`: the manager's own.
+	// retryPeriod is the time between attempts to acquire or renew the lease, e.g. `2s`. Default, also of `0s`:
+	// the manager's own.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative, e.g. 2s"
 	RetryPeriod *metav1.Duration `json:"retryPeriod,omitempty"`
 
-	// resourceLock is the kind of the lock object. Any value other than `leases` is ignored, and an
-	// event says so.
+	// resourceLock is the kind of the lock. Any value but `leases` is ignored.
 	// +optional
 	ResourceLock string `json:"resourceLock,omitempty"`
 
@@ -138,45 +133,44 @@ type LeaderElection struct {
 
 // ControllerSpec configures the controllers inside a manager.
 type ControllerSpec struct {
-	// groupKindConcurrency is how many objects of a kind are reconciled concurrently, e.g.
-	// `AWSCluster: 12`. Flag: the kind's own, e.g. --awscluster-concurrency.
+	// groupKindConcurrency is how many objects of a kind are reconciled concurrently, e.g. `AWSCluster: 12`.
+	// Flag: the kind's own, e.g. --awscluster-concurrency.
 	// +optional
 	GroupKindConcurrency map[string]int32 `json:"groupKindConcurrency,omitempty"`
 
-	// cacheSyncTimeout is how long a controller waits for its cache to sync, in nanoseconds. It is
-	// ignored, and an event says so: Cluster API's managers have no flag for it.
+	// cacheSyncTimeout is how long a controller waits for its cache to sync, in nanoseconds. It is ignored:
+	// Cluster API's managers have no flag for it.
 	// +optional
 	CacheSyncTimeout *time.Duration `json:"cacheSyncTimeout,omitempty"`
 
-	// recoverPanic makes controllers recover from panics. It is ignored, and an event says so:
-	// Cluster API's managers have no flag for it.
+	// recoverPanic makes controllers recover from panics. It is ignored: Cluster API's managers have no flag
+	// for it.
 	// +optional
 	RecoverPanic *bool `json:"recoverPanic,omitempty"`
 }
 
 // MetricsSpec configures a manager's metrics endpoint.
 type MetricsSpec struct {
-	// bindAddress is the address that serves metrics, e.g. `:8080`; `0` disables them. Flag, if the
-	// components set it: --metrics-bind-addr, --metrics-bind-address, --metrics-addr or
-	// --diagnostics-address.
+	// bindAddress is the address that serves metrics, e.g. `:8080`; `0` disables them. Flag:
+	// --metrics-bind-addr, --metrics-bind-address, --metrics-addr or --diagnostics-address.
 	// +optional
 	BindAddress string `json:"bindAddress,omitempty"`
 
 	// diagnosticsAddress is the address that serves metrics and other diagnostics over HTTPS, with
-	// authorization, e.g. `:8443`. Flag, if the components set it: --diagnostics-address.
+	// authorization, e.g. `:8443`. Flag: --diagnostics-address.
 	// +optional
 	DiagnosticsAddress string `json:"diagnosticsAddress,omitempty"`
 
-	// insecureDiagnostics serves diagnostics over plain HTTP, without authorization. Flag, if the
-	// components set it: --insecure-diagnostics.
+	// insecureDiagnostics serves diagnostics over plain HTTP, without authorization. Default: false. Flag:
+	// --insecure-diagnostics.
 	// +optional
 	InsecureDiagnostics bool `json:"insecureDiagnostics,omitempty"`
 }
 
 // HealthSpec configures a manager's liveness and readiness endpoints.
 type HealthSpec struct {
-	// healthProbeBindAddress is the address that serves the probes, e.g. `:9440`. Flag, if the
-	// components set it: --health-addr or --health-probe-bind-address.
+	// healthProbeBindAddress is the address that serves the probes, e.g. `:9440`. Flag: --health-addr or
+	// --health-probe-bind-address.
 	// +optional
 	HealthProbeBindAddress string `json:"healthProbeBindAddress,omitempty"`
 
@@ -195,12 +189,11 @@ type WebhookSpec struct {
 	// +optional
 	Port *int32 `json:"port,omitempty"`
 
-	// host is the address that the webhook server listens on. Flag, if the components set it:
-	// --webhook-host.
+	// host is the address that the webhook server listens on. Flag: --webhook-host.
 	// +optional
 	Host string `json:"host,omitempty"`
 
-	// certDir is the directory with the server's certificate `tls.crt` and key `tls.key`. Flag:
+	// certDir is the folder with the server's certificate `tls.crt` and key `tls.key`. Flag:
 	// --webhook-cert-dir.
 	// +optional
 	CertDir string `json:"certDir,omitempty"`

@@ -8,50 +8,48 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.historyLimit) ? self.historyLimit : 10) >= 2 * (has(self.retries) ? self.retries : 3) + 3",message="historyLimit (default 10) must be at least 2 × retries (default 3) + 3, so that failed attempts do not push the last healthy revision out of the history"
 type ReleaseSpec struct {
-	// historyLimit is how many revisions the release history keeps. Default: 10.
+	// historyLimit is how many revisions are kept. Default: 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 
-	// timeout is how long the objects of a new revision have to become healthy, e.g. `10m`.
-	// Default: 5m.
+	// timeout is how long a new revision has to become healthy, e.g. `10m`. Default: 5m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be greater than 0s, e.g. 10m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// retries is how many times a failed install or upgrade is retried before the operator waits for
-	// the resource or one of its inputs to change. Default: 3.
+	// retries is how many times a failed install or upgrade is retried. Then the operator waits until this
+	// resource or one of its inputs changes. Default: 3.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	Retries *int32 `json:"retries,omitempty"`
 
-	// retryInterval is how long to wait before the first retry, e.g. `30s`. Before each further retry it is twice as
-	// long, up to 10m. Default: 5s.
+	// retryInterval is the time before the first retry, e.g. `30s`. It doubles with each retry, up to 10m.
+	// Default: 5s.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('10m')",message="must be between 1s and 10m, e.g. 30s"
 	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
 
-	// onFailure is the action after a failed revision: Rollback returns to the last healthy revision,
-	// None leaves the failed one in place. Default: Rollback.
+	// onFailure is the action after a failed revision: Rollback returns to the last healthy one, None leaves it
+	// in place. Default: Rollback.
 	// +optional
 	// +kubebuilder:validation:Enum=Rollback;None
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 
-	// onExternalChange is the action after another program creates a revision, e.g. with `helm
-	// rollback`: Hold keeps that revision until this resource changes, Revert undoes it. Default:
-	// Hold.
+	// onExternalChange is the action after another program creates a revision, e.g. `helm rollback`: Hold keeps
+	// it until this resource changes, Revert undoes it. Default: Hold.
 	// +optional
 	// +kubebuilder:validation:Enum=Hold;Revert
 	OnExternalChange ExternalChangePolicy `json:"onExternalChange,omitempty"`
 
-	// drift is the action when an object of the release is changed or deleted by something else:
-	// Correct undoes the change, Warn reports it, Off ignores it. Default: Correct.
+	// drift is the action when something else changes or deletes an object of the release: Correct undoes that,
+	// Warn reports it, Off ignores it. Default: Correct.
 	// +optional
 	// +kubebuilder:validation:Enum=Correct;Warn;Off
 	Drift DriftPolicy `json:"drift,omitempty"`
@@ -93,14 +91,14 @@ const (
 
 // CRDsSpec configures how a provider's CustomResourceDefinitions are managed.
 type CRDsSpec struct {
-	// policy selects which CustomResourceDefinitions the operator applies: Upgrade creates and
-	// upgrades them, CreateOnly creates missing ones, None does neither. Those that it does not
-	// apply are still checked for compatibility. They are never deleted. Default: Upgrade.
+	// policy is which CustomResourceDefinitions the operator applies: Upgrade creates and upgrades them,
+	// CreateOnly creates missing ones, None does neither. The others are still checked for compatibility.
+	// Default: Upgrade.
 	// +optional
 	// +kubebuilder:validation:Enum=Upgrade;CreateOnly;None
 	Policy CRDsPolicy `json:"policy,omitempty"`
 
-	// unmanaged lists the names of CustomResourceDefinitions that are managed elsewhere, e.g.
+	// unmanaged are names of CustomResourceDefinitions that are managed elsewhere, e.g.
 	// `awsclusters.infrastructure.cluster.x-k8s.io`. The operator only checks their compatibility.
 	// +optional
 	// +listType=set
@@ -123,8 +121,8 @@ const (
 // the same Cluster API contract. Pre-releases and versions with build metadata are never selected. This
 // spec does not change: `status.desiredVersion` does.
 type UpgradePolicy struct {
-	// mode selects the versions: Manual none, Patch those with the same minor version, and Minor those
-	// with the same major version. Patch and Minor require a range in `spec.version`. Default: Manual.
+	// mode selects the versions: Manual none, Patch those with the same minor version, Minor those with the
+	// same major version. Patch and Minor require a range in `spec.version`. Default: Manual.
 	// +optional
 	// +kubebuilder:validation:Enum=Manual;Patch;Minor
 	Mode UpgradeMode `json:"mode,omitempty"`
@@ -146,21 +144,19 @@ const (
 
 // MaintenanceWindow is a time that recurs.
 type MaintenanceWindow struct {
-	// schedule is when the window opens: minute, hour, day of the month, month and day of the week, as in
-	// a CronJob, e.g. `0 2 * * sat`. If daylight saving skips a time, the window opens when clocks
-	// are put forward; a time that it repeats counts once.
+	// schedule is when the window opens: minute, hour, day of the month, month and day of the week, as in a
+	// CronJob, e.g. `0 2 * * sat`. A time that daylight saving skips or repeats counts once.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z*?,/-]+( [0-9A-Za-z*?,/-]+){4}$`
 	Schedule string `json:"schedule"`
 
-	// duration is how long the window is open, e.g. `2h`. An upgrade that has started is completed, or
-	// rolled back, after the end.
+	// duration is how long the window is open, e.g. `2h`. An upgrade that has started continues after the end.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be between 1m and 168h, e.g. 2h"
 	Duration metav1.Duration `json:"duration"`
 
-	// timeZone of the schedule, a name in the IANA time zone database, e.g. `Europe/Berlin`. Default: UTC.
+	// timeZone of the schedule in the IANA database, e.g. `Europe/Berlin`. Default: UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`

@@ -9,21 +9,17 @@ const HistoryMaxItems = 100
 
 // ProviderStatus is the observed state of a provider. All kinds share it.
 type ProviderStatus struct {
-	// observedGeneration is the generation of the spec that the status is based on. It is -1 until the
-	// operator has written a status, so that no tool takes a new resource for one that is done.
+	// observedGeneration is the generation of the spec that the status describes; -1 until there is a status.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the provider. Ready summarizes the others. Reconciling and Stalled show whether
-	// work is in progress or has stopped; PreflightCheckPassed, ProviderInstalled and
-	// ProviderUpgraded describe the steps of an installation.
+	// conditions of the provider; Ready summarizes the others.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// contract is the Cluster API contract of the newest revision of the release, e.g. `v1beta2`. While an
-	// upgrade is blocked, or after it was rolled back, that is not the contract of the desired version.
+	// contract is the Cluster API contract of the newest revision of the release, e.g. `v1beta2`.
 	// +optional
 	Contract *string `json:"contract,omitempty"`
 
@@ -31,8 +27,7 @@ type ProviderStatus struct {
 	// +optional
 	InstalledVersion *string `json:"installedVersion,omitempty"`
 
-	// desiredVersion is the exact version that `spec.version` was resolved to, e.g. `v1.13.5`. It
-	// does not change until `spec.version` changes, or `spec.upgradePolicy` allows a newer one.
+	// desiredVersion is the exact version that `spec.version` was resolved to, e.g. `v1.13.5`.
 	// +optional
 	DesiredVersion string `json:"desiredVersion,omitempty"`
 
@@ -40,8 +35,8 @@ type ProviderStatus struct {
 	// +optional
 	Chart *ChartStatus `json:"chart,omitempty"`
 
-	// announced is the revision that the operator is about to create, or has created and not entered in `history` yet.
-	// Helm's record of a revision that neither of the two names proves nothing.
+	// announced is the revision that the operator is about to create, or has created and not entered in
+	// `history` yet.
 	// +optional
 	Announced *AnnouncedRevision `json:"announced,omitempty"`
 
@@ -55,32 +50,29 @@ type ProviderStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	History []ReleaseRevision `json:"history,omitempty"`
 
-	// availableUpgrades are newer versions that are compatible with the contracts in use: the newest
-	// patch of the installed minor version, and the newest version overall. It is also empty if the
-	// source cannot list versions. It is refreshed at most once an hour, or on request.
+	// availableUpgrades are newer versions that work with the contracts in use: the newest patch of the
+	// installed minor version, and the newest version overall.
 	// +optional
 	// +listType=atomic
 	AvailableUpgrades []AvailableUpgrade `json:"availableUpgrades,omitempty"`
 
-	// automaticUpgrade shows what `spec.upgradePolicy` has done and will do. It is absent if that is
-	// nothing.
+	// automaticUpgrade is what `spec.upgradePolicy` has done and will do; absent if that is nothing.
 	// +optional
 	AutomaticUpgrade *AutomaticUpgradeStatus `json:"automaticUpgrade,omitempty"`
 
-	// missingVariables are the variables without a default that neither the Secret nor
-	// `spec.variables` sets, sorted.
+	// missingVariables are the variables without a default and without a value, sorted.
 	// +optional
 	// +listType=atomic
 	MissingVariables []string `json:"missingVariables,omitempty"`
 
-	// orphanedCRDs are the provider's CustomResourceDefinitions that the desired version no longer
-	// includes, sorted. They and their objects are kept.
+	// orphanedCRDs are CustomResourceDefinitions that the desired version no longer includes; they and their
+	// objects are kept.
 	// +optional
 	// +listType=atomic
 	OrphanedCRDs []string `json:"orphanedCRDs,omitempty"`
 
-	// lastHandledReconcileAt is the last value of the annotation `reconcile.fluxcd.io/requestedAt`
-	// that was handled.
+	// lastHandledReconcileAt is the last value of the annotation `reconcile.fluxcd.io/requestedAt` that was
+	// handled.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
@@ -95,18 +87,16 @@ type ChartStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// reference to the stored chart: `configmap://`, the operator's namespace, `/` and the name of the ConfigMap.
+	// reference to the stored chart: `configmap://NAMESPACE/NAME`.
 	// +optional
 	Reference string `json:"reference,omitempty"`
 
-	// digest of the chart's archive: `sha256:` and 64 hexadecimal digits.
+	// digest of the chart's archive: `sha256:…`.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// source of the components that the chart was built from, or of the chart itself if it was
-	// fetched as a chart. For a registry it is the reference with the digest, e.g.
-	// `oci://registry.example.com/capi/infrastructure-aws:v2.11.1@sha256:` and 64 hexadecimal
-	// digits.
+	// source of the components or of the chart, with the digest if it is in a registry:
+	// `oci://registry.example.com/capi/infrastructure-aws:v2.11.1@sha256:…`.
 	// +optional
 	Source string `json:"source,omitempty"`
 }
@@ -122,7 +112,7 @@ type AvailableUpgrade struct {
 
 // AutomaticUpgradeStatus describes automatic upgrades.
 type AutomaticUpgradeStatus struct {
-	// pending is the upgrade that follows; absent if the source offers no version that the policy allows.
+	// pending is the upgrade that follows; absent if there is no version that the policy allows.
 	// +optional
 	Pending *PendingUpgrade `json:"pending,omitempty"`
 
@@ -136,7 +126,7 @@ type PendingUpgrade struct {
 	// version that the provider will be upgraded to, e.g. `v1.13.6`.
 	Version string `json:"version"`
 
-	// message says what the upgrade waits for.
+	// message is what the upgrade waits for.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -144,7 +134,7 @@ type PendingUpgrade struct {
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 
-	// blocked is true if the upgrade was tried in the window, and a check prevents it. Nothing was changed.
+	// blocked is true if the upgrade was tried, and a check prevents it.
 	// +optional
 	Blocked bool `json:"blocked,omitempty"`
 }
@@ -164,7 +154,7 @@ type AutomaticUpgrade struct {
 	// +kubebuilder:validation:Enum=Progressing;Succeeded;Failed
 	Result UpgradeResult `json:"result"`
 
-	// message is why the upgrade failed, once it was rolled back.
+	// message is why the upgrade failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -188,8 +178,7 @@ type AnnouncedRevision struct {
 	// revision of the release.
 	Revision int64 `json:"revision"`
 
-	// digest of the revision: of its objects, chart, values and number, and of the cluster and name of the
-	// release. It is empty before the record is about to be created, while CRDs are applied.
+	// digest of the revision; empty while CustomResourceDefinitions are applied before it.
 	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest"`
 
@@ -197,7 +186,7 @@ type AnnouncedRevision struct {
 	// +optional
 	Wave *int32 `json:"wave,omitempty"`
 
-	// request that the revision results from; absent for a rollback that was not requested.
+	// request that the revision results from; absent for an automatic rollback.
 	// +optional
 	Request *RevisionRequest `json:"request,omitempty"`
 }
@@ -211,12 +200,13 @@ type RevisionRequest struct {
 	// generation of the resource.
 	Generation int64 `json:"generation"`
 
-	// requestedAt is the value of the annotation `reconcile.fluxcd.io/requestedAt`, encoded as that of a label.
+	// requestedAt is the value of the annotation `reconcile.fluxcd.io/requestedAt`, encoded as a label's value.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	RequestedAt string `json:"requestedAt,omitempty"`
 
-	// automaticUpgrade is the version of an automatic upgrade since the two were last changed, encoded as that of a label.
+	// automaticUpgrade is the version of an automatic upgrade since the last change of the two, encoded as a
+	// label's value.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	AutomaticUpgrade string `json:"automaticUpgrade,omitempty"`
@@ -242,8 +232,8 @@ type ReleaseStatus struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// clusterUID is the UID of the namespace kube-system in the cluster of the release, which identifies
-	// that cluster. It is empty if the operator may not read that namespace.
+	// clusterUID is the UID of the namespace kube-system in the release's cluster; empty if the operator may
+	// not read it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	ClusterUID string `json:"clusterUID,omitempty"`
@@ -256,8 +246,7 @@ type ReleaseStatus struct {
 	// +optional
 	Status string `json:"status,omitempty"`
 
-	// kinds of the objects that the release has or had, as Kind.group. The operator finds the objects
-	// by them if Helm's records are lost. It is empty if there are too many kinds.
+	// kinds of the objects that the release has or had, as Kind.group; empty if there are too many.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
@@ -281,8 +270,7 @@ type ReleaseRevision struct {
 	// +optional
 	ChartDigest string `json:"chartDigest,omitempty"`
 
-	// digest of the revision, which the operator enters when it has created the revision, or has found that it is what
-	// runs. It changes, rolls back to and uninstalls by only revisions whose records have this digest.
+	// digest of the revision: the operator uses only records of Helm that have it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest,omitempty"`
@@ -291,10 +279,8 @@ type ReleaseRevision struct {
 	// +optional
 	Status string `json:"status,omitempty"`
 
-	// healthy is true once all objects of the revision have been healthy at the same time: it can be rolled back to.
-	// This field and those up to `request` are set for revisions with a digest only. Labels of Helm's records repeat
-	// them, and nothing is decided by these labels. Without this field, the operator that has entered the digest did not
-	// enter the others.
+	// healthy is true once all objects of the revision have been healthy at the same time, so that it can be
+	// rolled back to.
 	// +optional
 	Healthy *bool `json:"healthy,omitempty"`
 
@@ -303,30 +289,31 @@ type ReleaseRevision struct {
 	// +kubebuilder:validation:MaxLength=63
 	Failure string `json:"failure,omitempty"`
 
-	// wave is the last wave that was applied, as long as others are left.
+	// wave is the last wave that was applied, while others are left.
 	// +optional
 	Wave *int32 `json:"wave,omitempty"`
 
-	// lastTransitionTime is when the revision reached this status and wave. Its deadline and retries count from it.
+	// lastTransitionTime is when the revision reached this status and wave; its deadline and retries count from
+	// it.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
 
-	// unpruned is true while objects that the revision does not have are left to be deleted.
+	// unpruned is true while objects that the revision no longer has are left to be deleted.
 	// +optional
 	Unpruned bool `json:"unpruned,omitempty"`
 
-	// finishedJobs identifies the Jobs of the revision that have completed, so that they are not run again.
+	// finishedJobs identifies the completed Jobs of the revision, which are not run again.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=63
 	FinishedJobs []string `json:"finishedJobs,omitempty"`
 
-	// request that resulted in the revision, or that was handled last while it was the newest one.
+	// request that the revision results from, or that was handled last while it was the newest one.
 	// +optional
 	Request *RevisionRequest `json:"request,omitempty"`
 
-	// adopted is the number of objects that existed before and became part of the release with the revision. Default: 0.
+	// adopted is the number of existing objects that became part of the release with the revision.
 	// +optional
 	Adopted int64 `json:"adopted,omitempty"`
 
