@@ -26,12 +26,15 @@ of all kinds, and ~kubectl get cluster-api -A~ lists Cluster API's own objects, 
 
 // kubernetesTypes are the fields with a type of Kubernetes, which its documentation describes.
 var kubernetesTypes = map[string]string{
-	"affinity":      "Affinity",
-	"tolerations[]": "Toleration",
-	"env[]":         "EnvVar",
-	"resources":     "ResourceRequirements",
-	"selector":      "LabelSelector",
-	"conditions[]":  "Condition",
+	"affinity":                    "Affinity",
+	"tolerations[]":               "Toleration",
+	"topologySpreadConstraints[]": "TopologySpreadConstraint",
+	"imagePullSecrets[]":          "LocalObjectReference",
+	"securityContext":             "PodSecurityContext",
+	"env[]":                       "EnvVar",
+	"resources":                   "ResourceRequirements",
+	"selector":                    "LabelSelector",
+	"conditions[]":                "Condition",
 }
 
 // apiPage returns the page with all kinds, and the spec and status that they share.
