@@ -43,15 +43,13 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 		&c.WatchNamespaces,
 		"watch-namespaces",
 		nil,
-		"Comma-separated namespaces whose providers the operator manages. In others it only reads provider "+
-			"resources, to find core and providers that exist only once. Default: all.",
+		"Comma-separated namespaces whose provider resources the operator manages. Default: all.",
 	)
 	set.StringVar(
 		&c.WatchLabelSelector,
 		"watch-label-selector",
 		"",
-		"Label selector for the provider resources that the operator manages, such as team=a. It only reads "+
-			"the others, to find core and providers that exist only once. Default: all.",
+		"Label selector for the provider resources that the operator manages, such as team=a. Default: all.",
 	)
 	set.IntVar(
 		&o.Concurrency,
@@ -63,7 +61,7 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 		&o.Suspended,
 		"suspend",
 		false,
-		"Change nothing, as if spec.suspend of all provider resources were true, also of those that are created later.",
+		"Change nothing, as if spec.suspend of all resources were true.",
 	)
 	set.BoolVar(
 		&o.WatchConfigMaps,
@@ -81,34 +79,33 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 		&o.ClusterctlInventory,
 		"clusterctl-inventory",
 		true,
-		"Keep clusterctl's inventory, so that clusterctl knows the providers of the operator's cluster.",
+		"Keep clusterctl's inventory of the providers in the operator's cluster.",
 	)
 	set.StringVar(
 		&o.ConfigFile,
 		"config",
 		fetch.DefaultConfigFile,
-		"Configuration file in clusterctl's format, such as a mounted ConfigMap, with the keys providers and "+
-			"images. The default one is optional.",
+		"Configuration file in clusterctl's format, with the keys providers and images. The default one is optional.",
 	)
 	set.StringVar(
 		&o.DefaultServiceAccount,
 		"default-service-account",
 		"",
-		"ServiceAccount in the resource's namespace to impersonate when spec.serviceAccountName is unset. "+
-			"Default: none, which means that the operator uses its own permissions.",
+		"ServiceAccount in the resource's namespace to impersonate if spec.serviceAccountName is unset. "+
+			"Default: the operator uses its own permissions.",
 	)
 	set.StringVar(
 		&c.ChartRepository,
 		"chart-repository",
 		"",
-		"Repository with charts, such as oci://registry.example.com/capi/charts, from which all providers without "+
-			"fetchConfig come. Other sources are contacted only if --allowed-source-hosts lists them.",
+		"Repository with charts, such as oci://registry.example.com/capi/charts, from which all providers "+
+			"without fetchConfig come. Other sources need --allowed-source-hosts.",
 	)
 	set.StringVar(
 		&c.VerifyKeys,
 		fetch.VerifyKeysFlag,
 		"",
-		"File with a public key of cosign, with which the charts in the chart repository must be signed.",
+		"File with a public key of cosign that the charts in the chart repository must be signed with.",
 	)
 	set.StringVar(
 		&o.ImageRegistry,
@@ -120,21 +117,20 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 		&c.EnvironmentNames,
 		"variables-from-environment",
 		nil,
-		"Comma-separated names of the operator's environment variables that providers get as variables, unless "+
-			"their resource sets them or runs as a ServiceAccount. Default: none.",
+		"Comma-separated environment variables of the operator that providers get as variables, unless their "+
+			"resource sets them or runs as a ServiceAccount.",
 	)
 	set.StringVar(
 		&c.RegistryConfig,
 		"registry-config",
 		"",
-		"File with credentials for registries in docker's format, such as a mounted Secret of the type "+
-			"kubernetes.io/dockerconfigjson.",
+		"File with credentials for registries, in docker's format.",
 	)
 	set.StringVar(
 		&c.RegistryCA,
 		"registry-ca",
 		"",
-		"File with CA certificates for registries, in addition to those of the system.",
+		"File with additional CA certificates for registries.",
 	)
 	c.Managers.BindFlags(set)
 	o.ACL.BindFlags(set)
@@ -143,7 +139,7 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 		&o.RemoteInterval,
 		"remote-interval",
 		5*time.Minute,
-		"How often to look at what is installed in remote clusters while nothing changes, at least 10s.",
+		"How often to check remote clusters while nothing changes, at least 10s.",
 	)
 }
 

@@ -36,8 +36,8 @@ func (e *election) bindFlags(set *pflag.FlagSet) {
 		&e.Namespace,
 		"leader-election-namespace",
 		"",
-		"Namespace of the lease of the leader election, and outside of a pod also of what the operator stores. "+
-			"Default: that of the operator's pod.",
+		"Namespace of the lease, and outside of a pod also of what the operator stores. Default: that of the "+
+			"operator's pod.",
 	)
 }
 

@@ -25,21 +25,20 @@ func (e *endpoints) bindFlags(set *pflag.FlagSet) {
 		&e.secure,
 		"metrics-secure",
 		true,
-		"Serve metrics by HTTPS, and only to users who may get the path /metrics. Otherwise by HTTP to all.",
+		"Serve metrics by HTTPS, only to users who may get /metrics; otherwise by HTTP to all.",
 	)
 	set.StringVar(
 		&e.certificate,
 		"metrics-cert-path",
 		"",
-		"Folder with the certificate (tls.crt) and the key (tls.key) of the metrics, such as a mounted Secret. The "+
-			"operator reads them again when they change. Default: a self-signed certificate.",
+		"Folder with the certificate (tls.crt) and the key (tls.key) of the metrics. Default: a self-signed "+
+			"certificate.",
 	)
 	set.StringVar(
 		&e.pprof,
 		"pprof-bind-address",
 		"",
-		"Address of Go profiles at /debug/pprof/, such as localhost:6060. They contain the operator's memory, so only "+
-			"addresses of the loopback interface are allowed. Default: none.",
+		"Address of Go profiles at /debug/pprof/, such as localhost:6060. Only loopback addresses are allowed.",
 	)
 }
 

@@ -34,15 +34,15 @@ type Policy struct {
 // BindFlags adds the policy's flags. Parse must be called after they were parsed.
 func (p *Policy) BindFlags(set *pflag.FlagSet) {
 	set.StringSliceVar(&p.Guard.Hosts, "allowed-source-hosts", nil,
-		"Comma-separated globs of the hosts that sources may have, and redirect to, such as *.example.com. Default: all, "+
-			"or with --chart-repository none but that repository.")
+		"Comma-separated globs of the hosts that sources may have, and redirect to, such as *.example.com. "+
+			"Default: all, or with --chart-repository only that repository.")
 	set.BoolVar(&p.PlainHTTP, "allow-http-sources", false, "Allow sources without TLS.")
 	set.StringSliceVar(&p.addresses, "allowed-source-addresses", nil,
-		"Comma-separated ranges of IP addresses, such as 127.0.0.0/8, that sources and remote clusters may have although "+
-			"they are loopback, link-local or otherwise special. Default: none.")
+		"Comma-separated ranges of loopback, link-local or otherwise special IP addresses that sources and "+
+			"remote clusters may have, such as 127.0.0.0/8.")
 	set.StringSliceVar(&p.Signed, "require-signatures", nil,
 		"Comma-separated globs of registries, as host[/path], whose artifacts and images need "+
-			"spec.fetchConfig.verify. Default: none.")
+			"spec.fetchConfig.verify.")
 }
 
 // Parse checks the values of the flags. The API servers, as URLs or as host:port, are never connected

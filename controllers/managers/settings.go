@@ -39,20 +39,19 @@ const (
 // BindFlags adds the operator's flags for managers.
 func (f *Flags) BindFlags(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.ImagePullSecrets, "manager-image-pull-secrets", nil,
-		"Comma-separated names of Secrets, in the namespace of each provider, with credentials for the images of its "+
-			"pods. The operator does not create them. Default: none.")
+		"Comma-separated Secrets with credentials for images, which must exist in the namespace of each provider.")
 	set.StringVar(&f.HTTPProxy, "manager-http-proxy", "",
-		"Proxy of the managers of all providers for HTTP (HTTP_PROXY), such as http://proxy.example.com:3128.")
+		"Proxy of all managers for HTTP (HTTP_PROXY), such as http://proxy.example.com:3128.")
 	set.StringVar(&f.HTTPSProxy, "manager-https-proxy", "",
-		"Proxy of the managers of all providers for HTTPS (HTTPS_PROXY).")
+		"Proxy of all managers for HTTPS (HTTPS_PROXY).")
 	set.StringVar(&f.NoProxy, "manager-no-proxy", "",
-		"Comma-separated hosts, domains and ranges of IP addresses that managers connect to without the proxy (NO_PROXY), "+
-			"besides the API server and Services.")
+		"Comma-separated hosts, domains and ranges of IP addresses that managers reach without the proxy "+
+			"(NO_PROXY), besides the API server and Services.")
 	set.StringVar(&f.CA, CAFlag, "",
-		"File with CA certificates that the managers of all providers trust, besides those of their images.")
+		"File with CA certificates that all managers trust, besides those of their images.")
 	set.BoolVar(&f.HighAvailability, HighAvailabilityFlag, false,
-		"Run two pods of the managers of all providers, so that requests to their webhooks are answered while pods are "+
-			"replaced, evicted or deleted. Resources can set spec.deployment.highAvailability themselves.")
+		"Run two pods of each manager, so that webhooks answer while pods are replaced, evicted or deleted. "+
+			"spec.deployment.highAvailability takes precedence.")
 }
 
 // maxCA is the greatest size of the CA certificates in bytes: they become part of each release.
