@@ -3,55 +3,105 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
-
-	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
 const cliHead = notice + `# capstan
 
 The command line. If it is installed as ~kubectl-capstan~ in the PATH, it is also a kubectl plugin: ~kubectl capstan~.
 
-Commands that connect to the management cluster also accept kubectl's connection flags, such as ~--kubeconfig~,
-~--context~ and ~--as~, which are not listed below.
+## Common flags
+
+Several commands have these flags. Commands that connect to the management cluster also have kubectl's connection flags,
+such as ~--kubeconfig~, ~--context~ and ~--as~, which are not listed.
 
 `
 
+// leastShared is how many commands have a common flag at least.
+const leastShared = 4
+
+// command is the help of a command without subcommands.
+type command struct {
+	name string
+	// text is the help up to the flags.
+	text  string
+	flags []flag
+}
+
+// flag is how the help shows a flag: "  -o, --output string" and its usage.
+type flag struct{ names, usage string }
+
+func (f flag) long() string { return longName.FindString(f.names) }
+
 // cliPage returns the help of all commands, with one section for each.
 func cliPage(program string) ([]byte, error) {
+	commands, err := leafCommands(program, nil)
+	if err != nil {
+		return nil, err
+	}
+
+	common, isCommon := commonFlags(commands)
+
 	var out bytes.Buffer
 	out.WriteString(strings.ReplaceAll(cliHead, "~", "`"))
+	fmt.Fprintf(&out, "```text\n%s```\n", list(common))
 
-	connection := pflag.NewFlagSet("", pflag.ContinueOnError)
-	genericclioptions.NewConfigFlags(false).AddFlags(connection)
-	err := document(&out, program, nil, connection)
+	for _, c := range commands {
+		var own []flag
 
-	return append(bytes.TrimRight(out.Bytes(), "\n"), '\n'), err
+		var names []string
+
+		for _, f := range c.flags {
+			if isCommon[f] {
+				names = append(names, "`"+f.long()+"`")
+			} else {
+				own = append(own, f)
+			}
+		}
+
+		fmt.Fprintf(&out, "\n## %s\n\n```text\n%s", c.name, c.text)
+
+		if len(own) > 0 {
+			fmt.Fprintf(&out, "\nFlags:\n%s", list(own))
+		}
+
+		out.WriteString("```\n")
+
+		if len(names) > 0 {
+			fmt.Fprintf(&out, "\nCommon flags: %s\n", strings.Join(names, ", "))
+		}
+	}
+
+	return out.Bytes(), nil
 }
 
 var (
 	// listed matches the lists of commands in the help of a command that has some, and listedCommand one of them.
 	listed        = regexp.MustCompile(`(?ms) COMMAND$(.*?)^Flags:$`)
 	listedCommand = regexp.MustCompile(`(?m)^  ([a-z]+) `)
+
+	// flagLine matches a flag in the help.
+	flagLine = regexp.MustCompile(`(?m)^( +(?:-\w, )?--\S+(?: \w+)?) +(\S.*)$`)
+	longName = regexp.MustCompile(`--\S+`)
 )
 
-// document writes the sections of a command's subcommands, or, if there are none, its own section.
-func document(out *bytes.Buffer, program string, command []string, connection *pflag.FlagSet) error {
-	help, err := exec.Command(program, append(command, "--help")...).Output()
+// leafCommands returns the subcommands of a command at all levels, or, if there are none, the command itself.
+func leafCommands(program string, words []string) ([]command, error) {
+	help, err := exec.Command(program, append(words, "--help")...).Output()
 	if err != nil {
-		return fmt.Errorf("capstan %s --help: %w", strings.Join(command, " "), err)
+		return nil, fmt.Errorf("capstan %s --help: %w", strings.Join(words, " "), err)
 	}
 
 	group := listed.FindSubmatch(help)
 	if group == nil {
-		text := withoutConnection(string(help), connection)
-		fmt.Fprintf(out, "## capstan %s\n\n```text\n%s```\n\n", strings.Join(command, " "), text)
-
-		return nil
+		return []command{parse(strings.Join(words, " "), string(help))}, nil
 	}
+
+	var all []command
 
 	for _, found := range listedCommand.FindAllStringSubmatch(string(group[1]), -1) {
 		name := found[1]
@@ -59,36 +109,66 @@ func document(out *bytes.Buffer, program string, command []string, connection *p
 			continue
 		}
 
-		if err := document(out, program, append(command[:len(command):len(command)], name), connection); err != nil {
-			return err
+		commands, err := leafCommands(program, append(words[:len(words):len(words)], name))
+		if err != nil {
+			return nil, err
 		}
+
+		all = append(all, commands...)
 	}
 
-	return nil
+	return all, nil
 }
 
-var flagLine = regexp.MustCompile(`^ +(?:-\w, )?--([a-z0-9-]+)`)
+// unlisted are flags that need no description in each section.
+var unlisted = []string{"--help", "--kubeconfig", "--context"}
 
-// otherFlags is how the help mentions the flags that it does not list.
-const otherFlags = "\n" +
-	"kubectl's other flags for the connection, such as --as, --server and --token, can be used as well.\n"
+// parse returns the parts of a command's help.
+func parse(words, help string) command {
+	text, flags, _ := strings.Cut(help, "\nFlags:\n")
+	c := command{name: "capstan " + words, text: text}
 
-// withoutConnection removes the lines about kubectl's connection flags from the help, unless the
-// command describes them itself.
-func withoutConnection(help string, connection *pflag.FlagSet) string {
-	var kept strings.Builder
-
-	for line := range strings.Lines(strings.Replace(help, otherFlags, "", 1)) {
-		if match := flagLine.FindStringSubmatch(line); match != nil {
-			if known := connection.Lookup(match[1]); known != nil && strings.Contains(line, known.Usage) {
-				continue
-			}
+	for _, found := range flagLine.FindAllStringSubmatch(flags, -1) {
+		if f := (flag{found[1], found[2]}); !slices.Contains(unlisted, f.long()) {
+			c.flags = append(c.flags, f)
 		}
-
-		kept.WriteString(line)
 	}
 
-	return kept.String()
+	return c
+}
+
+// commonFlags returns the flags that several commands have, sorted by name, and as a set.
+func commonFlags(commands []command) ([]flag, map[flag]bool) {
+	count := map[flag]int{}
+	common := map[flag]bool{}
+
+	for _, c := range commands {
+		for _, f := range c.flags {
+			count[f]++
+			if count[f] == leastShared {
+				common[f] = true
+			}
+		}
+	}
+
+	byName := func(a, b flag) int { return strings.Compare(a.long(), b.long()) }
+
+	return slices.SortedFunc(maps.Keys(common), byName), common
+}
+
+// list returns flags with their usages in a column.
+func list(flags []flag) string {
+	width := 0
+	for _, f := range flags {
+		width = max(width, len(f.names))
+	}
+
+	var out strings.Builder
+	for _, f := range flags {
+		fmt.Fprintf(&out, "%-*s   %s\n", width, f.names, f.usage)
+	}
+
+	return out.String()
 }
 
 const operatorHead = notice + `# Flags of the operator
