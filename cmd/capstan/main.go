@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
@@ -112,6 +113,9 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	root.AddCommand(newVersionCommand(options))
 
 	root.SetFlagErrorFunc(cli.FlagError)
+	cobra.AddTemplateFunc("usages", func(flags *pflag.FlagSet) string {
+		return flags.FlagUsagesWrapped(cli.Width(os.Stdout))
+	})
 	root.SetHelpTemplate(helpTemplate)
 	root.SetUsageTemplate(usageTemplate)
 	cli.AddCompletions(root)
@@ -142,7 +146,7 @@ const usageTemplate = `Usage:{{if .Runnable}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
 
 Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{with .LocalFlags.Lookup "as"}}
+{{usages .LocalFlags | trimTrailingWhitespaces}}{{with .LocalFlags.Lookup "as"}}
 
 kubectl's other flags for the connection, such as --as, --server and --token, can be used as well.{{end}}{{end}}
 {{- if .HasAvailableSubCommands}}
