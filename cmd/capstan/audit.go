@@ -36,15 +36,17 @@ func newAuditCommand(options *cli.Options) *cobra.Command {
 	o := &auditOptions{Options: options}
 	cmd := &cobra.Command{
 		Use:   "audit [PROVIDER...]",
-		Short: "Check running providers and their objects against the contracts of Cluster API",
-		Long: `Check the CRDs of providers, their objects, and the Secrets of workload clusters against the contracts
-of Cluster API: owner references, labels, conditions, pausing, kubeconfigs, stored versions, and what
-clusterctl move would leave behind. Nothing is changed, and workload clusters are not accessed.
+		Short: "Check running providers against Cluster API's contracts",
+		Long: `Check the CRDs of providers, their objects, and the Secrets of workload
+clusters: owner references, labels, conditions, pausing, kubeconfigs, stored
+versions, and what clusterctl move would leave behind. Without arguments, all
+providers are checked, including those that Capstan does not manage.
 
-Without arguments all providers are checked, including those that Capstan does not manage. What the
-user may not read is reported as a finding of the level info. Contents of Secrets are never printed.
-The exit code is 2 if there is a finding of the --fail-on level or a worse one, and 1 if the audit is not
-possible.`,
+Nothing is changed, workload clusters are not accessed, and contents of Secrets
+are not printed. What you may not read is a finding of the level info.
+
+The exit code is 2 for findings of the --fail-on level or worse, and 1 for other
+errors.`,
 		Example: `  capstan audit
   capstan audit infrastructure-aws --fail-on warning
   capstan audit -o json`,
@@ -55,8 +57,8 @@ possible.`,
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
 	o.findings = cli.AddFindingsFlags(flags)
-	flags.IntVar(&o.limits.Objects, "limit", auditObjects, "Most objects of each kind to read.")
-	flags.DurationVar(&o.limits.Timeout, "timeout", auditTimeout, "Longest time to read.")
+	flags.IntVar(&o.limits.Objects, "limit", auditObjects, "Maximum number of objects of each kind to read.")
+	flags.DurationVar(&o.limits.Timeout, "timeout", auditTimeout, "How long to read from the cluster.")
 	flags.DurationVar(
 		&o.audit.DeletionTimeout,
 		"deletion-timeout",

@@ -63,7 +63,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	root := &cobra.Command{
 		Use:         cli.ProgramName,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: options.Program},
-		Short:       "Cluster API providers as Helm charts",
+		Short:       "Install, upgrade and check Cluster API providers as Helm releases",
 		Example: `  capstan init --infrastructure aws
   capstan status`,
 		Version:       version,
@@ -81,7 +81,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 			providers.NewListCommand(options),
 			providers.NewPermissionsCommand(options),
 		}},
-		{"Look", []*cobra.Command{
+		{"Inspect", []*cobra.Command{
 			providers.NewStatusCommand(options),
 			providers.NewHistoryCommand(options),
 			providers.NewDiffCommand(options),
@@ -96,7 +96,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 			providers.NewUnpauseCommand(options),
 			providers.NewDeleteCommand(options),
 		}},
-		{"Check what providers publish", []*cobra.Command{
+		{"Check and build", []*cobra.Command{
 			charts.NewLintCommand(options),
 			newAuditCommand(options),
 			charts.NewCommand(options),
@@ -119,7 +119,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	root.SetHelpTemplate(helpTemplate)
 	root.SetUsageTemplate(usageTemplate)
 	cli.AddCompletions(root)
-	nameExamples(root, options.Program)
+	nameProgram(root, options.Program)
 
 	return root
 }
@@ -148,17 +148,18 @@ const usageTemplate = `Usage:{{if .Runnable}}
 Flags:
 {{usages .LocalFlags | trimTrailingWhitespaces}}{{with .LocalFlags.Lookup "as"}}
 
-kubectl's other flags for the connection, such as --as, --server and --token, can be used as well.{{end}}{{end}}
+kubectl's other connection flags, such as --as and --server, work as well.{{end}}{{end}}
 {{- if .HasAvailableSubCommands}}
 
 Use "{{.CommandPath}} COMMAND --help" for more information about a command.{{end}}
 `
 
-// nameExamples changes the program's name in the examples of a command and of all its subcommands.
-func nameExamples(cmd *cobra.Command, name string) {
+// nameProgram changes the program's name in the help of a command and of all its subcommands.
+func nameProgram(cmd *cobra.Command, name string) {
 	cmd.Example = strings.ReplaceAll(cmd.Example, "  "+cli.ProgramName+" ", "  "+name+" ")
+	cmd.Long = strings.ReplaceAll(cmd.Long, `"`+cli.ProgramName+" ", `"`+name+" ")
 
 	for _, sub := range cmd.Commands() {
-		nameExamples(sub, name)
+		nameProgram(sub, name)
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
 
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 )
 
@@ -119,6 +121,27 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// TestHelpWidth checks that the help of all commands fits into a terminal with 80 columns. URLs cannot be broken.
+func TestHelpWidth(t *testing.T) {
+	const nameColumn = "              "
+
+	var check func(*cobra.Command)
+
+	check = func(cmd *cobra.Command) {
+		for line := range strings.Lines(nameColumn + cmd.Short + "\n" + cmd.Long + "\n" + cmd.Example) {
+			if line = strings.TrimSuffix(line, "\n"); len(line) > 80 && !strings.Contains(line, "https://") {
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), len(line), line)
+			}
+		}
+
+		for _, sub := range cmd.Commands() {
+			check(sub)
+		}
+	}
+
+	check(newRootCommand(&cli.Options{Program: cli.ProgramName}))
+}
+
 func TestNameInHelp(t *testing.T) {
 	for program, name := range map[string]string{
 		"capstan":                            "capstan",
@@ -135,6 +158,7 @@ func TestNameInHelp(t *testing.T) {
 			g.Expect(help).To(And(
 				ContainSubstring("\nUsage:\n  "+name+" upgrade apply {PROVIDER:VERSION"),
 				HavePrefix("Upgrade providers.\n\n  "+name+" upgrade apply --contract v1beta2\n  "+name+" upgrade apply cluster"),
+				ContainSubstring(`"`+name+` upgrade plan"`),
 			))
 
 			_, _, failure := runMain(t, "history")

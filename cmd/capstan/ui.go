@@ -29,12 +29,12 @@ func newUICommand(shared *cli.Options) *cobra.Command {
 	o := &uiOptions{Options: shared}
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Serve a status page of the providers to your browser",
-		Long: `Serve a status page of the providers to your browser, until you interrupt the command. The page updates
-itself, and changes nothing.
+		Short: "Show the status of the providers in your browser",
+		Long: `The command prints the URL of a page on this computer, and serves it until you
+press Ctrl-C. The page updates itself, and changes nothing.
 
-The command prints the URL of the page, at the loopback address of this computer. Anyone who has the URL
-sees what your kubeconfig allows you to read, except for the values of variables and Secrets.`,
+Anyone who has the URL sees what your kubeconfig allows you to read, except for
+the values of variables and Secrets.`,
 		Example: `  capstan ui
   capstan ui --context production --port 8080`,
 		Args: cli.Arguments(0, 0, "no arguments"),

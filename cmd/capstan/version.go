@@ -34,10 +34,9 @@ func newVersionCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of this program and of the operator",
-		Long: `Show the versions of this program and of the operator in the management cluster, with the version of
-the chart format that each of them builds charts in, and warn if they differ so much that this
-program computes other results than the operator. Without a management cluster, only the program's
-own versions are shown.`,
+		Long: `The command also shows in which format each of them builds charts, and warns if
+this program computes other results than the operator. Without a management
+cluster, it shows only the versions of this program.`,
 		Example: `  capstan version
   capstan version --client -o json`,
 		Args: cli.Arguments(0, 0, "no arguments"),

@@ -31,7 +31,7 @@ func AddAccessFlags(flags *pflag.FlagSet) *AccessFlags {
 		&f.config,
 		"registry-config",
 		"",
-		"File with credentials for registries, as written by docker login and helm registry login. Default: docker's own.",
+		"File with credentials for registries, as written by docker login. Default: docker's own.",
 	)
 	flags.StringVarP(&f.username, "username", "u", "", "User name for the registry; requires --password-stdin.")
 	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "Read the password of --username from standard input.")

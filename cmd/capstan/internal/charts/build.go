@@ -37,21 +37,21 @@ func newBuildCommand(options *cli.Options) *cobra.Command {
 	o := &buildOptions{Options: options}
 	cmd := &cobra.Command{
 		Use:   "build DIR[/VERSION]...",
-		Short: "Build charts from the components of providers",
-		Long: `Build a Helm chart from a provider's published components, and print its file and digest.
+		Short: "Build Helm charts from the components of providers",
+		Long: `DIR is a folder in clusterctl's local-repository layout, named after the
+provider's label:
+infrastructure-aws/v2.11.1/{infrastructure-components.yaml,metadata.yaml}.
+Without VERSION, the newest is used. If the names of folders do not tell the
+provider or the version, set --type, --name and --version.
 
-DIR is a provider's folder in clusterctl's local-repository layout, named after the provider's label:
-infrastructure-aws/v2.11.1/{infrastructure-components.yaml,metadata.yaml}. Without VERSION the newest
-one is used. For folders whose names do not tell the provider or the version, such as the output of a
-release, set --type, --name and --version. All commands that read a provider's folder accept the same.
-
-With --crds separate, the CRDs are written to a file <chart>-<version>-crds.yaml next to the chart,
-for kubectl apply --server-side, and not to the chart. Providers need that if their CRDs make a
-release too large for Helm, and in namespaces other than their default.`,
-		Example: `  capstan chart build providers/infrastructure-aws/v2.11.1 --destination charts/
-  capstan chart build providers/* --destination charts/
+With --crds separate, the CRDs are not in the chart, but in the file
+<chart>-<version>-crds.yaml next to it, for kubectl apply --server-side. That is
+needed if they make a release too large for Helm, or if the provider is not
+installed in its default namespace.`,
+		Example: `  capstan chart build providers/infrastructure-aws/v2.11.1 -d charts/
+  capstan chart build providers/* -d charts/
   capstan chart build out --type infrastructure --name aws --version v2.11.1
-  capstan chart build providers/infrastructure-azure --crds separate --namespace azure`,
+  capstan chart build providers/infrastructure-azure --crds separate -n azure`,
 		Args: cli.Arguments(1, -1, "folders of providers"),
 		RunE: cli.Run(o.run),
 	}
@@ -62,20 +62,20 @@ release too large for Helm, and in namespaces other than their default.`,
 		"destination",
 		"d",
 		".",
-		"File to write, or folder for a file with the chart's usual name.",
+		"File or folder to write to.",
 	)
 	flags.StringVar(
 		&o.crds,
 		"crds",
 		crdsInChart,
-		`Where to put the CRDs: into the "chart", or into a "separate" file next to it.`,
+		"Where to put the CRDs: chart, or separate for a file next to it.",
 	)
 	flags.StringVarP(
 		&o.namespace,
 		"namespace",
 		"n",
 		"",
-		"Namespace of the provider, for the conversion webhooks of separate CRDs. Default: the provider's own.",
+		"Namespace of the provider, for webhooks of separate CRDs. Default: its own.",
 	)
 
 	return cmd

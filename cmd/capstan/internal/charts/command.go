@@ -11,7 +11,7 @@ import (
 func NewCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "chart",
-		Short:   "Build provider charts",
+		Short:   "Build Helm charts of providers",
 		Example: "  capstan chart build providers/infrastructure-aws",
 	}
 	cmd.AddCommand(newBuildCommand(options))

@@ -25,20 +25,20 @@ func NewLintCommand(options *cli.Options) *cobra.Command {
 	o := &lintOptions{Options: options}
 	cmd := &cobra.Command{
 		Use:   "lint {DIR[/VERSION] | CHART.tgz | URL}...",
-		Short: "Check what a provider publishes against the contracts of Cluster API",
-		Long: `Check what a provider publishes against the contracts of Cluster API: that of clusterctl, and those of
-infrastructure, machine pools, bootstrap configurations, control planes and IP address management.
+		Short: "Check what a provider publishes against Cluster API's contracts",
+		Long: `The contracts are those of clusterctl, infrastructure, machine pools, bootstrap
+configurations, control planes and IP address management.
 
 Each argument is one of these:
 
-  * a folder; see "capstan chart build --help".
-  * the archive of a chart, CHART.tgz.
-  * an address: https://github.com/OWNER/PROJECT/releases/tag/VERSION, or that of another web server, or
-    oci://REGISTRY/PATH for a chart or an artifact. Set --type and --name for providers that clusterctl
-    does not know.
+  * a folder, see "capstan chart build --help";
+  * the archive of a chart, CHART.tgz;
+  * https://github.com/OWNER/PROJECT/releases/tag/VERSION, the address on another
+    web server, or oci://REGISTRY/PATH of a chart or an artifact. Set --type and
+    --name for providers that clusterctl does not know.
 
-The exit code is 2 if there is a finding of the --fail-on level or a worse one, and 1 if the check is not
-possible.`,
+The exit code is 2 for findings of the --fail-on level or worse, and 1 for other
+errors.`,
 		Example: `  capstan lint providers/infrastructure-aws/v2.11.1
   capstan lint providers/*
   capstan lint out --name example --version v1.2.3 --fail-on warning

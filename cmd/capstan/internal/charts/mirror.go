@@ -41,24 +41,23 @@ type mirrorOptions struct {
 func NewMirrorCommand(options *cli.Options) *cobra.Command {
 	o := &mirrorOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "mirror PROVIDER[:VERSION]... {--to {oci://REGISTRY[/PATH] | ARCHIVE.tar} | --files DIR}",
-		Short: "Copy providers to a registry or an archive, for use without internet access",
-		Long: `Copy the charts of providers and the container images that they run to a registry, or to an archive
-that is copied to a registry later. What already exists there is not copied again, so an interrupted
-copy can be continued.
+		Use:   "mirror PROVIDER[:VERSION]... {--to TARGET | --files DIR}",
+		Short: "Copy charts and images of providers to a registry or an archive",
+		Long: `An archive can be copied to a registry later, for clusters without internet
+access. What exists in the target is not copied again, so you can continue an
+interrupted copy. At the end, the command prints the flags that make the
+operator use the mirror.
 
-PROVIDER is named as for "capstan providers"; without VERSION the newest one is used. Providers can
-also come from a file of resources, or from a cluster, which provides the charts that it uses.
+PROVIDER is named as for "capstan providers"; without VERSION it is the newest
+one. Providers can also come from a file of resources (--filename) or from the
+cluster (--installed).
 
-An archive is an OCI image layout in a tar file, which oras, crane and skopeo can read as well. At
-the end the command prints the flags that make the operator use the mirror.
-
-With --files, the components, metadata, cluster templates and ClusterClasses of the providers become a
-local repository of clusterctl, from which it generates clusters. Charts that come from a registry or a
-cluster have everything but the components.`,
-		Example: `  capstan mirror cluster-api:v1.13.5 infrastructure-aws --to mirror.tar --platform linux/amd64
+With --files, the components, metadata, cluster templates and ClusterClasses
+become a local repository of clusterctl, from which it generates clusters.
+Charts from a registry or the cluster have everything but the components.`,
+		Example: `  capstan mirror cluster-api:v1.13.5 infrastructure-aws --to mirror.tar
   capstan mirror --archive mirror.tar --to oci://registry.example.com/capi
-  capstan mirror --filename providers.yaml --to oci://registry.example.com/capi --dry-run
+  capstan mirror -f providers.yaml --to oci://registry.example.com --dry-run
   capstan mirror infrastructure-aws:v2.11.1 --files providers`,
 		Args: o.checkArguments,
 		RunE: cli.Run(o.run),
@@ -67,12 +66,12 @@ cluster have everything but the components.`,
 	o.access = AddAccessFlags(flags)
 	o.charts = addChartFlags(flags, o.Warnf)
 	o.output = cli.AddOutputFlags(flags)
-	flags.StringVar(&o.to, "to", "", "Registry or archive to copy to.")
+	flags.StringVar(&o.to, "to", "", "Where to copy to: oci://REGISTRY[/PATH] or ARCHIVE.tar.")
 	flags.StringVar(
 		&o.files,
 		"files",
 		"",
-		"Folder for the files of the providers, in clusterctl's local-repository layout.",
+		"Folder for the providers' files, in clusterctl's local-repository layout.",
 	)
 	flags.StringVar(&o.archive, "archive", "", "Copy the content of this archive, and nothing else.")
 	flags.StringArrayVar(&o.images, "image", nil, "Additional image to copy; can be repeated.")
@@ -80,14 +79,14 @@ cluster have everything but the components.`,
 		&o.certManager,
 		"cert-manager",
 		"",
-		"Version of cert-manager whose chart and images are copied as well, such as "+certmanager.Version+"; "+
-			"or the chart in another registry, such as oci://REGISTRY/PATH/charts/cert-manager:"+certmanager.Version+".",
+		"Version of cert-manager to copy as well, such as "+certmanager.Version+"; or its chart, as "+
+			"oci://REGISTRY/PATH:VERSION.",
 	)
 	flags.StringSliceVar(
 		&o.platforms,
 		"platform",
 		nil,
-		"Platforms of images to copy, such as linux/amd64,linux/arm64. Default: all.",
+		"Platforms of images to copy, such as linux/amd64. Default: all.",
 	)
 	flags.BoolVar(&o.chartsOnly, "charts-only", false, "Do not copy the images.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only list what would be copied, with sizes.")
@@ -95,9 +94,9 @@ cluster have everything but the components.`,
 		&o.overwrite,
 		"overwrite",
 		false,
-		"Move the tags of images that exist in the registry with other content. Charts are never overwritten.",
+		"Replace tags of images that exist with other content. Charts are never overwritten.",
 	)
-	flags.IntVar(&o.parallel, "parallel", 4, "Number of charts and images to copy at the same time.")
+	flags.IntVar(&o.parallel, "parallel", 4, "Number of charts and images to copy at once.")
 
 	return cmd
 }

@@ -21,7 +21,7 @@ func AddCatalogFlags(flags *pflag.FlagSet) *CatalogFlags {
 		&f.config,
 		"config",
 		"",
-		"Configuration file in clusterctl's format. Default: clusterctl's own, if it exists.",
+		"Configuration file in clusterctl's format. Default: clusterctl's own.",
 	)
 
 	return f

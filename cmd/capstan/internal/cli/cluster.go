@@ -47,7 +47,7 @@ func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
 		"namespace",
 		"n",
 		"",
-		"Only consider providers in this namespace. Default: all namespaces, regardless of the kubeconfig.",
+		"Only consider providers in this namespace. Default: all, regardless of the kubeconfig.",
 	)
 
 	return f

@@ -22,7 +22,7 @@ func AddFindingsFlags(flags *pflag.FlagSet) *FindingsFlags {
 		&f.failOn,
 		"fail-on",
 		string(contract.Error),
-		"Least level of findings that are a failure: error, warning.",
+		"Lowest level of findings that are a failure: error, warning.",
 	)
 	SetValues(flags, "fail-on", string(contract.Error), string(contract.Warning))
 

@@ -47,7 +47,7 @@ func AddOutputFlags(flags *pflag.FlagSet, more ...string) *OutputFlags {
 		&f.color,
 		"color",
 		"auto",
-		"When to use colors: auto, always, never. With auto: on terminals, unless NO_COLOR is set.",
+		"When to use colors: auto, always, never.",
 	)
 	SetValues(flags, "color", "auto", "always", "never")
 

@@ -35,7 +35,7 @@ func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 		&f.operatorNamespace,
 		"operator-namespace",
 		"",
-		"Namespace of the operator, whose configuration is used unless flags override it. Default: search all.",
+		"Namespace of the operator whose configuration is used. Default: search all.",
 	)
 	flags.StringVar(
 		&f.config.Options.ImageRegistry,
@@ -47,7 +47,7 @@ func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 		&f.config.ChartRepository,
 		"chart-repository",
 		"",
-		"Repository with charts, such as oci://registry.example.com/capi/charts. Default: the operator's.",
+		"Repository with charts, as oci://HOST[/PATH]. Default: the operator's.",
 	)
 	flags.StringVar(
 		&f.config.RegistryConfig,

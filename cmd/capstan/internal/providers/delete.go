@@ -39,19 +39,18 @@ func NewDeleteCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete {PROVIDER... | --all}",
 		Short: "Remove providers from the cluster",
-		Long: `Remove providers from the cluster, core last. Their CRDs, their namespaces and all objects of users are kept
-unless flags ask for more.
+		Long: `Core is removed last. The providers' CRDs, their namespaces and all objects of
+users stay unless flags ask for more.
 
-The operator does not remove a provider while objects of its kinds exist, nor core before all
-others. Until then the resource stays, and its condition Ready shows what blocks the deletion. With
---force a provider is removed even if it is in use; its objects are kept, but nothing reconciles
-them any more. CRDs are never deleted while objects of their kinds exist, and a namespace is not
-deleted while it contains anything else that Capstan knows.
+A provider is not removed while objects of its kinds exist, nor core before all
+others: the resource stays, and its condition Ready shows what blocks the
+deletion. With --force, a provider is removed even if it is in use; its objects
+stay, but nothing reconciles them. CRDs are never deleted while objects of their
+kinds exist, nor a namespace that contains anything else that Capstan knows.
 
-With --all, nothing is deleted unless all providers can be removed: the command checks that first, and lists what
-prevents it. With --dry-run, it lists what would be removed and what would prevent it, and changes nothing.`,
+With --all, nothing is deleted unless all providers can be removed.`,
 		Example: `  capstan delete infrastructure-aws
-  capstan delete infrastructure-docker bootstrap-kubeadm --include-crd --include-namespace
+  capstan delete infrastructure-docker --include-crd --include-namespace
   capstan delete --all --dry-run`,
 	}
 	flags := cmd.Flags()

@@ -29,15 +29,15 @@ func NewDiffCommand(options *cli.Options) *cobra.Command {
 	o := &diffOptions{Options: options}
 	cmd := &cobra.Command{
 		Use:   "diff {PROVIDER | --filename FILE}",
-		Short: "Show what would change if a provider's resource were applied now",
-		Long: `Show what would change in the objects of a provider's release if its resource were applied now: the
-resource in the cluster, the same in another --version, or the one in a file. With --revision, show
-what a rollback would change, and with --baseline as well, how two revisions differ. Nothing is changed.
+		Short: "Show what applying a provider's resource would change",
+		Long: `The resource is the one in the cluster, the same with another --version, or the
+one in a file. With --revision, the command shows what a rollback would change,
+and with --baseline as well, how two revisions differ.
 
-The result depends on the operator's configuration, which it publishes; flags
-override it. Values of Secrets are not shown, nor those of variables from Secrets, wherever they are.
-CRDs that would change are only listed, with what the existing objects show to be unsafe about that.
-The exit code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
+Values of Secrets are not shown, nor those of variables from Secrets. CRDs that
+would change are only listed, with what would be unsafe for existing objects.
+
+The exit code is 1 for errors, and with --exit-code 2 if there are changes.`,
 		Example: `  capstan diff infrastructure-aws
   capstan diff infrastructure-aws --version v2.11.1
   capstan diff infrastructure-aws --revision 3

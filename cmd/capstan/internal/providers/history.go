@@ -27,9 +27,9 @@ func NewHistoryCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history PROVIDER",
 		Short: "Show the revisions of a provider's release",
-		Long: `Show the revisions of a provider's release, oldest first, like helm history. It adds what Helm does
-not know: which program created a revision and why, whether its objects became healthy, and the
-digest of its chart.`,
+		Long: `The oldest revision comes first, as in helm history. The table adds what Helm
+does not know: which program created a revision and why, whether its objects
+became healthy, and the digest of its chart.`,
 		Example: `  capstan history infrastructure-aws
   capstan history infrastructure-aws -o yaml`,
 		Args:              cli.Arguments(1, 1, "one provider"),

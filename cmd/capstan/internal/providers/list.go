@@ -26,15 +26,16 @@ func NewListCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "providers [NAME]",
 		Short: "List the known providers, or the available versions of one",
-		Long: `List the providers that can be installed by name, and where they are published: those that clusterctl
-knows and those of the configuration file, which take precedence and are marked.
+		Long: `Without NAME, list the providers that can be installed by name, and where they
+are published. Those of the configuration file are marked, and take precedence
+over clusterctl's.
 
-With the name of a provider, list the versions in its source with their contracts, newest first: the
-newest patch release of each minor version, without pre-releases. NAME is a label
-(infrastructure-aws), a type and name (infrastructure/aws), or a name that only one provider has. A
-token for the server is read from the environment or the configuration file, as by clusterctl:
-GITHUB_TOKEN, GITLAB_ACCESS_TOKEN. The flags for registries are for providers that the configuration
-file has in one.`,
+With NAME, list the newest patch release of each minor version with its
+contract. NAME is a label (infrastructure-aws), a type and name
+(infrastructure/aws), or a name that only one provider has.
+
+Tokens for servers are read as by clusterctl, from the environment or the
+configuration file: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
 		Example: `  capstan providers
   capstan providers infrastructure-aws
   capstan providers cluster-api --all -o json`,

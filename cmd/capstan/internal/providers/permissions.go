@@ -32,12 +32,12 @@ func NewPermissionsCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "permissions {PROVIDER | --filename FILE}",
 		Short: "Print the roles that a ServiceAccount needs to install a provider",
-		Long: `Print the Roles and the ClusterRole with the least permissions that a ServiceAccount needs to install,
-upgrade, correct and remove a provider, with their bindings. If the provider is installed already,
-they suffice for both the installed version and the wanted one, so apply them before an upgrade.
+		Long: `The Roles and the ClusterRole, with their bindings, let the ServiceAccount
+install, upgrade, correct and remove the provider. They cover the installed
+version and the wanted one, so apply them before an upgrade.
 
-The roles include everything that the provider's own roles grant, because the API server lets no
-account grant more than it has. Nothing is changed, and the ServiceAccount is not created.`,
+They include what the provider's own roles grant. The ServiceAccount itself is
+not created.`,
 		Example: `  capstan permissions -f aws.yaml | kubectl apply -f -
   capstan permissions infrastructure-aws --version v2.12.0
   capstan permissions infrastructure-aws --service-account installer`,
@@ -46,7 +46,7 @@ account grant more than it has. Nothing is changed, and the ServiceAccount is no
 	}
 	o.resource = cli.AddResourceFlags(cmd)
 	cmd.Flags().StringVar(&o.account, "service-account", "",
-		"ServiceAccount, as [NAMESPACE/]NAME. Default: spec.serviceAccountName, in the namespace of the resource.")
+		"ServiceAccount, as [NAMESPACE/]NAME. Default: spec.serviceAccountName of the resource.")
 
 	return cmd
 }

@@ -32,12 +32,15 @@ func NewRollbackCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback PROVIDER [REVISION]",
 		Short: "Roll back a provider to an earlier revision of its release",
-		Long: `Roll back a provider to an earlier revision of its release, and hold it there until --undo. This
-sets spec.release.rollbackTo of its resource. CRDs are not rolled back. With --undo, the operator applies what
-the rest of the resource asks for, which may be what was rolled back: the command shows it, and asks.
+		Long: `Return to REVISION, or to the latest earlier one that was healthy, and stay
+there until --undo. CRDs are not rolled back. This sets spec.release.rollbackTo
+of the resource.
 
-Without REVISION, the latest earlier revision that was healthy is used. capstan history lists the
-revisions; capstan diff PROVIDER --revision REVISION shows what would change.`,
+"capstan history" lists the revisions, and "capstan diff PROVIDER --revision
+REVISION" shows what would change.
+
+With --undo, the operator applies what the rest of the resource asks for, which
+may be what was rolled back: the command shows it, and asks.`,
 		Example: `  capstan rollback infrastructure-aws
   capstan rollback infrastructure-aws 3
   capstan rollback infrastructure-aws --undo`,
@@ -48,7 +51,7 @@ revisions; capstan diff PROVIDER --revision REVISION shows what would change.`,
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
 	o.wait = cli.AddWaitFlags(flags, "the provider is ready")
-	flags.BoolVar(&o.undo, "undo", false, "Stop holding the revision, and apply what the rest of the resource asks for.")
+	flags.BoolVar(&o.undo, "undo", false, "Stop holding the revision, and apply what the resource asks for.")
 	flags.BoolVar(&o.yes, "yes", false, "Do not ask before --undo.")
 
 	return cmd

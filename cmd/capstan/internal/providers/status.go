@@ -42,13 +42,15 @@ func NewStatusCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [PROVIDER]",
 		Short: "Show what runs, what is wanted, and why they differ",
-		Long: `Show a line for each provider: the version that runs, the wanted one, and why they differ or what is not
-healthy. Providers that fail come first, then those that wait.
+		Long: `There is a line for each provider. Those that fail come first, then those that
+wait.
 
-PROVIDER is a label (infrastructure-aws), a kind and name (infrastructureprovider/aws), or a name
-that only one provider has. With it, the release of the provider is shown as a tree, with the current health
-of its objects, its conditions, source, images, variables, CRDs and events: what is as it should be only as
-a number. With --output tree, the releases of all providers are.`,
+With PROVIDER, its release is shown as a tree: the health of its objects, its
+conditions, source, images, variables, CRDs and events. What is in order is only
+counted. With --output tree, the releases of all providers are shown.
+
+PROVIDER is a label (infrastructure-aws), a kind and name
+(infrastructureprovider/aws), or a name that only one provider has.`,
 		Example: `  capstan status
   capstan status infrastructure-aws
   capstan status --output tree --watch`,

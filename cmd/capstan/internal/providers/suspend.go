@@ -33,37 +33,38 @@ const (
 var (
 	suspend = suspension{
 		name:  "suspend",
-		short: "Suspend the reconciliation of providers",
-		long: `Suspend the reconciliation of providers: the operator installs, upgrades, corrects and removes
-nothing until they are resumed. Their status is still updated, and they keep running. This sets
-spec.suspend of their resources.`,
+		short: "Stop the operator from changing providers",
+		long: `Until "capstan resume", the operator installs, upgrades, corrects and removes
+nothing. The providers keep running, and their status is still updated. This
+sets spec.suspend of their resources.`,
 		field: suspendField, value: true, done: "suspended", already: "already suspended",
 		until: cli.Observed, untilText: "the operator has stopped reconciling the providers",
 	}
 	resume = suspension{
 		name:  "resume",
-		short: "Resume the reconciliation of suspended providers",
-		long: `Resume the reconciliation of suspended providers. This unsets spec.suspend of their resources. Paused
-providers stay paused, see capstan unpause.`,
+		short: "Let the operator change suspended providers again",
+		long: `This unsets spec.suspend of their resources. Paused providers stay paused, see
+"capstan unpause".`,
 		field: suspendField, done: "resumed", already: "not suspended",
 		until: resumed, untilText: "the providers are ready",
 	}
 	pause = suspension{
 		name:  "pause",
 		short: "Stop providers by scaling their Deployments to zero",
-		long: `Stop providers by scaling their Deployments to zero, until capstan unpause. They stay installed and
-can be upgraded. Nothing reconciles the objects of their kinds meanwhile, and their webhooks do not
-answer, so such objects may not be changed. This sets spec.paused of their resources.
+		long: `The providers stay installed, and can be upgraded. Until "capstan unpause",
+nothing reconciles objects of their kinds, and their webhooks do not answer, so
+do not change such objects. This sets spec.paused of their resources.
 
-To keep providers running, and only stop the operator from changing them, use capstan suspend.`,
+To keep providers running, and only stop the operator from changing them, use
+"capstan suspend".`,
 		field: pausedField, value: true, done: "paused", already: "already paused",
 		until: paused, untilText: "the providers are scaled to zero",
 	}
 	unpause = suspension{
 		name:  "unpause",
 		short: "Start paused providers",
-		long: `Start paused providers: their Deployments get the replicas back that they had. This unsets spec.paused
-of their resources. Suspended providers stay suspended, see capstan resume.`,
+		long: `Their Deployments get back the replicas that they had. This unsets spec.paused
+of their resources. Suspended providers stay suspended, see "capstan resume".`,
 		field: pausedField, done: "unpaused", already: "not paused",
 		until: resumed, untilText: "the providers are ready",
 	}

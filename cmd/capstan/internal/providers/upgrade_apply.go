@@ -33,13 +33,17 @@ func newUpgradeApplyCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply {PROVIDER:VERSION... | --contract CONTRACT | --version VERSION}",
 		Short: "Upgrade providers",
-		Long: `Upgrade providers: to the given versions, to the newest versions that work with the contract of
---contract, as shown by upgrade plan, or to the version or range of --version, as far as they have a newer
-version in it. This sets spec.version of all their resources at once, shows the progress, and waits
-until all are ready. The operator upgrades them in the right order. A version that has failed is tried again.`,
+		Long: `Set spec.version of the providers at once, and wait until they are ready. The
+operator upgrades them in the right order. A version that has failed is tried
+again.
+
+The versions are those that you name; with --contract, the newest ones that work
+with it, as in "capstan upgrade plan"; with --version, that version, or the
+newest in that range. Providers without a newer version are not changed.`,
 		Example: `  capstan upgrade apply --contract v1beta2
   capstan upgrade apply cluster-api:v1.13.5 infrastructure-aws:v2.11.1
-  capstan upgrade apply --version '~1.13' --only cluster-api,bootstrap-kubeadm,control-plane-kubeadm --dry-run`,
+  capstan upgrade apply --version '~1.13' --dry-run \
+    --only cluster-api,bootstrap-kubeadm,control-plane-kubeadm`,
 		Args:              o.checkArguments,
 		ValidArgsFunction: cli.CompleteProviderVersions,
 		RunE:              cli.Run(o.run),
@@ -52,13 +56,13 @@ until all are ready. The operator upgrades them in the right order. A version th
 		&o.contract,
 		"contract",
 		"",
-		"Upgrade providers to their newest versions that work with this contract of core, such as v1beta2.",
+		"Upgrade to the newest versions for this contract of core, such as v1beta2.",
 	)
 	flags.StringVar(
 		&o.version,
 		"version",
 		"",
-		"Upgrade providers to this version, or to their newest in this range, such as ~1.13.",
+		"Upgrade to this version, or to the newest in this range, such as ~1.13.",
 	)
 	flags.StringSliceVar(&o.only, "only", nil, "Providers to upgrade, with --contract or --version. Default: all.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be upgraded.")

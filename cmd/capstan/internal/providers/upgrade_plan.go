@@ -23,14 +23,12 @@ func newUpgradePlanCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show the available upgrades",
-		Long: `Show the available upgrades: for each contract of Cluster API, the newest version of every provider
-that works with it, in the order in which to upgrade. The versions come from the providers' sources.
-Pre-releases are left out.
+		Long: `For each contract of Cluster API, the newest version of every provider that
+works with it is shown, in the order in which to upgrade. Pre-releases are left
+out.
 
-If the source of a provider cannot be read, its newest version is unknown; the exit code is 1 then.
-
-The sources depend on the operator's configuration, which it publishes; flags
-override it.`,
+The versions come from the providers' sources. If a source cannot be read, the
+newest version is unknown, and the exit code is 1.`,
 		Example: `  capstan upgrade plan
   capstan upgrade plan -o json`,
 		Args: cli.Arguments(0, 0, "no arguments"),

@@ -34,18 +34,20 @@ func NewAdoptCommand(o *cli.Options) *cobra.Command {
 	opts := &adoptOptions{Options: o}
 	cmd := &cobra.Command{
 		Use:   "adopt [PROVIDER...]",
-		Short: "Take over the providers of clusterctl",
-		Long: `Take over the providers in clusterctl's inventory: all of them, or those that are named. Their objects stay,
-and their pods keep running, unless the difference that is shown says otherwise.
+		Short: "Take over the providers that clusterctl has installed",
+		Long: `Without arguments, all providers in clusterctl's inventory are taken over. Their
+objects stay, and their pods keep running.
 
-For each provider, a resource with the installed version is created in the provider's namespace. The variables that
-it was installed with come from the environment and from clusterctl's configuration file, as for "capstan init", and
-are written to a Secret. The others have their defaults.
+The command shows what changes, creates a resource with the installed version
+for each provider, and waits until it is ready. If a pod template or a Secret
+would change, it does nothing unless you set --yes.
 
-The command shows what the adoption changes, apart from the label and the annotations of Helm releases. Then it
-creates the resources, and waits until the providers are ready. If a pod template or the content of a Secret would
-change, it refuses that, unless --yes is set. With --dry-run, it only shows what changes. With --output yaml or json, it
-prints the resources and Secrets, with the values of variables, and changes nothing either.`,
+The variables that a provider was installed with come from the environment and
+clusterctl's configuration file, and are written to a Secret. The others have
+their defaults.
+
+With --output yaml or json, the command only prints the resources and Secrets,
+with the values of variables.`,
 		Example: `  capstan adopt --dry-run
   capstan adopt
   capstan adopt cluster-api infrastructure-aws

@@ -35,21 +35,25 @@ func NewCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Turn a cluster into a management cluster",
-		Long: `Install cert-manager, the operator and providers, and wait until all of them are ready. If the cluster has no
-core provider yet, core and the kubeadm providers are installed unless others are named, as with clusterctl.
+		Long: `Install cert-manager, the operator and providers, and wait until they are ready.
+As with clusterctl, a cluster without a core provider also gets core and the
+kubeadm providers, unless you name others.
 
-The variables of the providers come from --variables, from the environment and from the configuration file, in this
-order of precedence. The command lists what each provider needs before it changes anything, and writes the values to a
-Secret for each provider.
+Variables of providers come from --variables, the environment and the
+configuration file, in this order of precedence. The command lists what each
+provider needs before it changes anything, and writes the values to Secrets.
 
-cert-manager and the operator are Helm releases. What the cluster has already is left as it is, so the command can be
-run again after an error, or to add providers. Only variables of the named providers that are given another value are
-changed, in the Secrets that the command has created. With --chart-repository and --image-registry, everything comes
-from a mirror, see "capstan mirror --help".`,
+What the cluster has already is left as it is, so you can run the command again
+after an error, or to add providers. In Secrets that the command has created, it
+changes only the variables that you give another value.
+
+With --chart-repository and --image-registry, everything comes from a mirror,
+see "capstan mirror --help".`,
 		Example: `  capstan init --infrastructure aws
-  capstan init --core cluster-api:v1.13.5 --infrastructure docker --variables variables.yaml
+  capstan init --infrastructure aws:v2.11.1 --variables variables.yaml
   capstan init --infrastructure aws --dry-run
-  capstan init --infrastructure aws --chart-repository oci://registry.example.com/capi/charts \
+  capstan init --infrastructure aws \
+    --chart-repository oci://registry.example.com/capi/charts \
     --image-registry registry.example.com/capi`,
 		Args: cli.Arguments(0, 0, "no arguments; name providers with flags such as --infrastructure"),
 	}

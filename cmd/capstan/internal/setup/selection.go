@@ -75,9 +75,9 @@ func (s selection) addFlags(flags *pflag.FlagSet) {
 	for _, t := range v1alpha2.ProviderTypes() {
 		s[t] = &[]string{}
 
-		usage := fmt.Sprintf("Providers of type %s to install, as name[:version].", t)
+		usage := fmt.Sprintf("%ss to install, as name[:version].", t)
 		if name, hasDefault := defaults[t]; hasDefault {
-			usage += fmt.Sprintf(" Default: %s, if the cluster has no core provider; %s for none.", name, none)
+			usage += fmt.Sprintf(" Default: %s unless core exists; %s for none.", name, none)
 		}
 
 		shorthand := ""
