@@ -39,6 +39,10 @@ func Reason(kind string, err error) string {
 		return OneLine(what, maxReason)
 	}
 
+	if IsMalformed(err) {
+		return "a field has a value that is not in the format of its kind, such as base64"
+	}
+
 	if kind == "Secret" && s.Reason != metav1.StatusReasonForbidden && s.Reason != metav1.StatusReasonNotFound {
 		return string(s.Reason)
 	}
@@ -71,7 +75,16 @@ func untypedMessage(err error) (string, bool) {
 
 func isUntyped(err error) bool {
 	_, is := untypedMessage(err)
-	return is
+	return is || IsMalformed(err)
+}
+
+// IsMalformed reports whether an error says that a value cannot be decoded, such as base64 of a Secret. The API server
+// does not name its field, and its text may quote the value.
+func IsMalformed(err error) bool {
+	status := apierrors.APIStatus(nil)
+
+	return errors.As(err, &status) &&
+		strings.Contains(status.Status().Message, "to proper version: unable to convert unstructured object to ")
 }
 
 // quotedValue matches a cause that quotes the value it is about: the type of error, the value and

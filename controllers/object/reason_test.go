@@ -24,6 +24,14 @@ func mistyped(text string) error {
 	}}
 }
 
+// malformed returns the API server's error for a value that cannot be decoded.
+func malformed(text string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: 500, Message: "failed to convert new object (a/b; /v1, Kind=Secret) to proper version: " +
+			"unable to convert unstructured object to /v1, Kind=Secret: error decoding from json: " + text,
+	}}
+}
+
 func TestReasonQuotesNoValue(t *testing.T) {
 	const secret = `hunter2: "quoted", {"json": 1}`
 
@@ -80,6 +88,10 @@ func TestReasonQuotesNoValue(t *testing.T) {
 			"Secret", mistyped(`.data.pin: expected string, got &value.valueUnstructured{Value:` + secret + `}`),
 			".data.pin: expected string",
 		},
+		"value that cannot be decoded": {
+			"Secret", malformed("illegal base64 data in " + secret),
+			"a field has a value that is not in the format of its kind, such as base64",
+		},
 		"items with the same key": {
 			"Deployment", mistyped(`.spec.ports: duplicate entries for key [port=53,protocol="TCP"]`),
 			`.spec.ports: duplicate entries for key [port=53,protocol="TCP"]`,
@@ -118,6 +130,7 @@ func TestIsRefusal(t *testing.T) {
 		"too many requests": {apierrors.NewTooManyRequests("slow down", 1), false},
 		"request timeout":   {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 408}}, false},
 		"not of its kind":   {mistyped(".spec.a: field not declared in schema"), true},
+		"malformed":         {malformed("illegal base64 data"), true},
 		"server error":      {apierrors.NewInternalError(errors.New("down")), false},
 		"no answer":         {errors.New("connection refused"), false},
 	} {

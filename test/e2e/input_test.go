@@ -174,6 +174,22 @@ var _ = Describe("A provider's input", Ordered, func() {
 			},
 		),
 		Entry(
+			"a credential that is not in base64",
+			"not-base64",
+			func(t *tiny, p *v1alpha2.InfrastructureProvider) {
+				t.components += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: not-base64-credentials, " +
+					"namespace: not-base64-system}\ndata: {credentials: \"${TINY_CREDENTIALS}\"}\n"
+				p.Spec.Variables = map[string]string{"TINY_CREDENTIALS": "abc"}
+			},
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.InstallFailedReason,
+			[]string{"Secret not-base64/not-base64-credentials", "the field data.credentials is a text, expected one in base64",
+				"correct the variables"},
+			func(ctx context.Context, _ tiny, p *v1alpha2.InfrastructureProvider) {
+				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables["TINY_CREDENTIALS"] = "YWJj" })
+			},
+		),
+		Entry(
 			"an image from a variable that is not canonical",
 			"short-image",
 			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {

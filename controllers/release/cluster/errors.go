@@ -6,9 +6,11 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -67,6 +69,21 @@ func newObjectError(key object.Key, err error) *ObjectError {
 	}
 
 	return &ObjectError{Object: key, Reason: reason, cause: err}
+}
+
+// newRefusal is like newObjectError for an object that was refused. It names the field whose value cannot be decoded.
+func newRefusal(o *unstructured.Unstructured, err error) *ObjectError {
+	e := newObjectError(object.KeyOf(o), err)
+
+	if !object.IsMalformed(err) {
+		return e
+	}
+
+	if malformed := manifest.CheckType(o); malformed != nil {
+		e.Reason = malformed.Error()
+	}
+
+	return e
 }
 
 // NewCompareError returns the error for an object that cannot be compared with its release.

@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -69,4 +71,22 @@ func TestErrorMessages(t *testing.T) {
 
 	g := NewWithT(t)
 	g.Expect(apierrors.IsInvalid(&RejectedError{Objects: []*ObjectError{refused}})).To(BeTrue(), "the cause is kept")
+}
+
+func TestRefusalNamesField(t *testing.T) {
+	g := NewWithT(t)
+	secret := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "ns", "name": "credentials"},
+		"data": map[string]any{"password": "aHVudGVyMg==", "token": "hunter2!"},
+	}}
+	undecodable := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "failed to convert new object " +
+		"(ns/credentials; /v1, Kind=Secret) to proper version: unable to convert unstructured object to /v1, " +
+		"Kind=Secret: error decoding from json: illegal base64 data at input byte 7"}}
+
+	err := (&Client{}).aggregate(Objects{secret}, []error{undecodable})
+
+	g.Expect(err).To(MatchError("the API server refused Secret ns/credentials: the field data.token is a text, expected " +
+		"one in base64: encode it with base64 -w0; correct the variables or the resource's patches, or choose another " +
+		"version"))
+	g.Expect(err).To(BeAssignableToTypeOf(&RejectedError{}))
 }

@@ -76,7 +76,7 @@ func (c *Client) aggregate(list Objects, errs []error) error {
 		case errors.As(err, &refused):
 			conflicts = append(conflicts, Conflict{Object: key, Reason: string(refused)})
 		case object.IsRefusal(err):
-			rejected = append(rejected, newObjectError(key, err))
+			rejected = append(rejected, newRefusal(list[i], err))
 		default:
 			unavailable = append(unavailable, newObjectError(key, err))
 		}
