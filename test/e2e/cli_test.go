@@ -401,7 +401,7 @@ var _ = Describe("The command line", Ordered, func() {
 		))
 		Expect(w.read(ctx, docker)(Default)).To(beReadyWith(v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--allow-downgrade", "--wait=false")).To(
-			ContainSubstring("docker: upgrading to v1.0.0"))
+			ContainSubstring("docker: downgrading to v1.0.0"))
 		Eventually(w.read(ctx, docker)).Should(
 			notBeReady(v1alpha2.SuspendedReason, "v1.1.0 is healthy, and v1.0.0 waits to be installed"))
 		Expect(cli.succeed(ctx, "status")).To(MatchRegexp(

@@ -111,8 +111,10 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 
 	// Nothing is changed if one of the providers must not be.
 	for _, p := range selected {
-		if err := o.checkDowngrade(p, versions[v1alpha2.Label(p)]); err != nil {
-			return err
+		version := versions[v1alpha2.Label(p)]
+		if !o.allowDowngrade && isOlder(p, version) {
+			return fmt.Errorf("nothing was changed: %s of %s is older than the installed %s; if that is intended, "+
+				"add --allow-downgrade", version, v1alpha2.Label(p), *p.GetStatus().InstalledVersion)
 		}
 	}
 
@@ -120,7 +122,13 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		version := versions[v1alpha2.Label(p)]
 
 		if o.dryRun {
-			o.Printf("%s: would be upgraded to %s", v1alpha2.FullName(p), version)
+			change := "upgraded"
+			if isOlder(p, version) {
+				change = "downgraded"
+			}
+
+			o.Printf("%s: would be %s to %s", v1alpha2.FullName(p), change, version)
+
 			continue
 		}
 
@@ -136,20 +144,16 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 	return cluster.WaitAll(ctx, o.Options, selected, o.wait, cli.Ready)
 }
 
-// checkDowngrade refuses a version that is older than the installed one, which may be a mistake.
-func (o *upgradeApplyOptions) checkDowngrade(p v1alpha2.Provider, version string) error {
+// isOlder reports whether a version is older than the installed one.
+func isOlder(p v1alpha2.Provider, version string) bool {
 	installed, err := semver.NewVersion(ptr.Deref(p.GetStatus().InstalledVersion, ""))
-	if err != nil || o.allowDowngrade {
-		return nil //nolint:nilerr // nothing is installed, or it has no version
+	if err != nil { // nothing is installed, or it has no version
+		return false
 	}
 
 	wanted, err := semver.NewVersion(version)
-	if err != nil || !wanted.LessThan(installed) {
-		return err
-	}
 
-	return fmt.Errorf("nothing was changed: %s of %s is older than the installed %s; if that is intended, "+
-		"add --allow-downgrade", version, v1alpha2.Label(p), *p.GetStatus().InstalledVersion)
+	return err == nil && wanted.LessThan(installed)
 }
 
 // upgrade sets the version of a provider, or has one that has failed tried again.
@@ -157,7 +161,11 @@ func (o *upgradeApplyOptions) upgrade(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, version string,
 ) error {
 	change := map[string]any{"spec": map[string]any{"version": version}}
+
 	message := "upgrading to " + version
+	if isOlder(p, version) {
+		message = "downgrading to " + version
+	}
 
 	if p.GetSpec().Version == version && !v1alpha2.IsReady(p) {
 		change["metadata"] = cli.TryAgain()
