@@ -115,7 +115,7 @@ type waiter struct {
 func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condition) error {
 	var (
 		current   v1alpha2.Provider
-		printed   string
+		printed   view.Verdict
 		printedAt time.Time
 	)
 
@@ -131,20 +131,26 @@ func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condit
 			return "", err
 		}
 
-		verdict := view.VerdictOf(p).String()
+		verdict := view.VerdictOf(p)
 		elapsed := fmt.Sprintf("%s of %s", duration.HumanDuration(time.Since(w.started)), duration.HumanDuration(w.timeout))
 
-		if w.progress.Show(label, label+"  "+elapsed+"  "+verdict) {
-			return verdict, nil
+		if w.progress.Show(label, label+"  "+elapsed+"  "+verdict.String()) {
+			return verdict.String(), nil
 		}
 
 		isNews := verdict != printed && (isObserved(p) && isHandled(p) || time.Since(w.started) > patience)
 		if isNews || time.Since(printedAt) > signOfLife && time.Since(w.started) > signOfLife {
-			w.progress.Printf("%s: %s (%s)", name, verdict, elapsed)
+			news := verdict
+			if verdict.Cause == printed.Cause { // it is on the screen
+				news.Cause = ""
+			}
+
+			w.progress.Printf("%s: %s (%s)", name, news, elapsed)
+
 			printed, printedAt = verdict, time.Now()
 		}
 
-		return verdict, nil
+		return verdict.String(), nil
 	})
 	if errors.As(err, new(*timeoutError)) {
 		return fmt.Errorf("%s: %w; the operator continues, follow it with `capstan status %s --watch`", name, err, label)

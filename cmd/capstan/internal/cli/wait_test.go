@@ -128,6 +128,32 @@ func TestWaitSurvivesAnAPIServerThatRestarts(t *testing.T) {
 	}
 }
 
+// TestWaitPrintsACauseOnce: as long as it stays the same, only what changes is printed.
+func TestWaitPrintsACauseOnce(t *testing.T) {
+	g := NewWithT(t)
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	notReady := func(reason string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			p := core()
+			p.Spec.Version = "v1.0.0"
+			p.Status.ObservedGeneration = p.Generation
+			conditions.MarkFalse(p, v1alpha2.ReadyCondition, reason, "Deployment x: Available: 0/1")
+
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(p)
+		}
+	}
+
+	c := answering(t, notReady(v1alpha2.ProgressingReason), notReady(v1alpha2.InstallFailedReason), ready)
+
+	g.Expect(c.WaitAll(t.Context(), &Options{IOStreams: streams}, []v1alpha2.Provider{core()},
+		&WaitFlags{Wait: true, Timeout: time.Minute}, Ready)).To(Succeed())
+	g.Expect(strings.Split(out.String(), "\n")).To(HaveExactElements(
+		HavePrefix("CoreProvider capi-system/cluster-api: applying v1.0.0: Deployment x: Available: 0/1 ("),
+		HavePrefix("CoreProvider capi-system/cluster-api: not installed ("),
+		HavePrefix("CoreProvider capi-system/cluster-api: v1.0.0 is healthy ("), ""))
+}
+
 // TestWaitEndsWithAnError: what does not pass by itself ends waiting at once.
 func TestWaitEndsWithAnError(t *testing.T) {
 	for name, c := range map[string]struct {
