@@ -73,9 +73,11 @@ func operatorLabelText() string {
 }
 
 // readOperatorConfig reads what the operator has published. It looks for the operator in a namespace; an empty one
-// means all. Files that the operator has from Secrets and ConfigMaps are copied into folder. The error can be a
-// *NoOperatorError or an *AmbiguousOperatorError.
-func readOperatorConfig(ctx context.Context, c client.Reader, namespace, folder string) (*OperatorConfig, error) {
+// means all. Files that the operator has from Secrets and ConfigMaps are copied into folder, unless they are given. The
+// error can be a *NoOperatorError or an *AmbiguousOperatorError.
+func readOperatorConfig(
+	ctx context.Context, c client.Reader, namespace, folder string, given controllers.Config,
+) (*OperatorConfig, error) {
 	deployment, err := FindOperator(ctx, c, namespace)
 	if err != nil {
 		return nil, err
@@ -120,13 +122,14 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace, folder 
 	}
 	config.readEnvironment(ctx, &m, operator)
 
-	return config, config.copyFiles(ctx, &m, folder)
+	return config, config.copyFiles(ctx, &m, folder, given)
 }
 
-// copyFiles copies the files that flags name into a folder. A warning names each that cannot be read.
-func (c *OperatorConfig) copyFiles(ctx context.Context, m *mounts, folder string) error {
-	for _, f := range c.Files() {
-		if *f.Path == "" {
+// copyFiles copies the files that flags name into a folder, unless they are given. A warning names each that cannot be
+// read.
+func (c *OperatorConfig) copyFiles(ctx context.Context, m *mounts, folder string, given controllers.Config) error {
+	for i, f := range c.Files() {
+		if *f.Path == "" || *given.Files()[i].Path != "" {
 			continue
 		}
 

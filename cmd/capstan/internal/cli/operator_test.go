@@ -53,7 +53,7 @@ func readOperator(t *testing.T, namespace string, objects ...client.Object) (*Op
 
 	folder := t.TempDir()
 	c, err := readOperatorConfig(
-		t.Context(), fake.NewClientBuilder().WithObjects(objects...).Build(), namespace, folder)
+		t.Context(), fake.NewClientBuilder().WithObjects(objects...).Build(), namespace, folder, controllers.Config{})
 
 	return c, folder, err
 }
@@ -202,4 +202,16 @@ func TestReadMissingFiles(t *testing.T) {
 		"the operator's --registry-ca is left out: the file /etc/ca.crt is in no Secret or ConfigMap that the operator "+
 			"mounts",
 	))
+}
+
+// TestGivenFilesAreNotRead: nothing is missing of the operator's files if flags replace them.
+func TestGivenFilesAreNotRead(t *testing.T) {
+	g := NewWithT(t)
+	flags := published(t, "capstan-system", "--registry-config=/etc/registry/config.json", "--registry-ca=/etc/ca.crt")
+	c := fake.NewClientBuilder().WithObjects(operator("capstan-system"), flags).Build()
+	given := controllers.Config{RegistryConfig: "mine.json", RegistryCA: "mine.crt"}
+
+	config, err := readOperatorConfig(t.Context(), c, "", t.TempDir(), given)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(config.Warnings).To(BeEmpty())
 }

@@ -161,7 +161,7 @@ func (f *PlannerFlags) operatorConfig(
 	c *Cluster,
 	folder string,
 ) (*OperatorConfig, error) {
-	config, err := readOperatorConfig(ctx, c.Client, f.operatorNamespace, folder)
+	config, err := readOperatorConfig(ctx, c.Client, f.operatorNamespace, folder, f.config)
 
 	missing := errors.As(err, new(*NoOperatorError))
 	ambiguous := errors.As(err, new(*AmbiguousOperatorError))
