@@ -53,10 +53,13 @@ func tree(v view.Provider) cli.Node {
 	return root
 }
 
-// appendTree appends a tree with lines, unless there are none.
+// appendTree appends a tree with lines, unless there are none. A single one needs no branch.
 func appendTree(trees []cli.Node, text string, style cli.Style, lines []string) []cli.Node {
-	if len(lines) == 0 {
+	switch len(lines) {
+	case 0:
 		return trees
+	case 1:
+		return append(trees, cli.Node{Text: text + ": " + lines[0], Style: style})
 	}
 
 	n := cli.Node{Text: text}

@@ -2,7 +2,6 @@ package providers
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -120,7 +119,7 @@ func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown [
 	case plan.Blocked != "":
 		printer.Printf("%s", printer.Paint(cli.Red, "Not possible: "+plan.Blocked+"."))
 	case !plan.Upgrades() && len(unknown) > 0:
-		printer.Printf("No upgrades are known; those of %s are unknown.", strings.Join(unknown, ", "))
+		printer.Printf("No upgrades are known.")
 	case !plan.Upgrades():
 		printer.Printf("All providers have their newest version for this contract.")
 	default:
