@@ -1,13 +1,17 @@
 package docs_test
 
 import (
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/mod/modfile"
 	"sigs.k8s.io/yaml"
 )
 
@@ -115,24 +119,115 @@ func TestReleaseIsSigned(t *testing.T) {
 	}
 }
 
-// TestVulnerabilitiesAreNoticed checks that Go modules are updated, and checked for vulnerabilities without a push.
+// TestVulnerabilitiesAreNoticed checks that the code is checked for vulnerabilities without a push.
 func TestVulnerabilitiesAreNoticed(t *testing.T) {
-	g := NewWithT(t)
-
-	g.Expect(workflows(t)["vulnerabilities.yaml"]).To(And(
+	NewWithT(t).Expect(workflows(t)["vulnerabilities.yaml"]).To(And(
 		ContainSubstring("schedule: [{cron: "), ContainSubstring("- run: make vulnerabilities")))
+}
+
+// updates is an entry of Dependabot's configuration.
+type updates struct {
+	Ecosystem   string `json:"package-ecosystem"`
+	Directory   string
+	Directories []string
+	Allow       []struct {
+		Name string `json:"dependency-name"`
+		Type string `json:"dependency-type"`
+	}
+}
+
+// watches reports whether the entry is about a folder.
+func (u updates) watches(folder string) bool {
+	return slices.ContainsFunc(append(u.Directories, u.Directory), func(pattern string) bool {
+		matches, err := path.Match(pattern, folder)
+		return matches && err == nil
+	})
+}
+
+// allows reports whether the entry updates a requirement. Without an explicit type, only direct ones are.
+func (u updates) allows(r *modfile.Require) bool {
+	for _, rule := range u.Allow {
+		if (rule.Name == "" || rule.Name == r.Mod.Path) && (rule.Type == "all" || !r.Indirect) {
+			return true
+		}
+	}
+
+	return len(u.Allow) == 0 && !r.Indirect
+}
+
+// TestModulesAreUpdated checks that Dependabot watches each Go module once, and updates its tools, or what it requires
+// if it has none.
+func TestModulesAreUpdated(t *testing.T) {
+	g := NewWithT(t)
 
 	data, err := os.ReadFile(filepath.Join(root, ".github/dependabot.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
 
-	var config struct {
-		Updates []struct {
-			Ecosystem string `json:"package-ecosystem"`
-			Directory string
+	var config struct{ Updates []updates }
+	g.Expect(yaml.Unmarshal(data, &config)).To(Succeed())
+
+	modules := modules(t)
+	g.Expect(modules).To(HaveKey("/"))
+
+	for folder, module := range modules {
+		watching := slices.DeleteFunc(slices.Clone(config.Updates), func(u updates) bool {
+			return u.Ecosystem != "gomod" || !u.watches(folder)
+		})
+		g.Expect(watching).To(HaveLen(1), "entries of .github/dependabot.yaml for %s", folder)
+
+		for _, r := range module.Require {
+			isTool := slices.ContainsFunc(module.Tool, func(tool *modfile.Tool) bool { return isProvidedBy(tool, r, module) })
+			if isTool || !r.Indirect && (folder == "/" || len(module.Tool) == 0) {
+				g.Expect(watching[0].allows(r)).To(BeTrue(), "%s in %s", r.Mod.Path, folder)
+			}
+		}
+	}
+}
+
+// isProvidedBy reports whether a requirement has a tool: no other one has a longer path that the tool's begins with.
+func isProvidedBy(tool *modfile.Tool, r *modfile.Require, module *modfile.File) bool {
+	var provider string
+
+	for _, other := range module.Require {
+		begins := strings.HasPrefix(tool.Path+"/", other.Mod.Path+"/")
+		if begins && len(other.Mod.Path) > len(provider) {
+			provider = other.Mod.Path
 		}
 	}
 
-	g.Expect(yaml.Unmarshal(data, &config)).To(Succeed())
-	g.Expect(config.Updates).To(ContainElement(And(
-		HaveField("Ecosystem", "gomod"), HaveField("Directory", "/"))))
+	return provider == r.Mod.Path
+}
+
+// modules returns the project's Go modules by folder.
+func modules(t *testing.T) map[string]*modfile.File {
+	t.Helper()
+
+	found := map[string]*modfile.File{}
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{".git", "bin", "dist", "testdata"}, entry.Name()):
+			return filepath.SkipDir
+		case entry.Name() != "go.mod":
+			return nil
+		}
+
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+
+		folder, err := filepath.Rel(root, filepath.Dir(name))
+		if err != nil {
+			return err
+		}
+
+		found[path.Join("/", filepath.ToSlash(folder))], err = modfile.Parse(name, data, nil)
+
+		return err
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return found
 }
