@@ -20,6 +20,7 @@ type workflow struct {
 	Permissions map[string]string
 	Jobs        map[string]struct {
 		Permissions map[string]string
+		Strategy    struct{ Matrix struct{ Target []string } }
 		Steps       []struct{ Uses, Run string }
 	}
 }
@@ -230,4 +231,118 @@ func modules(t *testing.T) map[string]*modfile.File {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	return found
+}
+
+// manual are the targets that pages name and nothing runs by itself.
+var manual = map[string]string{
+	"bed":                "it runs until Ctrl-C",
+	"e2e-capi":           "it needs the programs of managers, and real releases of their providers",
+	"bench-availability": "it needs what e2e-capi needs",
+	"help":               "it only prints",
+}
+
+// TestTargetsAreRun checks that the Makefile has the targets that pages name, and that a workflow or .ci/run runs them,
+// so that what pages name works.
+func TestTargetsAreRun(t *testing.T) {
+	g := NewWithT(t)
+
+	needed := targets(t)
+	run := map[string]bool{}
+
+	var add func(target string)
+
+	add = func(target string) {
+		if !run[target] {
+			run[target] = true
+			for _, n := range needed[target] {
+				add(n)
+			}
+		}
+	}
+
+	for _, target := range automatic(t) {
+		g.Expect(needed).To(HaveKey(target))
+		add(target)
+	}
+
+	for target := range manual {
+		g.Expect(run).NotTo(HaveKey(target), "it is run")
+	}
+
+	count := 0
+
+	for page, content := range pages(t) {
+		for _, text := range code(page, content) {
+			for _, target := range made(text) {
+				count++
+
+				g.Expect(needed).To(HaveKey(target), page)
+				g.Expect(run[target] || manual[target] != "").To(BeTrue(), "make %s, of %s, is run by nothing", target, page)
+			}
+		}
+	}
+
+	g.Expect(count).To(BeNumerically(">", 20))
+}
+
+// targets returns the targets of the Makefile, with those that each of them needs.
+func targets(t *testing.T) map[string][]string {
+	t.Helper()
+
+	data, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	needed := map[string][]string{}
+	rule := regexp.MustCompile(`(?m)^([a-z0-9][a-z0-9 -]*):([a-z0-9 -]*)(?: .*)?$`)
+
+	for _, match := range rule.FindAllStringSubmatch(string(data), -1) {
+		for _, target := range strings.Fields(match[1]) {
+			needed[target] = append(needed[target], strings.Fields(match[2])...)
+		}
+	}
+
+	return needed
+}
+
+// automatic returns the targets that workflows and .ci/run run.
+func automatic(t *testing.T) []string {
+	t.Helper()
+	g := NewWithT(t)
+
+	var found []string
+
+	for file, text := range workflows(t) {
+		var w workflow
+		g.Expect(yaml.Unmarshal([]byte(text), &w)).To(Succeed(), file)
+
+		for _, job := range w.Jobs {
+			for _, step := range job.Steps {
+				found = append(found, made(step.Run)...)
+
+				if step.Run == "make ${{ matrix.target }}" {
+					found = append(found, job.Strategy.Matrix.Target...)
+				}
+			}
+		}
+	}
+
+	script, err := os.ReadFile(filepath.Join(root, ".ci/run"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	stages := regexp.MustCompile(`(?m)^(?:stage|for target in) ([a-z0-9][a-z0-9 -]*)`)
+	for _, match := range stages.FindAllStringSubmatch(string(script), -1) {
+		found = append(found, strings.Fields(match[1])...)
+	}
+
+	return found
+}
+
+// made returns the targets that a command makes.
+func made(command string) []string {
+	match := regexp.MustCompile(`(?:^| )make((?: [a-z0-9][a-z0-9-]*)+)`).FindStringSubmatch(command)
+	if match == nil {
+		return nil
+	}
+
+	return strings.Fields(match[1])
 }
