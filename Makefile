@@ -59,7 +59,7 @@ generate: ## Generate deep-copy methods and the list of clusterctl's providers
 
 .PHONY: manifests
 manifests: ## Generate CRDs, RBAC, the chart's README and the kustomize bases
-	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=charts/capstan/crds
 	go run ./config/crd/generate
 	go tool controller-gen rbac:roleName=capstan-operator paths=./controllers/... output:rbac:artifacts:config=charts/capstan/files
 	go run ./charts/generate
@@ -140,7 +140,7 @@ release: $(GORELEASER) $(GO_LICENSES) ## Build the artifacts of a release into d
 	find $(BIN)/release -maxdepth 1 -type f -name 'capstan_*' -exec cp {} dist/ ';'
 	cp $(BIN)/release/krew/capstan.yaml dist/capstan.krew.yaml
 	$(MAKE) --no-print-directory image
-	$(TAR) -C charts --dereference --exclude='*.gotmpl' -czf dist/capstan-$(VERSION:v%=%).tgz capstan
+	$(TAR) -C charts --exclude='*.gotmpl' --exclude=kustomization.yaml -czf dist/capstan-$(VERSION:v%=%).tgz capstan
 	kubectl kustomize config/default >dist/capstan.yaml
 	go run ./config/crd/schemas
 	awk '/^## / { found = $$2 == "$(VERSION)"; next } found' CHANGELOG.md >dist/CHANGELOG.md

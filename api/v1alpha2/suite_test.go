@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	crdFolder    = "../../config/crd/bases"
+	crdFolder    = "../../charts/capstan/crds"
 	sampleFolder = "../../config/samples"
 )
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"helm.sh/helm/v3/pkg/chart/loader"
+
 	"github.com/capstan-project/capstan/charts"
 )
 
@@ -35,7 +37,7 @@ func main() {
 }
 
 func run() error {
-	capstan, err := charts.Load(folder)
+	capstan, err := loader.LoadDir(folder)
 	if err != nil {
 		return err
 	}

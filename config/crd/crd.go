@@ -1,12 +1,10 @@
-// Package crd embeds the operator's own CustomResourceDefinitions and upgrades those in a cluster.
+// Package crd upgrades the operator's own CustomResourceDefinitions in a cluster to those of its chart.
 package crd
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/Masterminds/semver/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,31 +14,25 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/charts"
 )
-
-//go:embed bases/*.yaml
-var bases embed.FS
 
 // versionAnnotation holds, on a CRD, the version of the operator that applied it last.
 const versionAnnotation = v1alpha2.Prefix + "/operator-version"
 
-// Bases returns the CustomResourceDefinitions, sorted by name.
-func Bases() ([]*unstructured.Unstructured, error) {
-	files, err := fs.Glob(bases, "bases/*.yaml")
+// Definitions returns the CustomResourceDefinitions, sorted by name.
+func Definitions() ([]*unstructured.Unstructured, error) {
+	chart, err := charts.Operator()
 	if err != nil {
 		return nil, err
 	}
 
-	definitions := make([]*unstructured.Unstructured, 0, len(files))
-	for _, file := range files {
-		data, err := bases.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
+	var definitions []*unstructured.Unstructured
 
+	for _, file := range chart.CRDObjects() {
 		definition := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(data, &definition.Object); err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, err)
+		if err := yaml.Unmarshal(file.File.Data, &definition.Object); err != nil {
+			return nil, fmt.Errorf("read %s: %w", file.Name, err)
 		}
 
 		definitions = append(definitions, definition)
@@ -54,7 +46,7 @@ func Bases() ([]*unstructured.Unstructured, error) {
 // operator removes no fields. It does not install missing ones: that is part of the operator's
 // installation. Those of cluster-api-operator lose what only that needs.
 func Upgrade(ctx context.Context, c client.Client, version string) error {
-	definitions, err := Bases()
+	definitions, err := Definitions()
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 func TestBases(t *testing.T) {
 	g := NewWithT(t)
-	definitions, err := Bases()
+	definitions, err := Definitions()
 	g.Expect(err).NotTo(HaveOccurred())
 
 	var kinds []string
@@ -35,7 +35,7 @@ func TestBases(t *testing.T) {
 // TestDescriptions checks that the paragraphs of descriptions are not broken into lines, because kubectl explain
 // breaks them itself.
 func TestDescriptions(t *testing.T) {
-	definitions, err := Bases()
+	definitions, err := Definitions()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	brokenLine := regexp.MustCompile("(?m)^[^|\n].*\n[[:alpha:]`\"(]")
@@ -99,7 +99,7 @@ func TestNewer(t *testing.T) {
 func TestUpgrade(t *testing.T) {
 	for applied, changes := range map[string]bool{"": true, "v1.0.0": true, "v1.1.0": true, "v1.2.0": false} {
 		g := NewWithT(t)
-		definitions, err := Bases()
+		definitions, err := Definitions()
 		g.Expect(err).NotTo(HaveOccurred())
 
 		existing := make([]client.Object, 0, len(definitions))

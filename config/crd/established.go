@@ -22,7 +22,7 @@ const pollInterval = 250 * time.Millisecond
 // AwaitEstablished waits until the API server serves all of the operator's CustomResourceDefinitions. The
 // error names one that does not exist, or that is not served within the timeout.
 func AwaitEstablished(ctx context.Context, c client.Reader, timeout time.Duration) error {
-	definitions, err := Bases()
+	definitions, err := Definitions()
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestAwaitEstablished(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			definitions, err := Bases()
+			definitions, err := Definitions()
 			g.Expect(err).NotTo(HaveOccurred())
 
 			var objects []client.Object

@@ -10,7 +10,7 @@ import (
 )
 
 func TestHandOver(t *testing.T) {
-	definitions, err := Bases()
+	definitions, err := Definitions()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	const (

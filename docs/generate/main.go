@@ -30,7 +30,7 @@ func run() error {
 	defer os.RemoveAll(programs)
 
 	for page, write := range map[string]func() ([]byte, error){
-		"api.md":      func() ([]byte, error) { return apiPage("config/crd/bases") },
+		"api.md":      func() ([]byte, error) { return apiPage("charts/capstan/crds") },
 		"cli.md":      func() ([]byte, error) { return cliPage(filepath.Join(programs, "capstan")) },
 		"operator.md": func() ([]byte, error) { return operatorPage(filepath.Join(programs, "operator")) },
 	} {

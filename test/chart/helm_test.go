@@ -178,7 +178,7 @@ var _ = Describe("The chart", Ordered, func() {
 	})
 
 	It("contains the same CRDs as the operator", func(ctx SpecContext) {
-		bases, err := crd.Bases()
+		bases, err := crd.Definitions()
 		Expect(err).NotTo(HaveOccurred())
 
 		shown := run(ctx, "helm", "show", "crds", archive)

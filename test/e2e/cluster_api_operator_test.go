@@ -192,7 +192,7 @@ var _ = Describe("The real cluster-api-operator", Ordered, func() {
 	})
 
 	It("is found to run", func(ctx SpecContext) {
-		w.run(ctx, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(root, "config/crd/bases"))
+		w.run(ctx, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(root, "charts/capstan/crds"))
 		w.start("--upgrade-crds")
 
 		for _, provider := range providers {

@@ -34,7 +34,7 @@ var _ = Describe("An operator that starts before its CustomResourceDefinitions a
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(ctx)
 
-		definitions, err := crd.Bases()
+		definitions, err := crd.Definitions()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(
 			definitions[len(definitions)-1].Object, last)).To(Succeed())

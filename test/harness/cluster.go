@@ -87,7 +87,7 @@ func InstallCRDs(ctx context.Context, c client.Client) error {
 
 // bareCRDs returns the operator's own CRDs without descriptions.
 var bareCRDs = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
-	definitions, err := crd.Bases()
+	definitions, err := crd.Definitions()
 	for _, definition := range definitions {
 		dropDescriptions(definition.Object)
 	}
@@ -114,9 +114,9 @@ func dropDescriptions(value any) {
 }
 
 func readCRDs(root string) ([]*unstructured.Unstructured, error) {
-	files, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "charts/capstan/crds/*.yaml"))
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("no CRDs in %s/config/crd/bases: %w", root, err)
+		return nil, fmt.Errorf("no CRDs in %s/charts/capstan/crds: %w", root, err)
 	}
 
 	var definitions []*unstructured.Unstructured

@@ -21,7 +21,7 @@ func main() {
 }
 
 func run() error {
-	files, err := filepath.Glob("config/crd/bases/*.yaml")
+	files, err := filepath.Glob("charts/capstan/crds/*.yaml")
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func main() {
 
 // write writes the schemas into a folder. Their names are those that kubeconform looks for: coreprovider_v1alpha2.json.
 func write(folder string) error {
-	definitions, err := crd.Bases()
+	definitions, err := crd.Definitions()
 	if err != nil {
 		return err
 	}
