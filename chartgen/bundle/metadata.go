@@ -88,7 +88,7 @@ func invalidMetadata(data []byte, err error) error {
 
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {
-		reason = fmt.Sprintf("%s cannot be a %s", wrongType.Field, wrongType.Value)
+		reason = fmt.Sprintf("%s cannot be a %s; use a version whose file is correct", wrongType.Field, wrongType.Value)
 	}
 
 	return &InvalidError{File: MetadataFile, Reason: reason, Err: err}

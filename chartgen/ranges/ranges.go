@@ -18,9 +18,8 @@ type Error struct {
 
 func (e *Error) Error() string {
 	return fmt.Sprintf(
-		"version %q is neither a semantic version such as v1.13.5 nor a range such as ~1.13: %v",
+		"version %q is neither a semantic version such as v1.13.5 nor a range such as ~1.13; correct it",
 		e.Version,
-		e.Err,
 	)
 }
 

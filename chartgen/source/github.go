@@ -220,9 +220,9 @@ func (g *gitHub) request(ctx context.Context, address, accept string, limit int6
 
 	return nil, &transport.Error{
 		Kind: transport.InvalidToken, Place: denied.Place,
-		Problem: denied.Problem + ": the token is wrong, has expired or may not read this",
-		Fix: "replace token or GITHUB_TOKEN in the Secret of spec.fetchConfig.secretRef, or GITHUB_TOKEN in the provider's " +
-			"variables or in the environment",
+		Problem: denied.Problem + ": the GitHub token is wrong, has expired or may not read this",
+		Fix: "replace GITHUB_TOKEN, or the key token, where it is set: in the Secret of spec.fetchConfig.secretRef, in the " +
+			"provider's variables, or in the environment",
 		Err: err,
 	}
 }

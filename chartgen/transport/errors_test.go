@@ -24,7 +24,7 @@ func TestWrap(t *testing.T) {
 		},
 		"a refused address": {
 			fmt.Errorf("dial: %w", (&Guard{}).CheckHost("::1")),
-			"https://example.com/x: ::1 is a loopback address (::1), to which the operator does not connect; use another " +
+			"https://example.com/x: ::1 is a loopback address, to which the operator does not connect; use another " +
 				"address, or allow it with the operator's flag --allowed-source-addresses",
 		},
 		"a known error": {

@@ -107,9 +107,13 @@ func (g *Guard) check(host string, address netip.Addr) error {
 
 	for _, form := range all {
 		if kind := specialKind(form); kind != "" && !g.allows(form) {
+			if address := all[0].String(); address != host {
+				kind += " (" + address + ")"
+			}
+
 			return &Error{
 				Kind:    Refused,
-				Problem: fmt.Sprintf("%s is %s (%s), to which the operator does not connect", host, kind, all[0]),
+				Problem: fmt.Sprintf("%s is %s, to which the operator does not connect", host, kind),
 				Fix:     "use another address, or allow it with the operator's flag --allowed-source-addresses",
 			}
 		}

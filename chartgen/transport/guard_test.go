@@ -89,7 +89,7 @@ func TestGuardChecksEveryConnection(t *testing.T) {
 		proxy, url, refused string
 	}{
 		"a loopback address": {
-			&Guard{}, "", server.URL, "127.0.0.1 is a loopback address (127.0.0.1), to which the operator does not " +
+			&Guard{}, "", server.URL, "127.0.0.1 is a loopback address, to which the operator does not " +
 				"connect; use another address, or allow it with the operator's flag --allowed-source-addresses",
 		},
 		"a name of a loopback address": {
@@ -144,7 +144,7 @@ func TestDialThrough(t *testing.T) {
 		host, refused string
 	}{
 		"a special address": {
-			guarded, "127.0.0.1", "127.0.0.1 is a loopback address (127.0.0.1), to which the operator does not connect; ",
+			guarded, "127.0.0.1", "127.0.0.1 is a loopback address, to which the operator does not connect; ",
 		},
 		"a name of one":      {guarded, "localhost", "localhost is a loopback address"},
 		"an allowed address": {allowed, "127.0.0.1", ""},

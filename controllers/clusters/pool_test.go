@@ -191,7 +191,7 @@ func TestRefusedKubeConfig(t *testing.T) {
 	}
 
 	t.Run("an address that only the operator can reach", func(t *testing.T) {
-		const refused = " is a loopback address (127.0.0.1), to which the operator does not connect; use another " +
+		const refused = ", to which the operator does not connect; use another " +
 			"address, or allow it with the operator's flag --allowed-source-addresses"
 
 		inner := newSwitched(t)

@@ -89,5 +89,5 @@ func (s selector) noMatch(objects []*unstructured.Unstructured) string {
 		ofKind = strings.Join(listed, ", ")
 	}
 
-	return fmt.Sprintf("it matches no object; its target is %s; objects of that kind: %s", s, ofKind)
+	return fmt.Sprintf("it matches no object; its target is %s; objects of that kind: %s; correct the target", s, ofKind)
 }

@@ -80,7 +80,9 @@ type knownChart struct {
 // StoreError reports that charts cannot be read from or written to the store.
 type StoreError struct{ Err error }
 
-func (e *StoreError) Error() string { return e.Err.Error() }
+func (e *StoreError) Error() string {
+	return fmt.Sprintf("%v; check the quota of the operator's namespace, and its permissions for ConfigMaps", e.Err)
+}
 
 // Unwrap returns the store's error.
 func (e *StoreError) Unwrap() error { return e.Err }

@@ -40,8 +40,8 @@ type unsafeError struct {
 }
 
 func (e *unsafeError) Error() string {
-	return fmt.Sprintf("the change of CustomResourceDefinitions is not safe and was not applied: %s. "+
-		"To apply it anyway, set the annotation %s: %s", e.report.Message(),
+	return fmt.Sprintf("changes of CustomResourceDefinitions are not safe: %s; to apply them anyway, set the "+
+		"annotation %s: %s", e.report.Message(),
 		v1alpha2.AllowUnsafeCRDAnnotation, e.report.Allowance(e.version))
 }
 
@@ -257,10 +257,9 @@ func (r *run) migrateCRDs(ctx context.Context, ready report.Result) report.Resul
 func nothingToMigrate(unmanaged []string, before bool) report.Migration {
 	switch {
 	case len(unmanaged) > 0:
-		return report.Migration{Reason: v1alpha2.MigrationPendingReason, Message: "Objects may be stored in old versions " +
-			"of CustomResourceDefinitions that the installed version does not include or must not downgrade: " +
-			object.List(unmanaged, maxUnmigrated) + "; they are rewritten once a version is installed that has these " +
-			"CustomResourceDefinitions"}
+		return report.Migration{Reason: v1alpha2.MigrationPendingReason, Message: "Objects of " +
+			object.List(unmanaged, maxUnmigrated) + " may be stored in old versions, which the installed version of the " +
+			"provider does not rewrite; install a version that has these CustomResourceDefinitions"}
 	case before:
 		return report.Migration{
 			Done: true, Reason: v1alpha2.CRDsMigratedReason, Message: "All objects are stored in the storage version",

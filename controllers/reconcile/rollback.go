@@ -31,9 +31,9 @@ type uncheckedError struct {
 }
 
 func (e *uncheckedError) Error() string {
-	return fmt.Sprintf("CustomResourceDefinitions are those of %s and are never downgraded, and the chart of %s "+
-		"is no longer stored, so whether its managers can work with them is not known; set spec.version to %s instead",
-		e.crds, e.version, e.version)
+	return fmt.Sprintf("it is not known whether the managers of %s can work with the CustomResourceDefinitions of %s, "+
+		"which are never downgraded, because its chart is no longer stored; set spec.version to %s instead",
+		e.version, e.crds, e.version)
 }
 
 // refusesRollback reports whether an error of checkTarget means that the provider must not return to the revision, and

@@ -28,7 +28,8 @@ type ImagesError struct {
 
 func (e *ImagesError) Error() string {
 	return fmt.Sprintf(
-		"key %q of %s: %v; it holds clusterctl's image overrides, e.g. {all: {repository: registry.example.com/mirror}}",
+		"key %q of %s cannot be read: %v; correct clusterctl's image overrides in it, e.g. "+
+			"{all: {repository: registry.example.com/mirror}}",
 		ImagesVariable, e.Source, e.Err)
 }
 
@@ -42,7 +43,7 @@ type imageOverrides map[string]v1alpha2.ImageMeta
 func parseImageOverrides(text string) (imageOverrides, error) {
 	var overrides imageOverrides
 	if err := yaml.UnmarshalStrict([]byte(text), &overrides); err != nil {
-		return nil, errors.New("not YAML of the expected form: each key needs a map of repository, name and tag")
+		return nil, errors.New("each key needs a map of repository, name and tag")
 	}
 
 	return overrides, nil

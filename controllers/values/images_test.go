@@ -124,7 +124,7 @@ func TestImagesError(t *testing.T) {
 
 				var refused *values.ImagesError
 				g.Expect(err).To(BeAssignableToTypeOf(refused))
-				g.Expect(err).To(MatchError(HavePrefix(`key "images" of ` + source + `: not YAML of the expected form`)))
+				g.Expect(err).To(MatchError(HavePrefix(`key "images" of ` + source + ` cannot be read: each key needs a map`)))
 				g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
 			}
 		})

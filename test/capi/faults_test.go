@@ -169,7 +169,7 @@ func settledDowngrade(ctx context.Context, g Gomega, previous, last managers.Ste
 
 		g.Expect(now[label]).To(Equal(last[label]))
 		g.Expect(conditions.GetMessage(p, v1alpha2.ReadyCondition)).To(
-			ContainSubstring("CustomResourceDefinitions are never downgraded"), label)
+			ContainSubstring("which is never downgraded"), label)
 	}
 
 	return now
