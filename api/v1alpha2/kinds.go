@@ -51,10 +51,13 @@ func items[T any, P interface {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=coreproviders,shortName=cacp,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Contract",type=string,priority=1,JSONPath=`.status.contract`
+// +kubebuilder:printcolumn:name="Available",type=string,priority=1,JSONPath=`.status.availableUpgrades[-1:].version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 63",message="the name is part of labels: it must be at most 63 characters long and contain no dots"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type CoreProvider struct {
@@ -84,10 +87,13 @@ func (l *CoreProviderList) GetItems() []Provider { return items(l.Items) }
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=bootstrapproviders,shortName=cabp,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Contract",type=string,priority=1,JSONPath=`.status.contract`
+// +kubebuilder:printcolumn:name="Available",type=string,priority=1,JSONPath=`.status.availableUpgrades[-1:].version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 53",message="the name is part of labels: it must be at most 53 characters long and contain no dots"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type BootstrapProvider struct {
@@ -117,10 +123,13 @@ func (l *BootstrapProviderList) GetItems() []Provider { return items(l.Items) }
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=controlplaneproviders,shortName=cacpp,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Contract",type=string,priority=1,JSONPath=`.status.contract`
+// +kubebuilder:printcolumn:name="Available",type=string,priority=1,JSONPath=`.status.availableUpgrades[-1:].version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 49",message="the name is part of labels: it must be at most 49 characters long and contain no dots"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type ControlPlaneProvider struct {
@@ -151,10 +160,13 @@ func (l *ControlPlaneProviderList) GetItems() []Provider { return items(l.Items)
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=infrastructureproviders,shortName=caip,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Contract",type=string,priority=1,JSONPath=`.status.contract`
+// +kubebuilder:printcolumn:name="Available",type=string,priority=1,JSONPath=`.status.availableUpgrades[-1:].version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 48",message="the name is part of labels: it must be at most 48 characters long and contain no dots"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type InfrastructureProvider struct {
@@ -184,10 +196,13 @@ func (l *InfrastructureProviderList) GetItems() []Provider { return items(l.Item
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=ipamproviders,shortName=caipamp,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Contract",type=string,priority=1,JSONPath=`.status.contract`
+// +kubebuilder:printcolumn:name="Available",type=string,priority=1,JSONPath=`.status.availableUpgrades[-1:].version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 58",message="the name is part of labels: it must be at most 58 characters long and contain no dots"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type IPAMProvider struct {
@@ -217,10 +232,13 @@ func (l *IPAMProviderList) GetItems() []Provider { return items(l.Items) }
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=runtimeextensionproviders,shortName=carep,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Contract",type=string,priority=1,JSONPath=`.status.contract`
+// +kubebuilder:printcolumn:name="Available",type=string,priority=1,JSONPath=`.status.availableUpgrades[-1:].version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 45",message="the name is part of labels: it must be at most 45 characters long and contain no dots"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type RuntimeExtensionProvider struct {
@@ -250,10 +268,13 @@ func (l *RuntimeExtensionProviderList) GetItems() []Provider { return items(l.It
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=addonproviders,shortName=caap,categories={capstan,cluster-api}
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Contract",type=string,priority=1,JSONPath=`.status.contract`
+// +kubebuilder:printcolumn:name="Available",type=string,priority=1,JSONPath=`.status.availableUpgrades[-1:].version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 57",message="the name is part of labels: it must be at most 57 characters long and contain no dots"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type AddonProvider struct {

@@ -334,6 +334,7 @@ func TestStatus(t *testing.T) {
 	g := NewWithT(t)
 	c := connect(t)
 	object := &v1alpha2.CoreProvider{ObjectMeta: metav1.ObjectMeta{Name: v1alpha2.CoreProviderName, Namespace: "default"}}
+	object.Spec.Version = "~1.14"
 	g.Expect(c.Create(t.Context(), object)).To(Succeed())
 	t.Cleanup(func() { _ = c.Delete(context.Background(), object) })
 
@@ -360,7 +361,9 @@ func TestStatus(t *testing.T) {
 			Revision:  4,
 			Status:    "deployed",
 		},
-		AvailableUpgrades: []v1alpha2.AvailableUpgrade{{Version: "v1.14.0", Contract: "v1beta2"}},
+		AvailableUpgrades: []v1alpha2.AvailableUpgrade{
+			{Version: "v1.13.6", Contract: "v1beta2"}, {Version: "v1.15.0", Contract: "v1beta2"},
+		},
 		History: []v1alpha2.ReleaseRevision{
 			{Revision: 4, Version: version, ChartDigest: "sha256:00", Status: "deployed", Time: now},
 			{Revision: 3},
@@ -375,11 +378,16 @@ func TestStatus(t *testing.T) {
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(object), stored)).To(Succeed())
 	g.Expect(stored.Status).To(BeComparableTo(status))
 
-	for _, category := range []string{"capstan", "cluster-api"} {
-		output, err := apiServer.Get(t).Command(t.Context(), "kubectl", "get", category).CombinedOutput()
+	narrow := `NAME VERSION WANTED REVISION READY AGE MESSAGE \S*cluster-api v1\.13\.5 ~1\.14 4 True \S+ all is well`
+	for arguments, columns := range map[string]string{
+		"capstan": narrow, "cluster-api": narrow,
+		"capstan --output=wide": `NAME VERSION WANTED REVISION READY CONTRACT AVAILABLE AGE MESSAGE ` +
+			`\S*cluster-api v1\.13\.5 ~1\.14 4 True v1beta2 v1\.15\.0 \S+ all is well`,
+	} {
+		get := append([]string{"get"}, strings.Fields(arguments)...)
+		output, err := apiServer.Get(t).Command(t.Context(), "kubectl", get...).CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), string(output))
-		g.Expect(strings.Join(strings.Fields(string(output)), " ")).To(
-			MatchRegexp(`^NAME VERSION REVISION READY MESSAGE AGE \S*cluster-api v1\.13\.5 4 True all is well \S+$`), category)
+		g.Expect(strings.Join(strings.Fields(string(output)), " ")).To(MatchRegexp("^"+columns+"$"), arguments)
 	}
 
 	for range v1alpha2.HistoryMaxItems {
