@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -78,6 +79,10 @@ func (o *rollbackOptions) run(ctx context.Context, args []string) error {
 	}
 
 	change := map[string]any{"spec": map[string]any{"release": map[string]any{"rollbackTo": rollbackTo}}}
+	if release := p.GetSpec().Release; rollbackTo != nil && release != nil && ptr.Equal(release.RollbackTo, rollbackTo) {
+		change["metadata"] = cli.TryAgain() // it may have failed
+	}
+
 	if err := cluster.Patch(ctx, p, change); err != nil {
 		return err
 	}
@@ -88,7 +93,7 @@ func (o *rollbackOptions) run(ctx context.Context, args []string) error {
 // target returns the value of spec.release.rollbackTo, of which nil removes it, and prints what that means.
 func (o *rollbackOptions) target(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, args []string,
-) (any, error) {
+) (*int64, error) {
 	if !o.undo {
 		revision, err := selectRevision(ctx, cluster, p, args)
 		if err != nil {
@@ -97,7 +102,7 @@ func (o *rollbackOptions) target(
 
 		o.Printf("%s: rolling back to revision %d, version %s", v1alpha2.FullName(p), revision.Number, revision.Version)
 
-		return revision.Number, nil
+		return new(int64(revision.Number)), nil
 	}
 
 	spec := p.GetSpec()

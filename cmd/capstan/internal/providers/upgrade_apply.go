@@ -34,8 +34,8 @@ func newUpgradeApplyCommand(options *cli.Options) *cobra.Command {
 		Use:   "apply {PROVIDER:VERSION... | --contract CONTRACT | --version VERSION}",
 		Short: "Upgrade providers",
 		Long: `Set spec.version of the providers at once, and wait until they are ready. The
-operator upgrades them in the right order. A version that has failed is tried
-again.
+operator upgrades them in the right order. What a provider asks for already is
+applied again, such as a version that has failed.
 
 The versions are those that you name; with --contract, the newest ones that work
 with it, as in "capstan upgrade plan"; with --version, that version, or the
@@ -156,7 +156,8 @@ func isOlder(p v1alpha2.Provider, version string) bool {
 	return err == nil && wanted.LessThan(installed)
 }
 
-// upgrade sets the version of a provider, or has one that has failed tried again.
+// upgrade sets the version of a provider, or has the operator apply again what the provider asks for already: a version
+// that has failed, or that another program has replaced. A range that it was chosen from stays.
 func (o *upgradeApplyOptions) upgrade(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, version string,
 ) error {
@@ -167,9 +168,9 @@ func (o *upgradeApplyOptions) upgrade(
 		message = "downgrading to " + version
 	}
 
-	if p.GetSpec().Version == version && !v1alpha2.IsReady(p) {
-		change["metadata"] = cli.TryAgain()
-		message = "trying " + version + " again"
+	if ranges.IsSame(ranges.Only(p.GetSpec().Version, p.GetStatus().DesiredVersion), version) {
+		change = map[string]any{"metadata": cli.TryAgain()}
+		message = "applying " + version + " again"
 	}
 
 	if err := cluster.Patch(ctx, p, change); err != nil {
