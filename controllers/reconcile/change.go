@@ -429,7 +429,7 @@ func (r *run) compareRelease(ctx context.Context) report.Result {
 	case found.State.State == state.Locked:
 		return report.Wait(v1alpha2.ProgressingReason, found.State.Message, found.State.Until)
 	case found.Decision.HoldsUninstalled(r.installed.history):
-		return report.UninstalledByOthers(r.installed.history)
+		return report.UninstalledByOthers(r.input())
 	}
 
 	return report.Result{}

@@ -99,7 +99,8 @@ func (c catalog) markdown() string {
 # Messages
 
 One message of each reason, as the operator's own code writes it: from reports that were recorded while tests ran, and
-from situations in unit tests. [Troubleshooting](../troubleshooting.md) explains the reasons.
+from situations in unit tests. ` + "`Ready`" + ` says first what runs and what becomes of the version that is wanted,
+then why, and at the end what to do. [Troubleshooting](../troubleshooting.md) explains the reasons.
 
 | reason | condition or event | message |
 |---|---|---|
@@ -186,14 +187,20 @@ func (c catalog) addErrors(t *testing.T) {
 	t.Helper()
 
 	for _, err := range slices.Concat(problemsOfSpec(t), problemsOfCluster(), problemsOfReferences(t)) {
-		c.addReport(report.Of(inputOf(newTestRun()), report.Summary{Result: failed(err, fetching)}))
+		c.addStopped(failed(err, fetching))
 	}
 
 	for _, err := range []error{wrongToken(t), otherDigest(t)} {
 		result := failed(err, fetching)
 		result.Message = localAddress.ReplaceAllString(result.Message, "server.example.com")
-		c.addReport(report.Of(inputOf(newTestRun()), report.Summary{Result: result}))
+		c.addStopped(result)
 	}
+}
+
+// addStopped adds the messages of an installation that ends with a result.
+func (c catalog) addStopped(result report.Result) {
+	in := inputOf(newTestRun())
+	c.addReport(report.Of(in, report.Summarize(in, report.Result{}, result)))
 }
 
 // problemsOfSpec returns errors of what a resource asks for, as checks return them.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -31,7 +32,8 @@ func (r *run) input() report.Input {
 			Status:      *r.provider.GetStatus(),
 			Timeout:     r.policy.Timeout,
 			Drift:       driftPolicy(r.provider.GetSpec()),
-			Version:     askedVersion(r.provider.GetSpec()),
+			Version:     r.provider.GetSpec().Version,
+			RollbackTo:  int(ptr.Deref(plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo, 0)),
 
 			OperatorSuspended: r.Suspended,
 		},
@@ -56,16 +58,6 @@ func (r *run) input() report.Input {
 	}
 
 	return in
-}
-
-// askedVersion returns the version or range that a resource asks for; empty if it asks for a revision, or for any
-// version.
-func askedVersion(spec *v1alpha2.ProviderSpec) string {
-	if plan.ReleaseSpec(spec).RollbackTo != nil {
-		return ""
-	}
-
-	return spec.Version
 }
 
 // seen returns what was seen of the release.

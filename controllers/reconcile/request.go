@@ -138,9 +138,7 @@ func (r *run) pendingMessage() string {
 		changes = append(changes, r.change.plan.Describe(r.provider, d))
 	}
 
-	return fmt.Sprintf("%s since revision %d was created, which has not been applied; to apply it, "+
-		"change the annotation %s or the spec", strings.Join(changes, "; "), r.change.release.Pin.Number,
-		v1alpha2.ReconcileRequestAnnotation)
+	return fmt.Sprintf("%s since revision %d was created", strings.Join(changes, "; "), r.change.release.Pin.Number)
 }
 
 // versionOwner is the field manager that writes spec.version.

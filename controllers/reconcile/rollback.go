@@ -157,8 +157,7 @@ func (r *run) checkReturn(ctx context.Context, target state.Revision) report.Res
 func (r *run) refuse(target state.Revision, reason error) {
 	if r.policy.Refused == nil {
 		r.policy.Refused = map[int]bool{}
-		r.done.refusal = fmt.Sprintf("it stays, because the provider cannot return to %s of revision %d: %s",
-			target.Version, target.Number, reason)
+		r.done.refusal = fmt.Sprintf("not rolled back to %s (revision %d): %s", target.Version, target.Number, reason)
 	}
 
 	r.policy.Refused[target.Number] = true

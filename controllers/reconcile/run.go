@@ -169,7 +169,7 @@ func (r *run) reconcile(ctx context.Context) report.Summary {
 		return report.Summary{Result: report.DeletionSuspended(r.Suspended)}
 	case !deleted && !suspended:
 		if result := r.own(ctx); result.Ends() {
-			return report.Summary{Result: result}
+			return report.Summarize(r.input(), report.Result{}, result)
 		}
 	}
 
@@ -188,9 +188,9 @@ func (r *run) reconcile(ctx context.Context) report.Summary {
 
 	switch {
 	case deleted:
-		return report.Summary{Result: r.remove(ctx, unreached)}
+		return report.Summary{Result: report.Removal(r.remove(ctx, unreached))}
 	case unreached != nil:
-		return report.Summary{Result: failed(unreached, fetching)}
+		return report.Summarize(r.input(), report.Result{}, failed(unreached, fetching))
 	case suspended:
 		return report.Summary{Result: r.show(ctx)}
 	}
@@ -253,7 +253,7 @@ func (r *run) maintain(ctx context.Context) report.Summary {
 
 func (r *run) careAndChange(ctx context.Context) report.Summary {
 	if result := r.observeInstalled(ctx); result.Ends() {
-		return report.Summary{Result: result}
+		return report.Summarize(r.input(), report.Result{}, result)
 	}
 
 	care := r.care(ctx)
@@ -266,7 +266,7 @@ func (r *run) careAndChange(ctx context.Context) report.Summary {
 	// The change has left another newest revision, or did not come to replace the one that was left to it.
 	if r.done.applied || r.leftToChange {
 		if result := r.observeAgain(ctx); result.Ends() {
-			return report.Summary{Result: result}
+			return report.Summarize(r.input(), report.Result{}, result)
 		}
 
 		care = r.care(ctx)

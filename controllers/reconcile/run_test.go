@@ -58,7 +58,7 @@ func TestRefusalNamesTheNewestTarget(t *testing.T) {
 	r.refuse(state.Revision{Number: 2, Version: "v1.0.1"}, errors.New("too old"))
 	r.refuse(state.Revision{Number: 1, Version: "v1.0.0"}, errors.New("much too old"))
 
-	g.Expect(r.done.refusal).To(HaveSuffix("v1.0.1 of revision 2: too old"))
+	g.Expect(r.done.refusal).To(HaveSuffix("not rolled back to v1.0.1 (revision 2): too old"))
 	g.Expect(r.policy.Refused).To(Equal(map[int]bool{1: true, 2: true}))
 }
 

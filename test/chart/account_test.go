@@ -63,14 +63,14 @@ var _ = Describe("With an operator that must not install providers itself", Orde
 		tenant = prepareGadgets(ctx)
 		Expect(admin.Create(ctx, tenant)).To(Succeed())
 		Eventually(message(ctx, tenant)).Should(HavePrefix(
-			"system:serviceaccount:gadgets:installer may not list configmaps, which the resource names"))
+			"not installed: system:serviceaccount:gadgets:installer may not list configmaps, which the resource names"))
 
 		run(ctx, "kubectl", "-n", "gadgets", "create", "role", "sources", "--verb=get,list", "--resource=configmaps,secrets")
 		run(ctx, "kubectl", "-n", "gadgets", "create", "rolebinding", "sources", "--role=sources",
 			"--serviceaccount=gadgets:"+account)
 		requestReconcile(ctx, tenant, "sources")
 		Eventually(message(ctx, tenant)).Should(And(
-			HavePrefix("the API server would refuse "), ContainSubstring(", so nothing was changed: "),
+			HavePrefix("not installed: the API server would refuse "), ContainSubstring(", so nothing was changed: "),
 			ContainSubstring(`User "system:serviceaccount:gadgets:installer" cannot get resource "deployments"`),
 			ContainSubstring(`clusterroles.rbac.authorization.k8s.io "gadgets-manager" is forbidden`),
 			HaveSuffix("grant that permission, for example with the roles that `capstan permissions` prints"),

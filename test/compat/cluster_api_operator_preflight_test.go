@@ -126,7 +126,8 @@ func describePreflight(s **site) {
 		p := (*s).minimal(infrastructure, "unheard", "unheard-of")
 		(*s).create(ctx, p)
 		Eventually((*s).current(ctx, p)).Should(
-			fail(v1alpha2.ProviderInstalledCondition, v1alpha2.UnknownProviderReason, "set spec.fetchConfig"))
+			And(fail(v1alpha2.ProviderInstalledCondition, v1alpha2.UnknownProviderReason),
+				haveMessage(v1alpha2.ReadyCondition, "set spec.fetchConfig")))
 		(*s).remove(ctx, p)
 	})
 

@@ -361,12 +361,12 @@ var _ = Describe("The command line", Ordered, func() {
 	It("rolls back to a revision, and undoes it", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "rollback", "docker", "2")).To(And(
 			ContainSubstring("docker: rolling back to revision 2, version v1.1.0\n"),
-			MatchRegexp(`docker: v1\.1\.0 is healthy, held at revision 2 by a rollback \(\S+s\)\n$`),
+			MatchRegexp(`docker: v1\.1\.0 is healthy, held at revision 2 by spec\.release\.rollbackTo; to end .* \(\S+s\)\n$`),
 		))
 		Expect(cli.succeed(ctx, "status", "docker")).To(
 			And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
 		Expect(cli.succeed(ctx, "rollback", "docker", "1")).To(
-			MatchRegexp(`docker: v1\.0\.0 is healthy, held at revision 1 by a rollback \(\S+s\)\n$`))
+			MatchRegexp(`docker: v1\.0\.0 is healthy, held at revision 1 by \S+; v1\.1\.0 is wanted; .* \(\S+s\)\n$`))
 		out, warnings, code := cli.run(ctx, "diff", "docker")
 		Expect(code).To(BeZero())
 		Expect(out).To(Equal("infrastructure-docker: no changes\n"))
@@ -403,10 +403,10 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--allow-downgrade", "--wait=false")).To(
 			ContainSubstring("docker: downgrading to v1.0.0"))
 		Eventually(w.read(ctx, docker)).Should(
-			notBeReady(v1alpha2.SuspendedReason, "v1.1.0 is healthy, and v1.0.0 waits to be installed"))
+			notBeReady(v1alpha2.SuspendedReason, "v1.1.0 is healthy; v1.0.0 is wanted; "))
 		Expect(cli.succeed(ctx, "status")).To(MatchRegexp(
-			`(?m)^infrastructure-docker +v1\.1\.0 +v1\.0\.0 +\d+ +False +\S+ +v1\.1\.0 runs, suspended: `))
-		Eventually(seen).Should(gbytes.Say("suspended: the operator changes nothing"))
+			`(?m)^infrastructure-docker +v1\.1\.0 +v1\.0\.0 +\d+ +False +\S+ +v1\.1\.0 is healthy; v1\.0\.0 is wanted; nothing`))
+		Eventually(seen).Should(gbytes.Say("nothing is changed while spec.suspend is true"))
 		Expect(cli.succeed(ctx, "suspend", "aws")).To(ContainSubstring("aws: already suspended\n"))
 		_, failure, code := cli.run(ctx, "pause", "--all")
 		Expect(code).To(Equal(1))
@@ -453,11 +453,11 @@ var _ = Describe("The command line", Ordered, func() {
 	It("pauses and unpauses all providers", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "pause", "--all")).To(And(
 			HavePrefix("CoreProvider cluster-api-system/cluster-api: paused\n"),
-			MatchRegexp(`docker: v1\.0\.0 is paused \(\S+s\)\n`),
+			MatchRegexp(`docker: v1\.0\.0 is paused: its Deployments have no replicas \(\S+s\)\n`),
 		))
 
 		for _, p := range []v1alpha2.Provider{core, docker, aws} {
-			Expect(w.read(ctx, p)(Default)).To(beReadyWith(v1alpha2.PausedReason, "is installed and paused"))
+			Expect(w.read(ctx, p)(Default)).To(beReadyWith(v1alpha2.PausedReason, "is paused"))
 		}
 
 		before := cli.writes()

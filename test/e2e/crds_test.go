@@ -231,7 +231,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		change()
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
 			"the API server would refuse Deployment whole/whole-controller-manager, so nothing was changed",
-			"v1.0.0 stays installed, as revision 1, and is healthy"))
+			"v1.0.0 runs; v1.1.0 is not applied: "))
 
 		Expect(w.operatorWrites(ofUpgrade)).To(BeEmpty())
 		Expect(names(w.definition(ctx, good.crd()))).To(HaveExactElements("v1"))
@@ -324,7 +324,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 			haveCondition(v1alpha2.ReconcilingCondition, metav1.ConditionTrue, v1alpha2.WaitingForCRDsReason),
 		))
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.WaitingForCRDsReason,
-			"this has taken longer than spec.release.timeout, which is 3s"), "nothing else wakes the provider")
+			"not installed yet; this takes longer than spec.release.timeout (3s): "), "nothing else wakes the provider")
 		Expect(w.helm(ctx, "helm", "list", "-n", "unmanaged", "--all")).To(BeEmpty())
 
 		crd := t.definition(nil)
@@ -376,7 +376,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		By("not calling the version healthy while another one is asked for")
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v9.9.9" })
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.VersionNotFoundReason,
-			"v1.0.0 stays installed, as revision 1; CustomResourceDefinition "+t.crd()+" is being deleted"))
+			"v1.0.0 is installed; v9.9.9 is not applied: ", "; CustomResourceDefinition "+t.crd()+" is being deleted"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 
 		Expect(bedtest.Edit(ctx, w.client, object, func(object *unstructured.Unstructured) {

@@ -223,7 +223,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			before := deployment(ctx, Default)
 			update(ctx, w, p, func(p v1alpha2.Provider) { spoil(p.GetSpec()) })
 			Eventually(w.read(ctx, p)).Should(And(
-				notBeReady(reason, append(parts, "v1.0.0 stays installed")...),
+				notBeReady(reason, append(parts, "v1.0.0 runs; a change is not applied: ")...),
 				beStalled(reason),
 				haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue, v1alpha2.ProviderInstalledReason),
 			))

@@ -132,7 +132,7 @@ var _ = Describe("A drain of nodes with highly available managers", Ordered, eve
 		drain(ctx, nodesOf(ctx, Default, name)[0])
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Deployment, p.GetSpec().Paused = nil, true })
-		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.PausedReason, "v1.0.0 is installed and paused"))
+		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.PausedReason, "v1.0.0 is paused"))
 		Eventually(func(g Gomega) []string { return nodesOf(ctx, g, name) }).Should(BeEmpty())
 		Eventually(func(g Gomega) {
 			b, err := budget(ctx)

@@ -111,12 +111,12 @@ var _ = Describe("An API server with faults", Ordered, func() {
 		const reason = "it cannot become healthy: Job returning/prepare"
 
 		upgrade(ctx, p)
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.UnhealthyReason, "v1.1.0 failed: "+reason,
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.UnhealthyReason, "v1.1.0 failed, will be tried again: "+reason,
 			"the rollback failed: ConfigMap returning/config-1 could not be applied for now: an injected fault"))
 
 		faulty.Break(nil)
 		Eventually(w.read(ctx, p)).Should(And(
-			notBeReady(v1alpha2.UnhealthyReason, reason, "v1.0.0 runs again, as revision 3"),
+			notBeReady(v1alpha2.UnhealthyReason, reason, "v1.0.0 runs; v1.1.0 failed, given up: "),
 			beStalled(v1alpha2.UnhealthyReason),
 		))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-returning", "-n", "returning")).To(HaveExactElements(

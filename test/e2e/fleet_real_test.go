@@ -91,7 +91,7 @@ var _ = Describe("Real providers that are upgraded in one commit", func() {
 			"has changed from v1.12.11 to v1.14.0, which comes first")))
 
 		position := func(label, version string) int {
-			healthy := label + " " + version + " is installed and healthy"
+			healthy := label + ": " + version + " is healthy"
 			return slices.IndexFunc(events, func(e string) bool { return strings.Contains(e, healthy) })
 		}
 		for _, p := range all[:len(all)-1] {
@@ -112,7 +112,7 @@ func (w *world) eventsOf(ctx context.Context) []string {
 
 	for _, e := range list.Items {
 		if e.Regarding.APIVersion == v1alpha2.GroupVersion.String() {
-			notes = append(notes, e.Note)
+			notes = append(notes, v1alpha2.ProviderType(e.Regarding.Kind).Label(e.Regarding.Name)+": "+e.Note)
 		}
 	}
 

@@ -95,7 +95,8 @@ var _ = Describe("A Helm release that has the name of a provider's release", Ord
 
 		w.run(ctx, "helm", "upgrade", "infrastructure-mistaken", platformChart(), "-n", t.name)
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.ExternalChangeReason,
-			"revision 2 of release infrastructure-mistaken contains chart platform 1.0.0, which is not the provider's"))
+			"chart platform 1.0.0 is installed in place of the provider",
+			"another program made revision 2 of release infrastructure-mistaken"))
 		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse,
 			v1alpha2.ExternalChangeReason, "chart platform 1.0.0"))
 

@@ -135,7 +135,7 @@ var _ = Describe("A helm command in the middle of an action of the operator", Or
 		func(ctx SpecContext, a action) {
 			p := during(ctx, a, "uninstall")
 			uninstalled := func(g Gomega) {
-				g.Expect(w.read(ctx, p)(g)).To(notBeReady(v1alpha2.ExternalChangeReason, "was uninstalled by another program"))
+				g.Expect(w.read(ctx, p)(g)).To(notBeReady(v1alpha2.ExternalChangeReason, "another program uninstalled release"))
 				expectNothingLeft(ctx, g, p)
 			}
 

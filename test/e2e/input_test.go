@@ -55,7 +55,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 		p := t.resource()
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.ChartStoreErrorReason,
-			"store chart infrastructure-no-store-1.0.0.tgz", "exceeded quota"))
+			"store chart infrastructure-no-store-1.0.0.tgz", "exceeded quota", "check the quota"))
 		Expect(w.client.Delete(ctx, quota)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
@@ -80,7 +80,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 			Expect(w.client.Create(ctx, p)).To(Succeed())
 
 			Eventually(w.read(ctx, p)).Should(And(
-				haveCondition(condition, metav1.ConditionFalse, reason, parts...),
+				haveCondition(condition, metav1.ConditionFalse, reason),
 				notBeReady(reason, parts...),
 				beStalled(reason),
 			))
@@ -391,7 +391,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beReady("v1.0.0"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.VersionNotFoundReason, "v1.0.0 stays installed"))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.VersionNotFoundReason, "v1.0.0 runs; v1.1.0 is not applied"))
 
 		By("returning to the version that runs")
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })

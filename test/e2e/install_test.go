@@ -87,7 +87,7 @@ var _ = Describe("The sample providers", Ordered, everyKubernetes, func() {
 
 	It("show their version, revision and health in kubectl get", func(ctx SpecContext) {
 		Expect(w.run(ctx, "kubectl", "get", "infrastructureproviders", "-A")).To(
-			MatchRegexp(`docker +v1\.0\.0 +v1\.0\.0 +1 +True +\S+ +infrastructure-docker v1\.0\.0 is installed and healthy\n`))
+			MatchRegexp(`docker +v1\.0\.0 +v1\.0\.0 +1 +True +\S+ +v1\.0\.0 is healthy\n`))
 	})
 
 	It("report in events what happened", func(ctx SpecContext) {
@@ -95,7 +95,7 @@ var _ = Describe("The sample providers", Ordered, everyKubernetes, func() {
 			g.Expect(w.run(ctx, "kubectl", "get", "events", "-n", docker.GetNamespace())).To(
 				And(
 					ContainSubstring("WaitingForCoreProviderReady"),
-					ContainSubstring("infrastructure-docker v1.0.0 is installed and healthy"),
+					ContainSubstring("v1.0.0 is healthy"),
 				))
 		}).Should(Succeed())
 	})

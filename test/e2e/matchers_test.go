@@ -77,14 +77,19 @@ func failPreflight(reason string, parts ...string) types.GomegaMatcher {
 	return haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, reason, parts...)
 }
 
-// notBeInstalled matches a provider that could not be installed.
+// notBeInstalled matches a provider that could not be installed. Ready tells why.
 func notBeInstalled(reason string, parts ...string) types.GomegaMatcher {
-	return haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, reason, parts...)
+	return And(
+		haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, reason),
+		notBeReady(reason, parts...),
+	)
 }
 
-// beStalled matches a provider that makes no progress until something changes.
+// beStalled matches a provider that makes no progress until something changes. Ready tells why.
 func beStalled(reason string, parts ...string) types.GomegaMatcher {
-	return haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, reason, parts...)
+	return And(
+		haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, reason), notBeReady(reason, parts...),
+	)
 }
 
 // beDrifted matches a provider with objects that differ from its release.

@@ -215,10 +215,10 @@ var _ = Describe("A mistake while migrating", Ordered, ContinueOnFailure, func()
 			"AWS_B64ENCODED_CREDENTIALS", "Secret misspelt/variables"),
 		Entry("the version does not exist",
 			change(func(spec *v1alpha2.ProviderSpec) { spec.Version = "v9.9.9" }),
-			"v9.9.9", "v1.1.0", "stays installed", "is healthy"),
+			"v1.1.0 runs; v9.9.9 is not applied: "),
 		Entry("the version is older than what is installed",
 			change(func(spec *v1alpha2.ProviderSpec) { spec.Version = older.version }),
-			steady.crd(), "v1.0.0", "stays installed", "is healthy"),
+			steady.crd(), "v1.1.0 runs; v1.0.0 is not applied: "),
 		Entry("an unknown provider has no fetchConfig",
 			create("unheard-of", func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig = nil }),
 			"unheard-of", "spec.fetchConfig"),
@@ -337,7 +337,7 @@ var _ = Describe("A mistake while migrating", Ordered, ContinueOnFailure, func()
 
 				return ready(ctx, p)
 			},
-			"release by-hand/infrastructure-by-hand was uninstalled by another program", "to have it installed again"),
+			"not installed: another program uninstalled release by-hand/infrastructure-by-hand", "to install it again"),
 		Entry("a CRD is deleted",
 			func(ctx context.Context) said {
 				t := newTiny("pruned", "v1.0.0")

@@ -43,7 +43,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 
 	// pending matches a provider with changes that were not applied.
 	pending := func(reason string, parts ...string) types.GomegaMatcher {
-		parts = append(parts, "since revision", "to apply it, change the annotation "+v1alpha2.ReconcileRequestAnnotation)
+		parts = append(parts, "since revision", "; to apply that, run `capstan upgrade apply ")
 		return haveCondition(v1alpha2.ChangesPendingCondition, metav1.ConditionTrue, reason, parts...)
 	}
 	notPending := Not(WithTransform(v1alpha2.Provider.GetConditions,
@@ -238,8 +238,9 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
-		held := beReadyWith(v1alpha2.ExternalChangeReason, "v1.0.0 is healthy", "revision 3 was made by another program",
-			"change the annotation reconcile.fluxcd.io/requestedAt or set")
+		held := beReadyWith(v1alpha2.ExternalChangeReason,
+			"v1.0.0 is healthy, held at revision 3 by another program",
+			"run `capstan upgrade apply infrastructure-escaped:v1.1.0`")
 
 		w.awaitItem(ctx, p)
 		Expect(w.operator.Stop()).To(Succeed())

@@ -186,7 +186,7 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 		},
 		Entry("of the version that it asks for", until("issue 49"), "asked",
 			func(spec *v1alpha2.ProviderSpec) { spec.Version = "v1.0.1" },
-			beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs again")),
+			beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs; v1.0.1 failed")),
 		Entry("of an automatic upgrade", until("issue 49"), "automatic",
 			func(spec *v1alpha2.ProviderSpec) {
 				spec.Version, spec.UpgradePolicy = "~1.0", &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch}

@@ -127,7 +127,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused, p.GetSpec().Version = false, "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beStalled(
-			v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs again, as revision 4"))
+			v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs; v1.1.0 failed, given up: "))
 		Expect(deployment(ctx, p).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		Expect(p.Status.Contract).To(HaveValue(Equal("v1beta1")))
 		Expect(p).NotTo(haveCondition(v1alpha2.PausedCondition, metav1.ConditionTrue, v1alpha2.PausedReason))
@@ -155,10 +155,9 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason,
-			"v1.1.0 failed: not healthy within 3s",
-			"it stays, because the provider cannot return to v1.0.0 of revision 1",
+			"v1.1.0 failed, given up: not healthy within 3s",
+			"; not rolled back to v1.0.0 (revision 1): ",
 			"conversion webhook",
-			"given up after 1 attempt:",
 		))
 		Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
 		Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.1.0"))
@@ -175,7 +174,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 			p.GetSpec().Version, p.GetSpec().Release.Timeout = "v1.1.0", nil
 		})
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.UnhealthyReason,
-			"v1.1.0 failed: it cannot become healthy: Job failing/prepare", "v1.0.0 runs again, as revision 3"))
+			"v1.0.0 runs; v1.1.0 failed, given up: it cannot become healthy: Job failing/prepare"))
 	})
 
 	It("changes nothing if the API server would refuse an object", func(ctx SpecContext) {
@@ -189,7 +188,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
 			"the API server would refuse ConfigMap oneway/settings, so nothing was changed: ",
 			"field is immutable when `immutable` is set", "it has finalizers: example.com/held",
-			"v1.1.0 stays installed, as revision 2, and is healthy"))
+			"v1.1.0 runs; the rollback to revision 1 is not applied: "))
 		Expect(deployment(ctx, p).Generation).To(Equal(before.Generation))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-oneway", "-n", "oneway")).To(HaveLen(2))
 
@@ -203,10 +202,9 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason,
-			"v1.1.0 failed: not healthy within 3s",
-			"it stays, because the provider cannot return to v1.0.0 of revision 1: "+
-				"the API server would refuse ConfigMap stuck/settings, so nothing was changed: ",
-			"given up after 1 attempt:"))
+			"v1.1.0 failed, given up: not healthy within 3s",
+			"; not rolled back to v1.0.0 (revision 1): "+
+				"the API server would refuse ConfigMap stuck/settings, so nothing was changed: "))
 		Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.1.0"))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-stuck", "-n", "stuck")).To(HaveLen(2))
 	})
@@ -219,7 +217,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 			Eventually(w.read(ctx, p)).Should(beStalled(
-				v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs again, as revision 4"))
+				v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs; v1.1.0 failed, given up: "))
 			Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.0.0"))
 		},
 		Entry("of the record of the upgrade", until("issue 49"), "upgrading", 2),
@@ -244,7 +242,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 				return deployment(ctx, p).Spec.Template.Spec.Containers[0].Image
 			}).Should(HaveSuffix(":v1.0.0"))
 			Eventually(w.read(ctx, p)).Should(notBeReady(
-				v1alpha2.TimedOutWaitingForDeploymentReason, "v1.1.0 failed", "v1.0.0 runs again"))
+				v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs; v1.1.0 failed, given up"))
 		},
 		Entry("when it is tried without changes", "refused", "false"),
 		Entry("when it changes something", until("issue 49"), "refused-later", "request.dryRun"),
@@ -258,7 +256,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.GetSpec().Paused, p.GetSpec().Release.RollbackTo = true, ptr.To(int64(1))
 		})
-		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.PausedReason, "v1.0.0 is installed and paused"))
+		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.PausedReason, "v1.0.0 is paused"))
 		Expect(deployment(ctx, p).Spec.Replicas).To(HaveValue(BeZero()))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = false })
@@ -276,7 +274,8 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 		Eventually(w.read(ctx, core)).Should(And(
 			failPreflight(v1alpha2.CAPIVersionIncompatibilityReason,
 				"this version of core has the Cluster API contract v1beta1", "has v1beta2"),
-			notBeReady(v1alpha2.CAPIVersionIncompatibilityReason, "v1.1.0 stays installed, as revision 2"),
+			notBeReady(v1alpha2.CAPIVersionIncompatibilityReason,
+				"v1.1.0 runs; the rollback to revision 1 is not applied yet: "),
 		))
 		Expect(core.GetStatus().Contract).To(HaveValue(Equal("v1beta2")))
 	})

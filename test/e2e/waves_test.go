@@ -208,7 +208,7 @@ var _ = Describe("A release of five waves", Ordered, everyKubernetes, func() {
 
 		// The next attempt would be due before the first wave is back.
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.TimedOutWaitingForDeploymentReason,
-			"it is being rolled back to v1.0.0, as revision 3"))
+			"rolling back to v1.0.0; v1.1.0 failed, will be tried again"))
 		open(ctx, 0, "v1.0.0")
 		open(ctx, 1, "v1.0.0")
 
@@ -272,7 +272,7 @@ var _ = Describe("A release of five waves", Ordered, everyKubernetes, func() {
 			p.Spec.Release.Timeout = &metav1.Duration{Duration: time.Second}
 		})).To(Succeed())
 		Eventually(w.read(ctx, late)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason,
-			"Deployment late-waves/wave-2-gate", "given up after 1 attempt"))
+			"Deployment late-waves/wave-2-gate", "failed, given up"))
 
 		open(ctx, 2, t.version)
 		Eventually(w.read(ctx, late)).Should(beReady("v1.1.1"))
@@ -324,10 +324,10 @@ var _ = Describe("A release of five waves", Ordered, everyKubernetes, func() {
 			}
 		})).To(Succeed())
 		Eventually(w.read(ctx, dropping)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason,
-			"v1.1.0 runs again", held("brought")))
+			"v1.1.0 runs; v1.2.0 failed", held("brought")))
 		letGo("brought")
 		Eventually(w.read(ctx, dropping)).Should(And(
-			beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "v1.1.0 runs again"),
+			beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "v1.1.0 runs; v1.2.0 failed"),
 			Not(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "no longer part of the release"))))
 	})
 

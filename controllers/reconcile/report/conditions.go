@@ -95,25 +95,35 @@ func find(list []metav1.Condition, name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// end writes Ready, Reconciling and Stalled. Overdue is set if a wait takes longer than it may.
+// maxReady bounds the message of Ready, which lists show.
+const maxReady = 2048
+
+// end writes Ready, Reconciling and Stalled. The cause is only in Ready, and in the condition of a check. Overdue is
+// set if a wait takes longer than it may.
 func (c *conditions) end(result Result, overdue bool) {
-	if result.Condition != "" {
+	switch result.Condition {
+	case "":
+	case v1alpha2.ProviderInstalledCondition:
+		c.markFalse(result.Condition, result.Reason, "%s", result.short())
+	default:
 		c.markFalse(result.Condition, result.Reason, "%s", cmp.Or(result.Cause, result.Message))
 	}
 
+	ready := result.within(maxReady)
+
 	if result.Outcome == Ready {
-		c.markTrue(v1alpha2.ReadyCondition, result.Reason, "%s", result.Message)
+		c.markTrue(v1alpha2.ReadyCondition, result.Reason, "%s", ready)
 	} else {
-		c.markFalse(v1alpha2.ReadyCondition, result.Reason, "%s", result.Message)
+		c.markFalse(v1alpha2.ReadyCondition, result.Reason, "%s", ready)
 	}
 
 	switch {
 	case result.Outcome == Stalled, overdue:
 		c.remove(v1alpha2.ReconcilingCondition)
-		c.markTrue(v1alpha2.StalledCondition, result.Reason, "%s", result.Message)
+		c.markTrue(v1alpha2.StalledCondition, result.Reason, "%s", result.short())
 	case result.Outcome == Waiting, result.Outcome == Retrying:
 		c.remove(v1alpha2.StalledCondition)
-		c.markTrue(v1alpha2.ReconcilingCondition, result.Reason, "%s", result.Message)
+		c.markTrue(v1alpha2.ReconcilingCondition, result.Reason, "%s", result.short())
 	default:
 		c.remove(v1alpha2.ReconcilingCondition, v1alpha2.StalledCondition)
 	}

@@ -46,23 +46,25 @@ func news(reason, action, message string) []Event {
 	return []Event{{Type: corev1.EventTypeNormal, Reason: reason, Action: action, Note: note(message)}}
 }
 
-// note returns the text of an event. The API server rejects events with a longer one.
+// maxNote bounds the text of an event. The API server rejects events with a longer one.
+const maxNote = 1024 - len(" …")
+
+// note returns the text of an event.
 func note(message string) string {
-	const maxLength = 1024 - len(" …")
-	return object.OneLine(object.Printable(message), maxLength)
+	return object.OneLine(object.Printable(message), maxNote)
 }
 
 // readyEvent returns the event about a change of Ready.
-func readyEvent(before, now metav1.Condition, stalled bool) []Event {
+func readyEvent(before, now metav1.Condition, result Result, stalled bool) []Event {
 	if !isNews(before, now) {
 		return nil
 	}
 
 	if stalled {
-		return warn(now.Reason, "Reconcile", now.Message)
+		return warn(now.Reason, "Reconcile", result.within(maxNote))
 	}
 
-	return news(now.Reason, "Reconcile", now.Message)
+	return news(now.Reason, "Reconcile", result.within(maxNote))
 }
 
 // isNews reports whether a change of the condition Ready is worth an event. That a resource which was not ready begins

@@ -233,7 +233,7 @@ func (g generator) status(in Input) v1alpha2.ProviderStatus {
 	switch g.IntN(4) {
 	case 0:
 		before.end(Result{
-			Outcome: Ready, Reason: v1alpha2.HealthyReason, Message: "infrastructure-aws v1.0.0 is installed and healthy",
+			Outcome: Ready, Reason: v1alpha2.HealthyReason, Message: "v1.0.0 is healthy",
 		}, false)
 	case 1:
 		before.end(oneOf(g, problems...), g.coin())
@@ -276,17 +276,16 @@ func (g generator) decide(s *situation) {
 	}
 
 	if change.Decision.HoldsUninstalled(history) {
-		s.change = UninstalledByOthers(history)
+		s.change = UninstalledByOthers(s.in)
 	}
 
 	if change.Decision.Action == state.Rollback && g.coin() {
-		change.Refusal = "it is not rolled back to v1.0.0 of revision 1: its CRDs are newer"
+		change.Refusal = "not rolled back to v1.0.0 (revision 1): its CRDs are newer"
 	}
 
 	if change.State.State == state.InSync && g.rarely() {
 		change.Pinned = true
-		change.Pending = "Secret aws-variables has changed since revision 1 was created; to apply it, change " +
-			"the annotation " + v1alpha2.ReconcileRequestAnnotation + " or the spec"
+		change.Pending = "Secret aws-variables has changed since revision 1 was created"
 	}
 
 	if change.Pinned && g.coin() {

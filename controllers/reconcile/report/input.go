@@ -40,8 +40,10 @@ type Provider struct {
 	Timeout time.Duration
 	// Drift is what follows drift.
 	Drift v1alpha2.DriftPolicy
-	// Version is the version or range that the resource asks for.
-	Version string
+	// Version is the version or range that the resource asks for, and RollbackTo the revision that it asks for instead;
+	// zero for none.
+	Version    string
+	RollbackTo int
 	// OperatorSuspended is set if the operator changes nothing, whatever the resource says.
 	OperatorSuspended bool
 }
@@ -185,8 +187,8 @@ func (i Installed) runs() bool { return i.deployed() && i.Healthy() }
 func (i Installed) problem() string {
 	switch {
 	case i.Record.OtherChart != "":
-		return fmt.Sprintf("revision %d of release %s contains %s, which is not the provider's: another program made it (%s)",
-			i.Revision.Number, i.History.Release.Name, i.Record.OtherChart, i.Record.Description)
+		return fmt.Sprintf("another program made revision %d of release %s (%s)",
+			i.Revision.Number, i.History.Release.Name, i.Record.Description)
 	case !i.deployed():
 		return fmt.Sprintf("revision %d is %s: %s", i.Revision.Number, i.Revision.Status, i.Record.Description)
 	case i.Health.Message == "":

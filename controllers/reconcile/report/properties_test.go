@@ -22,6 +22,7 @@ type property struct {
 }
 
 var properties = []property{
+	{"No message says something twice", saysNothingTwice},
 	{"Ready is True only if what is wanted was seen to be healthy", readyIsSeen},
 	{"What runs instead of what the resource asks for is named", differenceIsNamed},
 	{"Paused is True only if no Deployment was seen to have replicas", pausedIsSeen},
@@ -80,7 +81,7 @@ func differenceIsNamed(s situation, made Report) string {
 	ready := made.condition(v1alpha2.ReadyCondition)
 
 	switch {
-	case !strings.Contains(ready.Message, " "+s.in.Installed.Record.AppVersion+" "):
+	case !strings.HasPrefix(ready.Message, s.in.Installed.Record.AppVersion+" "):
 		return "Ready does not name the version that runs: " + ready.Message
 	case s.suspended:
 		if ready.Reason != v1alpha2.SuspendedReason {
@@ -136,13 +137,15 @@ func pausedIsSeen(s situation, made Report) string {
 	return ""
 }
 
+var saysRuns = regexp.MustCompile(`\bv[0-9.]+ runs\b`)
+
 func healthyIsSeen(s situation, made Report) string {
 	if sawHealthy(s.in.Installed) && (s.suspended || !s.care.Ends()) {
 		return ""
 	}
 
 	for _, text := range texts(made) {
-		if strings.Contains(text, "is healthy") || strings.Contains(text, "and healthy") {
+		if strings.Contains(text, "is healthy") || saysRuns.MatchString(text) {
 			return text
 		}
 	}
@@ -191,7 +194,7 @@ func hasNoHoles(_ situation, made Report) string {
 	return ""
 }
 
-var namesRevision = regexp.MustCompile(`(no )?\brevision (\d+)`)
+var namesRevision = regexp.MustCompile(`(no |rollback to )?\brevision (\d+)`)
 
 // revisionsExist is about what this report has written.
 func revisionsExist(s situation, made Report) string {
@@ -217,7 +220,7 @@ func revisionsExist(s situation, made Report) string {
 
 // ends matches what ends a wait: an object that becomes healthy, another program, a time, or another attempt.
 var ends = regexp.MustCompile(`[A-Z]\w+ [a-z-]+/[a-z-]+: |waiting (until|for) |is running|again|are next|once | yet|` +
-	`change |spec\.|annotation|does not answer`)
+	`change |spec\.|annotation|capstan upgrade|does not answer`)
 
 func waitsEnd(_ situation, made Report) string {
 	waits := made.condition(v1alpha2.ReconcilingCondition)
@@ -225,8 +228,8 @@ func waitsEnd(_ situation, made Report) string {
 	switch {
 	case waits.Status != metav1.ConditionTrue || made.Retry != "":
 		return ""
-	case !ends.MatchString(waits.Message):
-		return waits.Message
+	case !ends.MatchString(made.condition(v1alpha2.ReadyCondition).Message):
+		return made.condition(v1alpha2.ReadyCondition).Message
 	}
 
 	return ""
@@ -257,9 +260,8 @@ func remediesHelp(s situation, made Report) string {
 	remedies := 0
 
 	for remedy, next := range map[string]func() state.Action{
-		v1alpha2.ReconcileRequestAnnotation: func() state.Action { return after(change.Digest, request) },
-		"spec.release.onExternalChange to Revert": func() state.Action {
-			return after(change.Digest, func(p *state.Policy) { p.Revert = true })
+		fmt.Sprintf("run `capstan upgrade apply %s:%s`", s.in.Provider.Label, change.Goal): func() state.Action {
+			return after(change.Digest, request)
 		},
 		"set spec.version to": func() state.Action {
 			version := asksForVersion.FindStringSubmatch(message)[1]
@@ -288,6 +290,23 @@ func remediesHelp(s situation, made Report) string {
 	return ""
 }
 
+func saysNothingTwice(_ situation, made Report) string {
+	for _, text := range texts(made) {
+		said := ""
+
+		for clause := range strings.SplitSeq(text, "; ") {
+			if _, cause, _ := strings.Cut(clause, ": "); strings.Contains(said, clause) ||
+				cause != "" && strings.Contains(said, cause) {
+				return text
+			}
+
+			said += "; " + clause
+		}
+	}
+
+	return ""
+}
+
 func conditionsAgree(_ situation, made Report) string {
 	ready, waits := isTrue(made, v1alpha2.ReadyCondition), isTrue(made, v1alpha2.ReconcilingCondition)
 	stalled := isTrue(made, v1alpha2.StalledCondition)
@@ -300,7 +319,7 @@ func conditionsAgree(_ situation, made Report) string {
 
 	for _, c := range made.Status.Conditions {
 		other := c.Type == v1alpha2.ReconcilingCondition || c.Type == v1alpha2.StalledCondition
-		if other && c.Message != message {
+		if other && !strings.HasPrefix(message, c.Message) {
 			return c.Type + ": " + c.Message + ", and Ready: " + message
 		}
 	}
@@ -378,8 +397,7 @@ func TestPropertiesFindLies(t *testing.T) {
 		},
 		"a revision that never was": ofMessage(func(message string) string { return message + "; see revision 99" }),
 		"a remedy for something else": ofMessage(func(message string) string {
-			return strings.NewReplacer(v1alpha2.ReconcileRequestAnnotation, "example.com/please",
-				"onExternalChange", "drift", "set spec.version", "set spec.paused").Replace(message)
+			return strings.NewReplacer("upgrade apply", "status", "set spec.version", "set spec.paused").Replace(message)
 		}),
 		"a wait for nothing": ofMessage(func(string) string { return "in progress" }),
 	} {

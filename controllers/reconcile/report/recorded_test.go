@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -24,37 +23,64 @@ func TestRecordedReports(t *testing.T) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
 			g := NewWithT(t)
-			content, err := os.ReadFile(path)
-			g.Expect(err).NotTo(HaveOccurred())
-
-			recorded := struct {
-				Input  Input   `json:"input"`
-				Ended  Summary `json:"ended"`
-				Report Report  `json:"report"`
-
-				// Confirmed are the numbers of the revisions that are confirmed.
-				Confirmed []int `json:"confirmed"`
-			}{}
-			g.Expect(yaml.UnmarshalStrict(content, &recorded)).To(Succeed())
-
+			recorded := readRecorded(t, path)
 			in := recorded.Input
-			confirm(&in.Installed.Revision, recorded.Confirmed)
-
-			for i := range in.Installed.History.Revisions {
-				confirm(&in.Installed.History.Revisions[i], recorded.Confirmed)
-			}
-
 			before, err := yaml.Marshal(in)
 			g.Expect(err).NotTo(HaveOccurred())
 
-			report := Of(in, recorded.Ended)
+			report := Of(in, recorded.summary())
 			g.Expect(encode(t, report)).To(Equal(encode(t, recorded.Report)))
 			g.Expect(yaml.Marshal(in)).To(Equal(before), "the input stays as it is")
 
-			suspended := recorded.Ended.Reason == v1alpha2.SuspendedReason
-			g.Expect(check(situation{in: in, suspended: suspended}, report)).To(BeEmpty())
+			g.Expect(check(recorded.situation(), report)).To(BeEmpty())
 		})
 	}
+}
+
+// recorded is a reconcile that was recorded.
+type recorded struct {
+	Input  Input  `json:"input"`
+	Report Report `json:"report"`
+
+	// Confirmed are the numbers of the revisions that are confirmed.
+	Confirmed []int `json:"confirmed"`
+
+	// Care and Change are how these ended. Ended is how a reconcile ended that had neither.
+	Care      Result `json:"care"`
+	Change    Result `json:"change"`
+	Ended     Result `json:"ended"`
+	Suspended bool   `json:"suspended"`
+}
+
+func readRecorded(t *testing.T, path string) recorded {
+	t.Helper()
+
+	g := NewWithT(t)
+	content, err := os.ReadFile(path)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	r := recorded{}
+	g.Expect(yaml.UnmarshalStrict(content, &r)).To(Succeed())
+	confirm(&r.Input.Installed.Revision, r.Confirmed)
+
+	for i := range r.Input.Installed.History.Revisions {
+		confirm(&r.Input.Installed.History.Revisions[i], r.Confirmed)
+	}
+
+	return r
+}
+
+func (r recorded) situation() situation {
+	return situation{in: r.Input, care: r.Care, change: r.Change, suspended: r.Suspended}
+}
+
+// summary returns how the reconcile ended.
+func (r recorded) summary() Summary {
+	if r.Ended.Ends() {
+		return Summary{Result: r.Ended}
+	}
+
+	return r.situation().ended()
 }
 
 // confirm makes a revision a confirmed one if it has one of the numbers.

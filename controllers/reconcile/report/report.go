@@ -7,6 +7,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +58,7 @@ func Of(in Input, ended Summary) Report {
 	report.After = requeue(in, result, written)
 
 	ready := written.get(v1alpha2.ReadyCondition)
-	report.Events = append(report.Events, readyEvent(before, ready, overdue || result.Outcome == Stalled)...)
+	report.Events = append(report.Events, readyEvent(before, ready, result, overdue || result.Outcome == Stalled)...)
 
 	status.Conditions = written.list
 	report.Status = status
@@ -76,6 +77,21 @@ func withdraw(in Input, result Result, written *conditions) {
 			written.remove(name)
 		}
 	}
+}
+
+// overdue returns the result of a wait that takes longer than it may.
+func (r Result) overdue(timeout time.Duration) Result {
+	late := fmt.Sprintf("this takes longer than spec.release.timeout (%s)", timeout)
+	rest, exists := strings.CutPrefix(r.Message, r.Verdict)
+
+	if r.Verdict == "" || !exists {
+		return r.also(late)
+	}
+
+	r.Verdict = clauses(r.Verdict, late)
+	r.Message = r.Verdict + rest
+
+	return r
 }
 
 func retry(result Result) string {
@@ -100,7 +116,7 @@ func finish(in Input, result *Result, written *conditions) (overdue bool) {
 
 	switch {
 	case overdue:
-		result.Message += fmt.Sprintf("; this has taken longer than spec.release.timeout, which is %s", in.Provider.Timeout)
+		*result = result.overdue(in.Provider.Timeout)
 	case result.Outcome == Waiting && (result.At.IsZero() || result.At.After(end)):
 		result.At = end.Add(time.Second) // conditions have times in whole seconds
 	}
@@ -280,7 +296,7 @@ func writeAutomatic(automatic Automatic, status *v1alpha2.ProviderStatus) []Even
 	}
 
 	return warn(v1alpha2.AutomaticUpgradeFailedReason, "Upgrade", fmt.Sprintf(
-		"%s: %s; it is not tried again until a newer version exists, or this resource or its annotation %s changes",
+		"%s failed, given up until a newer version exists: %s; to try it again, change the annotation %s",
 		last.Version, last.Message, v1alpha2.ReconcileRequestAnnotation))
 }
 

@@ -81,11 +81,11 @@ func TestReadyNamesWhatIsAppliedOnce(t *testing.T) {
 	in := newInput(revision(1, state.StatusDeployed, wanted))
 	in.Change.State.State = state.InSync
 
-	g.Expect(Summarize(in, Result{}, Result{}).Message).To(Equal("infrastructure-aws v1.0.0 is installed and healthy"))
+	g.Expect(Summarize(in, Result{}, Result{}).Message).To(Equal("v1.0.0 is healthy"))
 
 	in.Installed.Health.Kept = "container manager of Deployment a/b stays at the image b:v0.9.0 instead of b:v1.0.0"
 	g.Expect(Summarize(in, Result{}, Result{})).To(And(HaveField("Outcome", Ready), HaveField("Message", And(
-		HavePrefix("infrastructure-aws v1.0.0 is installed and healthy; container manager of Deployment a/b stays"),
+		HavePrefix("v1.0.0 is healthy; container manager of Deployment a/b stays"),
 		ContainSubstring("capstan.dev/update-policy is Once")))))
 }
 
@@ -95,7 +95,7 @@ func TestReadyNamesWhatFinalizersHold(t *testing.T) {
 	in.Installed.Undeleted = "ConfigMap a/old is being deleted, but its finalizers hold it: example.com/hold"
 
 	NewWithT(t).Expect(Summarize(in, Result{}, Result{})).To(And(HaveField("Outcome", Ready), HaveField("Message",
-		"infrastructure-aws v1.0.0 is installed and healthy; no longer part of the release: ConfigMap a/old is being "+
+		"v1.0.0 is healthy; no longer part of the release: ConfigMap a/old is being "+
 			"deleted, but its finalizers hold it: example.com/hold; the program that added a finalizer has to remove it")))
 }
 
@@ -107,11 +107,11 @@ func TestUnhealthyManagerNamesDoubtfulFlags(t *testing.T) {
 	}
 
 	g := NewWithT(t)
-	g.Expect(Summarize(in, Result{}, Result{}).Message).To(HaveSuffix("is installed and healthy"))
+	g.Expect(Summarize(in, Result{}, Result{}).Message).To(HaveSuffix("is healthy"))
 
 	in.Installed.Health = Health{Checked: true, Message: "Deployment capa-system/manager: Replicas: 0/1"}
 	g.Expect(Summarize(in, Result{}, Result{})).To(And(HaveField("Outcome", Waiting), HaveField("Message",
-		"Deployment capa-system/manager: Replicas: 0/1; spec.manager.verbosity sets --v")))
+		"applying v1.0.0: Deployment capa-system/manager: Replicas: 0/1; spec.manager.verbosity sets --v")))
 }
 
 func TestConditionIsAsOldAsWhatItSays(t *testing.T) {
@@ -131,9 +131,50 @@ func TestMessagesAreBounded(t *testing.T) {
 
 	long := of(newInput(), Result{Outcome: Idle, Reason: "Some", Message: strings.Repeat("€", 32768)})
 	message := long.condition(v1alpha2.ReadyCondition).Message
-	g.Expect(message).To(HaveSuffix("€..."))
-	g.Expect(len(message)).To(And(BeNumerically("<=", 32768), BeNumerically(">", 32760)))
-	g.Expect(long.Events).To(ConsistOf(HaveField("Note", And(HaveSuffix("€ …"), HaveLen(1024)))))
+	g.Expect(message).To(HaveSuffix("€ …"))
+	g.Expect(len(message)).To(And(BeNumerically("<=", maxReady), BeNumerically(">", maxReady-4)))
+	g.Expect(long.Events).To(ConsistOf(HaveField("Note", HaveSuffix("€ …"))))
+	g.Expect(len(long.Events[0].Note)).To(And(BeNumerically("<=", 1024), BeNumerically(">", 1016)))
+}
+
+// TestCausesAreCutFirst: the verdict and the remedy of a long message stay.
+func TestCausesAreCutFirst(t *testing.T) {
+	g := NewWithT(t)
+	said := message{
+		runs: "v1.0.0 runs", wanted: "v1.1.0 failed", causes: []string{strings.Repeat("no node ", 1000)}, remedy: "run `a`",
+	}
+
+	made := of(newInput(), said.of(Result{Outcome: Stalled, Reason: "Some"}))
+	for text, limit := range map[string]int{
+		made.condition(v1alpha2.ReadyCondition).Message: maxReady, made.Events[0].Note: maxNote,
+	} {
+		g.Expect(text).To(And(HavePrefix("v1.0.0 runs; v1.1.0 failed: no node"), HaveSuffix(" …; run `a`")))
+		g.Expect(len(text)).To(BeNumerically("~", limit, 10))
+	}
+}
+
+// TestCauseIsOnceInAReport: conditions that follow from Ready leave the cause to it.
+func TestCauseIsOnceInAReport(t *testing.T) {
+	failed := revision(2, state.StatusFailed, wanted)
+	in := newInput(failed)
+	in.Provider.Status.InstalledVersion = new("v1.0.0")
+	in.Change.Decision.Action = state.Stop
+	in.Installed.Record.Description = "no node"
+
+	said := map[string]string{}
+	for _, c := range Of(in, Summarize(in, Result{}, Result{})).Status.Conditions {
+		said[c.Type] = c.Message
+	}
+
+	const short = "v1.1.0 failed, given up"
+
+	NewWithT(t).Expect(said).To(Equal(map[string]string{
+		v1alpha2.ReadyCondition: short + ": no node; to try again, run `capstan upgrade apply infrastructure-aws:v1.1.0`",
+
+		v1alpha2.StalledCondition:           short,
+		v1alpha2.ProviderInstalledCondition: short,
+		v1alpha2.ProviderUpgradedCondition:  short,
+	}))
 }
 
 func TestStalledResourceComesBack(t *testing.T) {
@@ -219,7 +260,7 @@ func TestWaitsThatAreLimited(t *testing.T) {
 			}
 
 			g.Expect(report.condition(v1alpha2.ReadyCondition).Message).To(Equal(
-				"waiting; this has taken longer than spec.release.timeout, which is 5m0s"))
+				"waiting; this takes longer than spec.release.timeout (5m0s)"))
 			g.Expect(report.condition(v1alpha2.StalledCondition).LastTransitionTime.Time).To(Equal(now.Add(-time.Hour)),
 				"since the wait began")
 			g.Expect(report.Events).To(ConsistOf(HaveField("Type", "Warning")))
@@ -385,11 +426,11 @@ func TestUninstalledByOthersIsRemembered(t *testing.T) {
 	in.Provider.Status.InstalledVersion = new("v1.0.0")
 	in = with(in, v1alpha2.DriftedCondition, "Some", "differs", metav1.ConditionTrue, 0)
 
-	report := of(in, UninstalledByOthers(in.Installed.History))
+	report := of(in, UninstalledByOthers(in))
 	g.Expect(report.Status.InstalledVersion).To(BeNil())
 	g.Expect(report.Status.Release).To(HaveField("Status", "uninstalled"))
 	g.Expect(report.condition(v1alpha2.DriftedCondition).Type).To(BeEmpty())
-	g.Expect(report.condition(v1alpha2.ReadyCondition).Message).To(ContainSubstring("was uninstalled by another program"))
+	g.Expect(report.condition(v1alpha2.ReadyCondition).Message).To(ContainSubstring("another program uninstalled release"))
 }
 
 func TestInstallationThatIsAskedForAgainIsNotHeld(t *testing.T) {
@@ -479,13 +520,13 @@ func TestAutomaticUpgradeThatWasGivenUpIsNewsOnce(t *testing.T) {
 	in.Automatic.Last.Message = "not healthy"
 	first := of(in, Result{Outcome: Idle})
 	g.Expect(first.Events).To(ContainElement(HaveField("Note", HavePrefix(
-		"v1.0.1: not healthy; it is not tried again until a newer version exists"))))
+		"v1.0.1 failed, given up until a newer version exists: not healthy; to try it again, change the annotation "))))
 
 	in.Provider.Status = first.Status
 	g.Expect(of(in, Result{Outcome: Idle}).Events).To(BeEmpty())
 
 	in.Automatic.Last = &v1alpha2.AutomaticUpgrade{Version: "v1.0.2", Revision: 4, Message: "not healthy"}
-	g.Expect(of(in, Result{Outcome: Idle}).Events).To(ContainElement(HaveField("Note", HavePrefix("v1.0.2: "))))
+	g.Expect(of(in, Result{Outcome: Idle}).Events).To(ContainElement(HaveField("Note", HavePrefix("v1.0.2 failed"))))
 
 	in.Automatic.Last = nil
 	g.Expect(of(in, Result{Outcome: Idle}).Status.AutomaticUpgrade).To(BeNil())

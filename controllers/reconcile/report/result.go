@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -39,6 +41,9 @@ type Result struct {
 	Condition string
 	// Reason and Message of Ready.
 	Reason, Message string
+	// Verdict is what Message begins with: what runs, and what becomes of what is wanted. Remedy is what it ends with:
+	// what a user can do. Both may be empty.
+	Verdict, Remedy string
 	// Cause is the message of Condition, if that is not all of Message: Condition may last longer than what Ready says.
 	Cause string
 	// At is when to reconcile again, if that is known.
@@ -50,6 +55,23 @@ type Result struct {
 
 // Ends reports whether no step follows.
 func (r Result) Ends() bool { return r.Outcome != Continue }
+
+// short returns the message without its cause.
+func (r Result) short() string { return cmp.Or(r.Verdict, r.Message) }
+
+// within returns the message in at most limit bytes. The cause is cut before the verdict and the remedy.
+func (r Result) within(limit int) string {
+	if len(r.Message) <= limit {
+		return r.Message
+	}
+
+	end := ""
+	if r.Remedy != "" {
+		end = "; " + r.Remedy
+	}
+
+	return object.OneLine(strings.TrimSuffix(r.Message, end), limit-len(" …")-len(end)) + end
+}
 
 // Wait returns the result of a step that waits for an event, or for a time if that is not zero.
 func Wait(reason, message string, at time.Time) Result {
@@ -73,6 +95,18 @@ const (
 	MinRetry = state.MinBackoff
 	MaxRetry = state.MaxBackoff
 )
+
+// Removal adds to the result of a step of the removal what becomes of the provider.
+func Removal(result Result) Result {
+	switch {
+	case result.Outcome == Idle:
+		return result
+	case result.Reason == v1alpha2.DeletionBlockedReason:
+		return message{runs: "the removal is blocked", causes: []string{result.Message}}.of(result)
+	}
+
+	return message{runs: "being removed", causes: []string{result.Message}}.of(result)
+}
 
 // Removing is the result of a removal whose remaining work is not Capstan's: that of a resource with the finalizers
 // that are left.

@@ -1,13 +1,11 @@
 package report
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -76,7 +74,7 @@ func TestStandingIsWhatWasReported(t *testing.T) {
 		"a new version that is not healthy yet": {upgrading, progresses,
 			with(func(s *Standing) { s.Changing, s.MayReturn = true, true })},
 		"an upgrade that failed": {
-			newInput(before), Summary{Result: progresses.Result, UpgradeFailed: "not healthy within 5m"},
+			newInput(before), Summary{Result: progresses.Result, Failed: "not healthy within 5m"},
 			with(func(s *Standing) { s.Keeps = true }),
 		},
 		"an upgrade that waits for a user": {
@@ -114,16 +112,9 @@ func TestStandingOfRecordedReports(t *testing.T) {
 	seen := map[bool]int{}
 
 	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-
-		recorded := struct {
-			Input Input   `json:"input"`
-			Ended Summary `json:"ended"`
-		}{}
-		NewWithT(t).Expect(yaml.Unmarshal(content, &recorded)).To(Succeed())
-
-		standing, ended := StandingOf(written(recorded.Input, recorded.Ended)), recorded.Ended
+		recorded := readRecorded(t, path)
+		ended := recorded.summary()
+		standing := StandingOf(written(recorded.Input, ended))
 		g := NewWithT(t)
 		seen[standing.Ready]++
 

@@ -9,21 +9,20 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // Summary is how a reconcile ended.
 type Summary struct {
 	Result
-	// UpgradeFailed is why the last upgrade failed; empty if it did not.
-	UpgradeFailed string
+	// Failed says how often the wanted version has failed, and what follows from that; empty if it has not.
+	Failed string
 }
 
 // Summarize combines how care and change ended: what is installed, and why it is not yet what was asked for.
 func Summarize(in Input, care, change Result) Summary {
 	ended := summarize(in, care, change)
-	ended.Message += undeletedMessage(in.Installed.Undeleted)
+	ended.Result = ended.also(undeletedMessage(in.Installed.Undeleted))
 
 	if ended.Outcome == Ready {
 		return ended
@@ -32,7 +31,7 @@ func Summarize(in Input, care, change Result) Summary {
 	// A manager that gets a flag which it does not have stops at its start, and only its log says why.
 	for _, f := range in.Change.Flags {
 		if strings.Contains(ended.Message, "/"+f.Deployment+":") {
-			ended.Message += "; " + f.Warning
+			ended.Result = ended.also(f.Warning)
 		}
 	}
 
@@ -49,18 +48,19 @@ func summarize(in Input, care, change Result) Summary {
 
 	switch {
 	case inSync && installed.Record.OtherChart != "":
-		return Summary{Result: otherChart(installed)}
+		return Summary{Result: otherChart(in)}
 	case inSync && care.Ends():
-		return Summary{Result: care}
+		has := installed.Record.AppVersion + " has a problem"
+		return Summary{Result: message{runs: has, causes: []string{care.Message}}.of(care)}
 	case inSync:
 		return Summary{Result: healthResult(in)}
 	case in.Change.State.State == state.Locked:
-		return Summary{Result: Wait(v1alpha2.ProgressingReason, in.Change.State.Message, in.Change.State.Until)}
+		locked := Wait(v1alpha2.ProgressingReason, in.Change.State.Message, in.Change.State.Until)
+		return Summary{Result: stopped(in, care, locked)}
 	case installed.Unconfirmed != "":
-		return Summary{Result: Result{
-			Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition,
-			Reason: v1alpha2.InstallFailedReason, Message: installed.Unconfirmed,
-		}}
+		return Summary{Result: unconfirmed(installed).of(Result{
+			Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
+		})}
 	case !installed.Record.Readable:
 		return Summary{Result: First(care, Result{
 			Outcome: Retrying, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
@@ -73,89 +73,131 @@ func summarize(in Input, care, change Result) Summary {
 	return attemptFailed(in, care)
 }
 
-// stopped is the result of a change that ended early.
+// stopped is the result of a change that ended early: what runs meanwhile, and why what is wanted is not applied.
 func stopped(in Input, care, change Result) Result {
 	installed := in.Installed
 	change.Cause = change.Message
+	said := message{runs: running(in, care), causes: []string{change.Message}}
 
-	if installed.Unconfirmed != "" && change.Message != installed.Unconfirmed {
-		change.Message += "; " + installed.Unconfirmed
-		return change
+	yet := ""
+	if change.Outcome != Stalled {
+		yet = " yet"
 	}
-
-	if !installed.Record.Readable || in.Change.State.State == state.InSync || in.isUninstalledByOthers() {
-		return change
-	}
-
-	if installed.Record.OtherChart != "" {
-		change.Message += "; " + installed.problem()
-		return change
-	}
-
-	change.Message += "; " + stillInstalled(in, care)
-
-	if care.Ends() {
-		change.Message += "; " + care.Message
-	}
-
-	return change
-}
-
-// stillInstalled describes what is installed while the change is stopped. What care has a problem with is not called
-// healthy, whatever its objects are.
-func stillInstalled(in Input, care Result) string {
-	installed := in.Installed
-	revision := installed.Revision
-	text := fmt.Sprintf("%s stays installed, as revision %d", installed.Record.AppVersion, revision.Number)
 
 	switch {
-	case revision.Status.Pending():
-		return fmt.Sprintf("revision %d, with %s, is %s: %s",
-			revision.Number, installed.Record.AppVersion, revision.Status, installed.Record.Description)
-	case revision.Status != state.StatusDeployed:
-		text = fmt.Sprintf("%s, which is %s: %s", text, revision.Status, installed.Record.Description)
-		if in.Change.Refusal != "" {
-			text += "; " + in.Change.Refusal
-		}
+	case change.Verdict != "":
+		return change
+	case installed.Unconfirmed != "":
+		said = unconfirmed(installed)
+		said.causes = []string{change.Message, installed.Unconfirmed}
 
-		return text
-	case !installed.Health.Checked, installed.runs() && care.Ends():
-		return text
-	case installed.runs():
-		return text + ", and is healthy"
+		return said.of(change)
+	case installed.Record.OtherChart != "":
+		said.runs, said.wanted = otherRuns(installed), in.wanted()+" is not applied"+yet
+		said.causes = append(said.causes, installed.problem())
+
+		return said.of(change)
+	case said.runs == "" && len(installed.History.Revisions) > 0: // which cannot be read
+		return change
+	case said.runs == "":
+		said.runs = "not installed" + yet
+		return said.of(change)
+	case in.Change.State.State == state.InSync:
+		said.runs = installed.Record.AppVersion + " is not ready" + yet
+		return said.of(change)
 	}
 
-	return text + ", and is not healthy: " + installed.problem()
+	said.wanted = in.wanted() + " is not applied" + yet
+
+	if installed.Record.Readable && !installed.runs() && (installed.Health.Checked || !installed.deployed()) {
+		said.causes = append(said.causes, installed.problem())
+	}
+
+	said.causes = append(said.causes, in.Change.Refusal)
+
+	if care.Ends() {
+		said.causes = append(said.causes, care.Message)
+	}
+
+	return said.of(change)
+}
+
+// unconfirmed explains that the newest revision is not known to be the resource's.
+func unconfirmed(installed Installed) message {
+	return message{runs: "what is installed is not trusted", causes: []string{installed.Unconfirmed}}
 }
 
 // healthResult is the result when the release is what it should be: its health decides.
 func healthResult(in Input) Result {
 	installed, held := in.Installed, in.Change.held()
-	health, problem := installed.Health, installed.problem()
-	ready := func(reason, format string, args ...any) Result {
-		message := in.Provider.Label + " " + installed.Record.AppVersion + fmt.Sprintf(format, args...)
-		return Result{Outcome: Ready, Reason: reason, Message: message + keptMessage(health.Kept)}
+	version, problem := installed.Record.AppVersion, installed.problem()
+	said := message{runs: version + " is healthy"}
+	ready := func(reason string) Result {
+		return said.of(Result{Outcome: Ready, Reason: reason}).also(keptMessage(installed.Health.Kept))
 	}
+
+	if installed.runs() && !held && installed.paused() {
+		said.runs = version + " is paused"
+		said.causes = []string{"its Deployments have no replicas"}
+	}
+
+	if !installed.runs() {
+		said.runs = version + " is not healthy"
+		said.causes = []string{problem}
+	}
+
+	said = in.hold(said)
 
 	switch {
 	case installed.runs() && held:
-		return ready(v1alpha2.ExternalChangeReason, " is healthy; %s", heldMessage(in))
+		return ready(v1alpha2.ExternalChangeReason)
 	case installed.runs() && installed.paused():
-		return ready(v1alpha2.PausedReason, " is installed and paused: its Deployments have no replicas")
+		return ready(v1alpha2.PausedReason)
 	case installed.runs():
-		return ready(v1alpha2.HealthyReason, " is installed and healthy")
+		return ready(v1alpha2.HealthyReason)
 	case held:
-		return Wait(v1alpha2.UnhealthyReason, problem+"; "+heldMessage(in), time.Time{})
-	case health.Final:
-		return Result{Outcome: Stalled, Reason: v1alpha2.UnhealthyReason, Message: problem}
-	case installed.Revision.Healthy || health.Failed:
-		result := Wait(v1alpha2.UnhealthyReason, problem, time.Time{})
+		return said.of(Wait(v1alpha2.UnhealthyReason, "", time.Time{}))
+	case installed.Health.Final:
+		return said.of(Result{Outcome: Stalled, Reason: v1alpha2.UnhealthyReason})
+	case installed.Revision.Healthy || installed.Health.Failed:
+		result := said.of(Wait(v1alpha2.UnhealthyReason, "", time.Time{}))
 		result.Limited = true
 
 		return result
-	default:
-		return Wait(v1alpha2.ProgressingReason, problem, time.Time{})
 	}
+
+	applying := message{runs: "applying " + version, causes: []string{problem}}
+	if installed.Revision.RollbackTo != 0 {
+		applying.runs = "rolling back to " + version
+	}
+
+	return applying.of(Wait(v1alpha2.ProgressingReason, "", time.Time{}))
+}
+
+// hold adds to a message why another revision than the spec asks for stays, and how to end that.
+func (i Input) hold(said message) message {
+	version := i.Installed.Record.AppVersion
+
+	switch {
+	case i.Change.held():
+		said.runs += fmt.Sprintf(", held at revision %d by another program", i.Installed.Revision.Number)
+		if i.Installed.deployed() {
+			said.runs += fmt.Sprintf(" (%s)", i.Installed.Record.Description)
+		}
+
+		said.wanted = i.differs()
+		said.remedy = i.remedy("to undo that")
+
+		if said.wanted != "" {
+			said.remedy += fmt.Sprintf("; to keep %s, set spec.version to %[1]s", version)
+		}
+	case i.Provider.RollbackTo != 0:
+		said.runs += fmt.Sprintf(", held at revision %d by spec.release.rollbackTo", i.Provider.RollbackTo)
+		said.wanted = i.differs()
+		said.remedy = fmt.Sprintf("to end that, run `capstan rollback %s --undo`", i.Provider.Label)
+	}
+
+	return said
 }
 
 // keptMessage explains containers that a revision did not change, and how to change them.
@@ -164,7 +206,7 @@ func keptMessage(kept string) string {
 		return ""
 	}
 
-	return fmt.Sprintf("; %s, because %s is %s: change it yourself, or delete the object to have it created again",
+	return fmt.Sprintf("%s, because %s is %s: change it yourself, or delete the object to have it created again",
 		kept, v1alpha2.UpdatePolicyAnnotation, v1alpha2.UpdateOnce)
 }
 
@@ -174,24 +216,15 @@ func undeletedMessage(undeleted string) string {
 		return ""
 	}
 
-	return "; no longer part of the release: " + undeleted + "; the program that added a finalizer has to remove it"
+	return "no longer part of the release: " + undeleted + "; the program that added a finalizer has to remove it"
 }
 
-// attemptFailed is the result when the goal was attempted and failed: why, what runs now, and what
-// happens next.
+// attemptFailed is the result when the goal was attempted and failed: what runs now, what happens next, and why.
 func attemptFailed(in Input, care Result) Summary {
 	installed, decision := in.Installed, in.Change.Decision
-	result := Result{
-		Outcome: Waiting,
-		Reason:  failureReason(in),
-		Message: describeFailure(in),
-		At:      decision.Until,
-	}
-
 	deployed := installed.deployed()
-	if !deployed {
-		result.Condition = v1alpha2.ProviderInstalledCondition
-	}
+	result := Result{Outcome: Waiting, Reason: failureReason(in), At: decision.Until}
+	said := message{causes: []string{failure(in), in.Change.Refusal}}
 
 	switch {
 	case decision.Action == state.Apply:
@@ -200,26 +233,47 @@ func attemptFailed(in Input, care Result) Summary {
 		result.Outcome = Stalled
 	}
 
-	upgradeFailed := result.Message
-
-	if result.Outcome == Waiting {
-		result.Message += fmt.Sprintf("; %s will be tried again", in.Change.Goal)
+	if deployed || installed.Revision.RollbackTo != 0 && in.Provider.RollbackTo == 0 {
+		said.runs = running(in, care)
 	}
 
 	if deployed && installed.Health.Checked && !installed.runs() {
-		result.Message += "; what runs is not healthy: " + installed.problem()
+		said.causes = append(said.causes, installed.problem())
 	}
 
 	// The rollback, for example, could not be completed.
 	if care.Ends() {
-		result.Message += "; " + care.Message
+		said.causes = append(said.causes, care.Message)
+	}
+
+	said.wanted = attempted(in) + " failed" + times(installed.History.Failures(in.Change.Digest))
+
+	switch {
+	case decision.Action == state.Stop:
+		said.wanted += ", given up"
+		said.remedy = in.remedy("to try again")
+	case result.Outcome == Waiting:
+		said.wanted += ", will be tried again"
+	}
+
+	if !deployed {
+		result.Condition = v1alpha2.ProviderInstalledCondition
 	}
 
 	if care.Outcome == Retrying {
 		result.Outcome = Retrying
 	}
 
-	return Summary{Result: result, UpgradeFailed: upgradeFailed}
+	return Summary{Result: said.of(result), Failed: said.wanted}
+}
+
+// attempted names what was attempted.
+func attempted(in Input) string {
+	if in.Provider.RollbackTo != 0 {
+		return in.wanted()
+	}
+
+	return in.Change.Goal
 }
 
 // failureReason returns the reason of the newest failed attempt.
@@ -239,71 +293,44 @@ func failureReason(in Input) string {
 	}
 }
 
-// describeFailure describes why the goal was not reached, and what follows from that.
-func describeFailure(in Input) string {
-	revision, record, decision := in.Installed.Revision, in.Installed.Record, in.Change.Decision
-
-	cause := strings.TrimPrefix(record.Description, fmt.Sprintf("Rollback to %d: ", revision.RollbackTo))
+// failure returns why the newest attempt failed.
+func failure(in Input) string {
 	if in.Change.Failure != "" {
-		cause = in.Change.Failure
+		return in.Change.Failure
 	}
 
-	message := fmt.Sprintf("%s failed: %s", in.Change.Goal, cause)
+	revision, description := in.Installed.Revision, in.Installed.Record.Description
 
-	switch {
-	case revision.Status != state.StatusDeployed:
-		if in.Change.Refusal != "" {
-			message += "; " + in.Change.Refusal
-		}
-	case revision.RollbackTo != 0 && revision.Staged:
-		message += fmt.Sprintf("; it is being rolled back to %s, as revision %d", record.AppVersion, revision.Number)
-	case revision.RollbackTo != 0:
-		message += fmt.Sprintf("; %s runs again, as revision %d", record.AppVersion, revision.Number)
-	}
-
-	if decision.Action == state.Stop {
-		message += fmt.Sprintf("; given up after %s: change the resource, or its annotation %s, to try again",
-			object.Count(decision.Attempts, "attempt"), v1alpha2.ReconcileRequestAnnotation)
-	}
-
-	return message
-}
-
-// heldMessage explains a revision of another program, and how to accept or undo it.
-func heldMessage(in Input) string {
-	installed := in.Installed
-
-	accept := "to accept it, set spec.version to " + installed.Record.AppVersion
-	if in.Provider.Status.DesiredVersion == installed.Record.AppVersion {
-		accept = "to keep it, leave this resource as it is"
-	}
-
-	return fmt.Sprintf("revision %d was made by another program (%s), and stays until this resource changes; to undo it, "+
-		"change the annotation %s or set spec.release.onExternalChange to Revert; %s",
-		installed.Revision.Number, installed.Record.Description, v1alpha2.ReconcileRequestAnnotation, accept)
+	return strings.TrimPrefix(description, fmt.Sprintf("Rollback to %d: ", revision.RollbackTo))
 }
 
 // otherChart is the result when another program has replaced the provider by another chart.
-func otherChart(installed Installed) Result {
-	return Result{
-		Outcome:   Stalled,
-		Condition: v1alpha2.ProviderInstalledCondition,
-		Reason:    v1alpha2.ExternalChangeReason,
-		Message: fmt.Sprintf("%s; to have the provider installed again, change the annotation %s or set "+
-			"spec.release.onExternalChange to Revert", installed.problem(), v1alpha2.ReconcileRequestAnnotation),
+func otherChart(in Input) Result {
+	said := message{
+		runs: otherRuns(in.Installed), causes: []string{in.Installed.problem()}, remedy: in.remedy("to undo that"),
 	}
+
+	return said.of(Result{
+		Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.ExternalChangeReason,
+	})
+}
+
+func otherRuns(installed Installed) string {
+	return installed.Record.OtherChart + " is installed in place of the provider"
 }
 
 // UninstalledByOthers is the result when another program uninstalled the release, which is respected.
-func UninstalledByOthers(history state.History) Result {
-	return Result{
-		Outcome:   Stalled,
-		Condition: v1alpha2.ProviderInstalledCondition,
-		Reason:    v1alpha2.ExternalChangeReason,
-		Message: fmt.Sprintf("release %s was uninstalled by another program, and stays so until this resource changes; "+
-			"to have it installed again, change the annotation %s or set spec.release.onExternalChange to Revert; "+
-			"to accept it, delete this resource", history.Release, v1alpha2.ReconcileRequestAnnotation),
+func UninstalledByOthers(in Input) Result {
+	said := message{
+		runs: "not installed",
+		causes: []string{fmt.Sprintf("another program uninstalled release %s, which stays so until this resource changes",
+			in.Installed.History.Release)},
+		remedy: in.remedy("to install it again") + "; to accept that, delete this resource",
 	}
+
+	return said.of(Result{
+		Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.ExternalChangeReason,
+	})
 }
 
 // unchanged explains what suspends a resource.
@@ -342,28 +369,33 @@ func DeletionSuspended(byOperator bool) Result {
 // Suspended is the result of a suspended resource, of which nothing is changed.
 func Suspended(in Input) Result {
 	installed := in.Installed
-	unchanged := unchanged(in.Provider.OperatorSuspended)
-	idle := func(format string, args ...any) Result {
-		message := fmt.Sprintf(format, args...)
-		return Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason, Message: message + unchanged}
-	}
-	name := in.Provider.Label + " " + installed.Record.AppVersion
+	version := installed.Record.AppVersion
+	said := message{remedy: unchanged(in.Provider.OperatorSuspended)}
+	idle := Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason}
 
 	switch {
 	case installed.Unconfirmed != "":
-		return idle("%s; ", installed.Unconfirmed)
+		said.runs, said.causes = unconfirmed(installed).runs, []string{installed.Unconfirmed}
+		return said.of(idle)
 	case !installed.Record.Readable:
-		return idle("Not installed, and ")
+		said.runs = "not installed"
+		return said.of(idle)
 	case installed.Record.OtherChart != "":
-		return idle("%s; ", installed.problem())
+		said.runs, said.causes = otherRuns(installed), []string{installed.problem()}
+		return said.of(idle)
 	case !installed.runs():
-		return idle("%s is not healthy: %s; ", name, installed.problem())
-	case !in.Provider.runs(installed.Record.AppVersion):
-		return idle("%s is healthy, and %s waits to be installed; ", name, in.Provider.Version)
+		said.runs, said.causes = version+" is not healthy", []string{installed.problem()}
+		return said.of(idle)
 	}
 
-	return Result{
-		Outcome: Ready, Reason: v1alpha2.SuspendedReason,
-		Message: fmt.Sprintf("%s is healthy; %s", name, unchanged) + keptMessage(installed.Health.Kept),
+	said.runs, said.wanted = version+" is healthy", in.differs()
+	if said.wanted != "" && in.Provider.RollbackTo == 0 {
+		return said.of(idle)
 	}
+
+	if to := in.Provider.RollbackTo; to != 0 && to == installed.Revision.RollbackTo {
+		said.runs += fmt.Sprintf(", held at revision %d by spec.release.rollbackTo", to)
+	}
+
+	return said.of(Result{Outcome: Ready, Reason: v1alpha2.SuspendedReason}).also(keptMessage(installed.Health.Kept))
 }

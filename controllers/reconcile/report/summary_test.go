@@ -60,10 +60,20 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 	unhealthy.Installed.Health = missing
 
 	kept := newInput(revision(3, state.StatusFailed, former))
-	kept.Change.Refusal = "it stays, because its managers are too old"
+	kept.Change.Refusal = "not rolled back to v0.9.0, because its managers are too old"
 
 	unconfirmed := newInput()
 	unconfirmed.Installed.Unconfirmed = "revision 3 is not known to be this resource's"
+
+	sameVersion := newInput(revision(3, state.StatusDeployed, former))
+	sameVersion.Change.Goal = "v1.0.0"
+
+	returning := newInput(revision(3, state.StatusDeployed, former))
+	returning.Provider.RollbackTo = 1
+
+	unread := newInput()
+	unread.Installed = Installed{}
+	unread.Provider.Status.History = []v1alpha2.ReleaseRevision{{Revision: 3, Version: "v1.0.0", Status: "deployed"}}
 
 	for name, test := range map[string]struct {
 		in      Input
@@ -72,35 +82,52 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 	}{
 		"nothing installed": {
 			in:      newInput(),
-			message: "there is no v9.9.9",
+			message: "not installed: there is no v9.9.9",
 		},
 		"healthy": {
 			in:      newInput(revision(3, state.StatusDeployed, former)),
-			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, and is healthy",
+			message: "v1.0.0 runs; v1.1.0 is not applied: there is no v9.9.9",
 		},
 		"not healthy": {
-			in: unhealthy,
-			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, and is not healthy: " +
-				"manager: is missing",
+			in:      unhealthy,
+			message: "v1.0.0 is not healthy; v1.1.0 is not applied: there is no v9.9.9; manager: is missing",
 		},
 		"failed": {
-			in:      newInput(revision(3, state.StatusFailed, former)),
-			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, which is failed: Upgrade complete",
+			in: newInput(revision(3, state.StatusFailed, former)),
+			message: "v1.0.0 failed; v1.1.0 is not applied: there is no v9.9.9; revision 3 is failed: " +
+				"Upgrade complete",
 		},
 		"failed, and not rolled back": {
 			in: kept,
-			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, which is failed: Upgrade complete; " +
-				"it stays, because its managers are too old",
+			message: "v1.0.0 failed; v1.1.0 is not applied: there is no v9.9.9; revision 3 is failed: Upgrade complete; " +
+				"not rolled back to v0.9.0, because its managers are too old",
 		},
 		"with a problem of its own": {
-			in:   newInput(revision(3, state.StatusDeployed, former)),
-			care: retrying,
-			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3; " +
-				"connection refused",
+			in:      newInput(revision(3, state.StatusDeployed, former)),
+			care:    retrying,
+			message: "v1.0.0 is installed; v1.1.0 is not applied: there is no v9.9.9; connection refused",
+		},
+		"with the same problem": {
+			in:      newInput(revision(3, state.StatusDeployed, former)),
+			care:    refused,
+			message: "v1.0.0 is installed; v1.1.0 is not applied: there is no v9.9.9",
 		},
 		"of an unknown program": {
-			in:      unconfirmed,
-			message: "there is no v9.9.9; revision 3 is not known to be this resource's",
+			in: unconfirmed,
+			message: "what is installed is not trusted: there is no v9.9.9; revision 3 is not known to be this " +
+				"resource's",
+		},
+		"in the version that is wanted": {
+			in:      sameVersion,
+			message: "v1.0.0 runs; a change is not applied: there is no v9.9.9",
+		},
+		"before a rollback": {
+			in:      returning,
+			message: "v1.0.0 runs; the rollback to revision 1 is not applied: there is no v9.9.9",
+		},
+		"in a cluster that does not answer": {
+			in:      unread,
+			message: "v1.0.0 is installed; v1.1.0 is not applied: there is no v9.9.9",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +137,8 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 			g.Expect(result.Outcome).To(Equal(Stalled))
 			g.Expect(result.Reason).To(Equal(v1alpha2.VersionNotFoundReason))
 			g.Expect(result.Message).To(Equal(test.message))
-			g.Expect(result.UpgradeFailed).To(BeEmpty())
+			g.Expect(result.Failed).To(BeEmpty())
+			g.Expect(result.Message).To(HavePrefix(result.Verdict + ": "))
 		})
 	}
 }
@@ -118,8 +146,10 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 // TestAnotherChart checks that a release of another chart is not called the provider, whatever its objects are, and
 // that no sentence lacks the version that such a chart does not have.
 func TestAnotherChart(t *testing.T) {
-	const what = "revision 5 of release infrastructure-aws contains chart other 0.1.0, which is not the provider's: " +
-		"another program made it (Upgrade complete)"
+	const (
+		runs = "chart other 0.1.0 is installed in place of the provider"
+		why  = "another program made revision 5 of release infrastructure-aws (Upgrade complete)"
+	)
 
 	in := newInput(state.Revision{Number: 5, Origin: 4, Status: state.StatusDeployed, Known: state.AnyRecord()})
 	in.Installed.Record.AppVersion = ""
@@ -136,7 +166,8 @@ func TestAnotherChart(t *testing.T) {
 	ended := Summarize(in, Result{}, Result{})
 	g.Expect(ended.Outcome).To(Equal(Stalled))
 	g.Expect(ended.Reason).To(Equal(v1alpha2.ExternalChangeReason))
-	g.Expect(ended.Message).To(HavePrefix(what + "; to have the provider installed again, change the annotation "))
+	g.Expect(ended.Message).To(Equal(
+		runs + ": " + why + "; to undo that, run `capstan upgrade apply infrastructure-aws:v1.1.0`"))
 
 	report := Of(in, ended)
 	for _, condition := range []string{v1alpha2.ReadyCondition, v1alpha2.ProviderInstalledCondition} {
@@ -146,9 +177,10 @@ func TestAnotherChart(t *testing.T) {
 
 	g.Expect(report.condition(v1alpha2.ProviderUpgradedCondition)).To(BeZero(), "it is about a revision before")
 
-	g.Expect(Summarize(in, Result{}, refused).Message).To(Equal("there is no v9.9.9; " + what))
+	g.Expect(Summarize(in, Result{}, refused).Message).To(Equal(
+		runs + "; v1.1.0 is not applied: there is no v9.9.9; " + why))
 	g.Expect(Suspended(in)).To(And(HaveField("Outcome", Idle),
-		HaveField("Message", what+"; nothing is changed while spec.suspend is true")))
+		HaveField("Message", runs+": "+why+"; nothing is changed while spec.suspend is true")))
 }
 
 // TestPendingRevisionIsNotInstalled checks what is reported while helm rolls back.
@@ -156,7 +188,8 @@ func TestPendingRevisionIsNotInstalled(t *testing.T) {
 	in := newInput(state.Revision{Number: 3, Origin: 1, Status: state.StatusPendingRollback, Known: state.AnyRecord()})
 	in.Installed.Record.Description = "Rollback to 1"
 	NewWithT(t).Expect(Summarize(in, Result{}, refused).Message).To(Equal(
-		"there is no v9.9.9; revision 3, with v1.0.0, is pending-rollback: Rollback to 1"))
+		"v1.0.0 is pending-rollback as revision 3; v1.1.0 is not applied: there is no v9.9.9; " +
+			"revision 3 is pending-rollback: Rollback to 1"))
 }
 
 func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
@@ -207,18 +240,69 @@ func TestUnknownHealthIsTheResultOfCare(t *testing.T) {
 	in.Change.State.State = state.InSync
 	in.Installed.Health = Health{}
 
-	NewWithT(t).Expect(Summarize(in, retrying, Result{}).Message).To(Equal("connection refused"))
+	NewWithT(t).Expect(Summarize(in, retrying, Result{}).Message).To(Equal(
+		"v1.0.0 has a problem: connection refused"))
 }
 
-func TestHeldRevisionTellsHowToAcceptIt(t *testing.T) {
-	g := NewWithT(t)
-	in := newInput(revision(1, state.StatusDeployed, wanted))
+// TestHolds: that another revision stays than the spec asks for is named, also while all is healthy.
+func TestHolds(t *testing.T) {
+	byHelm := func(in *Input) {
+		in.Change.Decision.Action, in.Change.State.State = state.Hold, state.Unmanaged
+		in.Installed.Record.Description = "Rollback to 1"
+	}
+	byUser := func(in *Input) { in.Provider.RollbackTo, in.Change.State.State = 1, state.InSync }
+	asks := func(version string, more func(*Input)) func(*Input) {
+		return func(in *Input) {
+			more(in)
 
-	in.Provider.Status.DesiredVersion = "v1.1.0"
-	g.Expect(heldMessage(in)).To(HaveSuffix("; to accept it, set spec.version to v1.0.0"))
+			in.Provider.Version, in.Change.Goal = version, version
+		}
+	}
 
-	in.Provider.Status.DesiredVersion = "v1.0.0"
-	g.Expect(heldMessage(in)).To(HaveSuffix("; to keep it, leave this resource as it is"))
+	for name, test := range map[string]struct {
+		change  func(*Input)
+		message string
+	}{
+		"by helm": {
+			asks("v1.1.0", byHelm),
+			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); v1.1.0 is wanted; to undo that, " +
+				"run `capstan upgrade apply infrastructure-aws:v1.1.0`; to keep v1.0.0, set spec.version to v1.0.0",
+		},
+		"by helm, with the same version": {
+			asks("v1.0.0", byHelm),
+			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); to undo that, " +
+				"run `capstan upgrade apply infrastructure-aws:v1.0.0`",
+		},
+		"by helm, not healthy": {
+			asks("v1.0.0", func(in *Input) { byHelm(in); in.Installed.Health = missing }),
+			"v1.0.0 is not healthy, held at revision 3 by another program (Rollback to 1): manager: is missing; " +
+				"to undo that, run `capstan upgrade apply infrastructure-aws:v1.0.0`",
+		},
+		"by rollbackTo": {
+			asks("v1.1.0", byUser),
+			"v1.0.0 is healthy, held at revision 1 by spec.release.rollbackTo; v1.1.0 is wanted; " +
+				"to end that, run `capstan rollback infrastructure-aws --undo`",
+		},
+		"by rollbackTo, with a range": {
+			func(in *Input) {
+				byUser(in)
+				in.Provider.Version, in.Provider.Status.DesiredVersion = "~1.1", "v1.1.3"
+			},
+			"v1.0.0 is healthy, held at revision 1 by spec.release.rollbackTo; v1.1.3 is wanted; " +
+				"to end that, run `capstan rollback infrastructure-aws --undo`",
+		},
+		"by rollbackTo, with the same version, and paused": {
+			asks("v1.0.0", func(in *Input) { byUser(in); in.Installed.Revision.Paused = true }),
+			"v1.0.0 is paused, held at revision 1 by spec.release.rollbackTo: its Deployments have no replicas; " +
+				"to end that, run `capstan rollback infrastructure-aws --undo`",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput(revision(3, state.StatusDeployed, wanted))
+			test.change(&in)
+			NewWithT(t).Expect(Summarize(in, Result{}, Result{}).Message).To(Equal(test.message))
+		})
+	}
 }
 
 func TestReleaseThatIsNotAsWanted(t *testing.T) {
@@ -233,8 +317,11 @@ func TestReleaseThatIsNotAsWanted(t *testing.T) {
 		outcome Outcome
 		message string
 	}{
-		"another program works on it": {locked, Waiting, "helm is running"},
-		"an unknown program made it":  {unconfirmed, Stalled, "revision 3 is not known to be this resource's"},
+		"another program works on it": {locked, Waiting,
+			"v1.0.0 is pending-upgrade as revision 1; v1.1.0 is not applied yet: helm is running; " +
+				"revision 1 is pending-upgrade: Upgrade complete"},
+		"an unknown program made it": {unconfirmed, Stalled,
+			"what is installed is not trusted: revision 3 is not known to be this resource's"},
 		"its records are gone": {newInput(), Retrying,
 			"release capa-system/infrastructure-aws was deleted just after it was applied; it will be installed again"},
 	} {
@@ -261,7 +348,10 @@ func TestFailedAttempt(t *testing.T) {
 	hopeless.Failure = state.FailureFinal
 
 	returned := newInput(rollback, timedOut, revision(1, state.StatusSuperseded, former))
-	returned.Installed.Record.Description = "Rollback to 1: not healthy"
+	returned.Installed.Record.Description = "Rollback to 1: no node"
+
+	twice := newInput(rollback, timedOut, timedOut, revision(1, state.StatusSuperseded, former))
+	twice.Installed.Record.Description = returned.Installed.Record.Description
 
 	sick := returned
 	sick.Installed.Health = missing
@@ -270,7 +360,10 @@ func TestFailedAttempt(t *testing.T) {
 	returning.Installed.Revision.Staged = true
 
 	kept := newInput(revision(2, state.StatusFailed, wanted))
-	kept.Change.Refusal = "it stays, because the provider cannot return to v1.0.0 of revision 1: too old"
+	kept.Change.Refusal = "not rolled back to v1.0.0 (revision 1), because it is too old"
+
+	requested := newInput(revision(2, state.StatusFailed, wanted))
+	requested.Provider.RollbackTo, requested.Installed.Revision.RollbackTo = 1, 1
 
 	applied := newInput(revision(2, state.StatusFailed, wanted))
 	applied.Change.Failure = "the API server refused Deployment manager"
@@ -287,57 +380,62 @@ func TestFailedAttempt(t *testing.T) {
 			in:       returned,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3; v1.1.0 will be tried again",
+			message: "v1.0.0 runs; v1.1.0 failed, will be tried again: no node",
 		},
 		"being rolled back": {
 			in:       returning,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.1.0 failed: not healthy; it is being rolled back to v1.0.0, as revision 3; v1.1.0 will be tried " +
-				"again; what runs is not healthy: manager: is missing",
+			message: "rolling back to v1.0.0; v1.1.0 failed, will be tried again: no node; manager: is missing",
 		},
 		"rolled back, to what is not healthy": {
 			in:       sick,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3; v1.1.0 will be tried again; " +
-				"what runs is not healthy: manager: is missing",
+			message: "v1.0.0 is not healthy; v1.1.0 failed, will be tried again: no node; manager: is missing",
 		},
 		"given up": {
-			in:       returned,
+			in:       twice,
 			decision: state.Decision{Action: state.Stop, Attempts: 2},
 			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.1.0 failed: not healthy; v1.0.0 runs again, as revision 3; given up after 2 attempts: change the " +
-				"resource, or its annotation reconcile.fluxcd.io/requestedAt, to try again",
+			message: "v1.0.0 runs; v1.1.0 failed twice, given up: no node; to try again, run `capstan upgrade apply " +
+				"infrastructure-aws:v1.1.0`",
 		},
 		"given up after one": {
 			in:       newInput(hopeless),
 			decision: state.Decision{Action: state.Stop, Attempts: 1},
 			outcome:  Stalled, reason: v1alpha2.UnhealthyReason, condition: v1alpha2.ProviderInstalledCondition,
-			message: "v1.1.0 failed: Upgrade complete; given up after 1 attempt: change the resource, or its annotation " +
-				"reconcile.fluxcd.io/requestedAt, to try again",
+			message: "v1.1.0 failed, given up: Upgrade complete; to try again, run `capstan upgrade apply " +
+				"infrastructure-aws:v1.1.0`",
+		},
+		"a rollback of the user, given up": {
+			in:       requested,
+			decision: state.Decision{Action: state.Stop, Attempts: 1},
+			outcome:  Stalled, reason: v1alpha2.InstallFailedReason, condition: v1alpha2.ProviderInstalledCondition,
+			message: "the rollback to revision 1 failed, given up: Upgrade complete; to try again, run `capstan rollback " +
+				"infrastructure-aws 1`",
 		},
 		"not rolled back": {
 			in:       newInput(revision(2, state.StatusFailed, wanted)),
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
 			condition: v1alpha2.ProviderInstalledCondition,
-			message:   "v1.1.0 failed: Upgrade complete; v1.1.0 will be tried again",
+			message:   "v1.1.0 failed, will be tried again: Upgrade complete",
 		},
 		"not rolled back, because that is refused": {
 			in:       kept,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
 			condition: v1alpha2.ProviderInstalledCondition,
-			message: "v1.1.0 failed: Upgrade complete; it stays, because the provider cannot return to v1.0.0 of " +
-				"revision 1: too old; v1.1.0 will be tried again",
+			message: "v1.1.0 failed, will be tried again: Upgrade complete; not rolled back to v1.0.0 (revision 1), " +
+				"because it is too old",
 		},
 		"failed just now": {
 			in:       applied,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
 			condition: v1alpha2.ProviderInstalledCondition,
-			message:   "v1.1.0 failed: the API server refused Deployment manager; v1.1.0 will be tried again",
+			message:   "v1.1.0 failed, will be tried again: the API server refused Deployment manager",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -350,7 +448,8 @@ func TestFailedAttempt(t *testing.T) {
 			g.Expect(result.Condition).To(Equal(test.condition))
 			g.Expect(result.Message).To(Equal(test.message))
 			g.Expect(result.At).To(Equal(test.decision.Until))
-			g.Expect(test.message).To(HavePrefix(result.UpgradeFailed))
+			g.Expect(result.Verdict).To(HaveSuffix(result.Failed))
+			g.Expect(test.message).To(HavePrefix(result.Verdict + ": "))
 		})
 	}
 }
@@ -373,7 +472,7 @@ func TestFailedAttemptWithAProblemOfCare(t *testing.T) {
 	result := Summarize(in, retrying, Result{})
 	g.Expect(result.Outcome).To(Equal(Retrying))
 	g.Expect(result.Message).To(HaveSuffix("; connection refused"))
-	g.Expect(result.UpgradeFailed).NotTo(ContainSubstring("connection refused"))
+	g.Expect(result.Failed).NotTo(ContainSubstring("connection refused"))
 }
 
 // TestVersionsThatAreAskedFor: charts of other origin may have versions that are none.
@@ -410,6 +509,9 @@ func TestSuspended(t *testing.T) {
 	byOperator := newInput()
 	byOperator.Provider.OperatorSuspended = true
 
+	held := asking("v1.2.0")
+	held.Provider.RollbackTo, held.Installed.Revision.RollbackTo = 1, 1
+
 	const unchanged = "nothing is changed while spec.suspend is true"
 
 	for name, test := range map[string]struct {
@@ -417,25 +519,31 @@ func TestSuspended(t *testing.T) {
 		outcome Outcome
 		message string
 	}{
-		"nothing installed": {newInput(), Idle, "Not installed, and " + unchanged},
+		"nothing installed": {newInput(), Idle, "not installed; " + unchanged},
 		"healthy": {
-			newInput(revision(1, state.StatusDeployed, wanted)), Ready, "infrastructure-aws v1.0.0 is healthy; " + unchanged,
+			newInput(revision(1, state.StatusDeployed, wanted)), Ready, "v1.0.0 is healthy; " + unchanged,
 		},
 		"not healthy": {
-			unhealthy, Idle, "infrastructure-aws v1.0.0 is not healthy: manager: is missing; " + unchanged,
+			unhealthy, Idle, "v1.0.0 is not healthy: manager: is missing; " + unchanged,
 		},
-		"the version":  {asking("1.0.0"), Ready, "infrastructure-aws v1.0.0 is healthy; " + unchanged},
-		"in the range": {asking("~1.0"), Ready, "infrastructure-aws v1.0.0 is healthy; " + unchanged},
+		"the version":  {asking("1.0.0"), Ready, "v1.0.0 is healthy; " + unchanged},
+		"in the range": {asking("~1.0"), Ready, "v1.0.0 is healthy; " + unchanged},
 		"another version": {
-			asking("v1.2.0"), Idle, "infrastructure-aws v1.0.0 is healthy, and v1.2.0 waits to be installed; " + unchanged,
+			asking("v1.2.0"), Idle, "v1.0.0 is healthy; v1.2.0 is wanted; " + unchanged,
 		},
 		"another range": {
-			asking("~1.2"), Idle, "infrastructure-aws v1.0.0 is healthy, and ~1.2 waits to be installed; " + unchanged,
+			asking("~1.2"), Idle, "v1.0.0 is healthy; ~1.2 is wanted; " + unchanged,
 		},
 		"by the operator": {
-			byOperator, Idle, "Not installed, and nothing is changed while the operator runs with --suspend",
+			byOperator, Idle, "not installed; nothing is changed while the operator runs with --suspend",
 		},
-		"of an unknown program": {unconfirmed, Idle, "revision 3 is not known to be this resource's; " + unchanged},
+		"of an unknown program": {
+			unconfirmed, Idle,
+			"what is installed is not trusted: revision 3 is not known to be this resource's; " + unchanged,
+		},
+		"held at a revision": {
+			held, Ready, "v1.0.0 is healthy, held at revision 1 by spec.release.rollbackTo; v1.2.0 is wanted; " + unchanged,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -29,7 +29,7 @@ func writeConditions(in Input, ended Summary, status v1alpha2.ProviderStatus, wr
 
 	writePaused(in.Installed, written)
 	writeMigrated(in.Migration, written)
-	writePending(in.Change, written)
+	writePending(in, written)
 	writeInputsUnavailable(in.Change, written)
 }
 
@@ -82,9 +82,8 @@ func writeUpgraded(in Input, ended Summary, written *conditions) {
 	installed := in.Installed
 
 	switch {
-	case ended.UpgradeFailed != "":
-		written.markFalse(v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason,
-			"%s", ended.UpgradeFailed)
+	case ended.Failed != "":
+		written.markFalse(v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason, "%s", ended.Failed)
 	case in.Change.held(), in.Change.State.State == state.InSync && installed.Revision.Number == 1:
 		written.remove(v1alpha2.ProviderUpgradedCondition) // it was about an earlier release, or revision
 	case in.Change.State.State == state.InSync:
@@ -164,15 +163,15 @@ func writeMigrated(migration Migration, written *conditions) {
 }
 
 // writePending writes what has changed and takes effect with the next request.
-func writePending(change Progress, written *conditions) {
-	switch {
+func writePending(in Input, written *conditions) {
+	switch change := in.Change; {
 	case change.Pending != "" && change.keeps() && !change.held():
 		reason := v1alpha2.EnvironmentChangedReason
 		if change.PendingInputs {
 			reason = v1alpha2.InputsChangedReason
 		}
 
-		written.markTrue(v1alpha2.ChangesPendingCondition, reason, "%s", change.Pending)
+		written.markTrue(v1alpha2.ChangesPendingCondition, reason, "%s", clauses(change.Pending, in.remedy("to apply that")))
 	case change.Decision.Action != "" && !change.InputsProblem.Ends():
 		written.remove(v1alpha2.ChangesPendingCondition)
 	}

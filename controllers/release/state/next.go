@@ -229,6 +229,9 @@ func retry(decision Decision, failures []Revision, since time.Time, policy Polic
 	}
 }
 
+// Failures returns how often it has failed to deploy the digest since something else was deployed or requested.
+func (h History) Failures(digest string) int { return countAttempts(h.Attempts(digest)) }
+
 // countAttempts counts failures, given newest first. Consecutive ones that may go away by
 // themselves count as one.
 func countAttempts(failures []Revision) int {

@@ -65,7 +65,7 @@ func ready(w http.ResponseWriter, _ *http.Request) {
 	p := core()
 	p.Status.ObservedGeneration = p.Generation
 	p.Status.InstalledVersion = new("v1.0.0")
-	conditions.MarkTrue(p, v1alpha2.ReadyCondition, "Some", "is installed and healthy")
+	conditions.MarkTrue(p, v1alpha2.ReadyCondition, "Some", "v1.0.0 is healthy")
 
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(p)
@@ -132,25 +132,26 @@ func TestWaitSurvivesAnAPIServerThatRestarts(t *testing.T) {
 func TestWaitPrintsACauseOnce(t *testing.T) {
 	g := NewWithT(t)
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
-	notReady := func(reason string) http.HandlerFunc {
+	notReady := func(verdict string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			p := core()
-			p.Spec.Version = "v1.0.0"
 			p.Status.ObservedGeneration = p.Generation
-			conditions.MarkFalse(p, v1alpha2.ReadyCondition, reason, "Deployment x: Available: 0/1")
+			conditions.MarkReconciling(p, v1alpha2.ProgressingReason, "%s", verdict)
+			conditions.MarkFalse(p, v1alpha2.ReadyCondition, v1alpha2.ProgressingReason,
+				"%s: Deployment x: Available: 0/1", verdict)
 
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(p)
 		}
 	}
 
-	c := answering(t, notReady(v1alpha2.ProgressingReason), notReady(v1alpha2.InstallFailedReason), ready)
+	c := answering(t, notReady("v1.0.0 is being installed"), notReady("v1.0.0 failed"), ready)
 
 	g.Expect(c.WaitAll(t.Context(), &Options{IOStreams: streams}, []v1alpha2.Provider{core()},
 		&WaitFlags{Wait: true, Timeout: time.Minute}, Ready)).To(Succeed())
 	g.Expect(strings.Split(out.String(), "\n")).To(HaveExactElements(
-		HavePrefix("CoreProvider capi-system/cluster-api: applying v1.0.0: Deployment x: Available: 0/1 ("),
-		HavePrefix("CoreProvider capi-system/cluster-api: not installed ("),
+		HavePrefix("CoreProvider capi-system/cluster-api: v1.0.0 is being installed: Deployment x: Available: 0/1 ("),
+		HavePrefix("CoreProvider capi-system/cluster-api: v1.0.0 failed ("),
 		HavePrefix("CoreProvider capi-system/cluster-api: v1.0.0 is healthy ("), ""))
 }
 
@@ -199,7 +200,7 @@ func TestReadyWaitsForTheRequest(t *testing.T) {
 	g := NewWithT(t)
 	p := core()
 	p.Status.ObservedGeneration = p.Generation
-	conditions.MarkTrue(p, v1alpha2.ReadyCondition, "Some", "is installed and healthy")
+	conditions.MarkTrue(p, v1alpha2.ReadyCondition, "Some", "v1.0.0 is healthy")
 	g.Expect(Ready(p)).To(BeTrue())
 
 	p.Annotations = map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"}

@@ -54,7 +54,7 @@ func someViews() []view.Provider {
 				},
 			},
 			Conditions: []metav1.Condition{
-				condition("Ready", "True", "Healthy", "cluster-api v1.13.5 is installed and healthy"),
+				condition("Ready", "True", "Healthy", "v1.13.5 is healthy"),
 				condition("ChangesPending", "True", "InputsChanged", "Secret variables has changed"),
 			},
 		},
@@ -160,7 +160,7 @@ func TestPrintDetails(t *testing.T) {
 			},
 			{
 				Time: metav1.NewTime(time.Now().Add(-2 * time.Hour)), Type: "Normal", Reason: "Healthy",
-				Message: "cluster-api v1.13.5 is installed and healthy", Count: 1,
+				Message: "v1.13.5 is healthy", Count: 1,
 			},
 			{
 				Time: metav1.NewTime(time.Now().Add(-3 * time.Hour)),

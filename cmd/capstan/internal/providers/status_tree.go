@@ -98,21 +98,13 @@ func versionLine(v view.Provider) string {
 	return text
 }
 
-// modes returns the parts of the spec that keep the operator from its usual work, and what automatic upgrades wait
-// for.
+// modes returns what keeps the operator from its usual work as far as the verdict may not say it, and what automatic
+// upgrades wait for.
 func modes(v view.Provider) []string {
 	var modes []string
 
-	if v.Suspended {
-		modes = append(modes, "suspended: the operator changes nothing")
-	}
-
 	if v.Paused {
 		modes = append(modes, "paused: the provider's Deployments are scaled to zero")
-	}
-
-	if v.RollbackTo != nil {
-		modes = append(modes, fmt.Sprintf("held at revision %d by spec.release.rollbackTo", *v.RollbackTo))
 	}
 
 	for _, note := range v.AutomaticUpgrades() {
@@ -154,10 +146,10 @@ func releaseTree(v view.Provider) cli.Node {
 	return n
 }
 
-// conditionLines returns the conditions that report a problem which is neither the cause of the verdict nor that of
-// Ready. Those with the same message are one line.
+// conditionLines returns the conditions that report a problem which is in neither the verdict nor Ready. Those with the
+// same message are one line.
 func conditionLines(v view.Provider) []string {
-	said := []string{"", v.Verdict.Cause}
+	said := []string{v.Verdict.String()}
 	if ready := v.Condition(v1alpha2.ReadyCondition); ready != nil {
 		said = append(said, ready.Message)
 	}
@@ -165,7 +157,8 @@ func conditionLines(v view.Provider) []string {
 	var lines []string
 
 	for _, c := range v.Conditions {
-		if view.IsGood(c) || slices.Contains(said, c.Message) {
+		repeats := slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, c.Message) })
+		if view.IsGood(c) || repeats {
 			continue
 		}
 

@@ -151,22 +151,33 @@ func (b *tab) evaluate(expression string) any {
 	return value
 }
 
+const notApplied = "v1.0.0 runs; v2.0.0 is not applied"
+
 // failing returns a provider that cannot be installed.
 func failing(name, message string) v1alpha2.Provider {
 	p := aws(name)
 	p.GetSpec().Version = "v2.0.0"
 	p.GetStatus().InstalledVersion = new("v1.0.0")
 	p.GetStatus().Contract = new("v1beta2")
-	p.SetConditions([]metav1.Condition{{
-		Type: v1alpha2.ReadyCondition, Status: metav1.ConditionFalse, Reason: "InstallFailed", Message: message,
-	}})
+	p.SetConditions([]metav1.Condition{
+		{
+			Type: v1alpha2.ReadyCondition, Status: metav1.ConditionFalse, Reason: "InstallFailed",
+			Message: notApplied + ": " + message,
+		},
+		{
+			Type: v1alpha2.StalledCondition, Status: metav1.ConditionTrue, Reason: "InstallFailed", Message: notApplied,
+		},
+	})
 
 	return p
 }
 
 func ready(name string) v1alpha2.Provider {
-	p := failing(name, "it is installed and healthy")
-	p.GetStatus().Conditions[0].Status = metav1.ConditionTrue
+	p := failing(name, "")
+	p.SetConditions([]metav1.Condition{{
+		Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha2.HealthyReason,
+		Message: "v1.0.0 is healthy",
+	}})
 	p.GetStatus().AvailableUpgrades = []v1alpha2.AvailableUpgrade{{Version: "v2.1.0", Contract: "v1beta2"}}
 
 	return p
@@ -230,7 +241,7 @@ func TestBrowserUpdates(t *testing.T) {
 	s.memory.set(failing("aws", "the API server refused it"), ready("azure"))
 	g.Eventually(text, soon).Should(And(
 		MatchRegexp(`(?s)infrastructure-aws.*the API server refused it.*infrastructure-azure`),
-		ContainSubstring("v2.0.0 is not applied"),
+		ContainSubstring(notApplied),
 	))
 	g.Expect(b.evaluate(`window.same && document.activeElement.innerText`)).To(Equal("infrastructure-aws"))
 

@@ -57,7 +57,7 @@ func providers() []view.Provider {
 		condition("Drifted", "True", "DriftDetected", "Deployment aws: /spec/replicas"))
 
 	core := provider(v1alpha2.CoreProviderType, "cluster-api", view.Ready,
-		"Healthy", "cluster-api v1.0.0 is installed and healthy")
+		"Healthy", "v1.0.0 is healthy")
 	core.Upgrades = []v1alpha2.AvailableUpgrade{
 		{Version: "v1.0.1", Contract: "v1beta2"}, {Version: "v1.2.0", Contract: "v1beta2"},
 	}
@@ -66,7 +66,7 @@ func providers() []view.Provider {
 		"WaitingForCoreProviderReady", "waiting for core")
 
 	helm := provider(v1alpha2.AddonProviderType, "helm", view.Stopped,
-		"Healthy", "addon-helm v1.0.0 is installed and healthy")
+		"Healthy", "v1.0.0 is healthy")
 	helm.Suspended = true
 	helm.Wanted = "~1.0"
 	helm.Chosen = "v1.0.2"
@@ -135,7 +135,7 @@ func TestOverview(t *testing.T) {
 		"Provider Version Wanted Revision Age What runs, and why it is not what is wanted",
 		"infrastructure-aws v1.0.0 v1.1.0 3 2d v1.0.0 is failing : the API server refused Service aws",
 		"bootstrap-kubeadm v1.0.0 v1.0.0 3 2d v1.0.0 is waiting : waiting for core",
-		"addon-helm v1.0.0 v1.0.2 3 2d v1.0.0 is stopped : addon-helm v1.0.0 is installed and healthy",
+		"addon-helm v1.0.0 v1.0.2 3 2d v1.0.0 is stopped : v1.0.0 is healthy",
 		"cluster-api v1.0.0 v1.0.0 3 2d v1.0.0 is ready",
 	))
 	g.Expect(texts(document, "span")).To(ContainElement("1 failing, 1 waiting, 1 stopped, 1 ready"))

@@ -2,17 +2,13 @@ package view
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/ranges"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // State is how urgent it is to look at a provider.
@@ -35,8 +31,8 @@ func CompareStates(a, b Provider) int {
 	return slices.Index(States, a.Verdict.State) - slices.Index(States, b.Verdict.State)
 }
 
-// Verdict says what runs, and what becomes of the version that is wanted. All that is printed of a provider in one line
-// is this.
+// Verdict says what runs, and what becomes of the version that is wanted, as the operator has written it into Ready.
+// All that is printed of a provider in one line is this.
 type Verdict struct {
 	State State  `json:"state"`
 	Text  string `json:"text"`
@@ -56,17 +52,14 @@ func (v Verdict) String() string {
 func VerdictOf(p v1alpha2.Provider) Verdict {
 	ready := meta.FindStatusCondition(p.GetConditions(), v1alpha2.ReadyCondition)
 	isObserved := ready != nil && p.GetStatus().ObservedGeneration == p.GetGeneration()
-	isDeleted := !p.GetDeletionTimestamp().IsZero()
 
 	switch {
-	case isDeleted && !isObserved: // the condition is older than the deletion
+	case !isObserved && !p.GetDeletionTimestamp().IsZero(): // the condition is older than the deletion
 		return Verdict{State: Waiting, Text: "being removed"}
-	case isDeleted && ready.Reason == v1alpha2.DeletionBlockedReason:
-		return Verdict{State: Failing, Text: "removal is blocked", Cause: messageOf(ready)}
-	case isDeleted:
-		return Verdict{State: Waiting, Text: "being removed", Cause: messageOf(ready)}
+	case !isObserved && p.GetStatus().InstalledVersion != nil:
+		return Verdict{State: Waiting, Text: *p.GetStatus().InstalledVersion + " is installed; waiting for the operator"}
 	case !isObserved:
-		return Verdict{State: Waiting, Text: phrases(running(p), "waiting for the operator")}
+		return Verdict{State: Waiting, Text: "waiting for the operator"}
 	case v1alpha2.IsReady(p):
 		return settled(p, ready)
 	}
@@ -85,28 +78,15 @@ var remarks = []struct{ condition, text string }{
 
 // settled judges a provider that is ready.
 func settled(p v1alpha2.Provider, ready *metav1.Condition) Verdict {
-	spec := p.GetSpec()
-	v := Verdict{State: Ready, Text: runningVersion(p) + " is healthy"}
+	v := Verdict{State: Ready, Text: messageOf(ready)}
 
-	if spec.Paused {
-		v.State, v.Text = Stopped, runningVersion(p)+" is paused"
-	}
-
-	if spec.Suspend {
-		v.State, v.Text = Stopped, v.Text+", suspended"
-	}
-
-	switch {
-	case spec.Release != nil && spec.Release.RollbackTo != nil:
-		v.Text += fmt.Sprintf(", held at revision %d by a rollback", *spec.Release.RollbackTo)
-	case ready.Reason == v1alpha2.ExternalChangeReason:
-		v.Text += ", held as another program made it"
-		v.Cause = messageOf(ready)
+	if p.GetSpec().Paused || p.GetSpec().Suspend {
+		v.State = Stopped
 	}
 
 	for _, remark := range remarks {
 		if c := meta.FindStatusCondition(p.GetConditions(), remark.condition); c != nil && !IsGood(*c) {
-			v.Text += ", " + remark.text
+			v.Text += "; " + remark.text
 			v.Cause = cmp.Or(v.Cause, messageOf(c))
 		}
 	}
@@ -114,117 +94,29 @@ func settled(p v1alpha2.Provider, ready *metav1.Condition) Verdict {
 	return v
 }
 
-// unsettled judges a provider that is not ready.
+// unsettled judges a provider that is not ready. Stalled and Reconciling have what Ready says without the cause.
 func unsettled(p v1alpha2.Provider, ready *metav1.Condition) Verdict {
-	spec, stat := p.GetSpec(), p.GetStatus()
-	wanted := cmp.Or(ranges.Only(spec.Version, stat.DesiredVersion), spec.Version)
-	runs := running(p)
-	v := Verdict{State: Failing, Text: cmp.Or(runs, "not installed"), Cause: messageOf(ready)}
-	isWanted := wanted == "" || ranges.IsSame(wanted, runningVersion(p))
+	v := Verdict{State: Failing, Text: messageOf(ready)}
 
-	switch failed := failures(p, wanted); {
-	case ready.Reason == v1alpha2.SuspendedReason:
-		v.State, v.Text = Stopped, v.Text+", suspended"
-	case ready.Reason == v1alpha2.UnhealthyReason && runs != "":
-		v.Text = runningVersion(p) + " is not healthy"
-	case failed > 0:
-		v.Text = phrases(runs, wanted+" failed"+times(failed)+next(p))
-		v.Cause = strings.TrimPrefix(v.Cause, wanted+" failed: ")
-	case ready.Reason == v1alpha2.ProgressingReason && wanted != "" && (runs == "" || !isWanted):
-		v.State, v.Text = Waiting, phrases(runs, "applying "+wanted)
-	case ready.Reason == v1alpha2.ProgressingReason:
-		v.State = Waiting
-	default:
-		if strings.HasPrefix(ready.Reason, "WaitingFor") {
-			v.State = Waiting
-		}
-
-		switch {
-		case runs == "":
-		case isWanted:
-			v.Text = phrases(runs, "a change is not applied")
-		default:
-			v.Text = phrases(runs, wanted+" is not applied")
-		}
-	}
-
-	return v
-}
-
-// phrases joins those phrases that are not empty.
-func phrases(runs, more string) string {
-	if runs == "" {
-		return more
-	}
-
-	return runs + "; " + more
-}
-
-func times(n int) string {
-	switch n {
-	case 1:
-		return ""
-	case 2:
-		return " twice"
-	}
-
-	return fmt.Sprintf(" %d times", n)
-}
-
-// next returns what follows from a failure.
-func next(p v1alpha2.Provider) string {
-	if meta.IsStatusConditionTrue(p.GetConditions(), v1alpha2.StalledCondition) {
-		return ", given up"
-	}
-
-	return ", tried again"
-}
-
-// running returns what runs; empty if no revision that was healthy is deployed.
-func running(p v1alpha2.Provider) string {
-	version := runningVersion(p)
-	if version == "" {
-		return ""
-	}
-
-	return version + " runs"
-}
-
-// runningVersion returns the version of the newest revision of the release; empty if that is not deployed, or has not
-// been healthy yet.
-func runningVersion(p v1alpha2.Provider) string {
-	history := p.GetStatus().History
-	if len(history) == 0 {
-		return ptr.Deref(p.GetStatus().InstalledVersion, "")
-	}
-
-	newest := history[0]
-	if newest.Status != string(state.StatusDeployed) || !ptr.Deref(newest.Healthy, true) {
-		return ""
-	}
-
-	return cmp.Or(newest.Version, ptr.Deref(p.GetStatus().InstalledVersion, ""))
-}
-
-// failures returns how often it has failed to apply the wanted version since that was last asked for.
-func failures(p v1alpha2.Provider, wanted string) int {
-	var asked *v1alpha2.RevisionRequest
-
-	count := 0
-
-	for _, r := range p.GetStatus().History { // newest first
-		if r.Request == nil || !ranges.IsSame(r.Version, wanted) || r.Request.Generation != p.GetGeneration() {
+	for _, kind := range []string{v1alpha2.StalledCondition, v1alpha2.ReconcilingCondition} {
+		c := meta.FindStatusCondition(p.GetConditions(), kind)
+		if c == nil || !strings.HasPrefix(v.Text, messageOf(c)) {
 			continue
 		}
 
-		if asked == nil {
-			asked = r.Request
-		}
-
-		if r.Status == string(state.StatusFailed) && *r.Request == *asked {
-			count++
-		}
+		v.Cause = strings.TrimLeft(strings.TrimPrefix(v.Text, messageOf(c)), ":; ")
+		v.Text = messageOf(c)
 	}
 
-	return count
+	switch isDeleted := !p.GetDeletionTimestamp().IsZero(); {
+	case isDeleted && ready.Reason != v1alpha2.DeletionBlockedReason:
+		v.State = Waiting
+	case ready.Reason == v1alpha2.SuspendedReason:
+		v.State = Stopped
+	case ready.Reason == v1alpha2.ProgressingReason && !meta.IsStatusConditionFalse(
+		p.GetConditions(), v1alpha2.ProviderUpgradedCondition), strings.HasPrefix(ready.Reason, "WaitingFor"):
+		v.State = Waiting
+	}
+
+	return v
 }

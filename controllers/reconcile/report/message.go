@@ -1,0 +1,161 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// message is what Ready says, in this order. What runs and what becomes of what is wanted is its verdict.
+type message struct {
+	runs, wanted string
+	causes       []string
+	remedy       string
+}
+
+// of returns the result with the message.
+func (m message) of(result Result) Result {
+	result.Verdict, result.Remedy = clauses(m.runs, m.wanted), m.remedy
+	result.Message = result.Verdict
+
+	causes := clauses(m.causes...)
+	if result.Message != "" && causes != "" {
+		result.Message += ": "
+	}
+
+	result.Message = clauses(result.Message+causes, m.remedy)
+
+	return result
+}
+
+// clauses joins clauses. It leaves out those that repeat what others before have said.
+func clauses(all ...string) string {
+	text := ""
+
+	for _, clause := range all {
+		switch {
+		case strings.Contains(text, clause):
+		case text == "":
+			text = clause
+		default:
+			text += "; " + clause
+		}
+	}
+
+	return text
+}
+
+// also adds a cause to the message of a result.
+func (r Result) also(cause string) Result {
+	if cause == "" {
+		return r
+	}
+
+	said := strings.TrimSuffix(r.Message, "; "+r.Remedy)
+	r.Message = clauses(said, cause, r.Remedy)
+
+	return r
+}
+
+// running describes what runs. What care has a problem with is not called healthy, whatever its objects are.
+func running(in Input, care Result) string {
+	installed := in.Installed
+	version := installed.Record.AppVersion
+
+	switch revision := installed.Revision; {
+	case !installed.Observed:
+		return lastKnown(in.Provider.Status)
+	case !installed.Record.Readable:
+		return ""
+	case revision.Status.Pending():
+		return fmt.Sprintf("%s is %s as revision %d", version, revision.Status, revision.Number)
+	case revision.Status == state.StatusFailed && revision.RollbackTo != 0:
+		return fmt.Sprintf("the rollback to %s failed", version)
+	case revision.Status == state.StatusFailed:
+		return version + " failed"
+	case revision.Status != state.StatusDeployed:
+		return fmt.Sprintf("%s is %s", version, revision.Status)
+	case !installed.Health.Checked, installed.runs() && care.Ends():
+		return version + " is installed"
+	case installed.runs():
+		return version + " runs"
+	case revision.Staged && revision.RollbackTo != 0:
+		return "rolling back to " + version
+	}
+
+	return version + " is not healthy"
+}
+
+// lastKnown describes what the status shows as installed; empty for nothing.
+func lastKnown(status v1alpha2.ProviderStatus) string {
+	newest := newestOf(&status)
+
+	switch version := cmp.Or(newest.Version, "the provider"); {
+	case newest.Revision == 0:
+		return ""
+	case newest.Status == string(state.StatusDeployed):
+		return version + " is installed"
+	default:
+		return fmt.Sprintf("%s is %s as revision %d", version, newest.Status, newest.Revision)
+	}
+}
+
+// wantedVersion returns the version that the resource asks for, which is a range until one is chosen from it.
+func (i Input) wantedVersion() string {
+	asked := i.Provider.Version
+	return cmp.Or(i.Change.Goal, ranges.Only(asked, i.Provider.Status.DesiredVersion), asked)
+}
+
+// wanted names what the resource asks for, of which another part than the version may have changed.
+func (i Input) wanted() string {
+	version := i.wantedVersion()
+
+	switch {
+	case i.Provider.RollbackTo != 0:
+		return fmt.Sprintf("the rollback to revision %d", i.Provider.RollbackTo)
+	case version == "", ranges.IsSame(version, i.Installed.Record.AppVersion):
+		return "a change"
+	}
+
+	return version
+}
+
+// differs says which version the spec asks for if another one is installed; empty if it is that.
+func (i Input) differs() string {
+	asked := i.Provider.Version
+	if i.Provider.runs(i.Installed.Record.AppVersion) {
+		return ""
+	}
+
+	return cmp.Or(ranges.Only(asked, i.Provider.Status.DesiredVersion), asked) + " is wanted"
+}
+
+// remedy names the command that makes the operator do what the resource asks for.
+func (i Input) remedy(aim string) string {
+	label, version := i.Provider.Label, i.wantedVersion()
+
+	switch {
+	case i.Provider.RollbackTo != 0:
+		return fmt.Sprintf("%s, run `capstan rollback %s %d`", aim, label, i.Provider.RollbackTo)
+	case ranges.IsExact(version):
+		return fmt.Sprintf("%s, run `capstan upgrade apply %s:%s`", aim, label, version)
+	}
+
+	return fmt.Sprintf("%s, change the annotation %s", aim, v1alpha2.ReconcileRequestAnnotation)
+}
+
+// times says how often something has happened; empty for once.
+func times(n int) string {
+	switch {
+	case n < 2:
+		return ""
+	case n == 2:
+		return " twice"
+	}
+
+	return fmt.Sprintf(" %d times", n)
+}
