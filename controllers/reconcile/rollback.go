@@ -191,6 +191,10 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 		return failed(err, applying)
 	}
 
+	if attempts := history.Attempts(digest); err == nil && len(attempts) > 0 {
+		r.emit(r.provider, report.RolledBack(target.Version, result.Revision, attempts[0].Version))
+	}
+
 	r.installed.stale = true
 
 	return report.Result{}

@@ -66,6 +66,21 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		return &v1alpha2.ReleaseSpec{Timeout: &metav1.Duration{Duration: 2 * time.Second}, Retries: &retries}
 	}
 
+	// eventsSince returns a function that lists what events say of a provider since a time.
+	eventsSince := func(ctx context.Context, p client.Object, begin time.Time) func(Gomega) []string {
+		return func(g Gomega) []string {
+			var texts []string
+
+			for _, e := range w.events(ctx, p)(g) {
+				if e.EventTime.After(begin) {
+					texts = append(texts, fmt.Sprintf("%s %s %s", e.Type, e.Reason, e.Note))
+				}
+			}
+
+			return texts
+		}
+	}
+
 	Describe("whose upgrade fails", func() {
 		It("is rolled back, retried as often as allowed, and then waits for a change", func(ctx SpecContext) {
 			good, bad, better := newTiny("unhealthy", "v1.0.0"), newTiny("unhealthy", "v1.1.0"), newTiny("unhealthy", "v1.2.0")
@@ -75,6 +90,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			p := versions(ctx, spec, good, bad, better)
 			uid := deployment(ctx, p.Name).UID
 			seen := w.observeOutages(ctx, "infrastructure-unhealthy")
+			begin := time.Now()
 
 			upgrade(ctx, p, "v1.1.0")
 			Eventually(w.read(ctx, p)).Should(And(
@@ -116,6 +132,14 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 				And(HaveField("Status", "failed"), HaveField("AppVersion", "v1.1.0")),
 				And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.0.0")),
 			))
+
+			Eventually(eventsSince(ctx, p, begin)).Should(ConsistOf(
+				MatchRegexp("^Normal Progressing applying v1.1.0: "),
+				MatchRegexp("^Warning TimedOutWaitingForDeployment .*v1.1.0 failed, will be tried again: not healthy within 8s"),
+				Equal("Normal ProviderInstalled Rolled back to v1.0.0 as revision 3, because v1.1.0 failed"),
+				MatchRegexp("^Warning TimedOutWaitingForDeployment .*v1.1.0 failed twice, given up: not healthy within 8s"),
+				Equal("Normal ProviderInstalled Rolled back to v1.0.0 as revision 5, because v1.1.0 failed"),
+			), "each failed attempt and each rollback once")
 
 			_, least := seen()
 			Expect(least).To(BeEquivalentTo(1), "the old version was available throughout")

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,32 +55,60 @@ func note(message string) string {
 	return object.OneLine(object.Printable(message), maxNote)
 }
 
-// readyEvent returns the event about a change of Ready.
-func readyEvent(before, now metav1.Condition, result Result, stalled bool) []Event {
+// failedEvent returns the event about an attempt that has failed: one for each, and one if it is the last. Before are
+// the conditions until now.
+func failedEvent(before []metav1.Condition, failed string, result Result) []Event {
+	known := find(before, v1alpha2.ReadyCondition).Message
+	attempt, _, _ := strings.Cut(failed, ",")
+
+	isKnown := strings.Contains(known, attempt+",") || strings.Contains(known, attempt+":")
+	if isKnown && (result.Outcome != Stalled || strings.Contains(known, failed)) {
+		return nil
+	}
+
+	return warn(result.Reason, "Reconcile", result.within(maxNote))
+}
+
+// readyEvent returns the event about a change of Ready. Before and now are all conditions.
+func readyEvent(before, now []metav1.Condition, result Result, stalled bool) []Event {
 	if !isNews(before, now) {
 		return nil
 	}
 
 	if stalled {
-		return warn(now.Reason, "Reconcile", result.within(maxNote))
+		return warn(result.Reason, "Reconcile", result.within(maxNote))
 	}
 
-	return news(now.Reason, "Reconcile", result.within(maxNote))
+	return news(result.Reason, "Reconcile", result.within(maxNote))
 }
 
 // isNews reports whether a change of the condition Ready is worth an event. That a resource which was not ready begins
-// to progress is none: it usually is ready a moment later, and otherwise the message changes.
-func isNews(before, now metav1.Condition) bool {
-	progresses := now.Reason == v1alpha2.ProgressingReason
+// to progress is none: it usually is ready a moment later. Which objects are not healthy yet changes all the time.
+func isNews(before, now []metav1.Condition) bool {
+	former, ready := find(before, v1alpha2.ReadyCondition), find(now, v1alpha2.ReadyCondition)
+	progresses := ready.Reason == v1alpha2.ProgressingReason
 
 	switch {
-	case before.Type == "":
+	case former.Type == "":
 		return !progresses
-	case before.Reason == now.Reason:
-		return before.Message != now.Message
+	case former.Reason != ready.Reason:
+		return !progresses || former.Status == metav1.ConditionTrue
+	case progresses, ready.Reason == v1alpha2.UnhealthyReason:
+		return verdict(before) != verdict(now)
 	}
 
-	return !progresses || before.Status == metav1.ConditionTrue
+	return former.Message != ready.Message
+}
+
+// verdict returns the message of Stalled or Reconciling, which has no cause; empty if there is neither.
+func verdict(all []metav1.Condition) string {
+	return cmp.Or(find(all, v1alpha2.StalledCondition).Message, find(all, v1alpha2.ReconcilingCondition).Message)
+}
+
+// RolledBack returns the event about a rollback after a failure.
+func RolledBack(version string, revision int, failed string) []Event {
+	return news(v1alpha2.ProviderInstalledReason, "Rollback",
+		fmt.Sprintf("Rolled back to %s as revision %d, because %s failed", version, revision, failed))
 }
 
 // TakenOver returns the event about a resource that cluster-api-operator has managed before.

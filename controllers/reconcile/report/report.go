@@ -34,7 +34,7 @@ func Of(in Input, ended Summary) Report {
 	result := ended.Result
 	status := *in.Provider.Status.DeepCopy()
 	written := &conditions{list: status.Conditions, generation: in.Provider.Generation, now: in.Now}
-	before := written.get(v1alpha2.ReadyCondition)
+	before := slices.Clone(written.list)
 	report := Report{}
 
 	status.ObservedGeneration = in.Provider.Generation
@@ -57,8 +57,13 @@ func Of(in Input, ended Summary) Report {
 	report.Retry = retry(result)
 	report.After = requeue(in, result, written)
 
-	ready := written.get(v1alpha2.ReadyCondition)
-	report.Events = append(report.Events, readyEvent(before, ready, result, overdue || result.Outcome == Stalled)...)
+	stalled := overdue || result.Outcome == Stalled
+
+	if ended.Failed != "" {
+		report.Events = append(report.Events, failedEvent(before, ended.Failed, result)...)
+	} else {
+		report.Events = append(report.Events, readyEvent(before, written.list, result, stalled)...)
+	}
 
 	status.Conditions = written.list
 	report.Status = status

@@ -540,6 +540,10 @@ func TestReadyIsNews(t *testing.T) {
 		reason, message string
 	}
 
+	ofVersion := func(version, reason, cause string) Result {
+		return message{runs: "applying " + version, causes: []string{cause}}.of(Result{Outcome: Waiting, Reason: reason})
+	}
+
 	for name, c := range map[string]struct {
 		before ready
 		result Result
@@ -557,8 +561,19 @@ func TestReadyIsNews(t *testing.T) {
 			ready{"False", "Waiting", "for core"}, Result{Outcome: Waiting, Reason: progressing, Message: "waiting"}, "",
 		},
 		"says more while it progresses": {
-			ready{"False", progressing, "waiting"},
-			Result{Outcome: Waiting, Reason: progressing, Message: "ImagePullBackOff"}, "Normal Progressing ImagePullBackOff",
+			ready{"False", progressing, "applying v1.0.0"}, ofVersion("v1.0.0", progressing, "ImagePullBackOff"), "",
+		},
+		"is still not healthy": {
+			ready{"False", v1alpha2.UnhealthyReason, "applying v1.0.0"},
+			ofVersion("v1.0.0", v1alpha2.UnhealthyReason, "ImagePullBackOff"), "",
+		},
+		"applies another version": {
+			ready{"False", progressing, "applying v1.0.0"}, ofVersion("v1.1.0", progressing, "no node"),
+			"Normal Progressing applying v1.1.0: no node",
+		},
+		"is refused for another cause": {
+			ready{"False", "Wrong", "no such version"}, Result{Outcome: Stalled, Reason: "Wrong", Message: "no such key"},
+			"Warning Wrong no such key",
 		},
 		"is no longer ready": {
 			ready{"True", "Succeeded", "ok"}, Result{Outcome: Waiting, Reason: progressing, Message: "a pod crashes"},
@@ -577,6 +592,10 @@ func TestReadyIsNews(t *testing.T) {
 				in = with(in, v1alpha2.ReadyCondition, c.before.reason, c.before.message, c.before.status, time.Hour)
 			}
 
+			if c.before.status == metav1.ConditionFalse {
+				in = with(in, v1alpha2.ReconcilingCondition, c.before.reason, c.before.message, metav1.ConditionTrue, time.Hour)
+			}
+
 			report := of(in, c.result)
 			if c.want == "" {
 				g.Expect(report.Events).To(BeEmpty())
@@ -588,6 +607,58 @@ func TestReadyIsNews(t *testing.T) {
 			g.Expect(strings.Join([]string{e.Type, e.Reason, e.Note}, " ")).To(Equal(c.want))
 		})
 	}
+}
+
+// TestFailedAttemptsAreNews: each attempt that fails is one warning, whatever becomes of its rollback.
+func TestFailedAttemptsAreNews(t *testing.T) {
+	g := NewWithT(t)
+	failed, again := revision(2, state.StatusFailed, wanted), revision(4, state.StatusFailed, wanted)
+	rollback := revision(3, state.StatusDeployed, former)
+	rollback.RollbackTo = 1
+
+	var (
+		status v1alpha2.ProviderStatus
+		events []string
+	)
+
+	reconcile := func(action state.Action, health Health, revisions ...state.Revision) {
+		in := newInput(revisions...)
+		in.Installed.Record.Description, in.Installed.Health = "no node", health
+		in.Provider.Status, in.Change.Decision.Action = status, action
+
+		if action == state.Wait {
+			in.Change.Decision.Until = now.Add(time.Minute)
+		}
+
+		if action == state.None {
+			in.Change.State.State = state.InSync
+			in.Installed.Record.AppVersion = "v1.1.0"
+		}
+
+		made := Of(in, Summarize(in, Result{}, Result{}))
+		status = made.Status
+
+		for _, e := range made.Events {
+			events = append(events, e.Type+" "+e.Note)
+		}
+	}
+
+	healthy := Health{Checked: true, Healthy: true}
+	deployed := revision(4, state.StatusDeployed, wanted)
+
+	reconcile(state.Wait, missing, rollback, failed)
+	reconcile(state.Wait, healthy, rollback, failed)
+	reconcile(state.None, missing, deployed, rollback, failed)
+	g.Expect(events).To(ConsistOf(HavePrefix(
+		"Warning v1.0.0 is not healthy; v1.1.0 failed, will be tried again: no node")))
+
+	events = nil
+
+	rollback.Number = 5
+	reconcile(state.Stop, missing, rollback, again, failed)
+	reconcile(state.Stop, healthy, rollback, again, failed)
+	g.Expect(events).To(ConsistOf(HavePrefix(
+		"Warning v1.0.0 is not healthy; v1.1.0 failed twice, given up: no node")))
 }
 
 func TestWarningsShareAnEvent(t *testing.T) {
