@@ -73,10 +73,18 @@ func (c catalog) add(where, reason, message string) {
 	}
 }
 
+// withoutCause are the conditions that leave the cause to Ready.
+var withoutCause = []string{
+	v1alpha2.StalledCondition, v1alpha2.ReconcilingCondition,
+	v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderUpgradedCondition,
+}
+
 func (c catalog) addReport(made report.Report) {
+	ready := meta.FindStatusCondition(made.Status.Conditions, v1alpha2.ReadyCondition)
+
 	for _, condition := range made.Status.Conditions {
-		// They say the same as Ready.
-		if condition.Type == v1alpha2.StalledCondition || condition.Type == v1alpha2.ReconcilingCondition {
+		isReadys := ready != nil && ready.Reason == condition.Reason && condition.Type != ready.Type
+		if isReadys && slices.Contains(withoutCause, condition.Type) {
 			continue
 		}
 
