@@ -60,7 +60,6 @@ generate: ## Generate deep-copy methods and the list of clusterctl's providers
 .PHONY: manifests
 manifests: ## Generate CRDs, RBAC, the chart's README and the kustomize bases
 	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=charts/capstan/crds
-	go run ./config/crd/generate
 	go tool controller-gen rbac:roleName=capstan-operator paths=./controllers/... output:rbac:artifacts:config=charts/capstan/files
 	go run ./charts/generate
 

@@ -1,5 +1,6 @@
 // Command generate generates files from charts/capstan: the chart's README from the comments in
-// values.yaml, and the kustomize bases config/default and config/monitoring from the templates.
+// values.yaml, and the kustomize bases config/default and config/monitoring from the templates. It also makes the
+// descriptions of the CRDs readable.
 // `make manifests` runs it in the module's root folder.
 package main
 
@@ -37,6 +38,10 @@ func main() {
 }
 
 func run() error {
+	if err := joinCRDs(); err != nil {
+		return err
+	}
+
 	capstan, err := loader.LoadDir(folder)
 	if err != nil {
 		return err

@@ -1,6 +1,3 @@
-// Command generate joins the lines of each paragraph in the descriptions of the CRDs: controller-gen
-// keeps the line breaks of comments, and kubectl explain shows them in the middle of sentences.
-// `make manifests` runs it in the module's root folder.
 package main
 
 import (
@@ -13,15 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1)
-	}
-}
-
-func run() error {
-	files, err := filepath.Glob("charts/capstan/crds/*.yaml")
+// joinCRDs joins the lines of each paragraph in the descriptions of the CRDs: controller-gen keeps the line breaks of
+// comments, and kubectl explain shows them in the middle of sentences.
+func joinCRDs() error {
+	files, err := filepath.Glob(filepath.Join(folder, "crds/*.yaml"))
 	if err != nil {
 		return err
 	}
