@@ -104,11 +104,14 @@ func lastKnown(status v1alpha2.ProviderStatus) string {
 	}
 }
 
-// wantedVersion returns the version that the resource asks for, which is a range until one is chosen from it.
-func (i Input) wantedVersion() string {
+// askedVersion returns the version that the resource asks for, which is a range until one is chosen from it.
+func (i Input) askedVersion() string {
 	asked := i.Provider.Version
-	return cmp.Or(i.Change.Goal, ranges.Only(asked, i.Provider.Status.DesiredVersion), asked)
+	return cmp.Or(ranges.Only(asked, i.Provider.Status.DesiredVersion), asked)
 }
+
+// wantedVersion returns the version that a change is to, or else the one that the resource asks for.
+func (i Input) wantedVersion() string { return cmp.Or(i.Change.Goal, i.askedVersion()) }
 
 // wanted names what the resource asks for, of which another part than the version may have changed.
 func (i Input) wanted() string {
@@ -126,12 +129,11 @@ func (i Input) wanted() string {
 
 // differs says which version the spec asks for if another one is installed; empty if it is that.
 func (i Input) differs() string {
-	asked := i.Provider.Version
 	if i.Provider.runs(i.Installed.Record.AppVersion) {
 		return ""
 	}
 
-	return cmp.Or(ranges.Only(asked, i.Provider.Status.DesiredVersion), asked) + " is wanted"
+	return i.askedVersion() + " is wanted"
 }
 
 // remedy names the command that makes the operator do what the resource asks for.

@@ -180,7 +180,7 @@ func (i Input) hold(said message) message {
 
 	switch {
 	case i.Change.held():
-		said.runs += fmt.Sprintf(", held at revision %d by another program", i.Installed.Revision.Number)
+		said.runs += heldAt(i.Installed.Revision.Number, "another program")
 		if i.Installed.deployed() {
 			said.runs += fmt.Sprintf(" (%s)", i.Installed.Record.Description)
 		}
@@ -192,12 +192,16 @@ func (i Input) hold(said message) message {
 			said.remedy += fmt.Sprintf("; to keep %s, set spec.version to %[1]s", version)
 		}
 	case i.Provider.RollbackTo != 0:
-		said.runs += fmt.Sprintf(", held at revision %d by spec.release.rollbackTo", i.Provider.RollbackTo)
+		said.runs += heldAt(i.Provider.RollbackTo, "spec.release.rollbackTo")
 		said.wanted = i.differs()
 		said.remedy = fmt.Sprintf("to end that, run `capstan rollback %s --undo`", i.Provider.Label)
 	}
 
 	return said
+}
+
+func heldAt(revision int, by string) string {
+	return fmt.Sprintf(", held at revision %d by %s", revision, by)
 }
 
 // keptMessage explains containers that a revision did not change, and how to change them.
@@ -394,7 +398,7 @@ func Suspended(in Input) Result {
 	}
 
 	if to := in.Provider.RollbackTo; to != 0 && to == installed.Revision.RollbackTo {
-		said.runs += fmt.Sprintf(", held at revision %d by spec.release.rollbackTo", to)
+		said.runs += heldAt(to, "spec.release.rollbackTo")
 	}
 
 	return said.of(Result{Outcome: Ready, Reason: v1alpha2.SuspendedReason}).also(keptMessage(installed.Health.Kept))
