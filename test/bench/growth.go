@@ -49,7 +49,7 @@ func runGrowth(ctx context.Context, o options) (err error) {
 
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	c, err := harness.Prepare(ctx, b.Config(), ".")
+	c, err := harness.Prepare(ctx, b.Config())
 	if err != nil {
 		return err
 	}

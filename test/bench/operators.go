@@ -51,7 +51,7 @@ func (s *setting) newSite(ctx context.Context, program string, options bed.Optio
 		w.start = func() (*harness.Operator, error) {
 			return harness.StartOperator(b, "bin/operator", log, w.profiler.Flags()...)
 		}
-		w.client, err = harness.Prepare(ctx, b.Config(), ".")
+		w.client, err = harness.Prepare(ctx, b.Config())
 
 		return w, err
 	}

@@ -79,7 +79,7 @@ func run(ctx context.Context) (err error) {
 
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	c, err := harness.Prepare(starting, b.Config(), ".")
+	c, err := harness.Prepare(starting, b.Config())
 	if err != nil {
 		return err
 	}

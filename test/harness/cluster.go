@@ -3,8 +3,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/config/crd"
@@ -48,15 +45,14 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: Scheme()})
 }
 
-// Prepare installs the operator's own CRDs, from below the module's root, into a cluster, as users have them, and
-// returns a client for it.
-func Prepare(ctx context.Context, config *rest.Config, root string) (client.Client, error) {
+// Prepare installs the operator's own CRDs into a cluster, as users have them, and returns a client for it.
+func Prepare(ctx context.Context, config *rest.Config) (client.Client, error) {
 	c, err := NewClient(config)
 	if err != nil {
 		return nil, err
 	}
 
-	definitions, err := readCRDs(root)
+	definitions, err := crd.Definitions()
 	if err != nil {
 		return nil, err
 	}
@@ -111,31 +107,6 @@ func dropDescriptions(value any) {
 			dropDescriptions(child)
 		}
 	}
-}
-
-func readCRDs(root string) ([]*unstructured.Unstructured, error) {
-	files, err := filepath.Glob(filepath.Join(root, "charts/capstan/crds/*.yaml"))
-	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("no CRDs in %s/charts/capstan/crds: %w", root, err)
-	}
-
-	var definitions []*unstructured.Unstructured
-
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-
-		definition := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(data, &definition.Object); err != nil {
-			return nil, err
-		}
-
-		definitions = append(definitions, definition)
-	}
-
-	return definitions, nil
 }
 
 // installCRDs creates CRDs, unless they exist, and waits until provider resources are served.
