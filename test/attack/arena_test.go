@@ -24,6 +24,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // patience is how long the operator may take to answer on this machine, which may be loaded.
@@ -125,6 +126,17 @@ func (a *arena) outcome(p v1alpha2.Provider) string {
 	}).Should(Succeed(), "the operator does not answer")
 
 	return readyReason(p)
+}
+
+// changed changes a provider as the tenant's user and returns the operator's answer.
+func (a *arena) changed(p v1alpha2.Provider) string {
+	a.Helper()
+	a.Expect(bedtest.Edit(a.ctx, a.tenant, p, func(p v1alpha2.Provider) {
+		p.GetSpec().Variables = map[string]string{"CHANGED": "yes"}
+		p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+	})).To(Succeed())
+
+	return a.outcome(p)
 }
 
 // readyReason returns the reason and the message of a provider's condition Ready.

@@ -12,7 +12,6 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/oci"
@@ -122,13 +121,8 @@ var registryAttempts = []attempt{
 
 		keys.Data = map[string][]byte{"cosign.pub": a.key().Public}
 		a.Expect(a.tenant.Update(a.ctx, keys)).To(Succeed())
-		a.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
 
-		p.Spec.Variables = map[string]string{"CHANGED": "yes"}
-		p.Annotations = map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"}
-		a.Expect(a.tenant.Update(a.ctx, p)).To(Succeed())
-
-		answer := a.outcome(p)
+		answer := a.changed(p)
 		a.Expect(answer).To(HavePrefix(v1alpha2.UntrustedSourceReason), "the stored chart is used")
 
 		return answer

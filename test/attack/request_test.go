@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -82,10 +81,7 @@ var requestAttempts = []attempt{
 		})
 		a.attempted(p, trust)
 
-		p.Spec.Variables = map[string]string{"CHANGED": "yes"}
-		a.Expect(a.tenant.Update(a.ctx, p)).To(Succeed())
-
-		return a.outcome(p)
+		return a.changed(p)
 	}},
 	{"A server that answers with line breaks and codes for the terminal", func(a *arena) string {
 		a.neverForged()

@@ -108,10 +108,10 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 	})
 
 	It("shows the types that a provider manages besides its own", func(ctx SpecContext) {
-		p := &v1alpha2.InfrastructureProvider{}
-		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "example"}, p)).To(Succeed())
-		p.Spec.AdditionalManagedTypes = []v1alpha2.ManagedType{{Group: "cert-manager.io", Kind: "ClusterIssuer"}}
-		Expect(w.client.Update(ctx, p)).To(Succeed())
+		p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "example"}}
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().AdditionalManagedTypes = []v1alpha2.ManagedType{{Group: "cert-manager.io", Kind: "ClusterIssuer"}}
+		})
 
 		const found = "coverage/managed-types CustomResourceDefinition clusterissuers.cert-manager.io"
 
@@ -119,8 +119,7 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 		Expect(report(ctx, "infrastructure-example")).To(HaveExactElements(found))
 		Expect(report(ctx, "infrastructure-legacy")).To(BeEmpty())
 
-		p.Spec.AdditionalManagedTypes = nil
-		Expect(w.client.Update(ctx, p)).To(Succeed())
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().AdditionalManagedTypes = nil })
 	})
 
 	It("reports what the user may not read, and what exceeds the limits", func(ctx SpecContext) {
