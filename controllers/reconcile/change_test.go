@@ -176,7 +176,7 @@ func TestNeedsCore(t *testing.T) {
 	}
 }
 
-// TestLetCoreBegin: who waits for core to arrive.
+// TestLetCoreBegin: who waits for core to arrive. The reconcile ends meanwhile, so that others are not held up.
 func TestLetCoreBegin(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*run)

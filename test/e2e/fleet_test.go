@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -273,54 +272,5 @@ var _ = Describe("Versions of all providers that change in one commit", Ordered,
 			_, outages := observed()
 			Expect(outages).To(BeEmpty())
 		}
-	})
-
-	It("do not wait for core in turn", func(ctx SpecContext) {
-		Expect(f.operator.Stop()).To(Succeed())
-		f.start("--concurrency=1")
-
-		labels := []string{"infrastructure-third", "infrastructure-fourth"}
-		change := func(version string) (providers []v1alpha2.Provider) {
-			for _, label := range labels {
-				release := f.release(label, version)
-				Expect(release.Prepare(ctx, f.client)).To(Succeed())
-
-				providers = append(providers, release.Resource())
-			}
-
-			f.applyTogether(ctx, providers)
-
-			return providers
-		}
-
-		for _, p := range change("v1.5.2") {
-			Eventually(f.read(ctx, p)).Should(beReady("v1.5.2"))
-		}
-
-		// An operator that starts finds both changes, however long it took to make them.
-		Expect(f.operator.Stop()).To(Succeed())
-
-		begin := time.Now()
-		changed := change("v1.5.3")
-
-		f.start("--concurrency=1")
-
-		for _, p := range changed {
-			Eventually(f.read(ctx, p)).Should(beReady("v1.5.3"))
-		}
-
-		upgrade := f.requests(func(r bed.Request) bool {
-			read := r.Resource == "configmaps" && r.Verb == "get" && strings.HasSuffix(r.Name, "-v1.5.3")
-			applied := r.Resource == "deployments" && r.Verb == "patch"
-
-			return r.Received.After(begin) && (read || applied)
-		})
-
-		var order []string
-		for _, r := range upgrade[:len(labels)] {
-			order = append(order, strings.TrimSuffix(r.Name, "-v1.5.3"))
-		}
-
-		Expect(order).To(ConsistOf(labels), "each must be read before the first is applied")
 	})
 })
