@@ -126,7 +126,7 @@ func (o *diffOptions) compare(
 		o.Warnf("%s", w)
 	}
 
-	c, err := view.CompareRecords(p, observed, current, plan.Rendered, o.contextLines)
+	c, err := view.CompareWithPlan(p, observed, current, plan.Rendered, o.contextLines)
 	if err != nil {
 		return nil, err
 	}

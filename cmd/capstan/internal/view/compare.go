@@ -99,21 +99,17 @@ func FindRevision(p v1alpha2.Provider, observed state.History, number int) (stat
 		observed.Release, number, v1alpha2.Label(p))
 }
 
-// CompareRecords compares two records of a provider's release, of which one may be planned only.
-func CompareRecords(
-	p v1alpha2.Provider, observed state.History, before, after *release.Record, contextLines int,
+// CompareWithPlan compares the newest revision of a provider's release, whose record is empty if there is none, with
+// what is planned.
+func CompareWithPlan(
+	p v1alpha2.Provider, observed state.History, newest, planned *release.Record, contextLines int,
 ) (Comparison, error) {
-	side := func(record *release.Record) compared {
-		for _, revision := range observed.Revisions {
-			if record.Digest != "" && record.Digest == revision.Digest {
-				return compared{revision, record}
-			}
-		}
-
-		return compared{nextRevision, record}
+	before, exists := observed.Newest()
+	if !exists {
+		before = nextRevision
 	}
 
-	c, err := compare(p, side(before), side(after), contextLines)
+	c, err := compare(p, compared{before, newest}, compared{nextRevision, planned}, contextLines)
 	c.withhold(p, observed)
 
 	return c, err

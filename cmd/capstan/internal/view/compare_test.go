@@ -72,25 +72,24 @@ func withReleases(t *testing.T, reader *view.Reader) *memory {
 	return m
 }
 
-// TestCompareRecords: a plan shows no more than a revision.
-func TestCompareRecords(t *testing.T) {
+// TestCompareWithPlan: a plan shows no more than a revision.
+func TestCompareWithPlan(t *testing.T) {
 	g := NewWithT(t)
 	p, reader := sample(t, interceptor.Funcs{})
 	releases := withReleases(t, reader)
 	p.GetSpec().Variables = map[string]string{"REGION": "eu-north-1"}
 
-	history := state.History{Revisions: releases.revisions}
-	history.Revisions[1].Digest, releases.records[1].Digest = "1", "1"
+	history := state.History{Revisions: releases.revisions[1:]}
 
-	c, err := view.CompareRecords(p, history, releases.records[1], releases.records[2], 3)
+	c, err := view.CompareWithPlan(p, history, releases.records[1], releases.records[2], 3)
 	g.Expect(err).NotTo(HaveOccurred())
 	expectNoSecrets(t, c)
 	g.Expect(c.Changes).To(HaveLen(2))
 	g.Expect(c.Changes[0].Diff).To(ContainSubstring("--password=<masked PASSWORD, changed>"))
 
 	releases.records[1].Values = map[string]any{"auth": map[string]any{"password": "0ld-" + secretValue}}
-	history.Revisions[1].Origin = 0
-	c, err = view.CompareRecords(p, history, releases.records[1], releases.records[2], 3)
+	history.Revisions[0].Origin = 0
+	c, err = view.CompareWithPlan(p, history, releases.records[1], releases.records[2], 3)
 	g.Expect(err).NotTo(HaveOccurred())
 	expectNoSecrets(t, c)
 	g.Expect(c.Changes[0].Diff).To(ContainSubstring("--password=<masked value.auth.password>"), "of another program")
