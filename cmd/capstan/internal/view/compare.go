@@ -66,10 +66,7 @@ func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) 
 		return Comparison{}, err
 	}
 
-	c, err := compare(p, before, after, sides.ContextLines)
-	c.withhold(p, observed)
-
-	return c, err
+	return compare(p, observed, before, after, sides.ContextLines)
 }
 
 // compared reads a revision.
@@ -109,10 +106,7 @@ func CompareWithPlan(
 		before = nextRevision
 	}
 
-	c, err := compare(p, compared{before, newest}, compared{nextRevision, planned}, contextLines)
-	c.withhold(p, observed)
-
-	return c, err
+	return compare(p, observed, compared{before, newest}, compared{nextRevision, planned}, contextLines)
 }
 
 // Masker returns what removes the values of variables from the objects of a release that is planned for a provider.
@@ -125,8 +119,10 @@ func Masker(p v1alpha2.Provider, record *release.Record) *objectdiff.Masker {
 // nextRevision is what is planned: it will be one of Capstan's.
 var nextRevision = state.Revision{Number: 1, Origin: 1}
 
-// compare compares two states without values of variables.
-func compare(p v1alpha2.Provider, before, after compared, contextLines int) (Comparison, error) {
+// compare compares two states without values of variables. Observed has all revisions of the release.
+func compare(
+	p v1alpha2.Provider, observed state.History, before, after compared, contextLines int,
+) (Comparison, error) {
 	c := Comparison{From: before.record.AppVersion, To: after.record.AppVersion}
 	masker := objectdiff.NewMasker(before.secrets(p), after.secrets(p))
 
@@ -134,6 +130,7 @@ func compare(p v1alpha2.Provider, before, after compared, contextLines int) (Com
 
 	changes, err := objectdiff.Compare(old, changed, contextLines)
 	c.Changes = changes
+	c.withhold(p, observed)
 
 	return c, err
 }
