@@ -169,7 +169,7 @@ func (r *run) reconcile(ctx context.Context) report.Summary {
 		return report.Summary{Result: report.DeletionSuspended(r.Suspended)}
 	case !deleted && !suspended:
 		if result := r.own(ctx); result.Ends() {
-			return report.Summarize(r.input(), report.Result{}, result)
+			return r.endedEarly(result)
 		}
 	}
 
@@ -190,7 +190,7 @@ func (r *run) reconcile(ctx context.Context) report.Summary {
 	case deleted:
 		return report.Summary{Result: report.Removal(r.remove(ctx, unreached))}
 	case unreached != nil:
-		return report.Summarize(r.input(), report.Result{}, failed(unreached, fetching))
+		return r.endedEarly(failed(unreached, fetching))
 	case suspended:
 		return report.Summary{Result: r.show(ctx)}
 	}
@@ -251,9 +251,14 @@ func (r *run) maintain(ctx context.Context) report.Summary {
 	return ended
 }
 
+// endedEarly returns the summary of a reconcile that a result has ended without care for what is installed.
+func (r *run) endedEarly(result report.Result) report.Summary {
+	return report.Summarize(r.input(), report.Result{}, result)
+}
+
 func (r *run) careAndChange(ctx context.Context) report.Summary {
 	if result := r.observeInstalled(ctx); result.Ends() {
-		return report.Summarize(r.input(), report.Result{}, result)
+		return r.endedEarly(result)
 	}
 
 	care := r.care(ctx)
@@ -266,7 +271,7 @@ func (r *run) careAndChange(ctx context.Context) report.Summary {
 	// The change has left another newest revision, or did not come to replace the one that was left to it.
 	if r.done.applied || r.leftToChange {
 		if result := r.observeAgain(ctx); result.Ends() {
-			return report.Summarize(r.input(), report.Result{}, result)
+			return r.endedEarly(result)
 		}
 
 		care = r.care(ctx)

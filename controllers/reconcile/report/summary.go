@@ -374,30 +374,29 @@ func DeletionSuspended(byOperator bool) Result {
 func Suspended(in Input) Result {
 	installed := in.Installed
 	version := installed.Record.AppVersion
-	said := message{remedy: unchanged(in.Provider.OperatorSuspended)}
-	idle := Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason}
+	said, isHealthy := message{}, false
 
 	switch {
 	case installed.Unconfirmed != "":
-		said.runs, said.causes = unconfirmed(installed).runs, []string{installed.Unconfirmed}
-		return said.of(idle)
+		said = unconfirmed(installed)
 	case !installed.Record.Readable:
 		said.runs = "not installed"
-		return said.of(idle)
 	case installed.Record.OtherChart != "":
 		said.runs, said.causes = otherRuns(installed), []string{installed.problem()}
-		return said.of(idle)
 	case !installed.runs():
 		said.runs, said.causes = version+" is not healthy", []string{installed.problem()}
-		return said.of(idle)
+	default:
+		said.runs, said.wanted, isHealthy = version+" is healthy", in.differs(), true
 	}
 
-	said.runs, said.wanted = version+" is healthy", in.differs()
-	if said.wanted != "" && in.Provider.RollbackTo == 0 {
-		return said.of(idle)
+	said.remedy = unchanged(in.Provider.OperatorSuspended)
+	to := in.Provider.RollbackTo
+
+	if !isHealthy || said.wanted != "" && to == 0 {
+		return said.of(Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason})
 	}
 
-	if to := in.Provider.RollbackTo; to != 0 && to == installed.Revision.RollbackTo {
+	if to != 0 && to == installed.Revision.RollbackTo {
 		said.runs += heldAt(to, "spec.release.rollbackTo")
 	}
 
