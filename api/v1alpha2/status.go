@@ -44,6 +44,14 @@ type ProviderStatus struct {
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
+	// inventory are the objects that the release has, or may have: before a revision is applied, those of the revision
+	// are added, and afterwards those are removed that it has replaced. An object is deleted only if it also bears the
+	// marks of the release.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2000
+	Inventory []InventoryEntry `json:"inventory,omitempty"`
+
 	// history of the release, newest first: what `helm history` shows, with digests.
 	// +optional
 	// +listType=atomic
@@ -245,17 +253,21 @@ type ReleaseStatus struct {
 	// status of that revision as Helm reports it, e.g. `deployed` or `failed`.
 	// +optional
 	Status string `json:"status,omitempty"`
-
-	// kinds of the objects that the release has or had, as Kind.group; empty if there are too many.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:items:MaxLength=320
-	Kinds []string `json:"kinds,omitempty"`
 }
 
-// MaxReleaseKinds is the maximum number of kinds in a ReleaseStatus.
-const MaxReleaseKinds = 100
+// InventoryMaxItems is the maximum number of entries in status.inventory.
+const InventoryMaxItems = 2000
+
+// InventoryEntry is an object of a release, in the format of Flux.
+type InventoryEntry struct {
+	// id of the object: `namespace_name_group_kind`.
+	// +kubebuilder:validation:MaxLength=900
+	ID string `json:"id"`
+
+	// v is the version of the object's kind in the API.
+	// +kubebuilder:validation:MaxLength=63
+	Version string `json:"v"`
+}
 
 // ReleaseRevision is one entry in a release's history.
 type ReleaseRevision struct {
@@ -297,10 +309,6 @@ type ReleaseRevision struct {
 	// it.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
-
-	// unpruned is true while objects that the revision no longer has are left to be deleted.
-	// +optional
-	Unpruned bool `json:"unpruned,omitempty"`
 
 	// finishedJobs identifies the completed Jobs of the revision, which are not run again.
 	// +optional

@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
+	objects "github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -174,7 +175,7 @@ func follows(
 		return false, err
 	}
 
-	left, err := releases.Leaves(ctx, history.Release, before, record)
+	left, err := releases.Remains(ctx, history.Release, objects.Without(before.Keys(), record.Keys()))
 
 	return !left, err
 }
@@ -199,7 +200,7 @@ func Unconfirmed(
 // MayHaveInstalled reports whether the resource has created a revision of its release, or was about to, by its status.
 func MayHaveInstalled(provider v1alpha2.Provider) bool {
 	status := provider.GetStatus()
-	return status.Release != nil || status.Announced != nil && status.Announced.Digest != ""
+	return status.Release != nil || len(status.Inventory) > 0
 }
 
 // Adopts reports whether a user allows to take over a release of something else.

@@ -71,7 +71,7 @@ func (r *run) restore(ctx context.Context, did *cared) report.Result {
 	newest := r.installed.revision
 
 	// What a staged revision does not have is deleted after its last wave.
-	if newest.Unpruned && newest.Status == state.StatusDeployed && !r.installed.isStaged() && !did.pruned {
+	if r.leaves() && newest.Status == state.StatusDeployed && !r.installed.isStaged() && !did.pruned {
 		did.pruned = true
 		if did.left = r.prune(ctx); r.installed.stale {
 			return report.Result{}
@@ -185,6 +185,10 @@ func (r *run) rollBackFailed(ctx context.Context, did *cared) report.Result {
 // observeInstalled observes the release, unless nothing is installed for certain: hundreds of providers
 // that wait for core then cost no request.
 func (r *run) observeInstalled(ctx context.Context) report.Result {
+	if err := r.findLost(ctx); err != nil {
+		return failed(err, applying)
+	}
+
 	known := r.provider.GetStatus().Release != nil
 	if known || r.target.MayHaveRelease(ctx, plan.ReleaseKey(r.provider)) {
 		return r.observe(ctx)
@@ -206,7 +210,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 
 	r.policy.Now = time.Now()
 	foreign.Confirm(r.provider, r.self, history)
-	r.installed = installed{observed: true, history: history}
+	r.installed = installed{observed: true, history: history, found: r.installed.found}
 
 	newest, exists := history.Newest()
 	if !exists {
@@ -223,7 +227,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 	}
 
 	if err := r.checkOwner(record); err != nil {
-		r.installed = installed{observed: true, foreign: err}
+		r.installed = installed{observed: true, foreign: err, found: r.installed.found}
 		return report.Result{}
 	}
 
@@ -245,6 +249,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 			observed:    true,
 			history:     history,
 			unconfirmed: foreign.Unconfirmed(r.provider, key, newest, record),
+			found:       r.installed.found,
 		}
 
 		// No watch tells when the objects are what the record says.

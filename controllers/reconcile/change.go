@@ -371,7 +371,7 @@ func (r *run) preparePlan(
 		return nil, err
 	}
 
-	options.Known = r.installed.history.Revisions
+	options.Known, options.Inventory = r.installed.history.Revisions, r.inventory()
 
 	prepared, err := r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
 	if unread := (*cluster.RejectedError)(nil); errors.As(err, &unread) {
@@ -446,6 +446,13 @@ func (r *run) announce(ctx context.Context) state.Announce {
 	}
 }
 
+// noteInventory notes which objects the release has after an action.
+func (r *run) noteInventory(result release.Result) {
+	if result.Inventory != nil {
+		r.note(report.Has(result.Inventory))
+	}
+}
+
 // forgetAnnounced removes the announcement of a revision that was not created. Only if its record could not be
 // written, it is not known whether it exists.
 func (r *run) forgetAnnounced(result release.Result, err error) {
@@ -468,6 +475,7 @@ func (r *run) apply(ctx context.Context) report.Result {
 	}
 
 	result, err := r.change.goal.apply(ctx, r.change.release.State)
+	r.noteInventory(result)
 	r.target.Health.MarkVerified(result.Applied)
 	r.emit(r.provider, report.Adopted(result.Adopted))
 

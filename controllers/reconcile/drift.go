@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
-	"github.com/capstan-project/capstan/controllers/removal"
 )
 
 // deviation is an object that differs from the release, and whether it was corrected.
@@ -42,9 +41,10 @@ func (d *deviation) String() string {
 func (r *run) prune(ctx context.Context) report.Result {
 	history := r.installed.history
 
-	err := r.target.Releases.Prune(ctx, history.Release, r.installed.revision, release.PruneOptions{
-		Known: history.Revisions, Search: removal.NewSearch(r.provider, r.target),
+	result, err := r.target.Releases.Prune(ctx, history.Release, r.installed.revision, release.PruneOptions{
+		Known: history.Revisions, Inventory: r.inventory(),
 	})
+	r.noteInventory(result)
 
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
 	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {
@@ -54,16 +54,7 @@ func (r *run) prune(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
-	if err != nil {
-		return failed(err, applying)
-	}
-
-	r.installed.revision.Unpruned = false
-	r.noteMarks()
-
-	r.installed.stale = true
-
-	return report.Result{}
+	return failed(err, applying)
 }
 
 // correctDrift corrects the objects that differ from the newest revision, no matter which program

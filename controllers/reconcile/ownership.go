@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/removal"
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
@@ -34,6 +32,7 @@ func (r *run) own(ctx context.Context) report.Result {
 
 		return r.takeOver(ctx)
 	case !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer):
+		r.added = true
 		return r.handOver(ctx, controllerutil.AddFinalizer)
 	}
 
@@ -187,29 +186,37 @@ func (e *foreignError) Error() string {
 		e.release, e.revision, e.chart, v1alpha2.AdoptReleaseAnnotation)
 }
 
-// maxLostSearch limits the search for objects of a release without records.
-const maxLostSearch = 20 * time.Second
-
 // recordsLost reports whether objects of a release exist that has no records any more. If the release was
 // uninstalled there are none, apart from those that an uninstall keeps or whose deletion takes a while.
-// What must not be searched, or cannot be at the moment, does not count.
+// What cannot be read at the moment does not count.
 func (r *run) recordsLost(ctx context.Context) bool {
-	if len(r.installed.history.Revisions) > 0 || !r.policy.Existed {
+	if len(r.installed.history.Revisions) > 0 {
 		return false
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, maxLostSearch)
-	defer cancel()
-
-	key := plan.ReleaseKey(r.provider)
-
-	found, err := r.target.Releases.FindLeftovers(ctx, key, removal.NewSearch(r.provider, r.target))
+	remains, err := r.target.Releases.Remains(ctx, plan.ReleaseKey(r.provider), r.inventory())
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Looked for objects of a release without records in a part of the cluster only",
-			"release", key.Name, "problem", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Looked for a part of the objects of a release without records only", "problem", err.Error())
 	}
 
-	return slices.ContainsFunc(found, func(o cluster.Leftover) bool { return !o.Deleting })
+	return remains
+}
+
+// findLost searches for the objects of a release whose status was lost, for example because the resource was restored
+// without it: until a status was written, it is not known whether the resource had one.
+func (r *run) findLost(ctx context.Context) error {
+	if r.provider.GetStatus().ObservedGeneration > 0 || r.added {
+		return nil
+	}
+
+	search, err := removal.NewSearch(ctx, r.provider, r.target)
+	if err != nil {
+		return err
+	}
+
+	r.installed.found = r.target.Releases.Search(ctx, plan.ReleaseKey(r.provider), search)
+
+	return nil
 }
 
 // describeChart describes the chart of a record for messages.

@@ -27,7 +27,7 @@ func TestUninstalled(t *testing.T) {
 		}, false},
 		"nor had a revision that was about to be created": {func(p *v1alpha2.InfrastructureProvider) {
 			gone(p)
-			p.Status.Announced = &v1alpha2.AnnouncedRevision{Digest: "x"}
+			p.Status.Inventory = []v1alpha2.InventoryEntry{{ID: "_x__Namespace", Version: "v1"}}
 		}, false},
 		"it was never installed": {func(*v1alpha2.InfrastructureProvider) {}, false},
 	} {

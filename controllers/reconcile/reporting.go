@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
 )
 
 // input returns what the run has found out and done so far.
@@ -48,7 +48,6 @@ func (r *run) input() report.Input {
 	in.Installed.Health = r.installed.replicas.reported(in.Installed.Health)
 
 	if r.installed.record != nil {
-		in.Installed.Record.Kinds = r.kinds()
 		in.Automatic.Last = decide.LastUpgrade(
 			r.provider.GetStatus().AutomaticUpgrade, r.installed.history, r.installed.record.Description)
 	}
@@ -67,6 +66,7 @@ func (r *run) seen() report.Installed {
 		History:    r.installed.history,
 		Revision:   r.installed.revision,
 		Drift:      r.drift(),
+		Inventory:  r.inventory(),
 		ClusterUID: string(r.self.Cluster),
 		Identified: r.identified,
 		Undeleted:  r.done.undeleted,
@@ -156,14 +156,20 @@ func (r *run) drift() report.Drift {
 	return found
 }
 
-// kinds returns the kinds of the objects of the newest revision, sorted.
-func (r *run) kinds() []string {
-	kinds := map[string]bool{}
-	for _, o := range r.installed.record.Objects {
-		kinds[o.GroupVersionKind().GroupKind().String()] = true
+// inventory returns the objects that the release has, or may have: those of the status, of the newest revision if that is
+// known to be the resource's, and those that were searched for because the status was lost.
+func (r *run) inventory() []object.Key {
+	objects := inventory.Union(inventory.Keys(r.provider.GetStatus().Inventory), r.installed.found)
+	if r.installed.record != nil {
+		objects = inventory.Union(objects, r.installed.record.Keys())
 	}
 
-	return slices.Sorted(maps.Keys(kinds))
+	return objects
+}
+
+// leaves reports whether the release has objects that the newest revision does not have.
+func (r *run) leaves() bool {
+	return r.installed.record != nil && len(inventory.Without(r.inventory(), r.installed.record.Keys())) > 0
 }
 
 // lookUpgrades finds out which upgrades the source offers.

@@ -178,6 +178,7 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 
 	result, err := r.returnTo(ctx, options, observed)
 	r.forgetAnnounced(result, err)
+	r.noteInventory(result)
 	r.target.Health.MarkVerified(result.Applied)
 
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
@@ -244,7 +245,7 @@ func (r *run) returnTo(
 	}
 
 	options.Announce = r.announce(ctx)
-	options.Known = r.installed.history.Revisions
+	options.Known, options.Inventory = r.installed.history.Revisions, r.inventory()
 
 	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), options, observed)
 }

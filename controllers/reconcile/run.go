@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -39,6 +40,8 @@ type run struct {
 
 	// spent is how long the steps of the change took.
 	spent map[metrics.Step]time.Duration
+	// added is set if the finalizer was added in this run.
+	added bool
 
 	// installed is what was read last, change what is being prepared, and done what was written.
 	installed installed
@@ -86,6 +89,8 @@ type installed struct {
 	removing bool
 	// stale is set if the release was changed since it was read.
 	stale bool
+	// found are the objects of the release, if its inventory was lost.
+	found []object.Key
 }
 
 // healthy reports whether the objects of the revision are known to be healthy, and complete.

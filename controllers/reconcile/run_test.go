@@ -80,7 +80,7 @@ func TestInput(t *testing.T) {
 	r.installed.deviations = &[]deviation{{why: "it is changed back"}, {corrected: true}}
 
 	in := r.input()
-	g.Expect(in.Installed.Record.Kinds).To(Equal([]string{"Deployment.apps"}))
+	g.Expect(in.Installed.Inventory).To(ContainElement(HaveField("Kind", "Deployment")))
 	g.Expect(in.Installed.Record.Paused).To(BeTrue())
 	g.Expect(in.Installed.Health.Healthy).To(BeFalse())
 	g.Expect(in.Installed.Health.Message).To(ContainSubstring("is missing"))

@@ -97,9 +97,10 @@ func (r *run) advance(ctx context.Context) report.Result {
 	history, revision := r.installed.history, r.installed.revision
 
 	result, err := r.target.Releases.Advance(ctx, history.Release, revision, release.AdvanceOptions{
-		Own: own, Known: history.Revisions, Announce: r.announce(ctx),
+		Own: own, Known: history.Revisions, Inventory: r.inventory(), Announce: r.announce(ctx),
 	})
 	r.target.Health.MarkVerified(result.Applied)
+	r.noteInventory(result)
 
 	if problems := advanceProblems(err); len(problems) > 0 {
 		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
@@ -118,7 +119,7 @@ func (r *run) advance(ctx context.Context) report.Result {
 
 	if err == nil {
 		newest := &r.installed.revision
-		newest.Staged, newest.Wave, newest.Unpruned = result.Staged, result.Wave, result.Unpruned
+		newest.Staged, newest.Wave = result.Staged, result.Wave
 		newest.Changed = time.Time{} // its record tells the time
 
 		r.noteMarks()

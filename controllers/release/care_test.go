@@ -48,7 +48,7 @@ var _ = Describe("An upgrade or rollback", func() {
 		scale(ctx, "4")
 
 		options := release.RollbackOptions{Target: confirmed(1), Reason: "a test"}
-		result, err := engine.Rollback(ctx, first.Release, options, observe(ctx, engine, first))
+		result, err := rollback(ctx, engine, first.Release, options, observe(ctx, engine, first))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.Status).To(Equal(state.StatusDeployed))
 		Expect(replicas(ctx)).To(Equal(4))

@@ -3,7 +3,6 @@ package release
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,17 +38,6 @@ func (e *Engine) Equals(
 	client := e.newClient(ctx, release)
 
 	return drift.InSync(client, record.Objects)
-}
-
-// Leaves reports whether objects of an earlier revision are left in the cluster that a later one no longer has. Then
-// the cluster is not what the later record says, although all objects that it has are.
-func (e *Engine) Leaves(ctx context.Context, release types.NamespacedName, earlier, later *Record) (bool, error) {
-	keys := later.Keys()
-	dropped := slices.DeleteFunc(slices.Clone(earlier.Objects), func(o *unstructured.Unstructured) bool {
-		return slices.Contains(keys, object.KeyOf(o))
-	})
-
-	return drift.Left(e.newClient(ctx, release), dropped)
 }
 
 // IsScaled reports whether an autoscaler in the cluster sets the replicas of an object of a release.

@@ -117,7 +117,7 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 		expectNothing(ctx, "the API server would refuse Ingress "+namespace+"/refused, so nothing was changed: ",
 			func() (release.Result, error) {
 				options := release.RollbackOptions{Target: confirmed(1)}
-				return engine.Rollback(ctx, releaseIn(namespace), options, observe(ctx, engine, second))
+				return rollback(ctx, engine, releaseIn(namespace), options, observe(ctx, engine, second))
 			})
 	})
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -114,12 +115,11 @@ type Result struct {
 	// that succeeded may not have been able to.
 	Revision int
 	Status   state.Status
-	// Staged and Wave are how far Advance has got with the revision, and Unpruned is set if it has left objects.
-	Staged   bool
-	Wave     int
-	Unpruned bool
-	// MissesRecords is set by an uninstall if there may be objects of which no record has told.
-	MissesRecords bool
+	// Staged and Wave are how far Advance has got with the revision.
+	Staged bool
+	Wave   int
+	// Inventory are the objects that the release has, or may have; nil if that is as before.
+	Inventory []object.Key
 
 	cluster.Changes
 }
@@ -143,8 +143,9 @@ type RollbackOptions struct {
 	Request state.Request
 	// Announce is called before the revision is written; it may be nil.
 	Announce state.Announce
-	// Known is the same as in PrepareOptions.
-	Known []state.Revision
+	// Known and Inventory are the same as in PrepareOptions.
+	Known     []state.Revision
+	Inventory []object.Key
 	// SkipUnknownKinds leaves out the objects whose kinds the API server does not serve, instead of
 	// failing with a *cluster.UnknownKindError.
 	SkipUnknownKinds bool
@@ -176,37 +177,29 @@ func (e *Engine) run(
 	return e.newSession(ctx, release).run(action)
 }
 
-// Uninstall deletes the release: its objects, including those of failed revisions, and its history.
-// A record of the newest revision that is not confirmed is an *UnconfirmedError, and changes nothing.
+// UninstallOptions are the options of Engine.Uninstall.
+type UninstallOptions struct {
+	// Newest is the newest revision; zero if there are no records.
+	Newest state.Confirmed
+	// Inventory are the objects that the release has, or may have.
+	Inventory []object.Key
+
+	cluster.RemoveOptions
+}
+
+// Uninstall deletes the release: the objects of its inventory, and its history. A record of the newest revision that is
+// not confirmed is an *UnconfirmedError, and changes nothing.
 //
-// It keeps CRDs, Namespaces and objects with the annotation "helm.sh/resource-policy: keep". It can
-// be called at any time, whatever state an earlier attempt or another program has left, and does
-// nothing if the release does not exist. A *storage.CorruptError means that no revision can be decoded:
-// Prepared.Apply creates one that can.
+// It keeps CRDs, Namespaces and objects with the annotation "helm.sh/resource-policy: keep". It can be called at any
+// time, whatever state an earlier attempt or another program has left, also if there are no records.
 //
 // Objects are deleted in the order of their annotations, and those of the release's own kinds first: only the
 // release's manager can process their finalizers. While one still exists that others wait for, the error is a
 // *cluster.RemainingError and these are not deleted.
-func (e *Engine) Uninstall(
-	ctx context.Context, release types.NamespacedName, newest state.Confirmed, options cluster.RemoveOptions,
-) (Result, error) {
+func (e *Engine) Uninstall(ctx context.Context, release types.NamespacedName, options UninstallOptions) (Result, error) {
 	defer e.written.Note(release, "")
 
-	misses := false
-
-	result, err := e.run(ctx, release, state.Observed{}, func(s *session) error {
-		if err := s.store.Load(ctx); err != nil {
-			return err
-		}
-
-		misses = s.store.MissesRecords()
-
-		return s.uninstall(newest, options)
-	})
-
-	result.MissesRecords = misses
-
-	return result, err
+	return e.run(ctx, release, state.Observed{}, func(s *session) error { return s.uninstall(ctx, options) })
 }
 
 // Forget drops what is known of a release from memory.

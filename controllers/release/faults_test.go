@@ -92,19 +92,18 @@ var _ = Describe("During an outage of the API server", func() {
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added", "dropped"))
 
+		Expect(left(ctx, namespace)).To(ConsistOf(HaveField("Name", "dropped")))
+
 		revision := observe(ctx, engine, second()).Revision
-		Expect(revision.Unpruned).To(BeTrue())
-		err := engine.Prune(ctx, releaseIn(namespace), revision, pruning(ctx, engine, namespace))
+		err := prune(ctx, engine, namespace, revision)
 		Expect(expectError[*cluster.RemoveError](err).Passing).To(BeTrue())
 		Expect(err).To(MatchError(ContainSubstring("ConfigMap " + namespace + "/dropped could not be deleted")))
 
 		o.over()
-		Expect(engine.Prune(ctx, releaseIn(namespace), revision, pruning(ctx, engine, namespace))).To(Succeed())
+		Expect(prune(ctx, engine, namespace, revision)).To(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
-		Expect(observe(ctx, engine, second()).Revision.Unpruned).To(BeFalse())
-
-		err = engine.Prune(ctx, releaseIn(namespace), revision, pruning(ctx, engine, namespace))
-		Expect(err).To(MatchError(storage.ErrChanged))
+		Expect(left(ctx, namespace)).To(BeEmpty())
+		Expect(prune(ctx, engine, namespace, revision)).To(Succeed(), "it can be repeated")
 	})
 
 	It("nothing is changed while it is unknown if a change would be accepted", func(ctx SpecContext) {
@@ -131,13 +130,7 @@ var _ = Describe("During an outage of the API server", func() {
 		third := specOf(namespace, "1.2.0", configMap("kept", "3"))
 		mustApply(ctx, engine, third)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))
-
-		By("looking for what no record has, because the one before may have left that, too")
-
-		revision := observe(ctx, engine, third).Revision
-		Expect(revision.Unpruned).To(BeTrue())
-		Expect(engine.Prune(ctx, releaseIn(namespace), revision, pruning(ctx, engine, namespace))).To(Succeed())
-		Expect(observe(ctx, engine, third).Revision.Unpruned).To(BeFalse())
+		Expect(left(ctx, namespace)).To(BeEmpty())
 	})
 
 	It("an upgrade does not fail because of old revisions, which are deleted later", func(ctx SpecContext) {
@@ -188,7 +181,7 @@ var _ = Describe("During an outage of the API server", func() {
 
 	It("the first install is resumed", func(ctx SpecContext) {
 		mustApply(ctx, newEngine("one"), specOf(namespace, "0.9.0", configMap("other", "")))
-		_, err := newEngine("one").Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, err := uninstall(ctx, newEngine("one"), releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 
 		o := &outage{method: http.MethodPatch, path: "/configmaps"}
@@ -230,7 +223,7 @@ var _ = Describe("During an outage of the API server", func() {
 		engine := during(o, lasting)
 		rollBack := func() error {
 			options := release.RollbackOptions{Target: confirmed(1), Reason: "the API server refused Ingress refused"}
-			_, err := engine.Rollback(ctx, releaseIn(namespace), options, observe(ctx, engine, broken))
+			_, err := rollback(ctx, engine, releaseIn(namespace), options, observe(ctx, engine, broken))
 
 			return err
 		}

@@ -81,7 +81,7 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 				Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())
 
 				options := release.RollbackOptions{Target: confirmed(1), Reason: "a test"}
-				Expect(engine.Rollback(ctx, spec.Release, options, observe(ctx, engine, spec))).Error().NotTo(HaveOccurred())
+				Expect(rollback(ctx, engine, spec.Release, options, observe(ctx, engine, spec))).Error().NotTo(HaveOccurred())
 				Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "first"))
 				mustApply(ctx, engine, spec)
 

@@ -95,7 +95,7 @@ var _ = Describe("A record", func() {
 		swap(ctx, forgery())
 
 		options := release.RollbackOptions{Target: known(1, genuine), Reason: "a test"}
-		_, err := engine.Rollback(ctx, second.Release, options, observe(ctx, engine, second))
+		_, err := rollback(ctx, engine, second.Release, options, observe(ctx, engine, second))
 		Expect(expectError[*release.UnconfirmedError](err)).To(HaveField("Revision", 1))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 		Expect(history(ctx, namespace)).To(HaveLen(2))
@@ -112,7 +112,7 @@ var _ = Describe("A record", func() {
 		_, err := applyObserved(ctx, engine, specOf(namespace, "2.0.0", configMap("config", "second")), observed)
 		expectError[*release.UnconfirmedError](err)
 
-		_, err = engine.Uninstall(ctx, first.Release, known(1, genuine), cluster.RemoveOptions{})
+		_, err = uninstall(ctx, engine, first.Release, known(1, genuine), cluster.RemoveOptions{})
 		expectError[*release.UnconfirmedError](err)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 	})
@@ -154,10 +154,10 @@ var _ = Describe("A record", func() {
 		mustApply(ctx, engine, second)
 
 		options := release.RollbackOptions{Target: state.Revision{Number: 1}.Confirm(), Reason: "a test"}
-		_, err := engine.Rollback(ctx, second.Release, options, observe(ctx, engine, second))
+		_, err := rollback(ctx, engine, second.Release, options, observe(ctx, engine, second))
 		expectError[*release.UnconfirmedError](err)
 
-		_, err = engine.Uninstall(ctx, second.Release, state.Confirmed{}, cluster.RemoveOptions{})
+		_, err = uninstall(ctx, engine, second.Release, state.Revision{Number: 2}.Confirm(), cluster.RemoveOptions{})
 		expectError[*release.UnconfirmedError](err)
 
 		_, err = engine.Correct(ctx, second.Release, state.Revision{Number: 2}.Confirm(), nil)
@@ -192,30 +192,6 @@ var _ = Describe("A record", func() {
 			`{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, false),
 		Entry("an object differs that is excluded from drift", "configmap", "ignored", `{"data":{"key":"y"}}`, false),
 		Entry("an excluded object is missing", "configmap", "ignored", "delete", false),
-	)
-
-	DescribeTable(
-		"of a revision that follows another one leaves objects that only the other one has:",
-		func(ctx SpecContext, object string, change []string, expected bool) {
-			mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), configMap("left", "x"), object))
-			_, earlier := read(ctx, 1)
-
-			later := *earlier
-			later.Objects = later.Objects[:1]
-			Expect(later.Objects[0].GetName()).To(Equal("config"))
-			Expect(engine.Leaves(ctx, releaseIn(namespace), earlier, earlier)).To(BeFalse())
-			Expect(engine.Leaves(ctx, releaseIn(namespace), earlier, &later)).To(BeTrue(), "planted")
-
-			run(ctx, "kubectl", append(change, "-n", namespace)...)
-			Expect(engine.Leaves(ctx, releaseIn(namespace), earlier, &later)).To(Equal(expected))
-		},
-		Entry("none, because they were deleted", "", []string{"delete", "configmap", "left"}, false),
-		Entry("one that was changed", "", []string{"label", "configmap", "left", "a=b"}, true),
-		Entry("none that is kept", "",
-			[]string{"annotate", "configmap", "left", "helm.sh/resource-policy=keep"}, false),
-		Entry("none that belongs to another release", "",
-			[]string{"annotate", "configmap", "left", "--overwrite", "meta.helm.sh/release-name=other"}, false),
-		Entry("one of two", configMap("second", "x"), []string{"delete", "configmap", "left"}, true),
 	)
 
 	It("is not equal to the cluster with a hook, without objects, or if it is not deployed", func(ctx SpecContext) {

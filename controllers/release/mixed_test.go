@@ -59,7 +59,7 @@ func (m *mixed) rollBack(ctx context.Context, byEngine bool, target int) {
 	if byEngine {
 		observed := observe(ctx, m.engine, newSpec(m.namespace, m.chart(m.number), nil))
 		options := release.RollbackOptions{Target: confirmed(target), Reason: "a test"}
-		Expect(m.engine.Rollback(ctx, releaseIn(m.namespace), options, observed)).Error().NotTo(HaveOccurred())
+		Expect(rollback(ctx, m.engine, releaseIn(m.namespace), options, observed)).Error().NotTo(HaveOccurred())
 
 		return
 	}
@@ -142,7 +142,7 @@ var _ = Describe("One history of the engine and a helm program", func() {
 		if engineBegins {
 			m.run(ctx, "uninstall", name)
 		} else {
-			_, err := m.engine.Uninstall(ctx, releaseIn(m.namespace), confirmed(m.number), cluster.RemoveOptions{})
+			_, err := uninstall(ctx, m.engine, releaseIn(m.namespace), confirmed(m.number), cluster.RemoveOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}
 

@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/controllers/release"
@@ -73,7 +72,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		for revision.Staged {
 			options := release.AdvanceOptions{Own: own, Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
 
-			_, err := newEngine("another").Advance(ctx, releaseIn(namespace), revision, options)
+			_, err := advanceOnce(ctx, newEngine("another"), releaseIn(namespace), revision, options)
 			if err != nil {
 				return err
 			}
@@ -130,7 +129,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		options := release.AdvanceOptions{Own: own, Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
 
 		Eventually(func() bool {
-			_, err := newRefusedEngine(plural).Advance(ctx, releaseIn(namespace), revision, options)
+			_, err := advanceOnce(ctx, newRefusedEngine(plural), releaseIn(namespace), revision, options)
 			return errors.As(err, new(*cluster.RejectedError))
 		}).Should(BeTrue())
 		Expect(newest(ctx, engine, namespace)).To(And(
@@ -148,7 +147,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		mustApply(ctx, engine, installed())
 
 		for range 2 {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own})
 			remaining := expectError[*cluster.RemainingError](err)
 			Expect(remaining.Objects).To(ConsistOf(And(
 				HaveField("Object.Name", "held"), HaveField("Finalizers", []string{"release.test/manager"}))))
@@ -156,32 +155,23 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		}
 
 		dropFinalizers(ctx)
-		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 
 	It("are gone before the rest if its records are lost", func(ctx SpecContext) {
 		mustApply(ctx, engine, installed())
-		run(ctx, "kubectl", "label", "configmap", "config", "-n", namespace, "held=true")
 		run(ctx, "kubectl", "delete", "secret", "--all", "-n", namespace)
 
-		search := cluster.Search{
-			Selector: labels.SelectorFromSet(labels.Set{"held": "true"}), Reader: engine.Metadata(),
-		}
-		found, err := engine.FindLeftovers(ctx, releaseIn(namespace), search)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(found).To(HaveLen(2))
-
 		options := cluster.RemoveOptions{Own: own}
-		remaining := expectError[*cluster.RemainingError](
-			engine.DeleteLeftovers(ctx, releaseIn(namespace), options, found))
-		Expect(remaining).To(MatchError(
+		_, err := uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, options)
+		Expect(expectError[*cluster.RemainingError](err)).To(MatchError(
 			ContainSubstring("held is being deleted, but its finalizers hold it: release.test/manager")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 
 		dropFinalizers(ctx)
-		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), options, found)).To(Succeed())
+		Expect(uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, options)).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 })

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -26,9 +28,17 @@ var (
 	}
 )
 
-// perform records a new revision, applies its objects and records the result. bases are the manifests of the revisions
-// whose objects may exist.
-func (s *session) perform(rel *helm.Release, action action, bases []string, limit int) error {
+// perform records a new revision, applies its objects, deletes those that the release had before, and records the result.
+// From before anything is applied, the inventory has the objects of both.
+func (s *session) perform(rel *helm.Release, action action, limit int) error {
+	both := inventory.Union(s.client.Inventory(), s.known)
+	if len(both) > v1alpha2.InventoryMaxItems {
+		return fmt.Errorf("release %s would have %d objects, and can have %d", s.release, len(both),
+			v1alpha2.InventoryMaxItems)
+	}
+
+	s.store.SetInventory(both)
+
 	if err := s.store.Limit(historyLimit(limit)); err != nil {
 		s.log.Info("Old revisions could not be deleted, and will be later", "problem", err.Error())
 	}
@@ -45,11 +55,11 @@ func (s *session) perform(rel *helm.Release, action action, bases []string, limi
 		return err
 	}
 
-	err := s.client.Apply(bases)
+	s.inventory = both
+	err := s.client.Apply()
 
 	outcome := storage.Outcome{
 		Adopted:     s.client.Adopted(),
-		Unpruned:    s.client.Unpruned() || rel.Labels[storage.UnprunedLabel] == "true",
 		Description: action.done,
 	}
 
@@ -59,6 +69,7 @@ func (s *session) perform(rel *helm.Release, action action, bases []string, limi
 	case err != nil:
 		outcome.Description = fmt.Sprintf(action.failed, s.release.Name, err)
 	default:
+		s.inventory = s.client.Applied(both)
 		err = s.store.Supersede(rel.Version)
 	}
 

@@ -124,7 +124,7 @@ var _ = Describe("The policy of an object", func() {
 			annotated(configMap("last", ""), "delete-policy", "Orphan")))
 		Expect(result.Left).To(ConsistOf(HaveField("Name", "dropped")))
 
-		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "last"))
 
@@ -213,12 +213,12 @@ var _ = Describe("The policy of an object", func() {
 		Expect(exists(later)).To(BeFalse())
 
 		revision := newest(ctx, engine, namespace)
-		Expect(engine.Advance(ctx, releaseIn(namespace), revision, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
+		Expect(advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, later)).To(ConsistOf("last"))
 
 		By("keeping it when the release is gone")
 
-		_, err = engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, err = uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, elsewhere)).To(BeEmpty())
 		Expect(exists(elsewhere)).To(BeTrue())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -33,6 +34,8 @@ type PrepareOptions struct {
 	CRDsFollow bool
 	// Known is what is known of the revisions of the history, in place of what their Secrets claim.
 	Known []state.Revision
+	// Inventory are the objects that the release has, or may have. Those that the new revision does not have are deleted.
+	Inventory []object.Key
 }
 
 // Prepare prepares an install or upgrade of a release, and changes nothing. It renders the chart, reads
@@ -50,6 +53,7 @@ func (e *Engine) Prepare(
 
 	p := &Prepared{session: e.newSession(ctx, spec.Release), spec: spec, observed: observed}
 	p.session.store.Recall(options.Known)
+	p.session.known = options.Inventory
 
 	if err := p.render(ctx); err != nil {
 		return nil, err
@@ -153,20 +157,14 @@ func (p *Prepared) apply() error {
 		return err
 	}
 
-	if err := s.recordStages(); err != nil {
-		return err
-	}
-
-	if p.observed.State == state.RecordsLost {
-		s.store.SetUnpruned()
-	}
+	s.recordStages()
 
 	if p.install {
 		if err := s.store.Replace(); err != nil {
 			return err
 		}
 
-		return s.perform(p.revision, installing, s.store.IncompleteManifests(), p.spec.HistoryLimit)
+		return s.perform(p.revision, installing, p.spec.HistoryLimit)
 	}
 
 	if err := s.store.FailInterrupted(p.observed.Message); err != nil {
@@ -175,5 +173,5 @@ func (p *Prepared) apply() error {
 
 	s.store.Inherit(p.revision)
 
-	return s.perform(p.revision, upgrading, s.store.KnownManifests(), p.spec.HistoryLimit)
+	return s.perform(p.revision, upgrading, p.spec.HistoryLimit)
 }

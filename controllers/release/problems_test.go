@@ -211,16 +211,14 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		mustApply(ctx, engine, spec)
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
 
-		prune := func() error {
-			return engine.Prune(ctx, releaseIn(namespace), newest(ctx, engine, namespace), pruning(ctx, engine, namespace))
-		}
-		err := prune()
+		again := func() error { return prune(ctx, engine, namespace, newest(ctx, engine, namespace)) }
+		err := again()
 		expectError[*cluster.RemoveError](err)
 		Expect(err).To(MatchError(And(ContainSubstring("ConfigMap "+namespace+"/guarded could not be deleted"),
 			ContainSubstring("it is guarded"))))
 
 		run(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", policy)
-		Eventually(prune).Should(Succeed())
+		Eventually(again).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))
 	})
 
@@ -239,18 +237,18 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		mustApply(ctx, engine, spec)
 
 		revision := observe(ctx, engine, spec).Revision
-		Expect(revision.Unpruned).To(BeTrue())
+		Expect(left(ctx, namespace)).To(ConsistOf(HaveField("Name", "held")))
 
-		err := engine.Prune(ctx, releaseIn(namespace), revision, pruning(ctx, engine, namespace))
+		err := prune(ctx, engine, namespace, revision)
 		expectError[*cluster.RemainingError](err)
 		Expect(err).To(MatchError("ConfigMap " + namespace + "/held is being deleted, but its finalizers hold it: " +
 			"example.com/hold"))
-		Expect(observe(ctx, engine, spec).Revision.Unpruned).To(BeTrue())
+		Expect(left(ctx, namespace)).To(ConsistOf(HaveField("Name", "held")))
 
 		finalizer("null")
-		Expect(engine.Prune(ctx, releaseIn(namespace), revision, pruning(ctx, engine, namespace))).To(Succeed())
+		Expect(prune(ctx, engine, namespace, revision)).To(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))
-		Expect(observe(ctx, engine, spec).Revision.Unpruned).To(BeFalse())
+		Expect(left(ctx, namespace)).To(BeEmpty())
 	})
 
 	It("recovers from an unreadable record without destroying it", func(ctx SpecContext) {
@@ -278,12 +276,12 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
 		mustApply(ctx, engine, spec)
 		spoil(ctx, namespace, 1)
-		_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
-		expectError[*storage.CorruptError](err)
 
 		spec = specOf(namespace, "1.1.0", configMap("config", "2"))
 		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(2))
-		_, err = engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+
+		spoil(ctx, namespace, 2)
+		_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 		Expect(history(ctx, namespace)).To(BeEmpty())

@@ -189,16 +189,17 @@ func (e *Engine) decode(rel *helm.Release, content string) ([]*unstructured.Unst
 	return objects, nil
 }
 
-// setNamespaces sets the namespace of a revision's objects that have none.
+// setNamespaces sets the namespace of a revision's objects that have none, and removes that of objects that are in none.
 func (e *Engine) setNamespaces(rel *helm.Release, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
-		if o.GetNamespace() != "" {
-			continue
-		}
-
 		// The scope of a kind that does not exist yet, or any more, is unknown.
 		mapping, err := e.connection.Mapping(o.GroupVersionKind())
-		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+
+		switch {
+		case err != nil:
+		case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+			o.SetNamespace("")
+		case o.GetNamespace() == "":
 			o.SetNamespace(rel.Namespace)
 		}
 	}

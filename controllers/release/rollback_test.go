@@ -59,7 +59,7 @@ var _ = Describe("A rollback", func() {
 	}
 	rollBack := func(ctx context.Context, spec release.Spec, revision int) (release.Result, error) {
 		options := release.RollbackOptions{Target: confirmed(revision), Reason: "a test"}
-		return engine.Rollback(ctx, spec.Release, options, observe(ctx, engine, spec))
+		return rollback(ctx, engine, spec.Release, options, observe(ctx, engine, spec))
 	}
 
 	for change := range changes {
@@ -213,7 +213,7 @@ var _ = Describe("A revision", func() {
 		run(ctx, "kubectl", "delete", "crd", "vanished.release.test", "--wait")
 
 		options := release.RollbackOptions{Target: confirmed(1), Reason: "a test", SkipUnknownKinds: true}
-		_, err := engine.Rollback(ctx, second.Release, options, observe(ctx, engine, second))
+		_, err := rollback(ctx, engine, second.Release, options, observe(ctx, engine, second))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(objects(ctx, namespace)).To(HaveKeyWithValue("ConfigMap config", "first"))
 	})

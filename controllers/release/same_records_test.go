@@ -83,7 +83,7 @@ var _ = Describe("The records of the engine", func() {
 		Expect(upgrade(version("1.2.0", rejected))).NotTo(Succeed())
 
 		options := release.RollbackOptions{Target: confirmed(1), Reason: "a test"}
-		Expect(engine.Rollback(ctx, releaseIn(ours), options, observe(ctx, engine, spec(version("1.2.0", rejected))))).
+		Expect(rollback(ctx, engine, releaseIn(ours), options, observe(ctx, engine, spec(version("1.2.0", rejected))))).
 			Error().NotTo(HaveOccurred())
 		run(ctx, helm, "rollback", name, "1", "-n", theirs)
 

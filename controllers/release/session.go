@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/manifest"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -24,6 +25,9 @@ type session struct {
 	log     logr.Logger
 	store   *storage.Store
 	client  *cluster.Client
+	// known are the objects that the release had before the action, and inventory those that it has, or may have, since;
+	// nil if these are the same.
+	known, inventory []object.Key
 }
 
 func (e *Engine) newSession(ctx context.Context, release types.NamespacedName) *session {
@@ -55,8 +59,6 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) err
 		return fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
 	}
 
-	s.store.Confirm(revision.Confirm())
-
 	if revision.Confirmed() {
 		return s.checkDigest(newest, revision.Confirm())
 	}
@@ -83,7 +85,6 @@ func (s *session) checkDigest(revision int, known state.Confirmed) error {
 // rollback applies the manifest of an earlier revision.
 func (s *session) rollback(ctx context.Context, options RollbackOptions, observed state.Observed) error {
 	s.store.Recall(options.Known)
-	s.store.Confirm(options.Target)
 
 	if err := s.loadObserved(ctx, observed.Revision); err != nil {
 		return err
@@ -134,6 +135,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		labels.Digest = pausedDigest(labels.Digest, options.Paused)
 	}
 
+	s.known = options.Inventory
 	s.client.SetOwnKinds(options.Own)
 	s.store.SetNewRevision(storage.NewRevision{Labels: labels, Announce: options.Announce})
 
@@ -145,9 +147,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		return err
 	}
 
-	if err := s.recordStages(); err != nil {
-		return err
-	}
+	s.recordStages()
 
 	if err := s.store.FailInterrupted(observed.Message); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	description := fmt.Sprintf("Rollback to %d: %s", number, options.Reason)
 	rollingBack := action{pending: helm.StatusPendingRollback, started: description, done: description}
 
-	return s.perform(revision, rollingBack, s.store.KnownManifests(), options.HistoryLimit)
+	return s.perform(revision, rollingBack, options.HistoryLimit)
 }
 
 func (s *session) setRollbackTarget(objects []*unstructured.Unstructured, skipUnknownKinds bool) error {
@@ -183,7 +183,9 @@ func (s *session) run(action func(*session) error) (Result, error) {
 
 	s.remember()
 
-	return Result{Revision: revision, Status: status, Changes: s.client.Changes()}, err
+	return Result{
+		Revision: revision, Status: status, Inventory: s.inventory, Changes: s.client.Changes(),
+	}, err
 }
 
 // remember notes what the action has left in storage, so that no older history is observed.

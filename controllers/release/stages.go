@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/release/waves"
@@ -21,8 +23,9 @@ import (
 type AdvanceOptions struct {
 	// Own is the same as in Spec.
 	Own cluster.OwnKinds
-	// Known is the same as in PrepareOptions.
-	Known []state.Revision
+	// Known and Inventory are the same as in PrepareOptions.
+	Known     []state.Revision
+	Inventory []object.Key
 	// Announce is called before it is written that the revision has failed; it may be nil.
 	Announce state.Announce
 }
@@ -42,18 +45,19 @@ func (e *Engine) Advance(
 		return Result{}, &UnconfirmedError{Release: release, Revision: revision.Number}
 	}
 
-	staged, last, unpruned := revision.Staged, revision.Wave, revision.Unpruned
+	staged, last := revision.Staged, revision.Wave
 
 	result, err := e.amend(ctx, release, revision, options.Known, func(s *session) error {
 		s.client.SetOwnKinds(options.Own)
 		s.store.SetAnnounce(options.Announce)
 
-		if s.store.Find(revision.Number) == nil {
+		rel := s.store.Find(revision.Number)
+		if rel == nil {
 			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)
 		}
 
-		manifests := s.store.KnownManifests()
-		wave, complete, err := s.client.Advance(manifests[0], manifests[1:], waves.Place(revision.Wave))
+		wave, complete, err := s.client.Advance(rel.Manifest, options.Inventory, waves.Place(revision.Wave))
+		s.inventory = inventory.Union(s.client.Inventory(), options.Inventory)
 
 		refused := new(cluster.RejectedError)
 		if errors.As(err, &refused) && refused.MayBeAccepted() && e.takesEffect(revision) {
@@ -71,7 +75,8 @@ func (e *Engine) Advance(
 		labels := map[string]string{storage.StagedLabel: wave.Label()}
 
 		if complete {
-			labels, unpruned = s.completeLabels(unpruned)
+			labels[storage.StagedLabel] = storage.Complete
+			s.inventory = s.client.Inventory()
 		}
 
 		if adopted := s.client.Adopted(); adopted > 0 {
@@ -85,21 +90,9 @@ func (e *Engine) Advance(
 		return err
 	})
 
-	result.Staged, result.Wave, result.Unpruned = staged, last, unpruned
+	result.Staged, result.Wave = staged, last
 
 	return result, err
-}
-
-// completeLabels returns the labels of a revision without further waves, and whether it has left objects.
-func (s *session) completeLabels(unpruned bool) (labels map[string]string, left bool) {
-	labels = map[string]string{storage.StagedLabel: storage.Complete}
-	left = unpruned || s.client.Unpruned()
-
-	if left {
-		labels[storage.UnprunedLabel] = "true"
-	}
-
-	return labels, left
 }
 
 // effectTime is how long what was applied, such as a policy, may take to have an effect on the API server.
@@ -110,19 +103,14 @@ func (e *Engine) takesEffect(revision state.Revision) bool {
 	return time.Now().Before(revision.Changed.Add(effectTime))
 }
 
-// recordStages records what is left to do with the new revision after the first wave, before anything is applied: it
-// may need Advance, and Prune if there may be objects of which no known record tells.
-func (s *session) recordStages() error {
-	if s.store.MissesKnown() {
-		s.store.SetUnpruned()
-	}
+// recordStages finds what the release has besides the target, and records what is left to do with the new revision after
+// the first wave, before anything is applied: it may need Advance.
+func (s *session) recordStages() {
+	s.client.Drop(s.known)
 
-	first, more, err := s.client.FirstWave(s.store.KnownManifests())
-	if more {
+	if first, more := s.client.FirstWave(); more {
 		s.store.SetStaged(first)
 	}
-
-	return err
 }
 
 // Waiting returns the objects of a staged revision's record that wait for earlier waves, the next ones first.

@@ -1,23 +1,133 @@
 package release_test
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // victims are the numbers of writes after which processes are killed, by their engines: an *atomic.Int64.
 var victims sync.Map
 
-// announceBy returns what writes the status of a resource, by a process that may be killed after that.
-func announceBy(e *release.Engine) state.Announce {
-	return func(state.Announcement) error {
+// inventories are those that the statuses of resources have, by release.
+var inventories sync.Map
+
+// inventoryOf returns the inventory in the status of a release's resource.
+func inventoryOf(key types.NamespacedName) []object.Key {
+	known, _ := inventories.Load(key)
+	objects, _ := known.([]object.Key)
+
+	return objects
+}
+
+// seen returns the objects of a release as a reconcile knows them: those of its inventory, and of the newest record.
+func seen(key types.NamespacedName) []object.Key {
+	GinkgoHelper()
+
+	ctx, reader := context.Background(), newEngine("reader")
+
+	history, err := reader.Observe(ctx, key)
+	Expect(err).NotTo(HaveOccurred())
+
+	newest, exists := history.Newest()
+	if !exists {
+		return inventoryOf(key)
+	}
+
+	record, err := reader.Read(ctx, key, newest)
+	if err != nil { // it cannot be decoded
+		return inventoryOf(key)
+	}
+
+	return inventory.Union(inventoryOf(key), record.Keys())
+}
+
+// announceBy returns what writes the status of a release's resource, by a process that may be killed after that.
+func announceBy(e *release.Engine, key types.NamespacedName) state.Announce {
+	return func(a state.Announcement) error {
 		if left, is := victims.Load(e); is && left.(*atomic.Int64).Add(-1) < 1 {
 			return errKilled
 		}
 
+		if a.Inventory != nil {
+			inventories.Store(key, a.Inventory)
+		}
+
 		return nil
 	}
+}
+
+// note writes the inventory after an action into the status, unless the process was killed.
+func note(e *release.Engine, key types.NamespacedName, result release.Result) {
+	if left, is := victims.Load(e); is && left.(*atomic.Int64).Load() < 1 {
+		return
+	}
+
+	if result.Inventory != nil {
+		inventories.Store(key, result.Inventory)
+	}
+}
+
+func rollback(
+	ctx context.Context, e *release.Engine, key types.NamespacedName, options release.RollbackOptions, observed state.Observed,
+) (release.Result, error) {
+	options.Inventory, options.Announce = seen(key), announceBy(e, key)
+
+	result, err := e.Rollback(ctx, key, options, observed)
+	note(e, key, result)
+
+	return result, err
+}
+
+func advanceOnce(
+	ctx context.Context, e *release.Engine, key types.NamespacedName, revision state.Revision,
+	options release.AdvanceOptions,
+) (release.Result, error) {
+	options.Inventory = seen(key)
+
+	result, err := e.Advance(ctx, key, revision, options)
+	note(e, key, result)
+
+	return result, err
+}
+
+func uninstall(
+	ctx context.Context, e *release.Engine, key types.NamespacedName, newest state.Confirmed, options cluster.RemoveOptions,
+) (release.Result, error) {
+	return e.Uninstall(ctx, key, release.UninstallOptions{
+		Newest: newest, Inventory: seen(key), RemoveOptions: options,
+	})
+}
+
+// prune deletes what the newest revision of the release in a namespace has left.
+func prune(ctx context.Context, e *release.Engine, namespace string, revision state.Revision) error {
+	key := releaseIn(namespace)
+
+	result, err := e.Prune(ctx, key, revision, release.PruneOptions{
+		Known: accepted(context.WithoutCancel(ctx), newEngine("reader"), key).Revisions, Inventory: seen(key),
+	})
+	note(e, key, result)
+
+	return err
+}
+
+// left returns what the newest revision of the release in a namespace has left.
+func left(ctx context.Context, namespace string) []object.Key {
+	GinkgoHelper()
+
+	key, reader := releaseIn(namespace), newEngine("reader")
+	record, err := reader.Read(ctx, key, newest(ctx, reader, namespace))
+	Expect(err).NotTo(HaveOccurred())
+
+	return inventory.Without(inventoryOf(key), record.Keys())
 }

@@ -17,8 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -26,7 +24,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
@@ -149,18 +146,6 @@ func accepted(ctx context.Context, e *release.Engine, key types.NamespacedName) 
 	return history
 }
 
-// pruning returns the options to prune the release in a namespace.
-func pruning(ctx context.Context, e *release.Engine, namespace string) release.PruneOptions {
-	GinkgoHelper()
-
-	kinds := []schema.GroupKind{{Kind: "ConfigMap"}}
-
-	return release.PruneOptions{
-		Known:  accepted(ctx, e, releaseIn(namespace)).Revisions,
-		Search: cluster.Search{Selector: labels.Everything(), Reader: e.Metadata(), Kinds: kinds},
-	}
-}
-
 // observe returns the state of a release, compared with its desired state.
 func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Observed {
 	GinkgoHelper()
@@ -183,12 +168,17 @@ func applyObserved(
 ) (release.Result, error) {
 	known := accepted(context.WithoutCancel(ctx), newEngine("reader"), spec.Release).Revisions
 
-	prepared, err := e.Prepare(ctx, spec, observed, release.PrepareOptions{Known: known})
+	prepared, err := e.Prepare(ctx, spec, observed, release.PrepareOptions{
+		Known: known, Inventory: seen(spec.Release),
+	})
 	if err != nil {
 		return release.Result{}, err
 	}
 
-	return prepared.Apply(announceBy(e))
+	result, err := prepared.Apply(announceBy(e, spec.Release))
+	note(e, spec.Release, result)
+
+	return result, err
 }
 
 func mustApply(ctx context.Context, e *release.Engine, spec release.Spec) release.Result {

@@ -1,30 +1,27 @@
 package release
 
 import (
+	"context"
 	"time"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // uninstall deletes the release. The newest revision tells how far an earlier attempt has come.
-func (s *session) uninstall(confirmed state.Confirmed, options cluster.RemoveOptions) error {
-	newest, status := s.store.Newest()
-	if newest == 0 {
-		return nil
+func (s *session) uninstall(ctx context.Context, options UninstallOptions) error {
+	if options.Newest.Number() == 0 {
+		return s.client.Remove(options.Inventory, options.RemoveOptions)
 	}
 
-	if err := s.checkDigest(newest, confirmed); err != nil {
+	if err := s.store.Load(ctx); err != nil {
 		return err
 	}
 
-	if len(s.store.Readable()) == 0 {
-		return &storage.CorruptError{
-			Secret: s.release.Namespace + "/" + helm.RecordName(s.release.Name, newest),
-			Reason: "nor can an older one, so the objects to delete are unknown",
-		}
+	newest, status := s.store.Newest()
+
+	if err := s.checkDigest(newest, options.Newest); err != nil {
+		return err
 	}
 
 	if rel := s.store.Find(newest); rel != nil && status != state.StatusUninstalled {
@@ -33,7 +30,7 @@ func (s *session) uninstall(confirmed state.Confirmed, options cluster.RemoveOpt
 		}
 	}
 
-	if err := s.removeObjects(options); err != nil {
+	if err := s.client.Remove(options.Inventory, options.RemoveOptions); err != nil {
 		return err
 	}
 
@@ -50,19 +47,4 @@ func (s *session) recordUninstall(rel *helm.Release, status state.Status) error 
 	rel.SetStatus(helm.StatusUninstalling, "Deletion in progress (or silently failed)")
 
 	return s.store.Record(rel)
-}
-
-// removeObjects deletes the objects of all revisions that may exist.
-func (s *session) removeObjects(options cluster.RemoveOptions) error {
-	manifests := s.store.CurrentManifests()
-
-	if !options.AtOnce {
-		s.client.SetOwnKinds(options.Own)
-
-		if err := s.client.RemoveFirst(manifests); err != nil {
-			return err
-		}
-	}
-
-	return s.client.Remove(manifests)
 }

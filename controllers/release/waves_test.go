@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -34,8 +33,8 @@ func advance(ctx context.Context, e *release.Engine, namespace string) error {
 			return nil
 		}
 
-		options := release.AdvanceOptions{Known: history.Revisions, Announce: announceBy(e)}
-		if _, err := e.Advance(ctx, releaseIn(namespace), revision, options); err != nil {
+		options := release.AdvanceOptions{Known: history.Revisions, Announce: announceBy(e, releaseIn(namespace))}
+		if _, err := advanceOnce(ctx, e, releaseIn(namespace), revision, options); err != nil {
 			return err
 		}
 	}
@@ -83,7 +82,7 @@ var _ = Describe("Waves", func() {
 			Expect(revision.Staged).To(BeTrue())
 
 			before := configMaps(ctx, namespace)
-			Expect(engine.Advance(ctx, releaseIn(namespace), revision, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
+			Expect(advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
 			Expect(configMaps(ctx, namespace)).To(ConsistOf(append(before, added)))
 		}
 
@@ -97,7 +96,7 @@ var _ = Describe("Waves", func() {
 
 		first := newest(ctx, engine, namespace)
 		Eventually(time.Now).Should(BeTemporally(">", first.Changed.Add(2*time.Second)))
-		Expect(engine.Advance(ctx, releaseIn(namespace), first, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
+		Expect(advanceOnce(ctx, engine, releaseIn(namespace), first, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
 
 		complete := newest(ctx, engine, namespace)
 		Expect(complete.Staged).To(BeFalse())
@@ -142,7 +141,7 @@ spec: {policyName: `+namespace+`, validationActions: [Deny]}
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
 
 		atOnce := cluster.RemoveOptions{AtOnce: true}
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), atOnce)).Error().NotTo(HaveOccurred())
+		Expect(uninstall(ctx, engine, releaseIn(namespace), confirmed(1), atOnce)).Error().NotTo(HaveOccurred())
 	})
 
 	It("are refused as a whole if a field of a later one is wrong", func(ctx SpecContext) {
@@ -201,7 +200,6 @@ spec:
 		BeforeEach(func(ctx SpecContext) {
 			namespace, engine = newNamespace(ctx), newEngine("one")
 			Expect(install(ctx, engine, first(namespace))).To(Succeed())
-			run(ctx, "kubectl", "label", "configmaps", "--all", "-n", namespace, "leftover=true")
 			run(ctx, "kubectl", "patch", "configmap", "c", "-n", namespace, "--type=merge",
 				"-p", `{"metadata":{"finalizers":["release.test/held"]}}`)
 		})
@@ -219,24 +217,21 @@ spec:
 		}
 
 		It("or at once, with the release", func(ctx SpecContext) {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
 			expectHeld(ctx, err)
 
 			atOnce := cluster.RemoveOptions{AtOnce: true}
-			Expect(engine.Uninstall(ctx, releaseIn(namespace), confirmed(1), atOnce)).Error().NotTo(HaveOccurred())
+			Expect(uninstall(ctx, engine, releaseIn(namespace), confirmed(1), atOnce)).Error().NotTo(HaveOccurred())
 			expectOthersGone(ctx)
 		})
 
 		It("or at once, without records", func(ctx SpecContext) {
 			run(ctx, "kubectl", "delete", "secrets", "--all", "-n", namespace)
-			found, err := engine.FindLeftovers(ctx, releaseIn(namespace), cluster.Search{
-				Selector: labels.SelectorFromSet(labels.Set{"leftover": "true"}), Reader: engine.Metadata(),
-			})
-			Expect(err).NotTo(HaveOccurred())
-			expectHeld(ctx, engine.DeleteLeftovers(ctx, releaseIn(namespace), cluster.RemoveOptions{}, found))
+			_, err := uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, cluster.RemoveOptions{})
+			expectHeld(ctx, err)
 
 			options := cluster.RemoveOptions{AtOnce: true}
-			Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), options, found)).To(Succeed())
+			Expect(uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, options)).Error().NotTo(HaveOccurred())
 			expectOthersGone(ctx)
 		})
 	})

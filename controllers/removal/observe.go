@@ -4,27 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/foreign"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
-
-// maxSearch limits a search for objects that probably do not exist.
-const maxSearch = 20 * time.Second
 
 // Find finds out what is installed, and whether the namespace is being deleted.
 func (r *Removal) Find(ctx context.Context) error {
@@ -41,13 +39,13 @@ func (r *Removal) Find(ctx context.Context) error {
 		err = r.observeWithoutAccount(ctx, err)
 	}
 
-	if err == nil && !r.recorded {
-		err = r.observeWithoutRecords(ctx)
+	if err == nil && !r.foreign {
+		err = r.observeObjects(ctx)
 	}
 
 	r.Found = Found{
 		Known:       err == nil,
-		Installed:   r.recorded || len(r.leftovers) > 0,
+		Installed:   r.recorded || len(r.own) > 0,
 		Release:     r.recorded || !r.Uninstalled,
 		Foreign:     r.foreign,
 		Terminating: r.terminating,
@@ -93,7 +91,7 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return nil
 	}
 
-	if !corrupt { // uninstall deals with an unreadable record
+	if !corrupt {
 		if err := foreign.ConfirmNewest(ctx, r.Provider, r.Target.Releases, history, record); err != nil {
 			return err
 		}
@@ -170,62 +168,89 @@ func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) er
 	return nil
 }
 
-// observeWithoutRecords finds the objects of a release without records, if there ever was a release.
-func (r *Removal) observeWithoutRecords(ctx context.Context) error {
+// observeObjects completes the objects of the release by those of the inventory. If the status was lost, for example
+// because the resource was restored without it, they are searched for by the marks that they bear.
+func (r *Removal) observeObjects(ctx context.Context) error {
+	status := r.Provider.GetStatus()
+
 	switch {
-	case r.Uninstalled, r.foreign:
+	case r.Uninstalled:
 		return nil
-	case r.known:
-		return r.findLeftovers(ctx)
-	case !r.terminating, r.Target.Remote:
-		return nil
+	case status.ObservedGeneration > 0:
+		r.own = inventory.Union(r.own, inventory.Keys(status.Inventory))
+		return r.checkRemains(ctx)
 	}
 
-	// The operator may have stopped during the first installation, before it wrote a status, and the
-	// records are gone with the namespace. Hardly ever is something found.
-	ctx, cancel := context.WithTimeout(ctx, maxSearch)
-	defer cancel()
-
-	if err := r.findLeftovers(ctx); err != nil {
-		ctrl.LoggerFrom(ctx).Info("Removing a provider that was probably never installed without a complete search",
-			"release", r.release.Name, "problem", err.Error())
-	}
-
-	return nil
-}
-
-// findLeftovers finds the objects of a release without records by the marks that they carry. It reads
-// with the permissions of the operator, which the account need not have, and deletes nothing.
-func (r *Removal) findLeftovers(ctx context.Context) error {
-	search := NewSearch(r.Provider, r.Target)
-	if r.terminating {
-		search.Except = r.release.Namespace
-	}
-
-	var err error
-
-	r.leftovers, err = r.Target.Releases.FindLeftovers(ctx, r.release, search)
+	search, err := NewSearch(ctx, r.Provider, r.Target)
 	if err != nil {
 		return err
 	}
 
-	r.own = release.KeysOf(r.leftovers)
+	r.own = inventory.Union(r.own, r.Target.Releases.Search(ctx, r.release, search))
 
 	return nil
 }
 
-// NewSearch returns how to search for the objects of a provider's release without its records.
-func NewSearch(provider v1alpha2.Provider, target *clusters.Target) cluster.Search {
-	search := cluster.Search{
-		Selector: labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(provider)}),
-		Reader:   target.Metadata,
+// checkRemains forgets objects that are deleted with their namespace, and those of a release without records if none of
+// them exists: another program has uninstalled it.
+func (r *Removal) checkRemains(ctx context.Context) error {
+	if r.terminating {
+		r.own = slices.DeleteFunc(r.own, func(o object.Key) bool { return o.Namespace == r.release.Namespace })
 	}
 
-	if status := provider.GetStatus().Release; status != nil {
-		for _, kind := range status.Kinds {
-			search.Kinds = append(search.Kinds, schema.ParseGroupKind(kind))
-		}
+	if r.recorded {
+		return nil
 	}
 
-	return search
+	remains, err := r.Target.Releases.Remains(ctx, r.release, r.own)
+	if !remains && err == nil {
+		r.own = nil
+	}
+
+	return err
+}
+
+// searched are the kinds of objects that providers usually consist of.
+var searched = []schema.GroupResource{
+	{Resource: "configmaps"},
+	{Resource: "persistentvolumeclaims"},
+	{Resource: "secrets"},
+	{Resource: "serviceaccounts"},
+	{Resource: "services"},
+	{Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
+	{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
+	{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicybindings"},
+	{Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
+	{Group: "apiregistration.k8s.io", Resource: "apiservices"},
+	{Group: "apps", Resource: "daemonsets"},
+	{Group: "apps", Resource: "deployments"},
+	{Group: "apps", Resource: "statefulsets"},
+	{Group: "autoscaling", Resource: "horizontalpodautoscalers"},
+	{Group: "batch", Resource: "cronjobs"},
+	{Group: "batch", Resource: "jobs"},
+	{Group: "cert-manager.io", Resource: "certificates"},
+	{Group: "cert-manager.io", Resource: "issuers"},
+	{Group: "monitoring.coreos.com", Resource: "podmonitors"},
+	{Group: "monitoring.coreos.com", Resource: "servicemonitors"},
+	{Group: "networking.k8s.io", Resource: "networkpolicies"},
+	{Group: "policy", Resource: "poddisruptionbudgets"},
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+	{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"},
+	{Group: "rbac.authorization.k8s.io", Resource: "roles"},
+	{Group: "runtime.cluster.x-k8s.io", Resource: "extensionconfigs"},
+	{Group: "scheduling.k8s.io", Resource: "priorityclasses"},
+}
+
+// NewSearch returns how to search for the objects of a provider's release whose inventory is lost.
+func NewSearch(ctx context.Context, provider v1alpha2.Provider, target *clusters.Target) (cluster.Search, error) {
+	label := v1alpha2.Label(provider)
+
+	own, err := target.CRDs.OwnKinds(ctx, label)
+
+	return cluster.Search{
+		Selector:  labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: label}),
+		Resources: slices.Concat(searched, own),
+		Reader:    target.Metadata,
+	}, err
 }

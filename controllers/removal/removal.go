@@ -18,9 +18,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
@@ -65,16 +65,14 @@ type Removal struct {
 	// release is the key of the release, known whether the resource is known to have installed it.
 	release types.NamespacedName
 	known   bool
-	// recorded is set if Helm's storage has the release, and own are then its objects. If there are no
-	// records, or only corrupt ones, leftovers are the objects that were found without them.
+	// recorded is set if Helm's storage has the release.
 	recorded bool
-	corrupt  bool
 	// confirmed is the newest revision, if the storage has the release.
 	confirmed state.Confirmed
 	// foreign is set if the release belongs to something else, and stays.
-	foreign   bool
-	own       []object.Key
-	leftovers []cluster.Leftover
+	foreign bool
+	// own are the objects that the release has, or may have.
+	own []object.Key
 	// terminating is set if the namespace and all that is in it is being deleted.
 	terminating bool
 }
@@ -148,15 +146,19 @@ func (r *Removal) usage(ctx context.Context, query usage.Query) (usage.Usage, er
 
 // Uninstall removes the release.
 func (r *Removal) Uninstall(ctx context.Context) error {
-	if r.recorded {
-		if err := r.uninstallRecorded(ctx); err != nil {
-			return err
-		}
-	}
-
-	if err := r.deleteLeftovers(ctx); err != nil {
+	options, err := r.options(ctx)
+	if err != nil {
 		return err
 	}
+
+	_, err = r.Target.Releases.Uninstall(ctx, r.release, release.UninstallOptions{
+		Newest: r.confirmed, Inventory: r.own, RemoveOptions: options,
+	})
+	if err != nil {
+		return err
+	}
+
+	ctrl.LoggerFrom(ctx).Info("Uninstalled the release", "release", r.release.Name)
 
 	r.Uninstalled = true
 	r.own = nil // what still exists was left to users
@@ -175,53 +177,4 @@ func (r *Removal) options(ctx context.Context) (cluster.RemoveOptions, error) {
 	own, err := r.Target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.Provider))
 
 	return cluster.RemoveOptions{Own: own}, err
-}
-
-// uninstallRecorded uninstalls a release by Helm's records. If some cannot be read or are missing, or all went with the
-// namespace after they were observed, it finds what is left.
-func (r *Removal) uninstallRecorded(ctx context.Context) error {
-	options, err := r.options(ctx)
-	if err != nil {
-		return err
-	}
-
-	result, err := r.Target.Releases.Uninstall(ctx, r.release, r.confirmed, options)
-	corrupt := errors.As(err, new(*storage.CorruptError))
-
-	switch {
-	case corrupt:
-		r.corrupt = true
-		return r.findLeftovers(ctx)
-	case err != nil:
-		return err
-	case result.Revision == 0, result.MissesRecords:
-		return r.findLeftovers(ctx)
-	}
-
-	ctrl.LoggerFrom(ctx).Info("Uninstalled the release", "release", r.release.Name)
-
-	return nil
-}
-
-// deleteLeftovers deletes what is left of a release without records, and records that cannot be read.
-func (r *Removal) deleteLeftovers(ctx context.Context) error {
-	if len(r.leftovers) > 0 {
-		options, err := r.options(ctx)
-		if err != nil {
-			return err
-		}
-
-		if err := r.Target.Releases.DeleteLeftovers(ctx, r.release, options, r.leftovers); err != nil {
-			return err
-		}
-
-		ctrl.LoggerFrom(ctx).Info("Removed the remaining objects of a release without records",
-			"release", r.release.Name, "objects", len(r.leftovers))
-	}
-
-	if !r.corrupt {
-		return nil
-	}
-
-	return r.Target.Releases.DeleteHistory(ctx, r.release)
 }

@@ -88,26 +88,6 @@ metadata: {name: %s-later, namespace: %s, annotations: {%s: "9"}}
 		after:   (*site).correct,
 	},
 	{
-		tried: "a label that says that objects of earlier revisions are left to be deleted",
-		before: func(s *site) {
-			s.installTwice()
-
-			// An administrator needs what the release no longer has.
-			restored := &corev1.ConfigMap{ObjectMeta: named(s.home.namespace, s.name+"-one")}
-			restored.Labels = map[string]string{v1alpha2.ManagedByLabel: "Helm"}
-			restored.Annotations = map[string]string{
-				"meta.helm.sh/release-name":      "infrastructure-" + s.name,
-				"meta.helm.sh/release-namespace": s.home.namespace,
-			}
-			s.provide(restored)
-			s.never("a ConfigMap was deleted", func(ctx context.Context) bool {
-				return s.admin.Get(ctx, client.ObjectKeyFromObject(restored), restored) != nil
-			})
-		},
-		records: func(s *site) []*corev1.Secret { return s.relabeled(2, storage.UnprunedLabel, "true") },
-		after:   (*site).correct,
-	},
-	{
 		tried: "a label that says that a Job has completed, so that the revision would be healthy",
 		before: func(s *site) {
 			s.home.extra = strings.Replace(s.unavailable(), "apps/v1\nkind: Deployment", "batch/v1\nkind: Job", 1)

@@ -155,16 +155,6 @@ var plots = []plot{
 		},
 	},
 	{
-		tried: "a revision that is marked unpruned, after one with an object of another namespace",
-		records: func(s *site) []*corev1.Secret {
-			unpruned := s.record(2, "deployed", note(s.name, s.home.namespace, "x"))
-			unpruned.Labels[storage.UnprunedLabel] = "true"
-
-			return []*corev1.Secret{s.record(1, "superseded", s.preyed()), unpruned}
-		},
-		after: func(s *site) string { return s.install(s.stuck) + "; then " + s.remove() },
-	},
-	{
 		tried: "between the deletion of the provider and its next creation",
 		before: func(s *site) {
 			s.installHealthy()

@@ -14,6 +14,8 @@ import (
 type Record struct {
 	state.Revision
 	Content
+	// Left is set while objects exist that the revision does not have.
+	Left bool
 }
 
 // deployed reports whether the revision is the deployed one.

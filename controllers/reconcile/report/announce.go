@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -68,6 +70,8 @@ func Announces(a state.Announcement) Change {
 	}
 
 	return change(func(s *v1alpha2.ProviderStatus) {
+		s.Inventory = inventory.Entries(a.Inventory)
+
 		// The records of revisions after the next one were deleted.
 		s.History = slices.DeleteFunc(s.History, func(r v1alpha2.ReleaseRevision) bool {
 			return r.Revision > announced.Revision
@@ -95,7 +99,7 @@ func ended(a state.Announcement) Change {
 	return func(s v1alpha2.ProviderStatus) v1alpha2.ProviderStatus {
 		revision, _ := Known(&s, a.Revision, a.Digest)
 		revision.Number, revision.Status = a.Revision, a.Status
-		revision.Failure, revision.Unpruned = a.Failure, revision.Unpruned || a.Unpruned
+		revision.Failure = a.Failure
 		revision.Changed = time.Time{} // its record tells the time once that is written
 
 		return Marks(revision, a.Digest)(s)
@@ -119,6 +123,11 @@ func Marks(revision state.Revision, digest string) Change {
 			s.Announced = nil
 		}
 	})
+}
+
+// Has is which objects the release has, or may have.
+func Has(objects []object.Key) Change {
+	return change(func(s *v1alpha2.ProviderStatus) { s.Inventory = inventory.Entries(objects) })
 }
 
 // Begins announces a change to a version that is about to create a revision, so that other resources wait for it. The
@@ -184,6 +193,7 @@ func LeftCluster() Change {
 	return change(func(s *v1alpha2.ProviderStatus) {
 		s.Release = nil
 		s.Announced = nil
+		s.Inventory = nil
 		s.History = nil
 		s.InstalledVersion = nil
 	})

@@ -173,7 +173,7 @@ func (g generator) look(installed *Installed) {
 
 	installed.Record = Record{
 		Readable: true, AppVersion: newest.Version, Contract: "v1beta2", Paused: newest.Paused,
-		Description: "Upgrade complete", Kinds: []string{"Deployment.apps"},
+		Description: "Upgrade complete",
 	}
 	if newest.Status == state.StatusFailed {
 		installed.Record.Description = "not healthy within 5m0s: Deployment capa-system/manager: Replicas: 0/1"

@@ -52,7 +52,6 @@ func known(entry v1alpha2.ReleaseRevision) state.Revision {
 		Status:       state.Status(entry.Status),
 		Healthy:      ptr.Deref(entry.Healthy, false),
 		Failure:      state.Failure(entry.Failure),
-		Unpruned:     entry.Unpruned,
 		FinishedJobs: slices.Clone(entry.FinishedJobs),
 		Created:      entry.Time.Time,
 		Changed:      entry.LastTransitionTime.Time,
@@ -79,7 +78,6 @@ func enterKnown(entry *v1alpha2.ReleaseRevision, digest string, revision state.R
 	entry.Time = metav1.NewTime(revision.Created)
 	entry.LastTransitionTime = metav1.NewTime(revision.Changed)
 	entry.Failure = string(revision.Failure)
-	entry.Unpruned = revision.Unpruned
 	entry.FinishedJobs = slices.Clone(revision.FinishedJobs)
 	entry.Wave = wave(revision.Staged, revision.Wave)
 	entry.Request = request(revision.Request)

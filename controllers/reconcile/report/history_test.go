@@ -52,12 +52,12 @@ func TestKnown(t *testing.T) {
 	revision, _ = Known(&status, 2, "v1:two")
 	g.Expect(revision.Failure).To(Equal(state.FailureUnavailable), "the record was not written yet")
 
-	again.Status, again.Unpruned = state.StatusDeployed, true
+	again.Status = state.StatusDeployed
 	status = Announces(again)(status)
 	revision, _ = Known(&status, 2, "v1:again")
-	g.Expect(revision).To(Equal(state.Revision{Status: state.StatusDeployed, Request: asked, Unpruned: true}))
+	g.Expect(revision).To(Equal(state.Revision{Status: state.StatusDeployed, Request: asked}))
 
-	revision.Number, revision.Healthy, revision.Unpruned, revision.FinishedJobs = 2, true, false, []string{"x"}
+	revision.Number, revision.Healthy, revision.FinishedJobs = 2, true, []string{"x"}
 	status = Marks(revision, "v1:again")(status)
 	marked, _ := Known(&status, 2, "")
 	revision.Number = 0

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -59,6 +60,8 @@ type Installed struct {
 	Health   Health
 	// Drift is what differs from the revision.
 	Drift Drift
+	// Inventory are the objects that the release has, or may have.
+	Inventory []object.Key
 	// ClusterUID is the UID of the cluster.
 	ClusterUID string
 	// Identified is set if no other resource has installed the provider.
@@ -83,8 +86,6 @@ type Record struct {
 	OtherChart string
 	// Paused is set if the Deployments have no replicas.
 	Paused bool
-	// Kinds of the objects, as Kind.group, sorted.
-	Kinds []string
 }
 
 // Health is the health of the objects of the newest revision.

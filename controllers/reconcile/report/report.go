@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -224,6 +225,7 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 		status.Contract = nil
 		status.Release = nil
 		status.Announced = nil
+		status.Inventory = nil
 		status.History = nil
 		status.Chart = nil
 
@@ -258,8 +260,8 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 		ClusterUID: installed.ClusterUID,
 		Revision:   int64(installed.Revision.Number),
 		Status:     string(installed.Revision.Status),
-		Kinds:      releaseKinds(installed, status.Release),
 	}
+	status.Inventory = inventory.Entries(installed.Inventory)
 	status.History = history(installed, status.History)
 	status.Contract = nil
 
@@ -316,27 +318,4 @@ func forgetInstalled(in Input, status *v1alpha2.ProviderStatus, written *conditi
 	}
 
 	written.remove(ofInstalled...)
-}
-
-// releaseKinds returns the kinds of the newest revision, and those that the status has already: objects
-// of a kind may remain when a revision that drops it fails. It is empty if there are too many.
-func releaseKinds(installed Installed, before *v1alpha2.ReleaseStatus) []string {
-	kinds := slices.Clone(installed.Record.Kinds)
-
-	if before != nil {
-		if len(before.Kinds) == 0 && !installed.deployed() {
-			return nil // those of earlier revisions are unknown
-		}
-
-		kinds = append(kinds, before.Kinds...)
-	}
-
-	slices.Sort(kinds)
-	kinds = slices.Compact(kinds)
-
-	if len(kinds) > v1alpha2.MaxReleaseKinds {
-		return nil
-	}
-
-	return kinds
 }

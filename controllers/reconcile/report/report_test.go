@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -384,38 +383,6 @@ func TestSecondResourceDoesNotClaimTheRelease(t *testing.T) {
 
 	in.Installed.Identified = true
 	g.Expect(of(in, refused).Status.Release).To(HaveField("Revision", int64(1)))
-}
-
-func TestKindsOfEarlierRevisionsAreKept(t *testing.T) {
-	const deployed, failed = state.StatusDeployed, state.StatusFailed
-
-	own := []string{"Deployment.apps", "Service"}
-	many := make([]string, 0, v1alpha2.MaxReleaseKinds)
-
-	for i := range v1alpha2.MaxReleaseKinds {
-		many = append(many, fmt.Sprintf("Kind%d.example.com", i))
-	}
-
-	for name, test := range map[string]struct {
-		before *v1alpha2.ReleaseStatus
-		status state.Status
-		want   []string
-	}{
-		"the first revision": {nil, deployed, own},
-		"another kind before": {
-			&v1alpha2.ReleaseStatus{Kinds: []string{"Job.batch", "Service"}}, failed,
-			[]string{"Deployment.apps", "Job.batch", "Service"},
-		},
-		"unknown kinds before":                {&v1alpha2.ReleaseStatus{}, failed, nil},
-		"unknown kinds before a good upgrade": {&v1alpha2.ReleaseStatus{}, deployed, own},
-		"too many":                            {&v1alpha2.ReleaseStatus{Kinds: many}, deployed, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			installed := newInput(revision(1, test.status, wanted)).Installed
-			installed.Record.Kinds = own
-			NewWithT(t).Expect(releaseKinds(installed, test.before)).To(Equal(test.want))
-		})
-	}
 }
 
 func TestUninstalledByOthersIsRemembered(t *testing.T) {

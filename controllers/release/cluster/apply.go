@@ -17,26 +17,20 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
-// Apply applies the first wave of the target's objects, and deletes those that only older manifests have. If there are
-// more waves, of objects to apply or to delete, both are left to Advance.
-func (c *Client) Apply(older []string) error {
-	lists, err := c.parseAll(older)
-	if err != nil {
-		return err
-	}
-
+// Apply applies the first wave of the target's objects, and deletes those that Drop has found. If there are more waves,
+// of objects to apply or to delete, both are left to Advance.
+func (c *Client) Apply() error {
 	if ordered := waves.Split(c.target.objects, c.applied); len(ordered) > 0 {
 		if err := c.applyWave(ordered[0]); err != nil {
 			return err
 		}
 	}
 
-	dropped := missing(lists, c.target.objects)
-	if c.isStaged(c.target.objects, dropped) {
+	if c.isStaged() {
 		return nil
 	}
 
-	return c.prune(dropped)
+	return c.prune()
 }
 
 // applyWave applies the objects of one wave, kind by kind in Helm's order. It stops after the first kind of which an

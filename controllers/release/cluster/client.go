@@ -29,10 +29,16 @@ type Client struct {
 	own    OwnKinds
 	target target
 
-	unpruned bool
+	// has are the objects of the manifest, and dropped those that the release has besides. unread is why some of these
+	// could not be read.
+	has     []object.Key
+	dropped Objects
+	unread  error
 
-	mu      sync.Mutex // guards changes and held
+	mu      sync.Mutex // guards changes, undeleted and held
 	changes Changes
+	// undeleted are dropped objects that could not be deleted, or are not gone yet.
+	undeleted []object.Key
 	// held are objects whose deletion the API server has accepted, and that finalizers held then.
 	held []Remaining
 }
@@ -46,8 +52,7 @@ type Changes struct {
 	// Pruned objects were deleted.
 	Pruned []object.Key
 	// Left objects are no longer part of the release and were not deleted: their annotation asks to
-	// keep them, their kind is never deleted, or they no longer belong to the release. Objects
-	// whose chart asks to keep them are not listed.
+	// keep them, or their kind is never deleted.
 	Left []object.Key
 	// Applied objects are as the release defines them, changed or not.
 	Applied []object.Snapshot

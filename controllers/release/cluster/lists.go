@@ -19,13 +19,14 @@ func (l Objects) filter(matches func(*unstructured.Unstructured) bool) Objects {
 	return slices.DeleteFunc(slices.Clone(l), func(o *unstructured.Unstructured) bool { return !matches(o) })
 }
 
-// has reports whether the list has the object that is the same one in the cluster, of whatever version.
-func (l Objects) has(o *unstructured.Unstructured) bool {
-	key := object.KeyOf(o)
+// keys returns the keys of the objects.
+func (l Objects) keys() []object.Key {
+	keys := make([]object.Key, 0, len(l))
+	for _, o := range l {
+		keys = append(keys, object.KeyOf(o))
+	}
 
-	return slices.ContainsFunc(l, func(other *unstructured.Unstructured) bool {
-		return object.KeyOf(other).IsSame(key)
-	})
+	return keys
 }
 
 // concurrency is how many requests an action makes at the same time.
@@ -119,17 +120,4 @@ func byKind(list Objects) []Objects {
 	}
 
 	return kinds
-}
-
-// missing returns the objects of the lists that the target does not have, each of them once.
-func missing(lists []Objects, target Objects) Objects {
-	var found Objects
-
-	for _, o := range slices.Concat(lists...) {
-		if !target.has(o) && !found.has(o) {
-			found = append(found, o)
-		}
-	}
-
-	return found
 }

@@ -41,10 +41,3 @@ func TestByKind(t *testing.T) {
 		{"Custom", "Other"},
 	}))
 }
-
-func TestMissing(t *testing.T) {
-	lists := []Objects{objects("A", "B"), objects("B", "C")}
-
-	NewWithT(t).Expect(names(missing(lists, objects("A")))).To(Equal([]string{"B", "C"}))
-	NewWithT(t).Expect(names(missing(lists, nil))).To(Equal([]string{"A", "B", "C"}))
-}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
@@ -77,38 +79,28 @@ func (c *Client) deleted(o *unstructured.Unstructured) waves.Place {
 }
 
 // FirstWave returns the place of the objects that the action applies itself, and whether Advance has something to do
-// afterwards: there are further waves, or objects of older manifests have to be deleted in an order.
-func (c *Client) FirstWave(older []string) (first waves.Place, more bool, err error) {
-	lists, err := c.parseAll(older)
-	if err != nil {
-		return 0, false, err
-	}
-
+// afterwards: there are further waves, or objects that are dropped have to be deleted in an order.
+func (c *Client) FirstWave() (first waves.Place, more bool) {
 	if len(c.target.objects) > 0 {
 		first = c.applied(waves.Split(c.target.objects, c.applied)[0][0])
 	}
 
-	return first, c.isStaged(c.target.objects, missing(lists, c.target.objects)), nil
+	return first, c.isStaged()
 }
 
 // isStaged reports whether there are several waves of objects to apply, or to delete.
-func (c *Client) isStaged(target, dropped Objects) bool {
-	return len(waves.Split(target, c.applied)) > 1 || c.target.later ||
-		len(waves.Split(dropped, c.deleted)) > 1 || len(dropped.filter(c.isOwn)) > 0
+func (c *Client) isStaged() bool {
+	return len(waves.Split(c.target.objects, c.applied)) > 1 || c.target.later ||
+		len(waves.Split(c.dropped, c.deleted)) > 1 || len(c.dropped.filter(c.isOwn)) > 0
 }
 
 // Advance takes the next step with a manifest of which the waves up to a place were applied: it applies the next wave
-// and returns its place. If there is none, it deletes the objects that only older manifests have, one wave after
-// the other. It can be repeated; complete reports whether nothing is left to do. The error is a *RemainingError while
-// objects that were deleted still exist.
+// and returns its place. If there is none, it deletes the objects of an inventory that the manifest does not have, one
+// wave after the other. It can be repeated; complete reports whether nothing is left to do. The error is a
+// *RemainingError while objects that were deleted still exist.
 func (c *Client) Advance(
-	content string, older []string, applied waves.Place,
+	content string, known []object.Key, applied waves.Place,
 ) (next waves.Place, complete bool, err error) {
-	lists, err := c.parseAll(older)
-	if err != nil {
-		return applied, false, err
-	}
-
 	objects, err := manifest.Decode(content)
 	if err != nil {
 		return applied, false, err
@@ -124,7 +116,6 @@ func (c *Client) Advance(
 
 	isLater := func(o *unstructured.Unstructured) bool { return c.applied(o) > applied }
 	left := waves.Split(target.filter(isLater), c.applied)
-	dropped := missing(lists, target)
 
 	for key, place := range later {
 		if len(left) == 0 || place <= c.applied(left[0][0]) {
@@ -135,7 +126,7 @@ func (c *Client) Advance(
 	}
 
 	if len(left) == 0 {
-		err := c.removeInOrder(dropped)
+		err := c.removeDropped(target, known)
 		return applied, err == nil, err
 	}
 
@@ -143,7 +134,18 @@ func (c *Client) Advance(
 		return applied, false, err
 	}
 
-	return c.applied(left[0][0]), len(left) == 1 && len(later) == 0 && len(dropped) == 0, nil
+	// What is dropped is read in the next step.
+	last := len(left) == 1 && len(later) == 0 && len(inventory.Without(known, c.has)) == 0
+
+	return c.applied(left[0][0]), last, nil
+}
+
+// removeDropped deletes the objects of an inventory that are none of a target's, one wave after the other.
+func (c *Client) removeDropped(target Objects, known []object.Key) error {
+	c.has = target.keys()
+	c.Drop(known)
+
+	return cmp.Or(c.removeInOrder(c.dropped), c.unread)
 }
 
 // applyLater applies a wave of a manifest whose earlier waves were applied. It is tried first by dry runs, which may
@@ -158,19 +160,6 @@ func (c *Client) applyLater(wave, all Objects) error {
 	}
 
 	return c.applyWave(wave)
-}
-
-// RemoveFirst deletes the objects of the manifests that have to be gone before the others are deleted. The error is a
-// *RemainingError until they are gone, and a *RemoveError if one could not be deleted.
-func (c *Client) RemoveFirst(manifests []string) error {
-	list, err := c.removable(manifests)
-	if err != nil {
-		return err
-	}
-
-	_, err = c.removeEarlier(list)
-
-	return err
 }
 
 // removeInOrder deletes objects, one wave after the other. The error is a *RemainingError until the objects are gone
@@ -200,22 +189,6 @@ func (c *Client) removeEarlier(list Objects) (last Objects, err error) {
 	}
 
 	return nil, nil
-}
-
-// parseAll returns the objects of manifests whose kinds exist.
-func (c *Client) parseAll(manifests []string) ([]Objects, error) {
-	lists := make([]Objects, 0, len(manifests))
-
-	for _, content := range manifests {
-		list, err := c.parse(content)
-		if err != nil {
-			return nil, err
-		}
-
-		lists = append(lists, list)
-	}
-
-	return lists, nil
 }
 
 // removeCompletely deletes objects like remove. The error is a *RemainingError until they are gone.

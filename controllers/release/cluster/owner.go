@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
@@ -40,22 +42,12 @@ func (c *Client) Prepare(o *unstructured.Unstructured) {
 	Normalize(o)
 }
 
-// RemoveHelmMetadata removes from the objects of manifests the label and annotations of Helm. Objects that do not
-// exist, or belong to another release, stay as they are.
-func (c *Client) RemoveHelmMetadata(manifests []string) error {
-	lists, err := c.parseAll(manifests)
-	if err != nil {
-		return err
-	}
+// RemoveHelmMetadata removes the label and annotations of Helm from the objects of an inventory. Those that do not exist,
+// or belong to another release, stay as they are.
+func (c *Client) RemoveHelmMetadata(known []object.Key) error {
+	list, unread := c.existing(known, nil)
 
-	return c.each(missing(lists, nil), func(o *unstructured.Unstructured) error {
-		live, err := c.Get(o)
-		if err != nil || live == nil || !c.owns(live) {
-			return err
-		}
-
-		return c.unmark(o, nil)
-	})
+	return cmp.Or(c.each(list, func(o *unstructured.Unstructured) error { return c.unmark(o, nil) }), unread)
 }
 
 // orphan removes an object from the release, which may take it back.
@@ -72,16 +64,11 @@ func (c *Client) isOrphan(live metav1.Object) bool {
 // unmark removes from an object the label and annotations of Helm, and sets annotations. It is not an error if the
 // object does not exist.
 func (c *Client) unmark(o *unstructured.Unstructured, annotations map[string]any) error {
-	var published any
-	if manager := o.GetLabels()[v1alpha2.ManagedByLabel]; manager != "" {
-		published = manager
-	}
-
 	changed := map[string]any{v1alpha2.HelmReleaseNameAnnotation: nil, v1alpha2.HelmReleaseNamespaceAnnotation: nil}
 	maps.Copy(changed, annotations)
 
 	_, err := c.patch(c.connection.client, o, types.MergePatchType, map[string]any{"metadata": map[string]any{
-		"labels":      map[string]any{v1alpha2.ManagedByLabel: published},
+		"labels":      map[string]any{v1alpha2.ManagedByLabel: nil},
 		"annotations": changed,
 	}})
 

@@ -1,14 +1,18 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
@@ -37,113 +41,191 @@ func asRemoveError(err error) error {
 	}
 }
 
-// prune is remove after a target has been applied. The target is in place, so what keeps other objects from being
-// deleted is no failure of the action: it is noted, for a later Prune.
-func (c *Client) prune(list Objects) error {
-	err := c.remove(list)
+// Drop reads the objects of an inventory that the target does not have, as far as they exist and belong to the release:
+// an inventory alone deletes nothing.
+func (c *Client) Drop(known []object.Key) {
+	c.dropped, c.unread = c.existing(known, c.has)
+
+	if failed := (*RemoveError)(nil); errors.As(c.unread, &failed) {
+		for _, o := range failed.Objects {
+			c.undeleted = append(c.undeleted, o.Object)
+		}
+	}
+}
+
+// existing returns the objects of an inventory that exist and belong to the release, as they are in the cluster, except
+// for some. The error is a *RemoveError with those that cannot be read; it does not keep the others from being returned.
+func (c *Client) existing(known, except []object.Key) (Objects, error) {
+	var (
+		resolved []object.Key
+		failed   []*ObjectError
+	)
+
+	for _, key := range inventory.Without(known, except) {
+		found, err := c.resolveKey(key)
+
+		switch {
+		case meta.IsNoMatchError(err): // nor are there objects
+		case err != nil:
+			failed = append(failed, newObjectError(key, err))
+		default:
+			resolved = append(resolved, found)
+		}
+	}
+
+	// When an entry was made, it may have been unknown that its kind has namespaces.
+	var list Objects
+
+	for _, key := range inventory.Without(resolved, except) {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(key.GroupVersionKind)
+		o.SetNamespace(key.Namespace)
+		o.SetName(key.Name)
+		list = append(list, o)
+	}
+
+	live := make(Objects, len(list))
+
+	errs := ForEach(list, func(o *unstructured.Unstructured) error {
+		found, err := c.Get(o)
+		if err == nil && found != nil && c.owns(found) {
+			live[slices.Index(list, o)] = found
+		}
+
+		return err
+	})
+
+	for i, err := range errs {
+		if err != nil {
+			failed = append(failed, newObjectError(object.KeyOf(list[i]), err))
+		}
+	}
+
+	existing := live.filter(func(o *unstructured.Unstructured) bool { return o != nil })
+	if len(failed) > 0 {
+		return existing, &RemoveError{Objects: failed}
+	}
+
+	return existing, nil
+}
+
+// resolveKey returns the key of an object of an inventory as the API server knows it: in another version of its kind if
+// that is not served any more.
+func (c *Client) resolveKey(key object.Key) (object.Key, error) {
+	mapping, err := c.connection.Mapping(key.GroupVersionKind)
+	if meta.IsNoMatchError(err) {
+		mapping, err = c.connection.mapper.RESTMapping(key.GroupKind())
+	}
+
+	if err != nil {
+		return key, err
+	}
+
+	key.GroupVersionKind = mapping.GroupVersionKind
+	if key.Namespace == "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		key.Namespace = c.release.Namespace
+	}
+
+	return key, nil
+}
+
+// prune deletes what the target drops after it has been applied. The target is in place, so what keeps other objects
+// from being deleted is no failure of the action: they stay in the inventory, for a later Prune.
+func (c *Client) prune() error {
+	err := cmp.Or(c.remove(c.dropped), c.unread)
 
 	if failed := (*RemoveError)(nil); errors.As(err, &failed) {
 		c.log.Info("Objects that are no longer part of the release are deleted later", "problem", failed.Error())
-		c.unpruned = true
-
 		return nil
 	}
 
 	return err
 }
 
-// Unpruned reports whether objects that the target does not have are left to be deleted, or may be because of their
-// finalizers.
-func (c *Client) Unpruned() bool { return c.unpruned || len(c.held) > 0 }
+// Inventory returns the objects that the release has once the target is applied and what it drops is deleted: those of
+// the target, and those that could not be deleted, or that finalizers held.
+func (c *Client) Inventory() []object.Key {
+	return inventory.Union(c.has, c.undeleted)
+}
 
-// Prune deletes the objects of older manifests that a manifest does not have. The error is a *RemainingError while
+// Applied returns the inventory after Apply. What Apply has left to Advance stays in it.
+func (c *Client) Applied(known []object.Key) []object.Key {
+	if c.isStaged() {
+		return known
+	}
+
+	return c.Inventory()
+}
+
+// Prune deletes the objects of an inventory that a manifest does not have. The error is a *RemainingError while
 // finalizers hold some of them, and all others are deleted.
-func (c *Client) Prune(content string, older []string) error {
-	lists, err := c.parseAll(append([]string{content}, older...))
+func (c *Client) Prune(content string, known []object.Key) error {
+	list, err := c.parse(content)
 	if err != nil {
 		return err
 	}
 
-	if err := c.remove(missing(lists[1:], lists[0])); err != nil {
-		return err
-	}
+	c.has = list.keys()
+	c.Drop(known)
 
-	return newRemainingError(c.held)
+	return cmp.Or(c.remove(c.dropped), c.unread, newRemainingError(c.held))
 }
 
-// Remove deletes the objects of manifests, which are those of one release, newest first.
-func (c *Client) Remove(manifests []string) error {
-	list, err := c.removable(manifests)
-	if err != nil {
-		return err
+// Remove deletes the objects of an inventory. They are deleted in the order of their annotations, and those of own kinds
+// first. The error is a *RemainingError while objects exist that others wait for.
+func (c *Client) Remove(known []object.Key, options RemoveOptions) error {
+	list, unread := c.existing(known, nil)
+
+	if options.AtOnce {
+		return cmp.Or(c.remove(list), unread)
 	}
 
-	return c.remove(list)
+	c.own = options.Own
+
+	return cmp.Or(c.removeInOrder(list), unread)
 }
 
-// removable returns the objects of the manifests of a release that is removed. Objects stay if the manifest asks to
-// keep them, and if the object in the cluster does, see removeOne.
-func (c *Client) removable(manifests []string) (Objects, error) {
-	lists, err := c.parseAll(manifests)
-	if err != nil {
-		return nil, err
-	}
+// Remains reports whether an object of an inventory exists, belongs to the release, and is not being deleted.
+func (c *Client) Remains(known []object.Key) (bool, error) {
+	list, unread := c.existing(known, nil)
+	remains := slices.ContainsFunc(list, func(live *unstructured.Unstructured) bool {
+		return live.GetDeletionTimestamp() == nil && !isKept(live) && !isProtected(live.GetKind())
+	})
 
-	return missing(lists, nil).filter(func(o *unstructured.Unstructured) bool { return !isKept(o) }), nil
+	return remains, unread
 }
 
-// HasDropped reports whether the cluster has an object that the release would have deleted when it dropped it from its
-// manifest.
-func (c *Client) HasDropped(o *unstructured.Unstructured) (bool, error) {
-	if isProtected(o.GetKind()) {
-		return false, nil
-	}
+// removeOne deletes an object, which was read, unless it must stay.
+func (c *Client) removeOne(live *unstructured.Unstructured) error {
+	key := object.KeyOf(live)
 
-	live, err := c.Get(o)
-	if err != nil || live == nil {
-		return false, err
-	}
-
-	return c.owns(live) && !isKept(live) && live.GetDeletionTimestamp() == nil, nil
-}
-
-// removeOne deletes an object if it belongs to the release and is not to be kept.
-func (c *Client) removeOne(o *unstructured.Unstructured) error {
-	if isProtected(o.GetKind()) {
-		c.addChange(&c.changes.Left, o)
-		return nil
-	}
-
-	live, err := c.Get(o)
-	if err != nil || live == nil {
-		return err
-	}
-
-	if !c.owns(live) || isKept(live) {
-		c.log.Info("Keeping an object that the release must not delete", "object", object.KeyOf(o).String())
-		c.addChange(&c.changes.Left, o)
+	switch {
+	case isProtected(key.Kind), isKept(live):
+		c.log.Info("Keeping an object that the release must not delete", "object", key.String())
+		c.addChange(&c.changes.Left, live)
 
 		return nil
-	}
+	case policies.IsOrphaned(live):
+		c.log.Info("Leaving an object in the cluster that its policy orphans", "object", key.String())
+		c.addChange(&c.changes.Left, live)
 
-	if policies.IsOrphaned(live) {
-		c.log.Info("Leaving an object in the cluster that its policy orphans", "object", object.KeyOf(o).String())
-		c.addChange(&c.changes.Left, o)
-
-		return c.orphan(o)
+		return c.orphan(live)
 	}
 
 	if err := c.delete(live); err != nil {
+		c.addChange(&c.undeleted, live)
 		return err
 	}
 
-	c.addChange(&c.changes.Pruned, o)
+	c.addChange(&c.changes.Pruned, live)
 
 	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
+		c.addChange(&c.undeleted, live)
+
 		c.mu.Lock()
 		defer c.mu.Unlock()
 
-		c.held = append(c.held, Remaining{Object: object.KeyOf(o), Finalizers: finalizers})
+		c.held = append(c.held, Remaining{Object: key, Finalizers: finalizers})
 	}
 
 	return nil

@@ -64,6 +64,9 @@ func (c *Client) SetTarget(objects []*unstructured.Unstructured, isAwaited func(
 	}
 
 	c.target.later = len(later) > 0
+	for key := range later {
+		c.has = append(c.has, key)
+	}
 
 	for _, o := range objects {
 		key := object.KeyOf(o)
@@ -102,7 +105,7 @@ func definedEarlier(objects []*unstructured.Unstructured, unknown []object.Key) 
 
 // CompleteTarget adds the objects to the target whose kinds were not served when it was set.
 func (c *Client) CompleteTarget() error {
-	known := c.target
+	known, has := c.target, c.has
 	if len(known.awaited) == 0 {
 		return nil
 	}
@@ -122,6 +125,7 @@ func (c *Client) CompleteTarget() error {
 
 	c.target.objects = slices.Concat(known.objects, added)
 	c.target.later = known.later
+	c.has = slices.Concat(has, added.keys())
 	maps.Copy(c.target.live, known.live)
 	maps.Copy(c.target.same, known.same)
 
@@ -176,6 +180,7 @@ func (c *Client) setTarget(list, all Objects) error {
 	}
 
 	c.target = target{objects: list, live: live, same: map[*unstructured.Unstructured]bool{}}
+	c.has = all.keys()
 
 	return nil
 }

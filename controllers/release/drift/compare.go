@@ -177,23 +177,6 @@ func InSync(client *cluster.Client, objects []*unstructured.Unstructured) (bool,
 	return true, nil
 }
 
-// Left reports whether any of the objects that a release no longer has is left in the cluster. There are none of a kind
-// that the API server does not know.
-func Left(client *cluster.Client, dropped []*unstructured.Unstructured) (bool, error) {
-	list, _, err := resolve(client, dropped)
-	if err != nil {
-		return false, err
-	}
-
-	for _, o := range list {
-		if left, err := client.HasDropped(o); left || err != nil {
-			return left, err
-		}
-	}
-
-	return false, nil
-}
-
 func equalOne(client *cluster.Client, o *unstructured.Unstructured) (bool, error) {
 	live, err := client.Get(o)
 	if err != nil || live == nil || client.Obstacle(live) != "" {

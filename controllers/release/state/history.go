@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // Failure is the kind of failure of a revision, as far as the next action depends on it. It is
@@ -57,8 +59,6 @@ type Revision struct {
 	// RollbackTo is the number of the revision that Capstan rolled back to with this one; 0 if this
 	// is no rollback, or another program's.
 	RollbackTo int
-	// Unpruned is true while objects that the revision does not have are left to be deleted.
-	Unpruned bool
 	// Adopted is the number of objects that existed before the revision and belonged to no release.
 	Adopted int
 	// AdoptedVersion is the version of the provider that these objects were; empty if it is unknown.
@@ -103,13 +103,14 @@ type Announcement struct {
 	// Digest identifies the revision.
 	Digest string
 	Status Status
-	// Request, Staged and Wave are those of the revision that is about to be created, Failure and Unpruned those of one
-	// that was.
-	Request  Request
-	Staged   bool
-	Wave     int
-	Failure  Failure
-	Unpruned bool
+	// Request, Staged and Wave are those of the revision that is about to be created, and Inventory the objects that the
+	// release may have from then on.
+	Request   Request
+	Staged    bool
+	Wave      int
+	Inventory []object.Key
+	// Failure of a revision that was created.
+	Failure Failure
 }
 
 // Announce makes known what is about to be written. After an error, it is not written.
@@ -120,7 +121,7 @@ type Announce func(Announcement) error
 // known before that is written.
 func (r *Revision) Recall(known Revision) {
 	r.Healthy, r.Failure, r.Request, r.FinishedJobs = known.Healthy, known.Failure, known.Request, known.FinishedJobs
-	r.Staged, r.Wave, r.Unpruned = known.Staged, known.Wave, known.Unpruned
+	r.Staged, r.Wave = known.Staged, known.Wave
 
 	claimed, ended := r.Status, known.complete() || known.Status == StatusFailed
 

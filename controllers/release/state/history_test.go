@@ -78,7 +78,7 @@ func TestSelect(t *testing.T) {
 func TestRecall(t *testing.T) {
 	asked := Request{UID: "uid", Generation: 2}
 	known := Revision{
-		Status: StatusDeployed, Healthy: true, Staged: true, Wave: 3, Unpruned: true, FinishedJobs: []string{"x"},
+		Status: StatusDeployed, Healthy: true, Staged: true, Wave: 3, FinishedJobs: []string{"x"},
 		Request: asked,
 	}
 	forged := Revision{

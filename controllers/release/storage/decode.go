@@ -24,8 +24,6 @@ const (
 	// write Secrets can make others, which no program would.
 	MaxRecords = 200
 	maxNumber  = 1_000_000
-	// maxIncomplete is how many revisions are kept, whatever the limit of the history, because their objects may exist.
-	maxIncomplete = MaxRecords / 2
 	// maxTotal is the maximum size in bytes of the records of a release that are in memory together.
 	maxTotal = 64 << 20
 )

@@ -122,7 +122,7 @@ func TestDigestOfStored(t *testing.T) {
 	changed.Chart.Metadata.Annotations["unknown"] = "y"
 
 	for _, mark := range []string{
-		HealthyLabel, UnprunedLabel, AdoptedLabel, StagedLabel, FailureLabel, RequestLabel, "team",
+		HealthyLabel, AdoptedLabel, StagedLabel, FailureLabel, RequestLabel, "team",
 	} {
 		changed.Labels[mark] = "x"
 	}

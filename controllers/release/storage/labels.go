@@ -56,9 +56,6 @@ const (
 	// RollbackLabel is the number of the revision that a rollback returned to.
 	RollbackLabel = v1alpha2.Prefix + "/rollback-to"
 
-	// UnprunedLabel is "true" while objects that the revision does not have are left to be deleted.
-	UnprunedLabel = v1alpha2.Prefix + "/unpruned"
-
 	// AdoptedLabel is the number of objects that existed before the revision and belonged to no release; absent
 	// without any.
 	AdoptedLabel = v1alpha2.Prefix + "/adopted"
@@ -224,7 +221,6 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		r.ChartDigest = decodeDigest(m.Labels[ChartDigestLabel])
 		r.Healthy = m.Labels[HealthyLabel] == "true"
 		r.Paused = m.Labels[PausedLabel] == "true"
-		r.Unpruned = m.Labels[UnprunedLabel] == "true"
 		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // 0 without the label
 		r.Adopted, _ = strconv.Atoi(m.Labels[AdoptedLabel])
 		r.AdoptedVersion = m.Labels[AdoptedVersionLabel]
@@ -253,8 +249,6 @@ type Labels struct {
 	AdoptedVersion string
 	// RollbackTo is the revision that a rollback returns to; 0 for an install or upgrade.
 	RollbackTo int
-	// Unpruned is true if there may be objects of which no record tells, so that they are searched for.
-	Unpruned bool
 	// Staged is the first wave as the value of StagedLabel, if applying it does not complete the revision.
 	Staged string
 	// Request that the revision results from; zero for a rollback that was not requested.
@@ -278,7 +272,6 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	delete(applied, HealthyLabel)
 	delete(applied, FailureLabel)
 	delete(applied, PausedLabel)
-	delete(applied, UnprunedLabel)
 	delete(applied, AdoptedLabel)
 	delete(applied, AdoptedVersionLabel)
 	delete(applied, StagedLabel)
@@ -294,10 +287,6 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 
 	if l.Paused {
 		applied[PausedLabel] = "true"
-	}
-
-	if l.Unpruned {
-		applied[UnprunedLabel] = "true"
 	}
 
 	if l.Staged != "" {

@@ -100,11 +100,11 @@ func TestRevisionOf(t *testing.T) {
 
 	t.Run("marked later", func(t *testing.T) {
 		revision, _ := RevisionOf(metadata(map[string]string{
-			UnprunedLabel: "true", AdoptedLabel: "2", FailureLabel: "Unhealthy",
+			AdoptedLabel: "2", FailureLabel: "Unhealthy",
 			resourceLabel: "uid", homeLabel: "here", clusterLabel: "there",
 		}))
 		NewWithT(t).Expect(revision).To(And(
-			HaveField("Unpruned", true), HaveField("Adopted", 2),
+			HaveField("Adopted", 2),
 			HaveField("Failure", state.FailureUnhealthy),
 			HaveField("Owner", state.Owner{Resource: "uid", Home: "here", Cluster: "there"})))
 	})

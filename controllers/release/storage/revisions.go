@@ -88,97 +88,12 @@ func LabelsOf(rel *helm.Release) Labels {
 	return labels
 }
 
-// CurrentManifests returns the manifests of the newest revisions that were not applied completely, or have
-// left objects to be deleted, down to and including the last one that was, newest first. Together they have
-// all objects that may exist. Anyone who may write Secrets can add records, so nothing is created or changed by these.
-func (s *Store) CurrentManifests() []string { return manifestsOf(s.current()) }
-
-// KnownManifests returns CurrentManifests as if there were only the records that are confirmed.
-func (s *Store) KnownManifests() []string {
-	known, _ := s.untilComplete(s.isConfirmed)
-	return manifestsOf(known)
-}
-
-// current returns the revisions whose objects may exist, newest first.
-func (s *Store) current() []*helm.Release {
-	all, _ := s.untilComplete(func(*helm.Release) bool { return true })
-	return all
-}
-
-// MissesRecords reports whether there may be objects of revisions that have no record, or one that cannot be decoded.
-func (s *Store) MissesRecords() bool {
-	_, gaps := s.untilComplete(func(rel *helm.Release) bool { return !s.placeholders[rel.Version] })
-	return gaps
-}
-
-// MissesKnown is MissesRecords as if there were only the records that are confirmed.
-func (s *Store) MissesKnown() bool {
-	_, gaps := s.untilComplete(s.isConfirmed)
-	return gaps
-}
-
-// untilComplete returns the revisions that count, down to the newest that is complete, newest first. gaps is set if
-// revisions between them do not count or have no record, or if an older record told so.
-func (s *Store) untilComplete(counts func(*helm.Release) bool) (revisions []*helm.Release, gaps bool) {
-	next := s.NextRevision() - 1
-
-	for _, rel := range s.newestFirst() {
-		counted := counts(rel)
-		gaps = gaps || !counted || rel.Version != next || rel.Labels[UnprunedLabel] == "true"
-		next = rel.Version - 1
-
-		if !counted {
-			continue
-		}
-
-		revisions = append(revisions, rel)
-
-		if s.isComplete(rel.Version) {
-			return revisions, gaps
-		}
-	}
-
-	return revisions, gaps || next > 0
-}
-
-// isConfirmed reports whether the record of a revision is known to be the resource's.
-func (s *Store) isConfirmed(rel *helm.Release) bool {
-	if s.placeholders[rel.Version] {
-		return false
-	}
-
-	digest, err := Digest(rel, rel.Labels)
-
-	return err == nil && slices.ContainsFunc(s.confirmed, func(known state.Confirmed) bool {
-		return known.Number() == rel.Version && known.Confirms(digest)
-	})
-}
-
-func manifestsOf(revisions []*helm.Release) []string {
-	manifests := make([]string, 0, len(revisions))
-	for _, rel := range revisions {
-		manifests = append(manifests, rel.Manifest)
-	}
-
-	return manifests
-}
-
-// IncompleteManifests returns KnownManifests if there is more than one. It returns nil if all is complete.
-func (s *Store) IncompleteManifests() []string {
-	manifests := s.KnownManifests()
-	if len(manifests) < 2 {
-		return nil
-	}
-
-	return manifests
-}
-
-// isComplete reports whether all objects of a revision were applied, and all that it no longer has deleted.
+// isComplete reports whether all objects of a revision were applied.
 func (s *Store) isComplete(revision int) bool {
 	status := s.statuses[revision]
 	applied := status == state.StatusDeployed || status == state.StatusSuperseded
 
-	return applied && !s.placeholders[revision] && !s.marks[revision].Staged && !s.marks[revision].Unpruned
+	return applied && !s.placeholders[revision] && !s.marks[revision].Staged
 }
 
 // Protect excludes a revision from the history limit.

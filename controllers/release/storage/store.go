@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -38,7 +39,6 @@ type Store struct {
 	statuses     map[int]state.Status   // as stored
 	placeholders map[int]bool           // revisions that cannot be decoded
 	known        []state.Revision       // what the caller knows of revisions
-	confirmed    []state.Confirmed      // those whose records may be acted on
 	marks        map[int]state.Revision // what changes of the revisions
 	resumed      int                    // the revision that the action writes again; 0 for a new one
 	protected    map[int]bool           // revisions that the history limit does not delete
@@ -52,6 +52,8 @@ type NewRevision struct {
 	Labels Labels
 	// Announce is called before the revision is written; it may be nil.
 	Announce state.Announce
+	// Inventory are the objects that the release may have from then on.
+	Inventory []object.Key
 }
 
 // Outcome is how an action has ended.
@@ -60,8 +62,6 @@ type Outcome struct {
 	Failure state.Failure
 	// Description for Helm's history.
 	Description string
-	// Unpruned is true if objects are left to be deleted, although the revision was applied.
-	Unpruned bool
 	// Adopted is how many objects of the revision existed before and belonged to no release.
 	Adopted int
 }
@@ -114,16 +114,7 @@ func (s *Store) Load(ctx context.Context) error {
 
 // Recall sets what is known of revisions, which is used in place of what their Secrets claim. What has changed since
 // they were read is not known. It must be called before Load.
-func (s *Store) Recall(known []state.Revision) {
-	s.known = known
-
-	for _, revision := range known {
-		s.Confirm(revision.Confirm())
-	}
-}
-
-// Confirm adds to the revisions of which a record with the right digest is acted on.
-func (s *Store) Confirm(revision state.Confirmed) { s.confirmed = append(s.confirmed, revision) }
+func (s *Store) Recall(known []state.Revision) { s.known = known }
 
 // LoadNone is Load for a release that is known to have no revisions. If it has got one meanwhile, Create fails.
 func (s *Store) LoadNone() { s.loaded = true }
@@ -169,24 +160,13 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 	return size + compressed
 }
 
-// addPlaceholders adds a failed revision for each that cannot be decoded, with the manifest of the
-// revision before it: the best guess of what it left in the cluster.
+// addPlaceholders adds a failed revision for each that cannot be decoded.
 func (s *Store) addPlaceholders() {
-	for _, number := range slices.Sorted(maps.Keys(s.placeholders)) {
-		manifest := ""
-
-		for _, older := range s.newestFirst() {
-			if older.Version < number {
-				manifest = older.Manifest
-				break
-			}
-		}
-
+	for number := range s.placeholders {
 		s.revisions[number] = &helm.Release{
 			Name:      s.release.Name,
 			Namespace: s.release.Namespace,
 			Version:   number,
-			Manifest:  manifest,
 			Info:      &helm.Info{Status: helm.StatusFailed},
 			Chart:     &helm.Chart{Metadata: &helm.Metadata{}},
 		}
@@ -220,8 +200,8 @@ func (s *Store) SetAnnounce(announce state.Announce) { s.new.Announce = announce
 // creates.
 func (s *Store) SetStaged(first waves.Place) { s.new.Labels.Staged = first.Label() }
 
-// SetUnpruned records that there may be objects, which the revision does not have, of which no record tells.
-func (s *Store) SetUnpruned() { s.new.Labels.Unpruned = true }
+// SetInventory sets the objects that the release may have once the revision that the action creates is announced.
+func (s *Store) SetInventory(inventory []object.Key) { s.new.Inventory = inventory }
 
 // SetAdoptedVersion records the version that another program has installed. If the action resumes a revision, the
 // first attempt may have changed that already: what it has recorded stays.

@@ -38,7 +38,9 @@ func (s *Store) Create(rel *helm.Release) error {
 
 	place, staged := waves.FromLabel(s.new.Labels.Staged)
 
-	created := state.Announcement{Request: s.new.Labels.Request, Staged: staged, Wave: int(place)}
+	created := state.Announcement{
+		Request: s.new.Labels.Request, Staged: staged, Wave: int(place), Inventory: s.new.Inventory,
+	}
 	if err := s.announce(rel, created); err != nil {
 		return err
 	}
@@ -112,10 +114,6 @@ func (s *Store) Replace() error {
 func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 	rel.SetStatus(helm.StatusDeployed, object.OneLine(outcome.Description, maxDescription))
 
-	if outcome.Unpruned {
-		rel.Labels[UnprunedLabel] = "true"
-	}
-
 	if outcome.Failure != "" {
 		rel.Info.Status = helm.StatusFailed
 		rel.Labels[FailureLabel] = string(outcome.Failure)
@@ -127,9 +125,8 @@ func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 	}
 
 	// What follows from success is found out again; what follows from this is not.
-	if outcome.Failure != "" || outcome.Unpruned {
-		ended := state.Announcement{Failure: outcome.Failure, Unpruned: outcome.Unpruned}
-		if err := s.announce(rel, ended); err != nil {
+	if outcome.Failure != "" {
+		if err := s.announce(rel, state.Announcement{Failure: outcome.Failure}); err != nil {
 			return err
 		}
 	}
@@ -138,38 +135,23 @@ func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 }
 
 // Limit deletes the oldest revisions, so that there are no more than the limit with the one that the action creates. It
-// keeps those that are needed: protected and deployed ones, and those whose objects may exist.
+// keeps the newest one, and protected and deployed ones.
 func (s *Store) Limit(limit int) error {
 	var errs []error
+
+	newest, _ := s.Newest()
 
 	for _, number := range slices.Sorted(maps.Keys(s.revisions)) {
 		if len(s.revisions) < limit {
 			break
 		}
 
-		if !s.isNeeded(number) {
+		if number != newest && !s.protected[number] && s.statuses[number] != state.StatusDeployed {
 			errs = append(errs, s.Delete(number))
 		}
 	}
 
 	return errors.Join(errs...)
-}
-
-// isNeeded reports whether a revision must not be deleted. Of several attempts that were not completed and have the
-// same manifest, the newest is enough.
-func (s *Store) isNeeded(number int) bool {
-	if s.protected[number] || s.statuses[number] == state.StatusDeployed {
-		return true
-	}
-
-	needed := s.current()
-
-	i := slices.IndexFunc(needed, func(r *helm.Release) bool { return r.Version == number })
-	if i < 0 || i > maxIncomplete {
-		return false
-	}
-
-	return !slices.ContainsFunc(needed[:i], func(r *helm.Release) bool { return r.Manifest == needed[i].Manifest })
 }
 
 // Purge deletes all revisions, the oldest first: the newest tells how far an uninstall has come.

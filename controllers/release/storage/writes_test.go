@@ -86,13 +86,13 @@ func TestLimit(t *testing.T) {
 		"none is too old": {[][2]string{{"superseded", "a"}, {"deployed", "b"}}, 3, []int{1, 2}},
 		"old ones":        {[][2]string{{"superseded", "a"}, {"superseded", "b"}, {"deployed", "c"}}, 2, []int{3}},
 		"the deployed one": {
-			[][2]string{{"superseded", "a"}, {"deployed", "b"}, {"failed", "c"}, {"failed", "d"}}, 1, []int{2, 3, 4},
+			[][2]string{{"superseded", "a"}, {"deployed", "b"}, {"failed", "c"}, {"failed", "d"}}, 1, []int{2, 4},
 		},
 		"attempts of the same": {
 			[][2]string{{"deployed", "a"}, {"failed", "b"}, {"failed", "b"}, {"failed", "b"}}, 2, []int{1, 4},
 		},
-		"before the complete one": {
-			[][2]string{{"failed", "a"}, {"superseded", "b"}, {"failed", "c"}}, 1, []int{2, 3},
+		"all but the newest one": {
+			[][2]string{{"failed", "a"}, {"superseded", "b"}, {"failed", "c"}}, 1, []int{3},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,20 +102,6 @@ func TestLimit(t *testing.T) {
 			g.Expect(store.Readable()).To(Equal(test.want))
 		})
 	}
-}
-
-// TestLimitKeepsFewAttempts: no number of attempts makes the history too large to be read.
-func TestLimitKeepsFewAttempts(t *testing.T) {
-	g := NewWithT(t)
-
-	var attempts [][2]string
-	for i := range MaxRecords - 1 {
-		attempts = append(attempts, [2]string{"failed", "a: " + string(rune('a'+i%26)) + string(rune('a'+i/26))})
-	}
-
-	store := storeOf(t, fake.NewClientset().CoreV1().Secrets("ns"), attempts...)
-	g.Expect(store.Limit(10)).To(Succeed())
-	g.Expect(len(store.Readable())).To(BeNumerically("<=", maxIncomplete+1))
 }
 
 // TestEnd checks which revision is deployed after an action.
@@ -244,82 +230,22 @@ func TestRecall(t *testing.T) {
 	}
 
 	healthy := known(1, func(r *state.Revision) { r.Healthy = true })
-	unpruned := known(2, func(r *state.Revision) { r.Unpruned = true })
-	deployed := known(3, func(r *state.Revision) { r.Status = state.StatusDeployed })
-
-	g.Expect(load().CurrentManifests()).To(Equal([]string{"c", "b"}))
-	g.Expect(load(unpruned).CurrentManifests()).To(Equal([]string{"c", "b", "a"}))
-	g.Expect(load(deployed).CurrentManifests()).To(Equal([]string{"c"}))
-
-	deployed.ResourceVersion = "another"
-	g.Expect(load(deployed).CurrentManifests()).To(Equal([]string{"c", "b"}), "it was written since")
 
 	store := load(healthy)
 	store.ProtectHealthy()
 	g.Expect(store.Limit(2)).To(Succeed())
-	g.Expect(store.Readable()).To(Equal([]int{1, 2, 3}))
+	g.Expect(store.Readable()).To(Equal([]int{1, 3}))
 
-	store = load()
+	healthy.ResourceVersion = "another"
+	store = load(healthy)
 	store.ProtectHealthy()
 	g.Expect(store.Limit(2)).To(Succeed())
-	g.Expect(store.Readable()).To(Equal([]int{2, 3}))
-}
-
-// TestKnownManifests: only records that are confirmed tell what an object was before, and whether others are missing.
-func TestKnownManifests(t *testing.T) {
-	three := [][2]string{{"superseded", "a"}, {"failed", "b"}, {"deployed", "c"}}
-	failed := [][2]string{{"superseded", "a"}, {"failed", "b"}, {"failed", "c"}}
-
-	for name, c := range map[string]struct {
-		revisions [][2]string
-		deleted   int
-		confirmed []int
-		want      []string
-		misses    bool // of the records, whatever they claim
-		lacks     bool // of those that are confirmed
-	}{
-		"none":                              {},
-		"all":                               {three, 0, []int{1, 2, 3}, []string{"c"}, false, false},
-		"only the newest one":               {three, 0, []int{3}, []string{"c"}, false, false},
-		"the newest one is planted":         {three, 0, []int{1, 2}, []string{"b", "a"}, false, true},
-		"all are planted":                   {three, 0, nil, []string{}, false, true},
-		"the newest ones failed":            {failed, 0, []int{1, 2, 3}, []string{"c", "b", "a"}, false, false},
-		"one between them is planted":       {failed, 0, []int{1, 3}, []string{"c", "a"}, false, true},
-		"the record between them is gone":   {failed, 2, []int{1, 3}, []string{"c", "a"}, true, true},
-		"the record of the oldest is gone":  {failed, 1, []int{2, 3}, []string{"c", "b"}, true, true},
-		"a record before a deployed is not": {three, 2, []int{1, 3}, []string{"c"}, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			secrets := fake.NewClientset().CoreV1().Secrets("ns")
-			all := storeOf(t, secrets, c.revisions...)
-
-			if c.deleted != 0 {
-				g.Expect(secrets.Delete(t.Context(), helm.RecordName("x", c.deleted), metav1.DeleteOptions{})).To(Succeed())
-			}
-
-			store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
-
-			for _, number := range c.confirmed {
-				digest, err := Digest(all.Find(number), all.Find(number).Labels)
-				g.Expect(err).NotTo(HaveOccurred())
-
-				known := state.Revision{Number: number, Known: state.KnownDigests([]string{digest}, "")}
-				store.Confirm(known.Confirm())
-			}
-
-			g.Expect(store.Load(t.Context())).To(Succeed())
-			g.Expect(store.KnownManifests()).To(HaveExactElements(c.want))
-			g.Expect(store.MissesRecords()).To(Equal(c.misses))
-			g.Expect(store.MissesKnown()).To(Equal(c.lacks))
-		})
-	}
+	g.Expect(store.Readable()).To(Equal([]int{3}), "it was written since")
 }
 
 // TestFailureIsAnnounced: that a revision has failed is known before its record says so. Success is found out again.
 func TestFailureIsAnnounced(t *testing.T) {
 	rejected := state.Announcement{Failure: state.FailureRejected, Status: state.StatusFailed}
-	unpruned := state.Announcement{Unpruned: true, Status: state.StatusDeployed}
 
 	for name, c := range map[string]struct {
 		outcome Outcome
@@ -330,7 +256,6 @@ func TestFailureIsAnnounced(t *testing.T) {
 		"success":          {Outcome{}, false, state.Announcement{}, "deployed"},
 		"failure":          {Outcome{Failure: state.FailureRejected}, false, rejected, "failed"},
 		"failure, refused": {Outcome{Failure: state.FailureRejected}, true, rejected, "pending-install"},
-		"objects are left": {Outcome{Unpruned: true}, false, unpruned, "deployed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -1,0 +1,82 @@
+// Package inventory converts lists of objects to the inventory in the status of a provider, which has the format of
+// Flux's, and back.
+package inventory
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+// Entries returns the inventory of objects, sorted.
+func Entries(keys []object.Key) []v1alpha2.InventoryEntry {
+	entries := make([]v1alpha2.InventoryEntry, 0, len(keys))
+	for _, key := range keys {
+		entries = append(entries, v1alpha2.InventoryEntry{ID: idOf(key), Version: key.Version})
+	}
+
+	slices.SortFunc(entries, func(a, b v1alpha2.InventoryEntry) int { return strings.Compare(a.ID, b.ID) })
+
+	return slices.CompactFunc(entries, func(a, b v1alpha2.InventoryEntry) bool { return a.ID == b.ID })
+}
+
+// Keys returns the objects of an inventory, without entries that name none.
+func Keys(entries []v1alpha2.InventoryEntry) []object.Key {
+	keys := make([]object.Key, 0, len(entries))
+
+	for _, entry := range entries {
+		// The name may have separators, too: those of RBAC's objects are not limited.
+		parts := strings.Split(entry.ID, separator)
+		if len(parts) < 4 {
+			continue
+		}
+
+		last := len(parts) - 1
+		kind := schema.GroupVersionKind{Group: parts[last-1], Version: entry.Version, Kind: parts[last]}
+		name := strings.Join(parts[1:last-1], separator)
+
+		if kind.Group == rbacv1.GroupName {
+			name = strings.ReplaceAll(name, colon, ":")
+		}
+
+		keys = append(keys, object.Key{GroupVersionKind: kind, Namespace: parts[0], Name: name})
+	}
+
+	return keys
+}
+
+// Union returns the objects of both lists, each once, as the first one has them.
+func Union(first, second []object.Key) []object.Key {
+	return slices.Concat(first, Without(second, first))
+}
+
+// Without returns the objects of a list that another one does not have, of whatever version.
+func Without(list, other []object.Key) []object.Key {
+	ids := make(map[string]bool, len(other))
+	for _, key := range other {
+		ids[idOf(key)] = true
+	}
+
+	return slices.DeleteFunc(slices.Clone(list), func(key object.Key) bool { return ids[idOf(key)] })
+}
+
+const (
+	separator = "_"
+	// colon replaces the colons in names of RBAC's objects, as in Flux's inventories.
+	colon = "__"
+)
+
+// idOf returns the id of an object.
+func idOf(key object.Key) string {
+	name := key.Name
+	if key.Group == rbacv1.GroupName {
+		name = strings.ReplaceAll(name, ":", colon)
+	}
+
+	return strings.Join([]string{key.Namespace, name, key.Group, key.Kind}, separator)
+}

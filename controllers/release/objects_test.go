@@ -1,0 +1,219 @@
+package release_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+var _ = Describe("The objects of a release", func() {
+	var (
+		namespace            string
+		engine               *release.Engine
+		first, second, third release.Spec
+	)
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace, engine = newNamespace(ctx), newEngine("one")
+		first = specOf(namespace, "1.0.0", configMap("both", "1"), configMap("first", ""))
+		second = specOf(namespace, "1.1.0", configMap("both", "2"), configMap("left", ""), deployment("manager", "1"))
+		third = specOf(namespace, "1.2.0", configMap("both", "3"), configMap("third", ""))
+		kubectlApply(ctx, namespace, configMap("other", ""))
+	})
+
+	forget := func(ctx context.Context, revision int) {
+		GinkgoHelper()
+		Expect(client.CoreV1().Secrets(namespace).Delete(ctx, secretOf(revision), metav1.DeleteOptions{})).To(Succeed())
+	}
+	inventoryIs := func(names ...string) {
+		GinkgoHelper()
+
+		found := []string{}
+		for _, key := range inventoryOf(releaseIn(namespace)) {
+			found = append(found, key.Name)
+		}
+
+		Expect(found).To(ConsistOf(names))
+	}
+	configMapKey := func(name string) object.Key {
+		return object.Key{
+			GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: namespace, Name: name,
+		}
+	}
+
+	It("are those of the revision, and of attempts before it, until they are deleted", func(ctx SpecContext) {
+		mustApply(ctx, engine, first)
+		inventoryIs("both", "first")
+
+		_, err := apply(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), second)
+		expectError[*cluster.UnavailableError](err)
+		inventoryIs("both", "first", "left", "manager")
+
+		mustApply(ctx, engine, third)
+		inventoryIs("both", "third")
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "third", "other"))
+	})
+
+	It("are deleted by the next revision although their record is gone", func(ctx SpecContext) {
+		mustApply(ctx, engine, first)
+		mustApply(ctx, engine, second)
+		forget(ctx, 2)
+
+		mustApply(ctx, engine, third)
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "third", "other"))
+		Expect(run(ctx, "kubectl", "get", "deployments", "-n", namespace)).To(ContainSubstring("No resources found"))
+	})
+
+	It("are deleted by a rollback although their record is gone", func(ctx SpecContext) {
+		mustApply(ctx, engine, first)
+		mustApply(ctx, engine, second)
+		_, err := apply(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), third)
+		expectError[*cluster.UnavailableError](err)
+		forget(ctx, 2)
+
+		options := release.RollbackOptions{Target: confirmed(1), Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
+		Expect(rollback(ctx, engine, first.Release, options, observe(ctx, engine, first))).Error().NotTo(HaveOccurred())
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "first", "other"))
+		inventoryIs("both", "first")
+	})
+
+	It("are deleted by an uninstall although all records are gone", func(ctx SpecContext) {
+		mustApply(ctx, engine, first)
+		mustApply(ctx, engine, second)
+		forget(ctx, 1)
+		forget(ctx, 2)
+
+		Expect(engine.Remains(ctx, releaseIn(namespace), inventoryOf(releaseIn(namespace)))).To(BeTrue())
+
+		Expect(uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, cluster.RemoveOptions{})).
+			Error().NotTo(HaveOccurred())
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("other"))
+		Expect(engine.Remains(ctx, releaseIn(namespace), inventoryOf(releaseIn(namespace)))).To(BeFalse())
+	})
+
+	It("are none that do not bear its marks, whatever its inventory says", func(ctx SpecContext) {
+		mustApply(ctx, engine, first)
+		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "first", "-n", namespace,
+			"meta.helm.sh/release-name=another")
+		inventories.Store(releaseIn(namespace), inventory.Union(
+			inventoryOf(releaseIn(namespace)), []object.Key{configMapKey("other"), configMapKey("missing")}))
+
+		mustApply(ctx, engine, third)
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "third", "first", "other"))
+		inventoryIs("both", "third")
+
+		inventories.Store(releaseIn(namespace), []object.Key{configMapKey("other"), configMapKey("first")})
+		Expect(uninstall(ctx, engine, releaseIn(namespace), confirmed(2), cluster.RemoveOptions{})).
+			Error().NotTo(HaveOccurred())
+		Expect(configMaps(ctx, namespace)).To(ContainElements("first", "other"))
+	})
+
+	It("are deleted in another version of their kind if theirs is not served any more", func(ctx SpecContext) {
+		mustApply(ctx, engine, first)
+
+		known := inventoryOf(releaseIn(namespace))
+		for i := range known {
+			known[i].Version = "v0"
+		}
+
+		mustApply(ctx, engine, third)
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "third", "other"))
+	})
+
+	It("can be given away, and have no marks then", func(ctx SpecContext) {
+		mustApply(ctx, engine, first)
+		Expect(engine.Dissolve(ctx, releaseIn(namespace), inventoryOf(releaseIn(namespace)))).To(Succeed())
+		Expect(history(ctx, namespace)).To(BeEmpty())
+		Expect(getConfigMap(ctx, namespace, "first").ObjectMeta).To(And(
+			HaveField("Labels", BeEmpty()), HaveField("Annotations", BeEmpty())))
+	})
+})
+
+var _ = Describe("The objects of a release whose inventory is lost", func() {
+	var (
+		namespace string
+		engine    *release.Engine
+		search    cluster.Search
+	)
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace, engine = newNamespace(ctx), newEngine("one")
+		search = cluster.Search{
+			Selector: labels.Everything(),
+			Reader:   engine.Metadata(),
+			Resources: []schema.GroupResource{
+				{Resource: "configmaps"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+				{Group: "away.test", Resource: "things"},
+			},
+		}
+
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), configMap("moved", ""), clusterRole,
+			deployment("manager", "1")))
+		kubectlApply(ctx, namespace, configMap("other", ""))
+		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "moved", "-n", namespace,
+			"meta.helm.sh/release-name=another")
+	})
+
+	find := func(ctx context.Context) []string {
+		found := []string{}
+		for _, key := range engine.Search(ctx, releaseIn(namespace), search) {
+			found = append(found, key.String())
+		}
+
+		return found
+	}
+	config := func() string { return fmt.Sprintf("ConfigMap %s/config", namespace) }
+	role := func() string { return fmt.Sprintf("ClusterRole %s-role", namespace) }
+
+	It("are found by its marks, but not what a controller has created, nor other kinds", func(ctx SpecContext) {
+		manager := getDeployment(ctx, namespace, "manager")
+		owner := metav1.NewControllerRef(manager, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+		created := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: "created", Annotations: manager.Annotations, OwnerReferences: []metav1.OwnerReference{*owner},
+		}}
+		_, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, created, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		Expect(find(ctx)).To(ConsistOf(role(), config()))
+	})
+
+	It("are found on all pages of a list", func(ctx SpecContext) {
+		// Objects of a namespace that comes first fill the first page.
+		for i := range 21 {
+			filler := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("filler-%d", i)}}
+			_, err := client.CoreV1().ConfigMaps("default").Create(ctx, filler, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.CoreV1().ConfigMaps("default").
+				DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})).To(Succeed())
+		})
+
+		Expect(find(ctx)).To(ContainElement(config()))
+	})
+
+	It("are found by the reader, and deleted with the engine's own permissions", func(ctx SpecContext) {
+		engine = newEngine("tenant", func(c *rest.Config) { c.Impersonate.UserName = "stranger" })
+		Expect(find(ctx)).To(ConsistOf(role(), config()))
+
+		_, err := uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, cluster.RemoveOptions{})
+		Expect(expectError[*cluster.RemoveError](err)).To(MatchError(ContainSubstring(`User "stranger" cannot`)))
+		Expect(configMaps(ctx, namespace)).To(ContainElement("config"))
+	})
+})
