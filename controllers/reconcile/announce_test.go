@@ -62,6 +62,7 @@ func TestOneResourceBegins(t *testing.T) {
 			p := before.Items[i].DeepCopy()
 			r := newRun(shared, p)
 			r.change.plan.Version = "v1.0.0"
+			r.status = newStatusWriter(shared.Client, shared.Client, p)
 			results[i] = r.announceChange(t.Context())
 		})
 	}

@@ -57,6 +57,8 @@ func (r *run) takeOver(ctx context.Context) report.Result {
 // handOver changes whose resource it is. It is repeated soon if another program has changed the resource meanwhile.
 func (r *run) handOver(ctx context.Context, set func(o client.Object, finalizer string) bool) report.Result {
 	err := r.setFinalizer(ctx, r.provider, set)
+	r.status.changed(r.provider)
+
 	if apierrors.IsConflict(err) {
 		return report.Result{Outcome: report.Repeated, At: time.Now().Add(conflictRetry)}
 	}

@@ -203,6 +203,8 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) report.Result {
 	}
 
 	err := r.setFinalizer(ctx, r.provider, remove)
+	r.status.changed(r.provider)
+
 	if apierrors.IsConflict(err) {
 		return report.Result{
 			Outcome: report.Idle, Reason: v1alpha2.DeletingReason, At: time.Now().Add(conflictRetry),

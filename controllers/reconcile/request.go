@@ -181,6 +181,7 @@ func (r *run) pinVersion(ctx context.Context) report.Result {
 
 	r.provider.GetSpec().Version = version
 	r.provider.SetGeneration(changed.GetGeneration())
+	r.status.changed(changed)
 
 	return report.Result{}
 }
@@ -196,6 +197,8 @@ func (r *run) disownVersion(ctx context.Context) report.Result {
 	if apierrors.IsConflict(err) {
 		return report.Result{}
 	}
+
+	r.status.changed(changed)
 
 	return failed(client.IgnoreNotFound(err), fetching)
 }

@@ -142,7 +142,7 @@ func newRun(r *Reconciler, provider v1alpha2.Provider) *run {
 		provider:   provider,
 		memory:     r.memoryOf(provider),
 		policy:     policyOf(provider),
-		status:     newStatusWriter(r.Client, provider),
+		status:     newStatusWriter(r.Client, r.APIReader, provider),
 		spent:      map[metrics.Step]time.Duration{},
 	}
 }

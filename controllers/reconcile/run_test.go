@@ -169,7 +169,7 @@ func TestCanceledReconcileReportsNothing(t *testing.T) {
 
 			r := newTestRun(revision(1, state.StatusDeployed, wanted))
 			r.Events = recorder
-			r.status = newStatusWriter(nil, r.provider)
+			r.status = newStatusWriter(nil, nil, r.provider)
 
 			_, err := r.end(unlessCanceled(c.ctx, report.Summary{
 				Result: failed(fmt.Errorf("read ConfigMap a/b: %w", context.Canceled), fetching),

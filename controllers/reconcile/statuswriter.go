@@ -1,10 +1,13 @@
 package reconcile
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,11 +18,17 @@ import (
 // noticeDelay is how long something takes before the status says that it is being done.
 const noticeDelay = 700 * time.Millisecond
 
-// statusWriter writes the status of a resource: once at the end of a reconcile, and before that if something takes
-// long, such as reading from a source. The operator is the only writer of statuses.
+// statusWriter writes the status of a resource, and nothing else does: once at the end of a reconcile, and before that
+// if something takes long, such as reading from a source, or before an action. The status is what the operator
+// remembers, so it is written with an optimistic lock: an operator that has read an older one, for example because it
+// was frozen while another one became the leader, does not overwrite it, and its actions end there.
 // A nil statusWriter says nothing.
 type statusWriter struct {
 	client client.Client
+	// live reads the resource after a conflict.
+	live client.Reader
+	// version is the newest known version of the resource.
+	version string
 	// saved is the resource with the status that the API server has.
 	saved v1alpha2.Provider
 	// due is when the next step has to be in the status.
@@ -38,8 +47,11 @@ type notice struct {
 }
 
 // newStatusWriter returns the writer for a resource as it was read.
-func newStatusWriter(c client.Client, provider v1alpha2.Provider) *statusWriter {
-	return &statusWriter{client: c, saved: cloneProvider(provider), due: time.Now().Add(noticeDelay)}
+func newStatusWriter(c client.Client, live client.Reader, provider v1alpha2.Provider) *statusWriter {
+	return &statusWriter{
+		client: c, live: live, version: provider.GetResourceVersion(), saved: cloneProvider(provider),
+		due: time.Now().Add(noticeDelay),
+	}
 }
 
 // doing makes the status say what is being done, if that takes long and the spec has changed: what a
@@ -125,6 +137,13 @@ func (w *statusWriter) save(ctx context.Context, provider v1alpha2.Provider) err
 	return w.patch(ctx, w.saved, provider)
 }
 
+// changed notes the version of the resource after another write of this reconcile.
+func (w *statusWriter) changed(provider v1alpha2.Provider) {
+	if w != nil {
+		w.version = provider.GetResourceVersion()
+	}
+}
+
 // discard gives provider the status that was written last, so that save writes nothing of what was computed since.
 func (w *statusWriter) discard(provider v1alpha2.Provider) {
 	w.saved.GetStatus().DeepCopyInto(provider.GetStatus())
@@ -153,14 +172,48 @@ func (w *statusWriter) stop(ctx context.Context) v1alpha2.Provider {
 	return n.answer
 }
 
-// patch writes the difference between two statuses, whatever else has changed in the resource meanwhile.
+// maxConflicts is how many conflicts in a row patch resolves: each is another write of the resource at the same time.
+const maxConflicts = 5
+
+// patch writes the difference between two statuses. It is a conflict if another program has changed the status
+// meanwhile, whatever else has changed in the resource.
 func (w *statusWriter) patch(ctx context.Context, before, after v1alpha2.Provider) error {
-	base := cloneProvider(after)
-	before.GetStatus().DeepCopyInto(base.GetStatus())
+	for conflicts := 0; ; conflicts++ {
+		base := cloneProvider(after)
+		before.GetStatus().DeepCopyInto(base.GetStatus())
+		base.SetResourceVersion(w.version)
 
-	err := w.client.Status().Patch(ctx, after, client.MergeFrom(base), client.FieldOwner(v1alpha2.FieldOwner))
+		lock := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 
-	return client.IgnoreNotFound(err)
+		err := w.client.Status().Patch(ctx, after, lock, client.FieldOwner(v1alpha2.FieldOwner))
+		if err == nil {
+			w.version = after.GetResourceVersion()
+			return nil
+		}
+
+		if !apierrors.IsConflict(err) || conflicts == maxConflicts {
+			return client.IgnoreNotFound(err)
+		}
+
+		found := cloneProvider(after)
+		if err := w.live.Get(ctx, client.ObjectKeyFromObject(after), found); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+
+		if !isStored(before, found) {
+			return err
+		}
+
+		w.version = found.GetResourceVersion()
+	}
+}
+
+// isStored reports whether the status of a resource is what the API server has, where times are in whole seconds.
+func isStored(status, found v1alpha2.Provider) bool {
+	wanted, err := json.Marshal(status.GetStatus())
+	stored, err2 := json.Marshal(found.GetStatus())
+
+	return err == nil && err2 == nil && bytes.Equal(wanted, stored)
 }
 
 // note changes the status of a resource in memory.

@@ -89,7 +89,7 @@ func TestQuickReconcileWritesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-		w := newStatusWriter(s, p)
+		w := newStatusWriter(s, s, p)
 
 		w.doing(t.Context(), "reading")
 		time.Sleep(noticeDelay / 3)
@@ -106,7 +106,7 @@ func TestSlowStepsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-		w := newStatusWriter(s, p)
+		w := newStatusWriter(s, s, p)
 
 		w.doing(t.Context(), "reading")
 		time.Sleep(noticeDelay / 2)
@@ -135,7 +135,7 @@ func TestEarlierReadyStays(t *testing.T) {
 			Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha2.HealthyReason, Message: "runs",
 		}
 		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{ready}})
-		w := newStatusWriter(s, p)
+		w := newStatusWriter(s, s, p)
 
 		w.doing(t.Context(), "fetching")
 		time.Sleep(time.Second)
@@ -152,7 +152,7 @@ func TestEarlierReadyStays(t *testing.T) {
 func TestUnchangedSpecIsNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 2})
-		w := newStatusWriter(s, p)
+		w := newStatusWriter(s, s, p)
 
 		w.doing(t.Context(), "reading")
 		time.Sleep(time.Minute)
@@ -164,7 +164,7 @@ func TestUnchangedSpecIsNotReported(t *testing.T) {
 func TestFailureToReportIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-		w := newStatusWriter(s, p)
+		w := newStatusWriter(s, s, p)
 
 		s.failure = errors.New("it did not answer")
 
@@ -185,7 +185,7 @@ func TestWaiting(t *testing.T) {
 		Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha2.HealthyReason, Message: "runs",
 	}
 	s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{ready}})
-	w := newStatusWriter(s, p)
+	w := newStatusWriter(s, s, p)
 
 	w.waiting(t.Context(), "Job hook")
 	g.Expect(s.messages(t)).To(Equal(map[string]string{
@@ -203,7 +203,7 @@ func TestPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-				w := newStatusWriter(s, p)
+				w := newStatusWriter(s, s, p)
 				w.doing(t.Context(), "fetching")
 
 				if changed {
@@ -221,4 +221,51 @@ func TestPause(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLock checks that a status which another process has written is not overwritten, whatever else of the resource has
+// changed.
+func TestLock(t *testing.T) {
+	change := func(s *v1alpha2.ProviderStatus) { s.DesiredVersion = "v1.0.0" }
+	record := func(t *testing.T, w *statusWriter) error {
+		t.Helper()
+
+		return w.record(t.Context(), func(s v1alpha2.ProviderStatus) v1alpha2.ProviderStatus {
+			change(&s)
+			return s
+		})
+	}
+
+	t.Run("metadata", func(t *testing.T) {
+		g := NewWithT(t)
+		s, p := newServer(t, v1alpha2.ProviderStatus{
+			Conditions: []metav1.Condition{{Type: v1alpha2.ReadyCondition, LastTransitionTime: metav1.Now().Rfc3339Copy()}},
+		})
+		w := newStatusWriter(s, s, p)
+
+		other := s.read(t)
+		other.SetAnnotations(map[string]string{"a": "b"})
+		g.Expect(s.Update(t.Context(), other)).To(Succeed())
+
+		g.Expect(record(t, w)).To(Succeed())
+		finish(t, w, p)
+		g.Expect(s.read(t).GetAnnotations()).To(HaveKey("a"))
+		g.Expect(s.messages(t)).To(HaveKeyWithValue(v1alpha2.ReadyCondition, "all is well"))
+	})
+
+	t.Run("status", func(t *testing.T) {
+		g := NewWithT(t)
+		s, p := newServer(t, v1alpha2.ProviderStatus{})
+		w := newStatusWriter(s, s, p)
+
+		other := s.read(t)
+		other.GetStatus().DesiredVersion = "v2.0.0"
+		g.Expect(s.Status().Update(t.Context(), other)).To(Succeed())
+
+		g.Expect(apierrors.IsConflict(record(t, w))).To(BeTrue())
+
+		change(p.GetStatus())
+		g.Expect(apierrors.IsConflict(w.save(t.Context(), p))).To(BeTrue())
+		g.Expect(s.read(t).GetStatus().DesiredVersion).To(Equal("v2.0.0"))
+	})
 }
