@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -183,44 +182,24 @@ func (g *Guard) resolveAPIServers(ctx context.Context) []netip.AddrPort {
 	return all
 }
 
-// DialThrough returns a function that connects to an address by another one, unless the address, after its name was
-// resolved, is refused. The other one is called with IP addresses, one after the other; nil for the default.
-func (g *Guard) DialThrough(
-	next func(ctx context.Context, network, address string) (net.Conn, error),
-) func(ctx context.Context, network, address string) (net.Conn, error) {
-	if next == nil {
-		next = (&net.Dialer{Timeout: dialTimeout}).DialContext
-	}
+// Dial connects to an address, unless that is refused after its name was resolved.
+func (g *Guard) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout}
 
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		host, port, err := net.SplitHostPort(address)
-		if err != nil || g == nil || isOwnProxy(address) {
-			return next(ctx, network, address)
-		}
+	if g != nil && !isOwnProxy(address) {
+		host, _, _ := net.SplitHostPort(address) // the dialer reports it
 
-		resolved, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		if err != nil {
-			return nil, err
-		}
-
-		var failures []error
-
-		for _, found := range resolved {
-			err := g.check(host, found)
-			if err == nil {
-				conn, dialErr := next(ctx, network, net.JoinHostPort(found.Unmap().String(), port))
-				if dialErr == nil {
-					return conn, nil
-				}
-
-				err = dialErr
+		dialer.Control = func(_, resolved string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(resolved)
+			if err != nil {
+				return err
 			}
 
-			failures = append(failures, err)
+			return g.check(host, to.Addr())
 		}
-
-		return nil, errors.Join(failures...)
 	}
+
+	return dialer.DialContext(ctx, network, address)
 }
 
 // isOwnProxy reports whether an address is that of a proxy in the environment.

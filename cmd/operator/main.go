@@ -104,7 +104,7 @@ func run(f *flags) error {
 		return err
 	}
 
-	mgr, err := f.newManager(&options, ctrl.Options{
+	mgr, err := f.newManager(ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  controllers.CacheOptions(),
 		Metrics:                metricsOptions,

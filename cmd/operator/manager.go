@@ -7,8 +7,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/capstan-project/capstan/controllers"
 )
 
 // requests limit the operator's requests to an API server that does not do so itself.
@@ -33,22 +31,11 @@ func (r *requests) limit(config *rest.Config) {
 	}
 }
 
-// newManager returns the manager. Its client, and all that the controllers derive from it, end with the lease of the
-// leader.
-func (f *flags) newManager(settings *controllers.Options, options ctrl.Options) (ctrl.Manager, error) {
+// newManager returns the manager.
+func (f *flags) newManager(options ctrl.Options) (ctrl.Manager, error) {
 	config := ctrl.GetConfigOrDie()
 	f.requests.limit(config)
+	f.election.configure(&options)
 
-	if err := f.election.configure(&options, config, settings.Holder); err != nil {
-		return nil, err
-	}
-
-	mgr, err := ctrl.NewManager(config, options)
-	if err != nil {
-		return nil, err
-	}
-
-	f.election.recorder.EventRecorder = mgr.GetEventRecorder("leader-election")
-
-	return mgr, nil
+	return ctrl.NewManager(config, options)
 }

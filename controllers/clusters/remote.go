@@ -133,7 +133,7 @@ func (r *remote) ask(ctx context.Context, p *Pool) (*Cluster, error) {
 // connect creates the clients of a remote cluster. It sends no request.
 func (p *Pool) connect(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	config.Dial = p.Addresses.DialThrough(p.Local.connection.Config.Dial)
+	config.Dial = p.Addresses.Dial
 	config.Wrap(limitResponses)
 
 	httpClient, err := rest.HTTPClientFor(config)

@@ -73,6 +73,5 @@ func TestChaos(t *testing.T) {
 		}
 	}
 
-	g.Expect(w.checkFencing()).To(Succeed())
 	fmt.Printf("seed %d: %d steps in %s\n", seed, steps, time.Since(started).Round(time.Second))
 }
