@@ -96,8 +96,8 @@ const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 const AdoptCRDAnnotation = Prefix + "/adopt"
 
 // AdoptReleaseAnnotation on a provider resource allows the operator to take over a Helm release that has the name of
-// the provider's release and was created for something else, and to act on the revision whose digest is its value. The
-// value "true" allows the first, and to act on any revision as long as the status has no digest of one.
+// the provider's release and was created for something else, and to act on any revision as long as the status has no
+// digest of one, if its value is "true".
 const AdoptReleaseAnnotation = Prefix + "/adopt-release"
 
 // InstallBesideAnnotation lists, on a provider resource and separated by commas, namespaces with a Helm release or with

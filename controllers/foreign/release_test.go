@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -56,7 +55,7 @@ func TestIsRelease(t *testing.T) {
 	}
 }
 
-// TestConfirm: only digests that the status has, or that a user accepts, tell that a revision is the resource's.
+// TestConfirm: only digests that the status has, or a user who accepts any record, tell that a revision is the resource's.
 func TestConfirm(t *testing.T) {
 	self := state.Owner{Resource: "uid", Home: "berlin", Cluster: "berlin"}
 	another := state.Owner{Resource: "another", Home: "berlin", Cluster: "berlin"}
@@ -103,9 +102,6 @@ func TestConfirm(t *testing.T) {
 		"one of a resource that has lost its status":         {copied, all(), false, 0},
 		"one in another cluster":                             {state.Owner{Cluster: "bonn"}, knows(2, "v1:two"), false, 0},
 		"one whose successors were deleted":                  {copied, all(knows(2, "v1:two"), knows(3, "v1:x")), false, 3},
-		"one that the user has adopted":                      {state.Owner{}, accepts("v1:two"), true, 0},
-		"one without its successors, once adopted":           {copied, all(knows(3, "v1:x"), accepts("v1:two")), false, 3},
-		"another one than the user has adopted":              {state.Owner{}, accepts("v1:other"), false, 0},
 		"any, accepted by a resource that knows none":        {state.Owner{}, accepts("true"), true, 0},
 		"any, accepted by one that knows some":               {copied, all(knows(1, "v1:one"), accepts("true")), false, 0},
 		"any, not accepted":                                  {copied, accepts("false"), false, 0},
@@ -118,8 +114,7 @@ func TestConfirm(t *testing.T) {
 			history := state.History{Revisions: []state.Revision{{Number: 2, Owner: c.owner}, {Number: 1}}}
 			Confirm(p, self, history)
 
-			// The cluster is not asked about a release of another program.
-			g.Expect(ConfirmNewest(t.Context(), p, nil, history, &release.Record{Digest: "v1:two"})).To(Succeed())
+			ConfirmNewest(p, history, &release.Record{Digest: "v1:two"})
 
 			newest := history.Revisions[0]
 			g.Expect(newest.Confirmed()).To(Equal(c.want))
@@ -127,37 +122,8 @@ func TestConfirm(t *testing.T) {
 			g.Expect(newest.Confirm().Confirms("v1:x")).To(BeFalse(), "a record that replaces the one that was read")
 
 			if !c.want {
-				g.Expect(Unconfirmed(p, history.Release, newest, nil).Newest).To(Equal(c.newest))
+				g.Expect(Unconfirmed(p, history.Release, newest).Newest).To(Equal(c.newest))
 			}
-		})
-	}
-}
-
-// TestUnknownFormer: if it is not known any more what the last revision had that the resource knows, the objects of the
-// cluster are not asked whether a later record leaves some of them out.
-func TestUnknownFormer(t *testing.T) {
-	for name, revisions := range map[string][]int{
-		"a record that was changed in place":         {3, 2},
-		"an older record":                            {2, 1},
-		"a later record, with the others deleted":    {4},
-		"a later record, with only the last deleted": {4, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			p := &v1alpha2.InfrastructureProvider{}
-			p.GetStatus().History = []v1alpha2.ReleaseRevision{{Revision: 3, Digest: "v1:three"}}
-
-			history := state.History{}
-			for _, number := range revisions {
-				history.Revisions = append(history.Revisions,
-					state.Revision{Number: number, Origin: number, Status: state.StatusDeployed})
-			}
-
-			Confirm(p, state.Owner{}, history)
-
-			planted := &release.Record{Digest: "v1:planted", Objects: []*unstructured.Unstructured{{}}}
-			g.Expect(ConfirmNewest(t.Context(), p, nil, history, planted)).To(Succeed())
-			g.Expect(history.Revisions[0].Confirmed()).To(BeFalse())
 		})
 	}
 }
@@ -178,7 +144,7 @@ func TestMarks(t *testing.T) {
 	history := state.History{Revisions: []state.Revision{forged(3), forged(2), forged(1)}}
 
 	Confirm(p, state.Owner{}, history)
-	g.Expect(ConfirmNewest(t.Context(), p, nil, history, &release.Record{Digest: "v1:three"})).To(Succeed())
+	ConfirmNewest(p, history, &release.Record{Digest: "v1:three"})
 
 	g.Expect(history.Revisions[0]).To(And(HaveField("Status", state.StatusDeployed), HaveField("Failure", BeEmpty())))
 	g.Expect(history.Revisions[1]).To(And(HaveField("Healthy", true), HaveField("Failure", state.FailureInterrupted)))

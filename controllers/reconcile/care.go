@@ -239,21 +239,16 @@ func (r *run) observe(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
-	if err := foreign.ConfirmNewest(ctx, r.provider, r.target.Releases, history, record); err != nil {
-		return failed(err, applying)
-	}
+	foreign.ConfirmNewest(r.provider, history, record)
 
 	newest, _ = history.Newest()
-	if !newest.Confirmed() {
+	if newest.Ours() && !newest.Confirmed() {
 		r.installed = installed{
 			observed:    true,
 			history:     history,
-			unconfirmed: foreign.Unconfirmed(r.provider, key, newest, record),
+			unconfirmed: foreign.Unconfirmed(r.provider, key, newest),
 			found:       r.installed.found,
 		}
-
-		// No watch tells when the objects are what the record says.
-		r.wakeAfter(confirmAfter(r.policy.Now.Sub(newest.Changed)))
 
 		return report.Result{}
 	}
@@ -262,13 +257,6 @@ func (r *run) observe(ctx context.Context) report.Result {
 
 	return report.Result{}
 }
-
-// maxConfirm is longer than maxAdvance, because all objects are read.
-const maxConfirm = 5 * time.Minute
-
-// confirmAfter returns how long to wait before the cluster is compared again with a record that is not confirmed, by
-// the time since that was written.
-func confirmAfter(age time.Duration) time.Duration { return min(max(age/4, minAdvance), maxConfirm) }
 
 // checkHealth reads the health of the revision's objects from the watches, which wake the provider
 // when it changes.

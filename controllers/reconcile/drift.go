@@ -96,7 +96,8 @@ func (r *run) correctDrift(ctx context.Context) report.Result {
 // comparesObjects reports whether objects are compared with the newest revision. Before that is deployed, it is not
 // settled what they should be.
 func (r *run) comparesObjects() bool {
-	return r.installed.revision.Status == state.StatusDeployed && driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff
+	return r.installed.isOwn() && r.installed.revision.Status == state.StatusDeployed &&
+		driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff
 }
 
 // compareObjects looks for drift if that is asked for.

@@ -98,7 +98,7 @@ func (r *run) seen() report.Installed {
 			Others:   r.installed.othersHealthy(),
 			Failed:   found.Failed(),
 			Final:    found.Verdict() == health.Stop,
-			Finished: len(found.Finished()) > 0,
+			Finished: len(found.Finished()) > 0 && r.installed.isOwn(),
 			Message:  r.installed.problem(),
 		}
 	}
@@ -139,7 +139,7 @@ func (r *run) progress() report.Progress {
 
 // drift returns what differs from the newest revision.
 func (r *run) drift() report.Drift {
-	off := driftPolicy(r.provider.GetSpec()) == v1alpha2.DriftOff
+	off := driftPolicy(r.provider.GetSpec()) == v1alpha2.DriftOff || !r.installed.isOwn()
 
 	switch {
 	case off && r.installed.record != nil:
@@ -160,7 +160,7 @@ func (r *run) drift() report.Drift {
 // known to be the resource's, and those that were searched for because the status was lost.
 func (r *run) inventory() []object.Key {
 	objects := inventory.Union(inventory.Keys(r.provider.GetStatus().Inventory), r.installed.found)
-	if r.installed.record != nil {
+	if r.installed.isOwn() {
 		objects = inventory.Union(objects, r.installed.record.Keys())
 	}
 
@@ -169,7 +169,7 @@ func (r *run) inventory() []object.Key {
 
 // leaves reports whether the release has objects that the newest revision does not have.
 func (r *run) leaves() bool {
-	return r.installed.record != nil && len(inventory.Without(r.inventory(), r.installed.record.Keys())) > 0
+	return r.installed.isOwn() && len(inventory.Without(r.inventory(), r.installed.record.Keys())) > 0
 }
 
 // lookUpgrades finds out which upgrades the source offers.

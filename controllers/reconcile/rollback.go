@@ -57,7 +57,7 @@ func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
 	}
 
 	if !revision.Known.Confirms(record.Digest) {
-		unconfirmed := foreign.Unconfirmed(r.provider, plan.ReleaseKey(r.provider), revision, record)
+		unconfirmed := foreign.Unconfirmed(r.provider, plan.ReleaseKey(r.provider), revision)
 		unconfirmed.Newest = 0 // the records of later revisions exist
 
 		return unconfirmed

@@ -96,6 +96,10 @@ type installed struct {
 // healthy reports whether the objects of the revision are known to be healthy, and complete.
 func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy() && !i.isStaged() }
 
+// isOwn reports whether the newest revision is known to be the resource's. What another program has done to the release
+// is shown, and may be healthy, but is neither corrected nor completed.
+func (i *installed) isOwn() bool { return i.record != nil && i.revision.Confirmed() }
+
 // change is what is being prepared for the release.
 type change struct {
 	// begun is set once what the resource asks for is being planned.

@@ -81,11 +81,3 @@ func TestAdvanceAfter(t *testing.T) {
 		NewWithT(t).Expect(advanceAfter(age)).To(Equal(want), "%s", age)
 	}
 }
-
-func TestConfirmAfter(t *testing.T) {
-	for age, want := range map[time.Duration]time.Duration{
-		0: minAdvance, time.Minute: 15 * time.Second, time.Hour: maxConfirm, -time.Hour: minAdvance,
-	} {
-		NewWithT(t).Expect(confirmAfter(age)).To(Equal(want), "%s", age)
-	}
-}

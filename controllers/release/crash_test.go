@@ -81,7 +81,7 @@ var _ = Describe("A process that is killed", func() {
 	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, first(namespace)) }
 	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, second(namespace)) }
 	uninstall := func(ctx SpecContext, e *release.Engine, namespace string) {
-		_, _ = uninstall(ctx, e, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, _ = uninstall(ctx, e, releaseIn(namespace), 1, cluster.RemoveOptions{})
 	}
 
 	recoverFirst := func(ctx SpecContext, e *release.Engine, namespace string) {
@@ -203,7 +203,7 @@ func expectRecovery(ctx SpecContext, e *release.Engine, spec release.Spec) {
 func expectUninstall(ctx SpecContext, e *release.Engine, namespace string) {
 	GinkgoHelper()
 
-	_, err := uninstall(ctx, e, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+	_, err := uninstall(ctx, e, releaseIn(namespace), 1, cluster.RemoveOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(history(ctx, namespace)).To(BeEmpty())
 	Expect(configMaps(ctx, namespace)).To(BeEmpty())

@@ -25,21 +25,6 @@ func (e *Engine) Compare(
 	return drift.Compare(client, objects)
 }
 
-// Equals reports whether the cluster is what a deployed revision says: each object exists, bears the marks of the
-// release, and is as in the record. Confirming such a record writes nothing, and those who can arrange that may write
-// these objects anyway. Hooks are none of the objects, so a record with hooks is never equal, nor is an empty one.
-func (e *Engine) Equals(
-	ctx context.Context, release types.NamespacedName, revision state.Revision, record *Record,
-) (bool, error) {
-	if revision.Status != state.StatusDeployed || record.Hooked || len(record.Objects) == 0 {
-		return false, nil
-	}
-
-	client := e.newClient(ctx, release)
-
-	return drift.InSync(client, record.Objects)
-}
-
 // IsScaled reports whether an autoscaler in the cluster sets the replicas of an object of a release.
 func (e *Engine) IsScaled(ctx context.Context, release types.NamespacedName, o object.Key) (bool, error) {
 	return e.newClient(ctx, release).IsScaled(o)

@@ -179,16 +179,15 @@ func (e *Engine) run(
 
 // UninstallOptions are the options of Engine.Uninstall.
 type UninstallOptions struct {
-	// Newest is the newest revision; zero if there are no records.
-	Newest state.Confirmed
+	// Recorded is set if the release has records.
+	Recorded bool
 	// Inventory are the objects that the release has, or may have.
 	Inventory []object.Key
 
 	cluster.RemoveOptions
 }
 
-// Uninstall deletes the release: the objects of its inventory, and its history. A record of the newest revision that is
-// not confirmed is an *UnconfirmedError, and changes nothing.
+// Uninstall deletes the release: the objects of its inventory, and its history, whatever that says.
 //
 // It keeps CRDs, Namespaces and objects with the annotation "helm.sh/resource-policy: keep". It can be called at any
 // time, whatever state an earlier attempt or another program has left, also if there are no records.

@@ -97,7 +97,7 @@ var _ = Describe("The engine", func() {
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.Locked))
 		_, err := applyObserved(ctx, engine, spec, seen)
 		expectError[*release.LockedError](err)
-		_, err = uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, err = uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
 		expectError[*release.LockedError](err)
 
 		close(proceed)
@@ -114,7 +114,7 @@ var _ = Describe("The engine", func() {
 
 		_, err := applyObserved(cancelled, engine, spec, seen)
 		Expect(err).To(MatchError(context.Canceled))
-		_, err = uninstall(cancelled, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, err = uninstall(cancelled, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(history(ctx, namespace)).To(BeEmpty())
 	})

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -46,25 +44,19 @@ func (e *NoRevisionError) Error() string {
 type UnconfirmedError struct {
 	Release  types.NamespacedName
 	Revision int
-	// Digest of the revision; empty if its record was not read.
-	Digest string
 	// Newest is a later revision that the resource has installed, and whose record is gone; 0 for none.
 	Newest int
 }
 
 func (e *UnconfirmedError) Error() string {
 	what := "is not known to be this resource's"
-	fix := fmt.Sprintf("; if it is right, for example after a restore, set the annotation %s: %q on this resource",
-		v1alpha2.AdoptReleaseAnnotation, cmp.Or(e.Digest, "true"))
-
 	if e.Newest != 0 {
 		what = fmt.Sprintf(
 			"is older than revision %d, which this resource has installed and whose record is missing", e.Newest)
-		fix = ""
 	}
 
-	return fmt.Sprintf("revision %d of Helm release %s %s, and is left alone until a new revision replaces it%s; "+
-		"if it should not exist, delete Secret %s", e.Revision, e.Release, what, fix, RecordName(e.Release, e.Revision))
+	return fmt.Sprintf("revision %d of Helm release %s %s, and is left alone until a new revision replaces it; "+
+		"if it should not exist, delete Secret %s", e.Revision, e.Release, what, RecordName(e.Release, e.Revision))
 }
 
 // RenderError means that chart and values cannot be rendered: a variable is missing, a value does

@@ -2,14 +2,12 @@ package release_test
 
 import (
 	"context"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -57,7 +55,7 @@ var _ = Describe("A record", func() {
 
 	// known returns a revision that is confirmed by the digest of its record.
 	known := func(number int, record *release.Record) state.Confirmed {
-		return state.Revision{Number: number, Known: state.KnownDigests([]string{record.Digest}, "")}.Confirm()
+		return state.Revision{Number: number, Known: state.KnownDigests([]string{record.Digest})}.Confirm()
 	}
 
 	forgery := func() release.Spec { return specOf("", "1.0.0", configMap("forged", "x")) }
@@ -101,19 +99,17 @@ var _ = Describe("A record", func() {
 		Expect(history(ctx, namespace)).To(HaveLen(2))
 	})
 
-	It("is neither replaced nor uninstalled by if another one is confirmed", func(ctx SpecContext) {
+	It("is not replaced if another one is confirmed", func(ctx SpecContext) {
 		first := specOf(namespace, "1.0.0", configMap("config", "first"))
 		mustApply(ctx, engine, first)
 		_, genuine := read(ctx, 1)
 		swap(ctx, forgery())
 
 		observed := observe(ctx, engine, first)
-		observed.Revision.Known = state.KnownDigests([]string{genuine.Digest}, "")
+		observed.Revision.Known = state.KnownDigests([]string{genuine.Digest})
 		_, err := applyObserved(ctx, engine, specOf(namespace, "2.0.0", configMap("config", "second")), observed)
 		expectError[*release.UnconfirmedError](err)
 
-		_, err = uninstall(ctx, engine, first.Release, known(1, genuine), cluster.RemoveOptions{})
-		expectError[*release.UnconfirmedError](err)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 	})
 
@@ -157,58 +153,10 @@ var _ = Describe("A record", func() {
 		_, err := rollback(ctx, engine, second.Release, options, observe(ctx, engine, second))
 		expectError[*release.UnconfirmedError](err)
 
-		_, err = uninstall(ctx, engine, second.Release, state.Revision{Number: 2}.Confirm(), cluster.RemoveOptions{})
-		expectError[*release.UnconfirmedError](err)
-
 		_, err = engine.Correct(ctx, second.Release, state.Revision{Number: 2}.Confirm(), nil)
 		expectError[*release.UnconfirmedError](err)
 
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 		Expect(history(ctx, namespace)).To(HaveLen(2))
-	})
-
-	DescribeTable(
-		"is equal to the cluster only if all objects are as it says:",
-		func(ctx SpecContext, kind, name, change string, expected bool) {
-			ignored := strings.Replace(configMap("ignored", "x"), "metadata:",
-				"metadata:\n  annotations: {capstan.dev/drift: Ignore}", 1)
-			mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), ignored, deployment("manager", "2")))
-
-			if change == "delete" {
-				run(ctx, "kubectl", "delete", kind, name, "-n", namespace)
-			} else {
-				run(ctx, "kubectl", "patch", kind, name, "-n", namespace, "--type=merge", "-p", change)
-			}
-
-			revision, record := read(ctx, 1)
-			Expect(engine.Equals(ctx, releaseIn(namespace), revision, record)).To(Equal(expected))
-		},
-		Entry("what others have added", "deployment", "manager", `{"metadata":{"labels":{"team":"a"}}}`, true),
-		Entry("an object is missing", "configmap", "config", "delete", false),
-		Entry("an object differs", "deployment", "manager", `{"spec":{"replicas":5}}`, false),
-		Entry("an object lacks a mark", "configmap", "config",
-			`{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`, false),
-		Entry("an object belongs to another release", "configmap", "config",
-			`{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, false),
-		Entry("an object differs that is excluded from drift", "configmap", "ignored", `{"data":{"key":"y"}}`, false),
-		Entry("an excluded object is missing", "configmap", "ignored", "delete", false),
-	)
-
-	It("is not equal to the cluster with a hook, without objects, or if it is not deployed", func(ctx SpecContext) {
-		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first")))
-
-		revision, record := read(ctx, 1)
-		Expect(engine.Equals(ctx, releaseIn(namespace), revision, record)).To(BeTrue())
-
-		record.Hooked = true
-		Expect(engine.Equals(ctx, releaseIn(namespace), revision, record)).To(BeFalse())
-
-		record.Hooked = false
-
-		revision.Status = state.StatusFailed
-		Expect(engine.Equals(ctx, releaseIn(namespace), revision, record)).To(BeFalse())
-
-		revision.Status, record.Objects = state.StatusDeployed, nil
-		Expect(engine.Equals(ctx, releaseIn(namespace), revision, record)).To(BeFalse())
 	})
 })

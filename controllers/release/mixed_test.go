@@ -142,7 +142,7 @@ var _ = Describe("One history of the engine and a helm program", func() {
 		if engineBegins {
 			m.run(ctx, "uninstall", name)
 		} else {
-			_, err := uninstall(ctx, m.engine, releaseIn(m.namespace), confirmed(m.number), cluster.RemoveOptions{})
+			_, err := uninstall(ctx, m.engine, releaseIn(m.namespace), m.number, cluster.RemoveOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}
 

@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/inventory"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 var _ = Describe("The objects of a release", func() {
@@ -100,7 +99,7 @@ var _ = Describe("The objects of a release", func() {
 
 		Expect(engine.Remains(ctx, releaseIn(namespace), inventoryOf(releaseIn(namespace)))).To(BeTrue())
 
-		Expect(uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, cluster.RemoveOptions{})).
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})).
 			Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("other"))
 		Expect(engine.Remains(ctx, releaseIn(namespace), inventoryOf(releaseIn(namespace)))).To(BeFalse())
@@ -118,7 +117,7 @@ var _ = Describe("The objects of a release", func() {
 		inventoryIs("both", "third")
 
 		inventories.Store(releaseIn(namespace), []object.Key{configMapKey("other"), configMapKey("first")})
-		Expect(uninstall(ctx, engine, releaseIn(namespace), confirmed(2), cluster.RemoveOptions{})).
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 2, cluster.RemoveOptions{})).
 			Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ContainElements("first", "other"))
 	})
@@ -212,7 +211,7 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 		engine = newEngine("tenant", func(c *rest.Config) { c.Impersonate.UserName = "stranger" })
 		Expect(find(ctx)).To(ConsistOf(role(), config()))
 
-		_, err := uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, cluster.RemoveOptions{})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})
 		Expect(expectError[*cluster.RemoveError](err)).To(MatchError(ContainSubstring(`User "stranger" cannot`)))
 		Expect(configMaps(ctx, namespace)).To(ContainElement("config"))
 	})

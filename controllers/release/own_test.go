@@ -147,7 +147,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		mustApply(ctx, engine, installed())
 
 		for range 2 {
-			_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{Own: own})
 			remaining := expectError[*cluster.RemainingError](err)
 			Expect(remaining.Objects).To(ConsistOf(And(
 				HaveField("Object.Name", "held"), HaveField("Finalizers", []string{"release.test/manager"}))))
@@ -155,7 +155,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		}
 
 		dropFinalizers(ctx)
-		_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{Own: own})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{Own: own})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
@@ -165,13 +165,13 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		run(ctx, "kubectl", "delete", "secret", "--all", "-n", namespace)
 
 		options := cluster.RemoveOptions{Own: own}
-		_, err := uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, options)
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 0, options)
 		Expect(expectError[*cluster.RemainingError](err)).To(MatchError(
 			ContainSubstring("held is being deleted, but its finalizers hold it: release.test/manager")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 
 		dropFinalizers(ctx)
-		Expect(uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, options)).Error().NotTo(HaveOccurred())
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 0, options)).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 })

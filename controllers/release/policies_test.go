@@ -124,7 +124,7 @@ var _ = Describe("The policy of an object", func() {
 			annotated(configMap("last", ""), "delete-policy", "Orphan")))
 		Expect(result.Left).To(ConsistOf(HaveField("Name", "dropped")))
 
-		_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "last"))
 
@@ -218,7 +218,7 @@ var _ = Describe("The policy of an object", func() {
 
 		By("keeping it when the release is gone")
 
-		_, err = uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, err = uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, elsewhere)).To(BeEmpty())
 		Expect(exists(elsewhere)).To(BeTrue())

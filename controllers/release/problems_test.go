@@ -281,7 +281,7 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(2))
 
 		spoil(ctx, namespace, 2)
-		_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 		Expect(history(ctx, namespace)).To(BeEmpty())

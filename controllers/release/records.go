@@ -39,8 +39,6 @@ type Record struct {
 	PatchedCRDs string
 	// Digest identifies the revision, see storage.Digest; empty for what was only rendered.
 	Digest string
-	// Hooked is true if the revision has hooks.
-	Hooked bool
 	// Description is Helm's log entry, such as "Upgrade complete" or "Rollback to 3".
 	Description string
 	// Values that the chart was rendered with, of variables among them. They can be secrets.
@@ -159,7 +157,7 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 
 func newRecord(rel *helm.Release, objects []*unstructured.Unstructured) *Record {
 	record := &Record{
-		Description: rel.Info.Description, Values: rel.Config, Objects: objects, Hooked: len(rel.Hooks) > 0,
+		Description: rel.Info.Description, Values: rel.Config, Objects: objects,
 	}
 
 	if rel.Chart != nil && rel.Chart.Metadata != nil {

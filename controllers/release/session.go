@@ -79,7 +79,7 @@ func (s *session) checkDigest(revision int, known state.Confirmed) error {
 		return err
 	}
 
-	return &UnconfirmedError{Release: s.release, Revision: revision, Digest: digest}
+	return &UnconfirmedError{Release: s.release, Revision: revision}
 }
 
 // rollback applies the manifest of an earlier revision.

@@ -102,10 +102,10 @@ func advanceOnce(
 }
 
 func uninstall(
-	ctx context.Context, e *release.Engine, key types.NamespacedName, newest state.Confirmed, options cluster.RemoveOptions,
+	ctx context.Context, e *release.Engine, key types.NamespacedName, newest int, options cluster.RemoveOptions,
 ) (release.Result, error) {
 	return e.Uninstall(ctx, key, release.UninstallOptions{
-		Newest: newest, Inventory: seen(key), RemoveOptions: options,
+		Recorded: newest != 0, Inventory: seen(key), RemoveOptions: options,
 	})
 }
 

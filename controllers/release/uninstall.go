@@ -10,7 +10,7 @@ import (
 
 // uninstall deletes the release. The newest revision tells how far an earlier attempt has come.
 func (s *session) uninstall(ctx context.Context, options UninstallOptions) error {
-	if options.Newest.Number() == 0 {
+	if !options.Recorded {
 		return s.client.Remove(options.Inventory, options.RemoveOptions)
 	}
 
@@ -19,11 +19,6 @@ func (s *session) uninstall(ctx context.Context, options UninstallOptions) error
 	}
 
 	newest, status := s.store.Newest()
-
-	if err := s.checkDigest(newest, options.Newest); err != nil {
-		return err
-	}
-
 	if rel := s.store.Find(newest); rel != nil && status != state.StatusUninstalled {
 		if err := s.recordUninstall(rel, status); err != nil {
 			return err

@@ -54,7 +54,7 @@ var _ = Describe("An uninstall", func() {
 		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "moved", "-n", namespace,
 			"meta.helm.sh/release-name=another")
 
-		result, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+		result, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "moved"))
 		Expect(result.Pruned).To(ConsistOf(HaveField("Name", "config")))
@@ -93,7 +93,7 @@ webhooks:
 		}).ShouldNot(Succeed())
 
 		Eventually(func() error {
-			_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
 			return err
 		}).WithTimeout(10 * time.Second).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())

@@ -141,7 +141,7 @@ spec: {policyName: `+namespace+`, validationActions: [Deny]}
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
 
 		atOnce := cluster.RemoveOptions{AtOnce: true}
-		Expect(uninstall(ctx, engine, releaseIn(namespace), confirmed(1), atOnce)).Error().NotTo(HaveOccurred())
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 1, atOnce)).Error().NotTo(HaveOccurred())
 	})
 
 	It("are refused as a whole if a field of a later one is wrong", func(ctx SpecContext) {
@@ -217,21 +217,21 @@ spec:
 		}
 
 		It("or at once, with the release", func(ctx SpecContext) {
-			_, err := uninstall(ctx, engine, releaseIn(namespace), confirmed(1), cluster.RemoveOptions{})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
 			expectHeld(ctx, err)
 
 			atOnce := cluster.RemoveOptions{AtOnce: true}
-			Expect(uninstall(ctx, engine, releaseIn(namespace), confirmed(1), atOnce)).Error().NotTo(HaveOccurred())
+			Expect(uninstall(ctx, engine, releaseIn(namespace), 1, atOnce)).Error().NotTo(HaveOccurred())
 			expectOthersGone(ctx)
 		})
 
 		It("or at once, without records", func(ctx SpecContext) {
 			run(ctx, "kubectl", "delete", "secrets", "--all", "-n", namespace)
-			_, err := uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, cluster.RemoveOptions{})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})
 			expectHeld(ctx, err)
 
 			options := cluster.RemoveOptions{AtOnce: true}
-			Expect(uninstall(ctx, engine, releaseIn(namespace), state.Confirmed{}, options)).Error().NotTo(HaveOccurred())
+			Expect(uninstall(ctx, engine, releaseIn(namespace), 0, options)).Error().NotTo(HaveOccurred())
 			expectOthersGone(ctx)
 		})
 	})

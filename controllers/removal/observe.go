@@ -92,40 +92,39 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 	}
 
 	if !corrupt {
-		if err := foreign.ConfirmNewest(ctx, r.Provider, r.Target.Releases, history, record); err != nil {
-			return err
-		}
+		foreign.ConfirmNewest(r.Provider, history, record)
 
 		newest, _ = history.Newest()
 	}
 
-	if !newest.Confirmed() {
-		return r.leave(newest, record)
+	if r.isPlanted(newest) {
+		r.leave(newest)
+		return nil
 	}
 
 	r.recorded = true
 	r.known = true
-	r.confirmed = newest.Confirm()
 
-	if !corrupt {
+	if !corrupt && newest.Confirmed() {
 		r.own = record.Keys()
 	}
 
 	return nil
 }
 
-// leave leaves a release alone whose newest revision is not known to be the resource's. If the resource has installed
-// something, a user must decide.
-func (r *Removal) leave(newest state.Revision, record *release.Record) error {
+// isPlanted reports whether the newest revision is not the resource's, as far as is known. What is deleted follows from
+// the inventory, so records of a release that the resource has installed are deleted with it, whatever they are. A
+// resource whose status was lost does not know.
+func (r *Removal) isPlanted(newest state.Revision) bool {
+	lost := r.Provider.GetStatus().ObservedGeneration <= 0 && newest.Ours()
+
+	return !newest.Confirmed() && !r.known && !lost
+}
+
+// leave leaves a release alone whose newest revision is not known to be the resource's.
+func (r *Removal) leave(newest state.Revision) {
 	r.foreign = true
 	r.Unconfirmed = newest.Number
-
-	if !r.known || r.Uninstalled {
-		return nil
-	}
-
-	return &BlockedError{Message: "the release is not uninstalled: " +
-		foreign.Unconfirmed(r.Provider, r.release, newest, record).Error()}
 }
 
 // newest returns the newest revision of the resource's release, and whether there is one. A release of
@@ -154,8 +153,9 @@ func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) er
 		}
 
 		newest, exists := r.newest(history)
-		if exists && !newest.Confirmed() {
-			return r.leave(newest, nil)
+		if exists && r.isPlanted(newest) {
+			r.leave(newest)
+			return nil
 		}
 
 		r.known = exists

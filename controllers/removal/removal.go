@@ -67,8 +67,6 @@ type Removal struct {
 	known   bool
 	// recorded is set if Helm's storage has the release.
 	recorded bool
-	// confirmed is the newest revision, if the storage has the release.
-	confirmed state.Confirmed
 	// foreign is set if the release belongs to something else, and stays.
 	foreign bool
 	// own are the objects that the release has, or may have.
@@ -152,7 +150,7 @@ func (r *Removal) Uninstall(ctx context.Context) error {
 	}
 
 	_, err = r.Target.Releases.Uninstall(ctx, r.release, release.UninstallOptions{
-		Newest: r.confirmed, Inventory: r.own, RemoveOptions: options,
+		Recorded: r.recorded, Inventory: r.own, RemoveOptions: options,
 	})
 	if err != nil {
 		return err

@@ -33,15 +33,6 @@ var forgedAttempts = []attempt{
 		s := a.upgradedSite()
 		return s.meanwhile(s.returnToFirst)
 	}},
-	{"The digest of an old record that was adopted, left in an annotation, and newer records are deleted",
-		func(a *arena) string {
-			s := a.upgradedAfter(func(s *upgraded) {
-				s.annotate(v1alpha2.AdoptReleaseAnnotation, s.status.History[0].Digest)
-				s.settle()
-			})
-
-			return s.meanwhile(s.returnToFirst)
-		}},
 	{"An old record, put back as the newest one", func(a *arena) string {
 		s := a.upgradedSite()
 		return s.meanwhile(func() { s.replant(3, s.before, s.before.Labels) })
@@ -243,13 +234,6 @@ func (a *arena) readSite() *site {
 func (a *arena) upgradedSite() *upgraded {
 	a.Helper()
 
-	return a.upgradedAfter(func(*upgraded) {})
-}
-
-// upgradedAfter is upgradedSite, with something that is done before the upgrade.
-func (a *arena) upgradedAfter(do func(*upgraded)) *upgraded {
-	a.Helper()
-
 	s := &upgraded{site: a.site()}
 	grade := func(text string) string { return "---\n" + note(s.grade().Name, s.home.namespace, text) }
 
@@ -260,8 +244,6 @@ func (a *arena) upgradedAfter(do func(*upgraded)) *upgraded {
 	p := s.home.resource()
 	a.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
 	s.status = p.Status
-
-	do(s)
 
 	s.home.version, s.home.extra = "v1.0.1", grade("new")
 	s.provide(s.home.configMap())

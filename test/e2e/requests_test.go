@@ -221,13 +221,16 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		Expect(manager(ctx, p).Image).To(HaveSuffix("sourced:edited"))
 	})
 
-	It("a status that is deleted is written again", func(ctx SpecContext) {
+	It("a status that is deleted is written again, with a revision of the same objects", func(ctx SpecContext) {
 		p := newTiny("forgotten", "v1.0.0").create(ctx, w, unmodified)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
+		before := w.identities(ctx)
+
 		w.run(ctx, "kubectl", "patch", "infrastructureprovider", p.Name, "-n", p.Namespace, "--subresource=status",
 			"--type=json", "-p", `[{"op":"remove","path":"/status"}]`)
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1)))
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2)))
+		Expect(w.identities(ctx)).To(Equal(before))
 	})
 
 	It("a rollback made with helm stays, whatever the operator is restarted with", func(ctx SpecContext) {

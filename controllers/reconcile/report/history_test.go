@@ -132,7 +132,7 @@ func TestTransitions(t *testing.T) {
 // TestHistoryHasMarks: what is known is entered for revisions with a digest only. What others claim is not.
 func TestHistoryHasMarks(t *testing.T) {
 	g := NewWithT(t)
-	known := state.KnownDigests([]string{"v1:two"}, "")
+	known := state.KnownDigests([]string{"v1:two"})
 	installed := Installed{
 		Record: Record{Readable: true, Digest: "v1:two"},
 		History: state.History{Revisions: []state.Revision{

@@ -213,7 +213,7 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 		status.Announced = nil
 	}
 
-	if in.Installed.Healthy() {
+	if in.Installed.Healthy() && in.Installed.Revision.Confirmed() {
 		status.InstalledVersion = new(in.Installed.Record.AppVersion)
 	}
 
@@ -231,6 +231,8 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 
 		return nil
 	}
+
+	status.Inventory = inventory.Entries(in.Installed.Inventory)
 
 	if in.isUninstalledByOthers() {
 		forgetInstalled(in, status, written)
@@ -261,12 +263,14 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 		Revision:   int64(installed.Revision.Number),
 		Status:     string(installed.Revision.Status),
 	}
-	status.Inventory = inventory.Entries(installed.Inventory)
 	status.History = history(installed, status.History)
-	status.Contract = nil
 
-	if installed.Record.Contract != "" {
-		status.Contract = new(installed.Record.Contract)
+	if installed.Revision.Confirmed() {
+		status.Contract = nil
+
+		if installed.Record.Contract != "" {
+			status.Contract = new(installed.Record.Contract)
+		}
 	}
 
 	return writeAutomatic(in.Automatic, status)

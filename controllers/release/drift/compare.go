@@ -5,7 +5,6 @@ package drift
 import (
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -139,53 +138,6 @@ func resolve(
 	}
 
 	return client.Resolve(desired)
-}
-
-// InSync reports whether each object exists in the cluster, with the marks of the release, and an upgrade to the same
-// revision would change none of them. It is like Compare, but excludes no objects from the comparison.
-func InSync(client *cluster.Client, objects []*unstructured.Unstructured) (bool, error) {
-	list, unknown, err := resolve(client, objects)
-	if err != nil || len(unknown) > 0 {
-		return false, err
-	}
-
-	var differs atomic.Bool
-
-	errs := cluster.ForEach(list, func(o *unstructured.Unstructured) error {
-		if differs.Load() {
-			return nil
-		}
-
-		equal, err := equalOne(client, o)
-		if !equal && err == nil {
-			differs.Store(true)
-		}
-
-		return err
-	})
-
-	if differs.Load() {
-		return false, nil
-	}
-
-	for i, err := range errs {
-		if err != nil {
-			return false, cluster.NewCompareError(object.KeyOf(list[i]), err)
-		}
-	}
-
-	return true, nil
-}
-
-func equalOne(client *cluster.Client, o *unstructured.Unstructured) (bool, error) {
-	live, err := client.Get(o)
-	if err != nil || live == nil || client.Obstacle(live) != "" {
-		return false, err
-	}
-
-	fields, err := compareFields(client, o, live)
-
-	return len(fields) == 0, err
 }
 
 func compareOne(client *cluster.Client, o *unstructured.Unstructured) (Difference, error) {

@@ -24,7 +24,7 @@ const (
 	Uninstalled State = "Uninstalled"
 	// Corrupt: the newest revision cannot be decoded.
 	Corrupt State = "Corrupt"
-	// Unconfirmed: nothing but its own Secret tells that the newest revision belongs to the resource.
+	// Unconfirmed: nothing but its own Secret tells that Capstan has created the newest revision for the resource.
 	Unconfirmed State = "Unconfirmed"
 	// Unmanaged: another program created the newest revision, for example with helm upgrade or helm
 	// rollback.
@@ -84,7 +84,7 @@ func Determine(history History, digest string, rules Rules) Observed {
 			newest.Number, newest.Status, describeHolder(newest.Holder, rules.Holder))
 	case newest.Status.Pending(), newest.Status == StatusUninstalling:
 		return determineLocked(history, newest, rules)
-	case !newest.Confirmed():
+	case newest.Ours() && !newest.Confirmed():
 		return observed(Unconfirmed, "revision %d is not known to be this resource's", newest.Number)
 	case newest.Status == StatusUninstalled:
 		return observed(Uninstalled, "revision %d was uninstalled, its history kept", newest.Number)

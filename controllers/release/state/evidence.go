@@ -4,26 +4,21 @@ import "slices"
 
 // Evidence is what tells that a revision is the resource's; zero for nothing. Only package foreign finds evidence.
 type Evidence struct {
-	// digests of the revision, of which the record must have one, and accepted is another one, which a user accepts of
-	// any revision.
-	digests  []string
-	accepted string
+	// digests of the revision, of which the record must have one.
+	digests []string
 	// any is true if a user accepts the record, whatever it contains.
 	any bool
 }
 
-// KnownDigests is the evidence for records with one of the digests. A user accepts the last one of any revision; it is
-// empty for none.
-func KnownDigests(digests []string, accepted string) Evidence {
-	return Evidence{digests: slices.Clone(digests), accepted: accepted}
-}
+// KnownDigests is the evidence for records with one of the digests.
+func KnownDigests(digests []string) Evidence { return Evidence{digests: slices.Clone(digests)} }
 
 // AnyRecord is the evidence for a record that a user accepts, whatever it contains.
 func AnyRecord() Evidence { return Evidence{any: true} }
 
 // Confirms reports whether a record with the digest is the resource's.
 func (e Evidence) Confirms(digest string) bool {
-	return e.any || digest != "" && (slices.Contains(e.digests, digest) || digest == e.accepted)
+	return e.any || digest != "" && slices.Contains(e.digests, digest)
 }
 
 // Confirmed is a revision for which there is evidence: what has to be known of a revision before objects are created,

@@ -11,7 +11,7 @@ import (
 func TestSelect(t *testing.T) {
 	const limit = 5
 
-	known := KnownDigests([]string{"v1:x"}, "")
+	known := KnownDigests([]string{"v1:x"})
 	healthy := func(r *Revision) { r.Healthy = true }
 	failed := func(r *Revision) { r.Status = StatusFailed }
 	planted := func(r *Revision) { r.Known, r.Healthy = Evidence{}, true }

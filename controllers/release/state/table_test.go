@@ -55,7 +55,6 @@ var examples = map[key][]example{
 		{history(planted), policy()},
 		{history(deployed, planted), policy()},
 		{history(revision(StatusUninstalled, "wanted", forged)), policy()},
-		{history(revision(StatusDeployed, "", byOthers, forged)), policy()},
 	},
 
 	{Unmanaged, Hold}: {{history(replacedByWanted, helms), policy()}, {history(replaced, helms), policy()}},
@@ -63,6 +62,7 @@ var examples = map[key][]example{
 		{history(replacedByWanted, helms), policy(reverting)},
 		{history(replacedByWanted, helms), policy(requested)},
 		{history(helms), policy()},
+		{history(revision(StatusDeployed, "", byOthers, forged)), policy()},
 	},
 
 	{OutOfSync, Apply}: {{history(revision(StatusDeployed, "old")), policy()}},
