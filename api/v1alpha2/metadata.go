@@ -95,6 +95,14 @@ const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 // AdoptCRDAnnotation transfers the ownership of a CRD to the provider whose label is its value.
 const AdoptCRDAnnotation = Prefix + "/adopt"
 
+// ResolvedVersionAnnotation on a provider resource is the version that its range was resolved to, and
+// GivenUpVersionAnnotation the one whose automatic upgrade has failed. The operator writes both, and reads them if the
+// status was lost: a backup may have been restored without it.
+const (
+	ResolvedVersionAnnotation = Prefix + "/resolved-version"
+	GivenUpVersionAnnotation  = Prefix + "/given-up-version"
+)
+
 // AdoptReleaseAnnotation on a provider resource allows the operator to take over a Helm release that has the name of
 // the provider's release and was created for something else, and to act on any revision as long as the status has no
 // digest of one, if its value is "true".

@@ -112,7 +112,7 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 
 	version, err := from.Resolve(asking, source.Request{
 		Version: provider.GetSpec().Version,
-		Pinned:  cmp.Or(request.Selected, provider.GetStatus().DesiredVersion),
+		Pinned:  cmp.Or(request.Selected, pinned(provider)),
 		Choice:  func(ctx context.Context) (source.Condition, error) { return p.choice(ctx, provider) },
 	})
 	if err != nil {
@@ -123,6 +123,12 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 	plan.Chart, err = p.Charts.Find(ctx, provider, from, version, request.Refresh)
 
 	return err
+}
+
+// pinned returns the version that the range of a resource was resolved to; empty if that is not known. A status that was
+// lost does not resolve it again.
+func pinned(provider v1alpha2.Provider) string {
+	return cmp.Or(provider.GetStatus().DesiredVersion, provider.GetAnnotations()[v1alpha2.ResolvedVersionAnnotation])
 }
 
 // choice returns what a version of a provider must fulfill to be chosen from several: it has to work with

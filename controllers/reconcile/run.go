@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
@@ -250,6 +251,10 @@ func (r *run) maintain(ctx context.Context) report.Summary {
 
 	ended := r.careAndChange(ctx)
 	if ended.Outcome != report.Repeated {
+		if err := r.noteVersions(ctx); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot note the version in annotations of the resource")
+		}
+
 		r.note(report.Handled(r.provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]))
 	}
 

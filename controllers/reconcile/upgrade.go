@@ -1,7 +1,16 @@
 package reconcile
 
 import (
+	"cmp"
+	"context"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -34,7 +43,7 @@ func (r *run) upgrading(prevented decide.Prevented) (decide.Upgrading, error) {
 		return seen, err
 	}
 
-	seen.History, seen.Prevented = r.installed.history, prevented
+	seen.History, seen.Prevented, seen.GivenUp = r.installed.history, prevented, r.givenUp()
 
 	if record := r.installed.record; record != nil {
 		seen.Contract = record.Contract
@@ -50,6 +59,71 @@ func (r *run) upgrading(prevented decide.Prevented) (decide.Upgrading, error) {
 	}
 
 	return seen, nil
+}
+
+// givenUp returns the version whose automatic upgrade has failed since a user has asked for anything; empty for none. If
+// the status was lost, only the annotation tells.
+func (r *run) givenUp() string {
+	noted := r.provider.GetAnnotations()[v1alpha2.GivenUpVersionAnnotation]
+
+	lost := r.provider.GetStatus().ObservedGeneration <= 0
+	if !lost && (r.policy.SpecChanged || r.policy.Requested) {
+		noted = ""
+	}
+
+	return cmp.Or(decide.GivenUp(r.installed.history, plan.Asked(r.provider)), noted)
+}
+
+// noteVersions writes into annotations of the resource what a lost status must not undo: the version that its range was
+// resolved to, and the one that was given up. If it does not succeed, a later reconcile does it.
+func (r *run) noteVersions(ctx context.Context) error {
+	resolved := r.provider.GetStatus().DesiredVersion
+	if ranges.IsSame(resolved, r.provider.GetSpec().Version) {
+		resolved = ""
+	}
+
+	annotations := maps.Clone(r.provider.GetAnnotations())
+	for name, value := range map[string]string{
+		v1alpha2.ResolvedVersionAnnotation: resolved, v1alpha2.GivenUpVersionAnnotation: r.givenUp(),
+	} {
+		if value == "" {
+			delete(annotations, name)
+			continue
+		}
+
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+
+		annotations[name] = value
+	}
+
+	if maps.Equal(annotations, r.provider.GetAnnotations()) {
+		return nil
+	}
+
+	r.status.pause(ctx, r.provider)
+
+	before := cloneProvider(r.provider)
+	before.SetResourceVersion(r.status.version)
+
+	changed := cloneProvider(before) // as in setFinalizer
+	changed.SetAnnotations(annotations)
+
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+
+	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
+	if err == nil {
+		r.provider.SetAnnotations(annotations)
+		r.provider.SetResourceVersion(changed.GetResourceVersion())
+		r.status.changed(changed)
+	}
+
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+
+	return client.IgnoreNotFound(err)
 }
 
 // block gives up an automatic upgrade that was about to start, and returns to the version that is installed.

@@ -74,6 +74,16 @@ func isGivenUp(r, newest state.Revision) bool {
 		newest.Number != r.Number && newest.Status == state.StatusDeployed
 }
 
+// GivenUp returns the version whose automatic upgrade has failed last since a user has asked for anything; empty for
+// none.
+func GivenUp(history state.History, asked state.Request) string {
+	if givenUp := examine(history, asked).givenUp; len(givenUp) > 0 {
+		return givenUp[0]
+	}
+
+	return ""
+}
+
 // LastUpgrade returns the last automatic upgrade of a resource; nil if there was none. shown is what its status has,
 // which may be nil. The description is that of the newest revision in Helm's history.
 func LastUpgrade(

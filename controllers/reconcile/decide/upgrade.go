@@ -40,6 +40,8 @@ type Upgrading struct {
 	// Offered is what the source offers, and Looking is set while it is asked.
 	Offered []v1alpha2.AvailableUpgrade
 	Looking bool
+	// GivenUp is a version whose upgrade has failed before the history that is known; empty for none.
+	GivenUp string
 	// Prevented is an upgrade that a check has prevented in this reconcile.
 	Prevented Prevented
 
@@ -105,7 +107,8 @@ func (u Upgrading) best() string {
 	}
 
 	choice := Choice{
-		Range: u.Range, Mode: u.Mode, Installed: past.version, Contract: u.Contract, GivenUp: past.givenUp,
+		Range: u.Range, Mode: u.Mode, Installed: past.version, Contract: u.Contract,
+		GivenUp: append(past.givenUp, u.GivenUp),
 	}
 
 	return choice.Best(u.Offered)
