@@ -16,7 +16,7 @@ import (
 )
 
 // DefaultHistoryLimit is how many revisions are kept by default.
-const DefaultHistoryLimit = 10
+const DefaultHistoryLimit = 20
 
 // Spec is the desired state of a release.
 type Spec struct {
