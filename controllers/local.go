@@ -34,7 +34,7 @@ func localCluster(mgr ctrl.Manager, options Options, wakers *watch.Wakers) (*clu
 		Namespaces: options.Scope.CacheNamespaces(),
 	}
 
-	local, err := clusters.NewCluster(connection, options.Holder, wakers.Wake)
+	local, err := clusters.NewCluster(connection, wakers.Wake)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,6 @@ import (
 
 // Options are the operator's settings.
 type Options struct {
-	// Holder identifies this process on the releases that it works on. It must be unique.
-	Holder string
 	// Namespace is the operator's; empty if a command does not know it.
 	Namespace string
 	// Scope selects the resources that are reconciled.

@@ -122,7 +122,6 @@ func newDependencies(
 		Addresses:  &options.SourcePolicy.Guard,
 		Scheme:     uncached.Scheme(),
 		Namespaces: options.Scope.CacheNamespaces(),
-		Holder:     options.Holder,
 	}
 
 	planner.Cluster, planner.AwaitCore = pool.Identity, true

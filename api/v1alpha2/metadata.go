@@ -25,14 +25,6 @@ const (
 
 	// VersionLabel holds the provider's version, e.g. "v2.11.1".
 	VersionLabel = Prefix + "/version"
-
-	// HolderLabel holds, on a Helm release, the leader election identity of the operator process
-	// that is working on it.
-	HolderLabel = Prefix + "/holder"
-
-	// DigestLabel holds, on a Helm release, the digest of everything that determines the revision's
-	// content. If the desired digest is equal, there is nothing to do.
-	DigestLabel = Prefix + "/digest"
 )
 
 // PausedReplicasAnnotation holds, on a Deployment of a paused provider, the number of replicas to

@@ -40,7 +40,7 @@ func TestLabelValue(t *testing.T) {
 func TestLabelKeys(t *testing.T) {
 	for _, key := range []string{
 		v1alpha2.Finalizer, v1alpha2.ProviderLabel, v1alpha2.VersionLabel,
-		v1alpha2.HolderLabel, v1alpha2.DigestLabel, v1alpha2.DriftAnnotation, v1alpha2.HealthyWhenAnnotation,
+		v1alpha2.DriftAnnotation, v1alpha2.HealthyWhenAnnotation,
 	} {
 		NewWithT(t).Expect(validation.IsQualifiedName(key)).To(BeEmpty(), key)
 	}

@@ -35,11 +35,6 @@ type ProviderStatus struct {
 	// +optional
 	Chart *ChartStatus `json:"chart,omitempty"`
 
-	// announced is the revision that the operator is about to create, or has created and not entered in
-	// `history` yet.
-	// +optional
-	Announced *AnnouncedRevision `json:"announced,omitempty"`
-
 	// release is the provider's Helm release.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
@@ -52,7 +47,8 @@ type ProviderStatus struct {
 	// +kubebuilder:validation:MaxItems=2000
 	Inventory []InventoryEntry `json:"inventory,omitempty"`
 
-	// history of the release, newest first: what `helm history` shows, with digests.
+	// history of the release, newest first: what `helm history` shows, and what the operator has to know of the revisions
+	// that it has created. Each of these is entered before Helm's record of it is written.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
@@ -177,28 +173,6 @@ const (
 	UpgradeFailed      UpgradeResult = "Failed"
 )
 
-// AnnouncedRevision is a revision of a Helm release, from just before the first write for it.
-type AnnouncedRevision struct {
-	// action that creates the revision.
-	// +kubebuilder:validation:Enum=Install;Upgrade;Rollback
-	Action ReleaseAction `json:"action"`
-
-	// revision of the release.
-	Revision int64 `json:"revision"`
-
-	// digest of the revision; empty while CustomResourceDefinitions are applied before it.
-	// +kubebuilder:validation:MaxLength=128
-	Digest string `json:"digest"`
-
-	// wave is the first wave of the revision, if applying it does not complete the revision.
-	// +optional
-	Wave *int32 `json:"wave,omitempty"`
-
-	// request that the revision results from; absent for an automatic rollback.
-	// +optional
-	Request *RevisionRequest `json:"request,omitempty"`
-}
-
 // RevisionRequest is what a user asked for.
 type RevisionRequest struct {
 	// uid of the resource.
@@ -219,16 +193,6 @@ type RevisionRequest struct {
 	// +kubebuilder:validation:MaxLength=63
 	AutomaticUpgrade string `json:"automaticUpgrade,omitempty"`
 }
-
-// ReleaseAction creates a revision of a Helm release.
-type ReleaseAction string
-
-// The actions that create revisions.
-const (
-	ReleaseInstall  ReleaseAction = "Install"
-	ReleaseUpgrade  ReleaseAction = "Upgrade"
-	ReleaseRollback ReleaseAction = "Rollback"
-)
 
 // ReleaseStatus is the last observed state of a Helm release.
 type ReleaseStatus struct {
@@ -282,7 +246,8 @@ type ReleaseRevision struct {
 	// +optional
 	ChartDigest string `json:"chartDigest,omitempty"`
 
-	// digest of the revision: the operator uses only records of Helm that have it.
+	// digest of the revision: the operator uses only records of Helm that have it. It is empty for revisions of
+	// other programs, and until Helm's record is created.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest,omitempty"`
@@ -292,7 +257,7 @@ type ReleaseRevision struct {
 	Status string `json:"status,omitempty"`
 
 	// healthy is true once all objects of the revision have been healthy at the same time, so that it can be
-	// rolled back to.
+	// rolled back to. It and the fields after it, but for `time`, are set for revisions with a digest only.
 	// +optional
 	Healthy *bool `json:"healthy,omitempty"`
 
@@ -325,7 +290,64 @@ type ReleaseRevision struct {
 	// +optional
 	Adopted int64 `json:"adopted,omitempty"`
 
+	// adoptedVersion is the version of the provider that these objects were, if it is known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	AdoptedVersion string `json:"adoptedVersion,omitempty"`
+
+	// contentDigest identifies what the revision was created from: the content of the chart, the values, and the changes
+	// of the manifest.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	ContentDigest string `json:"contentDigest,omitempty"`
+
+	// inputs identify what the revision was created from besides the resource.
+	// +optional
+	Inputs *RevisionInputs `json:"inputs,omitempty"`
+
+	// rollbackTo is the revision that the revision is a rollback to.
+	// +optional
+	RollbackTo int64 `json:"rollbackTo,omitempty"`
+
+	// paused is true if the revision runs no managers.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
 	// time at which the revision was created.
 	// +optional
 	Time metav1.Time `json:"time,omitempty,omitzero"`
+}
+
+// RevisionInputs are digests of what a revision was created from besides the resource. Those of what was not used are
+// empty.
+type RevisionInputs struct {
+	// variables is the digest of the values of the variables in use, from the Secret.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Variables string `json:"variables,omitempty"`
+
+	// manifests is the digest of the additional manifests.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Manifests string `json:"manifests,omitempty"`
+
+	// source is the digest of the provider's components and metadata.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Source string `json:"source,omitempty"`
+
+	// imageRegistry is the digest of the operator's setting for the registry of images.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ImageRegistry string `json:"imageRegistry,omitempty"`
+
+	// imageOverrides is the digest of the images in the operator's configuration.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ImageOverrides string `json:"imageOverrides,omitempty"`
+
+	// managers is the digest of the operator's settings for managers.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Managers string `json:"managers,omitempty"`
 }

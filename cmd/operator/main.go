@@ -12,7 +12,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -138,7 +137,7 @@ func run(f *flags) error {
 		return err
 	}
 
-	ctrl.Log.Info("starting", "version", version, "holder", options.Holder)
+	ctrl.Log.Info("starting", "version", version)
 
 	return mgr.Start(ctx)
 }
@@ -149,13 +148,6 @@ func (f *flags) options() (controllers.Options, error) {
 	if err != nil {
 		return options, err
 	}
-
-	host, err := os.Hostname()
-	if err != nil {
-		return options, err
-	}
-
-	options.Holder = host + "_" + string(uuid.NewUUID())
 
 	options.Namespace = cmp.Or(podNamespace(), f.election.Namespace)
 	if options.Namespace == "" {

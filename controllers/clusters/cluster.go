@@ -50,7 +50,6 @@ type Cluster struct {
 	clients // of the connection itself
 
 	connection Connection
-	holder     string
 	tracker    *health.Tracker
 	own        *Target
 	// uid is nil until it was asked for.
@@ -61,15 +60,15 @@ type Cluster struct {
 }
 
 // NewCluster creates the clients of a cluster, and its caches unless it is remote. It sends no requests: call
-// Start to run the caches. The holder identifies this process in Helm's revisions. wake is called for providers
-// whose objects have changed.
-func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluster, error) {
+// Start to run the caches. wake is called for providers whose objects have
+// changed.
+func NewCluster(connection Connection, wake health.Wake) (*Cluster, error) {
 	own, err := connection.clientsOf("")
 	if err != nil {
 		return nil, err
 	}
 
-	c := &Cluster{clients: own, connection: connection, holder: holder, targets: map[string]*Target{}}
+	c := &Cluster{clients: own, connection: connection, targets: map[string]*Target{}}
 
 	if !connection.Remote {
 		if err := c.createCaches(); err != nil {

@@ -96,7 +96,7 @@ func TestDefinitionsOfAnOlderServer(t *testing.T) {
 
 	cluster, err := clusters.NewCluster(clusters.Connection{
 		Config: &rest.Config{Host: server.URL}, HTTPClient: server.Client(), Mapper: mapper, Scheme: scheme,
-	}, "test", nil)
+	}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	go func() { _ = cluster.Definitions.Start(t.Context()) }()

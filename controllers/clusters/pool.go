@@ -26,10 +26,9 @@ type Pool struct {
 	Readers *access.Readers
 	// Addresses restricts where remote clusters may be.
 	Addresses *transport.Guard
-	// Scheme, Namespaces and Holder are passed to remote clusters, see Connection and NewCluster.
+	// Scheme and Namespaces are passed to remote clusters, see Connection and NewCluster.
 	Scheme     *runtime.Scheme
 	Namespaces map[string]cache.Config
-	Holder     string
 
 	mu      sync.Mutex
 	remotes map[string]*remote // by kubeConfig.key

@@ -153,7 +153,7 @@ func (p *Pool) connect(config *rest.Config) (*Cluster, error) {
 		Scheme:     p.Scheme,
 		Namespaces: p.Namespaces,
 		Remote:     true,
-	}, p.Holder, func(string, string, time.Duration) {}) // reconciles are requeued anyway
+	}, func(string, string, time.Duration) {}) // reconciles are requeued anyway
 }
 
 // limitResponses returns a transport whose responses have no more than maxResponse.

@@ -118,7 +118,7 @@ func connect(t *testing.T, server string, namespaces map[string]cache.Config) *c
 		Mapper:     mapper,
 		Scheme:     clientgoscheme.Scheme,
 		Namespaces: namespaces,
-	}, "test", nil)
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,6 @@ func newPool(t *testing.T, secrets ...client.Object) (*clusters.Pool, client.Cli
 		Local:   connect(t, serve(t, "local"), nil),
 		Readers: &access.Readers{APIReader: c},
 		Scheme:  runtime.NewScheme(),
-		Holder:  "test",
 	}, c
 }
 

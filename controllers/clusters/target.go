@@ -45,7 +45,7 @@ type Target struct {
 
 // newTarget creates the target for an account, whose clients are given.
 func (c *Cluster) newTarget(account string, as clients) (*Target, error) {
-	options := release.Options{Holder: c.holder}
+	options := release.Options{}
 	if account == "" && !c.connection.Remote {
 		options.Records = c.releaseRecords // an account sees only what it may read itself
 	} else if !c.connection.Remote { // there, the user of the kubeconfig need not be allowed to add it

@@ -3,12 +3,17 @@
 package foreign
 
 import (
+	"context"
+	"errors"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // IsRelease reports whether an observed release was created by another program for something else than the
@@ -31,67 +36,102 @@ func IsOther(provider v1alpha2.Provider, record *release.Record) bool {
 	return record.Provider != v1alpha2.Label(provider)
 }
 
-// Confirm gives each revision of a release what tells that it is the resource's: the digests that the status has of
-// what the operator has written. The metadata of a Secret proves nothing. A user may accept any record for a resource
-// that has none. If a later revision than the newest one is known, its record was deleted: what is left is older than
-// what runs. What changes of older revisions is what the status knows.
-func Confirm(provider v1alpha2.Provider, self state.Owner, history state.History) {
-	digests, last := knownDigests(provider.GetStatus())
+// Confirm completes each revision of a release by what the status knows of it, by the digest that the status has of what
+// the operator has written. Helm's storage proves nothing. A user may accept any record for a resource that knows none.
+// If a later revision than the newest one is known, its record was deleted: what is left is older than what runs.
+// ConfirmNewest completes the newest revision.
+func Confirm(provider v1alpha2.Provider, history state.History) {
+	status := provider.GetStatus()
+	accepted := Adopts(provider) && !slices.ContainsFunc(status.History, func(entry v1alpha2.ReleaseRevision) bool {
+		return entry.Digest != ""
+	})
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
-		outdated := i == 0 && revision.Number < last
-		other := revision.Owner.Cluster != self.Cluster && self.Cluster != ""
+		known, exists := knownOf(status, revision.Number)
 
 		switch {
-		case Adopts(provider) && len(digests) == 0:
+		case accepted:
 			revision.Known = state.AnyRecord()
-		case outdated, other:
-			revision.Known = state.Evidence{}
-		default:
-			revision.Known = state.KnownDigests(digests[revision.Number])
+		case i > 0 && exists && belongs(known, *revision):
+			revision.Recall(known)
+		case i == 0 && exists && revision.Number >= report.Last(status):
+			revision.Known = known.Known
 		}
+	}
+}
 
-		if known, exists := report.Known(provider.GetStatus(), revision.Number, ""); exists && i > 0 {
+// knownOf returns what the status knows of a revision, and whether it has the digest of its record.
+func knownOf(status *v1alpha2.ProviderStatus, number int) (known state.Revision, exists bool) {
+	known, digest := report.Known(status, number)
+	known.Known = state.KnownDigests([]string{digest})
+
+	return known, digest != ""
+}
+
+// belongs reports whether a revision in storage may be the one that the status knows by its number. Another program may
+// have created one of the same number in place of a revision that was only entered.
+func belongs(known, stored state.Revision) bool { return stored.Ours() || known.Digest == "" }
+
+// Show completes the revisions of a release for people: their records are not looked at, and nothing may be done by them.
+func Show(provider v1alpha2.Provider, history state.History) {
+	for i := range history.Revisions {
+		revision := &history.Revisions[i]
+		if known, exists := knownOf(provider.GetStatus(), revision.Number); exists && belongs(known, *revision) {
 			revision.Recall(known)
 		}
 	}
 }
 
-// knownDigests returns the digests of revisions that a status has, by their numbers, and the last revision that was
-// entered in its history.
-func knownDigests(status *v1alpha2.ProviderStatus) (digests map[int][]string, last int) {
-	digests = map[int][]string{}
-
-	for _, entry := range status.History {
-		if entry.Digest != "" {
-			number := int(entry.Revision)
-			digests[number] = append(digests[number], entry.Digest)
-			last = max(last, number)
-		}
-	}
-
-	if announced := status.Announced; announced != nil && announced.Digest != "" {
-		number := int(announced.Revision)
-		digests[number] = append(digests[number], announced.Digest)
-	}
-
-	return digests, last
-}
-
-// ConfirmNewest completes Confirm for the newest revision, whose record was read. It tells what has changed of it.
-func ConfirmNewest(provider v1alpha2.Provider, history state.History, record *release.Record) {
+// ConfirmNewest completes Confirm for the newest revision, whose record was read. That of a revision which was created in
+// another cluster than the one of self was copied from there.
+func ConfirmNewest(provider v1alpha2.Provider, self state.Owner, history state.History, record *release.Record) {
 	newest := &history.Revisions[0]
-	if !newest.Known.Confirms(record.Digest) {
+	accepted := newest.Known.Confirms("") // whatever it contains
+	copied := self.Cluster != "" && record.Owner.Cluster != self.Cluster
+
+	if !newest.Known.Confirms(record.Digest) || copied && !accepted {
 		newest.Known = state.Evidence{}
 		return
 	}
 
-	newest.Known = state.KnownDigests([]string{record.Digest})
-
-	if known, exists := report.Known(provider.GetStatus(), newest.Number, record.Digest); exists {
+	if known, exists := knownOf(provider.GetStatus(), newest.Number); exists {
 		newest.Recall(known)
 	}
+
+	newest.Known = state.KnownDigests([]string{record.Digest})
+}
+
+// Reader reads Helm's records. *release.Engine implements it.
+type Reader interface {
+	Read(ctx context.Context, release types.NamespacedName, revision state.Revision) (*release.Record, error)
+}
+
+// Owner returns the resource that a release was created for. If the record of the newest revision, which is nil if it
+// cannot be read, does not name it, because another program has made it, the newest one that Capstan made does.
+func Owner(ctx context.Context, reader Reader, history state.History, record *release.Record) (state.Owner, error) {
+	if record != nil && record.Owner != (state.Owner{}) {
+		return record.Owner, nil
+	}
+
+	for i, revision := range history.Revisions {
+		if i == 0 || !revision.Ours() {
+			continue
+		}
+
+		record, err := reader.Read(ctx, history.Release, revision)
+		if errors.As(err, new(*storage.CorruptError)) {
+			return state.Owner{}, nil
+		}
+
+		if err != nil {
+			return state.Owner{}, err
+		}
+
+		return record.Owner, nil
+	}
+
+	return state.Owner{}, nil
 }
 
 // Unconfirmed returns why a revision is not acted on.
@@ -100,7 +140,7 @@ func Unconfirmed(
 ) *release.UnconfirmedError {
 	err := &release.UnconfirmedError{Release: key, Revision: revision.Number}
 
-	if _, last := knownDigests(provider.GetStatus()); last > revision.Number && !revision.Confirmed() {
+	if last := report.Last(provider.GetStatus()); last > revision.Number && !revision.Confirmed() {
 		err.Newest = last
 	}
 

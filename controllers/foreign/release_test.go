@@ -1,13 +1,18 @@
 package foreign
 
 import (
+	"context"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 func TestIsRelease(t *testing.T) {
@@ -59,19 +64,22 @@ func TestIsRelease(t *testing.T) {
 func TestConfirm(t *testing.T) {
 	self := state.Owner{Resource: "uid", Home: "berlin", Cluster: "berlin"}
 	another := state.Owner{Resource: "another", Home: "berlin", Cluster: "berlin"}
-	copied := self // any writer of Secrets can read the labels of a record, and copy them
+	copied := self // any writer of Secrets can read a record, and copy it
 
 	knows := func(number int64, digest string) func(v1alpha2.Provider) {
 		return func(p v1alpha2.Provider) {
 			status := p.GetStatus()
 			status.Release = &v1alpha2.ReleaseStatus{}
-			status.History = append(status.History, v1alpha2.ReleaseRevision{Revision: number, Digest: digest})
+			status.History = slices.Insert(status.History, 0, v1alpha2.ReleaseRevision{Revision: number, Digest: digest})
 		}
 	}
-	announces := func(p v1alpha2.Provider) {
-		p.GetStatus().Announced = &v1alpha2.AnnouncedRevision{Revision: 2, Digest: "v1:two"}
+	enters := func(number int, digest string) func(v1alpha2.Provider) {
+		return func(p v1alpha2.Provider) {
+			revision := state.Revision{Number: number, Status: state.StatusPendingUpgrade}
+			*p.GetStatus() = report.Enters(revision, digest, nil)(*p.GetStatus())
+		}
 	}
-	begins := func(p v1alpha2.Provider) { p.GetStatus().Announced = &v1alpha2.AnnouncedRevision{Revision: 2} }
+	begins := func(p v1alpha2.Provider) { *p.GetStatus() = report.Begins(false, 2, "v1.0.0")(*p.GetStatus()) }
 	accepts := func(value string) func(v1alpha2.Provider) {
 		return func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: value})
@@ -92,9 +100,10 @@ func TestConfirm(t *testing.T) {
 		newest int // that the resource has installed after it
 	}{
 		"a revision that the resource has installed":         {copied, knows(2, "v1:two"), true, 0},
-		"one that the resource has begun to install":         {copied, announces, true, 0},
+		"one that the resource has begun to install":         {copied, enters(2, "v1:two"), true, 0},
+		"one before another one that was only entered":       {copied, all(knows(2, "v1:two"), enters(3, "v1:x")), true, 0},
 		"one before that, while CRDs are applied":            {copied, begins, false, 0},
-		"one that is written again":                          {copied, all(knows(2, "v1:old"), announces), true, 0},
+		"one that is written again":                          {copied, all(knows(2, "v1:old"), enters(2, "v1:two")), true, 0},
 		"one after a restore, in a resource with its status": {another, knows(2, "v1:two"), true, 0},
 		"one that was planted, or changed in place":          {copied, knows(2, "v1:other"), false, 0},
 		"one that was planted after the last one":            {copied, knows(1, "v1:two"), false, 0},
@@ -111,10 +120,10 @@ func TestConfirm(t *testing.T) {
 			p := &v1alpha2.InfrastructureProvider{}
 			c.change(p)
 
-			history := state.History{Revisions: []state.Revision{{Number: 2, Owner: c.owner}, {Number: 1}}}
-			Confirm(p, self, history)
+			history := state.History{Revisions: []state.Revision{{Number: 2}, {Number: 1}}}
+			Confirm(p, history)
 
-			ConfirmNewest(p, history, &release.Record{Digest: "v1:two"})
+			ConfirmNewest(p, self, history, &release.Record{Digest: "v1:two", Owner: c.owner})
 
 			newest := history.Revisions[0]
 			g.Expect(newest.Confirmed()).To(Equal(c.want))
@@ -128,25 +137,72 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestMarks: what changes of a revision is what the status knows, and what the record claims if that knows nothing.
-func TestMarks(t *testing.T) {
+// TestKnownRevisions: what the status knows of a revision counts, whatever its record says.
+func TestKnownRevisions(t *testing.T) {
 	g := NewWithT(t)
 	p := &v1alpha2.InfrastructureProvider{}
 	p.GetStatus().History = []v1alpha2.ReleaseRevision{
-		{Revision: 3, Digest: "v1:three", Status: "deployed", Healthy: new(false)},
-		{Revision: 2, Digest: "v1:two", Healthy: new(true)},
+		{Revision: 4, Digest: "v1:four", Status: "deployed", ContentDigest: "v1-x"},
+		{Revision: 3, Digest: "v1:three", Status: "pending-upgrade", ContentDigest: "v1-x"},
+		{Revision: 2, Digest: "v1:two", Healthy: new(true), Version: "v1.0.0"},
 		{Revision: 1},
 	}
 
-	forged := func(number int) state.Revision {
-		return state.Revision{Number: number, Origin: number, Status: state.StatusFailed, Failure: state.FailureFinal}
+	stored := func(number, origin int) state.Revision {
+		return state.Revision{Number: number, Origin: origin, Status: state.StatusFailed}
 	}
-	history := state.History{Revisions: []state.Revision{forged(3), forged(2), forged(1)}}
+	revisions := []state.Revision{stored(4, 4), stored(3, 2), stored(2, 2), stored(1, 1)}
+	history := state.History{Revisions: slices.Clone(revisions)}
 
-	Confirm(p, state.Owner{}, history)
-	ConfirmNewest(p, history, &release.Record{Digest: "v1:three"})
+	Confirm(p, history)
+	ConfirmNewest(p, state.Owner{}, history, &release.Record{Digest: "v1:four"})
 
-	g.Expect(history.Revisions[0]).To(And(HaveField("Status", state.StatusDeployed), HaveField("Failure", BeEmpty())))
-	g.Expect(history.Revisions[1]).To(And(HaveField("Healthy", true), HaveField("Failure", state.FailureInterrupted)))
-	g.Expect(history.Revisions[2]).To(Equal(forged(1)), "it is shown, and never acted on")
+	g.Expect(history.Revisions[0]).To(And(HaveField("Status", state.StatusDeployed), HaveField("Digest", "v1-x")))
+	g.Expect(history.Revisions[1]).To(Equal(stored(3, 2)), "another program has made it in place of one that was entered")
+	g.Expect(history.Revisions[2]).To(And(HaveField("Healthy", true), HaveField("Failure", state.FailureInterrupted)))
+	g.Expect(history.Revisions[3]).To(Equal(stored(1, 1)), "it is shown, and never acted on")
+
+	shown := state.History{Revisions: revisions}
+	Show(p, shown)
+	g.Expect(shown.Revisions[0].Digest).To(Equal("v1-x"))
+	g.Expect(shown.Revisions[1]).To(Equal(stored(3, 2)))
+	g.Expect(shown.Revisions[2].Version).To(Equal("v1.0.0"))
+}
+
+// records are what Helm's storage has of revisions.
+type records map[int]*release.Record
+
+func (r records) Read(_ context.Context, _ types.NamespacedName, revision state.Revision) (*release.Record, error) {
+	if record, readable := r[revision.Number]; readable {
+		return record, nil
+	}
+
+	return nil, &storage.CorruptError{}
+}
+
+// TestOwner: the owner of a release is known although another program has made its newest revision.
+func TestOwner(t *testing.T) {
+	owned := &release.Record{Owner: state.Owner{Resource: "uid"}}
+	byHelm := &release.Record{}
+	ours, helms := state.Revision{Number: 1, Origin: 1}, state.Revision{Number: 2, Origin: 1}
+
+	for name, c := range map[string]struct {
+		revisions []state.Revision
+		newest    *release.Record
+		older     records
+		want      types.UID
+	}{
+		"the newest revision":             {[]state.Revision{ours}, owned, nil, "uid"},
+		"the one before that":             {[]state.Revision{helms, ours}, byHelm, records{1: owned}, "uid"},
+		"one before an unreadable one":    {[]state.Revision{{Number: 2, Origin: 2}, ours}, nil, records{1: owned}, "uid"},
+		"a release of another program":    {[]state.Revision{{Number: 2}, {Number: 1}}, byHelm, records{1: owned}, ""},
+		"a release without readable ones": {[]state.Revision{helms, ours}, byHelm, records{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			owner, err := Owner(t.Context(), c.older, state.History{Revisions: c.revisions}, c.newest)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(owner.Resource).To(Equal(c.want))
+		})
+	}
 }

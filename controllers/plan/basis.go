@@ -19,6 +19,7 @@ type inputs struct {
 	variables      map[string]string // of the resource
 	additional     *manifest.Additional
 	imageOverrides string
+	salt           string
 }
 
 // basis returns what the release of the plan is created from. Of the variables only those in use count: the
@@ -26,14 +27,14 @@ type inputs struct {
 func (p *Planner) basis(provider v1alpha2.Provider, plan *Plan, in inputs) (state.Basis, error) {
 	chart := plan.Chart
 	basis := state.Basis{
-		Source:         storage.BasisDigest([]byte(chart.annotation(chartgen.AnnotationContentID))),
-		ImageRegistry:  digestOf(p.ImageRegistry),
-		ImageOverrides: digestOf(in.imageOverrides),
-		Managers:       digestOf(p.Managers.Digest()),
+		Source:         storage.BasisDigest(in.salt, []byte(chart.annotation(chartgen.AnnotationContentID))),
+		ImageRegistry:  digestOf(in.salt, p.ImageRegistry),
+		ImageOverrides: digestOf(in.salt, in.imageOverrides),
+		Managers:       digestOf(in.salt, p.Managers.Digest()),
 	}
 
 	if in.additional != nil {
-		basis.Manifests = digestOf(in.additional.Manifests)
+		basis.Manifests = digestOf(in.salt, in.additional.Manifests)
 	}
 
 	if _, named := access.VariablesSecret(provider); !named {
@@ -53,18 +54,18 @@ func (p *Planner) basis(provider v1alpha2.Provider, plan *Plan, in inputs) (stat
 	}
 
 	content, err := json.Marshal(used) // sorted by key
-	basis.Variables = storage.BasisDigest(content)
+	basis.Variables = storage.BasisDigest(in.salt, content)
 
 	return basis, err
 }
 
 // digestOf returns the digest of a text; empty for an empty text.
-func digestOf(text string) string {
+func digestOf(salt, text string) string {
 	if text == "" {
 		return ""
 	}
 
-	return storage.BasisDigest([]byte(text))
+	return storage.BasisDigest(salt, []byte(text))
 }
 
 // Kinds of the objects that inputs are read from.

@@ -63,6 +63,8 @@ type Request struct {
 	Selected string
 	// Refresh reads the source again even if the chart is in the store.
 	Refresh bool
+	// Salt of the digests, see release.Spec.
+	Salt string
 }
 
 // Plan is what a resource asks for.
@@ -198,6 +200,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		Paused:       provider.GetSpec().Paused,
 		HistoryLimit: HistoryLimit(provider.GetSpec()),
 		PatchedCRDs:  crds.Summary,
+		Salt:         request.Salt,
 	}
 
 	additional, err := manifest.ReadAdditional(ctx, reader, provider)
@@ -211,7 +214,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 	}
 
 	plan.Release.Basis, err = p.basis(provider, plan, inputs{
-		variables: own, additional: additional, imageOverrides: overrides,
+		variables: own, additional: additional, imageOverrides: overrides, salt: request.Salt,
 	})
 
 	return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 const (
@@ -64,7 +65,7 @@ func contract(contract string) option {
 func installed(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
 
 // begins announces the first revision.
-func begins(p v1alpha2.Provider) { p.GetStatus().Announced = &v1alpha2.AnnouncedRevision{} }
+func begins(p v1alpha2.Provider) { *p.GetStatus() = report.Begins(true, 1, "v1.0.0")(*p.GetStatus()) }
 
 func deleted(p v1alpha2.Provider) {
 	p.SetFinalizers([]string{v1alpha2.Finalizer})

@@ -102,9 +102,7 @@ func (r *run) complete(ctx context.Context, did *cared) report.Result {
 	if len(r.installed.health.Finished()) > 0 && !did.finished {
 		did.finished = true
 
-		if result := r.markFinished(ctx); result.Ends() {
-			return result
-		}
+		r.markFinished()
 	}
 
 	if r.judged().MayAdvance() && !did.advanced {
@@ -116,7 +114,7 @@ func (r *run) complete(ctx context.Context, did *cared) report.Result {
 	}
 
 	if seen := r.judged(); seen.AwaitsHealth() && seen.Healthy() {
-		return r.markHealthy(ctx)
+		r.markHealthy()
 	}
 
 	return report.Result{}
@@ -209,7 +207,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 	}
 
 	r.policy.Now = time.Now()
-	foreign.Confirm(r.provider, r.self, history)
+	foreign.Confirm(r.provider, history)
 	r.installed = installed{observed: true, history: history, found: r.installed.found}
 
 	newest, exists := history.Newest()
@@ -226,6 +224,10 @@ func (r *run) observe(ctx context.Context) report.Result {
 		return failed(err, applying)
 	}
 
+	if r.installed.owner, err = foreign.Owner(ctx, r.target.Releases, history, record); err != nil {
+		return failed(err, applying)
+	}
+
 	if err := r.checkOwner(record); err != nil {
 		r.installed = installed{observed: true, foreign: err, found: r.installed.found}
 		return report.Result{}
@@ -239,7 +241,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
-	foreign.ConfirmNewest(r.provider, history, record)
+	foreign.ConfirmNewest(r.provider, r.self, history, record)
 
 	newest, _ = history.Newest()
 	if newest.Ours() && !newest.Confirmed() {
@@ -288,21 +290,15 @@ func (r *run) owner() health.Owner {
 	}
 }
 
-// markFinished records in the history which Jobs have completed, so that they are not run again.
-func (r *run) markFinished(ctx context.Context) report.Result {
+// markFinished notes which Jobs have completed, so that they are not run again.
+func (r *run) markFinished() {
 	finished := r.installed.health.Finished()
-	version, err := r.target.Releases.MarkFinished(ctx, plan.ReleaseKey(r.provider), r.installed.revision, finished)
 
-	return r.marked(version, err, func(newest *state.Revision) { storage.Finish(newest, finished) })
+	r.mark(func(newest *state.Revision) { storage.Finish(newest, finished) })
 }
 
-// markHealthy records in the history that the revision was healthy, so that a later one can be rolled
-// back to it.
-func (r *run) markHealthy(ctx context.Context) report.Result {
-	version, err := r.target.Releases.MarkHealthy(ctx, r.installed.history.Release, r.installed.revision)
-
-	return r.marked(version, err, func(newest *state.Revision) { newest.Healthy = true })
-}
+// markHealthy notes that the revision was healthy, so that a later one can be rolled back to it.
+func (r *run) markHealthy() { r.mark(func(newest *state.Revision) { newest.Healthy = true }) }
 
 // markFailed marks the revision failed.
 func (r *run) markFailed(ctx context.Context, verdict *decide.Verdict) report.Result {
@@ -311,10 +307,10 @@ func (r *run) markFailed(ctx context.Context, verdict *decide.Verdict) report.Re
 	ctrl.LoggerFrom(ctx).Info("The revision failed",
 		"release", history.Release.Name, "revision", revision.Number, "reason", verdict.Reason)
 
-	err := r.announce(ctx)(state.Announcement{
-		Revision: revision.Number, Digest: r.installed.record.Digest, Status: state.StatusFailed, Failure: verdict.Failure,
-	})
-	if err != nil {
+	marked := revision
+	marked.Status, marked.Failure = state.StatusFailed, verdict.Failure
+
+	if err := r.announce(ctx)(marked, r.installed.record.Digest, nil); err != nil {
 		return failed(err, applying)
 	}
 

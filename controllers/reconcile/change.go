@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -278,6 +279,7 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 	r.change.begun = true
 	request := plan.Request{
 		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.policy.Requested,
+		Salt: r.salt(),
 	}
 
 	r.status.doing(ctx, "Getting the provider from its source")
@@ -317,6 +319,20 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 	r.status.doing(ctx, checking)
 
 	return r.setGoal()
+}
+
+// salt returns the salt of the release's digests: that of its newest record, or a new one if there is none that is known
+// to be the resource's.
+func (r *run) salt() string {
+	if r.newSalt == "" {
+		r.newSalt = storage.NewSalt()
+	}
+
+	if r.installed.isOwn() && r.installed.record.Salt != "" {
+		return r.installed.record.Salt
+	}
+
+	return r.newSalt
 }
 
 // setGoal sets the goal that the plan describes.
@@ -418,9 +434,7 @@ func (r *run) compareRelease(ctx context.Context) report.Result {
 	}
 
 	if found.Handled {
-		if result := r.markHandled(ctx); result.Ends() {
-			return result
-		}
+		r.markHandled()
 	}
 
 	switch {
@@ -435,29 +449,29 @@ func (r *run) compareRelease(ctx context.Context) report.Result {
 	return report.Result{}
 }
 
-// announce returns a function that records in the status which revision is about to be created: a record whose
+// announce returns a function that enters in the status what is about to be written of a revision: a record whose
 // resource does not know of it proves nothing, also if the operator stops before the end of this run.
 func (r *run) announce(ctx context.Context) state.Announce {
-	return func(announced state.Announcement) error {
-		announcement := report.Announces(announced)
-		r.note(announcement)
+	return func(revision state.Revision, digest string, inventory []object.Key) error {
+		entered := report.Enters(revision, digest, inventory)
+		if err := r.status.record(ctx, entered); err != nil {
+			return err
+		}
 
-		return r.status.record(ctx, announcement)
+		r.note(entered)
+
+		return nil
 	}
 }
 
-// noteInventory notes which objects the release has after an action.
-func (r *run) noteInventory(result release.Result) {
+// noteResult notes which objects the release has after an action, and how many were adopted by the revision.
+func (r *run) noteResult(result release.Result) {
 	if result.Inventory != nil {
 		r.note(report.Has(result.Inventory))
 	}
-}
 
-// forgetAnnounced removes the announcement of a revision that was not created. Only if its record could not be
-// written, it is not known whether it exists.
-func (r *run) forgetAnnounced(result release.Result, err error) {
-	if err != nil && result.Revision == 0 && !errors.As(err, new(*storage.Error)) {
-		r.note(report.NotCreated())
+	if len(result.Adopted) > 0 {
+		r.note(report.Adopts(result.Revision, len(result.Adopted)))
 	}
 }
 
@@ -475,7 +489,7 @@ func (r *run) apply(ctx context.Context) report.Result {
 	}
 
 	result, err := r.change.goal.apply(ctx, r.change.release.State)
-	r.noteInventory(result)
+	r.noteResult(result)
 	r.target.Health.MarkVerified(result.Applied)
 	r.emit(r.provider, report.Adopted(result.Adopted))
 
@@ -484,8 +498,6 @@ func (r *run) apply(ctx context.Context) report.Result {
 	}
 
 	r.done.applied = err == nil || result.Revision != 0
-
-	r.forgetAnnounced(result, err)
 
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 

@@ -44,7 +44,7 @@ func (r *run) prune(ctx context.Context) report.Result {
 	result, err := r.target.Releases.Prune(ctx, history.Release, r.installed.revision, release.PruneOptions{
 		Known: history.Revisions, Inventory: r.inventory(),
 	})
-	r.noteInventory(result)
+	r.noteResult(result)
 
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
 	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {

@@ -169,7 +169,7 @@ func (r *run) checkOwner(record *release.Record) error {
 
 // ownedElsewhere reports whether a resource in another cluster owns the release that was observed.
 func (r *run) ownedElsewhere() bool {
-	return r.installed.history.Owner().Excludes(r.self)
+	return r.installed.owner.Excludes(r.self)
 }
 
 // foreignError reports that the provider's release has the name of one that was created for something

@@ -12,8 +12,7 @@ import (
 )
 
 func TestCheckOwner(t *testing.T) {
-	owned := revision(1, state.StatusDeployed, wanted)
-	owned.Owner = state.Owner{Resource: "a", Home: "berlin", Cluster: "berlin"}
+	owner := state.Owner{Resource: "a", Home: "berlin", Cluster: "berlin"}
 	installed := func(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
 	adopting := func(p v1alpha2.Provider) {
 		p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"})
@@ -33,7 +32,8 @@ func TestCheckOwner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			r := newTestRun(owned)
+			r := newTestRun(revision(1, state.StatusDeployed, wanted))
+			r.installed.owner = owner
 			r.self = state.Owner{Resource: "b", Home: c.home, Cluster: "berlin"}
 
 			if c.change != nil {

@@ -59,30 +59,16 @@ func (r *run) assess() {
 	r.change.release = decide.Assess(wanted)
 }
 
-// markHandled records with the newest revision that the resource asks for nothing else.
-func (r *run) markHandled(ctx context.Context) report.Result {
-	release, revision := r.installed.history.Release, r.installed.revision
-	version, err := r.target.Releases.MarkRequest(ctx, release, revision, r.asked())
+// markHandled notes with the newest revision that the resource asks for nothing else.
+func (r *run) markHandled() { r.mark(func(newest *state.Revision) { newest.Request = r.asked() }) }
 
-	return r.marked(version, err, func(newest *state.Revision) { newest.Request = r.asked() })
-}
-
-// marked notes what has changed of the newest revision, and the resource version of its record, whose labels repeat it.
-func (r *run) marked(resourceVersion string, err error, change func(*state.Revision)) report.Result {
-	if err != nil {
-		return failed(err, applying)
-	}
-
-	for _, newest := range []*state.Revision{&r.installed.revision, &r.installed.history.Revisions[0]} {
-		change(newest)
-
-		newest.ResourceVersion = resourceVersion
-	}
+// mark notes that something has changed of the newest revision.
+func (r *run) mark(change func(*state.Revision)) {
+	change(&r.installed.revision)
+	change(&r.installed.history.Revisions[0])
 
 	r.noteMarks()
 	r.recheck()
-
-	return report.Result{}
 }
 
 // noteMarks notes what is known of the newest revision. The status is written at the end: what a process that is killed
@@ -93,10 +79,10 @@ func (r *run) noteMarks() {
 	}
 }
 
-// recheckDelay lets the cache of releases see what was recorded.
+// recheckDelay lets the cache of resources see what was noted.
 const recheckDelay = time.Second
 
-// recheck brings a provider with automatic upgrades back after something was recorded with its newest revision: an
+// recheck brings a provider with automatic upgrades back after something was noted with its newest revision: an
 // upgrade may follow only one that is healthy, and fulfills what the resource asks for.
 func (r *run) recheck() {
 	if offers.Automatic(r.provider.GetSpec()) {

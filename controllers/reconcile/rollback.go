@@ -177,8 +177,7 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 	options.SkipUnknownKinds = true
 
 	result, err := r.returnTo(ctx, options, observed)
-	r.forgetAnnounced(result, err)
-	r.noteInventory(result)
+	r.noteResult(result)
 	r.target.Health.MarkVerified(result.Applied)
 
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)

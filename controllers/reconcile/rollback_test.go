@@ -54,7 +54,7 @@ func TestUncheckedTarget(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	engine, err := release.NewEngine(&rest.Config{Host: server.URL}, release.Options{Holder: "test"})
+	engine, err := release.NewEngine(&rest.Config{Host: server.URL}, release.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	target := revision(1, state.StatusSuperseded, former)

@@ -41,6 +41,8 @@ type run struct {
 
 	// spent is how long the steps of the change took.
 	spent map[metrics.Step]time.Duration
+	// newSalt is the salt of the release's digests if it has none.
+	newSalt string
 	// added is set if the finalizer was added in this run.
 	added bool
 
@@ -77,6 +79,8 @@ type installed struct {
 
 	history  state.History
 	revision state.Revision
+	// owner is the resource that the release was created for, as far as its records name it.
+	owner state.Owner
 	// record is the content of the newest revision; nil if there is none or it cannot be read.
 	record *release.Record
 	// health of the record's objects; nil until it was read.

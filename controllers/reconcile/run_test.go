@@ -118,18 +118,16 @@ func TestPolicyOfRelease(t *testing.T) {
 	}
 }
 
-// TestMarked checks that a provider whose next upgrade may follow what was recorded is requeued.
+// TestMarked checks that a provider whose next upgrade may follow what was noted is requeued.
 func TestMarked(t *testing.T) {
 	patches := &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch}
 
 	for name, c := range map[string]struct {
 		policy *v1alpha2.UpgradePolicy
-		err    error
 		woken  int
 	}{
-		"automatic upgrades":      {patches, nil, 1},
-		"no automatic upgrades":   {nil, nil, 0},
-		"nothing could be marked": {patches, errors.New("timeout"), 0},
+		"automatic upgrades":    {patches, 1},
+		"no automatic upgrades": {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -137,11 +135,14 @@ func TestMarked(t *testing.T) {
 
 			r := newTestRun(revision(1, state.StatusDeployed, wanted))
 			r.provider.GetSpec().UpgradePolicy = c.policy
+			r.provider.GetStatus().History = []v1alpha2.ReleaseRevision{{Revision: 1, Digest: "v1:one"}}
+			r.installed.record.Digest = "v1:one"
 			r.Wake = func(string, string, time.Duration) { woken++ }
 
-			g.Expect(r.marked("2", c.err, func(newest *state.Revision) { newest.Healthy = true }).Ends()).To(Equal(c.err != nil))
-			g.Expect(r.installed.revision.ResourceVersion == "2").To(Equal(c.err == nil))
-			g.Expect(r.installed.history.Revisions[0].Healthy).To(Equal(c.err == nil))
+			r.mark(func(newest *state.Revision) { newest.Healthy = true })
+			g.Expect(r.installed.revision.Healthy).To(BeTrue())
+			g.Expect(r.installed.history.Revisions[0].Healthy).To(BeTrue())
+			g.Expect(r.provider.GetStatus().History[0].Healthy).To(HaveValue(BeTrue()))
 			g.Expect(woken).To(Equal(c.woken))
 		})
 	}

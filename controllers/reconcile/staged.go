@@ -100,7 +100,9 @@ func (r *run) advance(ctx context.Context) report.Result {
 		Own: own, Known: history.Revisions, Inventory: r.inventory(), Announce: r.announce(ctx),
 	})
 	r.target.Health.MarkVerified(result.Applied)
-	r.noteInventory(result)
+	if result.Inventory != nil {
+		r.note(report.Has(result.Inventory))
+	}
 
 	if problems := advanceProblems(err); len(problems) > 0 {
 		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
@@ -120,7 +122,8 @@ func (r *run) advance(ctx context.Context) report.Result {
 	if err == nil {
 		newest := &r.installed.revision
 		newest.Staged, newest.Wave = result.Staged, result.Wave
-		newest.Changed = time.Time{} // its record tells the time
+		newest.Adopted += len(result.Adopted)
+		newest.Changed = r.policy.Now
 
 		r.noteMarks()
 	}

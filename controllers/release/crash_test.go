@@ -136,7 +136,7 @@ var _ = Describe("A process that is killed", func() {
 			mustApply(ctx, e, second(namespace))
 		}
 		reinstall := func(ctx SpecContext, _ *release.Engine, namespace string) {
-			e := newImpatientEngine("successor")
+			e := newImpatientEngine()
 
 			Eventually(func() error { _, err := apply(ctx, e, second(namespace)); return err }).Should(Succeed())
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
@@ -167,8 +167,7 @@ var _ = Describe("A process that is killed", func() {
 		successor := newEngine("successor")
 		expectRecovery(ctx, successor, second(namespace))
 
-		recovered, err := successor.Observe(ctx, releaseIn(namespace))
-		Expect(err).NotTo(HaveOccurred())
+		recovered := accepted(ctx, successor, releaseIn(namespace))
 
 		interrupted, exists := recovered.Find(2)
 		Expect(exists).To(BeTrue())

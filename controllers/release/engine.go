@@ -2,7 +2,6 @@ package release
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -22,9 +20,6 @@ import (
 
 // Options of an Engine. Fields that are zero have their defaults.
 type Options struct {
-	// Holder identifies this process in the revisions that it creates, usually by its leader
-	// election identity. It is required.
-	Holder string
 	// LockTimeout is how long another program, such as helm upgrade, may go without writing to a
 	// release before it is considered dead. Default: 5m.
 	LockTimeout time.Duration
@@ -55,10 +50,6 @@ type Engine struct {
 // NewEngine returns an engine for the cluster of the configuration. It makes no request. It does
 // not throttle requests: the API server does that, and more fairly.
 func NewEngine(config *rest.Config, options Options) (*Engine, error) {
-	if options.Holder == "" {
-		return nil, errors.New("release engine: the holder is empty; set it, for example to the leader election identity")
-	}
-
 	setDefault(&options.LockTimeout, 5*time.Minute)
 	setDefault(&options.RequestTimeout, 30*time.Second)
 
@@ -102,7 +93,6 @@ func (e *Engine) Determine(history state.History, digest string) state.Observed 
 // Rules returns what the states of releases are determined by.
 func (e *Engine) Rules() state.Rules {
 	return state.Rules{
-		Holder:      v1alpha2.LabelValue(e.options.Holder),
 		LockTimeout: e.options.LockTimeout,
 		Now:         time.Now(),
 	}

@@ -42,11 +42,6 @@ var _ = Describe("The engine", func() {
 
 	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx) })
 
-	It("needs a holder", func() {
-		_, err := release.NewEngine(apiServer.Config(), release.Options{})
-		Expect(err).To(MatchError(ContainSubstring("the holder is empty")))
-	})
-
 	It("applies and stores the output of the post-renderer", func(ctx SpecContext) {
 		engine := newEngine("one")
 		spec := specOf(namespace, "1.0.0", configMap("config", "rendered"))

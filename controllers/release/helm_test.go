@@ -190,7 +190,7 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 		<-ended
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.Locked))
 
-		impatient := newImpatientEngine("one")
+		impatient := newImpatientEngine()
 
 		Eventually(func() state.State { return observe(ctx, impatient, spec).State }).Should(Equal(state.Interrupted))
 		mustApply(ctx, impatient, spec)

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -65,23 +66,21 @@ var _ = Describe("A record", func() {
 		prepared, err := engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{})
 		Expect(err).NotTo(HaveOccurred())
 
-		var announced state.Announcement
+		var announced string
 
-		_, err = prepared.Apply(func(a state.Announcement) error {
-			announced = a
+		_, err = prepared.Apply(func(_ state.Revision, digest string, _ []object.Key) error {
+			announced = digest
 			return nil
 		})
 		Expect(err).NotTo(HaveOccurred())
 
-		revision, record := read(ctx, 1)
-		Expect(record.Digest).To(Equal(announced.Digest))
+		_, record := read(ctx, 1)
+		Expect(record.Digest).To(Equal(announced))
 
-		_, err = engine.MarkHealthy(ctx, spec.Release, revision)
-		Expect(err).NotTo(HaveOccurred())
 		mustApply(ctx, engine, specOf(namespace, "2.0.0", configMap("config", "second")))
 
 		_, record = read(ctx, 1)
-		Expect(record.Digest).To(Equal(announced.Digest), "superseded and healthy")
+		Expect(record.Digest).To(Equal(announced), "superseded")
 	})
 
 	It("is no target of a rollback if another one is confirmed", func(ctx SpecContext) {

@@ -39,7 +39,6 @@ var _ = Describe("A release", func() {
 
 		observed := observe(ctx, engine, spec)
 		Expect(observed.State).To(Equal(state.InSync))
-		Expect(observed.Revision).To(HaveField("Holder", "one"))
 		Expect(observed.Revision).To(HaveField("Version", "v1.2.3"))
 		Expect(observed.Revision).To(HaveField("ChartDigest", spec.ChartDigest))
 		Expect(observed.Revision.Created).To(BeTemporally("~", time.Now(), time.Minute))

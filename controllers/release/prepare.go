@@ -32,7 +32,7 @@ type PrepareOptions struct {
 	// CRDsFollow is true if CRDs of the chart are applied before the release. Objects of the kinds that they
 	// define are not tried then, and these kinds need not be served yet.
 	CRDsFollow bool
-	// Known is what is known of the revisions of the history, in place of what their Secrets claim.
+	// Known is what is known of the revisions of the history.
 	Known []state.Revision
 	// Inventory are the objects that the release has, or may have. Those that the new revision does not have are deleted.
 	Inventory []object.Key
@@ -75,12 +75,12 @@ func (p *Prepared) render(ctx context.Context) error {
 
 	s.store.ProtectHealthy()
 
-	labels, err := s.engine.labels(p.spec)
+	next, err := p.spec.revision()
 	if err != nil {
 		return err
 	}
 
-	s.store.SetNewRevision(storage.NewRevision{Labels: labels})
+	s.store.SetNewRevision(storage.NewRevision{Revision: next, Owner: p.spec.Owner, Salt: p.spec.Salt})
 
 	if err := ctx.Err(); err != nil {
 		return err

@@ -39,6 +39,10 @@ type Record struct {
 	PatchedCRDs string
 	// Digest identifies the revision, see storage.Digest; empty for what was only rendered.
 	Digest string
+	// Owner is the resource that the revision was created for; zero if the record does not name it.
+	Owner state.Owner
+	// Salt of the digests of the release; empty if the record has none. It must stay secret.
+	Salt string
 	// Description is Helm's log entry, such as "Upgrade complete" or "Rollback to 3".
 	Description string
 	// Values that the chart was rendered with, of variables among them. They can be secrets.
@@ -142,15 +146,14 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 		return nil, &storage.CorruptError{Secret: release.Namespace + "/" + name, Reason: err.Error()}
 	}
 
-	rel.Labels = secret.Labels
-
 	objects, err := e.decode(rel, rel.Manifest)
 	if err != nil {
 		return nil, err
 	}
 
 	record := newRecord(rel, objects)
-	record.Digest, err = storage.Digest(rel, rel.Labels)
+	record.Owner, record.Salt = storage.OwnerOf(rel), storage.SaltOf(rel)
+	record.Digest, err = storage.Digest(rel)
 
 	return record, err
 }

@@ -132,8 +132,7 @@ var _ = Describe("A rollback", func() {
 		first := specOf(namespace, "1.0.0", configMap("config", "1"))
 		first.HistoryLimit = 3
 		mustApply(ctx, engine, first)
-		healthy := observe(ctx, engine, first).Revision
-		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), healthy)).Error().NotTo(HaveOccurred())
+		markHealthy(ctx, releaseIn(namespace))
 
 		for _, version := range []string{"2.0.0", "3.0.0", "4.0.0", "5.0.0"} {
 			spec := specOf(namespace, version, rejected)
@@ -142,24 +141,17 @@ var _ = Describe("A rollback", func() {
 			Expect(err).To(HaveOccurred())
 		}
 
-		found, err := newEngine("another").Observe(ctx, releaseIn(namespace))
-		Expect(err).NotTo(HaveOccurred())
-
-		for i := range found.Revisions {
-			found.Revisions[i].Known = state.AnyRecord()
-		}
-
+		found := accepted(ctx, newEngine("another"), releaseIn(namespace))
 		last, exists := found.RollbackTarget("", state.Policy{})
 		Expect(exists).To(BeTrue(), "%v", history(ctx, namespace))
 		Expect(last.Number).To(Equal(1))
 		Expect(len(found.Revisions)).To(BeNumerically("<=", 4))
 	})
 
-	It("is not confused by labels that helm has copied", func(ctx SpecContext) {
+	It("is not confused by the label that helm has copied", func(ctx SpecContext) {
 		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
 		mustApply(ctx, engine, spec)
-		seen := observe(ctx, engine, spec).Revision
-		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), seen)).Error().NotTo(HaveOccurred())
+		markHealthy(ctx, releaseIn(namespace))
 		run(ctx, "helm", "rollback", name, "1", "-n", namespace)
 		Expect(observe(ctx, engine, spec).Revision).To(And(HaveField("Number", 2), HaveField("Healthy", false)))
 		mustApply(ctx, engine, spec)
@@ -175,6 +167,8 @@ var _ = Describe("A revision", func() {
 		seen := observe(ctx, engine, spec).Revision
 
 		markFailed := func(reason string) error {
+			mark(ctx, spec.Release, func(r *state.Revision) { r.Status, r.Failure = state.StatusFailed, state.FailureUnhealthy })
+
 			return engine.MarkFailed(ctx, spec.Release, seen, state.FailureUnhealthy, reason)
 		}
 		Expect(markFailed("not healthy within 5m")).To(Succeed())
@@ -190,15 +184,6 @@ var _ = Describe("A revision", func() {
 		Expect(markFailed("again")).To(MatchError(storage.ErrChanged))
 		mustApply(ctx, engine, spec)
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
-	})
-
-	It("cannot be marked healthy once it is deleted", func(ctx SpecContext) {
-		namespace, engine := newNamespace(ctx), newEngine("one")
-		spec := specOf(namespace, "1.0.0")
-		mustApply(ctx, engine, spec)
-		seen := observe(ctx, engine, spec).Revision
-		run(ctx, "helm", "uninstall", name, "-n", namespace)
-		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), seen)).Error().To(MatchError(storage.ErrChanged))
 	})
 
 	It("leaves out kinds that are no longer served, if asked to", func(ctx SpecContext) {

@@ -156,6 +156,10 @@ func fieldsOf(ctx context.Context, namespace string, revision int) map[string]st
 		switch value := value.(type) {
 		case map[string]any:
 			for key, child := range value {
+				if strings.HasPrefix(key, v1alpha2.Prefix+"/") { // annotations of the chart
+					continue
+				}
+
 				add(strings.TrimPrefix(path+"."+key, "."), child)
 			}
 		case []any:

@@ -74,7 +74,7 @@ func (s *session) checkDigest(revision int, known state.Confirmed) error {
 		return nil
 	}
 
-	digest, err := storage.Digest(rel, rel.Labels)
+	digest, err := storage.Digest(rel)
 	if err != nil || known.Confirms(digest) {
 		return err
 	}
@@ -120,24 +120,24 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		return err
 	}
 
-	labels := storage.LabelsOf(target)
-	wasPaused := labels.Paused
-	labels.Holder = s.engine.options.Holder
-	labels.RollbackTo = number
-	labels.Paused = options.Paused
-	labels.Request = options.Request
-	labels.Owner = options.Owner
+	known := s.store.Known(number)
+	next := state.Revision{
+		Digest: known.Digest, Version: target.Chart.Metadata.AppVersion, ChartDigest: known.ChartDigest,
+		Paused: options.Paused, RollbackTo: number, Request: options.Request, Basis: known.Basis,
+	}
 
 	switch {
 	case options.Digest != "":
-		labels.Digest = options.Digest
-	case wasPaused != options.Paused:
-		labels.Digest = pausedDigest(labels.Digest, options.Paused)
+		next.Digest = options.Digest
+	case known.Paused != options.Paused:
+		next.Digest = pausedDigest(known.Digest, options.Paused)
 	}
 
 	s.known = options.Inventory
 	s.client.SetOwnKinds(options.Own)
-	s.store.SetNewRevision(storage.NewRevision{Labels: labels, Announce: options.Announce})
+	s.store.SetNewRevision(storage.NewRevision{
+		Revision: next, Owner: options.Owner, Salt: storage.SaltOf(target), Announce: options.Announce,
+	})
 
 	if err := s.setRollbackTarget(objects, options.SkipUnknownKinds); err != nil {
 		return err

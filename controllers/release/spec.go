@@ -36,7 +36,7 @@ type Spec struct {
 	Values map[string]any
 	// PostRenderer changes the rendered manifest, if it is not nil.
 	PostRenderer PostRenderer
-	// Paused is true if the manifest runs no managers. It is recorded with the revision.
+	// Paused is true if the manifest runs no managers.
 	Paused bool
 	// Own are the kinds that the chart's CRDs define. Objects of these kinds wait for all others; see
 	// Engine.Advance.
@@ -49,6 +49,8 @@ type Spec struct {
 	Request state.Request
 	// Basis is recorded with the revision; zero if it is unknown.
 	Basis state.Basis
+	// Salt of the digests: that of the newest record, or a new one. It is recorded with the revision.
+	Salt string
 }
 
 // PostRenderer changes the objects of a manifest after it was rendered and before it is stored and applied.
@@ -73,7 +75,7 @@ const digestVersion = "v1"
 
 // Digest identifies everything that a revision is created from: what the chart has of the provider, the values and the
 // post-renderer. Another template, of a newer operator, is no reason for a revision. The digest is compared with that
-// of a state.Revision, and reveals no values.
+// of a state.Revision, and reveals no values to those who do not know the salt.
 func (s Spec) Digest() (string, error) {
 	postRenderer := ""
 	if s.PostRenderer != nil {
@@ -83,6 +85,7 @@ func (s Spec) Digest() (string, error) {
 	inputs, err := json.Marshal(map[string]any{ // sorted by key, at every level
 		"chart":        s.Chart.Metadata.Annotations[chartgen.AnnotationContentID],
 		"postRenderer": postRenderer,
+		"salt":         s.Salt,
 		"values":       s.Values,
 	})
 	if err != nil {
@@ -102,19 +105,17 @@ func encodeDigest(inputs []byte) string {
 	return digestVersion + "-" + storage.EncodeLabel(sum[:])
 }
 
-// labels returns what is recorded with the revision of a spec.
-func (e *Engine) labels(spec Spec) (storage.Labels, error) {
-	digest, err := spec.Digest()
+// revision returns what is known of the revision of a spec.
+func (s Spec) revision() (state.Revision, error) {
+	digest, err := s.Digest()
 
-	return storage.Labels{
-		Holder:      e.options.Holder,
+	return state.Revision{
 		Digest:      digest,
-		Version:     spec.Chart.Metadata.AppVersion,
-		ChartDigest: spec.ChartDigest,
-		Paused:      spec.Paused,
-		Request:     spec.Request,
-		Owner:       spec.Owner,
-		Basis:       spec.Basis,
+		Version:     s.Chart.Metadata.AppVersion,
+		ChartDigest: s.ChartDigest,
+		Paused:      s.Paused,
+		Request:     s.Request,
+		Basis:       s.Basis,
 	}, err
 }
 

@@ -54,6 +54,7 @@ func TestSpecDigest(t *testing.T) {
 		"history limit": {func(s *Spec) { s.HistoryLimit = 4 }, true},
 		"content":       {func(s *Spec) { s.Chart = chartWith("2") }, false},
 		"archive":       {func(s *Spec) { s.ChartDigest = "sha256:2" }, true},
+		"salt":          {func(s *Spec) { s.Salt = "x" }, false},
 		"post-renderer": {func(s *Spec) { s.PostRenderer = unchanged("1") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,7 +32,7 @@ type AdvanceOptions struct {
 // Advance takes the next step with a confirmed revision, which must be the newest one, staged and deployed. Call it
 // once all objects but those that Waiting returns are healthy, and again until the revision is not staged any more:
 // each step applies the next wave. The last one deletes what the revision no longer has, one wave after the other. What
-// has been done is seen in the cluster and in the revision, so it can stop at any time.
+// has been done is in the result, and is done again if the caller does not remember it, so it can stop at any time.
 //
 // After a *cluster.RejectedError or *cluster.ConflictError, the revision is marked failed. What may be accepted once
 // the wave before takes effect is a *cluster.UnavailableError for a few seconds. Other errors are those of
@@ -72,22 +71,13 @@ func (e *Engine) Advance(
 			return err
 		}
 
-		labels := map[string]string{storage.StagedLabel: wave.Label()}
-
 		if complete {
-			labels[storage.StagedLabel] = storage.Complete
 			s.inventory = s.client.Inventory()
 		}
 
-		if adopted := s.client.Adopted(); adopted > 0 {
-			labels[storage.AdoptedLabel] = strconv.Itoa(revision.Adopted + adopted)
-		}
+		staged, last = !complete, int(wave)
 
-		if _, err = e.label(ctx, release, revision, labels); err == nil {
-			staged, last = !complete, int(wave)
-		}
-
-		return err
+		return nil
 	})
 
 	result.Staged, result.Wave = staged, last

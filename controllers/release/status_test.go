@@ -4,12 +4,15 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/inventory"
@@ -19,15 +22,45 @@ import (
 // victims are the numbers of writes after which processes are killed, by their engines: an *atomic.Int64.
 var victims sync.Map
 
-// inventories are those that the statuses of resources have, by release.
-var inventories sync.Map
+// statuses are those of resources, by release: *v1alpha2.ProviderStatus.
+var statuses sync.Map
+
+// statusOf returns the status of a release's resource.
+func statusOf(key types.NamespacedName) *v1alpha2.ProviderStatus {
+	if status, exists := statuses.Load(key); exists {
+		return status.(*v1alpha2.ProviderStatus)
+	}
+
+	return &v1alpha2.ProviderStatus{}
+}
+
+// changeStatus changes the status of a release's resource.
+func changeStatus(key types.NamespacedName, change report.Change) {
+	changed := change(*statusOf(key))
+	statuses.Store(key, &changed)
+}
+
+// mark notes that something has changed of the newest revision of a release.
+func mark(ctx context.Context, key types.NamespacedName, change func(*state.Revision)) {
+	GinkgoHelper()
+
+	newest, exists := accepted(ctx, newEngine("reader"), key).Newest()
+	Expect(exists).To(BeTrue())
+	change(&newest)
+
+	_, digest := report.Known(statusOf(key), newest.Number)
+	changeStatus(key, report.Marks(newest, digest))
+}
+
+// markHealthy notes that the newest revision of a release was healthy.
+func markHealthy(ctx context.Context, key types.NamespacedName) {
+	GinkgoHelper()
+	mark(ctx, key, func(r *state.Revision) { r.Healthy = true })
+}
 
 // inventoryOf returns the inventory in the status of a release's resource.
 func inventoryOf(key types.NamespacedName) []object.Key {
-	known, _ := inventories.Load(key)
-	objects, _ := known.([]object.Key)
-
-	return objects
+	return inventory.Keys(statusOf(key).Inventory)
 }
 
 // seen returns the objects of a release as a reconcile knows them: those of its inventory, and of the newest record.
@@ -54,14 +87,12 @@ func seen(key types.NamespacedName) []object.Key {
 
 // announceBy returns what writes the status of a release's resource, by a process that may be killed after that.
 func announceBy(e *release.Engine, key types.NamespacedName) state.Announce {
-	return func(a state.Announcement) error {
+	return func(revision state.Revision, digest string, objects []object.Key) error {
 		if left, is := victims.Load(e); is && left.(*atomic.Int64).Add(-1) < 1 {
 			return errKilled
 		}
 
-		if a.Inventory != nil {
-			inventories.Store(key, a.Inventory)
-		}
+		changeStatus(key, report.Enters(revision, digest, objects))
 
 		return nil
 	}
@@ -74,7 +105,11 @@ func note(e *release.Engine, key types.NamespacedName, result release.Result) {
 	}
 
 	if result.Inventory != nil {
-		inventories.Store(key, result.Inventory)
+		changeStatus(key, report.Has(result.Inventory))
+	}
+
+	if len(result.Adopted) > 0 {
+		changeStatus(key, report.Adopts(result.Revision, len(result.Adopted)))
 	}
 }
 
@@ -82,6 +117,7 @@ func rollback(
 	ctx context.Context, e *release.Engine, key types.NamespacedName, options release.RollbackOptions, observed state.Observed,
 ) (release.Result, error) {
 	options.Inventory, options.Announce = seen(key), announceBy(e, key)
+	options.Known = accepted(context.WithoutCancel(ctx), newEngine("reader"), key).Revisions
 
 	result, err := e.Rollback(ctx, key, options, observed)
 	note(e, key, result)
@@ -93,10 +129,16 @@ func advanceOnce(
 	ctx context.Context, e *release.Engine, key types.NamespacedName, revision state.Revision,
 	options release.AdvanceOptions,
 ) (release.Result, error) {
-	options.Inventory = seen(key)
+	options.Inventory, options.Announce = seen(key), announceBy(e, key)
 
 	result, err := e.Advance(ctx, key, revision, options)
 	note(e, key, result)
+
+	if left, is := victims.Load(e); err == nil && (!is || left.(*atomic.Int64).Load() > 0) {
+		mark(context.WithoutCancel(ctx), key, func(newest *state.Revision) {
+			newest.Staged, newest.Wave, newest.Changed = result.Staged, result.Wave, time.Now()
+		})
+	}
 
 	return result, err
 }

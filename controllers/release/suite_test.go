@@ -23,6 +23,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
@@ -59,25 +60,27 @@ func newNamespace(ctx context.Context) string {
 }
 
 // newEngine returns the engine of a process with that name.
-func newEngine(holder string, changes ...func(*rest.Config)) *release.Engine {
+func newEngine(process string, changes ...func(*rest.Config)) *release.Engine {
 	GinkgoHelper()
 
 	config := apiServer.Config()
+	config.UserAgent = process
+
 	for _, change := range changes {
 		change(config)
 	}
 
-	engine, err := release.NewEngine(config, release.Options{Holder: holder})
+	engine, err := release.NewEngine(config, release.Options{})
 	Expect(err).NotTo(HaveOccurred())
 
 	return engine
 }
 
 // newImpatientEngine returns an engine that waits for other programs for a millisecond.
-func newImpatientEngine(holder string) *release.Engine {
+func newImpatientEngine() *release.Engine {
 	GinkgoHelper()
 
-	options := release.Options{Holder: holder, LockTimeout: time.Millisecond}
+	options := release.Options{LockTimeout: time.Millisecond}
 	engine, err := release.NewEngine(apiServer.Config(), options)
 	Expect(err).NotTo(HaveOccurred())
 
@@ -132,7 +135,7 @@ func confirmed(number int) state.Confirmed {
 	return state.Revision{Number: number, Known: state.AnyRecord()}.Confirm()
 }
 
-// accepted returns the history of a release of which a user accepts all records.
+// accepted returns the history of a release of which a user accepts all records, with what the status knows of it.
 func accepted(ctx context.Context, e *release.Engine, key types.NamespacedName) state.History {
 	GinkgoHelper()
 
@@ -140,7 +143,13 @@ func accepted(ctx context.Context, e *release.Engine, key types.NamespacedName) 
 	Expect(err).NotTo(HaveOccurred())
 
 	for i := range history.Revisions {
-		history.Revisions[i].Known = state.AnyRecord()
+		revision := &history.Revisions[i]
+
+		if known, digest := report.Known(statusOf(key), revision.Number); digest != "" && revision.Ours() {
+			revision.Recall(known)
+		}
+
+		revision.Known = state.AnyRecord()
 	}
 
 	return history

@@ -33,7 +33,7 @@ func advance(ctx context.Context, e *release.Engine, namespace string) error {
 			return nil
 		}
 
-		options := release.AdvanceOptions{Known: history.Revisions, Announce: announceBy(e, releaseIn(namespace))}
+		options := release.AdvanceOptions{Known: history.Revisions}
 		if _, err := advanceOnce(ctx, e, releaseIn(namespace), revision, options); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ var _ = Describe("Waves", func() {
 		Expect(complete.Staged).To(BeFalse())
 		Expect(complete.Changed).To(BeTemporally(">", first.Changed))
 
-		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), complete)).Error().NotTo(HaveOccurred())
+		markHealthy(ctx, releaseIn(namespace))
 		mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("a", "2")))
 		Expect(newest(ctx, engine, namespace)).To(And(HaveField("Staged", false), HaveField("Number", 2)))
 	})
@@ -268,7 +268,7 @@ spec:
 			err := install(ctx, victim, second(namespace))
 			By(fmt.Sprintf("recovering from %v after write %d: %v", history(ctx, namespace), n, err))
 
-			successor := newImpatientEngine("successor")
+			successor := newImpatientEngine()
 
 			Eventually(func() error { return install(ctx, successor, second(namespace)) }).Should(Succeed())
 			Expect(values(ctx, namespace)).To(Equal(map[string]string{"a": "2", "b": "2", "c": "2", "added": "2"}))

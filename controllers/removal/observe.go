@@ -86,13 +86,18 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return err
 	}
 
+	owner, err := foreign.Owner(ctx, r.Target.Releases, history, record)
+	if err != nil {
+		return err
+	}
+
 	// Another program may have replaced the release since.
-	if r.foreign = foreign.IsRelease(r.Provider, history, record); r.foreign {
+	if r.foreign = owner.Excludes(r.Owner) || foreign.IsRelease(r.Provider, history, record); r.foreign {
 		return nil
 	}
 
 	if !corrupt {
-		foreign.ConfirmNewest(r.Provider, history, record)
+		foreign.ConfirmNewest(r.Provider, r.Owner, history, record)
 
 		newest, _ = history.Newest()
 	}
@@ -127,13 +132,12 @@ func (r *Removal) leave(newest state.Revision) {
 	r.Unconfirmed = newest.Number
 }
 
-// newest returns the newest revision of the resource's release, and whether there is one. A release of
-// the same name that another program created, or that a resource in another cluster owns, is none.
+// newest returns the newest revision of the resource's release, and whether there is one. A release of the same name that
+// another program created is none.
 func (r *Removal) newest(history state.History) (state.Revision, bool) {
-	foreign.Confirm(r.Provider, r.Owner, history)
+	foreign.Confirm(r.Provider, history)
 
-	r.foreign = history.Owner().Excludes(r.Owner) || r.Provider.GetStatus().Release == nil && history.Foreign()
-	if r.foreign {
+	if r.foreign = r.Provider.GetStatus().Release == nil && history.Foreign(); r.foreign {
 		return state.Revision{}, false
 	}
 

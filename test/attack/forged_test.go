@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -106,7 +107,7 @@ var forgedAttempts = []attempt{
 
 		return s.writeStatus(s.statusWriter(), p.Status) + s.settle()
 	}},
-	{"An announcement of a planted record, by such a developer", func(a *arena) string {
+	{"The entry of a planted record that is about to be written, by such a developer", func(a *arena) string {
 		s := a.readSite()
 		record := s.copied(2, s.record(2, "deployed", s.kept()))
 		refused := ""
@@ -116,9 +117,9 @@ var forgedAttempts = []attempt{
 
 			p := s.home.resource()
 			a.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-			p.Status.Announced = &v1alpha2.AnnouncedRevision{
-				Action: v1alpha2.ReleaseUpgrade, Revision: 2, Digest: s.digestOf(record),
-			}
+			p.Status.History = append([]v1alpha2.ReleaseRevision{{
+				Revision: 2, Digest: s.digestOf(record), Status: string(state.StatusPendingUpgrade),
+			}}, p.Status.History...)
 			refused = s.writeStatus(s.statusWriter(), p.Status)
 		})
 
@@ -354,7 +355,7 @@ func contentOf(g Gomega, record *corev1.Secret) *helmrelease.Release {
 func (s *site) digestOf(record *corev1.Secret) string {
 	s.Helper()
 
-	digest, err := storage.Digest(contentOf(s, record), record.Labels)
+	digest, err := storage.Digest(contentOf(s, record))
 	s.Expect(err).NotTo(HaveOccurred())
 
 	return digest

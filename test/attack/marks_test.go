@@ -1,27 +1,26 @@
 package attack
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/storage"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
-// marked are plots that change in records of the operator only what changes of a revision: labels.
+// Labels that may seem to mean something to the operator, which has only one of its own on records.
+const (
+	healthyLabel = v1alpha2.Prefix + "/healthy"
+	failureLabel = v1alpha2.Prefix + "/failure"
+)
+
+// marked are plots that change only labels of the operator's records.
 var marked = []plot{
 	{
 		tried: "a label that says that a revision was healthy, which the next one would be rolled back to",
@@ -31,7 +30,7 @@ var marked = []plot{
 			s.awaitRevision(1, "deployed")
 			s.neverRevised(3)
 		},
-		records: func(s *site) []*corev1.Secret { return s.relabeled(1, storage.HealthyLabel, "true") },
+		records: func(s *site) []*corev1.Secret { return s.relabeled(1, healthyLabel, "true") },
 		after: func(s *site) string {
 			p := s.home.resource()
 			patch := `{"spec":{"release":{"timeout":"3s","retries":0},"deployment":{"replicas":2}}}`
@@ -48,7 +47,7 @@ var marked = []plot{
 		},
 		records: func(s *site) []*corev1.Secret {
 			failure := string(state.FailureUnhealthy)
-			return s.relabeled(2, "status", "failed", storage.FailureLabel, failure, storage.HealthyLabel, "")
+			return s.relabeled(2, "status", "failed", failureLabel, failure, healthyLabel, "")
 		},
 		after: (*site).correct,
 	},
@@ -60,71 +59,6 @@ var marked = []plot{
 		},
 		records: func(s *site) []*corev1.Secret { return s.relabeled(2, "status", "pending-upgrade") },
 		after:   (*site).correct,
-	},
-	{
-		tried: "a label that says that all waves of a revision were applied",
-		before: func(s *site) {
-			s.home.extra = s.unavailable() + fmt.Sprintf(`---
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: %s-later, namespace: %s, annotations: {%s: "9"}}
-`, s.name, s.home.namespace, v1alpha2.ApplyOrderAnnotation)
-			s.begin()
-			s.awaitRevision(1, "deployed")
-			s.neverExists(&corev1.ConfigMap{ObjectMeta: named(s.home.namespace, s.name+"-later")})
-		},
-		records: func(s *site) []*corev1.Secret { return s.relabeled(1, storage.StagedLabel, storage.Complete) },
-		after:   (*site).correct,
-	},
-	{
-		tried: "a label that says that waves of a revision are left, which the operator would take as applied later",
-		before: func(s *site) {
-			s.installHealthy()
-			s.never("the operator has taken a step with the revision", func(context.Context) bool {
-				return s.live(1).Labels[storage.StagedLabel] == storage.Complete
-			})
-		},
-		records: func(s *site) []*corev1.Secret { return s.relabeled(1, storage.StagedLabel, waves.Place(0).Label()) },
-		after:   (*site).correct,
-	},
-	{
-		tried: "a label that says that a Job has completed, so that the revision would be healthy",
-		before: func(s *site) {
-			s.home.extra = strings.Replace(s.unavailable(), "apps/v1\nkind: Deployment", "batch/v1\nkind: Job", 1)
-			s.home.extra = strings.Replace(s.home.extra, "  selector: {matchLabels: {app: "+s.name+"}}\n", "", 1)
-			s.home.extra = strings.Replace(s.home.extra, "spec: {nodeSelector", "spec: {restartPolicy: Never, nodeSelector", 1)
-			s.begin()
-			s.awaitRevision(1, "deployed")
-			s.neverReady()
-		},
-		records: func(s *site) []*corev1.Secret {
-			job := object.Key{
-				GroupVersionKind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"},
-				Namespace:        s.home.namespace, Name: s.name,
-			}
-
-			var labels []string
-			for label, value := range storage.FinishedJobLabels(1, []object.Key{job}) {
-				labels = append(labels, label, value)
-			}
-
-			return s.relabeled(1, labels...)
-		},
-		after: (*site).correct,
-	},
-	{
-		tried: "a label that says that another request was handled last, so that what has changed since would be applied",
-		before: func(s *site) {
-			s.installHealthy()
-
-			s.home.extra = "---\n" + note(s.name+"-more", s.home.namespace, "published later")
-			s.Expect(s.admin.Update(s.ctx, s.home.configMap())).To(Succeed())
-			s.neverRevised(2)
-		},
-		records: func(s *site) []*corev1.Secret {
-			return s.relabeled(1, storage.RequestLabel, "another.9.1", storage.RequestedAtLabel, "another")
-		},
-		after: (*site).correct,
 	},
 	{
 		tried: "a record that is written again and again, so that the deadline of its revision never passes",
@@ -169,8 +103,11 @@ func (s *site) installTwice() {
 	s.installHealthy()
 	s.change(`{"variables":{"TEXT":"two"}}`)
 	s.awaitRevision(2, "deployed")
+
+	p := s.home.resource()
 	s.Eventually(func(g Gomega) {
-		g.Expect(s.live(2).Labels).To(HaveKeyWithValue(storage.HealthyLabel, "true"))
+		g.Expect(s.admin.Get(s.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+		g.Expect(p.Status.History[0]).To(And(HaveField("Revision", int64(2)), HaveField("Healthy", HaveValue(BeTrue()))))
 	}).Should(Succeed())
 }
 
@@ -223,14 +160,4 @@ func (s *site) correct() string {
 // neverRevised declares that a revision must not be created.
 func (s *site) neverRevised(number int) {
 	s.neverExists(&corev1.Secret{ObjectMeta: s.home.recordOf(number, "", nil).ObjectMeta})
-}
-
-// neverReady declares that the provider must not become ready.
-func (s *site) neverReady() {
-	s.never("the provider is ready", func(ctx context.Context) bool {
-		p := s.home.resource()
-		err := s.admin.Get(ctx, client.ObjectKeyFromObject(p), p)
-
-		return err == nil && p.GetStatus().InstalledVersion != nil
-	})
 }

@@ -3,7 +3,6 @@ package attack
 import (
 	"context"
 	"fmt"
-	"maps"
 	"testing"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -192,13 +190,9 @@ func (a *arena) untouched() {
 	})
 }
 
-// fingerprint identifies an object and its content, without its status, and without the request that a
-// revision fulfills: attempts request reconciles of the victim's provider to see how long others wait.
+// fingerprint identifies an object and its content, without its status.
 func fingerprint(o client.Object) string {
-	labels := maps.Clone(o.GetLabels())
-	delete(labels, storage.RequestedAtLabel)
-
-	return fmt.Sprint(o.GetUID(), o.GetGeneration(), labels, o.GetDeletionTimestamp(), content(o))
+	return fmt.Sprint(o.GetUID(), o.GetGeneration(), o.GetLabels(), o.GetDeletionTimestamp(), content(o))
 }
 
 // content returns what has no generation.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -172,17 +171,6 @@ var plots = []plot{
 		after: func(s *site) string { return s.install(nil) },
 	},
 	{
-		tried:  "the same, with these labels and a random UID of the resource",
-		before: (*site).installAndRemember,
-		records: func(s *site) []*corev1.Secret {
-			record := s.labeled(s.record(1, "deployed", s.binding()))
-			record.Labels["capstan.dev/resource-uid"] = string(uuid.NewUUID())
-
-			return s.one(record)
-		},
-		after: func(s *site) string { return s.install(nil) },
-	},
-	{
 		tried: "while the provider is suspended",
 		before: func(s *site) {
 			s.start(func(spec *v1alpha2.ProviderSpec) { spec.Suspend = true })
@@ -262,7 +250,7 @@ var plots = []plot{
 		tried: "the target of an automatic rollback, marked healthy",
 		records: func(s *site) []*corev1.Secret {
 			unavailable := s.record(2, "deployed", s.unavailable())
-			delete(unavailable.Labels, storage.HealthyLabel)
+			delete(unavailable.Labels, healthyLabel)
 
 			return []*corev1.Secret{s.record(1, "superseded", s.kept()), unavailable}
 		},
@@ -279,8 +267,7 @@ var plots = []plot{
 		tried: "a revision that is marked failed, above one that is marked healthy",
 		records: func(s *site) []*corev1.Secret {
 			failed := s.unhealthy(2, "failed")
-			failed.Labels[storage.FailureLabel] = string(state.FailureUnhealthy)
-			failed.Labels[v1alpha2.DigestLabel] = "v1-x"
+			failed.Labels[failureLabel] = string(state.FailureUnhealthy)
 
 			return []*corev1.Secret{s.record(1, "superseded", s.binding()), failed}
 		},
@@ -343,7 +330,7 @@ func (s *site) healthyBefore() []*corev1.Secret {
 // unhealthy returns a revision that is not marked healthy, with an object of the provider's namespace.
 func (s *site) unhealthy(revision int, status string) *corev1.Secret {
 	record := s.record(revision, status, note(s.name, s.home.namespace, "x"))
-	delete(record.Labels, storage.HealthyLabel)
+	delete(record.Labels, healthyLabel)
 
 	return record
 }
@@ -370,7 +357,7 @@ func (s *site) copied(revision int, record *corev1.Secret) *corev1.Secret {
 	number, status := strconv.Itoa(revision), record.Labels["status"]
 	record = s.labeled(record)
 	record.Labels["version"], record.Labels["status"], record.Labels[storage.RevisionLabel] = number, status, number
-	record.Labels[storage.HealthyLabel] = "true"
+	record.Labels[healthyLabel] = "true"
 
 	return record
 }
@@ -382,7 +369,7 @@ func (s *site) installAndRead() {
 
 	record := &corev1.Secret{ObjectMeta: s.record(1, "deployed", "").ObjectMeta}
 	s.Expect(s.developer.Get(s.ctx, client.ObjectKeyFromObject(record), record)).To(Succeed())
-	s.Expect(record.Labels).To(HaveKey(v1alpha2.DigestLabel))
+	s.Expect(record.Labels).To(HaveKey(storage.RevisionLabel))
 	s.labels = record.Labels
 }
 

@@ -130,8 +130,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(history(ctx, t)).To(HaveLen(2))
-		expectUndisturbed(p, began, "patch infrastructureproviders restored/restored",
-			"patch secrets restored/sh.helm.release.v1.infrastructure-restored.v2")
+		expectUndisturbed(p, began, "patch infrastructureproviders restored/restored")
 		expectCare(ctx, t)
 	})
 

@@ -76,7 +76,7 @@ type Release struct {
 	Digest   string
 	State    state.Observed
 	Decision state.Decision
-	// Handled is set if the newest revision fulfills the request, and does not record it yet. What changes later
+	// Handled is set if the newest revision fulfills the request, and is not known to do so yet. What changes later
 	// although the resource does not is then known not to be a request.
 	Handled bool
 }
@@ -109,7 +109,7 @@ func Assess(w Wanted) Release {
 	// A request by annotation is not handled while inputs are missing: it takes effect once they can be used.
 	handled := found.Decision.Action == state.None || found.Decision.Action == state.Hold
 	missing := w.Incomplete && newest.Request.SameSpec(w.Asked)
-	found.Handled = exists && handled && !missing && newest.Request != w.Asked
+	found.Handled = exists && newest.Confirmed() && handled && !missing && newest.Request != w.Asked
 
 	return found
 }

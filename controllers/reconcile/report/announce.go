@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/inventory"
@@ -50,77 +52,51 @@ func Handled(request string) Change {
 	return change(func(s *v1alpha2.ProviderStatus) { s.LastHandledReconcileAt = request })
 }
 
-// Announces is what is about to be written of a revision of the release. If it is about to be created, a record whose
-// resource does not know of it proves nothing. How that has ended is known before it is in the record, too.
-func Announces(a state.Announcement) Change {
-	if !a.Status.Pending() {
-		return ended(a)
-	}
-
-	announced := &v1alpha2.AnnouncedRevision{
-		Action: v1alpha2.ReleaseUpgrade, Revision: int64(a.Revision), Digest: a.Digest,
-		Wave: wave(a.Staged, a.Wave), Request: request(a.Request),
-	}
-
-	switch a.Status {
-	case state.StatusPendingInstall:
-		announced.Action = v1alpha2.ReleaseInstall
-	case state.StatusPendingRollback:
-		announced.Action = v1alpha2.ReleaseRollback
-	}
-
+// Enters is what is about to be written of a revision of the release, whose record has the digest: that it is created, or
+// how that has ended. A record whose resource does not know of it proves nothing. The inventory has the objects that the
+// release may have from then on; nil if that is as before.
+func Enters(revision state.Revision, digest string, objects []object.Key) Change {
 	return change(func(s *v1alpha2.ProviderStatus) {
-		s.Inventory = inventory.Entries(a.Inventory)
-
-		// The records of revisions after the next one were deleted.
-		s.History = slices.DeleteFunc(s.History, func(r v1alpha2.ReleaseRevision) bool {
-			return r.Revision > announced.Revision
-		})
-
-		if former := s.Announced; former != nil && former.Digest != "" && former.Revision < announced.Revision {
-			s.History = enterFormer(s.History, entryOf(former))
+		if objects != nil {
+			s.Inventory = inventory.Entries(objects)
 		}
 
-		s.Announced = announced
+		entry, before := entryOf(revision, digest), entryIn(s.History, int64(revision.Number))
+		begins := revision.Status.Pending()
+
+		// Its record tells the time once that is written. An attempt that is resumed was created before.
+		entry.Time, entry.LastTransitionTime = metav1.Time{}, metav1.Time{}
+		if !begins || before.Failure == string(state.FailureUnavailable) {
+			entry.Time = before.Time
+		}
+
+		// The records of revisions after the next one were deleted.
+		if begins {
+			s.History = slices.DeleteFunc(s.History, func(r v1alpha2.ReleaseRevision) bool {
+				return r.Revision > entry.Revision
+			})
+		}
+
+		s.History = enter(s.History, entry)
 	})
-}
-
-// enterFormer enters a revision that was announced before the next one, unless the history has how it has ended.
-func enterFormer(history []v1alpha2.ReleaseRevision, former v1alpha2.ReleaseRevision) []v1alpha2.ReleaseRevision {
-	if entryIn(history, former.Revision).Digest == former.Digest {
-		return history
-	}
-
-	return enter(history, former)
-}
-
-// ended is how the action that has created a revision has ended, or that the revision has failed later.
-func ended(a state.Announcement) Change {
-	return func(s v1alpha2.ProviderStatus) v1alpha2.ProviderStatus {
-		revision, _ := Known(&s, a.Revision, a.Digest)
-		revision.Number, revision.Status = a.Revision, a.Status
-		revision.Failure = a.Failure
-		revision.Changed = time.Time{} // its record tells the time once that is written
-
-		return Marks(revision, a.Digest)(s)
-	}
 }
 
 // Marks is that something has changed of a revision, whose record has the digest. It does nothing if the status does
 // not know the revision.
 func Marks(revision state.Revision, digest string) Change {
 	return change(func(s *v1alpha2.ProviderStatus) {
-		if _, exists := Known(s, revision.Number, digest); !exists {
-			return
+		if entryIn(s.History, int64(revision.Number)).Digest == digest && digest != "" {
+			s.History = enter(s.History, entryOf(revision, digest))
 		}
+	})
+}
 
-		entry := entryIn(s.History, int64(revision.Number))
-		entry.Status = string(revision.Status)
-		enterKnown(&entry, digest, revision)
-		s.History = enter(s.History, entry)
-
-		if s.Announced != nil && s.Announced.Revision == entry.Revision {
-			s.Announced = nil
+// Adopts is how many objects became part of the release with a revision.
+func Adopts(revision, objects int) Change {
+	return change(func(s *v1alpha2.ProviderStatus) {
+		if entry := entryIn(s.History, int64(revision)); entry.Digest != "" {
+			entry.Adopted = int64(objects)
+			s.History = enter(s.History, entry)
 		}
 	})
 }
@@ -130,20 +106,22 @@ func Has(objects []object.Key) Change {
 	return change(func(s *v1alpha2.ProviderStatus) { s.Inventory = inventory.Entries(objects) })
 }
 
-// Begins announces a change to a version that is about to create a revision, so that other resources wait for it. The
-// announcement lasts until the revision is announced with its digest, or else until the reconcile ends.
+// Begins announces a change to a version that is about to create a revision, so that other resources wait for it. Its
+// entry gets a digest before the revision is created, or else lasts until the reconcile ends.
 func Begins(first bool, revision int, version string) Change {
-	announced := &v1alpha2.AnnouncedRevision{Action: v1alpha2.ReleaseUpgrade, Revision: int64(revision)}
+	status := state.StatusPendingUpgrade
 	if first {
-		announced.Action = v1alpha2.ReleaseInstall
+		status = state.StatusPendingInstall
 	}
 
 	return change(func(s *v1alpha2.ProviderStatus) {
 		s.DesiredVersion = version
 
-		// The record of another one may exist, which only this digest confirms.
-		if s.Announced == nil || s.Announced.Digest == "" {
-			s.Announced = announced
+		// A record may exist, which only its digest confirms.
+		entry := entryIn(s.History, int64(revision))
+		if entry.Digest == "" {
+			entry.Version, entry.Status = version, string(status)
+			s.History = enter(s.History, entry)
 		}
 	})
 }
@@ -157,11 +135,6 @@ func All(changes ...Change) Change {
 
 		return status
 	}
-}
-
-// NotCreated is that the announced revision was not created after all.
-func NotCreated() Change {
-	return change(func(s *v1alpha2.ProviderStatus) { s.Announced = nil })
 }
 
 // InstallsAgain is that what was known of an earlier release is obsolete.
@@ -192,7 +165,6 @@ func WillUpgrade(pending *v1alpha2.PendingUpgrade) Change {
 func LeftCluster() Change {
 	return change(func(s *v1alpha2.ProviderStatus) {
 		s.Release = nil
-		s.Announced = nil
 		s.Inventory = nil
 		s.History = nil
 		s.InstalledVersion = nil

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -36,20 +37,23 @@ func TestPendingUpgradeEnds(t *testing.T) {
 	g.Expect(WillUpgrade(nil)(pending).AutomaticUpgrade.Pending).To(BeNil())
 }
 
-// TestRevisionIsAnnounced: a record is the resource's only from the announcement on, or once the status has it.
-func TestRevisionIsAnnounced(t *testing.T) {
-	for status, action := range map[state.Status]v1alpha2.ReleaseAction{
-		state.StatusPendingInstall:  v1alpha2.ReleaseInstall,
-		state.StatusPendingUpgrade:  v1alpha2.ReleaseUpgrade,
-		state.StatusPendingRollback: v1alpha2.ReleaseRollback,
-	} {
-		t.Run(string(status), func(t *testing.T) {
-			g := NewWithT(t)
-			announced := Announces(state.Announcement{Revision: 3, Digest: "v1:x", Status: status})(v1alpha2.ProviderStatus{})
-			g.Expect(announced.Announced).To(Equal(&v1alpha2.AnnouncedRevision{Action: action, Revision: 3, Digest: "v1:x"}))
-			g.Expect(NotCreated()(announced).Announced).To(BeNil())
-		})
-	}
+// TestRevisionIsEntered: a record is the resource's only once the status has its digest.
+func TestRevisionIsEntered(t *testing.T) {
+	g := NewWithT(t)
+	objects := []object.Key{{Name: "a"}}
+	entered := Enters(state.Revision{Number: 3, Status: state.StatusPendingRollback, RollbackTo: 1}, "v1:x", objects)(
+		v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{{Revision: 9}, {Revision: 2}}})
+
+	g.Expect(entered.History).To(HaveExactElements(
+		And(HaveField("Revision", int64(3)), HaveField("Digest", "v1:x"), HaveField("Status", "pending-rollback"),
+			HaveField("RollbackTo", int64(1))),
+		HaveField("Revision", int64(2)),
+	), "the records of later revisions are gone")
+	g.Expect(entered.Inventory).To(HaveLen(1))
+
+	ended := Enters(state.Revision{Number: 3, Status: state.StatusFailed, RollbackTo: 1}, "v1:x", nil)(entered)
+	g.Expect(ended.Inventory).To(HaveLen(1))
+	g.Expect(ended.History[0].Status).To(Equal("failed"))
 }
 
 func TestWhatIsBeingDone(t *testing.T) {

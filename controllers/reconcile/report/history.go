@@ -12,49 +12,48 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// Known returns what the status knows of a revision, of all that changes after it was created. The digest is that of
-// its record; empty if the record was not read. It returns false if the status does not have the digest of the
-// revision: the status was lost, or another program has created the revision.
-func Known(status *v1alpha2.ProviderStatus, number int, digest string) (state.Revision, bool) {
-	announced := status.Announced
-	if announced == nil || announced.Digest == "" || announced.Revision != int64(number) {
-		announced = nil
+// Known returns what the status knows of a revision, and the digest of its record. There is none for others: the status
+// was lost, or another program has created the revision.
+func Known(status *v1alpha2.ProviderStatus, number int) (known state.Revision, digest string) {
+	entry := entryIn(status.History, int64(number))
+	if entry.Digest == "" {
+		return state.Revision{}, ""
 	}
 
-	before := entryIn(status.History, int64(number))
-
-	// A revision that is written again begins again.
-	if announced != nil && announced.Digest == digest {
-		entry := entryOf(announced)
-
-		// It may resume an attempt, which was created then.
-		if before.Failure == string(state.FailureUnavailable) {
-			entry.Time = before.Time
-		}
-
-		return known(entry), true
-	}
-
-	if before.Digest != "" {
-		return known(before), true
-	}
-
-	if announced != nil {
-		return known(entryOf(announced)), true
-	}
-
-	return state.Revision{}, false
+	return revisionOf(entry), entry.Digest
 }
 
-// known returns what is known of the revision of an entry, beside its digest.
-func known(entry v1alpha2.ReleaseRevision) state.Revision {
+// Last returns the number of the newest revision that the status knows to exist; 0 for none.
+func Last(status *v1alpha2.ProviderStatus) int {
+	for _, entry := range status.History {
+		if entry.Digest != "" && !isPending(entry) {
+			return int(entry.Revision)
+		}
+	}
+
+	return 0
+}
+
+// isPending reports whether the record of a revision may not have been created.
+func isPending(entry v1alpha2.ReleaseRevision) bool { return state.Status(entry.Status).Pending() }
+
+// revisionOf returns the revision of an entry.
+func revisionOf(entry v1alpha2.ReleaseRevision) state.Revision {
 	revision := state.Revision{
-		Status:       state.Status(entry.Status),
-		Healthy:      ptr.Deref(entry.Healthy, false),
-		Failure:      state.Failure(entry.Failure),
-		FinishedJobs: slices.Clone(entry.FinishedJobs),
-		Created:      entry.Time.Time,
-		Changed:      entry.LastTransitionTime.Time,
+		Number:         int(entry.Revision),
+		Status:         state.Status(entry.Status),
+		Digest:         entry.ContentDigest,
+		Version:        entry.Version,
+		ChartDigest:    entry.ChartDigest,
+		Healthy:        ptr.Deref(entry.Healthy, false),
+		Paused:         entry.Paused,
+		FinishedJobs:   slices.Clone(entry.FinishedJobs),
+		RollbackTo:     int(entry.RollbackTo),
+		Adopted:        int(entry.Adopted),
+		AdoptedVersion: entry.AdoptedVersion,
+		Failure:        state.Failure(entry.Failure),
+		Created:        entry.Time.Time,
+		Changed:        entry.LastTransitionTime.Time,
 	}
 
 	if entry.Wave != nil {
@@ -68,19 +67,40 @@ func known(entry v1alpha2.ReleaseRevision) state.Revision {
 		}
 	}
 
+	if inputs := entry.Inputs; inputs != nil {
+		revision.Basis = state.Basis(*inputs)
+	}
+
 	return revision
 }
 
-// enterKnown completes the entry of a revision that is known by the digest of its record.
-func enterKnown(entry *v1alpha2.ReleaseRevision, digest string, revision state.Revision) {
-	entry.Digest = digest
-	entry.Healthy = new(revision.Healthy)
-	entry.Time = metav1.NewTime(revision.Created)
-	entry.LastTransitionTime = metav1.NewTime(revision.Changed)
-	entry.Failure = string(revision.Failure)
-	entry.FinishedJobs = slices.Clone(revision.FinishedJobs)
-	entry.Wave = wave(revision.Staged, revision.Wave)
-	entry.Request = request(revision.Request)
+// entryOf returns the entry of a revision whose record has the digest.
+func entryOf(revision state.Revision, digest string) v1alpha2.ReleaseRevision {
+	entry := v1alpha2.ReleaseRevision{
+		Revision:           int64(revision.Number),
+		Version:            revision.Version,
+		ChartDigest:        revision.ChartDigest,
+		Digest:             digest,
+		Status:             string(revision.Status),
+		Healthy:            new(revision.Healthy),
+		Failure:            string(revision.Failure),
+		Wave:               wave(revision.Staged, revision.Wave),
+		LastTransitionTime: metav1.NewTime(revision.Changed),
+		FinishedJobs:       slices.Clone(revision.FinishedJobs),
+		Request:            request(revision.Request),
+		Adopted:            int64(revision.Adopted),
+		AdoptedVersion:     revision.AdoptedVersion,
+		ContentDigest:      revision.Digest,
+		RollbackTo:         int64(revision.RollbackTo),
+		Paused:             revision.Paused,
+		Time:               metav1.NewTime(revision.Created),
+	}
+
+	if revision.Basis != (state.Basis{}) {
+		entry.Inputs = new(v1alpha2.RevisionInputs(revision.Basis))
+	}
+
+	return entry
 }
 
 func wave(staged bool, last int) *int32 {
@@ -98,14 +118,6 @@ func request(r state.Request) *v1alpha2.RevisionRequest {
 
 	return &v1alpha2.RevisionRequest{
 		UID: string(r.UID), Generation: r.Generation, RequestedAt: r.RequestedAt, AutomaticUpgrade: r.Automatic,
-	}
-}
-
-// entryOf returns the entry of a revision that was announced.
-func entryOf(announced *v1alpha2.AnnouncedRevision) v1alpha2.ReleaseRevision {
-	return v1alpha2.ReleaseRevision{
-		Revision: announced.Revision, Digest: announced.Digest,
-		Healthy: new(false), Wave: announced.Wave, Request: announced.Request,
 	}
 }
 
@@ -139,36 +151,34 @@ func without(history []v1alpha2.ReleaseRevision, revision int64) []v1alpha2.Rele
 	})
 }
 
-// history returns what `helm history` shows, newest first. The digests of revisions are never taken from there: that
-// of the newest one is entered once it is confirmed, the others were before.
+// history returns what `helm history` shows, newest first, after a revision that was entered and may not exist. The
+// digests of revisions are never taken from storage: that of the newest one is entered once it is confirmed, the others
+// were before.
 func history(installed Installed, before []v1alpha2.ReleaseRevision) []v1alpha2.ReleaseRevision {
-	digests := map[int64]string{}
-	for _, entry := range before {
-		digests[entry.Revision] = entry.Digest
-	}
-
-	if newest := installed.Revision; newest.Confirmed() && installed.Record.Readable {
-		digests[int64(newest.Number)] = installed.Record.Digest
-	}
-
 	revisions := installed.History.Select(v1alpha2.HistoryMaxItems - announcedItems)
-	entries := make([]v1alpha2.ReleaseRevision, 0, len(revisions))
+	entries := make([]v1alpha2.ReleaseRevision, 0, len(revisions)+1)
 
-	for _, revision := range revisions {
-		entry := v1alpha2.ReleaseRevision{
-			Revision:    int64(revision.Number),
-			Version:     revision.Version,
-			ChartDigest: revision.ChartDigest,
-			Adopted:     int64(revision.Adopted),
-			Status:      string(revision.Status),
-			Time:        metav1.NewTime(revision.Created),
+	for _, entry := range before {
+		if isPending(entry) && (len(revisions) == 0 || entry.Revision > int64(revisions[0].Number)) {
+			entries = append(entries, entry)
 		}
+	}
 
-		if digest := digests[entry.Revision]; digest != "" {
-			enterKnown(&entry, digest, revision)
+	for i, revision := range revisions {
+		entered := entryIn(before, int64(revision.Number))
+
+		switch {
+		case i == 0 && revision.Confirmed() && installed.Record.Digest != "":
+			entries = append(entries, entryOf(revision, installed.Record.Digest))
+		case i == 0 && entered.Digest != "":
+			entries = append(entries, entered)
+		case revision.Confirmed() && entered.Digest != "":
+			entries = append(entries, entryOf(revision, entered.Digest))
+		default:
+			entries = append(entries, v1alpha2.ReleaseRevision{
+				Revision: int64(revision.Number), Status: string(revision.Status), Time: metav1.NewTime(revision.Created),
+			})
 		}
-
-		entries = append(entries, entry)
 	}
 
 	return entries

@@ -11,76 +11,66 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// TestKnown follows a revision from its announcement on: a process that is killed in between knows what its predecessor
-// has written.
+// TestKnown follows a revision from its entry on: a process that is killed in between knows what its predecessor has
+// written.
 func TestKnown(t *testing.T) {
 	g := NewWithT(t)
-	asked := state.Request{UID: "uid", Generation: 2, RequestedAt: "noon", Automatic: "v1.0.1"}
 	status := v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{{Revision: 1, Healthy: new(true)}}}
+	expect := func(want state.Revision, digest string) {
+		t.Helper()
 
-	_, known := Known(&status, 1, "v1:one")
-	g.Expect(known).To(BeFalse(), "its digest is not known")
-
-	status = Announces(state.Announcement{
-		Revision: 2, Digest: "v1:two", Status: state.StatusPendingUpgrade, Request: asked, Staged: true, Wave: 3,
-	})(status)
-	want := state.Revision{Request: asked, Staged: true, Wave: 3}
-
-	for _, digest := range []string{"v1:two", ""} {
-		revision, known := Known(&status, 2, digest)
-		g.Expect(known).To(BeTrue())
+		revision, found := Known(&status, want.Number)
+		g.Expect(found).To(Equal(digest))
 		g.Expect(revision).To(Equal(want))
 	}
 
-	status = Announces(state.Announcement{
-		Revision: 2, Digest: "v1:two", Status: state.StatusFailed, Failure: state.FailureUnavailable,
-	})(status)
+	_, digest := Known(&status, 1)
+	g.Expect(digest).To(BeEmpty(), "its digest is not known")
+
+	want := state.Revision{
+		Number: 2, Status: state.StatusPendingUpgrade, Digest: "v1-x", Version: "v1.0.0", ChartDigest: "sha256:0",
+		Paused: true, Staged: true, Wave: 3, RollbackTo: 1, AdoptedVersion: "v0.9.0",
+		Request: state.Request{UID: "uid", Generation: 2, RequestedAt: "noon", Automatic: "v1.0.1"},
+		Basis: state.Basis{
+			Variables: "a", Manifests: "b", Source: "c", ImageRegistry: "d", ImageOverrides: "e", Managers: "f",
+		},
+	}
+	status = Enters(want, "v1:two", nil)(status)
+	expect(want, "v1:two")
+
 	want.Status, want.Failure = state.StatusFailed, state.FailureUnavailable
-
-	g.Expect(status.Announced).To(BeNil())
-	g.Expect(status.History).To(HaveExactElements(HaveField("Revision", int64(2)), HaveField("Revision", int64(1))))
-
-	revision, _ := Known(&status, 2, "v1:two")
-	g.Expect(revision).To(Equal(want))
+	status = Enters(want, "v1:two", nil)(status)
+	expect(want, "v1:two")
 
 	// The attempt is resumed: the revision is written again.
-	again := state.Announcement{Revision: 2, Digest: "v1:again", Status: state.StatusPendingUpgrade, Request: asked}
-	status = Announces(again)(status)
-	revision, _ = Known(&status, 2, "v1:again")
-	g.Expect(revision).To(Equal(state.Revision{Request: asked}))
+	want.Status, want.Failure = state.StatusPendingUpgrade, ""
+	status = Enters(want, "v1:again", nil)(status)
+	expect(want, "v1:again")
 
-	revision, _ = Known(&status, 2, "v1:two")
-	g.Expect(revision.Failure).To(Equal(state.FailureUnavailable), "the record was not written yet")
+	status = Adopts(2, 4)(status)
+	want.Adopted = 4
+	expect(want, "v1:again")
 
-	again.Status = state.StatusDeployed
-	status = Announces(again)(status)
-	revision, _ = Known(&status, 2, "v1:again")
-	g.Expect(revision).To(Equal(state.Revision{Status: state.StatusDeployed, Request: asked}))
-
-	revision.Number, revision.Healthy, revision.FinishedJobs = 2, true, []string{"x"}
-	status = Marks(revision, "v1:again")(status)
-	marked, _ := Known(&status, 2, "")
-	revision.Number = 0
-	g.Expect(marked).To(Equal(revision))
+	want.Status, want.Healthy, want.FinishedJobs = state.StatusDeployed, true, []string{"x"}
+	status = Marks(want, "v1:again")(status)
+	expect(want, "v1:again")
 
 	g.Expect(Marks(state.Revision{Number: 1, Healthy: true}, "v1:one")(status)).To(Equal(status), "it is not known")
+	g.Expect(Adopts(1, 4)(status)).To(Equal(status), "it is not known")
 }
 
-// TestFormerIsKnown: a revision whose result the status does not have when the next one is announced stays known.
-func TestFormerIsKnown(t *testing.T) {
+// TestLast: a revision that was only entered may not exist.
+func TestLast(t *testing.T) {
 	g := NewWithT(t)
-	asked := state.Request{UID: "uid", Generation: 2}
 	status := v1alpha2.ProviderStatus{}
+	g.Expect(Last(&status)).To(BeZero())
 
-	status = Announces(state.Announcement{
-		Revision: 1, Digest: "v1:one", Status: state.StatusPendingInstall, Request: asked,
-	})(status)
-	status = Announces(state.Announcement{Revision: 2, Digest: "v1:two", Status: state.StatusPendingUpgrade})(status)
-
-	former, known := Known(&status, 1, "")
-	g.Expect(known).To(BeTrue())
-	g.Expect(former).To(Equal(state.Revision{Request: asked}))
-	g.Expect(status.Announced.Digest).To(Equal("v1:two"))
+	status.History = []v1alpha2.ReleaseRevision{
+		{Revision: 4, Status: "deployed"},
+		{Revision: 3, Digest: "v1:three", Status: "pending-upgrade"},
+		{Revision: 2, Digest: "v1:two", Status: "deployed"},
+	}
+	g.Expect(Last(&status)).To(Equal(2))
 }
 
 // TestTransitions: the time of a status and a wave is entered once, whatever the record says later. Only a resumed
@@ -91,62 +81,70 @@ func TestTransitions(t *testing.T) {
 	status := v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{
 		{Revision: 2, Digest: "v1:former", Status: "failed", Failure: "Rejected", Time: metav1.NewTime(applied)},
 	}}
-	times := func(digest string) [2]time.Time {
-		revision, known := Known(&status, 2, digest)
-		g.Expect(known).To(BeTrue())
-
+	times := func() [2]time.Time {
+		revision, _ := Known(&status, 2)
 		return [2]time.Time{revision.Created, revision.Changed}
 	}
-	begin := func(digest string) {
-		status = Announces(state.Announcement{Revision: 2, Digest: digest, Status: state.StatusPendingUpgrade})(status)
+	enters := func(entered state.Status, failure state.Failure) {
+		revision := state.Revision{Number: 2, Status: entered, Failure: failure, Created: failed, Changed: failed}
+		status = Enters(revision, "v1:two", nil)(status)
 	}
 
-	begin("v1:two")
-	g.Expect(times("v1:two")).To(HaveEach(BeZero()), "it is not the one whose record was lost")
+	enters(state.StatusPendingUpgrade, "")
+	g.Expect(times()).To(HaveEach(BeZero()), "it is not the one whose record was lost")
 
 	status = Marks(state.Revision{Number: 2, Status: state.StatusDeployed, Created: created, Changed: applied},
 		"v1:two")(status)
-	g.Expect(times("v1:two")).To(HaveExactElements(created, applied))
+	g.Expect(times()).To(HaveExactElements(created, applied))
 
-	fail := func(digest string, reason state.Failure) {
-		status = Announces(state.Announcement{
-			Revision: 2, Digest: digest, Status: state.StatusFailed, Failure: reason,
-		})(status)
-	}
+	enters(state.StatusFailed, state.FailureUnavailable)
+	g.Expect(times()).To(HaveExactElements(Equal(created), BeZero()), "its record is about to be written")
 
-	fail("v1:two", state.FailureUnavailable)
-	g.Expect(times("v1:two")).To(HaveExactElements(Equal(created), BeZero()), "its record is about to be written")
-
-	status = Marks(state.Revision{
-		Number: 2, Status: state.StatusFailed, Failure: state.FailureUnavailable, Created: created, Changed: failed,
-	}, "v1:two")(status)
-
-	begin("v1:again")
-	g.Expect(times("v1:again")).To(HaveExactElements(Equal(created), BeZero()))
-	g.Expect(times("v1:two")).To(HaveExactElements(created, failed))
-
-	fail("v1:again", state.FailureUnavailable)
-	g.Expect(times("v1:again")).To(HaveExactElements(Equal(created), BeZero()))
+	enters(state.StatusPendingUpgrade, "")
+	g.Expect(times()).To(HaveExactElements(Equal(created), BeZero()))
 }
 
-// TestHistoryHasMarks: what is known is entered for revisions with a digest only. What others claim is not.
-func TestHistoryHasMarks(t *testing.T) {
-	g := NewWithT(t)
+// TestHistory: what is known is entered for revisions with a digest only, and what was entered stays until its record
+// exists, or is another one.
+func TestHistory(t *testing.T) {
 	known := state.KnownDigests([]string{"v1:two"})
-	installed := Installed{
-		Record: Record{Readable: true, Digest: "v1:two"},
-		History: state.History{Revisions: []state.Revision{
-			{Number: 2, Status: state.StatusDeployed, Known: known, Staged: true, Wave: 3},
-			{Number: 1, Status: state.StatusSuperseded, Healthy: true},
-		}},
+	newest := state.Revision{
+		Number: 2, Status: state.StatusDeployed, Digest: "v1-x", Known: known, Staged: true, Wave: 3,
 	}
-	installed.Revision = installed.History.Revisions[0]
+	planted := state.Revision{Number: 2, Status: state.StatusDeployed}
+	older := state.Revision{Number: 1, Status: state.StatusSuperseded, Healthy: true}
 
-	g.Expect(history(installed, nil)).To(HaveExactElements(
-		And(
-			HaveField("Digest", "v1:two"), HaveField("Healthy", HaveValue(BeFalse())),
-			HaveField("Wave", HaveValue(Equal(int32(3)))),
-		),
-		And(HaveField("Digest", ""), HaveField("Healthy", BeNil())),
-	))
+	pending := v1alpha2.ReleaseRevision{Revision: 3, Digest: "v1:three", Status: "pending-upgrade"}
+	before := v1alpha2.ReleaseRevision{Revision: 2, Digest: "v1:two", Status: "pending-upgrade", ContentDigest: "v1-x"}
+	first := v1alpha2.ReleaseRevision{Revision: 1, Digest: "v1:one", Status: "deployed"}
+
+	confirmed := older
+	confirmed.Known = state.KnownDigests([]string{"v1:one"})
+
+	entered := And(
+		HaveField("Digest", "v1:two"), HaveField("Healthy", HaveValue(BeFalse())), HaveField("Status", "deployed"),
+		HaveField("Wave", HaveValue(Equal(int32(3)))), HaveField("ContentDigest", "v1-x"),
+	)
+	bare := And(HaveField("Digest", ""), HaveField("Healthy", BeNil()), HaveField("Status", "superseded"))
+
+	for name, c := range map[string]struct {
+		newest, older state.Revision
+		before        []v1alpha2.ReleaseRevision
+		want          []any
+	}{
+		"one that is not known":                     {newest, older, nil, []any{entered, bare}},
+		"one that is":                               {newest, confirmed, []v1alpha2.ReleaseRevision{before, first}, []any{entered, HaveField("Healthy", HaveValue(BeTrue()))}},
+		"one that was only entered":                 {newest, older, []v1alpha2.ReleaseRevision{pending, before}, []any{Equal(pending), entered, bare}},
+		"another one in its place":                  {planted, older, []v1alpha2.ReleaseRevision{before}, []any{Equal(before), bare}},
+		"another one in place of an older revision": {newest, older, []v1alpha2.ReleaseRevision{before, first}, []any{entered, bare}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			installed := Installed{
+				Record: Record{Readable: true, Digest: "v1:two"}, Revision: c.newest,
+				History: state.History{Revisions: []state.Revision{c.newest, c.older}},
+			}
+
+			NewWithT(t).Expect(history(installed, c.before)).To(HaveExactElements(c.want...))
+		})
+	}
 }

@@ -209,9 +209,9 @@ func retryInputs(in Input, result Result, written *conditions) Result {
 // writeStatus writes what was found out about the release and the source.
 func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions) []Event {
 	// What has begun without a revision is over.
-	if announced := status.Announced; announced != nil && announced.Digest == "" {
-		status.Announced = nil
-	}
+	status.History = slices.DeleteFunc(status.History, func(entry v1alpha2.ReleaseRevision) bool {
+		return isPending(entry) && entry.Digest == ""
+	})
 
 	if in.Installed.Healthy() && in.Installed.Revision.Confirmed() {
 		status.InstalledVersion = new(in.Installed.Record.AppVersion)
@@ -224,7 +224,6 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 	if in.Uninstalled {
 		status.Contract = nil
 		status.Release = nil
-		status.Announced = nil
 		status.Inventory = nil
 		status.History = nil
 		status.Chart = nil
@@ -255,7 +254,6 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 		return nil
 	}
 
-	enterAnnounced(installed.Revision, status)
 	status.Release = &v1alpha2.ReleaseStatus{
 		Name:       installed.History.Release.Name,
 		Namespace:  installed.History.Release.Namespace,
@@ -274,13 +272,6 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 	}
 
 	return writeAutomatic(in.Automatic, status)
-}
-
-// enterAnnounced ends the announcement of a revision once the status has it, or a later one.
-func enterAnnounced(newest state.Revision, status *v1alpha2.ProviderStatus) {
-	if announced := status.Announced; announced != nil && announced.Revision <= int64(newest.Number) {
-		status.Announced = nil
-	}
 }
 
 // writeAutomatic writes the last automatic upgrade.

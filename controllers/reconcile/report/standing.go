@@ -39,11 +39,11 @@ type Standing struct {
 // StandingOf returns the standing of a provider.
 func StandingOf(p v1alpha2.Provider) Standing {
 	status := p.GetStatus()
-	newest := newestOf(status)
+	existing := existingOf(status)
 
 	s := Standing{
 		Deleted:      !p.GetDeletionTimestamp().IsZero(),
-		Installed:    status.Release != nil || status.Announced != nil,
+		Installed:    status.Release != nil || isPending(newestOf(status)),
 		Applied:      holds(status, v1alpha2.ProviderInstalledCondition),
 		Ready:        isReady(status),
 		Paused:       holds(status, v1alpha2.PausedCondition),
@@ -57,8 +57,8 @@ func StandingOf(p v1alpha2.Provider) Standing {
 	if healthy := status.InstalledVersion; healthy != nil {
 		differs := !ranges.IsSame(WantedVersion(p), *healthy)
 
-		s.MayReturn = newest.Version != "" && NewestVersion(p) != *healthy
-		s.Keeps = differs && newest.Version == *healthy && newest.Status == string(state.StatusDeployed)
+		s.MayReturn = existing.Version != "" && NewestVersion(p) != *healthy
+		s.Keeps = differs && existing.Version == *healthy && existing.Status == string(state.StatusDeployed)
 		s.Changing = differs && s.Installed && !s.Deleted && !p.GetSpec().Suspend && !returns(p) && s.mayChange(p)
 	}
 
@@ -92,11 +92,14 @@ func returns(p v1alpha2.Provider) bool {
 // created; empty if there is none.
 func NewestVersion(p v1alpha2.Provider) string {
 	status := p.GetStatus()
-	if announced := status.Announced; announced != nil && announced.Action == v1alpha2.ReleaseUpgrade {
-		return status.DesiredVersion
+
+	// Until a rollback is complete, what it replaces still runs.
+	newest := newestOf(status)
+	if newest.Status == string(state.StatusPendingRollback) {
+		return existingOf(status).Version
 	}
 
-	return newestOf(status).Version
+	return newest.Version
 }
 
 // WantedVersion returns the version that a resource asks for; empty if it has to be chosen from several.
@@ -110,6 +113,17 @@ func newestOf(status *v1alpha2.ProviderStatus) v1alpha2.ReleaseRevision {
 	}
 
 	return status.History[0]
+}
+
+// existingOf returns the newest revision that was created for certain.
+func existingOf(status *v1alpha2.ProviderStatus) v1alpha2.ReleaseRevision {
+	for _, entry := range status.History {
+		if !isPending(entry) {
+			return entry
+		}
+	}
+
+	return v1alpha2.ReleaseRevision{}
 }
 
 // holds reports whether a condition of a resource is True.

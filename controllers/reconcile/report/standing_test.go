@@ -144,13 +144,18 @@ func TestStandingOfWhatBegins(t *testing.T) {
 
 	healthy := "v1.0.0"
 	p.Status.InstalledVersion = &healthy
-	p.Status.History = []v1alpha2.ReleaseRevision{{Revision: 1, Version: healthy}}
-	p.Status.Announced = nil
+	p.Status.History = []v1alpha2.ReleaseRevision{{Revision: 1, Version: healthy, Digest: "v1:one", Status: "deployed"}}
 	g.Expect(StandingOf(p).MayReturn).To(BeFalse())
 
-	p.Status = Begins(false, 2, "v1.1.0")(p.Status)
-	g.Expect(StandingOf(p).MayReturn).To(BeTrue(), "core waits for it")
-	g.Expect(NewestVersion(p)).To(Equal("v1.1.0"))
+	begun := *p.DeepCopy()
+	begun.Status = Begins(false, 2, "v1.1.0")(p.Status)
+	g.Expect(StandingOf(&begun).MayReturn).To(BeTrue(), "core waits for it")
+	g.Expect(NewestVersion(&begun)).To(Equal("v1.1.0"))
+
+	failed := state.Revision{Number: 2, Version: "v1.1.0", Status: state.StatusFailed}
+	back := state.Revision{Number: 3, Version: healthy, Status: state.StatusPendingRollback}
+	begun.Status = All(Enters(failed, "v1:two", nil), Enters(back, "v1:three", nil))(p.Status)
+	g.Expect(StandingOf(&begun).MayReturn).To(BeTrue(), "it is about to return")
 
 	p.Status = Begins(false, 2, healthy)(p.Status)
 	g.Expect(StandingOf(p).MayReturn).To(BeFalse(), "the same version is applied again")
@@ -161,17 +166,11 @@ func TestBeginsEnds(t *testing.T) {
 	g := NewWithT(t)
 	in := Input{}
 	in.Provider.Status = Begins(true, 1, "v1.0.0")(in.Provider.Status)
-	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.Announced).To(BeNil())
+	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.History).To(BeEmpty())
 
-	in.Provider.Status = Announces(state.Announcement{
-		Revision: 1, Digest: "x", Status: state.StatusPendingInstall,
-	})(in.Provider.Status)
-	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.Announced).NotTo(BeNil(), "its record may exist")
+	in.Provider.Status = Enters(state.Revision{Number: 1, Status: state.StatusPendingInstall}, "x", nil)(in.Provider.Status)
+	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.History).To(HaveLen(1), "its record may exist")
 
 	again := Begins(false, 1, "v1.0.0")(in.Provider.Status)
-	g.Expect(again.Announced.Digest).To(Equal("x"), "its digest is known")
-
-	begun := Begins(false, 1, "v1.0.0")(v1alpha2.ProviderStatus{})
-	next := state.Announcement{Revision: 2, Digest: "y", Status: state.StatusPendingUpgrade}
-	g.Expect(Announces(next)(begun).History).To(BeEmpty(), "there was no revision")
+	g.Expect(again.History).To(Equal(in.Provider.Status.History), "its digest is known")
 }

@@ -54,8 +54,6 @@ type Observed struct {
 
 // Rules are what Determine depends on, in addition to the history.
 type Rules struct {
-	// Holder identifies this process.
-	Holder string
 	// LockTimeout is how long another program may leave a release Locked without writing to it.
 	LockTimeout time.Duration
 	Now         time.Time
@@ -80,8 +78,7 @@ func Determine(history History, digest string, rules Rules) Observed {
 		return observed(Corrupt, "revision %d cannot be read", newest.Number)
 	case newest.Status.Pending() && newest.Ours():
 		// Only one process acts on the releases of a cluster, so the one that left this is gone.
-		return observed(Interrupted, "revision %d was left %s by %s",
-			newest.Number, newest.Status, describeHolder(newest.Holder, rules.Holder))
+		return observed(Interrupted, "revision %d was left %s", newest.Number, newest.Status)
 	case newest.Status.Pending(), newest.Status == StatusUninstalling:
 		return determineLocked(history, newest, rules)
 	case newest.Ours() && !newest.Confirmed():
@@ -168,14 +165,6 @@ func unlockCommand(history History, newest Revision) string {
 	}
 
 	return fmt.Sprintf("helm %s %s -n %s", command, history.Release.Name, history.Release.Namespace)
-}
-
-func describeHolder(holder, own string) string {
-	if holder == own {
-		return "this process, which could not record the result"
-	}
-
-	return fmt.Sprintf("%q, which is gone", holder)
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -11,14 +11,13 @@ import (
 var core = types.NamespacedName{Namespace: "ns", Name: "core"}
 
 func TestDetermine(t *testing.T) {
-	rules := Rules{Holder: "me", LockTimeout: 5 * time.Minute, Now: noon}
+	rules := Rules{LockTimeout: 5 * time.Minute, Now: noon}
 
 	newest := func(status Status, changes ...change) History {
 		r := Revision{
 			Number:  3,
 			Status:  status,
 			Origin:  3,
-			Holder:  "me",
 			Digest:  "wanted",
 			Created: noon.Add(-2 * time.Minute),
 			Changed: noon.Add(-time.Minute),
@@ -33,9 +32,8 @@ func TestDetermine(t *testing.T) {
 	busy := func(h History) History { h.Busy = true; return h }
 
 	otherDigest := func(r *Revision) { r.Digest = "other" }
-	otherHolder := func(r *Revision) { r.Holder = "another" }
-	byOthers := func(r *Revision) { r.Origin, r.Holder, r.Digest = 0, "", "" }
-	inherited := func(r *Revision) { r.Origin, r.Holder, r.Digest = 2, "", "" }
+	byOthers := func(r *Revision) { r.Origin, r.Digest = 0, "" }
+	inherited := func(r *Revision) { r.Origin, r.Digest = 2, "" }
 	old := func(r *Revision) { r.Created = noon.Add(-61 * time.Minute) }
 	stale := func(r *Revision) { r.Changed = noon.Add(-6 * time.Minute) }
 
@@ -59,9 +57,6 @@ func TestDetermine(t *testing.T) {
 		"deployed": {
 			newest(StatusDeployed), InSync, "revision 3 is deployed",
 		},
-		"deployed by another holder": {
-			newest(StatusDeployed, otherHolder), InSync, "revision 3 is deployed",
-		},
 		"deployed from something else": {
 			newest(StatusDeployed, otherDigest), OutOfSync, "another chart or other values",
 		},
@@ -77,14 +72,11 @@ func TestDetermine(t *testing.T) {
 		"unknown status": {
 			newest("odd"), OutOfSync, `"odd"`,
 		},
-		"left pending by this process": {
-			newest(StatusPendingInstall), Interrupted, "could not record the result",
-		},
-		"left pending by another process": {
-			newest(StatusPendingUpgrade, otherHolder), Interrupted, `"another", which is gone`,
+		"left pending in an installation": {
+			newest(StatusPendingInstall), Interrupted, "revision 3 was left pending-install",
 		},
 		"left pending in a rollback": {
-			newest(StatusPendingRollback, otherHolder), Interrupted, "pending-rollback",
+			newest(StatusPendingRollback), Interrupted, "revision 3 was left pending-rollback",
 		},
 		"helm upgrade running": {
 			newest(StatusPendingUpgrade, inherited), Locked, "helm rollback core -n ns",

@@ -37,11 +37,11 @@ func (c Confirmed) Number() int { return c.revision.Number }
 // Confirms reports whether a record of the revision is the resource's.
 func (c Confirmed) Confirms(digest string) bool { return c.revision.Known.Confirms(digest) }
 
-// Of returns the revision as it is known, or as its Secret claims if that was written since.
-func (c Confirmed) Of(claimed Revision) Revision {
-	if claimed.Number == c.revision.Number && claimed.ResourceVersion == c.revision.ResourceVersion {
+// Of returns the revision as it is known, or as it was read now if its record was written since.
+func (c Confirmed) Of(read Revision) Revision {
+	if read.Number == c.revision.Number && read.ResourceVersion == c.revision.ResourceVersion {
 		return c.revision
 	}
 
-	return claimed
+	return read
 }

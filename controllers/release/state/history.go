@@ -29,18 +29,18 @@ const (
 	FailureFinal Failure = "Final"
 )
 
-// Revision is one revision of a release, as the metadata of its Secret describes it.
+// Revision is one revision of a release: an entry of the history in the status, with what Helm's storage has of it,
+// or only the latter if it is not known to be the resource's.
 type Revision struct {
 	Number int
+	// Status in storage, unless the status of the resource knows better; see Recall.
 	Status Status
-	// Origin is the number of the revision that Capstan wrote the labels for; 0 if it wrote none.
+	// Origin is the number of the revision that Capstan wrote the label of the record for; 0 if there is none.
 	// Helm copies labels from one revision to the next: if Origin is not Number, another program
 	// created this revision by an upgrade of, or a rollback to, the revision Origin.
 	Origin int
-	// Holder identifies the process that created the revision. It is empty, as are the next three
-	// fields, for a revision that another program created.
-	Holder string
-	// Digest identifies everything that the revision was created from.
+	// Digest identifies everything that the revision was created from. It is empty, as are the next fields, for a
+	// revision that another program created.
 	Digest string
 	// Version of the provider.
 	Version string
@@ -73,8 +73,6 @@ type Revision struct {
 	// Created is when the revision was created, and Changed when it reached its status and wave; as long as that is not
 	// known, when its Secret was created and last written.
 	Created, Changed time.Time
-	// Owner is the resource that the revision was created for, if that is recorded.
-	Owner Owner
 	// Known is what tells that the revision is the resource's. A Secret alone proves nothing.
 	Known Evidence
 	// Unreadable is true after an attempt to decode the revision has failed.
@@ -96,49 +94,36 @@ func (r Revision) complete() bool { return r.Status == StatusDeployed || r.Statu
 // never acted on.
 func (r Revision) Confirmed() bool { return r.Confirm().Known() }
 
-// Announcement is what is about to be written of a revision. Its status tells which action creates it, or how that has
-// ended.
-type Announcement struct {
-	Revision int
-	// Digest identifies the revision.
-	Digest string
-	Status Status
-	// Request, Staged and Wave are those of the revision that is about to be created, and Inventory the objects that the
-	// release may have from then on.
-	Request   Request
-	Staged    bool
-	Wave      int
-	Inventory []object.Key
-	// Failure of a revision that was created.
-	Failure Failure
-}
+// Announce makes known what is about to be written of a revision, whose record has the digest: that it is created, or
+// how that has ended. The inventory has the objects that the release may have from then on; nil if that is as before.
+// After an error, it is not written.
+type Announce func(revision Revision, digest string, inventory []object.Key) error
 
-// Announce makes known what is about to be written. After an error, it is not written.
-type Announce func(Announcement) error
-
-// Recall replaces what changes of a revision, which its Secret claims, by what is known of it. Only an uninstall by
-// another program, which is respected, is taken from the Secret, and that an action is over: whether it has failed is
-// known before that is written.
+// Recall completes a revision of storage by what is known of it. Only an uninstall by another program, which is
+// respected, is taken from storage, and that an action is over: whether it has failed is known before that is written.
 func (r *Revision) Recall(known Revision) {
-	r.Healthy, r.Failure, r.Request, r.FinishedJobs = known.Healthy, known.Failure, known.Request, known.FinishedJobs
-	r.Staged, r.Wave = known.Staged, known.Wave
+	stored := *r
+	*r = known
+	r.Origin, r.Unreadable, r.UID, r.ResourceVersion = stored.Origin, stored.Unreadable, stored.UID, stored.ResourceVersion
 
-	claimed, ended := r.Status, known.complete() || known.Status == StatusFailed
+	if known.Created.IsZero() {
+		r.Created = stored.Created
+	}
+
+	ended := known.complete() || known.Status == StatusFailed
 
 	switch {
-	case claimed == StatusUninstalling, claimed == StatusUninstalled:
-	case known.Status == StatusFailed, ended && (claimed == StatusFailed || claimed.Pending()):
-		r.Status = known.Status
-	case claimed == StatusFailed:
-		r.Failure = FailureInterrupted
+	case stored.Status == StatusUninstalling, stored.Status == StatusUninstalled:
+		r.Status = stored.Status
+	case known.Status == StatusFailed, ended && (stored.Status == StatusFailed || stored.Status.Pending()):
+	case stored.Status == StatusFailed:
+		r.Status, r.Failure = StatusFailed, FailureInterrupted
+	default:
+		r.Status = stored.Status
 	}
 
-	if !known.Created.IsZero() {
-		r.Created = known.Created
-	}
-
-	if !known.Changed.IsZero() && r.Status == known.Status {
-		r.Changed = known.Changed
+	if known.Changed.IsZero() || r.Status != known.Status {
+		r.Changed = stored.Changed
 	}
 }
 

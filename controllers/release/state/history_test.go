@@ -74,24 +74,21 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestRecall: what is known of a revision counts, whatever its Secret claims. Helm may uninstall and supersede it.
+// TestRecall: what is known of a revision counts, whatever its record says. Helm may uninstall and supersede it.
 func TestRecall(t *testing.T) {
 	asked := Request{UID: "uid", Generation: 2}
 	known := Revision{
-		Status: StatusDeployed, Healthy: true, Staged: true, Wave: 3, FinishedJobs: []string{"x"},
-		Request: asked,
+		Number: 2, Status: StatusDeployed, Digest: "v1-x", Version: "v1.0.0", Healthy: true, Staged: true, Wave: 3,
+		FinishedJobs: []string{"x"}, Request: asked, Known: KnownDigests([]string{"v1:two"}),
 	}
-	forged := Revision{
-		Number: 2, Digest: "v1-x", Status: StatusFailed, Failure: FailureUnhealthy, Wave: 9, FinishedJobs: []string{"y"},
-		Request: Request{UID: "uid", Generation: 9},
-	}
+	stored := Revision{Number: 2, Origin: 2, Status: StatusFailed, UID: "secret", ResourceVersion: "7", Changed: noon}
 
-	t.Run("all marks", func(t *testing.T) {
+	t.Run("all of it", func(t *testing.T) {
 		want := known
-		want.Number, want.Digest = 2, "v1-x"
+		want.Origin, want.UID, want.ResourceVersion, want.Changed = 2, "secret", "7", noon
 
-		forged.Recall(known)
-		NewWithT(t).Expect(forged).To(Equal(want))
+		stored.Recall(known)
+		NewWithT(t).Expect(stored).To(Equal(want))
 	})
 
 	t.Run("times", func(t *testing.T) {

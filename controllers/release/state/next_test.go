@@ -131,7 +131,7 @@ var (
 )
 
 func next(h History, p Policy) (Observed, Decision) {
-	observed := Determine(h, "wanted", Rules{Holder: "me", LockTimeout: time.Minute, Now: p.Now})
+	observed := Determine(h, "wanted", Rules{LockTimeout: time.Minute, Now: p.Now})
 	return observed, Next(h, "wanted", observed, p)
 }
 

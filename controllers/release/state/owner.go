@@ -29,10 +29,3 @@ func (o Owner) Is(other Owner) bool {
 
 	return o.Resource != "" && o.Resource == other.Resource && same(o.Home, other.Home) && same(o.Cluster, other.Cluster)
 }
-
-// Owner returns the owner of the newest revision for which it is recorded. Helm copies it to revisions
-// that other programs create.
-func (h History) Owner() Owner {
-	owned, _ := h.first(func(r Revision) bool { return r.Owner != Owner{} })
-	return owned.Owner
-}

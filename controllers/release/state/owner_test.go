@@ -52,13 +52,3 @@ func TestOwnerIs(t *testing.T) {
 
 	NewWithT(t).Expect(state.Owner{}.Is(state.Owner{})).To(BeFalse(), "a record without an owner")
 }
-
-func TestOwnerOfHistory(t *testing.T) {
-	g := NewWithT(t)
-	owner := state.Owner{Resource: "a", Home: "berlin", Cluster: "berlin"}
-
-	g.Expect(state.History{}.Owner()).To(Equal(state.Owner{}))
-	g.Expect(state.History{Revisions: []state.Revision{
-		{Number: 3}, {Number: 2, Owner: owner}, {Number: 1, Owner: state.Owner{Resource: "b"}},
-	}}.Owner()).To(Equal(owner))
-}

@@ -55,7 +55,11 @@ func decode(secret *corev1.Secret, release string, revision int) (rel *helm.Rele
 	}
 
 	if rel.Chart == nil {
-		rel.Chart = &helm.Chart{Metadata: &helm.Metadata{}}
+		rel.Chart = &helm.Chart{}
+	}
+
+	if rel.Chart.Metadata == nil {
+		rel.Chart.Metadata = &helm.Metadata{}
 	}
 
 	if err := checkManifests(rel); err != nil {

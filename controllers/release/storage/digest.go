@@ -3,8 +3,6 @@ package storage
 import (
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/hex"
-	"strings"
 )
 
 // labelEncoding turns 32 bytes into 52 characters; hexadecimal digits would be one more than a
@@ -14,28 +12,12 @@ var labelEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithP
 // EncodeLabel returns a checksum as text that fits into a label.
 func EncodeLabel(sum []byte) string { return labelEncoding.EncodeToString(sum) }
 
-const (
-	digestPrefix = "sha256:"
-	labelPrefix  = "sha256-"
-)
+// BasisDigest returns the digest of a part of a state.Basis: 80 bits, since a status has many. Without the salt, a value
+// that can be guessed could be found out.
+func BasisDigest(salt string, content []byte) string {
+	const length = 16
 
-// encodeDigest returns the label value for a digest such as "sha256:<64 hexadecimal digits>". It
-// returns an empty string for anything else.
-func encodeDigest(digest string) string {
-	sum, err := hex.DecodeString(strings.TrimPrefix(digest, digestPrefix))
-	if err != nil || len(sum) != sha256.Size {
-		return ""
-	}
+	sum := sha256.Sum256(append([]byte(salt+"\n"), content...))
 
-	return labelPrefix + EncodeLabel(sum)
-}
-
-// decodeDigest returns the digest that a label value was encoded from.
-func decodeDigest(label string) string {
-	sum, err := labelEncoding.DecodeString(strings.TrimPrefix(label, labelPrefix))
-	if err != nil || len(sum) != sha256.Size {
-		return ""
-	}
-
-	return digestPrefix + hex.EncodeToString(sum)
+	return EncodeLabel(sum[:])[:length]
 }

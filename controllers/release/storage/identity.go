@@ -1,32 +1,42 @@
 package storage
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // PatchedCRDsAnnotation of a stored chart lists the CRDs of the revision that were applied with patches.
 const PatchedCRDsAnnotation = v1alpha2.Prefix + "/patched-crds"
 
-// digestVersion is the prefix of digests. It changes with what they cover: resources then confirm their revisions by
-// the objects in the cluster.
+// Annotations of a stored chart that are the record's own: a random text, so that the digest of the revision does not
+// reveal values that can be guessed, and the parts of the state.Owner.
+const (
+	saltAnnotation     = v1alpha2.Prefix + "/salt"
+	resourceAnnotation = v1alpha2.Prefix + "/resource-uid"
+	homeAnnotation     = v1alpha2.Prefix + "/resource-cluster-uid"
+	clusterAnnotation  = v1alpha2.Prefix + "/cluster-uid"
+)
+
+// digestVersion is the prefix of digests. It changes with what they cover: no record is then believed, and all releases
+// are applied once more.
 const digestVersion = "v1:"
 
-// fixedLabels are the labels of a revision that do not change after it was created.
-var fixedLabels = []string{
-	RevisionLabel, v1alpha2.HolderLabel, v1alpha2.DigestLabel, v1alpha2.VersionLabel, ChartDigestLabel, PausedLabel,
-	RollbackLabel, AdoptedVersionLabel, InputsLabel, EnvironmentLabel, resourceLabel, homeLabel, clusterLabel,
-	SaltLabel,
-}
-
 // readAnnotations are the annotations of a chart that are read from a record.
-var readAnnotations = []string{PatchedCRDsAnnotation, chartgen.AnnotationContract, chartgen.AnnotationContentID}
+var readAnnotations = []string{
+	PatchedCRDsAnnotation, chartgen.AnnotationContract, chartgen.AnnotationContentID,
+	saltAnnotation, resourceAnnotation, homeAnnotation, clusterAnnotation,
+}
 
 // canonical is what the digest of a revision covers, in fields of this program: Helm's versions write the same
 // revision in different bytes.
@@ -38,7 +48,6 @@ type canonical struct {
 	Hooks       []canonicalHook   `json:"hooks,omitempty"`
 	Chart       canonicalChart    `json:"chart"`
 	Config      map[string]any    `json:"config,omitempty"`
-	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
@@ -60,17 +69,16 @@ type canonicalChart struct {
 	Values     map[string]any `json:"values,omitempty"`
 }
 
-// Digest identifies a revision: everything of it that an action depends on and that does not change once it was
-// created, the cluster that it was created in among it. The labels are those of its Secret. Users who may read the
-// digest cannot find out values by it, because it is salted.
-func Digest(rel *helm.Release, labels map[string]string) (string, error) {
+// Digest identifies a revision: everything of its record that an action depends on and that does not change once it was
+// created, the cluster that it was created in among it. Users who may read the digest cannot find out values by it,
+// because it is salted.
+func Digest(rel *helm.Release) (string, error) {
 	covered := canonical{
 		Namespace: rel.Namespace,
 		Name:      rel.Name,
 		Revision:  rel.Version,
 		Manifest:  rel.Manifest,
 		Config:    rel.Config,
-		Labels:    selectKeys(labels, fixedLabels),
 	}
 
 	for _, h := range rel.Hooks {
@@ -93,6 +101,56 @@ func Digest(rel *helm.Release, labels map[string]string) (string, error) {
 	sum := sha256.Sum256(document)
 
 	return digestVersion + hex.EncodeToString(sum[:]), nil
+}
+
+// OwnerOf returns the owner that a record names; zero if it names none.
+func OwnerOf(rel *helm.Release) state.Owner {
+	if rel.Chart == nil || rel.Chart.Metadata == nil {
+		return state.Owner{}
+	}
+
+	annotations := rel.Chart.Metadata.Annotations
+
+	return state.Owner{
+		Resource: types.UID(annotations[resourceAnnotation]),
+		Home:     types.UID(annotations[homeAnnotation]),
+		Cluster:  types.UID(annotations[clusterAnnotation]),
+	}
+}
+
+// NewSalt returns a salt for the digests of a release, which no user can guess.
+func NewSalt() string { return rand.Text() }
+
+// SaltOf returns the salt of a record; empty if it has none.
+func SaltOf(rel *helm.Release) string {
+	if rel == nil || rel.Chart == nil || rel.Chart.Metadata == nil {
+		return ""
+	}
+
+	return rel.Chart.Metadata.Annotations[saltAnnotation]
+}
+
+// sign gives a record a copy of its chart that names the salt and the owner.
+func sign(rel *helm.Release, salt string, owner state.Owner) {
+	chart, metadata := *rel.Chart, *rel.Chart.Metadata
+
+	annotations := maps.Clone(metadata.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+
+	for name, value := range map[string]string{
+		saltAnnotation: salt, resourceAnnotation: string(owner.Resource),
+		homeAnnotation: string(owner.Home), clusterAnnotation: string(owner.Cluster),
+	} {
+		if annotations[name] = value; value == "" {
+			delete(annotations, name)
+		}
+	}
+
+	metadata.Annotations = annotations
+	chart.Metadata = &metadata
+	rel.Chart = &chart
 }
 
 // canonicalJSON returns the JSON of a value as it is after it was stored and read again, when all numbers are floats.

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -37,10 +37,7 @@ func identified() *helm.Release {
 			Values: map[string]any{"replicas": 1, "large": int64(9007199254740993), "none": nil},
 		},
 		Config: map[string]any{"text": "a\xff", "list": []any{1, "b"}},
-		Labels: Labels{
-			Digest: "v1-x", Version: "v1.0.0", Paused: true, RollbackTo: 1, AdoptedVersion: "v0.9.0",
-			Owner: state.Owner{Resource: "uid", Home: "here", Cluster: "there"},
-		}.appliedTo(nil, 2),
+		Labels: map[string]string{RevisionLabel: "2"},
 	}
 }
 
@@ -49,7 +46,7 @@ func annotate(annotation string) func(*helm.Release) {
 }
 
 func digestOf(g *WithT, rel *helm.Release) string {
-	digest, err := Digest(rel, rel.Labels)
+	digest, err := Digest(rel)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	return digest
@@ -80,19 +77,10 @@ func TestDigestCovers(t *testing.T) {
 		"chart's patched CRDs": annotate(PatchedCRDsAnnotation),
 		"default values":       func(r *helm.Release) { r.Chart.Values["replicas"] = 2 },
 		"values":               func(r *helm.Release) { r.Config["text"] = "b" },
-		"what created it":      func(r *helm.Release) { r.Labels[v1alpha2.DigestLabel] = "v1-y" },
-		"version":              func(r *helm.Release) { r.Labels[v1alpha2.VersionLabel] = "v2.0.0" },
-		"number of the labels": func(r *helm.Release) { r.Labels[RevisionLabel] = "1" },
-		"digest of the chart":  func(r *helm.Release) { r.Labels[ChartDigestLabel] = "x" },
-		"pause":                func(r *helm.Release) { delete(r.Labels, PausedLabel) },
-		"target of a rollback": func(r *helm.Release) { delete(r.Labels, RollbackLabel) },
-		"version before it":    func(r *helm.Release) { delete(r.Labels, AdoptedVersionLabel) },
-		"inputs":               func(r *helm.Release) { r.Labels[InputsLabel] = "x" },
-		"environment":          func(r *helm.Release) { r.Labels[EnvironmentLabel] = "x" },
-		"resource":             func(r *helm.Release) { r.Labels[resourceLabel] = "x" },
-		"cluster":              func(r *helm.Release) { r.Labels[clusterLabel] = "x" },
-		"resource's cluster":   func(r *helm.Release) { r.Labels[homeLabel] = "x" },
-		"salt":                 func(r *helm.Release) { r.Labels[SaltLabel] = "x" },
+		"resource":             annotate(resourceAnnotation),
+		"cluster":              annotate(clusterAnnotation),
+		"resource's cluster":   annotate(homeAnnotation),
+		"salt":                 annotate(saltAnnotation),
 	}
 
 	for name, change := range covered {
@@ -107,7 +95,7 @@ func TestDigestCovers(t *testing.T) {
 }
 
 // TestDigestOfStored checks that a revision stays the same when it is stored, and when what it records of itself later
-// changes: its status, marks, and the last runs of its hooks.
+// changes: its status, labels, and the last runs of its hooks.
 func TestDigestOfStored(t *testing.T) {
 	g := NewWithT(t)
 	want := digestOf(g, identified())
@@ -121,11 +109,7 @@ func TestDigestOfStored(t *testing.T) {
 	changed.Hooks[0].LastRun.StartedAt = helm.At(time.Now())
 	changed.Chart.Metadata.Annotations["unknown"] = "y"
 
-	for _, mark := range []string{
-		HealthyLabel, AdoptedLabel, StagedLabel, FailureLabel, RequestLabel, "team",
-	} {
-		changed.Labels[mark] = "x"
-	}
+	changed.Labels["team"] = "x"
 
 	g.Expect(driver.NewSecrets(secrets).Create(helm.RecordName(changed.Name, changed.Version), changed)).To(Succeed())
 
@@ -135,7 +119,6 @@ func TestDigestOfStored(t *testing.T) {
 	stored, err := Decode(secret, "core", 2)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	stored.Labels = secret.Labels
 	g.Expect(digestOf(g, stored)).To(Equal(want))
 }
 
@@ -146,11 +129,14 @@ func TestRevisionIsAnnounced(t *testing.T) {
 	name := helm.RecordName("core", 2)
 	refused := errors.New("the API server is not available")
 
-	var announced []state.Announcement
+	var (
+		announced []state.Revision
+		digests   []string
+	)
 
 	announce := func(answer error) state.Announce {
-		return func(a state.Announcement) error {
-			announced = append(announced, a)
+		return func(revision state.Revision, digest string, _ []object.Key) error {
+			announced, digests = append(announced, revision), append(digests, digest)
 			_, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
 			g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 
@@ -161,7 +147,11 @@ func TestRevisionIsAnnounced(t *testing.T) {
 	release := types.NamespacedName{Namespace: "capi-system", Name: "core"}
 	store := New(secrets, release)
 	store.LoadNone()
-	store.SetNewRevision(NewRevision{Labels: Labels{Owner: state.Owner{Cluster: "there"}}, Announce: announce(refused)})
+
+	owner := state.Owner{Resource: "uid", Cluster: "there"}
+	store.SetNewRevision(NewRevision{
+		Revision: state.Revision{Digest: "v1-x"}, Owner: owner, Announce: announce(refused),
+	})
 	g.Expect(store.Create(identified())).To(MatchError(refused))
 
 	store.SetAnnounce(announce(nil))
@@ -173,12 +163,19 @@ func TestRevisionIsAnnounced(t *testing.T) {
 	stored, err := Decode(secret, "core", 2)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	digest, err := Digest(stored, secret.Labels)
+	digest, err := Digest(stored)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	g.Expect(announced).To(HaveLen(2))
-	g.Expect(announced[1]).To(Equal(state.Announcement{
-		Revision: 2, Digest: digest, Status: state.StatusPendingUpgrade,
+	g.Expect(OwnerOf(stored)).To(Equal(owner))
+	g.Expect(announced).To(HaveEach(state.Revision{
+		Number: 2, Origin: 2, Digest: "v1-x", Status: state.StatusPendingUpgrade,
 	}))
-	g.Expect(announced[0].Digest).NotTo(Equal(digest), "a digest does not reveal values that can be guessed")
+	g.Expect(digests).To(HaveExactElements(Not(Equal(digest)), Equal(digest)),
+		"a digest does not reveal values that can be guessed")
+}
+
+func TestBasisDigestIsSalted(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(BasisDigest("a", []byte("x"))).To(And(HaveLen(16), Equal(BasisDigest("a", []byte("x")))))
+	g.Expect(BasisDigest("b", []byte("x"))).NotTo(Equal(BasisDigest("a", []byte("x"))))
 }

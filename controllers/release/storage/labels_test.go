@@ -8,36 +8,17 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 func TestLabelsReplaceCopiedOnes(t *testing.T) {
 	g := NewWithT(t)
-	digest := chart.Digest([]byte("a chart"))
-	old := Labels{Holder: "old", Digest: "v1-old", Version: "v1.0.0", ChartDigest: digest, Paused: true, RollbackTo: 7,
-		AdoptedVersion: "v0.9.0"}
-	copied := old.appliedTo(map[string]string{"team": "a"}, 1)
-	labels := Labels{Holder: strings.Repeat("long/", 30), Digest: "v1-new", Version: "v1.1.0+build"}.appliedTo(copied, 2)
+	copied := map[string]string{"team": "a", RevisionLabel: "1", "capstan.dev/older": "x"}
 
-	g.Expect(labels).To(HaveKeyWithValue("team", "a"))
-	g.Expect(labels).To(HaveKeyWithValue(RevisionLabel, "2"))
-	g.Expect(labels).To(HaveKeyWithValue(v1alpha2.DigestLabel, "v1-new"))
-	g.Expect(labels).To(HaveKeyWithValue(ChartDigestLabel, ""))
-	g.Expect(labels).NotTo(HaveKey(RollbackLabel))
-	g.Expect(labels).NotTo(HaveKey(PausedLabel))
-	g.Expect(labels).NotTo(HaveKey(AdoptedVersionLabel))
-
-	for key, value := range labels {
-		g.Expect(validation.IsValidLabelValue(value)).To(BeEmpty(), key)
-	}
-
+	g.Expect(labelsFor(2, copied)).To(Equal(map[string]string{"team": "a", RevisionLabel: "2"}))
 	g.Expect(copied).To(HaveKeyWithValue(RevisionLabel, "1"), "the original is not changed")
 }
 
@@ -45,15 +26,12 @@ func TestRevisionOf(t *testing.T) {
 	created := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	changed := metav1.NewTime(created.Add(time.Minute))
 	metadata := func(changes map[string]string) *metav1.ObjectMeta {
-		own := Labels{Holder: "me", Digest: "v1-x", Version: "v1.0.0", Paused: true, RollbackTo: 1, AdoptedVersion: "v0.9.0"}
-		labels := own.appliedTo(map[string]string{
-			ownerLabel:   ownerHelm,
-			nameLabel:    "core",
-			numberLabel:  "3",
-			statusLabel:  "deployed",
-			HealthyLabel: "true",
-		}, 3)
-		labels[HealthyLabel] = "true"
+		labels := labelsFor(3, map[string]string{
+			ownerLabel:  ownerHelm,
+			nameLabel:   "core",
+			numberLabel: "3",
+			statusLabel: "deployed",
+		})
 
 		for key, value := range changes {
 			labels[key] = value
@@ -77,13 +55,6 @@ func TestRevisionOf(t *testing.T) {
 			Number:          3,
 			Status:          state.StatusDeployed,
 			Origin:          3,
-			Holder:          "me",
-			Digest:          "v1-x",
-			Version:         "v1.0.0",
-			Healthy:         true,
-			Paused:          true,
-			RollbackTo:      1,
-			AdoptedVersion:  "v0.9.0",
 			Created:         created.Time,
 			Changed:         changed.Time,
 			UID:             "uid",
@@ -91,30 +62,12 @@ func TestRevisionOf(t *testing.T) {
 		}))
 	})
 
-	for value, staged := range map[string]bool{waves.Place(-40).Label(): true, Complete: false} {
-		t.Run("with the waves "+value, func(t *testing.T) {
-			revision, _ := RevisionOf(metadata(map[string]string{StagedLabel: value}))
-			NewWithT(t).Expect(revision.Staged).To(Equal(staged))
-		})
-	}
-
-	t.Run("marked later", func(t *testing.T) {
-		revision, _ := RevisionOf(metadata(map[string]string{
-			AdoptedLabel: "2", FailureLabel: "Unhealthy",
-			resourceLabel: "uid", homeLabel: "here", clusterLabel: "there",
-		}))
-		NewWithT(t).Expect(revision).To(And(
-			HaveField("Adopted", 2),
-			HaveField("Failure", state.FailureUnhealthy),
-			HaveField("Owner", state.Owner{Resource: "uid", Home: "here", Cluster: "there"})))
-	})
-
 	t.Run("copied by helm", func(t *testing.T) {
 		g := NewWithT(t)
 		revision, ok := RevisionOf(metadata(map[string]string{RevisionLabel: "2"}))
 		g.Expect(ok).To(BeTrue())
 		g.Expect(revision.Ours()).To(BeFalse())
-		g.Expect(revision).To(And(HaveField("Origin", 2), HaveField("Digest", ""), HaveField("Healthy", false)))
+		g.Expect(revision.Origin).To(Equal(2))
 	})
 
 	for name, changes := range map[string]map[string]string{
@@ -160,19 +113,6 @@ func TestSelector(t *testing.T) {
 	g.Expect(Selector("")).To(Equal("owner=helm"))
 }
 
-func TestDigestLabel(t *testing.T) {
-	g := NewWithT(t)
-	digest := chart.Digest([]byte("a chart"))
-	label := encodeDigest(digest)
-	g.Expect(validation.IsValidLabelValue(label)).To(BeEmpty())
-	g.Expect(decodeDigest(label)).To(Equal(digest))
-
-	for _, odd := range []string{"", "sha256:", "sha256:zz", "md5:0123", digest + "00"} {
-		g.Expect(encodeDigest(odd)).To(BeEmpty(), odd)
-		g.Expect(decodeDigest(odd)).To(BeEmpty(), odd)
-	}
-}
-
 func TestFinishedJobs(t *testing.T) {
 	g := NewWithT(t)
 	job := object.Key{
@@ -183,25 +123,11 @@ func TestFinishedJobs(t *testing.T) {
 	other := job
 	other.Name = "other"
 
-	labels := map[string]string{nameLabel: "core", numberLabel: "3"}
+	revision := state.Revision{}
+	Finish(&revision, []object.Key{job})
+	Finish(&revision, []object.Key{job})
 
-	for key, value := range FinishedJobLabels(3, []object.Key{job}) {
-		g.Expect(validation.IsQualifiedName(key)).To(BeEmpty())
-		g.Expect(validation.IsValidLabelValue(value)).To(BeEmpty())
-
-		labels[key] = value
-	}
-
-	revision, ok := RevisionOf(&metav1.ObjectMeta{Name: helm.RecordName("core", 3), Labels: labels})
-	g.Expect(ok).To(BeTrue())
+	g.Expect(revision.FinishedJobs).To(HaveLen(1))
 	g.Expect(IsFinished(revision, job)).To(BeTrue())
 	g.Expect(IsFinished(revision, other)).To(BeFalse())
-
-	labels[numberLabel] = "4"
-	revision, ok = RevisionOf(&metav1.ObjectMeta{Name: helm.RecordName("core", 4), Labels: labels})
-	g.Expect(ok).To(BeTrue())
-	g.Expect(IsFinished(revision, job)).To(BeFalse(), "helm has copied the label to the next revision")
-
-	applied := Labels{}.appliedTo(labels, 4)
-	g.Expect(applied).NotTo(HaveKey(HavePrefix(finishedJobPrefix)), "copied labels do not accumulate")
 }

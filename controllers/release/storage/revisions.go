@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -70,30 +69,12 @@ func (s *Store) Copy(from *helm.Release) *helm.Release {
 	return rel
 }
 
-// LabelsOf returns the labels of a revision, as far as they describe what it was created from. Only
-// the version is known if another program created it.
-func LabelsOf(rel *helm.Release) Labels {
-	labels := Labels{}
-
-	if rel.Chart != nil && rel.Chart.Metadata != nil {
-		labels.Version = rel.Chart.Metadata.AppVersion
-	}
-
-	if isOwn(rel.Labels, rel.Version) {
-		labels.Digest = rel.Labels[v1alpha2.DigestLabel]
-		labels.ChartDigest = decodeDigest(rel.Labels[ChartDigestLabel])
-		labels.Basis = basisOf(rel.Labels)
-	}
-
-	return labels
-}
-
 // isComplete reports whether all objects of a revision were applied.
 func (s *Store) isComplete(revision int) bool {
 	status := s.statuses[revision]
 	applied := status == state.StatusDeployed || status == state.StatusSuperseded
 
-	return applied && !s.placeholders[revision] && !s.marks[revision].Staged
+	return applied && !s.placeholders[revision] && !s.known[revision].Staged
 }
 
 // Protect excludes a revision from the history limit.
@@ -105,11 +86,11 @@ func (s *Store) ProtectHealthy() {
 	protected := false
 
 	for _, rel := range s.newestFirst() {
-		if !s.marks[rel.Version].Healthy || !s.isComplete(rel.Version) {
+		if !s.known[rel.Version].Healthy || !s.isComplete(rel.Version) {
 			continue
 		}
 
-		paused := s.marks[rel.Version].Paused
+		paused := s.known[rel.Version].Paused
 		if !paused || !protected {
 			s.Protect(rel.Version)
 		}
@@ -139,10 +120,6 @@ func (s *Store) FailInterrupted(reason string) error {
 
 	rel.SetStatus(helm.StatusFailed, "Interrupted: "+reason)
 
-	if isOwn(rel.Labels, newest) {
-		rel.Labels[FailureLabel] = string(state.FailureInterrupted)
-	}
-
 	return s.Record(rel)
 }
 
@@ -157,9 +134,11 @@ func (s *Store) FailNewest(failure state.Failure, reason string) error {
 	}
 
 	rel.SetStatus(helm.StatusFailed, object.OneLine(reason, maxDescription))
-	rel.Labels[FailureLabel] = string(failure)
 
-	if err := s.announce(rel, state.Announcement{Failure: failure}); err != nil {
+	failed := s.known[newest]
+	failed.Status, failed.Failure = state.StatusFailed, failure
+
+	if err := s.announce(rel, failed, nil); err != nil {
 		return err
 	}
 

@@ -1,6 +1,6 @@
 // Package storage reads and writes the Secrets in which Helm stores the revisions of a release.
-// They stay readable to the helm programs; what Capstan needs to know of a revision is in their
-// labels.
+// They stay readable to the helm programs. What Capstan has to know of a revision is not there, but in the status of the
+// resource.
 package storage
 
 import (
@@ -38,18 +38,23 @@ type Store struct {
 	revisions    map[int]*helm.Release
 	statuses     map[int]state.Status   // as stored
 	placeholders map[int]bool           // revisions that cannot be decoded
-	known        []state.Revision       // what the caller knows of revisions
-	marks        map[int]state.Revision // what changes of the revisions
-	resumed      int                    // the revision that the action writes again; 0 for a new one
+	known        map[int]state.Revision // what the caller knows of revisions
+	resumed      *helm.Release          // the revision that the action writes again; nil for a new one
+	created      state.Revision         // the revision that the action has created
 	protected    map[int]bool           // revisions that the history limit does not delete
 	written      []int                  // revisions, in the order of writes
 	loaded       bool                   // Load has read all revisions
 	uncertain    bool                   // a write has failed, so what is stored is unknown
 }
 
-// NewRevision is what Capstan records with the revision that an action creates.
+// NewRevision is what is known of the revision that an action creates.
 type NewRevision struct {
-	Labels Labels
+	// Revision without its number and its status.
+	Revision state.Revision
+	// Owner is the resource that the revision is created for.
+	Owner state.Owner
+	// Salt of the digests of the release. Default: that of the revision that is resumed, or a new one.
+	Salt string
 	// Announce is called before the revision is written; it may be nil.
 	Announce state.Announce
 	// Inventory are the objects that the release may have from then on.
@@ -74,7 +79,6 @@ func New(client corev1.SecretInterface, release types.NamespacedName) *Store {
 		revisions:    map[int]*helm.Release{},
 		statuses:     map[int]state.Status{},
 		placeholders: map[int]bool{},
-		marks:        map[int]state.Revision{},
 		protected:    map[int]bool{},
 	}
 }
@@ -112,9 +116,16 @@ func (s *Store) Load(ctx context.Context) error {
 	return nil
 }
 
-// Recall sets what is known of revisions, which is used in place of what their Secrets claim. What has changed since
-// they were read is not known. It must be called before Load.
-func (s *Store) Recall(known []state.Revision) { s.known = known }
+// Recall sets what is known of revisions.
+func (s *Store) Recall(known []state.Revision) {
+	s.known = make(map[int]state.Revision, len(known))
+	for _, revision := range known {
+		s.known[revision.Number] = revision
+	}
+}
+
+// Known returns what is known of a revision.
+func (s *Store) Known(number int) state.Revision { return s.known[number] }
 
 // LoadNone is Load for a release that is known to have no revisions. If it has got one meanwhile, Create fails.
 func (s *Store) LoadNone() { s.loaded = true }
@@ -133,12 +144,7 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 		return 0
 	}
 
-	for _, known := range s.known {
-		revision = known.Confirm().Of(revision)
-	}
-
 	s.statuses[revision.Number] = revision.Status
-	s.marks[revision.Number] = revision
 	s.secrets.versions[secret.Name] = secret.ResourceVersion
 
 	compressed := len(secret.Data[recordKey])
@@ -180,33 +186,35 @@ func (s *Store) SetNewRevision(revision NewRevision) {
 	s.new = revision
 
 	newest, status := s.Newest()
+	known := s.known[newest]
 
 	rel := s.Find(newest)
 	if rel == nil || status != state.StatusFailed || !isOwn(rel.Labels, newest) ||
-		s.marks[newest].Failure != state.FailureUnavailable ||
-		!revision.Labels.sameAttempt(rel.Labels) {
+		known.Failure != state.FailureUnavailable ||
+		known.Digest != revision.Revision.Digest || known.RollbackTo != revision.Revision.RollbackTo {
 		return
 	}
 
-	s.resumed = newest
-	s.new.Labels.AdoptedVersion = rel.Labels[AdoptedVersionLabel]
+	s.resumed = rel
+	s.new.Revision.AdoptedVersion = known.AdoptedVersion
 	delete(s.revisions, newest)
 }
 
 // SetAnnounce sets what is called before the revision that the action creates is written.
 func (s *Store) SetAnnounce(announce state.Announce) { s.new.Announce = announce }
 
-// SetStaged records that applying the given wave, the first one, does not complete the revision that the action
-// creates.
-func (s *Store) SetStaged(first waves.Place) { s.new.Labels.Staged = first.Label() }
+// SetStaged sets that applying the given wave, the first one, does not complete the revision that the action creates.
+func (s *Store) SetStaged(first waves.Place) {
+	s.new.Revision.Staged, s.new.Revision.Wave = true, int(first)
+}
 
 // SetInventory sets the objects that the release may have once the revision that the action creates is announced.
 func (s *Store) SetInventory(inventory []object.Key) { s.new.Inventory = inventory }
 
-// SetAdoptedVersion records the version that another program has installed. If the action resumes a revision, the
-// first attempt may have changed that already: what it has recorded stays.
+// SetAdoptedVersion sets the version that another program has installed. If the action resumes a revision, the first
+// attempt may have changed that already: what was known then stays.
 func (s *Store) SetAdoptedVersion(version string) {
-	s.new.Labels.AdoptedVersion = cmp.Or(s.new.Labels.AdoptedVersion, version)
+	s.new.Revision.AdoptedVersion = cmp.Or(s.new.Revision.AdoptedVersion, version)
 }
 
 func (s *Store) newestFirst() []*helm.Release {

@@ -1,13 +1,12 @@
 package storage
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,13 +14,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // NextRevision returns the number of the revision that the action creates, or resumes.
 func (s *Store) NextRevision() int {
-	if s.resumed != 0 {
-		return s.resumed
+	if s.resumed != nil {
+		return s.resumed.Version
 	}
 
 	newest, _ := s.Newest()
@@ -29,23 +27,22 @@ func (s *Store) NextRevision() int {
 	return newest + 1
 }
 
-// Create records a new revision, with Capstan's labels beside the custom ones that it has. Only one program can create
-// the record of a number, which is the lock of the release.
+// Create records a new revision, with Capstan's label beside those of others. Only one program can create the record of
+// a number, which is the lock of the release.
 func (s *Store) Create(rel *helm.Release) error {
-	rel.Labels = s.new.Labels.appliedTo(rel.Labels, rel.Version)
-	rel.Labels[SaltLabel] = rand.Text()
+	rel.Labels = labelsFor(rel.Version, rel.Labels)
 	rel.Info.Description = object.OneLine(rel.Info.Description, maxDescription)
+	sign(rel, cmp.Or(s.new.Salt, SaltOf(s.resumed), NewSalt()), s.new.Owner)
 
-	place, staged := waves.FromLabel(s.new.Labels.Staged)
+	s.created = s.new.Revision
+	s.created.Number, s.created.Origin = rel.Version, rel.Version
+	s.created.Status = state.Status(rel.Info.Status)
 
-	created := state.Announcement{
-		Request: s.new.Labels.Request, Staged: staged, Wave: int(place), Inventory: s.new.Inventory,
-	}
-	if err := s.announce(rel, created); err != nil {
+	if err := s.announce(rel, s.created, s.new.Inventory); err != nil {
 		return err
 	}
 
-	if rel.Version == s.resumed {
+	if s.resumed != nil {
 		return s.Record(rel)
 	}
 
@@ -59,20 +56,17 @@ func (s *Store) Create(rel *helm.Release) error {
 }
 
 // announce announces what is about to be written of a revision: its record alone proves nothing.
-func (s *Store) announce(rel *helm.Release, announcement state.Announcement) error {
+func (s *Store) announce(rel *helm.Release, revision state.Revision, inventory []object.Key) error {
 	if s.new.Announce == nil {
 		return nil
 	}
 
-	digest, err := Digest(rel, rel.Labels)
+	digest, err := Digest(rel)
 	if err != nil {
 		return err
 	}
 
-	announcement.Revision, announcement.Digest = rel.Version, digest
-	announcement.Status = state.Status(rel.Info.Status)
-
-	if err := s.new.Announce(announcement); err != nil {
+	if err := s.new.Announce(revision, digest, inventory); err != nil {
 		return fmt.Errorf("announce revision %d of release %s: %w", rel.Version, s.release, err)
 	}
 
@@ -114,19 +108,18 @@ func (s *Store) Replace() error {
 func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 	rel.SetStatus(helm.StatusDeployed, object.OneLine(outcome.Description, maxDescription))
 
-	if outcome.Failure != "" {
-		rel.Info.Status = helm.StatusFailed
-		rel.Labels[FailureLabel] = string(outcome.Failure)
-	}
-
 	if outcome.Adopted > 0 {
-		rel.Labels[AdoptedLabel] = strconv.Itoa(outcome.Adopted)
 		rel.Info.Description += "; adopted " + object.Count(outcome.Adopted, "existing object")
 	}
 
 	// What follows from success is found out again; what follows from this is not.
 	if outcome.Failure != "" {
-		if err := s.announce(rel, state.Announcement{Failure: outcome.Failure}); err != nil {
+		rel.Info.Status = helm.StatusFailed
+
+		failed := s.created
+		failed.Status, failed.Failure, failed.Adopted = state.StatusFailed, outcome.Failure, outcome.Adopted
+
+		if err := s.announce(rel, failed, nil); err != nil {
 			return err
 		}
 	}

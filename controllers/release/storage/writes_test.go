@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -104,13 +105,18 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// emptyChart returns the chart of a record whose content does not matter.
+func emptyChart() *helm.Chart { return &helm.Chart{Metadata: &helm.Metadata{}} }
+
 // TestEnd checks which revision is deployed after an action.
 func TestEnd(t *testing.T) {
 	g := NewWithT(t)
 	secrets := fake.NewClientset().CoreV1().Secrets("ns")
 	store := storeOf(t, secrets, [2]string{"deployed", "a"}, [2]string{"failed", "b"}, [2]string{"deployed", "c"})
 
-	rel := &helm.Release{Name: "x", Namespace: "ns", Version: 4, Info: &helm.Info{Status: helm.StatusPendingUpgrade}}
+	rel := &helm.Release{
+		Name: "x", Namespace: "ns", Version: 4, Info: &helm.Info{Status: helm.StatusPendingUpgrade}, Chart: emptyChart(),
+	}
 	g.Expect(store.Create(rel)).To(Succeed())
 	g.Expect(store.Supersede(4)).To(Succeed())
 	g.Expect(store.End(rel, Outcome{Description: "Upgrade complete", Adopted: 2})).To(Succeed())
@@ -136,12 +142,14 @@ func TestResume(t *testing.T) {
 			secrets := fake.NewClientset().CoreV1().Secrets("ns")
 			storeOf(t, secrets, [2]string{"superseded", "a"}, [2]string{"deployed", "b"})
 
-			attempt := Labels{Digest: "x"}
 			failed := &helm.Release{
 				Name: "x", Namespace: "ns", Version: 3, Info: &helm.Info{Status: helm.StatusFailed},
-				Labels: attempt.appliedTo(nil, 3),
+				Labels: labelsFor(3, nil), Chart: emptyChart(),
 			}
-			failed.Labels[FailureLabel] = string(state.FailureUnavailable)
+			sign(failed, "salt", state.Owner{})
+
+			before, err := Digest(failed)
+			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(driver.NewSecrets(secrets).Create(helm.RecordName(failed.Name, failed.Version), failed)).To(Succeed())
 
 			for _, number := range deleted {
@@ -149,10 +157,18 @@ func TestResume(t *testing.T) {
 			}
 
 			store := storeOf(t, secrets)
-			store.SetNewRevision(NewRevision{Labels: attempt})
+			store.Recall([]state.Revision{{Number: 3, Digest: "x", Failure: state.FailureUnavailable, AdoptedVersion: "v0"}})
+			store.SetNewRevision(NewRevision{Revision: state.Revision{Digest: "x"}})
 			g.Expect(store.NextRevision()).To(Equal(3))
 
-			failed.Info = &helm.Info{Status: helm.StatusPendingUpgrade}
+			store.SetAnnounce(func(revision state.Revision, digest string, _ []object.Key) error {
+				g.Expect(revision.AdoptedVersion).To(Equal("v0"))
+				g.Expect(digest).To(Equal(before), "the record stays known, also if it is not written again")
+
+				return nil
+			})
+
+			failed.Chart, failed.Info = emptyChart(), &helm.Info{Status: helm.StatusPendingUpgrade}
 			g.Expect(store.Create(failed)).To(Succeed())
 			g.Expect(storeOf(t, secrets).Readable()).To(HaveLen(3 - len(deleted)))
 		})
@@ -198,7 +214,8 @@ func TestOversizeRecord(t *testing.T) {
 	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
 
 	rel := &helm.Release{
-		Name: "x", Namespace: "ns", Version: 1, Info: &helm.Info{}, Config: map[string]any{"large": random},
+		Name: "x", Namespace: "ns", Version: 1, Info: &helm.Info{}, Chart: emptyChart(),
+		Config: map[string]any{"large": random},
 	}
 	g.Expect(store.Create(rel)).To(MatchError(MatchRegexp(
 		`^Helm's record in Secret ns/sh\.helm\.release\.v1\.x\.v1 could not be stored: it takes \d+ KiB, and a Secret ` +
@@ -206,54 +223,29 @@ func TestOversizeRecord(t *testing.T) {
 	g.Expect(secrets.List(t.Context(), metav1.ListOptions{})).To(HaveField("Items", BeEmpty()))
 }
 
-// TestRecall: what is known of revisions counts, and not what their labels claim, unless they were written since.
-func TestRecall(t *testing.T) {
+// TestProtectHealthy: the newest revision that is known to have been healthy is kept.
+func TestProtectHealthy(t *testing.T) {
 	g := NewWithT(t)
-	secrets := fake.NewClientset().CoreV1().Secrets("ns")
-	storeOf(t, secrets, [2]string{"superseded", "a"}, [2]string{"superseded", "b"}, [2]string{"failed", "c"})
+	store := storeOf(t, fake.NewClientset().CoreV1().Secrets("ns"),
+		[2]string{"superseded", "a"}, [2]string{"superseded", "b"}, [2]string{"failed", "c"})
 
-	known := func(number int, change func(*state.Revision)) state.Revision {
-		secret, err := secrets.Get(t.Context(), helm.RecordName("x", number), metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-
-		revision, _ := RevisionOf(&secret.ObjectMeta)
-		change(&revision)
-
-		return revision
-	}
-	load := func(revisions ...state.Revision) *Store {
-		store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
-		store.Recall(revisions)
-		g.Expect(store.Load(t.Context())).To(Succeed())
-
-		return store
-	}
-
-	healthy := known(1, func(r *state.Revision) { r.Healthy = true })
-
-	store := load(healthy)
+	store.Recall([]state.Revision{{Number: 1, Healthy: true}})
 	store.ProtectHealthy()
 	g.Expect(store.Limit(2)).To(Succeed())
 	g.Expect(store.Readable()).To(Equal([]int{1, 3}))
-
-	healthy.ResourceVersion = "another"
-	store = load(healthy)
-	store.ProtectHealthy()
-	g.Expect(store.Limit(2)).To(Succeed())
-	g.Expect(store.Readable()).To(Equal([]int{3}), "it was written since")
 }
 
 // TestFailureIsAnnounced: that a revision has failed is known before its record says so. Success is found out again.
 func TestFailureIsAnnounced(t *testing.T) {
-	rejected := state.Announcement{Failure: state.FailureRejected, Status: state.StatusFailed}
+	rejected := state.Revision{Failure: state.FailureRejected, Status: state.StatusFailed}
 
 	for name, c := range map[string]struct {
 		outcome Outcome
 		refused bool
-		want    state.Announcement
+		want    state.Revision
 		status  string
 	}{
-		"success":          {Outcome{}, false, state.Announcement{}, "deployed"},
+		"success":          {Outcome{}, false, state.Revision{}, "deployed"},
 		"failure":          {Outcome{Failure: state.FailureRejected}, false, rejected, "failed"},
 		"failure, refused": {Outcome{Failure: state.FailureRejected}, true, rejected, "pending-install"},
 	} {
@@ -262,11 +254,10 @@ func TestFailureIsAnnounced(t *testing.T) {
 			secrets := fake.NewClientset().CoreV1().Secrets("ns")
 			store := storeOf(t, secrets, [2]string{"pending-install", "a"})
 
-			var announced state.Announcement
+			var announced state.Revision
 
-			store.SetAnnounce(func(a state.Announcement) error {
-				announced = a
-				announced.Revision, announced.Digest = 0, ""
+			store.SetAnnounce(func(revision state.Revision, _ string, _ []object.Key) error {
+				announced = revision
 
 				if c.refused {
 					return errors.New("refused")

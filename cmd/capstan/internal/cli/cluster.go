@@ -101,9 +101,7 @@ func (f *ClusterFlags) Connect() (*Cluster, error) {
 		return nil, fmt.Errorf("connect to the management cluster: %w", err)
 	}
 
-	host, _ := os.Hostname() // only informative: this program never locks a release
-
-	releases, err := release.NewEngine(config, release.Options{Holder: "capstan@" + host})
+	releases, err := release.NewEngine(config, release.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the management cluster: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -120,6 +121,8 @@ func (c *Cluster) Installed(ctx context.Context, p v1alpha2.Provider) (*release.
 	if err != nil {
 		return nil, history, err
 	}
+
+	foreign.Show(p, history)
 
 	newest, exists := history.Newest()
 	if !exists {

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -139,6 +140,8 @@ func selectRevision(
 	if err != nil {
 		return state.Revision{}, err
 	}
+
+	foreign.Show(p, observed)
 
 	if len(args) == 0 {
 		return lastHealthy(observed, v1alpha2.Label(p))

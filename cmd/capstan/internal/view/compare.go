@@ -9,7 +9,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
-	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -47,7 +46,7 @@ func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) 
 			v1alpha2.FullName(p))
 	}
 
-	observed, err := r.Releases.Observe(ctx, plan.ReleaseKey(p))
+	observed, err := r.observe(ctx, p)
 	if err != nil {
 		return Comparison{}, err
 	}

@@ -36,7 +36,7 @@ const (
 	ByHelm    = "helm"
 )
 
-// NewRevision returns the facts about a revision from its labels and its record.
+// NewRevision returns the facts about a revision from the status of the resource and its record.
 func NewRevision(r state.Revision, record *release.Record) Revision {
 	v := Revision{
 		Revision:    r.Number,

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -69,7 +70,7 @@ func (r *Reader) provider(
 
 	v.Release = nil
 
-	observed, err := r.Releases.Observe(ctx, plan.ReleaseKey(p))
+	observed, err := r.observe(ctx, p)
 	if err != nil {
 		return v, nil, err
 	}
@@ -99,6 +100,14 @@ func (r *Reader) provider(
 	v.Objects, err = r.objects(ctx, newest, record.Objects)
 
 	return v, record.Objects, err
+}
+
+// observe reads the history of a provider's release, completed by the status of the resource.
+func (r *Reader) observe(ctx context.Context, p v1alpha2.Provider) (state.History, error) {
+	observed, err := r.Releases.Observe(ctx, plan.ReleaseKey(p))
+	foreign.Show(p, observed)
+
+	return observed, err
 }
 
 // objects reads the objects of a revision and judges their health.
@@ -159,7 +168,7 @@ func (r *Reader) History(ctx context.Context, p v1alpha2.Provider) ([]Revision, 
 		return RecordedHistory(p), nil
 	}
 
-	observed, err := r.Releases.Observe(ctx, plan.ReleaseKey(p))
+	observed, err := r.observe(ctx, p)
 	if err != nil {
 		return nil, err
 	}
