@@ -96,8 +96,7 @@ const (
 )
 
 // AdoptReleaseAnnotation on a provider resource allows the operator to take over a Helm release that has the name of
-// the provider's release and was created for something else, and to act on any revision as long as the status has no
-// digest of one, if its value is "true".
+// the provider's release and was created for something else, if its value is "true".
 const AdoptReleaseAnnotation = Prefix + "/adopt-release"
 
 // InstallBesideAnnotation lists, on a provider resource and separated by commas, namespaces with a Helm release or with

@@ -5,7 +5,6 @@ package foreign
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -37,23 +36,17 @@ func IsOther(provider v1alpha2.Provider, record *release.Record) bool {
 }
 
 // Confirm completes each revision of a release by what the status knows of it, by the digest that the status has of what
-// the operator has written. Helm's storage proves nothing. A user may accept any record for a resource that knows none.
-// If a later revision than the newest one is known, its record was deleted: what is left is older than what runs.
-// ConfirmNewest completes the newest revision.
+// the operator has written. Helm's storage proves nothing. If a later revision than the newest one is known, its record
+// was deleted: what is left is older than what runs. ConfirmNewest completes the newest revision.
 func Confirm(provider v1alpha2.Provider, history state.History) {
 	status := provider.GetStatus()
-	accepted := Adopts(provider) && !slices.ContainsFunc(status.History, func(entry v1alpha2.ReleaseRevision) bool {
-		return entry.Digest != ""
-	})
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
 		known, exists := knownOf(status, revision.Number)
 
 		switch {
-		case accepted:
-			revision.Known = state.AnyRecord()
-		case i > 0 && exists && belongs(known, *revision):
+		case i > 0 && exists && revision.Ours():
 			revision.Recall(known)
 		case i == 0 && exists && revision.Number >= report.Last(status):
 			revision.Known = known.Known
@@ -69,15 +62,11 @@ func knownOf(status *v1alpha2.ProviderStatus, number int) (known state.Revision,
 	return known, digest != ""
 }
 
-// belongs reports whether a revision in storage may be the one that the status knows by its number. Another program may
-// have created one of the same number in place of a revision that was only entered.
-func belongs(known, stored state.Revision) bool { return stored.Ours() || known.Digest == "" }
-
 // Show completes the revisions of a release for people: their records are not looked at, and nothing may be done by them.
 func Show(provider v1alpha2.Provider, history state.History) {
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
-		if known, exists := knownOf(provider.GetStatus(), revision.Number); exists && belongs(known, *revision) {
+		if known, exists := knownOf(provider.GetStatus(), revision.Number); exists && revision.Ours() {
 			revision.Recall(known)
 		}
 	}
@@ -87,19 +76,15 @@ func Show(provider v1alpha2.Provider, history state.History) {
 // another cluster than the one of self was copied from there.
 func ConfirmNewest(provider v1alpha2.Provider, self state.Owner, history state.History, record *release.Record) {
 	newest := &history.Revisions[0]
-	accepted := newest.Known.Confirms("") // whatever it contains
 	copied := self.Cluster != "" && record.Owner.Cluster != self.Cluster
 
-	if !newest.Known.Confirms(record.Digest) || copied && !accepted {
+	if !newest.Known.Confirms(record.Digest) || copied {
 		newest.Known = state.Evidence{}
 		return
 	}
 
-	if known, exists := knownOf(provider.GetStatus(), newest.Number); exists {
-		newest.Recall(known)
-	}
-
-	newest.Known = state.KnownDigests([]string{record.Digest})
+	known, _ := knownOf(provider.GetStatus(), newest.Number)
+	newest.Recall(known)
 }
 
 // Reader reads Helm's records. *release.Engine implements it.
@@ -153,7 +138,8 @@ func MayHaveInstalled(provider v1alpha2.Provider) bool {
 	return status.Release != nil || len(status.Inventory) > 0
 }
 
-// Adopts reports whether a user allows to take over a release of something else.
+// Adopts reports whether a user allows to take over a release of something else, by what the spec asks for: its records
+// are not believed.
 func Adopts(provider v1alpha2.Provider) bool {
 	return v1alpha2.Asks(provider, v1alpha2.AdoptReleaseAnnotation)
 }

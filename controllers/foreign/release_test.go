@@ -80,10 +80,8 @@ func TestConfirm(t *testing.T) {
 		}
 	}
 	begins := func(p v1alpha2.Provider) { *p.GetStatus() = report.Begins(false, 2, "v1.0.0")(*p.GetStatus()) }
-	accepts := func(value string) func(v1alpha2.Provider) {
-		return func(p v1alpha2.Provider) {
-			p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: value})
-		}
+	adopts := func(p v1alpha2.Provider) {
+		p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"})
 	}
 	all := func(changes ...func(v1alpha2.Provider)) func(v1alpha2.Provider) {
 		return func(p v1alpha2.Provider) {
@@ -111,9 +109,7 @@ func TestConfirm(t *testing.T) {
 		"one of a resource that has lost its status":         {copied, all(), false, 0},
 		"one in another cluster":                             {state.Owner{Cluster: "bonn"}, knows(2, "v1:two"), false, 0},
 		"one whose successors were deleted":                  {copied, all(knows(2, "v1:two"), knows(3, "v1:x")), false, 3},
-		"any, accepted by a resource that knows none":        {state.Owner{}, accepts("true"), true, 0},
-		"any, accepted by one that knows some":               {copied, all(knows(1, "v1:one"), accepts("true")), false, 0},
-		"any, not accepted":                                  {copied, accepts("false"), false, 0},
+		"one of a release that is taken over":                {state.Owner{}, adopts, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

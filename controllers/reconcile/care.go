@@ -249,6 +249,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 			observed:    true,
 			history:     history,
 			unconfirmed: foreign.Unconfirmed(r.provider, key, newest),
+			owner:       r.installed.owner,
 			found:       r.installed.found,
 		}
 

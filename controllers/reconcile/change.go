@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -19,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -388,6 +390,11 @@ func (r *run) preparePlan(
 	}
 
 	options.Known, options.Inventory = r.installed.history.Revisions, r.inventory()
+
+	// What another program has installed is replaced.
+	if record := r.installed.record; record != nil && foreign.Adopts(r.provider) && report.Last(r.provider.GetStatus()) == 0 {
+		options.Inventory = inventory.Union(options.Inventory, record.Keys())
+	}
 
 	prepared, err := r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
 	if unread := (*cluster.RejectedError)(nil); errors.As(err, &unread) {
