@@ -44,10 +44,8 @@ package controllers
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=addonproviders.operator.cluster.x-k8s.io;bootstrapproviders.operator.cluster.x-k8s.io;controlplaneproviders.operator.cluster.x-k8s.io;coreproviders.operator.cluster.x-k8s.io;infrastructureproviders.operator.cluster.x-k8s.io;ipamproviders.operator.cluster.x-k8s.io;runtimeextensionproviders.operator.cluster.x-k8s.io,verbs=patch
 //
-// How the admission policies of the chart recognize operators: as themselves, and as the ServiceAccounts that they
-// impersonate. There are no such resources:
-// +kubebuilder:rbac:groups=capstan.dev,resources=operatordata,verbs=update;delete
-// +kubebuilder:rbac:groups=authentication.k8s.io,resources=userextras/capstan.dev/operator,verbs=impersonate
+// How the admission policy of the chart recognizes other operators. There is no such resource:
+// +kubebuilder:rbac:groups=capstan.dev,resources=operatordata,verbs=update
 //
 // Events, of the operator and of leader election:
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch

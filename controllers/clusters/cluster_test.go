@@ -5,11 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 func TestImpersonation(t *testing.T) {
@@ -42,38 +38,5 @@ func TestImpersonation(t *testing.T) {
 	} {
 		g.Expect(c.reader.Get(t.Context(), key, &corev1.ConfigMap{})).To(Succeed(), c.name)
 		g.Expect(server.seen()).To(Equal([]string{c.want}), c.name)
-	}
-}
-
-func TestOnlyRecordsAreMarkedAsTheOperators(t *testing.T) {
-	const account = "system:serviceaccount:tiny:installer"
-
-	server := newAPIServer(t)
-	pool, _ := newPool(t, secret("there", kubeConfig(server.URL)))
-	pool.Local = connect(t, server.URL, nil)
-	configMaps := corev1.SchemeGroupVersion.WithResource("configmaps")
-
-	for name, c := range map[string]struct {
-		provider        v1alpha2.Provider
-		records, others string
-	}{
-		"by the operator itself":           {provider("a", "", ""), "", ""},
-		"as an account":                    {provider("a", "installer", ""), account + markedAsOperator, account},
-		"as an account in another cluster": {provider("a", "installer", "there"), account, account},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			releases := target(t, pool, c.provider).Releases
-
-			server.seen()
-
-			_ = releases.DeleteHistory(t.Context(), types.NamespacedName{Namespace: "tiny", Name: "a"})
-
-			g.Expect(server.seen()).To(ContainElement(c.records))
-
-			_, _ = releases.Metadata().Resource(configMaps).Namespace("tiny").Get(t.Context(), "a", metav1.GetOptions{})
-
-			g.Expect(server.seen()).To(ContainElement(c.others))
-		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"sync"
 	"testing"
 
@@ -25,9 +24,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
 )
-
-// markedAsOperator follows the user of requests with clusters.OperatorExtra.
-const markedAsOperator = " as the operator"
 
 // apiServer is an API server that has every ConfigMap it is asked for.
 type apiServer struct {
@@ -49,13 +45,8 @@ func newAPIServer(t *testing.T) *apiServer {
 
 // ServeHTTP answers with a ConfigMap, or with the namespace that identifies the cluster.
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	user := r.Header.Get("Impersonate-User")
-	if r.Header.Get("Impersonate-Extra-"+url.PathEscape(clusters.OperatorExtra)) != "" {
-		user += markedAsOperator
-	}
-
 	s.mu.Lock()
-	s.users = append(s.users, user)
+	s.users = append(s.users, r.Header.Get("Impersonate-User"))
 	s.mu.Unlock()
 
 	w.Header().Set("Content-Type", "application/json")

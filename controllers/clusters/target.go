@@ -9,16 +9,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
 )
-
-// OperatorExtra is what the operator adds to an account that it impersonates when it writes release records. Other
-// users may not add it, so the chart's admission policies recognize the operator by it.
-const OperatorExtra = v1alpha2.Prefix + "/operator"
 
 // Target is a cluster, and an account to act as there.
 type Target struct {
@@ -48,8 +43,6 @@ func (c *Cluster) newTarget(account string, as clients) (*Target, error) {
 	options := release.Options{}
 	if account == "" && !c.connection.Remote {
 		options.Records = c.releaseRecords // an account sees only what it may read itself
-	} else if !c.connection.Remote { // there, the user of the kubeconfig need not be allowed to add it
-		options.RecordExtra = map[string][]string{OperatorExtra: {"true"}}
 	}
 
 	releases, err := release.NewEngine(as.config, options)

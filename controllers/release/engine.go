@@ -29,9 +29,6 @@ type Options struct {
 	// Records returns the metadata of the Secrets of a release, with managed fields that have the time of the
 	// last write, from a cache; it returns false if that does not have them. It is optional.
 	Records func(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool)
-	// RecordExtra is added to the user that the configuration impersonates in the requests for Helm's records, and in no
-	// others, so that a chart cannot contain records of other releases. It is optional.
-	RecordExtra map[string][]string
 }
 
 // Engine runs the releases of one cluster. It is safe for concurrent use.
@@ -63,7 +60,7 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		return nil, err
 	}
 
-	secrets, partial, err := recordClients(config, connection, options.RecordExtra)
+	secrets, err := corev1.NewForConfigAndClient(config, connection.HTTP())
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
@@ -72,7 +69,7 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		options:    options,
 		connection: connection,
 		secrets:    secrets,
-		metadata:   partial,
+		metadata:   connection.Metadata().Resource(secretsResource),
 		busy:       map[types.NamespacedName]bool{},
 	}
 

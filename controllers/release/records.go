@@ -11,16 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -94,37 +90,6 @@ func (r *Record) Select(keys []object.Key) []*unstructured.Unstructured {
 // RecordName returns the Secret that holds a revision of a release, as namespace/name.
 func RecordName(release types.NamespacedName, revision int) string {
 	return release.Namespace + "/" + helm.RecordName(release.Name, revision)
-}
-
-// recordClients returns the clients that read and write Helm's records, by the connection unless they have to add to
-// its user.
-func recordClients(
-	config *rest.Config, connection *cluster.Connection, extra map[string][]string,
-) (corev1.SecretsGetter, metadata.Getter, error) {
-	httpClient := connection.HTTP()
-
-	if len(extra) > 0 {
-		var err error
-
-		config = rest.CopyConfig(config)
-		config.Impersonate.Extra = extra
-
-		if httpClient, err = rest.HTTPClientFor(config); err != nil {
-			return nil, nil, err
-		}
-	}
-
-	secrets, err := corev1.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	partial, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	return secrets, partial.Resource(secretsResource), nil
 }
 
 // Read reads an observed revision. The error is a *storage.CorruptError if it cannot be decoded, and storage.ErrChanged

@@ -140,39 +140,6 @@ var forgedAttempts = []attempt{
 
 		return refused + "; the victim's provider is installed"
 	}},
-	{"The components of a provider that is installed, changed by a developer who may write ConfigMaps",
-		func(a *arena) string {
-			s := a.readSite()
-			packager := s.packager()
-			components := s.home
-			components.extra = s.binding()
-
-			if err := packager.Update(a.ctx, components.configMap()); err != nil {
-				return err.Error()
-			}
-
-			return s.change(`{"paused":true}`)
-		}},
-	{"A newer version for a provider with automatic upgrades, by such a developer", func(a *arena) string {
-		s := a.site()
-		a.Expect(s.install(func(spec *v1alpha2.ProviderSpec) {
-			automatic(s.home.resource()).Spec.DeepCopyInto(spec)
-		})).To(HavePrefix(v1alpha2.HealthyReason))
-
-		packager := s.packager()
-		newer := s.home
-		newer.version, newer.extra = "v1.0.1", s.binding()
-
-		if err := packager.Create(a.ctx, newer.configMap()); err != nil {
-			return err.Error()
-		}
-
-		p := s.home.resource()
-		a.request(p)
-		a.Eventually(a.installed(p)).Should(Equal("v1.0.1"))
-
-		return "the developer's version is installed"
-	}},
 	{"An item of clusterctl's inventory that claims another user's provider", func(a *arena) string {
 		return a.overruled(a.item())
 	}},
@@ -375,19 +342,6 @@ func (s *site) statusWriter() client.Client {
 
 	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: s.user}
 	s.grant(s.T, s.home.namespace, "status-writer", user, rule("*", []string{"*/status"}, "*"))
-
-	return s.developer
-}
-
-// packager is the developer, who may write ConfigMaps from now on.
-func (s *site) packager() client.Client {
-	s.Helper()
-
-	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: s.user}
-	s.grant(s.T, s.home.namespace, "packager", user, rule("", []string{"configmaps"}, "*"))
-	s.Eventually(func() error {
-		return s.developer.List(s.ctx, &corev1.ConfigMapList{}, client.InNamespace(s.home.namespace))
-	}).Should(Succeed(), "the API server knows the permissions")
 
 	return s.developer
 }

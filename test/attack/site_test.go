@@ -53,7 +53,7 @@ func (a *arena) site() *site {
 		s.prey(),
 	)
 	a.bind(a.T, "", "cluster-admin", account(s.home.namespace, "limited"))
-	a.grant(a.T, s.home.namespace, "developer", user, rule("", []string{"secrets"}, "create", "get", "list"))
+	a.grant(a.T, s.home.namespace, "developer", user, rule("", []string{"secrets"}, "create", "get", "list", "update"))
 	a.Eventually(func() error {
 		return s.developer.List(a.ctx, &corev1.SecretList{}, client.InNamespace(s.home.namespace))
 	}).Should(Succeed(), "the API server knows the permissions")

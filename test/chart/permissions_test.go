@@ -36,9 +36,7 @@ var rare = map[string]string{
 	"get operator.cluster.x-k8s.io/coreproviders":           "if the cache lags behind a write of its own",
 	"get operator.cluster.x-k8s.io/infrastructureproviders": "likewise",
 
-	"update capstan.dev/operatordata":                                   "admission policies recognize the operator by it",
-	"delete capstan.dev/operatordata":                                   "likewise",
-	"impersonate authentication.k8s.io/userextras/capstan.dev/operator": "part of requests as ServiceAccounts",
+	"update capstan.dev/operatordata": "an admission policy recognizes other operators by it",
 }
 
 var _ = Describe("The operator's own permissions", Ordered, func() {

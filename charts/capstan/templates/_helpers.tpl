@@ -26,8 +26,7 @@ account; or another one. Those, and the components of Kubernetes, have a permiss
 */}}
 {{- define "capstan.isOperator" -}}
 request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "capstan.serviceAccount" . }}' ||
-has(request.userInfo.extra) && 'capstan.dev/operator' in request.userInfo.extra ||
-authorizer.group('capstan.dev').resource('operatordata').check(request.operation == 'DELETE' ? 'delete' : 'update').allowed()
+authorizer.group('capstan.dev').resource('operatordata').check('update').allowed()
 {{- end }}
 
 {{/* Labels that select the pods. They must not change: selectors are immutable. */}}
