@@ -35,11 +35,13 @@ func IsOther(provider v1alpha2.Provider, record *release.Record) bool {
 	return record.Provider != v1alpha2.Label(provider)
 }
 
-// Confirm completes each revision of a release by what the status knows of it, by the digest that the status has of what
-// the operator has written. Helm's storage proves nothing. If a later revision than the newest one is known, its record
-// was deleted: what is left is older than what runs. ConfirmNewest completes the newest revision.
-func Confirm(provider v1alpha2.Provider, history state.History) {
+// Confirm completes each revision of a release by what the status knows of it, by the digest that the status has of
+// what the operator has written. Helm's storage proves nothing. If a later revision than the newest one is known, its
+// record was deleted: what is left is older than what runs. Records that are too far ahead are left out. ConfirmNewest
+// completes the newest revision.
+func Confirm(provider v1alpha2.Provider, history state.History) state.History {
 	status := provider.GetStatus()
+	history = history.Near(report.Last(status))
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
@@ -52,6 +54,8 @@ func Confirm(provider v1alpha2.Provider, history state.History) {
 			revision.Known = known.Known
 		}
 	}
+
+	return history
 }
 
 // knownOf returns what the status knows of a revision, and whether it has the digest of its record.
@@ -62,18 +66,23 @@ func knownOf(status *v1alpha2.ProviderStatus, number int) (known state.Revision,
 	return known, digest != ""
 }
 
-// Show completes the revisions of a release for people: their records are not looked at, and nothing may be done by them.
-func Show(provider v1alpha2.Provider, history state.History) {
+// Show completes the revisions of a release for people: their records are not looked at, and nothing may be done by
+// them.
+func Show(provider v1alpha2.Provider, history state.History) state.History {
+	history = history.Near(report.Last(provider.GetStatus()))
+
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
 		if known, exists := knownOf(provider.GetStatus(), revision.Number); exists && revision.Ours() {
 			revision.Recall(known)
 		}
 	}
+
+	return history
 }
 
-// ConfirmNewest completes Confirm for the newest revision, whose record was read. That of a revision which was created in
-// another cluster than the one of self was copied from there.
+// ConfirmNewest completes Confirm for the newest revision, whose record was read. That of a revision which was created
+// in another cluster than the one of self was copied from there.
 func ConfirmNewest(provider v1alpha2.Provider, self state.Owner, history state.History, record *release.Record) {
 	newest := &history.Revisions[0]
 	copied := self.Cluster != "" && record.Owner.Cluster != self.Cluster

@@ -60,7 +60,7 @@ func TestIsRelease(t *testing.T) {
 	}
 }
 
-// TestConfirm: only digests that the status has, or a user who accepts any record, tell that a revision is the resource's.
+// TestConfirm: only digests that the status has tell that a revision is the resource's.
 func TestConfirm(t *testing.T) {
 	self := state.Owner{Resource: "uid", Home: "berlin", Cluster: "berlin"}
 	another := state.Owner{Resource: "another", Home: "berlin", Cluster: "berlin"}
@@ -70,7 +70,8 @@ func TestConfirm(t *testing.T) {
 		return func(p v1alpha2.Provider) {
 			status := p.GetStatus()
 			status.Release = &v1alpha2.ReleaseStatus{}
-			status.History = slices.Insert(status.History, 0, v1alpha2.ReleaseRevision{Revision: number, Digest: digest})
+			entry := v1alpha2.ReleaseRevision{Revision: number, Digest: digest}
+			status.History = slices.Insert(status.History, 0, entry)
 		}
 	}
 	enters := func(number int, digest string) func(v1alpha2.Provider) {
@@ -117,7 +118,7 @@ func TestConfirm(t *testing.T) {
 			c.change(p)
 
 			history := state.History{Revisions: []state.Revision{{Number: 2}, {Number: 1}}}
-			Confirm(p, history)
+			history = Confirm(p, history)
 
 			ConfirmNewest(p, self, history, &release.Record{Digest: "v1:two", Owner: c.owner})
 
@@ -150,7 +151,7 @@ func TestKnownRevisions(t *testing.T) {
 	revisions := []state.Revision{stored(4, 4), stored(3, 2), stored(2, 2), stored(1, 1)}
 	history := state.History{Revisions: slices.Clone(revisions)}
 
-	Confirm(p, history)
+	history = Confirm(p, history)
 	ConfirmNewest(p, state.Owner{}, history, &release.Record{Digest: "v1:four"})
 
 	g.Expect(history.Revisions[0]).To(And(HaveField("Status", state.StatusDeployed), HaveField("Digest", "v1-x")))
@@ -159,7 +160,7 @@ func TestKnownRevisions(t *testing.T) {
 	g.Expect(history.Revisions[3]).To(Equal(stored(1, 1)), "it is shown, and never acted on")
 
 	shown := state.History{Revisions: revisions}
-	Show(p, shown)
+	shown = Show(p, shown)
 	g.Expect(shown.Revisions[0].Digest).To(Equal("v1-x"))
 	g.Expect(shown.Revisions[1]).To(Equal(stored(3, 2)))
 	g.Expect(shown.Revisions[2].Version).To(Equal("v1.0.0"))

@@ -62,7 +62,9 @@ func (r *run) announceChange(ctx context.Context) report.Result {
 		return result
 	}
 
-	changes := []report.Change{report.Begins(!r.policy.Existed, r.installed.revision.Number+1, r.change.plan.Version)}
+	next := max(r.installed.revision.Number, report.Last(r.provider.GetStatus())) + 1
+
+	changes := []report.Change{report.Begins(!r.policy.Existed, next, r.change.plan.Version)}
 	if r.selection.Starts() {
 		changes = append(changes, report.Upgrades(r.selection.Started(r.installed.revision.Number, time.Now())))
 	}

@@ -207,7 +207,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 	}
 
 	r.policy.Now = time.Now()
-	foreign.Confirm(r.provider, history)
+	history = foreign.Confirm(r.provider, history)
 	r.installed = installed{observed: true, history: history, found: r.installed.found}
 
 	newest, exists := history.Newest()

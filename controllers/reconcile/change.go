@@ -323,8 +323,8 @@ func (r *run) makePlan(ctx context.Context) report.Result {
 	return r.setGoal()
 }
 
-// salt returns the salt of the release's digests: that of its newest record, or a new one if there is none that is known
-// to be the resource's.
+// salt returns the salt of the release's digests: that of its newest record, or a new one if there is none that is
+// known to be the resource's.
 func (r *run) salt() string {
 	if r.newSalt == "" {
 		r.newSalt = storage.NewSalt()
@@ -389,10 +389,11 @@ func (r *run) preparePlan(
 		return nil, err
 	}
 
-	options.Known, options.Inventory = r.installed.history.Revisions, r.inventory()
+	options.Known, options.Last = r.installed.history.Revisions, report.Last(r.provider.GetStatus())
+	options.Inventory = r.inventory()
 
 	// What another program has installed is replaced.
-	if record := r.installed.record; record != nil && foreign.Adopts(r.provider) && report.Last(r.provider.GetStatus()) == 0 {
+	if record := r.installed.record; record != nil && foreign.Adopts(r.provider) && options.Last == 0 {
 		options.Inventory = inventory.Union(options.Inventory, record.Keys())
 	}
 

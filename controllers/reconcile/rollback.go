@@ -244,7 +244,8 @@ func (r *run) returnTo(
 	}
 
 	options.Announce = r.announce(ctx)
-	options.Known, options.Inventory = r.installed.history.Revisions, r.inventory()
+	options.Known, options.Last = r.installed.history.Revisions, report.Last(r.provider.GetStatus())
+	options.Inventory = r.inventory()
 
 	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), options, observed)
 }

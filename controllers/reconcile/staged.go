@@ -100,6 +100,7 @@ func (r *run) advance(ctx context.Context) report.Result {
 		Own: own, Known: history.Revisions, Inventory: r.inventory(), Announce: r.announce(ctx),
 	})
 	r.target.Health.MarkVerified(result.Applied)
+
 	if result.Inventory != nil {
 		r.note(report.Has(result.Inventory))
 	}

@@ -72,6 +72,7 @@ func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, 
 		return err
 	}
 
+	history = history.Near(revision.Number())
 	history.Busy = false // that is the correction itself
 
 	if len(history.Revisions) > 0 {

@@ -130,8 +130,9 @@ type RollbackOptions struct {
 	Request state.Request
 	// Announce is called before the revision is written; it may be nil.
 	Announce state.Announce
-	// Known and Inventory are the same as in PrepareOptions.
+	// Known, Last and Inventory are the same as in PrepareOptions.
 	Known     []state.Revision
+	Last      int
 	Inventory []object.Key
 	// SkipUnknownKinds leaves out the objects whose kinds the API server does not serve, instead of
 	// failing with a *cluster.UnknownKindError.

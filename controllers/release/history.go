@@ -35,6 +35,7 @@ func (e *Engine) amend(
 ) (Result, error) {
 	return e.run(ctx, release, state.Observed{}, func(s *session) error {
 		s.store.Recall(known)
+		s.store.SetLast(revision.Number)
 
 		if err := s.loadObserved(ctx, revision); err != nil {
 			return err

@@ -32,8 +32,10 @@ type PrepareOptions struct {
 	// CRDsFollow is true if CRDs of the chart are applied before the release. Objects of the kinds that they
 	// define are not tried then, and these kinds need not be served yet.
 	CRDsFollow bool
-	// Known is what is known of the revisions of the history.
+	// Known is what is known of the revisions of the history, and Last the number of the last one that is known to have
+	// existed; 0 for none.
 	Known []state.Revision
+	Last  int
 	// Inventory are the objects that the release has, or may have. Those that the new revision does not have are deleted.
 	Inventory []object.Key
 }
@@ -53,6 +55,7 @@ func (e *Engine) Prepare(
 
 	p := &Prepared{session: e.newSession(ctx, spec.Release), spec: spec, observed: observed}
 	p.session.store.Recall(options.Known)
+	p.session.store.SetLast(options.Last)
 	p.session.known = options.Inventory
 
 	if err := p.render(ctx); err != nil {

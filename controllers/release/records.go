@@ -155,7 +155,8 @@ func (e *Engine) decode(rel *helm.Release, content string) ([]*unstructured.Unst
 	return objects, nil
 }
 
-// setNamespaces sets the namespace of a revision's objects that have none, and removes that of objects that are in none.
+// setNamespaces sets the namespace of a revision's objects that have none, and removes that of objects that are in
+// none.
 func (e *Engine) setNamespaces(rel *helm.Release, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		// The scope of a kind that does not exist yet, or any more, is unknown.

@@ -85,6 +85,7 @@ func (s *session) checkDigest(revision int, known state.Confirmed) error {
 // rollback applies the manifest of an earlier revision.
 func (s *session) rollback(ctx context.Context, options RollbackOptions, observed state.Observed) error {
 	s.store.Recall(options.Known)
+	s.store.SetLast(options.Last)
 
 	if err := s.loadObserved(ctx, observed.Revision); err != nil {
 		return err

@@ -114,10 +114,12 @@ func note(e *release.Engine, key types.NamespacedName, result release.Result) {
 }
 
 func rollback(
-	ctx context.Context, e *release.Engine, key types.NamespacedName, options release.RollbackOptions, observed state.Observed,
+	ctx context.Context, e *release.Engine, key types.NamespacedName, options release.RollbackOptions,
+	observed state.Observed,
 ) (release.Result, error) {
 	options.Inventory, options.Announce = seen(key), announceBy(e, key)
 	options.Known = accepted(context.WithoutCancel(ctx), newEngine("reader"), key).Revisions
+	options.Last = report.Last(statusOf(key))
 
 	result, err := e.Rollback(ctx, key, options, observed)
 	note(e, key, result)

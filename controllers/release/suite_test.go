@@ -178,7 +178,7 @@ func applyObserved(
 	known := accepted(context.WithoutCancel(ctx), newEngine("reader"), spec.Release).Revisions
 
 	prepared, err := e.Prepare(ctx, spec, observed, release.PrepareOptions{
-		Known: known, Inventory: seen(spec.Release),
+		Known: known, Last: report.Last(statusOf(spec.Release)), Inventory: seen(spec.Release),
 	})
 	if err != nil {
 		return release.Result{}, err

@@ -74,7 +74,7 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return err
 	}
 
-	newest, exists := r.newest(history)
+	history, newest, exists := r.newest(history)
 	if !exists {
 		return nil
 	}
@@ -132,16 +132,18 @@ func (r *Removal) leave(newest state.Revision) {
 	r.Unconfirmed = newest.Number
 }
 
-// newest returns the newest revision of the resource's release, and whether there is one. A release of the same name that
-// another program created is none.
-func (r *Removal) newest(history state.History) (state.Revision, bool) {
-	foreign.Confirm(r.Provider, history)
+// newest returns the history of the resource's release as it is known, the newest revision, and whether there is one. A
+// release of the same name that another program created is none.
+func (r *Removal) newest(stored state.History) (history state.History, newest state.Revision, exists bool) {
+	history = foreign.Confirm(r.Provider, stored)
 
 	if r.foreign = r.Provider.GetStatus().Release == nil && history.Foreign(); r.foreign {
-		return state.Revision{}, false
+		return history, state.Revision{}, false
 	}
 
-	return history.Newest()
+	newest, exists = history.Newest()
+
+	return history, newest, exists
 }
 
 // observeWithoutAccount decides what to do if the account must not read Helm's storage. Nothing has to
@@ -156,7 +158,7 @@ func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) er
 			return err
 		}
 
-		newest, exists := r.newest(history)
+		_, newest, exists := r.newest(history)
 		if exists && r.isPlanted(newest) {
 			r.leave(newest)
 			return nil

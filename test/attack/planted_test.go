@@ -19,7 +19,8 @@ import (
 
 // plantedAttempts plant Helm's records in a namespace before an administrator has a provider there, or change those of
 // the operator.
-var plantedAttempts = slices.Concat(planted("Planted by a developer: ", plots), planted("Changed by a developer: ", marked))
+var plantedAttempts = slices.Concat(
+	planted("Planted by a developer: ", plots), planted("Changed by a developer: ", marked))
 
 // plot is an attempt to have the operator apply planted records.
 type plot struct {

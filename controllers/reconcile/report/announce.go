@@ -52,9 +52,9 @@ func Handled(request string) Change {
 	return change(func(s *v1alpha2.ProviderStatus) { s.LastHandledReconcileAt = request })
 }
 
-// Enters is what is about to be written of a revision of the release, whose record has the digest: that it is created, or
-// how that has ended. A record whose resource does not know of it proves nothing. The inventory has the objects that the
-// release may have from then on; nil if that is as before.
+// Enters is what is about to be written of a revision of the release, whose record has the digest: that it is created,
+// or how that has ended. A record whose resource does not know of it proves nothing. The objects are those that the
+// release may have from then on; nil if these are as before.
 func Enters(revision state.Revision, digest string, objects []object.Key) Change {
 	return change(func(s *v1alpha2.ProviderStatus) {
 		if objects != nil {

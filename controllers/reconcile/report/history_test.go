@@ -127,16 +127,22 @@ func TestHistory(t *testing.T) {
 	)
 	bare := And(HaveField("Digest", ""), HaveField("Healthy", BeNil()), HaveField("Status", "superseded"))
 
+	type entries = []v1alpha2.ReleaseRevision
+
 	for name, c := range map[string]struct {
 		newest, older state.Revision
 		before        []v1alpha2.ReleaseRevision
 		want          []any
 	}{
-		"one that is not known":                     {newest, older, nil, []any{entered, bare}},
-		"one that is":                               {newest, confirmed, []v1alpha2.ReleaseRevision{before, first}, []any{entered, HaveField("Healthy", HaveValue(BeTrue()))}},
-		"one that was only entered":                 {newest, older, []v1alpha2.ReleaseRevision{pending, before}, []any{Equal(pending), entered, bare}},
-		"another one in its place":                  {planted, older, []v1alpha2.ReleaseRevision{before}, []any{Equal(before), bare}},
-		"another one in place of an older revision": {newest, older, []v1alpha2.ReleaseRevision{before, first}, []any{entered, bare}},
+		"one that is not known": {newest, older, nil, []any{entered, bare}},
+		"one that is": {
+			newest, confirmed, entries{before, first}, []any{entered, HaveField("Healthy", HaveValue(BeTrue()))},
+		},
+		"one that was only entered": {newest, older, entries{pending, before}, []any{Equal(pending), entered, bare}},
+		"another one in its place":  {planted, older, entries{before}, []any{Equal(before), bare}},
+		"another one in place of an older revision": {
+			newest, older, entries{before, first}, []any{entered, bare},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			installed := Installed{

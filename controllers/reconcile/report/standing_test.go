@@ -168,7 +168,8 @@ func TestBeginsEnds(t *testing.T) {
 	in.Provider.Status = Begins(true, 1, "v1.0.0")(in.Provider.Status)
 	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.History).To(BeEmpty())
 
-	in.Provider.Status = Enters(state.Revision{Number: 1, Status: state.StatusPendingInstall}, "x", nil)(in.Provider.Status)
+	entered := state.Revision{Number: 1, Status: state.StatusPendingInstall}
+	in.Provider.Status = Enters(entered, "x", nil)(in.Provider.Status)
 	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.History).To(HaveLen(1), "its record may exist")
 
 	again := Begins(false, 1, "v1.0.0")(in.Provider.Status)

@@ -147,6 +147,20 @@ func (h History) Newest() (Revision, bool) {
 	return h.Revisions[0], true
 }
 
+// MaxAhead is how far the number of a revision may be ahead of the last one that is known: other programs count up one
+// by one.
+const MaxAhead = 1000
+
+// Near returns the history without revisions that no program can have counted up to since the last one that is known;
+// 0 if none is.
+func (h History) Near(last int) History {
+	if last > 0 {
+		h.Revisions = slices.DeleteFunc(h.Revisions, func(r Revision) bool { return r.Number > last+MaxAhead })
+	}
+
+	return h
+}
+
 // Find returns the revision with the given number, if there is one.
 func (h History) Find(number int) (Revision, bool) {
 	return h.first(func(r Revision) bool { return r.Number == number })

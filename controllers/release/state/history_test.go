@@ -142,6 +142,18 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// TestNear: records that are far ahead of the last one that is known are ignored.
+func TestNear(t *testing.T) {
+	g := NewWithT(t)
+	near := func(last int) []Revision {
+		return History{Revisions: []Revision{{Number: 1006}, {Number: 1005}, {Number: 1}}}.Near(last).Revisions
+	}
+
+	g.Expect(near(5)).To(HaveExactElements(HaveField("Number", 1005), HaveField("Number", 1)))
+	g.Expect(near(6)).To(HaveLen(3))
+	g.Expect(near(0)).To(HaveLen(3), "none is known")
+}
+
 // TestConfirmedOf: what is known of a revision does not apply to a record that was written since.
 func TestConfirmedOf(t *testing.T) {
 	g := NewWithT(t)

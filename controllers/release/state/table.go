@@ -52,7 +52,7 @@ var table = []Row{
 	},
 	{
 		RecordsLost, always, Apply,
-		"Adopts the objects with a new first revision.",
+		"Adopts the objects with the next revision.",
 		untilHealthy,
 	},
 	{

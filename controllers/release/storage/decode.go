@@ -23,7 +23,7 @@ const (
 	// MaxRecords is the maximum number of revisions of a release, and maxNumber the highest number of one. Users who may
 	// write Secrets can make others, which no program would.
 	MaxRecords = 200
-	maxNumber  = 1_000_000
+	maxNumber  = 1 << 30
 	// maxTotal is the maximum size in bytes of the records of a release that are in memory together.
 	maxTotal = 64 << 20
 )

@@ -3,7 +3,6 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,18 +38,10 @@ type ExcessError struct{ Message string }
 
 func (e *ExcessError) Error() string { return e.Message }
 
-// CheckRecords returns an *ExcessError if a release has too many records, or one with a number that cannot have been
-// counted up to.
+// CheckRecords returns an *ExcessError if a release has too many records.
 func CheckRecords(release types.NamespacedName, records []metav1.PartialObjectMetadata) error {
 	if len(records) > MaxRecords {
 		return &ExcessError{Message: tooManyRecords(release)}
-	}
-
-	for _, record := range records {
-		if number, err := strconv.Atoi(record.Labels[numberLabel]); err == nil && number > maxNumber {
-			return &ExcessError{Message: fmt.Sprintf("Secret %s/%s is a record of revision %d of release %s, which no program "+
-				"has made: revisions are numbered from 1; delete it", record.Namespace, record.Name, number, release)}
-		}
 	}
 
 	return nil

@@ -35,10 +35,7 @@ func TestCheckRecords(t *testing.T) {
 		"no record":        {},
 		"a long history":   {numbers: most},
 		"too many records": {append(most, "201"), "more than 200 revisions"},
-		"the highest number there is": {
-			[]string{"1", "9223372036854775807"}, "Secret ns/sh.helm.release.v1.x.v9223372036854775807 is a record of revision",
-		},
-		"a number that is none": {numbers: []string{"99999999999999999999", "first"}},
+		"odd numbers":      {numbers: []string{"9223372036854775807", "99999999999999999999", "first"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

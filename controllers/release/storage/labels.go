@@ -134,7 +134,7 @@ func Strip(m *metav1.PartialObjectMetadata) {
 }
 
 // RevisionOf returns the revision that a Secret's metadata describes. It returns false if the
-// Secret is not one of Helm's, which have the name of their revision, or CheckRecords refuses its number.
+// Secret is not one of Helm's, which have the name of their revision, or has a number that no program counts up to.
 func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 	number, err := strconv.Atoi(m.Labels[numberLabel])
 	if err != nil || number < 1 || number > maxNumber || m.Name != helm.RecordName(ReleaseName(m.Labels), number) {

@@ -77,6 +77,16 @@ func (s *secrets) update(ctx context.Context, rel *helm.Release) error {
 	})
 }
 
+// isRecord reports whether the Secret with the name of a revision is a record of the release.
+func (s *secrets) isRecord(ctx context.Context, release string, revision int) (bool, error) {
+	found, err := s.Get(ctx, helm.RecordName(release, revision), metav1.GetOptions{})
+	if err != nil {
+		return false, err
+	}
+
+	return IsRecord(found.Labels) && ReleaseName(found.Labels) == release, nil
+}
+
 // newSecret returns the Secret of a revision as Helm's own programs write it. A label says when.
 func newSecret(rel *helm.Release, written string) (*corev1api.Secret, error) {
 	document, err := json.Marshal(rel)

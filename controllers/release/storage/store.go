@@ -1,6 +1,6 @@
 // Package storage reads and writes the Secrets in which Helm stores the revisions of a release.
-// They stay readable to the helm programs. What Capstan has to know of a revision is not there, but in the status of the
-// resource.
+// They stay readable to the helm programs. What Capstan has to know of a revision is not there, but in the status of
+// the resource.
 package storage
 
 import (
@@ -39,6 +39,7 @@ type Store struct {
 	statuses     map[int]state.Status   // as stored
 	placeholders map[int]bool           // revisions that cannot be decoded
 	known        map[int]state.Revision // what the caller knows of revisions
+	last         int                    // the last revision that the caller knows to have existed; 0 for none
 	resumed      *helm.Release          // the revision that the action writes again; nil for a new one
 	created      state.Revision         // the revision that the action has created
 	protected    map[int]bool           // revisions that the history limit does not delete
@@ -124,6 +125,10 @@ func (s *Store) Recall(known []state.Revision) {
 	}
 }
 
+// SetLast sets the number of the last revision that is known to have existed. The next one follows it, also if its
+// record is gone, and records of other programs that are too far ahead are ignored. It must be called before Load.
+func (s *Store) SetLast(number int) { s.last = number }
+
 // Known returns what is known of a revision.
 func (s *Store) Known(number int) state.Revision { return s.known[number] }
 
@@ -140,7 +145,7 @@ func (s *Store) Versions() (versions []string, known bool) {
 // A revision that is larger than what is left counts as one that cannot be decoded.
 func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 	revision, ok := RevisionOf(&secret.ObjectMeta)
-	if !ok {
+	if !ok || s.last > 0 && revision.Number > s.last+state.MaxAhead {
 		return 0
 	}
 

@@ -24,12 +24,36 @@ func (s *Store) NextRevision() int {
 
 	newest, _ := s.Newest()
 
-	return newest + 1
+	return max(newest, s.last) + 1
 }
 
+// maxTaken is how many numbers in a row may be taken by Secrets that are no records.
+const maxTaken = 10
+
 // Create records a new revision, with Capstan's label beside those of others. Only one program can create the record of
-// a number, which is the lock of the release.
+// a number, which is the lock of the release. If another Secret has its name, the revision gets the next number.
 func (s *Store) Create(rel *helm.Release) error {
+	for taken := 0; ; taken++ {
+		err := s.createNext(rel)
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+
+		isRecord, readErr := s.secrets.isRecord(context.Background(), s.release.Name, rel.Version)
+
+		switch {
+		case readErr != nil:
+			return s.wrote(rel, readErr)
+		case isRecord, taken == maxTaken:
+			return s.wrote(rel, fmt.Errorf("%w: the Secret exists", ErrChanged))
+		}
+
+		rel.Version++
+	}
+}
+
+// createNext is Create with the number that the revision has.
+func (s *Store) createNext(rel *helm.Release) error {
 	rel.Labels = labelsFor(rel.Version, rel.Labels)
 	rel.Info.Description = object.OneLine(rel.Info.Description, maxDescription)
 	sign(rel, cmp.Or(s.new.Salt, SaltOf(s.resumed), NewSalt()), s.new.Owner)
@@ -48,8 +72,7 @@ func (s *Store) Create(rel *helm.Release) error {
 
 	err := s.secrets.create(context.Background(), withoutFiles(rel))
 	if apierrors.IsAlreadyExists(err) {
-		err = fmt.Errorf("%w: the Secret exists; unless another program has just created it, "+
-			"its labels are missing: delete it", ErrChanged)
+		return err
 	}
 
 	return s.wrote(rel, err)

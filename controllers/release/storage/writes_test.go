@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"helm.sh/helm/v3/pkg/storage/driver"
+	corev1api "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -173,6 +174,49 @@ func TestResume(t *testing.T) {
 			g.Expect(storeOf(t, secrets).Readable()).To(HaveLen(3 - len(deleted)))
 		})
 	}
+}
+
+// TestNumbers: a revision gets the number after the last one, whether its record is there or not, and whatever other
+// Secrets are called. Records that are far ahead do not count.
+func TestNumbers(t *testing.T) {
+	g := NewWithT(t)
+	secrets := fake.NewClientset().CoreV1().Secrets("ns")
+	storeOf(t, secrets, [2]string{"superseded", "a"}, [2]string{"deployed", "b"})
+
+	far := &helm.Release{Name: "x", Namespace: "ns", Version: 1006, Info: &helm.Info{Status: helm.StatusDeployed}}
+	g.Expect(driver.NewSecrets(secrets).Create(helm.RecordName(far.Name, far.Version), far)).To(Succeed())
+
+	for _, taken := range []int{6, 7} {
+		other := &corev1api.Secret{ObjectMeta: metav1.ObjectMeta{Name: helm.RecordName("x", taken)}}
+		_, err := secrets.Create(t.Context(), other, metav1.CreateOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+
+	store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
+	store.SetLast(5)
+	g.Expect(store.Load(t.Context())).To(Succeed())
+	g.Expect(store.NextRevision()).To(Equal(6))
+
+	var announced []int
+
+	store.SetAnnounce(func(revision state.Revision, _ string, _ []object.Key) error {
+		announced = append(announced, revision.Number)
+		return nil
+	})
+
+	rel := &helm.Release{
+		Name: "x", Namespace: "ns", Version: 6, Info: &helm.Info{Status: helm.StatusPendingUpgrade}, Chart: emptyChart(),
+	}
+	g.Expect(store.Create(rel)).To(Succeed())
+	g.Expect(rel.Version).To(Equal(8))
+	g.Expect(announced).To(Equal([]int{6, 7, 8}))
+
+	// Another program has been faster.
+	late := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
+	rel = &helm.Release{
+		Name: "x", Namespace: "ns", Version: 8, Info: &helm.Info{Status: helm.StatusPendingUpgrade}, Chart: emptyChart(),
+	}
+	g.Expect(late.Create(rel)).To(MatchError(ErrChanged))
 }
 
 // TestInherit: a revision was first deployed when the release was, through all revisions that tell it, and has the

@@ -122,7 +122,7 @@ func (c *Cluster) Installed(ctx context.Context, p v1alpha2.Provider) (*release.
 		return nil, history, err
 	}
 
-	foreign.Show(p, history)
+	history = foreign.Show(p, history)
 
 	newest, exists := history.Newest()
 	if !exists {

@@ -141,7 +141,7 @@ func selectRevision(
 		return state.Revision{}, err
 	}
 
-	foreign.Show(p, observed)
+	observed = foreign.Show(p, observed)
 
 	if len(args) == 0 {
 		return lastHealthy(observed, v1alpha2.Label(p))

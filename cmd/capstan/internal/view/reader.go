@@ -105,9 +105,8 @@ func (r *Reader) provider(
 // observe reads the history of a provider's release, completed by the status of the resource.
 func (r *Reader) observe(ctx context.Context, p v1alpha2.Provider) (state.History, error) {
 	observed, err := r.Releases.Observe(ctx, plan.ReleaseKey(p))
-	foreign.Show(p, observed)
 
-	return observed, err
+	return foreign.Show(p, observed), err
 }
 
 // objects reads the objects of a revision and judges their health.
