@@ -127,8 +127,8 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 	return err
 }
 
-// pinned returns the version that the range of a resource was resolved to; empty if that is not known. A status that was
-// lost does not resolve it again.
+// pinned returns the version that the range of a resource was resolved to; empty if that is not known. A lost status
+// does not resolve it again.
 func pinned(provider v1alpha2.Provider) string {
 	return cmp.Or(provider.GetStatus().DesiredVersion, provider.GetAnnotations()[v1alpha2.ResolvedVersionAnnotation])
 }

@@ -198,7 +198,7 @@ func (r *run) recordsLost(ctx context.Context) bool {
 
 	remains, err := r.target.Releases.Remains(ctx, plan.ReleaseKey(r.provider), r.inventory())
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Looked for a part of the objects of a release without records only", "problem", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Looked for a part of the objects only, because records are lost", "problem", err.Error())
 	}
 
 	return remains

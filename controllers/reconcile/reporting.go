@@ -156,8 +156,8 @@ func (r *run) drift() report.Drift {
 	return found
 }
 
-// inventory returns the objects that the release has, or may have: those of the status, of the newest revision if that is
-// known to be the resource's, and those that were searched for because the status was lost.
+// inventory returns the objects that the release has, or may have: those of the status, of the newest revision if that
+// is known to be the resource's, and those that were searched for because the status was lost.
 func (r *run) inventory() []object.Key {
 	objects := inventory.Union(inventory.Keys(r.provider.GetStatus().Inventory), r.installed.found)
 	if r.installed.isOwn() {

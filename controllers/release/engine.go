@@ -183,7 +183,9 @@ type UninstallOptions struct {
 // Objects are deleted in the order of their annotations, and those of the release's own kinds first: only the
 // release's manager can process their finalizers. While one still exists that others wait for, the error is a
 // *cluster.RemainingError and these are not deleted.
-func (e *Engine) Uninstall(ctx context.Context, release types.NamespacedName, options UninstallOptions) (Result, error) {
+func (e *Engine) Uninstall(
+	ctx context.Context, release types.NamespacedName, options UninstallOptions,
+) (Result, error) {
 	defer e.written.Note(release, "")
 
 	return e.run(ctx, release, state.Observed{}, func(s *session) error { return s.uninstall(ctx, options) })

@@ -76,18 +76,19 @@ var _ = Describe("A release", func() {
 
 		mustApply(ctx, engine, spec)
 
-		const lists, records = 1, 2
-		Eventually(requests).Should(HaveLen(before + 3*objects + lists + records))
+		const lists, records, later = 1, 2, 1 // whether another program has made a revision meanwhile
+
+		Eventually(requests).Should(HaveLen(before + 3*objects + lists + records + later))
 
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
-		Eventually(requests).Should(HaveLen(before + 3*objects + lists + records + 1))
+		Eventually(requests).Should(HaveLen(before + 3*objects + lists + records + later + 1))
 		all := requests()
 		last := all[len(all)-1]
 		Expect(last.Verb + " " + last.Resource).To(Equal("list secrets"))
 		Expect(bed.Count(all, func(r bed.Request) string {
 			return r.Verb + " " +
 				r.Resource
-		})).NotTo(HaveKey("get secrets"))
+		})).To(HaveKeyWithValue("get secrets", later))
 	})
 
 	It("can have 600 objects, of which an upgrade writes what changes", func(ctx SpecContext) {

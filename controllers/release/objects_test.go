@@ -212,6 +212,7 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 
 	It("are found by the reader, and deleted with the engine's own permissions", func(ctx SpecContext) {
 		engine = newEngine("tenant", func(c *rest.Config) { c.Impersonate.UserName = "stranger" })
+
 		Expect(find(ctx)).To(ConsistOf(role(), config()))
 
 		_, err := uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})

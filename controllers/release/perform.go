@@ -28,8 +28,8 @@ var (
 	}
 )
 
-// perform records a new revision, applies its objects, deletes those that the release had before, and records the result.
-// From before anything is applied, the inventory has the objects of both.
+// perform records a new revision, applies its objects, deletes those that the release had before, and records the
+// result. From before anything is applied, the inventory has the objects of both.
 func (s *session) perform(rel *helm.Release, action action, limit int) error {
 	both := inventory.Union(s.client.Inventory(), s.known)
 	if len(both) > v1alpha2.InventoryMaxItems {

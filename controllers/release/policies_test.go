@@ -213,7 +213,8 @@ var _ = Describe("The policy of an object", func() {
 		Expect(exists(later)).To(BeFalse())
 
 		revision := newest(ctx, engine, namespace)
-		Expect(advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
+		_, err = advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})
+		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, later)).To(ConsistOf("last"))
 
 		By("keeping it when the release is gone")

@@ -93,8 +93,8 @@ func (e *Engine) takesEffect(revision state.Revision) bool {
 	return time.Now().Before(revision.Changed.Add(effectTime))
 }
 
-// recordStages finds what the release has besides the target, and records what is left to do with the new revision after
-// the first wave, before anything is applied: it may need Advance.
+// recordStages finds what the release has besides the target, and records what is left to do with the new revision
+// after the first wave, before anything is applied: it may need Advance.
 func (s *session) recordStages() {
 	s.client.Drop(s.known)
 

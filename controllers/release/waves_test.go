@@ -82,7 +82,8 @@ var _ = Describe("Waves", func() {
 			Expect(revision.Staged).To(BeTrue())
 
 			before := configMaps(ctx, namespace)
-			Expect(advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
+			_, err := advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})
+			Expect(err).NotTo(HaveOccurred())
 			Expect(configMaps(ctx, namespace)).To(ConsistOf(append(before, added)))
 		}
 

@@ -95,14 +95,6 @@ func (w *world) expectNothingLater(t *testing.T) {
 	}
 }
 
-// until skips an attempt that succeeds until a change is made, such as that of "issue 49". It is made only if the
-// environment variable PENDING is set.
-func (a *arena) until(change string) {
-	if os.Getenv("PENDING") == "" {
-		a.Skip("pending until " + change)
-	}
-}
-
 // create creates objects as the tenant's user, who may do so.
 func (a *arena) create(objects ...client.Object) {
 	a.Helper()

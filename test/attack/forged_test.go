@@ -328,14 +328,6 @@ func (s *site) digestOf(record *corev1.Secret) string {
 	return digest
 }
 
-// annotate adds an annotation to the provider.
-func (s *site) annotate(name, value string) {
-	s.Helper()
-
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, name, value)
-	s.Expect(s.admin.Patch(s.ctx, s.home.resource(), client.RawPatch(types.MergePatchType, patch))).To(Succeed())
-}
-
 // statusWriter is the developer, who may write all statuses from now on.
 func (s *site) statusWriter() client.Client {
 	s.Helper()

@@ -18,7 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/manifest"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/test/model"
 )
@@ -63,7 +65,25 @@ func (o *observer) snapshot(ctx context.Context) (model.Snapshot, error) {
 		snapshot.Contract = *contract
 	}
 
+	recall(provider, snapshot.Records)
+
 	return snapshot, nil
+}
+
+// recall completes the revisions of records by what the status knows of them.
+func recall(provider v1alpha2.Provider, records []model.Record) {
+	history := state.History{}
+	for _, record := range records {
+		history.Revisions = append(history.Revisions, record.Revision)
+	}
+
+	history = foreign.Show(provider, history)
+
+	for i := range records {
+		if revision, exists := history.Find(records[i].Number); exists {
+			records[i].Revision = revision
+		}
+	}
 }
 
 // key is that of the resource.

@@ -42,8 +42,8 @@ func (c *Client) Prepare(o *unstructured.Unstructured) {
 	Normalize(o)
 }
 
-// RemoveHelmMetadata removes the label and annotations of Helm from the objects of an inventory. Those that do not exist,
-// or belong to another release, stay as they are.
+// RemoveHelmMetadata removes the label and annotations of Helm from the objects of an inventory that exist and belong
+// to the release.
 func (c *Client) RemoveHelmMetadata(known []object.Key) error {
 	list, unread := c.existing(known, nil)
 

@@ -54,7 +54,7 @@ func (c *Client) Drop(known []object.Key) {
 }
 
 // existing returns the objects of an inventory that exist and belong to the release, as they are in the cluster, except
-// for some. The error is a *RemoveError with those that cannot be read; it does not keep the others from being returned.
+// for some. The error is a *RemoveError with those that cannot be read, besides which the others are returned.
 func (c *Client) existing(known, except []object.Key) (Objects, error) {
 	var (
 		resolved []object.Key
@@ -74,9 +74,10 @@ func (c *Client) existing(known, except []object.Key) (Objects, error) {
 	}
 
 	// When an entry was made, it may have been unknown that its kind has namespaces.
-	var list Objects
+	resolved = inventory.Without(resolved, except)
+	list := make(Objects, 0, len(resolved))
 
-	for _, key := range inventory.Without(resolved, except) {
+	for _, key := range resolved {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(key.GroupVersionKind)
 		o.SetNamespace(key.Namespace)
@@ -171,8 +172,8 @@ func (c *Client) Prune(content string, known []object.Key) error {
 	return cmp.Or(c.remove(c.dropped), c.unread, newRemainingError(c.held))
 }
 
-// Remove deletes the objects of an inventory. They are deleted in the order of their annotations, and those of own kinds
-// first. The error is a *RemainingError while objects exist that others wait for.
+// Remove deletes the objects of an inventory, in the order of their annotations, and those of own kinds first.
+// The error is a *RemainingError while objects exist that others wait for.
 func (c *Client) Remove(known []object.Key, options RemoveOptions) error {
 	list, unread := c.existing(known, nil)
 

@@ -15,7 +15,7 @@ import (
 
 // Entries returns the inventory of objects, sorted.
 func Entries(keys []object.Key) []v1alpha2.InventoryEntry {
-	var entries []v1alpha2.InventoryEntry
+	entries := make([]v1alpha2.InventoryEntry, 0, len(keys))
 	for _, key := range keys {
 		entries = append(entries, v1alpha2.InventoryEntry{ID: idOf(key), Version: key.Version})
 	}

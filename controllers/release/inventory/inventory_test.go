@@ -15,7 +15,10 @@ var (
 		GroupVersionKind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
 		Name:             "system:metrics_reader",
 	}
-	secret  = object.Key{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Namespace: "ns", Name: "a.b"}
+	secret = object.Key{
+		GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
+		Namespace:        "ns", Name: "a.b",
+	}
 	manager = object.Key{
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
 		Namespace:        "ns", Name: "manager",
