@@ -88,7 +88,7 @@ const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 const AdoptCRDAnnotation = Prefix + "/adopt"
 
 // ResolvedVersionAnnotation on a provider resource is the version that its range was resolved to, and
-// GivenUpVersionAnnotation the one whose automatic upgrade has failed. The operator writes both, and reads them if the
+// GivenUpVersionAnnotation the one that was given up. The operator writes both, and reads them if the
 // status was lost: a backup may have been restored without it.
 const (
 	ResolvedVersionAnnotation = Prefix + "/resolved-version"

@@ -53,6 +53,7 @@ type step struct {
 // is installed changes. The first one that ends the change counts.
 var steps = []step{
 	{"the provider may return to the revision", (*run).returnsNow, (*run).checkRevision, ""},
+	{"a version that was given up is not tried again", (*run).applies, (*run).checkGivenUp, ""},
 	{"contracts fit, and variables and kinds exist", (*run).upgrades, (*run).checkRequirements, metrics.StepPreflight},
 	{"core is ready before what needs it", (*run).needsCore, (*run).checkCore, metrics.StepPreflight},
 	{"core that changes at the same time comes first", (*run).changesVersion, (*run).letCoreBegin, ""},

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // selectVersion selects the version that the range of the resource resolves to, if the operator may do so, and wakes
@@ -61,9 +63,13 @@ func (r *run) upgrading(prevented decide.Prevented) (decide.Upgrading, error) {
 	return seen, nil
 }
 
-// givenUp returns the version whose automatic upgrade has failed since a user has asked for anything; empty for none. If
-// the status was lost, only the annotation tells.
+// givenUp returns the version that was given up since a user has asked for anything; empty for none. If the status was
+// lost, only the annotation tells.
 func (r *run) givenUp() string {
+	if r.change.release.Decision.Action == state.Stop && r.plans() {
+		return r.change.goal.version
+	}
+
 	noted := r.provider.GetAnnotations()[v1alpha2.GivenUpVersionAnnotation]
 
 	lost := r.provider.GetStatus().ObservedGeneration <= 0
@@ -72,6 +78,22 @@ func (r *run) givenUp() string {
 	}
 
 	return cmp.Or(decide.GivenUp(r.installed.history, plan.Asked(r.provider)), noted)
+}
+
+// checkGivenUp ends a change to a version that was given up before the status was lost: there would be no revision to
+// return to.
+func (r *run) checkGivenUp(context.Context) report.Result {
+	version, observed := r.change.goal.version, r.change.release.State.State
+
+	if version != r.givenUp() || observed != state.Unconfirmed && observed != state.RecordsLost {
+		return report.Result{}
+	}
+
+	return report.Result{
+		Outcome: report.Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
+		Message: fmt.Sprintf("%s was given up before, and no revision is known to return to; to try it again, "+
+			"run `capstan upgrade apply %s:%[1]s`", version, v1alpha2.Label(r.provider)),
+	}
 }
 
 // noteVersions writes into annotations of the resource what a lost status must not undo: the version that its range was

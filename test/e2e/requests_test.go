@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,13 @@ import (
 // request returns a change of a resource that requests a reconcile.
 func request(at string) func(v1alpha2.Provider) {
 	return func(p v1alpha2.Provider) {
-		p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: at})
+		annotations := maps.Clone(p.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+
+		annotations[v1alpha2.ReconcileRequestAnnotation] = at
+		p.SetAnnotations(annotations)
 	}
 }
 
