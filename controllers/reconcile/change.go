@@ -53,7 +53,7 @@ type step struct {
 // is installed changes. The first one that ends the change counts.
 var steps = []step{
 	{"the provider may return to the revision", (*run).returnsNow, (*run).checkRevision, ""},
-	{"a version that was given up is not tried again", (*run).applies, (*run).checkGivenUp, ""},
+	{"a version that was given up is not tried again", (*run).triesGivenUp, (*run).refuseGivenUp, ""},
 	{"contracts fit, and variables and kinds exist", (*run).upgrades, (*run).checkRequirements, metrics.StepPreflight},
 	{"core is ready before what needs it", (*run).needsCore, (*run).checkCore, metrics.StepPreflight},
 	{"core that changes at the same time comes first", (*run).changesVersion, (*run).letCoreBegin, ""},
@@ -87,6 +87,11 @@ func (r *run) makeChange(ctx context.Context) report.Result {
 		return result
 	}
 
+	// Until the version can be planned, later reconciles would respect that the release was uninstalled.
+	if r.asksForUninstalled() {
+		r.note(report.InstallsAgain())
+	}
+
 	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
 		r.change.goal = r.rollbackGoal(int(*revision))
 		return r.reachGoal(ctx)
@@ -105,6 +110,14 @@ func (r *run) makeChange(ctx context.Context) report.Result {
 	}
 
 	return result
+}
+
+// asksForUninstalled reports whether a user has asked for something since another program has uninstalled the release.
+func (r *run) asksForUninstalled() bool {
+	history := r.installed.history
+	gone := r.installed.observed && len(history.Revisions) == 0 && !history.Lost
+
+	return gone && (r.policy.SpecChanged || r.policy.Requested)
 }
 
 // preventsUpgrade reports whether an automatic upgrade that was about to start was stopped before anything was changed.
@@ -509,6 +522,13 @@ func (r *run) apply(ctx context.Context) report.Result {
 	r.done.applied = err == nil || result.Revision != 0
 
 	r.Metrics.CountReleaseAction(r.provider, action, err)
+
+	if errors.As(err, new(*release.UninstalledError)) {
+		r.policy.Existed = true
+		r.note(report.Existed(plan.ReleaseKey(r.provider), string(r.target.ClusterUID())))
+
+		return report.Result{}
+	}
 
 	if leavesRevision(result, err) {
 		r.done.failure = err

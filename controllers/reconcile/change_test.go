@@ -101,6 +101,17 @@ func TestStepsOfChange(t *testing.T) {
 			func(r *run) { returns(r); withoutCRDs(r) },
 			[][]string{{"the provider may return to the revision", apply}},
 		},
+		"an upgrade that was given up before the status was lost": {
+			func(r *run) {
+				r.change.release.State.State = state.Unconfirmed
+				r.provider.SetAnnotations(map[string]string{v1alpha2.GivenUpVersionAnnotation: "v1.1.0"})
+				withoutCRDs(r)
+			},
+			[][]string{{
+				"a version that was given up is not tried again", contracts, begin, turn, compare, announce, correct, await, apply,
+				served,
+			}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := upgrading()

@@ -188,6 +188,8 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) report.Result
 	}
 
 	if err != nil && !leavesRevision(result, err) {
+		r.observe(ctx) // a record may have been written, which the status must have
+
 		return failed(err, applying)
 	}
 

@@ -80,19 +80,19 @@ func (r *run) givenUp() string {
 	return cmp.Or(decide.GivenUp(r.installed.history, plan.Asked(r.provider)), noted)
 }
 
-// checkGivenUp ends a change to a version that was given up before the status was lost: there would be no revision to
-// return to.
-func (r *run) checkGivenUp(context.Context) report.Result {
-	version, observed := r.change.goal.version, r.change.release.State.State
+// triesGivenUp reports whether the change is to a version that was given up before the status was lost, so that there
+// would be no revision to return to.
+func (r *run) triesGivenUp() bool {
+	lost := r.change.release.State.State == state.Unconfirmed || r.change.release.State.State == state.RecordsLost
+	return lost && r.upgrades() && r.change.goal.version == r.givenUp()
+}
 
-	if version != r.givenUp() || observed != state.Unconfirmed && observed != state.RecordsLost {
-		return report.Result{}
-	}
-
+// refuseGivenUp ends a change to a version that was given up.
+func (r *run) refuseGivenUp(context.Context) report.Result {
 	return report.Result{
 		Outcome: report.Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
 		Message: fmt.Sprintf("%s was given up before, and no revision is known to return to; to try it again, "+
-			"run `capstan upgrade apply %s:%[1]s`", version, v1alpha2.Label(r.provider)),
+			"run `capstan upgrade apply %s:%[1]s`", r.change.goal.version, v1alpha2.Label(r.provider)),
 	}
 }
 

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -61,7 +62,7 @@ func (e *Engine) Correct(
 	client := e.newClient(ctx, release)
 	err = drift.Correct(client, differences)
 
-	return Result{Changes: client.Changes()}, err
+	return Result{Changes: client.Changes()}, cmp.Or(e.undoIfUninstalled(ctx, client, release), err)
 }
 
 // checkNewest returns an error unless the revision is the newest one and no other program works on

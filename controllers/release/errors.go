@@ -40,6 +40,14 @@ func (e *NoRevisionError) Error() string {
 		e.Release, e.Revision, strings.Join(present, ", "))
 }
 
+// UninstalledError means that another program has uninstalled a release while an action was changing it. What the
+// action has created since is deleted again.
+type UninstalledError struct{ Release types.NamespacedName }
+
+func (e *UninstalledError) Error() string {
+	return fmt.Sprintf("another program uninstalled release %s while it was being changed", e.Release)
+}
+
 // UnconfirmedError means that a revision is not known to be the resource's, and is not acted on.
 type UnconfirmedError struct {
 	Release  types.NamespacedName

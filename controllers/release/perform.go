@@ -2,11 +2,16 @@ package release
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -77,5 +82,30 @@ func (s *session) perform(rel *helm.Release, action action, limit int) error {
 		outcome.Failure = failureOf(err)
 	}
 
-	return cmp.Or(err, s.store.End(rel, outcome))
+	ended := s.store.End(rel, outcome)
+	if apierrors.IsNotFound(ended) {
+		return undo(s.client, s.release)
+	}
+
+	return cmp.Or(err, ended)
+}
+
+// undo deletes what an action has created in a release that another program has uninstalled meanwhile. If only the
+// records were deleted, what existed before is left, so that the release is installed again.
+func undo(client *cluster.Client, release types.NamespacedName) error {
+	if err := client.Undo(); err != nil {
+		return err
+	}
+
+	return &UninstalledError{Release: release}
+}
+
+// undoIfUninstalled does so after an action that writes no record, which therefore does not notice it.
+func (e *Engine) undoIfUninstalled(ctx context.Context, client *cluster.Client, release types.NamespacedName) error {
+	history, err := e.observeLive(ctx, release)
+	if err != nil || len(history.Revisions) > 0 {
+		return err
+	}
+
+	return undo(client, release)
 }

@@ -58,6 +58,10 @@ func (e *Engine) Advance(
 		wave, complete, err := s.client.Advance(rel.Manifest, options.Inventory, waves.Place(revision.Wave))
 		s.inventory = inventory.Union(s.client.Inventory(), options.Inventory)
 
+		if err := e.undoIfUninstalled(ctx, s.client, release); err != nil {
+			return err
+		}
+
 		refused := new(cluster.RejectedError)
 		if errors.As(err, &refused) && refused.MayBeAccepted() && e.takesEffect(revision) {
 			return &cluster.UnavailableError{Objects: refused.Objects}

@@ -2,10 +2,12 @@ package release
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // uninstall deletes the release. The newest revision tells how far an earlier attempt has come.
@@ -29,7 +31,16 @@ func (s *session) uninstall(ctx context.Context, options UninstallOptions) error
 		return err
 	}
 
-	return s.store.Purge()
+	if err := s.store.Purge(); err != nil {
+		return err
+	}
+
+	history, err := s.engine.observeLive(ctx, s.release)
+	if err == nil && len(history.Revisions) > 0 { // another program has rolled it back meanwhile
+		err = fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
+	}
+
+	return err
 }
 
 // recordUninstall records with the newest revision that the release is being deleted, as Helm does.

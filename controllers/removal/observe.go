@@ -110,6 +110,12 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 	r.recorded = true
 	r.known = true
 
+	// An uninstall that was interrupted may be this resource's.
+	observed := r.Target.Releases.Determine(history, "")
+	if observed.State == state.Locked && newest.Status.Pending() {
+		return &BlockedError{Waiting: true, Message: observed.Message}
+	}
+
 	if !corrupt && newest.Confirmed() {
 		r.own = record.Keys()
 	}

@@ -417,7 +417,7 @@ webhooks:
 		Expect(records.Items).To(BeEmpty())
 	})
 
-	It("waits for a helm command, and names the one that completes it if it was interrupted", until("issue 49"),
+	It("waits for a helm command, and names the one that completes it if it was interrupted",
 		func(ctx SpecContext) {
 			_, p := installed(ctx, "interrupted")
 			w.offer(ctx, newTiny("interrupted", "v1.1.0"))

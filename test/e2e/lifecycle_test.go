@@ -408,9 +408,9 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			Expect(w.client.Create(ctx, newTiny(name, version).configMap())).To(Succeed())
 			Eventually(w.read(ctx, p)).Should(beReady(version))
 		},
-		Entry("by another version", until("issue 49"), "asked-version", "v1.1.0",
+		Entry("by another version", "asked-version", "v1.1.0",
 			func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" }),
-		Entry("by the annotation", until("issue 49"), "asked-again", "v1.0.0", request("please")),
+		Entry("by the annotation", "asked-again", "v1.0.0", request("please")),
 	)
 
 	It("is upgraded only once the new version is healthy", until("issue 50"), func(ctx SpecContext) {

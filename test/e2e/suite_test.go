@@ -61,7 +61,7 @@ var _ = AfterSuite(func() {
 // everyKubernetes labels the scenarios that `make kubernetes-versions` repeats with other versions of Kubernetes.
 var everyKubernetes = Label("kubernetes")
 
-// until marks a scenario that fails until a change is made, such as that of "issue 49". It runs only if the environment
+// until marks a scenario that fails until a change is made, such as that of "issue 50". It runs only if the environment
 // variable PENDING is set.
 func until(change string) []any {
 	decorators := []any{Label("pending", "until "+change)}

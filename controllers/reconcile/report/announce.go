@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -140,6 +141,13 @@ func All(changes ...Change) Change {
 // InstallsAgain is that what was known of an earlier release is obsolete.
 func InstallsAgain() Change {
 	return change(func(s *v1alpha2.ProviderStatus) { s.Release = nil })
+}
+
+// Existed is that the release existed, also if another program has uninstalled it while it was first installed.
+func Existed(release types.NamespacedName, clusterUID string) Change {
+	return change(func(s *v1alpha2.ProviderStatus) {
+		s.Release = &v1alpha2.ReleaseStatus{Name: release.Name, Namespace: release.Namespace, ClusterUID: clusterUID}
+	})
 }
 
 // Upgrades announces an automatic upgrade.

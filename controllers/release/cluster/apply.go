@@ -53,7 +53,9 @@ func (c *Client) applyOne(o *unstructured.Unstructured) error {
 	if live == nil {
 		created, err := c.create(c.connection.client, o)
 		if err == nil {
+			c.addChange(&c.created, o)
 			c.addApplied(o, created)
+
 			return nil
 		}
 

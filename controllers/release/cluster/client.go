@@ -35,8 +35,10 @@ type Client struct {
 	dropped Objects
 	unread  error
 
-	mu      sync.Mutex // guards changes, undeleted and held
+	mu      sync.Mutex // guards changes, created, undeleted and held
 	changes Changes
+	// created are the objects that did not exist before.
+	created []object.Key
 	// undeleted are dropped objects that could not be deleted, or are not gone yet.
 	undeleted []object.Key
 	// held are objects whose deletion the API server has accepted, and that finalizers held then.

@@ -186,6 +186,12 @@ func (c *Client) Remove(known []object.Key, options RemoveOptions) error {
 	return cmp.Or(c.removeInOrder(list), unread)
 }
 
+// Undo deletes the objects that the client has created.
+func (c *Client) Undo() error {
+	list, unread := c.existing(c.created, nil)
+	return cmp.Or(c.remove(list), unread)
+}
+
 // Remains reports whether an object of an inventory exists, belongs to the release, and is not being deleted.
 func (c *Client) Remains(known []object.Key) (bool, error) {
 	list, unread := c.existing(known, nil)

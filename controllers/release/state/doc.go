@@ -37,17 +37,17 @@
 // Each line has a state, the action that follows and when it does. The first line that applies
 // counts. Table returns the same with explanations for users.
 //
-//	Absent          Hold      it existed before, nothing was changed or requested since, and external changes are kept
+//	Absent          Hold      it existed before, nothing was asked for since, and external changes are kept
 //	Absent          Apply     otherwise
 //	RecordsLost     Apply     always
 //	Locked          Wait      always
 //	Interrupted     Rollback  it was a rollback, its target may still be rolled back to, and the desired state has failed
 //	Interrupted     Apply     otherwise
-//	Uninstalled     Hold      nothing was changed or requested since, and external changes are kept
+//	Uninstalled     Hold      nothing was asked for since, and external changes are kept
 //	Uninstalled     Apply     otherwise
 //	Corrupt         Apply     always
 //	Unconfirmed     Apply     always
-//	Unmanaged       Hold      nothing was changed or requested since, and external changes are kept
+//	Unmanaged       Hold      nothing was asked for since, and external changes are kept, and no action was interrupted
 //	Unmanaged       Apply     otherwise
 //	OutOfSync       Apply     always
 //	Failed          Rollback  a revision may be rolled back to, rollbacks are enabled, and the failure is not temporary
@@ -58,7 +58,7 @@
 //	RolledBack      Stop      the retries are used up
 //	RolledBack      Apply     otherwise, and at once if the user requests it
 //	RollbackFailed  Wait      the time of the next retry has not come
-//	RollbackFailed  Stop      the failure is not temporary and the retries are used up
+//	RollbackFailed  Stop      its target is gone, or may not be rolled back to any more, and the retries are used up
 //	RollbackFailed  Apply     its target is gone, or may not be rolled back to any more
 //	RollbackFailed  Rollback  otherwise, and at once if the user requests it
 //	InSync          None      always

@@ -103,7 +103,7 @@ func Next(history History, digest string, observed Observed, policy Policy) Deci
 	case Absent:
 		return holdIf(policy.Existed && !policy.SpecChanged && !policy.Revert && !policy.Requested)
 	case Uninstalled, Unmanaged:
-		return holdIf(history.handled() && !policy.Revert && !policy.Requested)
+		return holdIf(history.handled() && !history.overtaken() && !policy.Revert && !policy.Requested)
 	case Interrupted:
 		return afterInterruption(history, digest, observed, policy)
 	case RollbackFailed:
@@ -136,8 +136,8 @@ func afterInterruption(history History, digest string, observed Observed, policy
 	return Decision{Action: Rollback, Revision: target}
 }
 
-// afterFailedRollback tries the rollback again. If its target is gone, or must not be rolled back to
-// any more, the only way is forward. A failure that may go away by itself never ends the rollback.
+// afterFailedRollback tries the rollback again, as long as it takes: what runs until then is neither revision. If its
+// target is gone, or must not be rolled back to any more, the only way is forward.
 func afterFailedRollback(history History, digest string, observed Observed, policy Policy) Decision {
 	since := observed.Revision.Changed
 
@@ -152,7 +152,11 @@ func afterFailedRollback(history History, digest string, observed Observed, poli
 		return waitUntil(resumeAt(observed.Revision), rollback, policy)
 	}
 
-	return retry(rollback, history.failedRollbacks(), since, policy)
+	if policy.Requested {
+		return rollback
+	}
+
+	return waitUntil(since.Add(policy.backoff(len(history.failedRollbacks()))), rollback, policy)
 }
 
 // afterFailure rolls back before it tries again, so that a healthy revision runs in the meantime.
@@ -224,9 +228,13 @@ func retry(decision Decision, failures []Revision, since time.Time, policy Polic
 	case decision.Attempts > policy.Retries:
 		return Decision{Action: Stop, Attempts: decision.Attempts}
 	default:
-		return waitUntil(
-			since.Add(Backoff(cmp.Or(policy.RetryInterval, MinBackoff), len(failures))), decision, policy)
+		return waitUntil(since.Add(policy.backoff(len(failures))), decision, policy)
 	}
+}
+
+// backoff returns how long to wait after that many failures.
+func (p Policy) backoff(failures int) time.Duration {
+	return Backoff(cmp.Or(p.RetryInterval, MinBackoff), failures)
 }
 
 // Failures returns how often it has failed to deploy the digest since something else was deployed or requested.

@@ -232,7 +232,7 @@ func TestNext(t *testing.T) {
 		"rollback failed":        {history(worked, rejected, rollbackFailed), policy(), Wait, 0},
 		"rollback failed, later": {history(worked, rejected, rollbackFailed), policy(later), Rollback, 1},
 		"rollback failed twice": {
-			history(worked, rejected, rollbackFailed, rollbackFailed), policy(muchLater), Stop, 0,
+			history(worked, rejected, rollbackFailed, rollbackFailed), policy(muchLater), Rollback, 1,
 		},
 		"rollback failed, its target refused": {history(worked, rejected, rollbackFailed), policy(refused(1)), Wait, 0},
 		"rollback failed, its target refused, later": {

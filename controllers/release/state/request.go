@@ -39,6 +39,13 @@ func (h History) handled() bool {
 	return exists
 }
 
+// overtaken reports whether another program has made a revision while Capstan was applying one, so that the objects may
+// be those of either.
+func (h History) overtaken() bool {
+	last, exists := h.first(Revision.Ours)
+	return exists && last.Status == StatusFailed && last.Failure == FailureInterrupted
+}
+
 // resultOf returns the revision of the newest request like LastRequest, but skips failed automatic upgrades to
 // other versions than the one that is asked for: they were given up.
 func (h History) resultOf(asked Request) (Revision, bool) {

@@ -31,7 +31,8 @@ const (
 const (
 	always     = "always"
 	otherwise  = "otherwise"
-	kept       = "nothing was changed or requested since, and external changes are kept"
+	kept       = "nothing was asked for since, and external changes are kept"
+	keptAlone  = kept + ", and no action was interrupted"
 	backingOff = "the time of the next retry has not come"
 	usedUp     = "the retries are used up"
 )
@@ -91,7 +92,7 @@ var table = []Row{
 		untilHealthy,
 	},
 	{
-		Unmanaged, kept, Hold,
+		Unmanaged, keptAlone, Hold,
 		"Keeps the revision of the other program.",
 		"`ExternalChange`; True if the objects are healthy",
 	},
@@ -146,7 +147,7 @@ var table = []Row{
 		attemptFailed,
 	},
 	{
-		RollbackFailed, "the failure is not temporary and " + usedUp, Stop,
+		RollbackFailed, "its target is gone, or may not be rolled back to any more, and " + usedUp, Stop,
 		"Leaves the release as it is.",
 		stalled,
 	},

@@ -62,6 +62,7 @@ var examples = map[key][]example{
 		{history(replacedByWanted, helms), policy(reverting)},
 		{history(replacedByWanted, helms), policy(requested)},
 		{history(helms), policy()},
+		{history(worked, interrupted, helms), policy()},
 		{history(revision(StatusDeployed, "", byOthers, forged)), policy()},
 	},
 
@@ -88,7 +89,6 @@ var examples = map[key][]example{
 
 	{RollbackFailed, Wait}: {{history(worked, rejected, rollbackFailed), policy()}},
 	{RollbackFailed, Stop}: {
-		{history(worked, rejected, rollbackFailed, rollbackFailed), policy(muchLater)},
 		{history(worked, rejected, rolledBack, rejected, rollbackFailed), policy(muchLater, refused(1))},
 	},
 	{RollbackFailed, Apply}: {
@@ -97,6 +97,7 @@ var examples = map[key][]example{
 	},
 	{RollbackFailed, Rollback}: {
 		{history(worked, rejected, rollbackFailed), policy(later)},
+		{history(worked, rejected, rollbackFailed, rollbackFailed), policy(muchLater)},
 		{history(worked, rejected, rollbackFailed), policy(requested)},
 	},
 

@@ -5,12 +5,9 @@ package storage
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 
-	corev1api "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -25,8 +22,8 @@ import (
 const maxDescription = 1024
 
 // Store has the revisions of one release during one action, and writes them as Helm does, with these differences:
-//   - It puts placeholders where a revision cannot be decoded. Helm would panic, or continue as if
-//     there were none.
+//   - It reads only those that the action needs. What cannot be decoded stays as it is; Helm would panic, or continue
+//     as if there were none.
 //   - A failed revision stays failed. Helm marks it superseded once a later one succeeds.
 //   - It stores charts without their templates and files, which are never read again, because a
 //     Secret holds only one megabyte.
@@ -35,17 +32,16 @@ type Store struct {
 	release types.NamespacedName
 	new     NewRevision
 
-	revisions    map[int]*helm.Release
-	statuses     map[int]state.Status   // as stored
-	placeholders map[int]bool           // revisions that cannot be decoded
-	known        map[int]state.Revision // what the caller knows of revisions
-	last         int                    // the last revision that the caller knows to have existed; 0 for none
-	resumed      *helm.Release          // the revision that the action writes again; nil for a new one
-	created      state.Revision         // the revision that the action has created
-	protected    map[int]bool           // revisions that the history limit does not delete
-	written      []int                  // revisions, in the order of writes
-	loaded       bool                   // Load has read all revisions
-	uncertain    bool                   // a write has failed, so what is stored is unknown
+	statuses  map[int]state.Status   // as stored, of all revisions
+	decoded   map[int]*helm.Release  // those that were read; nil for one that cannot be decoded
+	known     map[int]state.Revision // what the caller knows of revisions
+	last      int                    // the last revision that the caller knows to have existed; 0 for none
+	resumed   *helm.Release          // the revision that the action writes again; nil for a new one
+	created   state.Revision         // the revision that the action has created
+	protected map[int]bool           // revisions that the history limit does not delete
+	written   []int                  // revisions, in the order of writes
+	loaded    bool                   // it is known which revisions there are
+	uncertain bool                   // a write has failed, so what is stored is unknown
 }
 
 // NewRevision is what is known of the revision that an action creates.
@@ -75,46 +71,27 @@ type Outcome struct {
 // New returns the store for an action on a release.
 func New(client corev1.SecretInterface, release types.NamespacedName) *Store {
 	return &Store{
-		secrets:      &secrets{SecretInterface: client, versions: map[string]string{}, read: map[string][]byte{}},
-		release:      release,
-		revisions:    map[int]*helm.Release{},
-		statuses:     map[int]state.Status{},
-		placeholders: map[int]bool{},
-		protected:    map[int]bool{},
+		secrets:   &secrets{SecretInterface: client, versions: map[string]string{}, read: map[string][]byte{}},
+		release:   release,
+		statuses:  map[int]state.Status{},
+		decoded:   map[int]*helm.Release{},
+		protected: map[int]bool{},
 	}
 }
 
-// Load reads the revisions, a few at a time: a user who may write Secrets in the namespace can add
-// records of a megabyte.
-func (s *Store) Load(ctx context.Context) error {
-	const pageSize = 10 // a response of a remote cluster may have 16 MiB
-
-	left := maxTotal
-	options := metav1.ListOptions{LabelSelector: Selector(s.release.Name), Limit: pageSize}
-
-	for {
-		page, err := s.secrets.List(ctx, options)
-		if err != nil {
-			return fmt.Errorf("list the revisions of release %s: %w", s.release, err)
+// Load takes the metadata of the release's Secrets. Records that are too far ahead of the last revision are left out.
+func (s *Store) Load(records []metav1.PartialObjectMetadata) {
+	for i := range records {
+		revision, ok := RevisionOf(&records[i].ObjectMeta)
+		if !ok || s.last > 0 && revision.Number > s.last+state.MaxAhead {
+			continue
 		}
 
-		for i := range page.Items {
-			left -= s.add(&page.Items[i], left)
-		}
-
-		if len(s.statuses) > MaxRecords {
-			return &ExcessError{Message: tooManyRecords(s.release)}
-		}
-
-		if options.Continue = page.Continue; options.Continue == "" {
-			break
-		}
+		s.statuses[revision.Number] = revision.Status
+		s.secrets.versions[records[i].Name] = records[i].ResourceVersion
 	}
 
-	s.addPlaceholders()
 	s.loaded = true
-
-	return nil
 }
 
 // Recall sets what is known of revisions.
@@ -141,68 +118,31 @@ func (s *Store) Versions() (versions []string, known bool) {
 	return slices.Collect(maps.Values(s.secrets.versions)), s.loaded && !s.uncertain
 }
 
-// add adds the revision of a Secret, if it is one, and returns its size in memory, where it is kept compressed, too.
-// A revision that is larger than what is left counts as one that cannot be decoded.
-func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
-	revision, ok := RevisionOf(&secret.ObjectMeta)
-	if !ok || s.last > 0 && revision.Number > s.last+state.MaxAhead {
-		return 0
-	}
-
-	s.statuses[revision.Number] = revision.Status
-	s.secrets.versions[secret.Name] = secret.ResourceVersion
-
-	compressed := len(secret.Data[recordKey])
-	if compressed > left {
-		s.placeholders[revision.Number] = true
-		return 0
-	}
-
-	rel, size, err := decode(secret, s.release.Name, revision.Number)
-	if err != nil || size+compressed > left {
-		s.placeholders[revision.Number] = true
-		return compressed // decoding took its time
-	}
-
-	rel.Labels = customLabels(secret.Labels)
-	s.revisions[revision.Number] = rel
-	s.secrets.read[secret.Name] = secret.Data[recordKey]
-
-	return size + compressed
-}
-
-// addPlaceholders adds a failed revision for each that cannot be decoded.
-func (s *Store) addPlaceholders() {
-	for number := range s.placeholders {
-		s.revisions[number] = &helm.Release{
-			Name:      s.release.Name,
-			Namespace: s.release.Namespace,
-			Version:   number,
-			Info:      &helm.Info{Status: helm.StatusFailed},
-			Chart:     &helm.Chart{Metadata: &helm.Metadata{}},
-		}
-	}
-}
-
 // SetNewRevision sets what is recorded with the revision that the action creates. If the newest revision
 // is an attempt at the same that failed for a passing reason, the action resumes it: it writes that
 // revision again, so that the history does not fill with attempts that tell nothing.
-func (s *Store) SetNewRevision(revision NewRevision) {
+func (s *Store) SetNewRevision(revision NewRevision) error {
 	s.new = revision
 
 	newest, status := s.Newest()
 	known := s.known[newest]
 
-	rel := s.Find(newest)
-	if rel == nil || status != state.StatusFailed || !isOwn(rel.Labels, newest) ||
-		known.Failure != state.FailureUnavailable ||
+	if status != state.StatusFailed || known.Failure != state.FailureUnavailable ||
 		known.Digest != revision.Revision.Digest || known.RollbackTo != revision.Revision.RollbackTo {
-		return
+		return nil
+	}
+
+	rel, err := s.Find(newest)
+	if err != nil || rel == nil || !isOwn(rel.Labels, newest) {
+		return err
 	}
 
 	s.resumed = rel
+	delete(s.statuses, newest)
+
 	s.new.Revision.AdoptedVersion = known.AdoptedVersion
-	delete(s.revisions, newest)
+
+	return nil
 }
 
 // SetAnnounce sets what is called before the revision that the action creates is written.
@@ -222,9 +162,10 @@ func (s *Store) SetAdoptedVersion(version string) {
 	s.new.Revision.AdoptedVersion = cmp.Or(s.new.Revision.AdoptedVersion, version)
 }
 
-func (s *Store) newestFirst() []*helm.Release {
-	return slices.SortedFunc(
-		maps.Values(s.revisions),
-		func(a, b *helm.Release) int { return cmp.Compare(b.Version, a.Version) },
-	)
+// newestFirst returns the numbers of the revisions.
+func (s *Store) newestFirst() []int {
+	numbers := slices.Sorted(maps.Keys(s.statuses))
+	slices.Reverse(numbers)
+
+	return numbers
 }

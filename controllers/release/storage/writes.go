@@ -127,8 +127,19 @@ func (s *Store) Replace() error {
 }
 
 // End records how the action has ended that has created a revision. Revisions that were deployed before are superseded
-// first: a process that is killed in between leaves none deployed, and a pending one that tells it.
+// first: a process that is killed in between leaves none deployed, and a pending one that tells it. If another program
+// has made a later revision meanwhile, the action was interrupted, and the error wraps ErrChanged.
 func (s *Store) End(rel *helm.Release, outcome Outcome) error {
+	overtaken, err := s.secrets.isRecord(context.Background(), s.release.Name, rel.Version+1)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return s.wrote(rel, err)
+	}
+
+	if overtaken {
+		outcome.Failure = state.FailureInterrupted
+		outcome.Description = fmt.Sprintf("another program made revision %d at the same time", rel.Version+1)
+	}
+
 	rel.SetStatus(helm.StatusDeployed, object.OneLine(outcome.Description, maxDescription))
 
 	if outcome.Adopted > 0 {
@@ -147,7 +158,11 @@ func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 		}
 	}
 
-	return s.Record(rel)
+	if err := s.Record(rel); err != nil || !overtaken {
+		return err
+	}
+
+	return fmt.Errorf("%w: %s", ErrChanged, outcome.Description)
 }
 
 // Limit deletes the oldest revisions, so that there are no more than the limit with the one that the action creates. It
