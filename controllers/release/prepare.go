@@ -83,9 +83,8 @@ func (p *Prepared) render(ctx context.Context) error {
 		return err
 	}
 
-	s.store.SetNewRevision(storage.NewRevision{Revision: next, Owner: p.spec.Owner, Salt: p.spec.Salt})
-
-	if err := ctx.Err(); err != nil {
+	err = s.store.SetNewRevision(storage.NewRevision{Revision: next, Owner: p.spec.Owner, Salt: p.spec.Salt})
+	if err := cmp.Or(err, ctx.Err()); err != nil {
 		return err
 	}
 
@@ -174,7 +173,9 @@ func (p *Prepared) apply() error {
 		return err
 	}
 
-	s.store.Inherit(p.revision)
+	if err := s.store.Inherit(p.revision); err != nil {
+		return err
+	}
 
 	return s.perform(p.revision, upgrading, p.spec.HistoryLimit)
 }

@@ -48,7 +48,7 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) err
 		return nil
 	}
 
-	if err := s.store.Load(ctx); err != nil {
+	if err := s.load(ctx); err != nil {
 		return err
 	}
 
@@ -66,12 +66,28 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) err
 	return nil
 }
 
+// load reads which revisions there are.
+func (s *session) load(ctx context.Context) error {
+	records, err := ListRecords(ctx, s.engine.connection.Metadata(), s.release)
+	if err != nil {
+		return fmt.Errorf("list the revisions of release %s: %w", s.release, err)
+	}
+
+	if err := storage.CheckRecords(s.release, records); err != nil {
+		return err
+	}
+
+	s.store.Load(records)
+
+	return nil
+}
+
 // checkDigest makes sure that a record, which was just read, is the one that is confirmed. What cannot be decoded has
 // no content to act on.
 func (s *session) checkDigest(revision int, known state.Confirmed) error {
-	rel := s.store.Find(revision)
-	if rel == nil {
-		return nil
+	rel, err := s.store.Find(revision)
+	if err != nil || rel == nil {
+		return err
 	}
 
 	digest, err := storage.Digest(rel)
@@ -93,12 +109,16 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 
 	number := options.Target.Number()
 
-	target := s.store.Find(number)
+	target, err := s.store.Find(number)
+	if err != nil {
+		return err
+	}
+
 	if target == nil {
 		return &NoRevisionError{
 			Release:  s.release.String(),
 			Revision: number,
-			Present:  s.store.Readable(),
+			Present:  s.store.Numbers(),
 		}
 	}
 
@@ -136,9 +156,13 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 
 	s.known = options.Inventory
 	s.client.SetOwnKinds(options.Own)
-	s.store.SetNewRevision(storage.NewRevision{
+
+	err = s.store.SetNewRevision(storage.NewRevision{
 		Revision: next, Owner: options.Owner, Salt: storage.SaltOf(target), Announce: options.Announce,
 	})
+	if err != nil {
+		return err
+	}
 
 	if err := s.setRollbackTarget(objects, options.SkipUnknownKinds); err != nil {
 		return err
@@ -154,7 +178,11 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		return err
 	}
 
-	revision := s.store.Copy(target)
+	revision, err := s.store.Copy(target)
+	if err != nil {
+		return err
+	}
+
 	revision.Manifest = text
 
 	description := fmt.Sprintf("Rollback to %d: %s", number, options.Reason)

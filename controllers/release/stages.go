@@ -50,7 +50,11 @@ func (e *Engine) Advance(
 		s.client.SetOwnKinds(options.Own)
 		s.store.SetAnnounce(options.Announce)
 
-		rel := s.store.Find(revision.Number)
+		rel, err := s.store.Find(revision.Number)
+		if err != nil {
+			return err
+		}
+
 		if rel == nil {
 			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)
 		}

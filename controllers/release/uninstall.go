@@ -16,12 +16,18 @@ func (s *session) uninstall(ctx context.Context, options UninstallOptions) error
 		return s.client.Remove(options.Inventory, options.RemoveOptions)
 	}
 
-	if err := s.store.Load(ctx); err != nil {
+	if err := s.load(ctx); err != nil {
 		return err
 	}
 
 	newest, status := s.store.Newest()
-	if rel := s.store.Find(newest); rel != nil && status != state.StatusUninstalled {
+
+	rel, err := s.store.Find(newest)
+	if err != nil {
+		return err
+	}
+
+	if rel != nil && status != state.StatusUninstalled {
 		if err := s.recordUninstall(rel, status); err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,8 +23,6 @@ const (
 	// write Secrets can make others, which no program would.
 	MaxRecords = 200
 	maxNumber  = 1 << 30
-	// maxTotal is the maximum size in bytes of the records of a release that are in memory together.
-	maxTotal = 64 << 20
 )
 
 // Decode returns the revision that a Secret holds, which is base64 of gzip of JSON. Helm's own
@@ -33,25 +30,18 @@ const (
 // fields that an action takes for granted. The chart's templates and files are left out, because
 // nothing reads them.
 func Decode(secret *corev1.Secret, release string, revision int) (*helm.Release, error) {
-	rel, _, err := decode(secret, release, revision)
-
-	return rel, err
-}
-
-// decode is Decode, and returns the size in bytes of the record's JSON without templates and files.
-func decode(secret *corev1.Secret, release string, revision int) (rel *helm.Release, size int, err error) {
 	document, err := unpack(secret.Data[recordKey])
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 
-	rel = &helm.Release{}
+	rel := &helm.Release{}
 	if err := json.Unmarshal(document, rel); err != nil {
-		return nil, 0, errors.New("it is not the JSON of a release")
+		return nil, errors.New("it is not the JSON of a release")
 	}
 
 	if rel.Name != release || rel.Version != revision || rel.Info == nil {
-		return nil, 0, errors.New("it is not the record of this revision")
+		return nil, errors.New("it is not the record of this revision")
 	}
 
 	if rel.Chart == nil {
@@ -63,10 +53,10 @@ func decode(secret *corev1.Secret, release string, revision int) (rel *helm.Rele
 	}
 
 	if err := checkManifests(rel); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 
-	return withoutFiles(rel), len(document) - fileSize(rel.Chart), nil
+	return withoutFiles(rel), nil
 }
 
 // unpack returns the JSON of a record.
@@ -115,16 +105,6 @@ func pack(document []byte) ([]byte, error) {
 	}
 
 	return base64.StdEncoding.AppendEncode(nil, compressed.Bytes()), nil
-}
-
-// fileSize returns the size of a chart's templates and files in JSON, which has them in base64.
-func fileSize(c *helm.Chart) int {
-	size := 0
-	for _, f := range slices.Concat(c.Templates, c.Files) {
-		size += base64.StdEncoding.EncodedLen(len(f.Data))
-	}
-
-	return size
 }
 
 // checkManifests returns an error if parsing the objects of a record would take too much memory.

@@ -3,15 +3,12 @@ package storage
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 )
@@ -127,51 +124,4 @@ func TestDecodeDropsTemplates(t *testing.T) {
 	NewWithT(t).Expect(rel.Chart.Metadata.Name).To(Equal("c"))
 	NewWithT(t).Expect(rel.Chart.Values).To(HaveKey("a"))
 	NewWithT(t).Expect(rel.Chart.Templates).To(BeEmpty())
-}
-
-// TestLoadIsBounded: neither many records nor large ones fill the memory; those that are too large
-// together count as undecodable.
-func TestLoadIsBounded(t *testing.T) {
-	load := func(n int, content func(revision int) []byte) (*Store, error) {
-		client := fake.NewClientset()
-
-		for i := range n {
-			_, err := client.CoreV1().Secrets("ns").Create(t.Context(), record(t, i+1, content(i+1)), metav1.CreateOptions{})
-			NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		}
-
-		store := New(client.CoreV1().Secrets("ns"), types.NamespacedName{Namespace: "ns", Name: "x"})
-
-		return store, store.Load(t.Context())
-	}
-
-	_, err := load(MaxRecords+1, func(int) []byte { return []byte("{}") })
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("more than 200 revisions")))
-
-	large := func(revision int) []byte {
-		return encode(t, revision, func(r *helm.Release) {
-			r.Manifest = strings.Repeat("a: "+strings.Repeat("x", 1<<20)+"\n---\n", 10)
-		})
-	}
-
-	store, err := load(9, large)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	NewWithT(t).Expect(store.Readable()).To(HaveLen(6))
-
-	if newest, _ := store.Newest(); newest != 9 {
-		t.Errorf("the newest revision is %d", newest)
-	}
-
-	garbage := make([]byte, 6<<20) // 8 MiB in base64
-	_, _ = rand.NewChaCha8([32]byte{}).Read(garbage)
-
-	store, err = load(9, func(revision int) []byte {
-		if revision < 9 {
-			return garbage
-		}
-
-		return large(revision)
-	})
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	NewWithT(t).Expect(store.Readable()).To(BeEmpty(), "to find out that a record cannot be decoded takes time, too")
 }

@@ -149,9 +149,9 @@ func TestRevisionIsAnnounced(t *testing.T) {
 	store.LoadNone()
 
 	owner := state.Owner{Resource: "uid", Cluster: "there"}
-	store.SetNewRevision(NewRevision{
+	g.Expect(store.SetNewRevision(NewRevision{
 		Revision: state.Revision{Digest: "v1-x"}, Owner: owner, Announce: announce(refused),
-	})
+	})).To(Succeed())
 	g.Expect(store.Create(identified())).To(MatchError(refused))
 
 	store.SetAnnounce(announce(nil))

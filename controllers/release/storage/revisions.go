@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,47 +14,77 @@ import (
 // Newest returns the number of the newest revision and its status in storage; zero if there is
 // none.
 func (s *Store) Newest() (int, state.Status) {
-	if len(s.revisions) == 0 {
+	numbers := s.newestFirst()
+	if len(numbers) == 0 {
 		return 0, ""
 	}
 
-	newest := slices.Max(slices.Collect(maps.Keys(s.revisions)))
-
-	return newest, s.statuses[newest]
+	return numbers[0], s.statuses[numbers[0]]
 }
 
-// Find returns a revision that can be decoded, or nil.
-func (s *Store) Find(revision int) *helm.Release {
-	if s.placeholders[revision] {
-		return nil
+// Find returns a revision; nil if there is none, or if it cannot be decoded.
+func (s *Store) Find(revision int) (*helm.Release, error) {
+	if _, exists := s.statuses[revision]; !exists {
+		return nil, nil
 	}
 
-	return s.revisions[revision]
+	if rel, read := s.decoded[revision]; read {
+		return rel, nil
+	}
+
+	name := helm.RecordName(s.release.Name, revision)
+
+	secret, err := s.secrets.get(context.Background(), name)
+	if err != nil {
+		return nil, fmt.Errorf("read revision %d of release %s: %w", revision, s.release, err)
+	}
+
+	rel, err := Decode(secret, s.release.Name, revision)
+	if err != nil {
+		rel = nil // it stays as it is
+	} else {
+		rel.Labels = customLabels(secret.Labels)
+	}
+
+	s.decoded[revision] = rel
+
+	return rel, nil
 }
 
-// Readable returns the numbers of the revisions that can be decoded, oldest first.
-func (s *Store) Readable() []int {
-	numbers := slices.Sorted(maps.Keys(s.revisions))
-	return slices.DeleteFunc(numbers, func(n int) bool { return s.placeholders[n] })
-}
+// Numbers returns the numbers of the revisions, oldest first.
+func (s *Store) Numbers() []int { return slices.Sorted(maps.Keys(s.statuses)) }
+
+// maxInherited is how many revisions Inherit reads at most.
+const maxInherited = 3
 
 // Inherit sets what a revision takes over from those before it, as an upgrade by Helm does: when the release was first
 // deployed, and labels of others.
-func (s *Store) Inherit(rel *helm.Release) {
-	for i, older := range s.newestFirst() {
-		if i == 0 {
+func (s *Store) Inherit(rel *helm.Release) error {
+	for _, number := range s.newestFirst()[:min(maxInherited, len(s.statuses))] {
+		older, err := s.Find(number)
+		if err != nil {
+			return err
+		}
+
+		if older == nil {
+			continue
+		}
+
+		if rel.Labels == nil {
 			rel.Labels = maps.Clone(older.Labels)
 		}
 
 		if !older.Info.FirstDeployed.IsZero() {
 			rel.Info.FirstDeployed = older.Info.FirstDeployed
-			return
+			return nil
 		}
 	}
+
+	return nil
 }
 
 // Copy returns the next revision as a rollback by Helm copies it from an earlier one, without hooks, which are not run.
-func (s *Store) Copy(from *helm.Release) *helm.Release {
+func (s *Store) Copy(from *helm.Release) (*helm.Release, error) {
 	rel := &helm.Release{
 		Name:      s.release.Name,
 		Namespace: s.release.Namespace,
@@ -63,10 +94,10 @@ func (s *Store) Copy(from *helm.Release) *helm.Release {
 		Info:      &helm.Info{Notes: from.Info.Notes},
 	}
 
-	s.Inherit(rel)
+	err := s.Inherit(rel)
 	rel.Labels = maps.Clone(from.Labels)
 
-	return rel
+	return rel, err
 }
 
 // isComplete reports whether all objects of a revision were applied.
@@ -74,7 +105,7 @@ func (s *Store) isComplete(revision int) bool {
 	status := s.statuses[revision]
 	applied := status == state.StatusDeployed || status == state.StatusSuperseded
 
-	return applied && !s.placeholders[revision] && !s.known[revision].Staged
+	return applied && !s.known[revision].Staged
 }
 
 // Protect excludes a revision from the history limit.
@@ -85,14 +116,14 @@ func (s *Store) Protect(revision int) { s.protected[revision] = true }
 func (s *Store) ProtectHealthy() {
 	protected := false
 
-	for _, rel := range s.newestFirst() {
-		if !s.known[rel.Version].Healthy || !s.isComplete(rel.Version) {
+	for _, number := range s.newestFirst() {
+		if !s.known[number].Healthy || !s.isComplete(number) {
 			continue
 		}
 
-		paused := s.known[rel.Version].Paused
+		paused := s.known[number].Paused
 		if !paused || !protected {
-			s.Protect(rel.Version)
+			s.Protect(number)
 		}
 
 		if !paused {
@@ -113,9 +144,9 @@ func (s *Store) FailInterrupted(reason string) error {
 		return nil
 	}
 
-	rel := s.Find(newest)
-	if rel == nil {
-		return nil
+	rel, err := s.Find(newest)
+	if err != nil || rel == nil {
+		return err
 	}
 
 	rel.SetStatus(helm.StatusFailed, "Interrupted: "+reason)
@@ -128,7 +159,11 @@ func (s *Store) FailInterrupted(reason string) error {
 func (s *Store) FailNewest(failure state.Failure, reason string) error {
 	newest, _ := s.Newest()
 
-	rel := s.Find(newest)
+	rel, err := s.Find(newest)
+	if err != nil {
+		return err
+	}
+
 	if rel == nil || !isOwn(rel.Labels, newest) {
 		return fmt.Errorf("revision %d of release %s: %w", newest, s.release, ErrChanged)
 	}

@@ -77,6 +77,22 @@ func (s *secrets) update(ctx context.Context, rel *helm.Release) error {
 	})
 }
 
+// get reads a Secret, which must be as it was listed.
+func (s *secrets) get(ctx context.Context, name string) (*corev1api.Secret, error) {
+	secret, err := s.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+
+	if secret.ResourceVersion != s.versions[name] {
+		return nil, ErrChanged
+	}
+
+	s.read[name] = secret.Data[recordKey]
+
+	return secret, nil
+}
+
 // isRecord reports whether the Secret with the name of a revision is a record of the release.
 func (s *secrets) isRecord(ctx context.Context, release string, revision int) (bool, error) {
 	found, err := s.Get(ctx, helm.RecordName(release, revision), metav1.GetOptions{})

@@ -39,7 +39,7 @@ func TestUnknownFieldsStay(t *testing.T) {
 
 			client := fake.NewClientset(record(t, 1, content)).CoreV1().Secrets("ns")
 			store := New(client, types.NamespacedName{Namespace: "ns", Name: "x"})
-			g.Expect(store.Load(t.Context())).To(Succeed())
+			load(t, store, client)
 			g.Expect(store.Supersede(2)).To(Succeed())
 
 			secret, err := client.Get(t.Context(), helm.RecordName("x", 1), metav1.GetOptions{})

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,8 +96,17 @@ func (s *Store) announce(rel *helm.Release, revision state.Revision, inventory [
 
 // Supersede marks all revisions superseded that are deployed, but the given one.
 func (s *Store) Supersede(by int) error {
-	for _, rel := range s.newestFirst() {
-		if rel.Version == by || s.statuses[rel.Version] != state.StatusDeployed {
+	for _, number := range s.newestFirst() {
+		if number == by || s.statuses[number] != state.StatusDeployed {
+			continue
+		}
+
+		rel, err := s.Find(number)
+		if err != nil {
+			return err
+		}
+
+		if rel == nil {
 			continue
 		}
 
@@ -116,9 +123,13 @@ func (s *Store) Supersede(by int) error {
 func (s *Store) Replace() error {
 	newest, status := s.Newest()
 
-	rel := s.Find(newest)
-	if rel == nil || status != state.StatusUninstalled {
+	if status != state.StatusUninstalled {
 		return nil
+	}
+
+	rel, err := s.Find(newest)
+	if err != nil || rel == nil {
+		return err
 	}
 
 	rel.SetStatus(helm.StatusSuperseded, "superseded by new release")
@@ -172,8 +183,8 @@ func (s *Store) Limit(limit int) error {
 
 	newest, _ := s.Newest()
 
-	for _, number := range slices.Sorted(maps.Keys(s.revisions)) {
-		if len(s.revisions) < limit {
+	for _, number := range s.Numbers() {
+		if len(s.statuses) < limit {
 			break
 		}
 
@@ -187,7 +198,7 @@ func (s *Store) Limit(limit int) error {
 
 // Purge deletes all revisions, the oldest first: the newest tells how far an uninstall has come.
 func (s *Store) Purge() error {
-	for _, number := range slices.Sorted(maps.Keys(s.revisions)) {
+	for _, number := range s.Numbers() {
 		if err := s.Delete(number); err != nil {
 			return err
 		}
@@ -205,19 +216,13 @@ func (s *Store) Delete(number int) error {
 		return s.failed(secret, err)
 	}
 
-	delete(s.revisions, number)
 	delete(s.statuses, number)
 
 	return nil
 }
 
-// Record writes what has changed of a revision that is stored. Placeholders are not written: the damaged record may be
-// worth more.
+// Record writes what has changed of a revision that is stored.
 func (s *Store) Record(rel *helm.Release) error {
-	if s.placeholders[rel.Version] {
-		return nil
-	}
-
 	return s.wrote(rel, s.secrets.update(context.Background(), withoutFiles(rel)))
 }
 
@@ -227,7 +232,7 @@ func (s *Store) wrote(rel *helm.Release, err error) error {
 		return s.failed(helm.RecordName(s.release.Name, rel.Version), err)
 	}
 
-	s.revisions[rel.Version] = rel
+	s.decoded[rel.Version] = rel
 	s.statuses[rel.Version] = state.Status(rel.Info.Status)
 	s.written = append(s.written, rel.Version)
 

@@ -32,9 +32,34 @@ func storeOf(t *testing.T, secrets corev1.SecretInterface, revisions ...[2]strin
 	}
 
 	store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
-	NewWithT(t).Expect(store.Load(t.Context())).To(Succeed())
+	load(t, store, secrets)
 
 	return store
+}
+
+// load loads what is stored.
+func load(t *testing.T, store *Store, secrets corev1.SecretInterface) {
+	t.Helper()
+
+	list, err := secrets.List(t.Context(), metav1.ListOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	records := make([]metav1.PartialObjectMetadata, 0, len(list.Items))
+	for _, secret := range list.Items {
+		records = append(records, metav1.PartialObjectMetadata{ObjectMeta: secret.ObjectMeta})
+	}
+
+	store.Load(records)
+}
+
+// find returns a revision that can be decoded.
+func find(t *testing.T, store *Store, revision int) *helm.Release {
+	t.Helper()
+
+	rel, err := store.Find(revision)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return rel
 }
 
 // TestSameSecretsAsHelm: a revision is stored and changed as Helm's own programs do it.
@@ -101,7 +126,7 @@ func TestLimit(t *testing.T) {
 			g := NewWithT(t)
 			store := storeOf(t, fake.NewClientset().CoreV1().Secrets("ns"), test.revisions...)
 			g.Expect(store.Limit(test.limit)).To(Succeed())
-			g.Expect(store.Readable()).To(Equal(test.want))
+			g.Expect(store.Numbers()).To(Equal(test.want))
 		})
 	}
 }
@@ -159,7 +184,7 @@ func TestResume(t *testing.T) {
 
 			store := storeOf(t, secrets)
 			store.Recall([]state.Revision{{Number: 3, Digest: "x", Failure: state.FailureUnavailable, AdoptedVersion: "v0"}})
-			store.SetNewRevision(NewRevision{Revision: state.Revision{Digest: "x"}})
+			g.Expect(store.SetNewRevision(NewRevision{Revision: state.Revision{Digest: "x"}})).To(Succeed())
 			g.Expect(store.NextRevision()).To(Equal(3))
 
 			store.SetAnnounce(func(revision state.Revision, digest string, _ []object.Key) error {
@@ -171,7 +196,7 @@ func TestResume(t *testing.T) {
 
 			failed.Chart, failed.Info = emptyChart(), &helm.Info{Status: helm.StatusPendingUpgrade}
 			g.Expect(store.Create(failed)).To(Succeed())
-			g.Expect(storeOf(t, secrets).Readable()).To(HaveLen(3 - len(deleted)))
+			g.Expect(storeOf(t, secrets).Numbers()).To(HaveLen(3 - len(deleted)))
 		})
 	}
 }
@@ -194,7 +219,7 @@ func TestNumbers(t *testing.T) {
 
 	store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
 	store.SetLast(5)
-	g.Expect(store.Load(t.Context())).To(Succeed())
+	load(t, store, secrets)
 	g.Expect(store.NextRevision()).To(Equal(6))
 
 	var announced []int
@@ -238,11 +263,12 @@ func TestInherit(t *testing.T) {
 	store := storeOf(t, secrets)
 
 	rel := &helm.Release{Info: &helm.Info{}}
-	store.Inherit(rel)
+	g.Expect(store.Inherit(rel)).To(Succeed())
 	g.Expect(helm.TimeOf(rel.Info.FirstDeployed)).To(Equal(helm.TimeOf(first)), "the newest one does not tell it")
 	g.Expect(rel.Labels).To(HaveKeyWithValue("team", "3"))
 
-	rel = store.Copy(store.Find(1))
+	rel, err := store.Copy(find(t, store, 1))
+	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(rel.Version).To(Equal(4))
 	g.Expect(helm.TimeOf(rel.Info.FirstDeployed)).To(Equal(helm.TimeOf(first)))
 	g.Expect(rel.Labels).To(HaveKeyWithValue("team", "1"))
@@ -276,7 +302,7 @@ func TestProtectHealthy(t *testing.T) {
 	store.Recall([]state.Revision{{Number: 1, Healthy: true}})
 	store.ProtectHealthy()
 	g.Expect(store.Limit(2)).To(Succeed())
-	g.Expect(store.Readable()).To(Equal([]int{1, 3}))
+	g.Expect(store.Numbers()).To(Equal([]int{1, 3}))
 }
 
 // TestFailureIsAnnounced: that a revision has failed is known before its record says so. Success is found out again.
@@ -310,7 +336,7 @@ func TestFailureIsAnnounced(t *testing.T) {
 				return nil
 			})
 
-			rel := store.Find(1)
+			rel := find(t, store, 1)
 			rel.Labels = map[string]string{}
 			g.Expect(store.End(rel, c.outcome) == nil).To(Equal(!c.refused))
 			g.Expect(announced).To(Equal(c.want))
