@@ -51,7 +51,7 @@ func Confirm(provider v1alpha2.Provider, history state.History) state.History {
 		case i > 0 && exists && revision.Ours():
 			revision.Recall(known)
 		case i == 0 && exists && revision.Number >= report.Last(status):
-			revision.Known = known.Known
+			revision.RecordDigest = known.RecordDigest
 		}
 	}
 
@@ -61,7 +61,7 @@ func Confirm(provider v1alpha2.Provider, history state.History) state.History {
 // knownOf returns what the status knows of a revision, and whether it has the digest of its record.
 func knownOf(status *v1alpha2.ProviderStatus, number int) (known state.Revision, exists bool) {
 	known, digest := report.Known(status, number)
-	known.Known = state.KnownDigests([]string{digest})
+	known.RecordDigest = digest
 
 	return known, digest != ""
 }
@@ -87,8 +87,8 @@ func ConfirmNewest(provider v1alpha2.Provider, self state.Owner, history state.H
 	newest := &history.Revisions[0]
 	copied := self.Cluster != "" && record.Owner.Cluster != self.Cluster
 
-	if !newest.Known.Confirms(record.Digest) || copied {
-		newest.Known = state.Evidence{}
+	if !newest.Confirms(record.Digest) || copied {
+		newest.RecordDigest = ""
 		return
 	}
 

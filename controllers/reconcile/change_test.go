@@ -174,7 +174,7 @@ func TestNeedsCore(t *testing.T) {
 		want   bool
 	}{
 		"a first installation": {func(r *run) { r.installed = installed{observed: true} }, true},
-		"a revision of others": {func(r *run) { r.installed.history.Revisions[0].Known = state.Evidence{} }, true},
+		"a revision of others": {func(r *run) { r.installed.history.Revisions[0].RecordDigest = "" }, true},
 		"the same contract":    {func(*run) {}, false},
 		"another contract":     {func(r *run) { plans(r, "v1.1.0", "v1beta2") }, true},
 		"an unknown contract":  {func(r *run) { r.installed.record.Contract = "" }, false},

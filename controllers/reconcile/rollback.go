@@ -56,7 +56,7 @@ func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
 		return err
 	}
 
-	if !revision.Known.Confirms(record.Digest) {
+	if !revision.Confirms(record.Digest) {
 		unconfirmed := foreign.Unconfirmed(r.provider, plan.ReleaseKey(r.provider), revision)
 		unconfirmed.Newest = 0 // the records of later revisions exist
 

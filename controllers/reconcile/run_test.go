@@ -49,7 +49,7 @@ func newTestRun(revisions ...state.Revision) *run {
 
 // revision returns a revision that Capstan made.
 func revision(number int, status state.Status, digest string) state.Revision {
-	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, Known: state.AnyRecord()}
+	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, RecordDigest: "v1:known"}
 }
 
 func TestRefusalNamesTheNewestTarget(t *testing.T) {

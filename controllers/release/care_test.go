@@ -47,7 +47,7 @@ var _ = Describe("An upgrade or rollback", func() {
 		By("rolling back")
 		scale(ctx, "4")
 
-		options := release.RollbackOptions{Target: confirmed(1), Reason: "a test"}
+		options := release.RollbackOptions{Target: confirmed(namespace, 1), Reason: "a test"}
 		result, err := rollback(ctx, engine, first.Release, options, observe(ctx, engine, first))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.Status).To(Equal(state.StatusDeployed))

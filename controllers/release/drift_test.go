@@ -49,7 +49,8 @@ var _ = Describe("Drift", func() {
 	correct := func(ctx SpecContext) release.Result {
 		GinkgoHelper()
 
-		result, err := engine.Correct(ctx, releaseIn(namespace), confirmed(1), compare(ctx, engine, namespace).Differences)
+		differences := compare(ctx, engine, namespace).Differences
+		result, err := engine.Correct(ctx, releaseIn(namespace), confirmed(namespace, 1), differences)
 		Expect(err).NotTo(HaveOccurred())
 
 		return result
@@ -209,7 +210,8 @@ spec: {policyName: `+policy+`}
 		patch(ctx, "serviceaccount", "manager", `{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`)
 		patch(ctx, "configmap", "config", `{"data":{"key":"theirs"}}`)
 		differences := compare(ctx, newRefusedEngine("configmaps"), namespace).Differences
-		result, err := newRefusedEngine("configmaps").Correct(ctx, releaseIn(namespace), confirmed(1), differences[:1])
+		engine = newRefusedEngine("configmaps")
+		result, err := engine.Correct(ctx, releaseIn(namespace), confirmed(namespace, 1), differences[:1])
 		Expect(differences).To(HaveLen(2))
 		expectError[*cluster.RejectedError](err)
 		Expect(err).To(MatchError(ContainSubstring("ConfigMap " + namespace + "/config")))
@@ -219,7 +221,7 @@ spec: {policyName: `+policy+`}
 	It("is not corrected while the release is locked, or for an old revision", func(ctx SpecContext) {
 		patch(ctx, "deployment", "manager", `{"spec":{"replicas":0}}`)
 		differences := compare(ctx, engine, namespace).Differences
-		_, err := engine.Correct(ctx, releaseIn(namespace), confirmed(7), differences)
+		_, err := engine.Correct(ctx, releaseIn(namespace), confirmed(namespace, 7), differences)
 		Expect(err).To(MatchError(storage.ErrChanged))
 
 		// as another program that works on the release
@@ -232,7 +234,7 @@ spec: {policyName: `+policy+`}
 		}
 		label("pending-upgrade")
 
-		_, err = engine.Correct(ctx, releaseIn(namespace), confirmed(1), differences)
+		_, err = engine.Correct(ctx, releaseIn(namespace), confirmed(namespace, 1), differences)
 		locked := expectError[*release.LockedError](err)
 		Expect(locked.Until).To(BeTemporally(">", time.Now()))
 		label("deployed")

@@ -116,7 +116,7 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 
 		expectNothing(ctx, "the API server would refuse Ingress "+namespace+"/refused, so nothing was changed: ",
 			func() (release.Result, error) {
-				options := release.RollbackOptions{Target: confirmed(1)}
+				options := release.RollbackOptions{Target: confirmed(namespace, 1)}
 				return rollback(ctx, engine, releaseIn(namespace), options, observe(ctx, engine, second))
 			})
 	})

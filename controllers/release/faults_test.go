@@ -222,7 +222,7 @@ var _ = Describe("During an outage of the API server", func() {
 		o := &outage{method: http.MethodPatch, path: "/configmaps/kept"}
 		engine := during(o, lasting)
 		rollBack := func() error {
-			options := release.RollbackOptions{Target: confirmed(1), Reason: "the API server refused Ingress refused"}
+			options := release.RollbackOptions{Target: confirmed(namespace, 1), Reason: "the API server refused Ingress refused"}
 			_, err := rollback(ctx, engine, releaseIn(namespace), options, observe(ctx, engine, broken))
 
 			return err

@@ -80,7 +80,7 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 				Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "third"))
 				Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())
 
-				options := release.RollbackOptions{Target: confirmed(1), Reason: "a test"}
+				options := release.RollbackOptions{Target: confirmed(namespace, 1), Reason: "a test"}
 				Expect(rollback(ctx, engine, spec.Release, options, observe(ctx, engine, spec))).Error().NotTo(HaveOccurred())
 				Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "first"))
 				mustApply(ctx, engine, spec)

@@ -56,7 +56,7 @@ var _ = Describe("A record", func() {
 
 	// known returns a revision that is confirmed by the digest of its record.
 	known := func(number int, record *release.Record) state.Confirmed {
-		return state.Revision{Number: number, Known: state.KnownDigests([]string{record.Digest})}.Confirm()
+		return state.Revision{Number: number, RecordDigest: record.Digest}.Confirm()
 	}
 
 	forgery := func() release.Spec { return specOf("", "1.0.0", configMap("forged", "x")) }
@@ -105,14 +105,14 @@ var _ = Describe("A record", func() {
 		swap(ctx, forgery())
 
 		observed := observe(ctx, engine, first)
-		observed.Revision.Known = state.KnownDigests([]string{genuine.Digest})
+		observed.Revision.RecordDigest = genuine.Digest
 		_, err := applyObserved(ctx, engine, specOf(namespace, "2.0.0", configMap("config", "second")), observed)
 		expectError[*release.UnconfirmedError](err)
 
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 	})
 
-	It("without evidence is not what an object was before", func(ctx SpecContext) {
+	It("whose digest is not known is not what an object was before", func(ctx SpecContext) {
 		withData := func(data string) string {
 			return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {" + data + "}\n"
 		}
@@ -143,7 +143,7 @@ var _ = Describe("A record", func() {
 		Expect(getConfigMap(ctx, namespace, "shared").Data).To(Equal(map[string]string{"text": "x", "secure": "z"}))
 	})
 
-	It("is never acted on without evidence", func(ctx SpecContext) {
+	It("is never acted on if its digest is not known", func(ctx SpecContext) {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first")))
 		second := specOf(namespace, "2.0.0", configMap("config", "second"))
 		mustApply(ctx, engine, second)

@@ -58,7 +58,7 @@ func (m *mixed) rollBack(ctx context.Context, byEngine bool, target int) {
 
 	if byEngine {
 		observed := observe(ctx, m.engine, newSpec(m.namespace, m.chart(m.number), nil))
-		options := release.RollbackOptions{Target: confirmed(target), Reason: "a test"}
+		options := release.RollbackOptions{Target: confirmed(m.namespace, target), Reason: "a test"}
 		Expect(rollback(ctx, m.engine, releaseIn(m.namespace), options, observed)).Error().NotTo(HaveOccurred())
 
 		return

@@ -86,7 +86,9 @@ var _ = Describe("The objects of a release", func() {
 		expectError[*cluster.UnavailableError](err)
 		forget(ctx, 2)
 
-		options := release.RollbackOptions{Target: confirmed(1), Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
+		options := release.RollbackOptions{
+			Target: confirmed(namespace, 1), Known: accepted(ctx, engine, releaseIn(namespace)).Revisions,
+		}
 		Expect(rollback(ctx, engine, first.Release, options, observe(ctx, engine, first))).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "first", "other"))
 		inventoryIs("both", "first")

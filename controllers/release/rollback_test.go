@@ -58,7 +58,7 @@ var _ = Describe("A rollback", func() {
 		return first, second
 	}
 	rollBack := func(ctx context.Context, spec release.Spec, revision int) (release.Result, error) {
-		options := release.RollbackOptions{Target: confirmed(revision), Reason: "a test"}
+		options := release.RollbackOptions{Target: confirmed(namespace, revision), Reason: "a test"}
 		return rollback(ctx, engine, spec.Release, options, observe(ctx, engine, spec))
 	}
 
@@ -197,7 +197,7 @@ var _ = Describe("A revision", func() {
 		mustApply(ctx, engine, second)
 		run(ctx, "kubectl", "delete", "crd", "vanished.release.test", "--wait")
 
-		options := release.RollbackOptions{Target: confirmed(1), Reason: "a test", SkipUnknownKinds: true}
+		options := release.RollbackOptions{Target: confirmed(namespace, 1), Reason: "a test", SkipUnknownKinds: true}
 		_, err := rollback(ctx, engine, second.Release, options, observe(ctx, engine, second))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(objects(ctx, namespace)).To(HaveKeyWithValue("ConfigMap config", "first"))

@@ -82,7 +82,7 @@ var _ = Describe("The records of the engine", func() {
 		Expect(err).To(HaveOccurred())
 		Expect(upgrade(version("1.2.0", rejected))).NotTo(Succeed())
 
-		options := release.RollbackOptions{Target: confirmed(1), Reason: "a test"}
+		options := release.RollbackOptions{Target: confirmed(ours, 1), Reason: "a test"}
 		Expect(rollback(ctx, engine, releaseIn(ours), options, observe(ctx, engine, spec(version("1.2.0", rejected))))).
 			Error().NotTo(HaveOccurred())
 		run(ctx, helm, "rollback", name, "1", "-n", theirs)

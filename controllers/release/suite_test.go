@@ -130,12 +130,29 @@ func specOf(namespace, version string, templates ...string) release.Spec {
 	return newSpec(namespace, chartOf(version, templates...), nil)
 }
 
-// confirmed returns a revision that a user accepts, whatever its record contains.
-func confirmed(number int) state.Confirmed {
-	return state.Revision{Number: number, Known: state.AnyRecord()}.Confirm()
+// confirmed returns a revision that is known by the digest of its record.
+func confirmed(namespace string, number int) state.Confirmed {
+	GinkgoHelper()
+
+	revision := state.Revision{Number: number}
+	revision.RecordDigest = digestOf(context.Background(), releaseIn(namespace), revision)
+
+	return revision.Confirm()
 }
 
-// accepted returns the history of a release of which a user accepts all records, with what the status knows of it.
+// digestOf returns the digest of a record, or that of none if it cannot be read.
+func digestOf(ctx context.Context, key types.NamespacedName, revision state.Revision) string {
+	GinkgoHelper()
+
+	record, err := newEngine("reader").Read(ctx, key, revision)
+	if err != nil {
+		return "v1:unreadable"
+	}
+
+	return record.Digest
+}
+
+// accepted returns the history of a release of which all records are known, with what the status knows of it.
 func accepted(ctx context.Context, e *release.Engine, key types.NamespacedName) state.History {
 	GinkgoHelper()
 
@@ -149,7 +166,7 @@ func accepted(ctx context.Context, e *release.Engine, key types.NamespacedName) 
 			revision.Recall(known)
 		}
 
-		revision.Known = state.AnyRecord()
+		revision.RecordDigest = digestOf(ctx, key, *revision)
 	}
 
 	return history

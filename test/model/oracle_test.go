@@ -17,7 +17,7 @@ func TestOracle(t *testing.T) {
 	revision := func(number int, version string, status state.Status) Record {
 		r := Record{Content: Content{Wanted: Wanted{Version: version}}}
 		r.Number, r.Origin, r.Status, r.Healthy = number, number, status, true
-		r.Created, r.Changed, r.Known = began, began.Add(time.Second), state.AnyRecord()
+		r.Created, r.Changed, r.RecordDigest = began, began.Add(time.Second), "v1:known"
 
 		return r
 	}

@@ -22,7 +22,7 @@ func revision(number int, status state.Status, digest string) state.Revision {
 	created := now.Add(-time.Minute)
 
 	return state.Revision{
-		Number: number, Origin: number, Status: status, Digest: digest, Known: state.AnyRecord(),
+		Number: number, Origin: number, Status: status, Digest: digest, RecordDigest: "v1:known",
 		Created: created, Changed: created,
 	}
 }

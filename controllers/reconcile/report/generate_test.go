@@ -126,7 +126,7 @@ func (g generator) revisions() []state.Revision {
 		r.Healthy, r.Paused, r.Staged = g.coin(), g.rarely(), g.rarely()
 
 		if g.often() {
-			r.Known = state.AnyRecord()
+			r.RecordDigest = "v1:known"
 		}
 
 		r.Changed = now.Add(-time.Duration(g.IntN(600)) * time.Second)

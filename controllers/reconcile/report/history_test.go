@@ -107,9 +107,9 @@ func TestTransitions(t *testing.T) {
 // TestHistory: what is known is entered for revisions with a digest only, and what was entered stays until its record
 // exists, or is another one.
 func TestHistory(t *testing.T) {
-	known := state.KnownDigests([]string{"v1:two"})
+	known := "v1:two"
 	newest := state.Revision{
-		Number: 2, Status: state.StatusDeployed, Digest: "v1-x", Known: known, Staged: true, Wave: 3,
+		Number: 2, Status: state.StatusDeployed, Digest: "v1-x", RecordDigest: known, Staged: true, Wave: 3,
 	}
 	planted := state.Revision{Number: 2, Status: state.StatusDeployed}
 	older := state.Revision{Number: 1, Status: state.StatusSuperseded, Healthy: true}
@@ -119,7 +119,7 @@ func TestHistory(t *testing.T) {
 	first := v1alpha2.ReleaseRevision{Revision: 1, Digest: "v1:one", Status: "deployed"}
 
 	confirmed := older
-	confirmed.Known = state.KnownDigests([]string{"v1:one"})
+	confirmed.RecordDigest = "v1:one"
 
 	entered := And(
 		HaveField("Digest", "v1:two"), HaveField("Healthy", HaveValue(BeFalse())), HaveField("Status", "deployed"),

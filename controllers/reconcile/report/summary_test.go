@@ -48,7 +48,7 @@ func newInput(revisions ...state.Revision) Input {
 
 // revision returns a revision that Capstan made.
 func revision(number int, status state.Status, digest string) state.Revision {
-	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, Known: state.AnyRecord()}
+	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, RecordDigest: "v1:known"}
 }
 
 var (
@@ -153,7 +153,7 @@ func TestAnotherChart(t *testing.T) {
 		why  = "another program made revision 5 of release infrastructure-aws (Upgrade complete)"
 	)
 
-	in := newInput(state.Revision{Number: 5, Origin: 4, Status: state.StatusDeployed, Known: state.AnyRecord()})
+	in := newInput(state.Revision{Number: 5, Origin: 4, Status: state.StatusDeployed, RecordDigest: "v1:known"})
 	in.Installed.Record.AppVersion = ""
 	in.Installed.Record.OtherChart = "chart other 0.1.0"
 	in.Change.State.State = state.Unmanaged
@@ -187,7 +187,7 @@ func TestAnotherChart(t *testing.T) {
 
 // TestPendingRevisionIsNotInstalled checks what is reported while helm rolls back.
 func TestPendingRevisionIsNotInstalled(t *testing.T) {
-	in := newInput(state.Revision{Number: 3, Origin: 1, Status: state.StatusPendingRollback, Known: state.AnyRecord()})
+	in := newInput(state.Revision{Number: 3, Origin: 1, Status: state.StatusPendingRollback, RecordDigest: "v1:known"})
 	in.Installed.Record.Description = "Rollback to 1"
 	NewWithT(t).Expect(Summarize(in, Result{}, refused).Message).To(Equal(
 		"v1.0.0 is pending-rollback as revision 3; v1.1.0 is not applied: there is no v9.9.9; " +

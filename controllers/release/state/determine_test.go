@@ -15,13 +15,13 @@ func TestDetermine(t *testing.T) {
 
 	newest := func(status Status, changes ...change) History {
 		r := Revision{
-			Number:  3,
-			Status:  status,
-			Origin:  3,
-			Digest:  "wanted",
-			Created: noon.Add(-2 * time.Minute),
-			Changed: noon.Add(-time.Minute),
-			Known:   AnyRecord(),
+			Number:       3,
+			Status:       status,
+			Origin:       3,
+			Digest:       "wanted",
+			Created:      noon.Add(-2 * time.Minute),
+			Changed:      noon.Add(-time.Minute),
+			RecordDigest: "v1:known",
 		}
 		for _, c := range changes {
 			c(&r)

@@ -73,8 +73,9 @@ type Revision struct {
 	// Created is when the revision was created, and Changed when it reached its status and wave; as long as that is not
 	// known, when its Secret was created and last written.
 	Created, Changed time.Time
-	// Known is what tells that the revision is the resource's. A Secret alone proves nothing.
-	Known Evidence
+	// RecordDigest is the digest of the revision's record in the status; empty if that does not know the revision. A
+	// Secret alone proves nothing.
+	RecordDigest string
 	// Unreadable is true after an attempt to decode the revision has failed.
 	Unreadable bool
 
@@ -92,7 +93,7 @@ func (r Revision) complete() bool { return r.Status == StatusDeployed || r.Statu
 // Confirmed reports whether the revision is known to be the resource's. Of older revisions than the newest one, whose
 // records are read only when they are needed, it reports whether any digest is known. Other revisions are shown, and
 // never acted on.
-func (r Revision) Confirmed() bool { return r.Confirm().Known() }
+func (r Revision) Confirmed() bool { return r.RecordDigest != "" }
 
 // Announce makes known what is about to be written of a revision, whose record has the digest: that it is created, or
 // how that has ended. The inventory has the objects that the release may have from then on; nil if that is as before.

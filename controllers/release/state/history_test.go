@@ -11,10 +11,10 @@ import (
 func TestSelect(t *testing.T) {
 	const limit = 5
 
-	known := KnownDigests([]string{"v1:x"})
+	known := "v1:x"
 	healthy := func(r *Revision) { r.Healthy = true }
 	failed := func(r *Revision) { r.Status = StatusFailed }
-	planted := func(r *Revision) { r.Known, r.Healthy = Evidence{}, true }
+	planted := func(r *Revision) { r.RecordDigest, r.Healthy = "", true }
 
 	for name, c := range map[string]struct {
 		length int
@@ -56,7 +56,7 @@ func TestSelect(t *testing.T) {
 			h := History{}
 
 			for number := c.length; number > 0; number-- {
-				r := Revision{Number: number, Status: StatusSuperseded, Known: known}
+				r := Revision{Number: number, Status: StatusSuperseded, RecordDigest: known}
 				if change := c.change[number]; change != nil {
 					change(&r)
 				}
@@ -79,7 +79,7 @@ func TestRecall(t *testing.T) {
 	asked := Request{UID: "uid", Generation: 2}
 	known := Revision{
 		Number: 2, Status: StatusDeployed, Digest: "v1-x", Version: "v1.0.0", Healthy: true, Staged: true, Wave: 3,
-		FinishedJobs: []string{"x"}, Request: asked, Known: KnownDigests([]string{"v1:two"}),
+		FinishedJobs: []string{"x"}, Request: asked, RecordDigest: "v1:two",
 	}
 	stored := Revision{Number: 2, Origin: 2, Status: StatusFailed, UID: "secret", ResourceVersion: "7", Changed: noon}
 

@@ -14,7 +14,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 type change func(*Revision)
 
 func revision(status Status, digest string, changes ...change) Revision {
-	r := Revision{Status: status, Digest: digest, Known: AnyRecord()}
+	r := Revision{Status: status, Digest: digest, RecordDigest: "v1:known"}
 	for _, c := range changes {
 		c(&r)
 	}
@@ -26,7 +26,7 @@ func healthy(r *Revision)    { r.Healthy = true }
 func unreadable(r *Revision) { r.Unreadable = true }
 func paused(r *Revision)     { r.Paused = true }
 func staged(r *Revision)     { r.Staged = true }
-func forged(r *Revision)     { r.Known = Evidence{} }
+func forged(r *Revision)     { r.RecordDigest = "" }
 
 // byOthers is a revision that another program created from scratch; history turns -1 into Origin 0.
 func byOthers(r *Revision) { r.Origin, r.Digest = -1, "" }
