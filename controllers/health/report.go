@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // Report is the health of a set of objects, in the order in which they were given.

@@ -259,7 +259,9 @@ func (t *Tracker) look(ctx context.Context, owner Owner, o object.Key) (look, er
 
 	if !w.shows() {
 		found := look{starting: w.runs(), unwatched: w.refused || w.informer == nil && t.watches != nil}
-		if found.starting && recorded.verified != nil && time.Since(w.started) < startTime {
+		exists := recorded.verified != nil && kindsWithoutStatus[o.GroupKind()]
+
+		if exists && found.starting && time.Since(w.started) < startTime {
 			stale.starting = true
 			return stale, nil
 		}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/capstan-project/capstan/controllers/object"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 func newConfigMap(namespace string) *corev1.ConfigMap {
@@ -191,15 +192,26 @@ var _ = Describe("Unverified", func() {
 		tracker.MarkVerified([]object.Snapshot{ahead, unseen})
 		all := []object.Key{manager, unseen.Object}
 		Expect(tracker.Unverified(ctx, all)).To(BeEmpty())
-		report, err := tracker.Check(ctx, all)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(report.Message()).
-			To(Equal("Deployment "+namespace+"/manager: has just been applied"), "a ConfigMap only has to exist")
+		Eventually(func(g Gomega) {
+			report, err := tracker.Check(ctx, all)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(report.Message()).
+				To(Equal("Deployment "+namespace+"/manager: has just been applied"), "a ConfigMap only has to exist")
+		}).Should(Succeed(), "once the watch shows the Deployment")
 
 		tracker.woken()
 		patch(ctx, deployment, `{"metadata":{"annotations":{"deployment.kubernetes.io/revision":"7"}}}`)
 		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the watch shows it")
 		Expect(tracker.Unverified(ctx, all)).To(BeEmpty())
+	})
+
+	It("looks at workloads until their watch shows them", func(ctx SpecContext) {
+		settled(ctx)
+		verify(ctx)
+
+		report, err := tracker.Check(ctx, []object.Key{config, manager})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.Message()).To(HaveSuffix("/manager: Available: 0/1"))
 	})
 
 	It("notices an object that was deleted before its kind was watched", func(ctx SpecContext) {

@@ -82,9 +82,9 @@ var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 	})
 
 	It("is not looked for right after an install", func(ctx SpecContext) {
-		// Before the installation, they are looked for and not found.
+		// Before the installation, they are looked for and not found. That of a Deployment may be for its health.
 		own := func(r bed.Request) bool {
-			return r.Verb == "get" && r.Resource == "deployments" && r.Code == http.StatusOK
+			return r.Verb == "get" && r.Resource == "services" && r.Code == http.StatusOK
 		}
 		Expect(w.requests(own)).To(BeEmpty())
 	})
