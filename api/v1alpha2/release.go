@@ -58,7 +58,7 @@ type ReleaseSpec struct {
 	// none.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	RollbackTo *int64 `json:"rollbackTo,omitempty"`
+	RollbackTo *int `json:"rollbackTo,omitempty"`
 }
 
 // FailurePolicy is the action after a failed revision.

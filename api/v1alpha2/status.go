@@ -149,7 +149,7 @@ type AutomaticUpgrade struct {
 	Version string `json:"version"`
 
 	// revision of the release that the upgrade created.
-	Revision int64 `json:"revision"`
+	Revision int `json:"revision"`
 
 	// time at which the revision was created.
 	Time metav1.Time `json:"time"`
@@ -173,7 +173,8 @@ const (
 	UpgradeFailed      UpgradeResult = "Failed"
 )
 
-// RevisionRequest is what a user asked for.
+// RevisionRequest is what a user asked for: the resource as it was, and a reconcile on request. What changes between
+// two requests, such as the operator's flags, is therefore not taken for a request.
 type RevisionRequest struct {
 	// uid of the resource.
 	// +kubebuilder:validation:MaxLength=128
@@ -194,6 +195,17 @@ type RevisionRequest struct {
 	AutomaticUpgrade string `json:"automaticUpgrade,omitempty"`
 }
 
+// SameUser reports whether both requests are for the same of what users ask for, whatever the operator has upgraded
+// since.
+func (r RevisionRequest) SameUser(other RevisionRequest) bool {
+	return r.SameSpec(other) && r.RequestedAt == other.RequestedAt
+}
+
+// SameSpec reports whether both requests are for the same spec of the same resource.
+func (r RevisionRequest) SameSpec(other RevisionRequest) bool {
+	return r.UID == other.UID && r.Generation == other.Generation
+}
+
 // ReleaseStatus is the last observed state of a Helm release.
 type ReleaseStatus struct {
 	// name of the release.
@@ -212,11 +224,11 @@ type ReleaseStatus struct {
 
 	// revision is the current revision.
 	// +optional
-	Revision int64 `json:"revision,omitempty"`
+	Revision int `json:"revision,omitempty"`
 
 	// status of that revision as Helm reports it, e.g. `deployed` or `failed`.
 	// +optional
-	Status string `json:"status,omitempty"`
+	Status RevisionStatus `json:"status,omitempty"`
 }
 
 // InventoryMaxItems is the maximum number of entries in status.inventory.
@@ -233,10 +245,48 @@ type InventoryEntry struct {
 	Version string `json:"v"`
 }
 
+// RevisionStatus is the status of a revision, as Helm records it.
+type RevisionStatus string
+
+// Helm's statuses.
+const (
+	RevisionDeployed        RevisionStatus = "deployed"
+	RevisionSuperseded      RevisionStatus = "superseded"
+	RevisionFailed          RevisionStatus = "failed"
+	RevisionUninstalled     RevisionStatus = "uninstalled"
+	RevisionUninstalling    RevisionStatus = "uninstalling"
+	RevisionPendingInstall  RevisionStatus = "pending-install"
+	RevisionPendingUpgrade  RevisionStatus = "pending-upgrade"
+	RevisionPendingRollback RevisionStatus = "pending-rollback"
+)
+
+// Pending reports whether an install, upgrade or rollback is running, or was interrupted.
+func (s RevisionStatus) Pending() bool {
+	return s == RevisionPendingInstall || s == RevisionPendingUpgrade || s == RevisionPendingRollback
+}
+
+// RevisionFailure is the kind of failure of a revision, as far as the next action depends on it.
+type RevisionFailure string
+
+// The kinds of failure. A revision that another program failed to deploy has none.
+const (
+	// FailureRejected: the API server refused an object.
+	FailureRejected RevisionFailure = "Rejected"
+	// FailureUnavailable: a request failed for a reason that may go away by itself.
+	FailureUnavailable RevisionFailure = "Unavailable"
+	// FailureInterrupted: the process stopped, or could not record the result. This says nothing
+	// about the revision itself.
+	FailureInterrupted RevisionFailure = "Interrupted"
+	// FailureUnhealthy: the objects did not become healthy in time.
+	FailureUnhealthy RevisionFailure = "Unhealthy"
+	// FailureFinal: an object cannot become healthy, however long one waits.
+	FailureFinal RevisionFailure = "Final"
+)
+
 // ReleaseRevision is one entry in a release's history.
 type ReleaseRevision struct {
 	// revision of the release, counted from 1.
-	Revision int64 `json:"revision"`
+	Number int `json:"revision"`
 
 	// version of the provider, e.g. `v1.13.5`.
 	// +optional
@@ -254,21 +304,21 @@ type ReleaseRevision struct {
 
 	// status as Helm reports it, e.g. `deployed`, `superseded` or `failed`.
 	// +optional
-	Status string `json:"status,omitempty"`
+	Status RevisionStatus `json:"status,omitempty"`
 
 	// healthy is true once all objects of the revision have been healthy at the same time, so that it can be
 	// rolled back to. It and the fields after it, but for `time`, are set for revisions with a digest only.
 	// +optional
-	Healthy *bool `json:"healthy,omitempty"`
+	Healthy bool `json:"healthy,omitempty"`
 
 	// failure is why the revision failed, e.g. `Rejected` or `Unhealthy`.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	Failure string `json:"failure,omitempty"`
+	Failure RevisionFailure `json:"failure,omitempty"`
 
 	// wave is the last wave that was applied, while others are left.
 	// +optional
-	Wave *int32 `json:"wave,omitempty"`
+	Wave *int `json:"wave,omitempty"`
 
 	// lastTransitionTime is when the revision reached this status and wave; its deadline and retries count from
 	// it.
@@ -284,11 +334,11 @@ type ReleaseRevision struct {
 
 	// request that the revision results from, or that was handled last while it was the newest one.
 	// +optional
-	Request *RevisionRequest `json:"request,omitempty"`
+	Request RevisionRequest `json:"request,omitempty,omitzero"`
 
 	// adopted is the number of existing objects that became part of the release with the revision.
 	// +optional
-	Adopted int64 `json:"adopted,omitempty"`
+	Adopted int `json:"adopted,omitempty"`
 
 	// adoptedVersion is the version of the provider that these objects were, if it is known.
 	// +optional
@@ -303,11 +353,11 @@ type ReleaseRevision struct {
 
 	// inputs identify what the revision was created from besides the resource.
 	// +optional
-	Inputs *RevisionInputs `json:"inputs,omitempty"`
+	Inputs RevisionInputs `json:"inputs,omitempty,omitzero"`
 
 	// rollbackTo is the revision that the revision is a rollback to.
 	// +optional
-	RollbackTo int64 `json:"rollbackTo,omitempty"`
+	RollbackTo int `json:"rollbackTo,omitempty"`
 
 	// paused is true if the revision runs no managers.
 	// +optional

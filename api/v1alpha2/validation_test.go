@@ -365,8 +365,8 @@ func TestStatus(t *testing.T) {
 			{Version: "v1.13.6", Contract: "v1beta2"}, {Version: "v1.15.0", Contract: "v1beta2"},
 		},
 		History: []v1alpha2.ReleaseRevision{
-			{Revision: 4, Version: version, ChartDigest: "sha256:00", Status: "deployed", Time: now},
-			{Revision: 3},
+			{Number: 4, Version: version, ChartDigest: "sha256:00", Status: "deployed", Time: now},
+			{Number: 3},
 		},
 		MissingVariables:       []string{"A", "B"},
 		LastHandledReconcileAt: "now",
@@ -391,7 +391,7 @@ func TestStatus(t *testing.T) {
 	}
 
 	for range v1alpha2.HistoryMaxItems {
-		stored.Status.History = append(stored.Status.History, v1alpha2.ReleaseRevision{Revision: 1})
+		stored.Status.History = append(stored.Status.History, v1alpha2.ReleaseRevision{Number: 1})
 	}
 
 	g.Expect(c.Status().Update(t.Context(), stored)).To(MatchError(ContainSubstring("must have at most 100 items")))

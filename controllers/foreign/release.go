@@ -45,25 +45,17 @@ func Confirm(provider v1alpha2.Provider, history state.History) state.History {
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
-		known, exists := knownOf(status, revision.Number)
+		known, exists := report.Known(status, revision.Number)
 
 		switch {
 		case i > 0 && exists && revision.Ours():
 			revision.Recall(known)
 		case i == 0 && exists && revision.Number >= report.Last(status):
-			revision.RecordDigest = known.RecordDigest
+			revision.Digest = known.Digest
 		}
 	}
 
 	return history
-}
-
-// knownOf returns what the status knows of a revision, and whether it has the digest of its record.
-func knownOf(status *v1alpha2.ProviderStatus, number int) (known state.Revision, exists bool) {
-	known, digest := report.Known(status, number)
-	known.RecordDigest = digest
-
-	return known, digest != ""
 }
 
 // Show completes the revisions of a release for people: their records are not looked at, and nothing may be done by
@@ -73,7 +65,7 @@ func Show(provider v1alpha2.Provider, history state.History) state.History {
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
-		if known, exists := knownOf(provider.GetStatus(), revision.Number); exists && revision.Ours() {
+		if known, exists := report.Known(provider.GetStatus(), revision.Number); exists && revision.Ours() {
 			revision.Recall(known)
 		}
 	}
@@ -88,11 +80,11 @@ func ConfirmNewest(provider v1alpha2.Provider, self state.Owner, history state.H
 	copied := self.Cluster != "" && record.Owner.Cluster != self.Cluster
 
 	if !newest.Confirms(record.Digest) || copied {
-		newest.RecordDigest = ""
+		newest.Digest = ""
 		return
 	}
 
-	known, _ := knownOf(provider.GetStatus(), newest.Number)
+	known, _ := report.Known(provider.GetStatus(), newest.Number)
 	newest.Recall(known)
 }
 

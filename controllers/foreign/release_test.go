@@ -16,8 +16,10 @@ import (
 )
 
 func TestIsRelease(t *testing.T) {
-	byHelm := []state.Revision{{Number: 1, Status: state.StatusDeployed}}
-	byCapstan := state.Revision{Number: 1, Origin: 1, Status: state.StatusSuperseded}
+	byHelm := []state.Revision{{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Status: v1alpha2.RevisionDeployed}}}
+	byCapstan := state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Status: v1alpha2.RevisionSuperseded}, Origin: 1,
+	}
 	app := &release.Record{ChartName: "web", ChartVersion: "1.0.0"}
 	own := &release.Record{ChartName: "infrastructure-aws", Provider: "infrastructure-aws"}
 	namesake := &release.Record{ChartName: "infrastructure-aws"}
@@ -35,7 +37,7 @@ func TestIsRelease(t *testing.T) {
 		"a chart that only has the same name":       {revisions: byHelm, record: namesake, want: true},
 		"a record that cannot be read":              {revisions: byHelm, want: true},
 		"the provider's own chart":                  {revisions: byHelm, record: own},
-		"an upgrade of Capstan's revision":          {revisions: []state.Revision{{Number: 2, Origin: 1}}, record: app},
+		"an upgrade of Capstan's revision":          {revisions: []state.Revision{revisionOf(2, 1)}, record: app},
 		"a release with a revision of Capstan":      {revisions: append(byHelm, byCapstan), record: app},
 		"another chart in place of the own release": {revisions: byHelm, record: app, change: installed, want: true},
 		"the own chart, installed again":            {revisions: byHelm, record: own, change: installed},
@@ -60,24 +62,33 @@ func TestIsRelease(t *testing.T) {
 	}
 }
 
+// revisionOf returns a revision as it is stored, with the number that the label of its record has.
+func revisionOf(number, origin int) state.Revision {
+	return state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: number}, Origin: origin}
+}
+
 // TestConfirm: only digests that the status has tell that a revision is the resource's.
 func TestConfirm(t *testing.T) {
 	self := state.Owner{Resource: "uid", Home: "berlin", Cluster: "berlin"}
 	another := state.Owner{Resource: "another", Home: "berlin", Cluster: "berlin"}
 	copied := self // any writer of Secrets can read a record, and copy it
 
-	knows := func(number int64, digest string) func(v1alpha2.Provider) {
+	knows := func(number int, digest string) func(v1alpha2.Provider) {
 		return func(p v1alpha2.Provider) {
 			status := p.GetStatus()
 			status.Release = &v1alpha2.ReleaseStatus{}
-			entry := v1alpha2.ReleaseRevision{Revision: number, Digest: digest}
+			entry := v1alpha2.ReleaseRevision{Number: number, Digest: digest}
 			status.History = slices.Insert(status.History, 0, entry)
 		}
 	}
 	enters := func(number int, digest string) func(v1alpha2.Provider) {
 		return func(p v1alpha2.Provider) {
-			revision := state.Revision{Number: number, Status: state.StatusPendingUpgrade}
-			*p.GetStatus() = report.Enters(revision, digest, nil)(*p.GetStatus())
+			revision := state.Revision{
+				ReleaseRevision: v1alpha2.ReleaseRevision{
+					Number: number, Status: v1alpha2.RevisionPendingUpgrade, Digest: digest,
+				},
+			}
+			*p.GetStatus() = report.Enters(revision, nil)(*p.GetStatus())
 		}
 	}
 	begins := func(p v1alpha2.Provider) { *p.GetStatus() = report.Begins(false, 2, "v1.0.0")(*p.GetStatus()) }
@@ -117,7 +128,7 @@ func TestConfirm(t *testing.T) {
 			p := &v1alpha2.InfrastructureProvider{}
 			c.change(p)
 
-			history := state.History{Revisions: []state.Revision{{Number: 2}, {Number: 1}}}
+			history := state.History{Revisions: []state.Revision{revisionOf(2, 0), revisionOf(1, 0)}}
 			history = Confirm(p, history)
 
 			ConfirmNewest(p, self, history, &release.Record{Digest: "v1:two", Owner: c.owner})
@@ -139,14 +150,17 @@ func TestKnownRevisions(t *testing.T) {
 	g := NewWithT(t)
 	p := &v1alpha2.InfrastructureProvider{}
 	p.GetStatus().History = []v1alpha2.ReleaseRevision{
-		{Revision: 4, Digest: "v1:four", Status: "deployed", ContentDigest: "v1-x"},
-		{Revision: 3, Digest: "v1:three", Status: "pending-upgrade", ContentDigest: "v1-x"},
-		{Revision: 2, Digest: "v1:two", Healthy: new(true), Version: "v1.0.0"},
-		{Revision: 1},
+		{Number: 4, Digest: "v1:four", Status: "deployed", ContentDigest: "v1-x"},
+		{Number: 3, Digest: "v1:three", Status: "pending-upgrade", ContentDigest: "v1-x"},
+		{Number: 2, Digest: "v1:two", Healthy: true, Version: "v1.0.0"},
+		{Number: 1},
 	}
 
 	stored := func(number, origin int) state.Revision {
-		return state.Revision{Number: number, Origin: origin, Status: state.StatusFailed}
+		return state.Revision{
+			ReleaseRevision: v1alpha2.ReleaseRevision{Number: number, Status: v1alpha2.RevisionFailed},
+			Origin:          origin,
+		}
 	}
 	revisions := []state.Revision{stored(4, 4), stored(3, 2), stored(2, 2), stored(1, 1)}
 	history := state.History{Revisions: slices.Clone(revisions)}
@@ -154,14 +168,15 @@ func TestKnownRevisions(t *testing.T) {
 	history = Confirm(p, history)
 	ConfirmNewest(p, state.Owner{}, history, &release.Record{Digest: "v1:four"})
 
-	g.Expect(history.Revisions[0]).To(And(HaveField("Status", state.StatusDeployed), HaveField("Digest", "v1-x")))
+	g.Expect(history.Revisions[0]).To(And(
+		HaveField("Status", v1alpha2.RevisionDeployed), HaveField("ContentDigest", "v1-x")))
 	g.Expect(history.Revisions[1]).To(Equal(stored(3, 2)), "another program has made it in place of one that was entered")
-	g.Expect(history.Revisions[2]).To(And(HaveField("Healthy", true), HaveField("Failure", state.FailureInterrupted)))
+	g.Expect(history.Revisions[2]).To(And(HaveField("Healthy", true), HaveField("Failure", v1alpha2.FailureInterrupted)))
 	g.Expect(history.Revisions[3]).To(Equal(stored(1, 1)), "it is shown, and never acted on")
 
 	shown := state.History{Revisions: revisions}
 	shown = Show(p, shown)
-	g.Expect(shown.Revisions[0].Digest).To(Equal("v1-x"))
+	g.Expect(shown.Revisions[0].ContentDigest).To(Equal("v1-x"))
 	g.Expect(shown.Revisions[1]).To(Equal(stored(3, 2)))
 	g.Expect(shown.Revisions[2].Version).To(Equal("v1.0.0"))
 }
@@ -181,7 +196,7 @@ func (r records) Read(_ context.Context, _ types.NamespacedName, revision state.
 func TestOwner(t *testing.T) {
 	owned := &release.Record{Owner: state.Owner{Resource: "uid"}}
 	byHelm := &release.Record{}
-	ours, helms := state.Revision{Number: 1, Origin: 1}, state.Revision{Number: 2, Origin: 1}
+	ours, helms := revisionOf(1, 1), revisionOf(2, 1)
 
 	for name, c := range map[string]struct {
 		revisions []state.Revision
@@ -189,10 +204,12 @@ func TestOwner(t *testing.T) {
 		older     records
 		want      types.UID
 	}{
-		"the newest revision":             {[]state.Revision{ours}, owned, nil, "uid"},
-		"the one before that":             {[]state.Revision{helms, ours}, byHelm, records{1: owned}, "uid"},
-		"one before an unreadable one":    {[]state.Revision{{Number: 2, Origin: 2}, ours}, nil, records{1: owned}, "uid"},
-		"a release of another program":    {[]state.Revision{{Number: 2}, {Number: 1}}, byHelm, records{1: owned}, ""},
+		"the newest revision":          {[]state.Revision{ours}, owned, nil, "uid"},
+		"the one before that":          {[]state.Revision{helms, ours}, byHelm, records{1: owned}, "uid"},
+		"one before an unreadable one": {[]state.Revision{revisionOf(2, 2), ours}, nil, records{1: owned}, "uid"},
+		"a release of another program": {
+			[]state.Revision{revisionOf(2, 0), revisionOf(1, 0)}, byHelm, records{1: owned}, "",
+		},
 		"a release without readable ones": {[]state.Revision{helms, ours}, byHelm, records{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // Inventory writes the items of providers. A nil Inventory has none.
@@ -35,7 +34,7 @@ const retry = time.Minute
 func Lists(p v1alpha2.Provider) bool {
 	release := p.GetStatus().Release
 
-	return release != nil && release.Status != string(state.StatusUninstalled) && p.GetSpec().KubeConfig == nil
+	return release != nil && release.Status != v1alpha2.RevisionUninstalled && p.GetSpec().KubeConfig == nil
 }
 
 // Update brings the item of a provider up to date at the end of a reconcile. listed is set if the provider had one
@@ -142,7 +141,7 @@ func watchedNamespace(spec *v1alpha2.ProviderSpec) string {
 // deployedVersion returns the version that the release holds; empty while none is deployed.
 func deployedVersion(status *v1alpha2.ProviderStatus) string {
 	for _, revision := range status.History {
-		if revision.Status == string(state.StatusDeployed) {
+		if revision.Status == v1alpha2.RevisionDeployed {
 			return revision.Version
 		}
 	}

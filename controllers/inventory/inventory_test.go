@@ -48,8 +48,9 @@ func docker(revisions ...[2]string) *v1alpha2.InfrastructureProvider {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: itemKey.Namespace, Name: "docker"}}
 
 	for _, r := range revisions {
-		p.Status.Release = &v1alpha2.ReleaseStatus{Status: revisions[0][0]}
-		p.Status.History = append(p.Status.History, v1alpha2.ReleaseRevision{Status: r[0], Version: r[1]})
+		status := v1alpha2.RevisionStatus(r[0])
+		p.Status.Release = &v1alpha2.ReleaseStatus{Status: v1alpha2.RevisionStatus(revisions[0][0])}
+		p.Status.History = append(p.Status.History, v1alpha2.ReleaseRevision{Status: status, Version: r[1]})
 	}
 
 	return p

@@ -70,21 +70,21 @@ func TestVariablesFromEnvironment(t *testing.T) {
 	}
 }
 
-// TestChangedEnvironmentIsNoChangeOfTheSecret: the basis of a release leaves the environment out, so a
+// TestChangedEnvironmentIsNoChangeOfTheSecret: the inputs of a release leave the environment out, so a
 // restarted operator with another environment does not blame the Secret.
 func TestChangedEnvironmentIsNoChangeOfTheSecret(t *testing.T) {
 	g := NewWithT(t)
 
-	basis := func(environment Environment) any {
+	inputs := func(environment Environment) any {
 		planner := newPlanner(readOnlyClient(variables(map[string][]byte{"OTHER": []byte("x")})))
 		planner.Environment = environment
 
 		plan, err := planner.Plan(t.Context(), Request{Provider: aws("v1.0.0")})
 		g.Expect(err).NotTo(HaveOccurred())
 
-		return plan.Release.Basis
+		return plan.Release.Inputs
 	}
 
-	g.Expect(basis(Environment{"AWS_B64ENCODED_CREDENTIALS": "one"})).
-		To(Equal(basis(Environment{"AWS_B64ENCODED_CREDENTIALS": "two"})))
+	g.Expect(inputs(Environment{"AWS_B64ENCODED_CREDENTIALS": "one"})).
+		To(Equal(inputs(Environment{"AWS_B64ENCODED_CREDENTIALS": "two"})))
 }

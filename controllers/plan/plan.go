@@ -22,7 +22,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -213,7 +212,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	plan.Release.Basis, err = p.basis(provider, plan, inputs{
+	plan.Release.Inputs, err = p.inputs(provider, plan, digested{
 		variables: own, additional: additional, imageOverrides: overrides, salt: request.Salt,
 	})
 
@@ -247,9 +246,9 @@ func ReleaseKey(provider v1alpha2.Provider) types.NamespacedName {
 }
 
 // Asked returns what a resource asks for, as it is recorded with the revision that results from it.
-func Asked(provider v1alpha2.Provider) state.Request {
-	return state.Request{
-		UID:         provider.GetUID(),
+func Asked(provider v1alpha2.Provider) v1alpha2.RevisionRequest {
+	return v1alpha2.RevisionRequest{
+		UID:         string(provider.GetUID()),
 		Generation:  provider.GetGeneration(),
 		RequestedAt: v1alpha2.LabelValue(provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]),
 	}

@@ -51,7 +51,7 @@ func TestChangesVersion(t *testing.T) {
 	theirs := func(p v1alpha2.Provider) { p.GetStatus().Release = nil }
 	suspended := func(p v1alpha2.Provider) { p.GetSpec().Suspend = true }
 	rollingBack := func(p v1alpha2.Provider) {
-		p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: new(int64(1))}
+		p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)}
 	}
 
 	for name, c := range map[string]struct {

@@ -71,7 +71,7 @@ func (r *run) restore(ctx context.Context, did *cared) report.Result {
 	newest := r.installed.revision
 
 	// What a staged revision does not have is deleted after its last wave.
-	if r.leaves() && newest.Status == state.StatusDeployed && !r.installed.isStaged() && !did.pruned {
+	if r.leaves() && newest.Status == v1alpha2.RevisionDeployed && !r.installed.isStaged() && !did.pruned {
 		did.pruned = true
 		if did.left = r.prune(ctx); r.installed.stale {
 			return report.Result{}
@@ -309,9 +309,9 @@ func (r *run) markFailed(ctx context.Context, verdict *decide.Verdict) report.Re
 		"release", history.Release.Name, "revision", revision.Number, "reason", verdict.Reason)
 
 	marked := revision
-	marked.Status, marked.Failure = state.StatusFailed, verdict.Failure
+	marked.Status, marked.Failure = v1alpha2.RevisionFailed, verdict.Failure
 
-	if err := r.announce(ctx)(marked, r.installed.record.Digest, nil); err != nil {
+	if err := r.announce(ctx)(marked, nil); err != nil {
 		return failed(err, applying)
 	}
 

@@ -93,7 +93,7 @@ func (r *run) makeChange(ctx context.Context) report.Result {
 	}
 
 	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
-		r.change.goal = r.rollbackGoal(int(*revision))
+		r.change.goal = r.rollbackGoal(*revision)
 		return r.reachGoal(ctx)
 	}
 
@@ -474,8 +474,8 @@ func (r *run) compareRelease(ctx context.Context) report.Result {
 // announce returns a function that enters in the status what is about to be written of a revision: a record whose
 // resource does not know of it proves nothing, also if the operator stops before the end of this run.
 func (r *run) announce(ctx context.Context) state.Announce {
-	return func(revision state.Revision, digest string, inventory []object.Key) error {
-		entered := report.Enters(revision, digest, inventory)
+	return func(revision state.Revision, inventory []object.Key) error {
+		entered := report.Enters(revision, inventory)
 		if err := r.status.record(ctx, entered); err != nil {
 			return err
 		}

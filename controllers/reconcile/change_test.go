@@ -21,7 +21,7 @@ var (
 
 // upgrading returns a run that upgrades v1.0.0 to v1.1.0, with CRDs that are updated.
 func upgrading() *run {
-	r := newTestRun(revision(1, state.StatusDeployed, former))
+	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, former))
 	r.target = &clusters.Target{}
 	r.policy.Existed = true
 	r.installed.record.Contract = "v1beta1"
@@ -174,7 +174,7 @@ func TestNeedsCore(t *testing.T) {
 		want   bool
 	}{
 		"a first installation": {func(r *run) { r.installed = installed{observed: true} }, true},
-		"a revision of others": {func(r *run) { r.installed.history.Revisions[0].RecordDigest = "" }, true},
+		"a revision of others": {func(r *run) { r.installed.history.Revisions[0].Digest = "" }, true},
 		"the same contract":    {func(*run) {}, false},
 		"another contract":     {func(r *run) { plans(r, "v1.1.0", "v1beta2") }, true},
 		"an unknown contract":  {func(r *run) { r.installed.record.Contract = "" }, false},

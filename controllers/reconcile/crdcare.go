@@ -15,7 +15,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/drift"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // careForCRDs applies the CRDs of the installed chart that are missing or were changed, and waits until they are
@@ -73,7 +72,7 @@ func (r *run) compareCRDs(ctx context.Context) report.Result {
 // is not deployed or cannot be read, is no longer stored, or if its CRDs have other patches now.
 func (r *run) installedChart(ctx context.Context) (*chart.Chart, report.Result) {
 	revision, record := r.installed.revision, r.installed.record
-	if record == nil || revision.ChartDigest == "" || revision.Status != state.StatusDeployed {
+	if record == nil || revision.ChartDigest == "" || revision.Status != v1alpha2.RevisionDeployed {
 		return nil, report.Result{}
 	}
 

@@ -19,7 +19,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 func TestNothingToMigrate(t *testing.T) {
@@ -40,7 +39,7 @@ func TestNothingToMigrate(t *testing.T) {
 func TestManagersTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		r := newTestRun(revision(1, state.StatusDeployed, wanted))
+		r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 		all, some := []string{"a.example.com", "b.example.com"}, []string{"a.example.com"}
 
 		g.Expect(r.managersTurn(all, all)).To(BeZero())
@@ -79,7 +78,7 @@ func TestUncheckedCRDs(t *testing.T) {
 		},
 	})
 
-	r := newTestRun(revision(1, state.StatusDeployed, wanted))
+	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 	r.target = &clusters.Target{CRDs: crds.NewApplier(crds.Clients{Client: cached, APIReader: away})}
 
 	planned, err := r.target.CRDs.Plan(t.Context(), crds.Request{

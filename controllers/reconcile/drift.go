@@ -16,7 +16,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/drift"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -49,7 +48,7 @@ func (r *run) prune(ctx context.Context) report.Result {
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
 	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {
 		r.done.undeleted = remaining.Error()
-		r.wakeAfter(advanceAfter(time.Since(r.installed.revision.Created)))
+		r.wakeAfter(advanceAfter(time.Since(r.installed.revision.Time.Time)))
 
 		return report.Result{}
 	}
@@ -96,7 +95,7 @@ func (r *run) correctDrift(ctx context.Context) report.Result {
 // comparesObjects reports whether objects are compared with the newest revision. Before that is deployed, it is not
 // settled what they should be.
 func (r *run) comparesObjects() bool {
-	return r.installed.isOwn() && r.installed.revision.Status == state.StatusDeployed &&
+	return r.installed.isOwn() && r.installed.revision.Status == v1alpha2.RevisionDeployed &&
 		driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff
 }
 

@@ -377,16 +377,16 @@ func (c catalog) addInputs(t *testing.T) {
 			r.change.release.Pin.Number, r.change.release.Pin.Differences = 1, []state.Difference{state.DifferentVariables}
 		},
 		func(r *run) {
-			failure := revision(2, state.StatusFailed, "digest of an upgrade")
-			failure.Version, failure.Request.Automatic, failure.Failure = "v2.11.2", "v2.11.2", state.FailureUnhealthy
-			r.installed.revision = revision(3, state.StatusDeployed, wanted)
+			failure := revision(2, v1alpha2.RevisionFailed, "digest of an upgrade")
+			failure.Version, failure.Request.AutomaticUpgrade, failure.Failure = "v2.11.2", "v2.11.2", v1alpha2.FailureUnhealthy
+			r.installed.revision = revision(3, v1alpha2.RevisionDeployed, wanted)
 			r.installed.revision.RollbackTo = 1
 			r.installed.record.Description = "Rollback to 1: not healthy within 5m0s: Deployment " +
 				"capa-system/capa-controller-manager: Replicas: 0/1"
 			r.installed.history.Revisions = []state.Revision{r.installed.revision, failure}
 		},
 	} {
-		r := newTestRun(revision(1, state.StatusDeployed, wanted))
+		r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 		r.provider = aws()
 		r.identified = true
 		change(r)

@@ -32,7 +32,7 @@ func TestCheckOwner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			r := newTestRun(revision(1, state.StatusDeployed, wanted))
+			r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 			r.installed.owner = owner
 			r.self = state.Owner{Resource: "b", Home: c.home, Cluster: "berlin"}
 

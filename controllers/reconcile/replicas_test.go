@@ -11,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 func TestKeptImages(t *testing.T) {
@@ -49,7 +48,7 @@ func TestFindReplicas(t *testing.T) {
 	}}
 	paused.SetAnnotations(map[string]string{v1alpha2.PausedReplicasAnnotation: "1"})
 
-	r := newTestRun(revision(1, state.StatusDeployed, wanted))
+	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 	r.installed.record.Objects = []*unstructured.Unstructured{paused}
 	find := func(found int64) replicas {
 		r.installed.health = &health.Report{Objects: []health.ObjectHealth{{

@@ -33,7 +33,7 @@ func (r *run) input() report.Input {
 			Timeout:     r.policy.Timeout,
 			Drift:       driftPolicy(r.provider.GetSpec()),
 			Version:     r.provider.GetSpec().Version,
-			RollbackTo:  int(ptr.Deref(plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo, 0)),
+			RollbackTo:  ptr.Deref(plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo, 0),
 
 			OperatorSuspended: r.Suspended,
 		},

@@ -26,9 +26,9 @@ func requested(provider v1alpha2.Provider) bool {
 }
 
 // asked returns what the resource asks for, with the automatic upgrade that it has had since, if any.
-func (r *run) asked() state.Request {
+func (r *run) asked() v1alpha2.RevisionRequest {
 	asked := plan.Asked(r.provider)
-	asked.Automatic = r.selection.Automatic
+	asked.AutomaticUpgrade = r.selection.Automatic
 
 	return asked
 }
@@ -41,7 +41,7 @@ func (r *run) assess() {
 		Policy:         r.policy,
 		Asked:          r.asked(),
 		Digest:         r.change.goal.digest,
-		Basis:          r.change.plan.Release.Basis,
+		Inputs:         r.change.plan.Release.Inputs,
 		Rules:          r.target.Releases.Rules(),
 		OwnedElsewhere: r.ownedElsewhere(),
 		Incomplete:     r.change.problem.Ends(),
@@ -74,8 +74,8 @@ func (r *run) mark(change func(*state.Revision)) {
 // noteMarks notes what is known of the newest revision. The status is written at the end: what a process that is killed
 // before has found out, the next one finds out, too.
 func (r *run) noteMarks() {
-	if record := r.installed.record; record != nil {
-		r.note(report.Marks(r.installed.revision, record.Digest))
+	if r.installed.record != nil {
+		r.note(report.Marks(r.installed.revision))
 	}
 }
 
@@ -94,7 +94,7 @@ func (r *run) recheck() {
 // was installed before: the problem is then reported, but what is installed is as desired, and nothing
 // is tried unless it fails.
 func (r *run) planFailed(problem report.Result) report.Result {
-	pin, pinned := r.installed.history.Pin(r.asked(), "", state.Basis{}, r.watched)
+	pin, pinned := r.installed.history.Pin(r.asked(), "", v1alpha2.RevisionInputs{}, r.watched)
 	if !pinned {
 		return problem
 	}

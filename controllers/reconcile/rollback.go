@@ -101,7 +101,8 @@ func (r *run) checkVersion(ctx context.Context, version string) error {
 
 // rollbackGoal returns the goal that spec.release.rollbackTo describes.
 func (r *run) rollbackGoal(revision int) goal {
-	to := r.rollbackOptions(state.Revision{Number: revision}, "spec.release.rollbackTo")
+	target := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: revision}}
+	to := r.rollbackOptions(target, "spec.release.rollbackTo")
 	to.Request = r.asked()
 
 	to.Digest = decide.RollbackDigest(revision, to.Paused)
@@ -125,7 +126,7 @@ func (r *run) rollbackGoal(revision int) goal {
 // checkRevision makes sure that the provider may return to the revision that spec.release.rollbackTo names. If that
 // does not exist or cannot be read, the rollback itself reports it.
 func (r *run) checkRevision(ctx context.Context) report.Result {
-	to, exists := r.installed.history.Find(int(*plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo))
+	to, exists := r.installed.history.Find(*plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo)
 	if !exists {
 		return report.Result{}
 	}

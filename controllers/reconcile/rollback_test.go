@@ -10,13 +10,13 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -57,8 +57,8 @@ func TestUncheckedTarget(t *testing.T) {
 	engine, err := release.NewEngine(&rest.Config{Host: server.URL}, release.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	target := revision(1, state.StatusSuperseded, former)
-	r := newTestRun(revision(2, state.StatusFailed, wanted), target)
+	target := revision(1, v1alpha2.RevisionSuperseded, former)
+	r := newTestRun(revision(2, v1alpha2.RevisionFailed, wanted), target)
 	r.target = &clusters.Target{Releases: engine}
 
 	result := r.checkReturn(t.Context(), target)

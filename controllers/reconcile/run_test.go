@@ -48,15 +48,24 @@ func newTestRun(revisions ...state.Revision) *run {
 }
 
 // revision returns a revision that Capstan made.
-func revision(number int, status state.Status, digest string) state.Revision {
-	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, RecordDigest: "v1:known"}
+func revision(number int, status v1alpha2.RevisionStatus, digest string) state.Revision {
+	return state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Number: number, Status: status, ContentDigest: digest, Digest: "v1:known",
+		},
+		Origin: number,
+	}
 }
 
 func TestRefusalNamesTheNewestTarget(t *testing.T) {
 	g := NewWithT(t)
-	r := newTestRun(revision(3, state.StatusFailed, wanted))
-	r.refuse(state.Revision{Number: 2, Version: "v1.0.1"}, errors.New("too old"))
-	r.refuse(state.Revision{Number: 1, Version: "v1.0.0"}, errors.New("much too old"))
+	r := newTestRun(revision(3, v1alpha2.RevisionFailed, wanted))
+	r.refuse(state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{Number: 2, Version: "v1.0.1"},
+	}, errors.New("too old"))
+	r.refuse(state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Version: "v1.0.0"},
+	}, errors.New("much too old"))
 
 	g.Expect(r.done.refusal).To(HaveSuffix("not rolled back to v1.0.1 (revision 2): too old"))
 	g.Expect(r.policy.Refused).To(Equal(map[int]bool{1: true, 2: true}))
@@ -65,7 +74,7 @@ func TestRefusalNamesTheNewestTarget(t *testing.T) {
 // TestInput checks what a run reports.
 func TestInput(t *testing.T) {
 	g := NewWithT(t)
-	r := newTestRun(revision(1, state.StatusDeployed, wanted))
+	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 	deployment := &unstructured.Unstructured{}
 	deployment.SetAPIVersion("apps/v1")
 	deployment.SetKind("Deployment")
@@ -133,16 +142,16 @@ func TestMarked(t *testing.T) {
 			g := NewWithT(t)
 			woken := 0
 
-			r := newTestRun(revision(1, state.StatusDeployed, wanted))
+			r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 			r.provider.GetSpec().UpgradePolicy = c.policy
-			r.provider.GetStatus().History = []v1alpha2.ReleaseRevision{{Revision: 1, Digest: "v1:one"}}
-			r.installed.record.Digest = "v1:one"
+			r.provider.GetStatus().History = []v1alpha2.ReleaseRevision{{Number: 1, Digest: "v1:one"}}
+			r.installed.revision.Digest = "v1:one"
 			r.Wake = func(string, string, time.Duration) { woken++ }
 
 			r.mark(func(newest *state.Revision) { newest.Healthy = true })
 			g.Expect(r.installed.revision.Healthy).To(BeTrue())
 			g.Expect(r.installed.history.Revisions[0].Healthy).To(BeTrue())
-			g.Expect(r.provider.GetStatus().History[0].Healthy).To(HaveValue(BeTrue()))
+			g.Expect(r.provider.GetStatus().History[0].Healthy).To(BeTrue())
 			g.Expect(woken).To(Equal(c.woken))
 		})
 	}
@@ -168,7 +177,7 @@ func TestCanceledReconcileReportsNothing(t *testing.T) {
 			g := NewWithT(t)
 			recorder := events.NewFakeRecorder(10)
 
-			r := newTestRun(revision(1, state.StatusDeployed, wanted))
+			r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 			r.Events = recorder
 			r.status = newStatusWriter(nil, nil, r.provider)
 

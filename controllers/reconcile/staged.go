@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
@@ -27,7 +26,7 @@ const (
 
 // isStaged reports whether objects of the newest revision wait for others.
 func (i *installed) isStaged() bool {
-	return i.revision.Staged && i.revision.Status == state.StatusDeployed
+	return i.revision.Staged() && i.revision.Status == v1alpha2.RevisionDeployed
 }
 
 // expectedObjects returns the objects of the revision that do not wait for others, and should exist.
@@ -39,7 +38,7 @@ func (i *installed) expectedObjects() []object.Key {
 
 // findWaiting finds the objects of a staged revision that wait for others, or were never applied because it has failed.
 func (r *run) findWaiting(ctx context.Context) error {
-	if !r.installed.revision.Staged {
+	if !r.installed.revision.Staged() {
 		return nil
 	}
 
@@ -108,7 +107,7 @@ func (r *run) advance(ctx context.Context) report.Result {
 	if problems := advanceProblems(err); len(problems) > 0 {
 		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
 		r.installed.removing = errors.As(err, new(*cluster.RemainingError))
-		r.wakeAfter(advanceAfter(time.Since(revision.Created)))
+		r.wakeAfter(advanceAfter(time.Since(revision.Time.Time)))
 
 		return report.Result{}
 	}
@@ -122,9 +121,9 @@ func (r *run) advance(ctx context.Context) report.Result {
 
 	if err == nil {
 		newest := &r.installed.revision
-		newest.Staged, newest.Wave = result.Staged, result.Wave
+		newest.Wave = result.Wave
 		newest.Adopted += len(result.Adopted)
-		newest.Changed = r.policy.Now
+		newest.LastTransitionTime.Time = r.policy.Now
 
 		r.noteMarks()
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
@@ -24,7 +24,7 @@ func TestLacksManager(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			run := newTestRun(revision(1, state.StatusDeployed, former))
+			run := newTestRun(revision(1, v1alpha2.RevisionDeployed, former))
 			run.installed.waiting = test.waiting
 			run.provider.GetSpec().Paused = true
 			g.Expect(run.needsPausedManager()).To(BeFalse(), "the revision is not paused")
@@ -42,7 +42,7 @@ func TestProblemNamesCauses(t *testing.T) {
 		Status: status.InProgressStatus, Message: "Replicas: 0/1",
 	}}
 	waiting := []waves.Held{{Object: own, Place: waves.Order{}.Applied(true), Own: true}}
-	run := newTestRun(revision(1, state.StatusDeployed, former))
+	run := newTestRun(revision(1, v1alpha2.RevisionDeployed, former))
 	run.installed.waiting = waiting
 
 	run.installed.health = &health.Report{Objects: withWaiting([]health.ObjectHealth{gate}, waiting)}

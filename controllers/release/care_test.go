@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 var _ = Describe("An upgrade or rollback", func() {
@@ -50,7 +50,7 @@ var _ = Describe("An upgrade or rollback", func() {
 		options := release.RollbackOptions{Target: confirmed(namespace, 1), Reason: "a test"}
 		result, err := rollback(ctx, engine, first.Release, options, observe(ctx, engine, first))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(result.Status).To(Equal(state.StatusDeployed))
+		Expect(result.Status).To(Equal(v1alpha2.RevisionDeployed))
 		Expect(replicas(ctx)).To(Equal(4))
 		Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())
 

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -171,8 +172,8 @@ var _ = Describe("A process that is killed", func() {
 
 		interrupted, exists := recovered.Find(2)
 		Expect(exists).To(BeTrue())
-		Expect(interrupted.Status).To(Equal(state.StatusFailed))
-		Expect(interrupted.Failure).To(Equal(state.FailureInterrupted))
+		Expect(interrupted.Status).To(Equal(v1alpha2.RevisionFailed))
+		Expect(interrupted.Failure).To(Equal(v1alpha2.FailureInterrupted))
 	})
 })
 
@@ -187,7 +188,7 @@ func expectRecovery(ctx SpecContext, e *release.Engine, spec release.Spec) {
 	if observed.State != state.InSync {
 		result, err := applyObserved(ctx, e, spec, observed)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(result.Status).To(Equal(state.StatusDeployed))
+		Expect(result.Status).To(Equal(v1alpha2.RevisionDeployed))
 	}
 
 	Expect(observe(ctx, e, spec).State).To(Equal(state.InSync))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -101,10 +102,9 @@ type Result struct {
 	// They are independent of the error: an action that failed may have written a revision, and one
 	// that succeeded may not have been able to.
 	Revision int
-	Status   state.Status
-	// Staged and Wave are how far Advance has got with the revision.
-	Staged bool
-	Wave   int
+	Status   v1alpha2.RevisionStatus
+	// Wave is how far Advance has got with the revision; nil once it is complete.
+	Wave *int
 	// Inventory are the objects that the release has, or may have; nil if that is as before.
 	Inventory []object.Key
 
@@ -127,7 +127,7 @@ type RollbackOptions struct {
 	Own          cluster.OwnKinds
 	HistoryLimit int
 	// Request that the rollback results from; zero if it was not requested.
-	Request state.Request
+	Request v1alpha2.RevisionRequest
 	// Announce is called before the revision is written; it may be nil.
 	Announce state.Announce
 	// Known, Last and Inventory are the same as in PrepareOptions.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -130,7 +131,7 @@ var _ = Describe("The engine", func() {
 		spec := specOf(namespace, "1.0.0", configMap("config", ""), serviceAccount("manager"))
 		result, err := applyObserved(cancelled, engine, spec, observe(ctx, engine, spec))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(result.Status).To(Equal(state.StatusDeployed))
+		Expect(result.Status).To(Equal(v1alpha2.RevisionDeployed))
 	})
 
 	It("stores charts without files, and explains records that are too large for a Secret", func(ctx SpecContext) {

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -85,13 +85,13 @@ func (e *RenderError) Error() string {
 func (e *RenderError) Unwrap() error { return e.cause }
 
 // failureOf returns the kind of failure of an action that ended with an error.
-func failureOf(err error) state.Failure {
+func failureOf(err error) v1alpha2.RevisionFailure {
 	switch {
 	case errors.As(err, new(*cluster.UnavailableError)):
-		return state.FailureUnavailable
+		return v1alpha2.FailureUnavailable
 	case errors.As(err, new(*storage.Error)):
-		return state.FailureInterrupted
+		return v1alpha2.FailureInterrupted
 	}
 
-	return state.FailureRejected
+	return v1alpha2.FailureRejected
 }

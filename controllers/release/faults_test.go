@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -167,7 +167,7 @@ var _ = Describe("During an outage of the API server", func() {
 			Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed", "2 failed"}))
 
 			revision := observe(ctx, engine, second()).Revision
-			Expect(revision.Failure).To(Equal(state.FailureUnavailable))
+			Expect(revision.Failure).To(Equal(v1alpha2.FailureUnavailable))
 			Expect(before).To(Or(BeEmpty(), Equal(revision.UID)), "it keeps the time of the first attempt")
 			before = revision.UID
 		}

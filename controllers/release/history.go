@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -15,7 +16,7 @@ func (e *Engine) MarkFailed(
 	ctx context.Context,
 	release types.NamespacedName,
 	revision state.Revision,
-	failure state.Failure,
+	failure v1alpha2.RevisionFailure,
 	reason string,
 ) error {
 	_, err := e.amend(ctx, release, revision, []state.Revision{revision}, func(s *session) error {

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -56,7 +57,9 @@ var _ = Describe("A record", func() {
 
 	// known returns a revision that is confirmed by the digest of its record.
 	known := func(number int, record *release.Record) state.Confirmed {
-		return state.Revision{Number: number, RecordDigest: record.Digest}.Confirm()
+		return state.Revision{
+			ReleaseRevision: v1alpha2.ReleaseRevision{Number: number, Digest: record.Digest},
+		}.Confirm()
 	}
 
 	forgery := func() release.Spec { return specOf("", "1.0.0", configMap("forged", "x")) }
@@ -68,8 +71,8 @@ var _ = Describe("A record", func() {
 
 		var announced string
 
-		_, err = prepared.Apply(func(_ state.Revision, digest string, _ []object.Key) error {
-			announced = digest
+		_, err = prepared.Apply(func(revision state.Revision, _ []object.Key) error {
+			announced = revision.Digest
 			return nil
 		})
 		Expect(err).NotTo(HaveOccurred())
@@ -105,7 +108,7 @@ var _ = Describe("A record", func() {
 		swap(ctx, forgery())
 
 		observed := observe(ctx, engine, first)
-		observed.Revision.RecordDigest = genuine.Digest
+		observed.Revision.Digest = genuine.Digest
 		_, err := applyObserved(ctx, engine, specOf(namespace, "2.0.0", configMap("config", "second")), observed)
 		expectError[*release.UnconfirmedError](err)
 
@@ -148,11 +151,11 @@ var _ = Describe("A record", func() {
 		second := specOf(namespace, "2.0.0", configMap("config", "second"))
 		mustApply(ctx, engine, second)
 
-		options := release.RollbackOptions{Target: state.Revision{Number: 1}.Confirm(), Reason: "a test"}
+		options := release.RollbackOptions{Target: known(1, &release.Record{}), Reason: "a test"}
 		_, err := rollback(ctx, engine, second.Release, options, observe(ctx, engine, second))
 		expectError[*release.UnconfirmedError](err)
 
-		_, err = engine.Correct(ctx, second.Release, state.Revision{Number: 2}.Confirm(), nil)
+		_, err = engine.Correct(ctx, second.Release, known(2, &release.Record{}), nil)
 		expectError[*release.UnconfirmedError](err)
 
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))

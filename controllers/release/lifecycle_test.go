@@ -41,7 +41,7 @@ var _ = Describe("A release", func() {
 		Expect(observed.State).To(Equal(state.InSync))
 		Expect(observed.Revision).To(HaveField("Version", "v1.2.3"))
 		Expect(observed.Revision).To(HaveField("ChartDigest", spec.ChartDigest))
-		Expect(observed.Revision.Created).To(BeTemporally("~", time.Now(), time.Minute))
+		Expect(observed.Revision.Time.Time).To(BeTemporally("~", time.Now(), time.Minute))
 
 		for _, helm := range []string{"helm", "helm4"} {
 			Expect(run(ctx, helm, "list", "-n", namespace)).To(MatchRegexp(name + `\s.*deployed.*` + name +

@@ -61,8 +61,8 @@ func (e *Engine) complete(history state.History) state.History {
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
-		if revision.Changed.After(now) {
-			revision.Changed = now
+		if revision.LastTransitionTime.After(now) {
+			revision.LastTransitionTime.Time = now
 		}
 	}
 

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -63,13 +64,13 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		mustApply(ctx, engine, spec)
 
 		revision := newest(ctx, engine, namespace)
-		Expect(revision.Staged).To(BeTrue())
+		Expect(revision.Staged()).To(BeTrue())
 
 		return revision
 	}
 	// advance takes all steps that are left.
 	advance := func(ctx context.Context, revision state.Revision) error {
-		for revision.Staged {
+		for revision.Staged() {
 			options := release.AdvanceOptions{Own: own, Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
 
 			_, err := advanceOnce(ctx, newEngine("another"), releaseIn(namespace), revision, options)
@@ -94,7 +95,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 
 		Expect(advance(ctx, first)).To(Succeed())
 		Expect(customs(ctx)).To(ConsistOf("x", "z"))
-		Expect(newest(ctx, engine, namespace)).To(And(HaveField("Number", 1), HaveField("Staged", false)))
+		Expect(newest(ctx, engine, namespace)).To(And(HaveField("Number", 1), HaveField("Staged()", false)))
 		Expect(observe(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""),
 			custom(plural, "x"), custom(plural, "z"))).State).To(Equal(state.InSync), "own kinds are not part of the digest")
 
@@ -121,7 +122,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		dropFinalizers(ctx)
 		Expect(advance(ctx, third)).To(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("newer"))
-		Expect(newest(ctx, engine, namespace).Staged).To(BeFalse())
+		Expect(newest(ctx, engine, namespace).Staged()).To(BeFalse())
 	})
 
 	It("that the API server refuses fail the revision", func(ctx SpecContext) {
@@ -133,14 +134,14 @@ var _ = Describe("Objects of a release's own kinds", func() {
 			return errors.As(err, new(*cluster.RejectedError))
 		}).Should(BeTrue())
 		Expect(newest(ctx, engine, namespace)).To(And(
-			HaveField("Status", state.StatusFailed), HaveField("Failure", state.FailureRejected)))
+			HaveField("Status", v1alpha2.RevisionFailed), HaveField("Failure", v1alpha2.FailureRejected)))
 	})
 
 	It("do not concern releases that have none", func(ctx SpecContext) {
 		spec := specOf(namespace, "1.0.0", configMap("config", ""))
 		spec.Own = own
 		mustApply(ctx, engine, spec)
-		Expect(newest(ctx, engine, namespace).Staged).To(BeFalse())
+		Expect(newest(ctx, engine, namespace).Staged()).To(BeFalse())
 	})
 
 	It("are gone before the rest of it is uninstalled", func(ctx SpecContext) {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -89,7 +90,7 @@ func (p *Prepared) render(ctx context.Context) error {
 	}
 
 	newest, status := s.store.Newest()
-	p.install = newest == 0 || status == state.StatusUninstalled
+	p.install = newest == 0 || status == v1alpha2.RevisionUninstalled
 
 	p.revision, p.objects, err = p.spec.render(helm.ReleaseOptions{
 		Revision: s.store.NextRevision(), IsInstall: p.install, IsUpgrade: !p.install,

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -37,7 +38,7 @@ var _ = Describe("A release with problems", func() {
 		Expect(err).To(MatchError(And(ContainSubstring("the API server refused Ingress "+namespace+"/refused: "),
 			ContainSubstring("no Ingress is allowed here"))))
 		Expect(result.Revision).To(Equal(2))
-		Expect(result.Status).To(Equal(state.StatusFailed))
+		Expect(result.Status).To(Equal(v1alpha2.RevisionFailed))
 		Expect(observe(ctx, engine, broken).State).To(Equal(state.Failed))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "brought"))
 		after := getDeployment(ctx, namespace, "manager")

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -72,7 +73,7 @@ var _ = Describe("A rollback", func() {
 
 			result, err := rollBack(ctx, second, 1)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(result).To(And(HaveField("Revision", 3), HaveField("Status", state.StatusDeployed)))
+			Expect(result).To(And(HaveField("Revision", 3), HaveField("Status", v1alpha2.RevisionDeployed)))
 			Expect(objects(ctx, namespace)).To(Equal(before))
 			Expect(observe(ctx, engine, first).State).To(Equal(state.InSync), "with what was desired then")
 			Expect(run(ctx, "helm", "history", name, "-n", namespace)).To(ContainSubstring("Rollback to 1: a test"))
@@ -87,7 +88,7 @@ var _ = Describe("A rollback", func() {
 			second := specOf(namespace, "2.0.0", append(changes[change].after, configMap("config", "second"), rejected)...)
 			_, err := apply(ctx, engine, second)
 			expectError[*cluster.RejectedError](err)
-			Expect(observe(ctx, engine, second).Revision).To(HaveField("Failure", state.FailureRejected))
+			Expect(observe(ctx, engine, second).Revision).To(HaveField("Failure", v1alpha2.FailureRejected))
 
 			_, err = rollBack(ctx, second, 1)
 			Expect(err).NotTo(HaveOccurred())
@@ -167,15 +168,17 @@ var _ = Describe("A revision", func() {
 		seen := observe(ctx, engine, spec).Revision
 
 		markFailed := func(reason string) error {
-			mark(ctx, spec.Release, func(r *state.Revision) { r.Status, r.Failure = state.StatusFailed, state.FailureUnhealthy })
+			mark(ctx, spec.Release, func(r *state.Revision) {
+				r.Status, r.Failure = v1alpha2.RevisionFailed, v1alpha2.FailureUnhealthy
+			})
 
-			return engine.MarkFailed(ctx, spec.Release, seen, state.FailureUnhealthy, reason)
+			return engine.MarkFailed(ctx, spec.Release, seen, v1alpha2.FailureUnhealthy, reason)
 		}
 		Expect(markFailed("not healthy within 5m")).To(Succeed())
 
 		observed := observe(ctx, engine, spec)
 		Expect(observed.State).To(Equal(state.Failed))
-		Expect(observed.Revision.Failure).To(Equal(state.FailureUnhealthy))
+		Expect(observed.Revision.Failure).To(Equal(v1alpha2.FailureUnhealthy))
 
 		for _, helm := range []string{"helm", "helm4"} {
 			Expect(run(ctx, helm, "history", name, "-n", namespace)).To(MatchRegexp(`1 .*failed.*not healthy within 5m`))

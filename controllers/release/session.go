@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/manifest"
@@ -143,15 +144,18 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 
 	known := s.store.Known(number)
 	next := state.Revision{
-		Digest: known.Digest, Version: target.Chart.Metadata.AppVersion, ChartDigest: known.ChartDigest,
-		Paused: options.Paused, RollbackTo: number, Request: options.Request, Basis: known.Basis,
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			ContentDigest: known.ContentDigest, Version: target.Chart.Metadata.AppVersion,
+			ChartDigest: known.ChartDigest, Paused: options.Paused, RollbackTo: number, Request: options.Request,
+			Inputs: known.Inputs,
+		},
 	}
 
 	switch {
 	case options.Digest != "":
-		next.Digest = options.Digest
+		next.ContentDigest = options.Digest
 	case known.Paused != options.Paused:
-		next.Digest = pausedDigest(known.Digest, options.Paused)
+		next.ContentDigest = pausedDigest(known.ContentDigest, options.Paused)
 	}
 
 	s.known = options.Inventory

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -46,9 +47,9 @@ type Spec struct {
 	// revision.
 	HistoryLimit int
 	// Request is recorded with the revision. It is not part of the digest.
-	Request state.Request
-	// Basis is recorded with the revision; zero if it is unknown.
-	Basis state.Basis
+	Request v1alpha2.RevisionRequest
+	// Inputs are recorded with the revision; zero if they are unknown.
+	Inputs v1alpha2.RevisionInputs
 	// Salt of the digests: that of the newest record, or a new one. It is recorded with the revision.
 	Salt string
 }
@@ -110,12 +111,10 @@ func (s Spec) revision() (state.Revision, error) {
 	digest, err := s.Digest()
 
 	return state.Revision{
-		Digest:      digest,
-		Version:     s.Chart.Metadata.AppVersion,
-		ChartDigest: s.ChartDigest,
-		Paused:      s.Paused,
-		Request:     s.Request,
-		Basis:       s.Basis,
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			ContentDigest: digest, Version: s.Chart.Metadata.AppVersion, ChartDigest: s.ChartDigest,
+			Paused: s.Paused, Request: s.Request, Inputs: s.Inputs,
+		},
 	}, err
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/inventory"
@@ -44,7 +46,7 @@ func (e *Engine) Advance(
 		return Result{}, &UnconfirmedError{Release: release, Revision: revision.Number}
 	}
 
-	staged, last := revision.Staged, revision.Wave
+	last := revision.Wave
 
 	result, err := e.amend(ctx, release, revision, options.Known, func(s *session) error {
 		s.client.SetOwnKinds(options.Own)
@@ -59,7 +61,7 @@ func (e *Engine) Advance(
 			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)
 		}
 
-		wave, complete, err := s.client.Advance(rel.Manifest, options.Inventory, waves.Place(revision.Wave))
+		wave, complete, err := s.client.Advance(rel.Manifest, options.Inventory, placeOf(revision))
 		s.inventory = inventory.Union(s.client.Inventory(), options.Inventory)
 
 		if err := e.undoIfUninstalled(ctx, s.client, release); err != nil {
@@ -72,23 +74,23 @@ func (e *Engine) Advance(
 		}
 
 		if refused.Objects != nil || errors.As(err, new(*cluster.ConflictError)) {
-			return errors.Join(err, s.store.FailNewest(state.FailureRejected, err.Error()))
+			return errors.Join(err, s.store.FailNewest(v1alpha2.FailureRejected, err.Error()))
 		}
 
 		if err != nil {
 			return err
 		}
 
-		if complete {
-			s.inventory = s.client.Inventory()
-		}
+		last = new(int(wave))
 
-		staged, last = !complete, int(wave)
+		if complete {
+			s.inventory, last = s.client.Inventory(), nil
+		}
 
 		return nil
 	})
 
-	result.Staged, result.Wave = staged, last
+	result.Wave = last
 
 	return result, err
 }
@@ -98,7 +100,7 @@ const effectTime = 5 * time.Second
 
 // takesEffect reports whether the last wave of a revision may not have an effect yet.
 func (e *Engine) takesEffect(revision state.Revision) bool {
-	return time.Now().Before(revision.Changed.Add(effectTime))
+	return time.Now().Before(revision.LastTransitionTime.Add(effectTime))
 }
 
 // recordStages finds what the release has besides the target, and records what is left to do with the new revision
@@ -111,11 +113,14 @@ func (s *session) recordStages() {
 	}
 }
 
+// placeOf returns the wave that was applied last of a staged revision.
+func placeOf(revision state.Revision) waves.Place { return waves.Place(ptr.Deref(revision.Wave, 0)) }
+
 // Waiting returns the objects of a staged revision's record that wait for earlier waves, the next ones first.
 func (e *Engine) Waiting(record *Record, revision state.Revision, own cluster.OwnKinds) []waves.Held {
 	isOwn := func(o *unstructured.Unstructured) bool { return e.isOwn(o, own) }
 
-	return waves.Hold(record.Objects, isOwn, waves.Place(revision.Wave))
+	return waves.Hold(record.Objects, isOwn, placeOf(revision))
 }
 
 func (e *Engine) isOwn(o *unstructured.Unstructured, own cluster.OwnKinds) bool {

@@ -48,8 +48,9 @@ func mark(ctx context.Context, key types.NamespacedName, change func(*state.Revi
 	Expect(exists).To(BeTrue())
 	change(&newest)
 
-	_, digest := report.Known(statusOf(key), newest.Number)
-	changeStatus(key, report.Marks(newest, digest))
+	known, _ := report.Known(statusOf(key), newest.Number)
+	newest.Digest = known.Digest
+	changeStatus(key, report.Marks(newest))
 }
 
 // markHealthy notes that the newest revision of a release was healthy.
@@ -87,12 +88,12 @@ func seen(key types.NamespacedName) []object.Key {
 
 // announceBy returns what writes the status of a release's resource, by a process that may be killed after that.
 func announceBy(e *release.Engine, key types.NamespacedName) state.Announce {
-	return func(revision state.Revision, digest string, objects []object.Key) error {
+	return func(revision state.Revision, objects []object.Key) error {
 		if left, is := victims.Load(e); is && left.(*atomic.Int64).Add(-1) < 1 {
 			return errKilled
 		}
 
-		changeStatus(key, report.Enters(revision, digest, objects))
+		changeStatus(key, report.Enters(revision, objects))
 
 		return nil
 	}
@@ -138,7 +139,7 @@ func advanceOnce(
 
 	if left, is := victims.Load(e); err == nil && (!is || left.(*atomic.Int64).Load() > 0) {
 		mark(context.WithoutCancel(ctx), key, func(newest *state.Revision) {
-			newest.Staged, newest.Wave, newest.Changed = result.Staged, result.Wave, time.Now()
+			newest.Wave, newest.LastTransitionTime.Time = result.Wave, time.Now()
 		})
 	}
 

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -134,8 +135,8 @@ func specOf(namespace, version string, templates ...string) release.Spec {
 func confirmed(namespace string, number int) state.Confirmed {
 	GinkgoHelper()
 
-	revision := state.Revision{Number: number}
-	revision.RecordDigest = digestOf(context.Background(), releaseIn(namespace), revision)
+	revision := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: number}}
+	revision.Digest = digestOf(context.Background(), releaseIn(namespace), revision)
 
 	return revision.Confirm()
 }
@@ -162,11 +163,11 @@ func accepted(ctx context.Context, e *release.Engine, key types.NamespacedName) 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
 
-		if known, digest := report.Known(statusOf(key), revision.Number); digest != "" && revision.Ours() {
+		if known, exists := report.Known(statusOf(key), revision.Number); exists && revision.Ours() {
 			revision.Recall(known)
 		}
 
-		revision.RecordDigest = digestOf(ctx, key, *revision)
+		revision.Digest = digestOf(ctx, key, *revision)
 	}
 
 	return history
@@ -212,7 +213,7 @@ func mustApply(ctx context.Context, e *release.Engine, spec release.Spec) releas
 
 	result, err := apply(ctx, e, spec)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(result.Status).To(Equal(state.StatusDeployed))
+	Expect(result.Status).To(Equal(v1alpha2.RevisionDeployed))
 
 	return result
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -27,7 +27,7 @@ func (s *session) uninstall(ctx context.Context, options UninstallOptions) error
 		return err
 	}
 
-	if rel != nil && status != state.StatusUninstalled {
+	if rel != nil && status != v1alpha2.RevisionUninstalled {
 		if err := s.recordUninstall(rel, status); err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ func (s *session) uninstall(ctx context.Context, options UninstallOptions) error
 }
 
 // recordUninstall records with the newest revision that the release is being deleted, as Helm does.
-func (s *session) recordUninstall(rel *helm.Release, status state.Status) error {
-	if status == state.StatusUninstalling && !rel.Info.Deleted.IsZero() {
+func (s *session) recordUninstall(rel *helm.Release, status v1alpha2.RevisionStatus) error {
+	if status == v1alpha2.RevisionUninstalling && !rel.Info.Deleted.IsZero() {
 		return nil
 	}
 

@@ -11,10 +11,10 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // ordered returns an object with an apply-order.
@@ -29,7 +29,7 @@ func advance(ctx context.Context, e *release.Engine, namespace string) error {
 		history := accepted(ctx, newEngine("observer"), releaseIn(namespace))
 
 		revision, exists := history.Newest()
-		if !exists || !revision.Staged || revision.Status != state.StatusDeployed {
+		if !exists || !revision.Staged() || revision.Status != v1alpha2.RevisionDeployed {
 			return nil
 		}
 
@@ -79,7 +79,7 @@ var _ = Describe("Waves", func() {
 
 		for _, added := range []string{"b", "c", "dropped", "dropped-too"} {
 			revision := newest(ctx, engine, namespace)
-			Expect(revision.Staged).To(BeTrue())
+			Expect(revision.Staged()).To(BeTrue())
 
 			before := configMaps(ctx, namespace)
 			_, err := advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})
@@ -87,7 +87,7 @@ var _ = Describe("Waves", func() {
 			Expect(configMaps(ctx, namespace)).To(ConsistOf(append(before, added)))
 		}
 
-		Expect(newest(ctx, engine, namespace).Staged).To(BeFalse())
+		Expect(newest(ctx, engine, namespace).Staged()).To(BeFalse())
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
 	})
 
@@ -96,16 +96,16 @@ var _ = Describe("Waves", func() {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("a", "1"), ordered(1, configMap("b", "1"))))
 
 		first := newest(ctx, engine, namespace)
-		Eventually(time.Now).Should(BeTemporally(">", first.Changed.Add(2*time.Second)))
+		Eventually(time.Now).Should(BeTemporally(">", first.LastTransitionTime.Add(2*time.Second)))
 		Expect(advanceOnce(ctx, engine, releaseIn(namespace), first, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
 
 		complete := newest(ctx, engine, namespace)
-		Expect(complete.Staged).To(BeFalse())
-		Expect(complete.Changed).To(BeTemporally(">", first.Changed))
+		Expect(complete.Staged()).To(BeFalse())
+		Expect(complete.LastTransitionTime.Time).To(BeTemporally(">", first.LastTransitionTime.Time))
 
 		markHealthy(ctx, releaseIn(namespace))
 		mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("a", "2")))
-		Expect(newest(ctx, engine, namespace)).To(And(HaveField("Staged", false), HaveField("Number", 2)))
+		Expect(newest(ctx, engine, namespace)).To(And(HaveField("Staged()", false), HaveField("Number", 2)))
 	})
 
 	It("may be what a policy of an earlier one admits", func(ctx SpecContext) {
@@ -181,7 +181,7 @@ spec:
 
 		spec := specOf(namespace, "1.0.0", ordered(-10, definition), thing)
 		mustApply(ctx, engine, spec)
-		Expect(newest(ctx, engine, namespace).Staged).To(BeTrue())
+		Expect(newest(ctx, engine, namespace).Staged()).To(BeTrue())
 
 		Eventually(func() error { return advance(ctx, engine, namespace) }).Should(Succeed())
 		Expect(run(ctx, "kubectl", "get", things+".release.test", "-n", namespace, "-o", "name")).To(ContainSubstring("mine"))
@@ -274,7 +274,7 @@ spec:
 			Eventually(func() error { return install(ctx, successor, second(namespace)) }).Should(Succeed())
 			Expect(values(ctx, namespace)).To(Equal(map[string]string{"a": "2", "b": "2", "c": "2", "added": "2"}))
 			Expect(newest(ctx, successor, namespace)).To(And(
-				HaveField("Status", state.StatusDeployed), HaveField("Staged", false)))
+				HaveField("Status", v1alpha2.RevisionDeployed), HaveField("Staged()", false)))
 
 			if alive() {
 				Expect(n).To(BeNumerically(">", 10), "each of the four waves writes its object and the revision")

@@ -23,7 +23,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/store"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -103,7 +102,7 @@ var forgedAttempts = []attempt{
 
 		p := s.home.resource()
 		a.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-		p.Status.History = append([]v1alpha2.ReleaseRevision{{Revision: 2, Digest: s.digestOf(record)}}, p.Status.History...)
+		p.Status.History = append([]v1alpha2.ReleaseRevision{{Number: 2, Digest: s.digestOf(record)}}, p.Status.History...)
 
 		return s.writeStatus(s.statusWriter(), p.Status) + s.settle()
 	}},
@@ -118,7 +117,7 @@ var forgedAttempts = []attempt{
 			p := s.home.resource()
 			a.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
 			p.Status.History = append([]v1alpha2.ReleaseRevision{{
-				Revision: 2, Digest: s.digestOf(record), Status: string(state.StatusPendingUpgrade),
+				Number: 2, Digest: s.digestOf(record), Status: v1alpha2.RevisionPendingUpgrade,
 			}}, p.Status.History...)
 			refused = s.writeStatus(s.statusWriter(), p.Status)
 		})

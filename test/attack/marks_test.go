@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // Labels that may seem to mean something to the operator, which has only one of its own on records.
@@ -46,7 +45,7 @@ var marked = []plot{
 			s.neverRevised(3)
 		},
 		records: func(s *site) []*corev1.Secret {
-			failure := string(state.FailureUnhealthy)
+			failure := string(v1alpha2.FailureUnhealthy)
 			return s.relabeled(2, "status", "failed", failureLabel, failure, healthyLabel, "")
 		},
 		after: (*site).correct,
@@ -107,7 +106,7 @@ func (s *site) installTwice() {
 	p := s.home.resource()
 	s.Eventually(func(g Gomega) {
 		g.Expect(s.admin.Get(s.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-		g.Expect(p.Status.History[0]).To(And(HaveField("Revision", int64(2)), HaveField("Healthy", HaveValue(BeTrue()))))
+		g.Expect(p.Status.History[0]).To(And(HaveField("Number", 2), HaveField("Healthy", BeTrue())))
 	}).Should(Succeed())
 }
 

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -259,7 +258,7 @@ var plots = []plot{
 		tried: "a revision that is marked failed, above one that is marked healthy",
 		records: func(s *site) []*corev1.Secret {
 			failed := s.unhealthy(2, "failed")
-			failed.Labels[failureLabel] = string(state.FailureUnhealthy)
+			failed.Labels[failureLabel] = string(v1alpha2.FailureUnhealthy)
 
 			return []*corev1.Secret{s.record(1, "superseded", s.binding()), failed}
 		},

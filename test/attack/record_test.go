@@ -37,8 +37,7 @@ var recordAttempts = []attempt{
 		a.neverBound()
 
 		p := a.small("").by("installer")
-		one := int64(1)
-		p.Spec.Release = &v1alpha2.ReleaseSpec{RollbackTo: &one}
+		p.Spec.Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)}
 
 		return a.attempted(p, a.small("").configMap(),
 			a.forged(1, "superseded", a.loot()), a.forged(2, "deployed", note(a.name, tenant, "x")))

@@ -18,7 +18,7 @@ func describeChanges(s **site) {
 	var (
 		p        v1alpha2.Provider
 		source   *corev1.ConfigMap
-		revision int64
+		revision int
 	)
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "changes", Name: "variables"}}
@@ -129,4 +129,4 @@ func describeChanges(s **site) {
 }
 
 // revisionOf returns the revision of a provider's release.
-func revisionOf(p v1alpha2.Provider) int64 { return p.GetStatus().Release.Revision }
+func revisionOf(p v1alpha2.Provider) int { return p.GetStatus().Release.Revision }

@@ -257,9 +257,9 @@ func neverHealthy(spec *v1alpha2.ProviderSpec) {
 }
 
 // haveRevision matches a provider with at least that many revisions.
-func (i *installation) haveRevision(revision int64) OmegaMatcher {
+func (i *installation) haveRevision(revision int) OmegaMatcher {
 	return WithTransform(
-		func(p v1alpha2.Provider) int64 { return p.GetStatus().Release.Revision },
+		func(p v1alpha2.Provider) int { return p.GetStatus().Release.Revision },
 		BeNumerically(">=", revision),
 	)
 }

@@ -222,18 +222,18 @@ func (l *life) rollBack(ctx context.Context) {
 }
 
 // revision waits until the provider is ready, and returns a random revision of its history.
-func (l *life) revision(ctx context.Context) int64 {
+func (l *life) revision(ctx context.Context) int {
 	GinkgoHelper()
 	l.ready(ctx)
 	history := l.provider.Status.History
 
-	return history[rand.IntN(len(history))].Revision
+	return history[rand.IntN(len(history))].Number
 }
 
 func (l *life) helm(ctx context.Context) {
 	GinkgoHelper()
 	l.run(
-		ctx, "helm", "rollback", "infrastructure-"+l.tiny.name, strconv.FormatInt(l.revision(ctx), 10), "-n",
+		ctx, "helm", "rollback", "infrastructure-"+l.tiny.name, strconv.Itoa(l.revision(ctx)), "-n",
 		l.tiny.name,
 	)
 }

@@ -240,7 +240,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		change("kind: Deployment\nspec: {replicas: 1}")
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(names(w.definition(ctx, good.crd()))).To(HaveExactElements("v1", "v2"))
-		Expect(p.Status.Release.Revision).To(Equal(int64(2)))
+		Expect(p.Status.Release.Revision).To(Equal(2))
 	})
 
 	It("that another program changes are restored, or reported", func(ctx SpecContext) {
@@ -445,7 +445,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 				Eventually(w.read(ctx, p)).Should(beReady(version))
 			}
 
-			back := func(revision int64) {
+			back := func(revision int) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &revision} })
 			}
 			back(1)

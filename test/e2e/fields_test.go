@@ -239,7 +239,7 @@ var _ = Describe("The fields of objects", Ordered, ContinueOnFailure, func() {
 		upgraded := time.Now()
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": "debug"} })
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"), HaveField("Status.Release.Revision", int64(3))))
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"), HaveField("Status.Release.Revision", 3)))
 		w.expectNoFight(p)
 		Expect(gathered(Default)).To(HaveExactElements("nodes"))
 		Expect(w.bed.Requests(func(r bed.Request) bool {

@@ -120,11 +120,11 @@ var _ = Describe("The sample providers", Ordered, everyKubernetes, func() {
 		))
 		Expect(docker.GetStatus().History).To(HaveExactElements(
 			And(
-				HaveField("Revision", int64(2)),
+				HaveField("Number", 2),
 				HaveField("Version", "v1.1.0"),
 				HaveField("ChartDigest", docker.GetStatus().Chart.Digest),
 			),
-			And(HaveField("Revision", int64(1)), HaveField("Version", "v1.0.0")),
+			And(HaveField("Number", 1), HaveField("Version", "v1.0.0")),
 		))
 	})
 
@@ -134,7 +134,7 @@ var _ = Describe("The sample providers", Ordered, everyKubernetes, func() {
 			p.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "changed"}
 		})
 		Eventually(func(g Gomega) {
-			g.Expect(w.read(ctx, docker)(g).GetStatus().Release).To(HaveField("Revision", int64(3)))
+			g.Expect(w.read(ctx, docker)(g).GetStatus().Release).To(HaveField("Revision", 3))
 			g.Expect(docker).To(beReady("v1.1.0"))
 		}).Should(Succeed())
 
@@ -171,7 +171,7 @@ var _ = Describe("The sample providers", Ordered, everyKubernetes, func() {
 			p.GetSpec().Deployment = &v1alpha2.DeploymentSpec{HighAvailability: new(true)}
 		})
 		Eventually(func(g Gomega) {
-			g.Expect(w.read(ctx, docker)(g).GetStatus().Release).To(HaveField("Revision", int64(4)))
+			g.Expect(w.read(ctx, docker)(g).GetStatus().Release).To(HaveField("Revision", 4))
 			g.Expect(docker).To(beReady("v1.1.0"))
 		}).Should(Succeed())
 

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -191,7 +190,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 				upgrade(ctx, p, "v1.1.0")
 				Eventually(w.read(ctx, p)).Should(
 					beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "v1.1.0 failed, given up:"))
-				Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
+				Expect(p.Status.Release).To(And(HaveField("Revision", 2), HaveField("Status", v1alpha2.RevisionFailed)))
 
 				nodes := &corev1.NodeList{}
 				Expect(w.client.List(ctx, nodes)).To(Succeed())
@@ -232,7 +231,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			By("requesting the old version")
 			upgrade(ctx, p, "v1.0.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-			Expect(p.Status.Release.Revision).To(Equal(int64(1)))
+			Expect(p.Status.Release.Revision).To(Equal(1))
 		})
 
 		It("because a policy refuses to change an object recreates nothing", func(ctx SpecContext) {
@@ -287,19 +286,19 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: ptr.To(int64(1))}
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)}
 		})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Expect(p.Status.Release.Revision).To(Equal(int64(3)))
+		Expect(p.Status.Release.Revision).To(Equal(3))
 		Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.0.0"))
 
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = ptr.To(int64(9)) })
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = new(9) })
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
 			"no revision 9 to roll back to; its history has 1, 2, 3"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = nil })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		Expect(p.Status.Release.Revision).To(Equal(int64(4)))
+		Expect(p.Status.Release.Revision).To(Equal(4))
 	})
 
 	It("is downgraded in place", func(ctx SpecContext) {
@@ -342,7 +341,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		Expect(w.helm(ctx, "helm", "list", "-n", p.Namespace)).To(BeEmpty())
 		Expect(p.Status.InstalledVersion).To(BeNil())
 		Expect(p.Status.History).To(BeEmpty())
-		Expect(p.Status.Release.Status).To(Equal("uninstalled"))
+		Expect(p.Status.Release.Status).To(Equal(v1alpha2.RevisionUninstalled))
 		Expect(conditions.Has(p, v1alpha2.ProviderUpgradedCondition)).To(BeFalse())
 
 		By("uninstalling it again, with its history")
@@ -359,8 +358,8 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			notBeReady(v1alpha2.ExternalChangeReason, "not installed: another program uninstalled release"),
 			notBeInstalled(v1alpha2.ExternalChangeReason),
 			HaveField("Status.InstalledVersion", BeNil()),
-			HaveField("Status.Release.Status", "uninstalled"),
-			HaveField("Status.History", HaveExactElements(HaveField("Status", "uninstalled"))),
+			HaveField("Status.Release.Status", v1alpha2.RevisionUninstalled),
+			HaveField("Status.History", HaveExactElements(HaveField("Status", v1alpha2.RevisionUninstalled))),
 		))
 
 		By("undoing it")
@@ -368,7 +367,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			p.GetSpec().Release = &v1alpha2.ReleaseSpec{OnExternalChange: v1alpha2.ExternalChangeRevert}
 		})
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"),
-			HaveField("Status.Release.Status", "deployed")))
+			HaveField("Status.Release.Status", v1alpha2.RevisionDeployed)))
 	})
 
 	It("undoes a change made with helm if the policy is Revert", func(ctx SpecContext) {
@@ -500,7 +499,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 				p.GetSpec().Variables = map[string]string{"TINY_LEVEL": fmt.Sprint(i)}
 			})
 			Eventually(func(g Gomega) {
-				g.Expect(w.read(ctx, p)(g).GetStatus().Release.Revision).To(Equal(int64(i + 2)))
+				g.Expect(w.read(ctx, p)(g).GetStatus().Release.Revision).To(Equal(i + 2))
 				g.Expect(p).To(beReady("v1.0.0"))
 			}).Should(Succeed())
 

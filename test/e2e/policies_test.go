@@ -64,7 +64,7 @@ var _ = Describe("A provider whose objects exist", Ordered, everyKubernetes, Con
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(running(ctx, p.Namespace)).To(Equal(before))
-		Expect(p.Status.History).To(HaveExactElements(HaveField("Adopted", int64(2))))
+		Expect(p.Status.History).To(HaveExactElements(HaveField("Adopted", 2)))
 		Eventually(w.events(ctx, p)).Should(ContainElement(And(
 			HaveField("Reason", v1alpha2.AdoptedReason), HaveField("Note", And(
 				ContainSubstring("Adopted 2 objects that existed"),

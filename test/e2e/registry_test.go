@@ -285,14 +285,14 @@ var _ = Describe("A registry", Ordered, func() {
 		w.start(flags...)
 		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).
 			Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", before),
-				HaveField("Status.Release.Revision", int64(1))))
+				HaveField("Status.Release.Revision", 1)))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "accept"})
 		})
 		Eventually(w.read(ctx, p)).Should(And(
 			beReady("v1.0.0"),
-			HaveField("Status.Release.Revision", int64(2)),
+			HaveField("Status.Release.Revision", 2),
 			HaveField("Status.Chart.Digest", Not(Equal(before))),
 			HaveField("Status.Chart.Source", first.WithDigest(second.Digest).String()),
 		))

@@ -55,8 +55,8 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 	}
 	notPending := Not(WithTransform(v1alpha2.Provider.GetConditions,
 		ContainElement(HaveField("Type", v1alpha2.ChangesPendingCondition))))
-	revision := func(number int64) types.GomegaMatcher {
-		return WithTransform(func(p v1alpha2.Provider) int64 { return p.GetStatus().Release.Revision }, Equal(number))
+	revision := func(number int) types.GomegaMatcher {
+		return WithTransform(func(p v1alpha2.Provider) int { return p.GetStatus().Release.Revision }, Equal(number))
 	}
 
 	// template returns the pods of the provider's Deployment, and manager their container.
@@ -273,6 +273,6 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		By("requesting a reconcile")
 		update(ctx, w, p, request("now"))
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		Expect(p.Status.Release.Revision).To(Equal(int64(4)))
+		Expect(p.Status.Release.Revision).To(Equal(4))
 	})
 })

@@ -159,7 +159,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 			"; not rolled back to v1.0.0 (revision 1): ",
 			"conversion webhook",
 		))
-		Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
+		Expect(p.Status.Release).To(And(HaveField("Revision", 2), HaveField("Status", v1alpha2.RevisionFailed)))
 		Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.1.0"))
 
 		By("going forward")
@@ -184,7 +184,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		before := deployment(ctx, p)
 
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = ptr.To(int64(1)) })
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = new(1) })
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
 			"the API server would refuse ConfigMap oneway/settings, so nothing was changed: ",
 			"field is immutable when `immutable` is set", "it has finalizers: example.com/held",
@@ -254,7 +254,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.GetSpec().Paused, p.GetSpec().Release.RollbackTo = true, ptr.To(int64(1))
+			p.GetSpec().Paused, p.GetSpec().Release.RollbackTo = true, new(1)
 		})
 		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.PausedReason, "v1.0.0 is paused"))
 		Expect(deployment(ctx, p).Spec.Replicas).To(HaveValue(BeZero()))
@@ -269,7 +269,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 		install(ctx, newTiny("newer", "v1.0.0"))
 
 		update(ctx, w, core, func(p v1alpha2.Provider) {
-			p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: ptr.To(int64(1))}
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)}
 		})
 		Eventually(w.read(ctx, core)).Should(And(
 			failPreflight(v1alpha2.CAPIVersionIncompatibilityReason,

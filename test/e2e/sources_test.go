@@ -217,7 +217,7 @@ var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 				And(
 					beReady("v1.0.0"),
 					HaveField("Status.Chart.Digest", Not(Equal(kept.Digest))),
-					HaveField("Status.Release.Revision", int64(1)), // the content is the same
+					HaveField("Status.Release.Revision", 1), // the content is the same
 				),
 			)
 		},

@@ -154,9 +154,8 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 
 	It("is not returned to", func(ctx SpecContext) {
 		t, p := installed(ctx, "returning")
-		one := int64(1)
 		p = replace(ctx, p, func(p *v1alpha2.InfrastructureProvider) {
-			p.Spec.Release = &v1alpha2.ReleaseSpec{RollbackTo: &one}
+			p.Spec.Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)}
 		})
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason, "revision 1 of Helm release"))
 		Expect(history(ctx, t)).To(HaveLen(2))

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // Oracle knows what users asked for, and checks what became of it.
@@ -76,7 +76,7 @@ func (o *Oracle) checkRecord(now Snapshot, record Record) *Violation {
 	}
 
 	switch {
-	case existed && record.Ours() && record.Status == state.StatusFailed && before.Status != state.StatusFailed:
+	case existed && record.Ours() && record.Status == v1alpha2.RevisionFailed && before.Status != v1alpha2.RevisionFailed:
 		return checkFailure(record)
 	case existed:
 		return nil
@@ -114,7 +114,7 @@ func (o *Oracle) checkOwn(now Snapshot, record Record) *Violation {
 // cannot be meant to fix it.
 func worked(now Snapshot, record Record) bool {
 	before, exists := now.find(record.Number - 1)
-	return exists && before.Ours() && before.Healthy && before.Status != state.StatusFailed && before.RollbackTo == 0
+	return exists && before.Ours() && before.Healthy && before.Status != v1alpha2.RevisionFailed && before.RollbackTo == 0
 }
 
 // checkRollback checks an automatic rollback.
@@ -128,8 +128,8 @@ func (o *Oracle) checkRollback(now Snapshot, record Record) *Violation {
 		return r.Number > target.Number && r.Number < record.Number && !r.Wanted.Paused && o.mayRunAgain(now, r)
 	}
 	passing := func(r Record) bool {
-		return r.Number == record.Number-1 && r.RollbackTo == 0 && r.Failure == state.FailureUnavailable &&
-			record.Created.Before(r.Created.Add(Timeout))
+		return r.Number == record.Number-1 && r.RollbackTo == 0 && r.Failure == v1alpha2.FailureUnavailable &&
+			record.Time.Time.Before(r.Time.Add(Timeout))
 	}
 
 	switch {
@@ -148,7 +148,7 @@ func (o *Oracle) checkRollback(now Snapshot, record Record) *Violation {
 
 // mayRunAgain reports whether the operator may return to a revision.
 func (o *Oracle) mayRunAgain(now Snapshot, r Record) bool {
-	complete := r.deployed() || r.Status == state.StatusSuperseded
+	complete := r.deployed() || r.Status == v1alpha2.RevisionSuperseded
 
 	return complete && r.Healthy && (o.wanted().Paused || !r.Wanted.Paused) && now.convertible(r.Content.Version)
 }
@@ -168,12 +168,12 @@ func (o *Oracle) mayBePaused(since int) bool {
 
 // checkFailure checks why a revision failed.
 func checkFailure(record Record) *Violation {
-	age := record.Changed.Sub(record.Created)
+	age := record.LastTransitionTime.Sub(record.Time.Time)
 
 	switch {
-	case record.Failure == state.FailureRejected && Find(record.Content.Version).Flaw != Refused:
+	case record.Failure == v1alpha2.FailureRejected && Find(record.Content.Version).Flaw != Refused:
 		return violates(Passing, "it failed although the API server refused nothing")
-	case record.Failure == state.FailureUnhealthy && age < Timeout:
+	case record.Failure == v1alpha2.FailureUnhealthy && age < Timeout:
 		return violates(Passing, "it failed after %s, and its timeout is %s", age, Timeout)
 	default:
 		return nil
@@ -210,7 +210,7 @@ func (o *Oracle) checkIdle(now Snapshot) *Violation {
 	}
 
 	// What was interrupted is no reason to roll back: the resource has to ask for something possible.
-	failed := newest.Ours() && newest.Status == state.StatusFailed && newest.Failure != state.FailureInterrupted
+	failed := newest.Ours() && newest.Status == v1alpha2.RevisionFailed && newest.Failure != v1alpha2.FailureInterrupted
 
 	switch {
 	case newest.Ours() && reachable && (newest.Wanted != o.wanted() || !newest.deployed()):

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -19,10 +20,10 @@ type Record struct {
 }
 
 // deployed reports whether the revision is the deployed one.
-func (r Record) deployed() bool { return r.Status == state.StatusDeployed }
+func (r Record) deployed() bool { return r.Status == v1alpha2.RevisionDeployed }
 
 // waits reports whether objects wait for the manager of a provider that is paused.
-func (r Record) waits() bool { return r.Staged && r.deployed() && r.Content.Paused }
+func (r Record) waits() bool { return r.Staged() && r.deployed() && r.Content.Paused }
 
 // runs reports whether the revision is deployed, and healthy once its manager has started.
 func (r Record) runs() bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -41,7 +42,7 @@ func (in Installed) Healthy() bool { return in.Health.Healthy && !in.Waiting.Sta
 // AwaitsHealth reports whether the operator has applied the revision, and it was never seen healthy.
 func (in Installed) AwaitsHealth() bool {
 	newest := in.newest()
-	return newest.Ours() && newest.Status == state.StatusDeployed && !newest.Healthy
+	return newest.Ours() && newest.Status == v1alpha2.RevisionDeployed && !newest.Healthy
 }
 
 // MayAdvance reports whether the next step of a staged revision can be taken.
@@ -62,7 +63,7 @@ type Verdict struct {
 	// Leave leaves it to the change, which may replace it.
 	Leave bool
 	// Failure is why it has failed otherwise, and Reason says so.
-	Failure state.Failure
+	Failure v1alpha2.RevisionFailure
 	Reason  string
 }
 
@@ -76,7 +77,7 @@ func Judge(in Installed) *Verdict {
 	}
 
 	// An attempt that was resumed was created long before it was applied.
-	deadline := newest.Changed.Add(policy.Timeout)
+	deadline := newest.LastTransitionTime.Add(policy.Timeout)
 
 	switch {
 	case !in.Health.Final && !policy.Now.After(deadline):
@@ -84,11 +85,11 @@ func Judge(in Installed) *Verdict {
 	case policy.SpecChanged:
 		return &Verdict{Leave: true}
 	case in.Health.Final:
-		return &Verdict{Failure: state.FailureFinal, Reason: "it cannot become healthy: " + in.Health.Message}
+		return &Verdict{Failure: v1alpha2.FailureFinal, Reason: "it cannot become healthy: " + in.Health.Message}
 	}
 
 	return &Verdict{
-		Failure: state.FailureUnhealthy,
+		Failure: v1alpha2.FailureUnhealthy,
 		Reason:  fmt.Sprintf("not healthy within %s: %s", policy.Timeout, in.Health.Message),
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -18,12 +20,15 @@ const (
 var now = time.Date(2026, 11, 24, 8, 0, 0, 0, time.UTC)
 
 // revision returns a revision that Capstan made a minute ago.
-func revision(number int, status state.Status, digest string) state.Revision {
+func revision(number int, status v1alpha2.RevisionStatus, digest string) state.Revision {
 	created := now.Add(-time.Minute)
 
 	return state.Revision{
-		Number: number, Origin: number, Status: status, Digest: digest, RecordDigest: "v1:known",
-		Created: created, Changed: created,
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Number: number, Status: status, ContentDigest: digest, Digest: "v1:known",
+			Time: metav1.NewTime(created), LastTransitionTime: metav1.NewTime(created),
+		},
+		Origin: number,
 	}
 }
 
@@ -51,14 +56,14 @@ func late(in *Installed) {
 // revisions that tests judge.
 var (
 	replaced = func() state.Revision {
-		r := revision(1, state.StatusSuperseded, former)
+		r := revision(1, v1alpha2.RevisionSuperseded, former)
 		r.Healthy = true
 
 		return r
 	}()
 	broken = func() state.Revision {
-		r := revision(2, state.StatusFailed, wanted)
-		r.Failure = state.FailureUnhealthy
+		r := revision(2, v1alpha2.RevisionFailed, wanted)
+		r.Failure = v1alpha2.FailureUnhealthy
 
 		return r
 	}()
@@ -66,14 +71,14 @@ var (
 
 // TestJudge: what becomes of a revision that is not healthy.
 func TestJudge(t *testing.T) {
-	healthy := revision(1, state.StatusDeployed, wanted)
+	healthy := revision(1, v1alpha2.RevisionDeployed, wanted)
 	healthy.Healthy = true
 
-	rollback := revision(3, state.StatusDeployed, former)
+	rollback := revision(3, v1alpha2.RevisionDeployed, former)
 	rollback.RollbackTo = 1
 
-	deployed := func() Installed { return installed(revision(1, state.StatusDeployed, wanted)) }
-	tooLate := &Verdict{Failure: state.FailureUnhealthy, Reason: "not healthy within 5m0s: manager"}
+	deployed := func() Installed { return installed(revision(1, v1alpha2.RevisionDeployed, wanted)) }
+	tooLate := &Verdict{Failure: v1alpha2.FailureUnhealthy, Reason: "not healthy within 5m0s: manager"}
 
 	for name, test := range map[string]struct {
 		in     Installed
@@ -86,13 +91,15 @@ func TestJudge(t *testing.T) {
 		"one that takes too long":   {deployed(), late, tooLate},
 		"one that has failed":       {installed(broken, replaced), late, nil},
 		"a rollback":                {installed(rollback, broken, replaced), late, nil},
-		"one of another program":    {installed(state.Revision{Number: 1, Status: state.StatusDeployed}), late, nil},
+		"one of another program": {installed(state.Revision{
+			ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Status: v1alpha2.RevisionDeployed},
+		}), late, nil},
 		"too long, and spec changed": {
 			deployed(), func(in *Installed) { late(in); in.Policy.SpecChanged = true }, &Verdict{Leave: true},
 		},
 		"one that cannot become healthy": {
 			deployed(), func(in *Installed) { in.Health = report.Health{Final: true, Message: "manager"} },
-			&Verdict{Failure: state.FailureFinal, Reason: "it cannot become healthy: manager"},
+			&Verdict{Failure: v1alpha2.FailureFinal, Reason: "it cannot become healthy: manager"},
 		},
 		"one that is not complete": {
 			deployed(), func(in *Installed) { late(in); in.Health.Healthy, in.Waiting.Staged = true, true }, tooLate,
@@ -113,7 +120,7 @@ func TestJudge(t *testing.T) {
 		"the last wave of a revision whose waves together took longer": {
 			deployed(), func(in *Installed) {
 				late(in)
-				in.History.Revisions[0].Changed = now.Add(5*time.Minute - time.Second)
+				in.History.Revisions[0].LastTransitionTime.Time = now.Add(5*time.Minute - time.Second)
 			}, &Verdict{Until: now.Add(10 * time.Minute)},
 		},
 	} {
@@ -170,7 +177,7 @@ func TestMayAdvance(t *testing.T) {
 		"all that is left is deleted": {func(in *Installed) { in.Waiting = Waiting{Staged: true, ForDeletions: true} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := installed(revision(1, state.StatusDeployed, wanted))
+			in := installed(revision(1, v1alpha2.RevisionDeployed, wanted))
 			test.change(&in)
 			NewWithT(t).Expect(in.MayAdvance()).To(Equal(test.want))
 		})
@@ -178,26 +185,28 @@ func TestMayAdvance(t *testing.T) {
 }
 
 func TestAttemptedDigest(t *testing.T) {
-	automatic := revision(3, state.StatusDeployed, former)
+	automatic := revision(3, v1alpha2.RevisionDeployed, former)
 	automatic.RollbackTo = 1
 
-	requested := revision(3, state.StatusDeployed, RollbackDigest(1, false))
+	requested := revision(3, v1alpha2.RevisionDeployed, RollbackDigest(1, false))
 	requested.RollbackTo = 1
 
-	prebuilt := state.Revision{Number: 3, Origin: 1, Status: state.StatusDeployed}
+	prebuilt := state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{Number: 3, Status: v1alpha2.RevisionDeployed}, Origin: 1,
+	}
 
 	for name, test := range map[string]struct {
 		newest   state.Revision
 		expected string
 	}{
-		"an upgrade":                      {revision(3, state.StatusDeployed, wanted), wanted},
+		"an upgrade":                      {revision(3, v1alpha2.RevisionDeployed, wanted), wanted},
 		"an automatic rollback":           {automatic, wanted},
 		"a rollback that was asked for":   {requested, "rollback-1"},
 		"a revision of another program's": {prebuilt, wanted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			history := state.History{Revisions: []state.Revision{
-				test.newest, revision(2, state.StatusFailed, wanted), revision(1, state.StatusSuperseded, former),
+				test.newest, revision(2, v1alpha2.RevisionFailed, wanted), revision(1, v1alpha2.RevisionSuperseded, former),
 			}}
 			NewWithT(t).Expect(AttemptedDigest(history)).To(Equal(test.expected))
 		})
@@ -209,7 +218,7 @@ func TestRollbackDigest(t *testing.T) {
 	g := NewWithT(t)
 
 	for _, paused := range []bool{false, true} {
-		rollback := revision(2, state.StatusDeployed, RollbackDigest(1, paused))
+		rollback := revision(2, v1alpha2.RevisionDeployed, RollbackDigest(1, paused))
 		rollback.RollbackTo = 1
 		g.Expect(isAutomaticRollback(rollback)).To(BeFalse())
 	}

@@ -15,7 +15,7 @@ import (
 // past is what the history of a release tells.
 type past struct {
 	// asked is what the resource asks for, with the automatic upgrade that it has had since, if any.
-	asked state.Request
+	asked v1alpha2.RevisionRequest
 	// version that results from it; empty if that has yet to be found out.
 	version string
 	// settled is set if that is installed, and has been healthy.
@@ -26,11 +26,11 @@ type past struct {
 
 // selection returns the version to stay at.
 func (p past) selection() Selection {
-	return Selection{Version: p.version, Automatic: p.asked.Automatic}
+	return Selection{Version: p.version, Automatic: p.asked.AutomaticUpgrade}
 }
 
 // examine returns what the history tells about what a user asks for.
-func examine(history state.History, asked state.Request) past {
+func examine(history state.History, asked v1alpha2.RevisionRequest) past {
 	result := past{asked: asked}
 
 	newest, exists := history.Newest()
@@ -42,7 +42,7 @@ func examine(history state.History, asked state.Request) past {
 
 	for i, r := range history.Revisions {
 		switch {
-		case r.Request == state.Request{}:
+		case r.Request == v1alpha2.RevisionRequest{}:
 		case isGivenUp(r, newest):
 			if r.Request.SameUser(asked) {
 				result.givenUp = append(result.givenUp, r.Version)
@@ -61,7 +61,7 @@ func examine(history state.History, asked state.Request) past {
 	// Another program's revision that was left in place has no version, and a label cannot have build metadata.
 	if _, err := semver.NewVersion(base.Version); err == nil {
 		result.version = base.Version
-		result.settled = base.Number == newest.Number && newest.Status == state.StatusDeployed && newest.Healthy
+		result.settled = base.Number == newest.Number && newest.Status == v1alpha2.RevisionDeployed && newest.Healthy
 	}
 
 	return result
@@ -70,13 +70,15 @@ func examine(history state.History, asked state.Request) past {
 // isGivenUp reports whether a revision is an automatic upgrade that failed, and something else was installed
 // instead. Before that it is still what should be installed.
 func isGivenUp(r, newest state.Revision) bool {
-	return r.Request.Automatic != "" && r.Status == state.StatusFailed && r.Failure != state.FailureInterrupted &&
-		newest.Number != r.Number && newest.Status == state.StatusDeployed
+	failed := r.Status == v1alpha2.RevisionFailed && r.Failure != v1alpha2.FailureInterrupted
+
+	return failed && r.Request.AutomaticUpgrade != "" &&
+		newest.Number != r.Number && newest.Status == v1alpha2.RevisionDeployed
 }
 
 // GivenUp returns the version whose automatic upgrade has failed last since a user has asked for anything; empty for
 // none.
-func GivenUp(history state.History, asked state.Request) string {
+func GivenUp(history state.History, asked v1alpha2.RevisionRequest) string {
 	if givenUp := examine(history, asked).givenUp; len(givenUp) > 0 {
 		return givenUp[0]
 	}
@@ -103,15 +105,15 @@ func lastUpgrade(
 	newest, _ := history.Newest()
 
 	for _, r := range history.Revisions {
-		known := int64(r.Number) == before.Revision
-		if !r.Ours() || r.RollbackTo != 0 || r.Request.Automatic == "" && !known {
+		known := r.Number == before.Revision
+		if !r.Ours() || r.RollbackTo != 0 || r.Request.AutomaticUpgrade == "" && !known {
 			continue
 		}
 
 		last := &v1alpha2.AutomaticUpgrade{
 			Version:  r.Version,
-			Revision: int64(r.Number),
-			Time:     metav1.NewTime(r.Created),
+			Revision: r.Number,
+			Time:     metav1.NewTime(r.Time.Time),
 			Result:   upgradeResult(r, newest),
 		}
 
@@ -130,12 +132,12 @@ func lastUpgrade(
 
 // upgradeResult returns the result of an automatic upgrade.
 func upgradeResult(r, newest state.Revision) v1alpha2.UpgradeResult {
-	passing := r.Failure == state.FailureInterrupted || r.Failure == state.FailureUnavailable
+	passing := r.Failure == v1alpha2.FailureInterrupted || r.Failure == v1alpha2.FailureUnavailable
 
 	switch {
 	case r.Healthy:
 		return v1alpha2.UpgradeSucceeded
-	case r.Number == newest.Number && (r.Status != state.StatusFailed || passing):
+	case r.Number == newest.Number && (r.Status != v1alpha2.RevisionFailed || passing):
 		return v1alpha2.UpgradeProgressing
 	}
 

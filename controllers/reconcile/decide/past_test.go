@@ -12,14 +12,14 @@ import (
 )
 
 var (
-	asks  = state.Request{UID: "uid", Generation: 2}
-	later = state.Request{UID: "uid", Generation: 3}
+	asks  = v1alpha2.RevisionRequest{UID: "uid", Generation: 2}
+	later = v1alpha2.RevisionRequest{UID: "uid", Generation: 3}
 )
 
 // automatic returns the request of an automatic upgrade.
-func automatic(version string) state.Request {
+func automatic(version string) v1alpha2.RevisionRequest {
 	request := asks
-	request.Automatic = version
+	request.AutomaticUpgrade = version
 
 	return request
 }
@@ -29,35 +29,49 @@ func historyOf(all ...state.Revision) state.History {
 	var history state.History
 
 	for i, r := range all {
-		r.Number, r.Origin, r.Created = i+1, i+1, time.Unix(int64(i), 0)
+		r.Number, r.Origin, r.Time.Time = i+1, i+1, time.Unix(int64(i), 0)
 		history.Revisions = append([]state.Revision{r}, history.Revisions...)
 	}
 
 	return history
 }
 
-func healthyAt(version string, request state.Request) state.Revision {
-	return state.Revision{Version: version, Request: request, Status: state.StatusDeployed, Healthy: true}
+func healthyAt(version string, request v1alpha2.RevisionRequest) state.Revision {
+	return state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Version: version, Request: request, Status: v1alpha2.RevisionDeployed, Healthy: true,
+		},
+	}
 }
 
-func failedAt(version string, request state.Request) state.Revision {
+func failedAt(version string, request v1alpha2.RevisionRequest) state.Revision {
 	return state.Revision{
-		Version: version, Request: request, Status: state.StatusFailed, Failure: state.FailureUnhealthy,
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Version: version, Request: request, Status: v1alpha2.RevisionFailed, Failure: v1alpha2.FailureUnhealthy,
+		},
 	}
 }
 
 func TestExamine(t *testing.T) {
-	rollback := state.Revision{Version: "v1.0.0", Status: state.StatusDeployed, RollbackTo: 1, Healthy: true}
-	progressing := state.Revision{Version: "v1.0.1", Request: automatic("v1.0.1"), Status: state.StatusDeployed}
+	rollback := state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Version: "v1.0.0", Status: v1alpha2.RevisionDeployed, RollbackTo: 1, Healthy: true,
+		},
+	}
+	progressing := state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Version: "v1.0.1", Request: automatic("v1.0.1"), Status: v1alpha2.RevisionDeployed,
+		},
+	}
 	interrupted := failedAt("v1.0.1", automatic("v1.0.1"))
-	interrupted.Failure = state.FailureInterrupted
+	interrupted.Failure = v1alpha2.FailureInterrupted
 	failedRollback := rollback
-	failedRollback.Status = state.StatusFailed
+	failedRollback.Status = v1alpha2.RevisionFailed
 	others := healthyAt("", asks)
 
 	for name, tt := range map[string]struct {
 		history state.History
-		asked   state.Request
+		asked   v1alpha2.RevisionRequest
 		want    past
 	}{
 		"nothing installed": {historyOf(), asks, past{asked: asks}},
@@ -122,7 +136,11 @@ func TestExamine(t *testing.T) {
 func TestLastUpgrade(t *testing.T) {
 	g := NewWithT(t)
 	upgraded := automatic("v1.0.1")
-	rollback := state.Revision{Version: "v1.0.0", Status: state.StatusDeployed, RollbackTo: 1}
+	rollback := state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Version: "v1.0.0", Status: v1alpha2.RevisionDeployed, RollbackTo: 1,
+		},
+	}
 	none := v1alpha2.AutomaticUpgrade{}
 
 	result := func(history state.History, before v1alpha2.AutomaticUpgrade) string {
@@ -133,7 +151,7 @@ func TestLastUpgrade(t *testing.T) {
 	progressing := healthyAt("v1.0.1", upgraded)
 	progressing.Healthy = false
 	unavailable := failedAt("v1.0.1", upgraded)
-	unavailable.Failure = state.FailureUnavailable
+	unavailable.Failure = v1alpha2.FailureUnavailable
 
 	first := healthyAt("v1.0.0", asks)
 	g.Expect(lastUpgrade(historyOf(first), none, "")).To(BeNil())

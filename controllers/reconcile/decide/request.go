@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -23,7 +24,7 @@ func RollbackDigest(revision int, paused bool) string {
 
 // isAutomaticRollback reports whether Capstan rolled back to an earlier revision without being asked.
 func isAutomaticRollback(revision state.Revision) bool {
-	return revision.RollbackTo != 0 && !strings.HasPrefix(revision.Digest, rollbackDigest)
+	return revision.RollbackTo != 0 && !strings.HasPrefix(revision.ContentDigest, rollbackDigest)
 }
 
 // AttemptedDigest returns the digest of what Capstan last tried to install. A revision that it rolled back to
@@ -31,7 +32,7 @@ func isAutomaticRollback(revision state.Revision) bool {
 func AttemptedDigest(history state.History) string {
 	for _, revision := range history.Revisions {
 		if revision.Ours() && !isAutomaticRollback(revision) {
-			return revision.Digest
+			return revision.ContentDigest
 		}
 	}
 
@@ -41,8 +42,8 @@ func AttemptedDigest(history state.History) string {
 // recovered reports whether a failed revision has become healthy after all, as far as it was applied: the next attempt
 // applies the waves that are left.
 func recovered(revision state.Revision, healthy bool) bool {
-	unhealthy := revision.Failure == state.FailureUnhealthy || revision.Failure == state.FailureFinal
-	return revision.Ours() && revision.Status == state.StatusFailed && unhealthy && healthy
+	unhealthy := revision.Failure == v1alpha2.FailureUnhealthy || revision.Failure == v1alpha2.FailureFinal
+	return revision.Ours() && revision.Status == v1alpha2.RevisionFailed && unhealthy && healthy
 }
 
 // Wanted is what the change depends on.
@@ -52,11 +53,11 @@ type Wanted struct {
 	Healthy bool
 	Policy  state.Policy
 	// Asked is what the resource asks for.
-	Asked state.Request
-	// Digest identifies what would be installed for it, and Basis is what that is created from. Digest is empty if it
+	Asked v1alpha2.RevisionRequest
+	// Digest identifies what would be installed for it, and Inputs are what that is created from. Digest is empty if it
 	// is not known.
 	Digest string
-	Basis  state.Basis
+	Inputs v1alpha2.RevisionInputs
 	// Watched has the inputs whose changes take effect at once.
 	Watched []state.Difference
 	// Rules for the state of the release.
@@ -89,9 +90,9 @@ func Assess(w Wanted) Release {
 	watched := func(input state.Difference) bool { return slices.Contains(w.Watched, input) }
 	found := Release{Digest: w.Digest}
 
-	found.Pin, found.Pinned = w.History.Pin(w.Asked, w.Digest, w.Basis, watched)
+	found.Pin, found.Pinned = w.History.Pin(w.Asked, w.Digest, w.Inputs, watched)
 	if found.Pinned {
-		found.Digest = found.Pin.Digest
+		found.Digest = found.Pin.ContentDigest
 	}
 
 	newest, exists := w.History.Newest()

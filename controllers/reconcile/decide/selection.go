@@ -40,7 +40,7 @@ func (s Selection) String() string {
 // Started returns the upgrade that starts now, after a revision.
 func (s Selection) Started(after int, now time.Time) v1alpha2.AutomaticUpgrade {
 	return v1alpha2.AutomaticUpgrade{
-		Version: s.Version, Revision: int64(after) + 1, Time: metav1.NewTime(now), Result: v1alpha2.UpgradeProgressing,
+		Version: s.Version, Revision: after + 1, Time: metav1.NewTime(now), Result: v1alpha2.UpgradeProgressing,
 	}
 }
 

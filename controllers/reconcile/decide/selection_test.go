@@ -12,7 +12,11 @@ import (
 
 func TestLastUpgradeThatTheStatusKnows(t *testing.T) {
 	g := NewWithT(t)
-	rollback := state.Revision{Version: "v1.0.0", Status: state.StatusDeployed, RollbackTo: 1}
+	rollback := state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Version: "v1.0.0", Status: v1alpha2.RevisionDeployed, RollbackTo: 1,
+		},
+	}
 	first := healthyAt("v1.0.0", asks)
 
 	var shown *v1alpha2.AutomaticUpgradeStatus

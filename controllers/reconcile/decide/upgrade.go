@@ -33,7 +33,7 @@ type Upgrading struct {
 	// Contract of the newest revision.
 	Contract string
 	// Asked is what the resource asks for.
-	Asked state.Request
+	Asked v1alpha2.RevisionRequest
 	// Obstacle is why nothing must be upgraded now, as a clause; empty for nothing.
 	Obstacle string
 

@@ -53,28 +53,28 @@ func Handled(request string) Change {
 	return change(func(s *v1alpha2.ProviderStatus) { s.LastHandledReconcileAt = request })
 }
 
-// Enters is what is about to be written of a revision of the release, whose record has the digest: that it is created,
-// or how that has ended. A record whose resource does not know of it proves nothing. The objects are those that the
-// release may have from then on; nil if these are as before.
-func Enters(revision state.Revision, digest string, objects []object.Key) Change {
+// Enters is what is about to be written of a revision of the release: that it is created, or how that has ended. A
+// record whose resource does not know of it proves nothing. The objects are those that the release may have from then
+// on; nil if these are as before.
+func Enters(revision state.Revision, objects []object.Key) Change {
 	return change(func(s *v1alpha2.ProviderStatus) {
 		if objects != nil {
 			s.Inventory = inventory.Entries(objects)
 		}
 
-		entry, before := entryOf(revision, digest), entryIn(s.History, int64(revision.Number))
+		entry, before := revision.ReleaseRevision, entryIn(s.History, revision.Number)
 		begins := revision.Status.Pending()
 
 		// Its record tells the time once that is written. An attempt that is resumed was created before.
 		entry.Time, entry.LastTransitionTime = metav1.Time{}, metav1.Time{}
-		if !begins || before.Failure == string(state.FailureUnavailable) {
+		if !begins || before.Failure == v1alpha2.FailureUnavailable {
 			entry.Time = before.Time
 		}
 
 		// The records of revisions after the next one were deleted.
 		if begins {
 			s.History = slices.DeleteFunc(s.History, func(r v1alpha2.ReleaseRevision) bool {
-				return r.Revision > entry.Revision
+				return r.Number > entry.Number
 			})
 		}
 
@@ -82,12 +82,11 @@ func Enters(revision state.Revision, digest string, objects []object.Key) Change
 	})
 }
 
-// Marks is that something has changed of a revision, whose record has the digest. It does nothing if the status does
-// not know the revision.
-func Marks(revision state.Revision, digest string) Change {
+// Marks is that something has changed of a revision. It does nothing if the status does not know the revision.
+func Marks(revision state.Revision) Change {
 	return change(func(s *v1alpha2.ProviderStatus) {
-		if entryIn(s.History, int64(revision.Number)).Digest == digest && digest != "" {
-			s.History = enter(s.History, entryOf(revision, digest))
+		if known, exists := Known(s, revision.Number); exists && known.Digest == revision.Digest {
+			s.History = enter(s.History, revision.ReleaseRevision)
 		}
 	})
 }
@@ -95,8 +94,8 @@ func Marks(revision state.Revision, digest string) Change {
 // Adopts is how many objects became part of the release with a revision.
 func Adopts(revision, objects int) Change {
 	return change(func(s *v1alpha2.ProviderStatus) {
-		if entry := entryIn(s.History, int64(revision)); entry.Digest != "" {
-			entry.Adopted = int64(objects)
+		if entry, exists := Known(s, revision); exists {
+			entry.Adopted = objects
 			s.History = enter(s.History, entry)
 		}
 	})
@@ -110,18 +109,18 @@ func Has(objects []object.Key) Change {
 // Begins announces a change to a version that is about to create a revision, so that other resources wait for it. Its
 // entry gets a digest before the revision is created, or else lasts until the reconcile ends.
 func Begins(first bool, revision int, version string) Change {
-	status := state.StatusPendingUpgrade
+	status := v1alpha2.RevisionPendingUpgrade
 	if first {
-		status = state.StatusPendingInstall
+		status = v1alpha2.RevisionPendingInstall
 	}
 
 	return change(func(s *v1alpha2.ProviderStatus) {
 		s.DesiredVersion = version
 
 		// A record may exist, which only its digest confirms.
-		entry := entryIn(s.History, int64(revision))
+		entry := entryIn(s.History, revision)
 		if entry.Digest == "" {
-			entry.Version, entry.Status = version, string(status)
+			entry.Version, entry.Status = version, status
 			s.History = enter(s.History, entry)
 		}
 	})

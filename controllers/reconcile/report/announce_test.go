@@ -41,19 +41,21 @@ func TestPendingUpgradeEnds(t *testing.T) {
 func TestRevisionIsEntered(t *testing.T) {
 	g := NewWithT(t)
 	objects := []object.Key{{Name: "a"}}
-	entered := Enters(state.Revision{Number: 3, Status: state.StatusPendingRollback, RollbackTo: 1}, "v1:x", objects)(
-		v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{{Revision: 9}, {Revision: 2}}})
+	revision := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{
+		Number: 3, Status: v1alpha2.RevisionPendingRollback, RollbackTo: 1, Digest: "v1:x",
+	}}
+	entered := Enters(revision, objects)(
+		v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{{Number: 9}, {Number: 2}}})
 
 	g.Expect(entered.History).To(HaveExactElements(
-		And(HaveField("Revision", int64(3)), HaveField("Digest", "v1:x"), HaveField("Status", "pending-rollback"),
-			HaveField("RollbackTo", int64(1))),
-		HaveField("Revision", int64(2)),
+		revision.ReleaseRevision, v1alpha2.ReleaseRevision{Number: 2},
 	), "the records of later revisions are gone")
 	g.Expect(entered.Inventory).To(HaveLen(1))
 
-	ended := Enters(state.Revision{Number: 3, Status: state.StatusFailed, RollbackTo: 1}, "v1:x", nil)(entered)
+	revision.Status = v1alpha2.RevisionFailed
+	ended := Enters(revision, nil)(entered)
 	g.Expect(ended.Inventory).To(HaveLen(1))
-	g.Expect(ended.History[0].Status).To(Equal("failed"))
+	g.Expect(ended.History[0]).To(Equal(revision.ReleaseRevision))
 }
 
 func TestWhatIsBeingDone(t *testing.T) {

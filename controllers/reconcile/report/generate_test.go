@@ -116,25 +116,30 @@ func (g generator) revisions() []state.Revision {
 	var all []state.Revision
 
 	for number := g.IntN(5); number > 0; number-- {
-		r := revision(number, oneOf(g, state.StatusSuperseded, state.StatusFailed), oneOf(g, wanted, former, older))
+		r := revision(number, oneOf(g, v1alpha2.RevisionSuperseded, v1alpha2.RevisionFailed), oneOf(g, wanted, former, older))
 		if len(all) == 0 && g.often() {
-			r.Status = oneOf(g, state.StatusDeployed, state.StatusDeployed, state.StatusDeployed, state.StatusFailed,
-				state.StatusPendingUpgrade, state.StatusUninstalled)
+			r.Status = oneOf(g, v1alpha2.RevisionDeployed, v1alpha2.RevisionDeployed, v1alpha2.RevisionDeployed,
+				v1alpha2.RevisionFailed, v1alpha2.RevisionPendingUpgrade, v1alpha2.RevisionUninstalled)
 		}
 
-		r.Version = versionOf[r.Digest]
-		r.Healthy, r.Paused, r.Staged = g.coin(), g.rarely(), g.rarely()
+		r.Version = versionOf[r.ContentDigest]
+		r.Healthy, r.Paused = g.coin(), g.rarely()
+
+		if g.rarely() {
+			r.Wave = new(0)
+		}
 
 		if g.often() {
-			r.RecordDigest = "v1:known"
+			r.Digest = "v1:known"
 		}
 
-		r.Changed = now.Add(-time.Duration(g.IntN(600)) * time.Second)
-		r.Created = r.Changed.Add(-time.Duration(g.IntN(60)) * time.Second)
+		r.LastTransitionTime.Time = now.Add(-time.Duration(g.IntN(600)) * time.Second)
+		r.Time.Time = r.LastTransitionTime.Add(-time.Duration(g.IntN(60)) * time.Second)
 		r.Adopted = oneOf(g, 0, 0, 1, 2)
 
-		if r.Status == state.StatusFailed {
-			r.Failure = oneOf(g, state.FailureUnhealthy, state.FailureFinal, state.FailureRejected, state.FailureUnavailable)
+		if r.Status == v1alpha2.RevisionFailed {
+			r.Failure = oneOf(g,
+				v1alpha2.FailureUnhealthy, v1alpha2.FailureFinal, v1alpha2.FailureRejected, v1alpha2.FailureUnavailable)
 		}
 
 		switch g.IntN(6) {
@@ -175,7 +180,7 @@ func (g generator) look(installed *Installed) {
 		Readable: true, AppVersion: newest.Version, Contract: "v1beta2", Paused: newest.Paused,
 		Description: "Upgrade complete",
 	}
-	if newest.Status == state.StatusFailed {
+	if newest.Status == v1alpha2.RevisionFailed {
 		installed.Record.Description = "not healthy within 5m0s: Deployment capa-system/manager: Replicas: 0/1"
 	}
 
@@ -199,7 +204,7 @@ func (g generator) look(installed *Installed) {
 		installed.Health.Kept = "container manager of Deployment capa-system/manager stays at the image a:v1 instead of a:v2"
 	}
 
-	if newest.Status == state.StatusDeployed && g.coin() {
+	if newest.Status == v1alpha2.RevisionDeployed && g.coin() {
 		installed.Drift = Drift{Compared: true}
 		if g.rarely() {
 			installed.Drift.Left = []string{"Deployment capa-system/manager: /spec/replicas"}

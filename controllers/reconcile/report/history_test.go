@@ -15,47 +15,43 @@ import (
 // written.
 func TestKnown(t *testing.T) {
 	g := NewWithT(t)
-	status := v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{{Revision: 1, Healthy: new(true)}}}
-	expect := func(want state.Revision, digest string) {
+	status := v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{{Number: 1, Healthy: true}}}
+	expect := func(want state.Revision) {
 		t.Helper()
 
-		revision, found := Known(&status, want.Number)
-		g.Expect(found).To(Equal(digest))
-		g.Expect(revision).To(Equal(want))
+		known, exists := Known(&status, want.Number)
+		g.Expect(exists).To(BeTrue())
+		g.Expect(known).To(Equal(want.ReleaseRevision))
 	}
 
-	_, digest := Known(&status, 1)
-	g.Expect(digest).To(BeEmpty(), "its digest is not known")
+	_, exists := Known(&status, 1)
+	g.Expect(exists).To(BeFalse(), "its digest is not known")
 
-	want := state.Revision{
-		Number: 2, Status: state.StatusPendingUpgrade, Digest: "v1-x", Version: "v1.0.0", ChartDigest: "sha256:0",
-		Paused: true, Staged: true, Wave: 3, RollbackTo: 1, AdoptedVersion: "v0.9.0",
-		Request: state.Request{UID: "uid", Generation: 2, RequestedAt: "noon", Automatic: "v1.0.1"},
-		Basis: state.Basis{
-			Variables: "a", Manifests: "b", Source: "c", ImageRegistry: "d", ImageOverrides: "e", Managers: "f",
-		},
-	}
-	status = Enters(want, "v1:two", nil)(status)
-	expect(want, "v1:two")
+	want := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{
+		Number: 2, Status: v1alpha2.RevisionPendingUpgrade, Digest: "v1:two", Version: "v1.0.0", RollbackTo: 1,
+	}}
+	status = Enters(want, nil)(status)
+	expect(want)
 
-	want.Status, want.Failure = state.StatusFailed, state.FailureUnavailable
-	status = Enters(want, "v1:two", nil)(status)
-	expect(want, "v1:two")
+	want.Status, want.Failure = v1alpha2.RevisionFailed, v1alpha2.FailureUnavailable
+	status = Enters(want, nil)(status)
+	expect(want)
 
 	// The attempt is resumed: the revision is written again.
-	want.Status, want.Failure = state.StatusPendingUpgrade, ""
-	status = Enters(want, "v1:again", nil)(status)
-	expect(want, "v1:again")
+	want.Status, want.Failure, want.Digest = v1alpha2.RevisionPendingUpgrade, "", "v1:again"
+	status = Enters(want, nil)(status)
+	expect(want)
 
 	status = Adopts(2, 4)(status)
 	want.Adopted = 4
-	expect(want, "v1:again")
+	expect(want)
 
-	want.Status, want.Healthy, want.FinishedJobs = state.StatusDeployed, true, []string{"x"}
-	status = Marks(want, "v1:again")(status)
-	expect(want, "v1:again")
+	want.Status, want.Healthy, want.FinishedJobs = v1alpha2.RevisionDeployed, true, []string{"x"}
+	status = Marks(want)(status)
+	expect(want)
 
-	g.Expect(Marks(state.Revision{Number: 1, Healthy: true}, "v1:one")(status)).To(Equal(status), "it is not known")
+	unknown := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Digest: "v1:one", Healthy: true}}
+	g.Expect(Marks(unknown)(status)).To(Equal(status), "it is not known")
 	g.Expect(Adopts(1, 4)(status)).To(Equal(status), "it is not known")
 }
 
@@ -66,9 +62,9 @@ func TestLast(t *testing.T) {
 	g.Expect(Last(&status)).To(BeZero())
 
 	status.History = []v1alpha2.ReleaseRevision{
-		{Revision: 4, Status: "deployed"},
-		{Revision: 3, Digest: "v1:three", Status: "pending-upgrade"},
-		{Revision: 2, Digest: "v1:two", Status: "deployed"},
+		{Number: 4, Status: "deployed"},
+		{Number: 3, Digest: "v1:three", Status: "pending-upgrade"},
+		{Number: 2, Digest: "v1:two", Status: "deployed"},
 	}
 	g.Expect(Last(&status)).To(Equal(2))
 }
@@ -79,28 +75,33 @@ func TestTransitions(t *testing.T) {
 	g := NewWithT(t)
 	created, applied, failed := time.Unix(100, 0), time.Unix(200, 0), time.Unix(300, 0)
 	status := v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{
-		{Revision: 2, Digest: "v1:former", Status: "failed", Failure: "Rejected", Time: metav1.NewTime(applied)},
+		{Number: 2, Digest: "v1:former", Status: "failed", Failure: "Rejected", Time: metav1.NewTime(applied)},
 	}}
 	times := func() [2]time.Time {
 		revision, _ := Known(&status, 2)
-		return [2]time.Time{revision.Created, revision.Changed}
+		return [2]time.Time{revision.Time.Time, revision.LastTransitionTime.Time}
 	}
-	enters := func(entered state.Status, failure state.Failure) {
-		revision := state.Revision{Number: 2, Status: entered, Failure: failure, Created: failed, Changed: failed}
-		status = Enters(revision, "v1:two", nil)(status)
+	enters := func(entered v1alpha2.RevisionStatus, failure v1alpha2.RevisionFailure) {
+		revision := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{
+			Number: 2, Digest: "v1:two", Status: entered, Failure: failure,
+			Time: metav1.NewTime(failed), LastTransitionTime: metav1.NewTime(failed),
+		}}
+		status = Enters(revision, nil)(status)
 	}
 
-	enters(state.StatusPendingUpgrade, "")
+	enters(v1alpha2.RevisionPendingUpgrade, "")
 	g.Expect(times()).To(HaveEach(BeZero()), "it is not the one whose record was lost")
 
-	status = Marks(state.Revision{Number: 2, Status: state.StatusDeployed, Created: created, Changed: applied},
-		"v1:two")(status)
+	status = Marks(state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{
+		Number: 2, Digest: "v1:two", Status: v1alpha2.RevisionDeployed,
+		Time: metav1.NewTime(created), LastTransitionTime: metav1.NewTime(applied),
+	}})(status)
 	g.Expect(times()).To(HaveExactElements(created, applied))
 
-	enters(state.StatusFailed, state.FailureUnavailable)
+	enters(v1alpha2.RevisionFailed, v1alpha2.FailureUnavailable)
 	g.Expect(times()).To(HaveExactElements(Equal(created), BeZero()), "its record is about to be written")
 
-	enters(state.StatusPendingUpgrade, "")
+	enters(v1alpha2.RevisionPendingUpgrade, "")
 	g.Expect(times()).To(HaveExactElements(Equal(created), BeZero()))
 }
 
@@ -109,23 +110,29 @@ func TestTransitions(t *testing.T) {
 func TestHistory(t *testing.T) {
 	known := "v1:two"
 	newest := state.Revision{
-		Number: 2, Status: state.StatusDeployed, Digest: "v1-x", RecordDigest: known, Staged: true, Wave: 3,
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Number: 2, Status: v1alpha2.RevisionDeployed, ContentDigest: "v1-x", Digest: known, Wave: new(3),
+		},
 	}
-	planted := state.Revision{Number: 2, Status: state.StatusDeployed}
-	older := state.Revision{Number: 1, Status: state.StatusSuperseded, Healthy: true}
+	planted := state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{Number: 2, Status: v1alpha2.RevisionDeployed},
+	}
+	older := state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Status: v1alpha2.RevisionSuperseded, Healthy: true},
+	}
 
-	pending := v1alpha2.ReleaseRevision{Revision: 3, Digest: "v1:three", Status: "pending-upgrade"}
-	before := v1alpha2.ReleaseRevision{Revision: 2, Digest: "v1:two", Status: "pending-upgrade", ContentDigest: "v1-x"}
-	first := v1alpha2.ReleaseRevision{Revision: 1, Digest: "v1:one", Status: "deployed"}
+	pending := v1alpha2.ReleaseRevision{Number: 3, Digest: "v1:three", Status: "pending-upgrade"}
+	before := v1alpha2.ReleaseRevision{Number: 2, Digest: "v1:two", Status: "pending-upgrade", ContentDigest: "v1-x"}
+	first := v1alpha2.ReleaseRevision{Number: 1, Digest: "v1:one", Status: "deployed"}
 
 	confirmed := older
-	confirmed.RecordDigest = "v1:one"
+	confirmed.Digest = "v1:one"
 
 	entered := And(
-		HaveField("Digest", "v1:two"), HaveField("Healthy", HaveValue(BeFalse())), HaveField("Status", "deployed"),
-		HaveField("Wave", HaveValue(Equal(int32(3)))), HaveField("ContentDigest", "v1-x"),
+		HaveField("Digest", "v1:two"), HaveField("Status", v1alpha2.RevisionDeployed),
+		HaveField("Wave", HaveValue(Equal(3))), HaveField("ContentDigest", "v1-x"),
 	)
-	bare := And(HaveField("Digest", ""), HaveField("Healthy", BeNil()), HaveField("Status", "superseded"))
+	bare := And(HaveField("Digest", ""), HaveField("Healthy", BeFalse()), HaveField("Status", v1alpha2.RevisionSuperseded))
 
 	type entries = []v1alpha2.ReleaseRevision
 
@@ -136,7 +143,7 @@ func TestHistory(t *testing.T) {
 	}{
 		"one that is not known": {newest, older, nil, []any{entered, bare}},
 		"one that is": {
-			newest, confirmed, entries{before, first}, []any{entered, HaveField("Healthy", HaveValue(BeTrue()))},
+			newest, confirmed, entries{before, first}, []any{entered, HaveField("Healthy", BeTrue())},
 		},
 		"one that was only entered": {newest, older, entries{pending, before}, []any{Equal(pending), entered, bare}},
 		"another one in its place":  {planted, older, entries{before}, []any{Equal(before), bare}},

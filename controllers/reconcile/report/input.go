@@ -168,13 +168,13 @@ type Migration struct {
 
 // deployed reports whether the newest revision is deployed.
 func (i Installed) deployed() bool {
-	return i.Record.Readable && i.Record.OtherChart == "" && i.Revision.Status == state.StatusDeployed
+	return i.Record.Readable && i.Record.OtherChart == "" && i.Revision.Status == v1alpha2.RevisionDeployed
 }
 
 // Healthy reports whether the objects of the newest revision are known to be healthy, and complete. Those of another
 // chart are not the provider.
 func (i Installed) Healthy() bool {
-	staged := i.Revision.Staged && i.Revision.Status == state.StatusDeployed
+	staged := i.Revision.Staged() && i.Revision.Status == v1alpha2.RevisionDeployed
 	return i.Health.Checked && i.Health.Healthy && !staged && i.Record.OtherChart == ""
 }
 

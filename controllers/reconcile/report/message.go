@@ -7,7 +7,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // message is what Ready says, in this order. What runs and what becomes of what is wanted is its verdict.
@@ -73,17 +72,17 @@ func running(in Input, care Result) string {
 		return ""
 	case revision.Status.Pending():
 		return fmt.Sprintf("%s is %s as revision %d", version, revision.Status, revision.Number)
-	case revision.Status == state.StatusFailed && revision.RollbackTo != 0:
+	case revision.Status == v1alpha2.RevisionFailed && revision.RollbackTo != 0:
 		return fmt.Sprintf("the rollback to %s failed", version)
-	case revision.Status == state.StatusFailed:
+	case revision.Status == v1alpha2.RevisionFailed:
 		return version + " failed"
-	case revision.Status != state.StatusDeployed:
+	case revision.Status != v1alpha2.RevisionDeployed:
 		return fmt.Sprintf("%s is %s", version, revision.Status)
 	case !installed.Health.Checked, installed.runs() && care.Ends():
 		return version + " is installed"
 	case installed.runs():
 		return version + " runs"
-	case revision.Staged && revision.RollbackTo != 0:
+	case revision.Staged() && revision.RollbackTo != 0:
 		return "rolling back to " + version
 	}
 
@@ -95,12 +94,12 @@ func lastKnown(status v1alpha2.ProviderStatus) string {
 	newest := newestOf(&status)
 
 	switch version := cmp.Or(newest.Version, "the provider"); {
-	case newest.Revision == 0:
+	case newest.Number == 0:
 		return ""
-	case newest.Status == string(state.StatusDeployed):
+	case newest.Status == v1alpha2.RevisionDeployed:
 		return version + " is installed"
 	default:
-		return fmt.Sprintf("%s is %s as revision %d", version, newest.Status, newest.Revision)
+		return fmt.Sprintf("%s is %s as revision %d", version, newest.Status, newest.Number)
 	}
 }
 

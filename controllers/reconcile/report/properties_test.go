@@ -50,8 +50,8 @@ func check(s situation, made Report) []string {
 
 // sawHealthy reports whether the newest revision is deployed completely, and all of its objects were seen healthy.
 func sawHealthy(installed Installed) bool {
-	deployed := installed.Observed && installed.Record.Readable && installed.Revision.Status == state.StatusDeployed
-	return deployed && !installed.Revision.Staged && installed.Health.Checked && installed.Health.Healthy
+	deployed := installed.Observed && installed.Record.Readable && installed.Revision.Status == v1alpha2.RevisionDeployed
+	return deployed && !installed.Revision.Staged() && installed.Health.Checked && installed.Health.Healthy
 }
 
 func readyIsSeen(s situation, made Report) string {
@@ -99,7 +99,7 @@ func differenceIsNamed(s situation, made Report) string {
 		if !isTrue(made, v1alpha2.ChangesPendingCondition) {
 			return "the changes that are pending"
 		}
-	case s.in.Installed.Revision.Digest != s.in.Change.Digest:
+	case s.in.Installed.Revision.ContentDigest != s.in.Change.Digest:
 		return "it is something else"
 	}
 
@@ -269,7 +269,7 @@ func remediesHelp(s situation, made Report) string {
 				return state.Hold
 			}
 
-			return after(s.in.Installed.Revision.Digest, request)
+			return after(s.in.Installed.Revision.ContentDigest, request)
 		},
 	} {
 		if !strings.Contains(message, remedy) {
@@ -380,7 +380,7 @@ func TestPropertiesFindLies(t *testing.T) {
 	for name, lie := range map[string]func(situation) Report{
 		"paused, because the revision is":       ofChanged(func(s *situation) { s.in.Installed.Health.Running = false }),
 		"ready, because it is deployed":         ofChanged(func(s *situation) { s.in.Installed.Health.Healthy = true }),
-		"complete, because it is deployed":      ofChanged(func(s *situation) { s.in.Installed.Revision.Staged = false }),
+		"complete, because it is deployed":      ofChanged(func(s *situation) { s.in.Installed.Revision.Wave = nil }),
 		"healthy, although CRDs are not served": ofChanged(func(s *situation) { s.care = Result{} }),
 		"in sync, although it is another program's": ofChanged(func(s *situation) {
 			s.in.Change.Decision.Action, s.in.Change.State.State = state.None, state.InSync

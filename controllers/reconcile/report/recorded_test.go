@@ -3,14 +3,11 @@ package report
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/yaml"
-
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // TestRecordedReports checks reports that were recorded while an operator ran the scenarios: one for each set of
@@ -42,9 +39,6 @@ type recorded struct {
 	Input  Input  `json:"input"`
 	Report Report `json:"report"`
 
-	// Confirmed are the numbers of the revisions that are confirmed.
-	Confirmed []int `json:"confirmed"`
-
 	// Care and Change are how these ended. Ended is how a reconcile ended that had neither.
 	Care      Result `json:"care"`
 	Change    Result `json:"change"`
@@ -61,11 +55,6 @@ func readRecorded(t *testing.T, path string) recorded {
 
 	r := recorded{}
 	g.Expect(yaml.UnmarshalStrict(content, &r)).To(Succeed())
-	confirm(&r.Input.Installed.Revision, r.Confirmed)
-
-	for i := range r.Input.Installed.History.Revisions {
-		confirm(&r.Input.Installed.History.Revisions[i], r.Confirmed)
-	}
 
 	return r
 }
@@ -81,13 +70,6 @@ func (r recorded) summary() Summary {
 	}
 
 	return r.situation().ended()
-}
-
-// confirm makes a revision a confirmed one if it has one of the numbers.
-func confirm(revision *state.Revision, confirmed []int) {
-	if slices.Contains(confirmed, revision.Number) {
-		revision.RecordDigest = "v1:known"
-	}
 }
 
 // encode returns a report as people read it. Lists that are empty are the same as none.

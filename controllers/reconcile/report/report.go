@@ -210,7 +210,7 @@ func retryInputs(in Input, result Result, written *conditions) Result {
 func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions) []Event {
 	// What has begun without a revision is over.
 	status.History = slices.DeleteFunc(status.History, func(entry v1alpha2.ReleaseRevision) bool {
-		return isPending(entry) && entry.Digest == ""
+		return entry.Status.Pending() && entry.Digest == ""
 	})
 
 	if in.Installed.Healthy() && in.Installed.Revision.Confirmed() {
@@ -258,8 +258,8 @@ func writeStatus(in Input, status *v1alpha2.ProviderStatus, written *conditions)
 		Name:       installed.History.Release.Name,
 		Namespace:  installed.History.Release.Namespace,
 		ClusterUID: installed.ClusterUID,
-		Revision:   int64(installed.Revision.Number),
-		Status:     string(installed.Revision.Status),
+		Revision:   installed.Revision.Number,
+		Status:     installed.Revision.Status,
 	}
 	status.History = history(installed, status.History)
 
@@ -309,7 +309,7 @@ func forgetInstalled(in Input, status *v1alpha2.ProviderStatus, written *conditi
 	status.History = history(in.Installed, status.History)
 
 	if status.Release != nil {
-		status.Release.Status = string(state.StatusUninstalled)
+		status.Release.Status = v1alpha2.RevisionUninstalled
 	}
 
 	written.remove(ofInstalled...)

@@ -77,7 +77,7 @@ func TestOutcomesAreShown(t *testing.T) {
 
 func TestReadyNamesWhatIsAppliedOnce(t *testing.T) {
 	g := NewWithT(t)
-	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 	in.Change.State.State = state.InSync
 
 	g.Expect(Summarize(in, Result{}, Result{}).Message).To(Equal("v1.0.0 is healthy"))
@@ -89,7 +89,7 @@ func TestReadyNamesWhatIsAppliedOnce(t *testing.T) {
 }
 
 func TestReadyNamesWhatFinalizersHold(t *testing.T) {
-	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 	in.Change.State.State = state.InSync
 	in.Installed.Undeleted = "ConfigMap a/old is being deleted, but its finalizers hold it: example.com/hold"
 
@@ -99,7 +99,7 @@ func TestReadyNamesWhatFinalizersHold(t *testing.T) {
 }
 
 func TestUnhealthyManagerNamesDoubtfulFlags(t *testing.T) {
-	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 	in.Change.State.State = state.InSync
 	in.Change.Flags = []Flag{
 		{Deployment: "manager", Warning: "spec.manager.verbosity sets --v"}, {Deployment: "other", Warning: "not about it"},
@@ -154,7 +154,7 @@ func TestCausesAreCutFirst(t *testing.T) {
 
 // TestCauseIsOnceInAReport: conditions that follow from Ready leave the cause to it.
 func TestCauseIsOnceInAReport(t *testing.T) {
-	failed := revision(2, state.StatusFailed, wanted)
+	failed := revision(2, v1alpha2.RevisionFailed, wanted)
 	in := newInput(failed)
 	in.Provider.Status.InstalledVersion = new("v1.0.0")
 	in.Change.Decision.Action = state.Stop
@@ -277,7 +277,7 @@ func TestStoppedChangeKeepsProviderInstalled(t *testing.T) {
 	result := refused
 	result.Condition = v1alpha2.ProviderInstalledCondition
 
-	installed := of(newInput(revision(3, state.StatusDeployed, former)), result)
+	installed := of(newInput(revision(3, v1alpha2.RevisionDeployed, former)), result)
 	g.Expect(installed.condition(v1alpha2.ProviderInstalledCondition).Status).To(Equal(metav1.ConditionTrue))
 	g.Expect(installed.condition(v1alpha2.ReadyCondition).Status).To(Equal(metav1.ConditionFalse))
 
@@ -293,7 +293,7 @@ func TestStoppedChangeKeepsProviderInstalled(t *testing.T) {
 // TestRefusedChangeOfCRDsIsWithdrawn: the condition about it lasts as long as the change is asked for.
 func TestRefusedChangeOfCRDsIsWithdrawn(t *testing.T) {
 	refused := func(status metav1.ConditionStatus) Input {
-		in := newInput(revision(1, state.StatusDeployed, wanted))
+		in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 		return with(in, v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, "refused", status, 0)
 	}
 
@@ -307,10 +307,10 @@ func TestRefusedChangeOfCRDsIsWithdrawn(t *testing.T) {
 }
 
 func TestPausedIsWhatTheNewestRevisionSays(t *testing.T) {
-	const deployed, failed = state.StatusDeployed, state.StatusFailed
+	const deployed, failed = v1alpha2.RevisionDeployed, v1alpha2.RevisionFailed
 
 	for name, test := range map[string]struct {
-		status         state.Status
+		status         v1alpha2.RevisionStatus
 		marked, paused bool // the revision's label, and its objects
 		before         bool
 		want           bool
@@ -324,7 +324,10 @@ func TestPausedIsWhatTheNewestRevisionSays(t *testing.T) {
 		"... and failed":                 {failed, false, false, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := newInput(state.Revision{Number: 2, Origin: 2, Status: test.status, Paused: test.marked})
+			in := newInput(state.Revision{
+				ReleaseRevision: v1alpha2.ReleaseRevision{Number: 2, Status: test.status, Paused: test.marked},
+				Origin:          2,
+			})
 			in.Installed.Record.Paused = test.paused
 
 			if test.before {
@@ -348,7 +351,10 @@ func TestPausedIsTrueOnlyWithoutPods(t *testing.T) {
 		"not looked at": {Health{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := newInput(state.Revision{Number: 2, Origin: 2, Status: state.StatusDeployed, Paused: true})
+			in := newInput(state.Revision{
+				ReleaseRevision: v1alpha2.ReleaseRevision{Number: 2, Status: v1alpha2.RevisionDeployed, Paused: true},
+				Origin:          2,
+			})
 			in.Installed.Health = test.health
 
 			paused := of(in, Result{Outcome: Ready}).condition(v1alpha2.PausedCondition)
@@ -359,7 +365,7 @@ func TestPausedIsTrueOnlyWithoutPods(t *testing.T) {
 
 func TestContractIsThatOfTheNewestRevision(t *testing.T) {
 	g := NewWithT(t)
-	in := newInput(revision(2, state.StatusDeployed, former))
+	in := newInput(revision(2, v1alpha2.RevisionDeployed, former))
 	in.Provider.Status.Contract = new("v1beta2")
 	in.Installed.Identified = true
 	in.Installed.Record.Contract = "v1beta1"
@@ -378,16 +384,16 @@ func TestContractIsThatOfTheNewestRevision(t *testing.T) {
 
 func TestSecondResourceDoesNotClaimTheRelease(t *testing.T) {
 	g := NewWithT(t)
-	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 	g.Expect(of(in, refused).Status.Release).To(BeNil())
 
 	in.Installed.Identified = true
-	g.Expect(of(in, refused).Status.Release).To(HaveField("Revision", int64(1)))
+	g.Expect(of(in, refused).Status.Release).To(HaveField("Revision", 1))
 }
 
 func TestUninstalledByOthersIsRemembered(t *testing.T) {
 	g := NewWithT(t)
-	in := newInput(revision(1, state.StatusUninstalled, wanted))
+	in := newInput(revision(1, v1alpha2.RevisionUninstalled, wanted))
 	in.Change.Decision.Action = state.Hold
 	in.Provider.Status.Release = &v1alpha2.ReleaseStatus{Name: "infrastructure-aws", Status: "deployed"}
 	in.Provider.Status.InstalledVersion = new("v1.0.0")
@@ -395,7 +401,7 @@ func TestUninstalledByOthersIsRemembered(t *testing.T) {
 
 	report := of(in, UninstalledByOthers(in))
 	g.Expect(report.Status.InstalledVersion).To(BeNil())
-	g.Expect(report.Status.Release).To(HaveField("Status", "uninstalled"))
+	g.Expect(report.Status.Release).To(HaveField("Status", v1alpha2.RevisionUninstalled))
 	g.Expect(report.condition(v1alpha2.DriftedCondition).Type).To(BeEmpty())
 	g.Expect(report.condition(v1alpha2.ReadyCondition).Message).To(ContainSubstring("another program uninstalled release"))
 }
@@ -419,7 +425,7 @@ func TestInstallationThatIsAskedForAgainIsNotHeld(t *testing.T) {
 
 func TestDriftIsNewsOnce(t *testing.T) {
 	g := NewWithT(t)
-	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 	in.Provider.Drift = v1alpha2.DriftCorrect
 	in.Installed.Drift = Drift{Compared: true, Left: []string{"a", "b", "c", "d", "e", "f", "g"}}
 
@@ -450,7 +456,7 @@ func TestDriftIsNewsOnce(t *testing.T) {
 
 func TestInputsThatCannotBeUsed(t *testing.T) {
 	g := NewWithT(t)
-	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 	in.Change.InputsProblem = Result{Outcome: Stalled, Reason: v1alpha2.SecretNotFoundReason, Message: "no Secret"}
 
 	report := of(in, Result{Outcome: Ready, At: now.Add(time.Hour)})
@@ -465,7 +471,7 @@ func TestInputsThatCannotBeUsed(t *testing.T) {
 
 func TestPendingChangesStayWhileInputsAreUnknown(t *testing.T) {
 	g := NewWithT(t)
-	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 	in.Change.Decision.Action = state.None
 	in = with(in, v1alpha2.ChangesPendingCondition, v1alpha2.InputsChangedReason, "the Secret", metav1.ConditionTrue, 0)
 
@@ -478,7 +484,7 @@ func TestPendingChangesStayWhileInputsAreUnknown(t *testing.T) {
 
 func TestAutomaticUpgradeThatWasGivenUpIsNewsOnce(t *testing.T) {
 	g := NewWithT(t)
-	in := newInput(revision(3, state.StatusDeployed, former))
+	in := newInput(revision(3, v1alpha2.RevisionDeployed, former))
 	in.Installed.Identified = true
 	in.Automatic.Last = &v1alpha2.AutomaticUpgrade{Version: "v1.0.1", Revision: 2, Result: v1alpha2.UpgradeFailed}
 	g.Expect(of(in, Result{Outcome: Idle}).Events).NotTo(ContainElement(HaveField("Action", "Upgrade")),
@@ -579,8 +585,8 @@ func TestReadyIsNews(t *testing.T) {
 // TestFailedAttemptsAreNews: each attempt that fails is one warning, whatever becomes of its rollback.
 func TestFailedAttemptsAreNews(t *testing.T) {
 	g := NewWithT(t)
-	failed, again := revision(2, state.StatusFailed, wanted), revision(4, state.StatusFailed, wanted)
-	rollback := revision(3, state.StatusDeployed, former)
+	failed, again := revision(2, v1alpha2.RevisionFailed, wanted), revision(4, v1alpha2.RevisionFailed, wanted)
+	rollback := revision(3, v1alpha2.RevisionDeployed, former)
 	rollback.RollbackTo = 1
 
 	var (
@@ -611,7 +617,7 @@ func TestFailedAttemptsAreNews(t *testing.T) {
 	}
 
 	healthy := Health{Checked: true, Healthy: true}
-	deployed := revision(4, state.StatusDeployed, wanted)
+	deployed := revision(4, v1alpha2.RevisionDeployed, wanted)
 
 	reconcile(state.Wait, missing, rollback, failed)
 	reconcile(state.Wait, healthy, rollback, failed)
@@ -645,7 +651,10 @@ func TestAdoptedObjectsAreNamed(t *testing.T) {
 }
 
 func TestOneAdoptedObjectIsCountedAsOne(t *testing.T) {
-	in := newInput(state.Revision{Number: 1, Origin: 1, Status: state.StatusDeployed, Adopted: 1})
+	in := newInput(state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Status: v1alpha2.RevisionDeployed, Adopted: 1},
+		Origin:          1,
+	})
 
 	installed := of(in, Result{Outcome: Ready}).condition(v1alpha2.ProviderInstalledCondition)
 	NewWithT(t).Expect(installed.Message).To(HaveSuffix("; it adopted 1 existing object"))

@@ -5,7 +5,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // Standing is the state of a provider, according to its resource, that the providers depend on which wait for it, or
@@ -43,7 +42,7 @@ func StandingOf(p v1alpha2.Provider) Standing {
 
 	s := Standing{
 		Deleted:      !p.GetDeletionTimestamp().IsZero(),
-		Installed:    status.Release != nil || isPending(newestOf(status)),
+		Installed:    status.Release != nil || newestOf(status).Status.Pending(),
 		Applied:      holds(status, v1alpha2.ProviderInstalledCondition),
 		Ready:        isReady(status),
 		Paused:       holds(status, v1alpha2.PausedCondition),
@@ -58,7 +57,7 @@ func StandingOf(p v1alpha2.Provider) Standing {
 		differs := !ranges.IsSame(WantedVersion(p), *healthy)
 
 		s.MayReturn = existing.Version != "" && NewestVersion(p) != *healthy
-		s.Keeps = differs && existing.Version == *healthy && existing.Status == string(state.StatusDeployed)
+		s.Keeps = differs && existing.Version == *healthy && existing.Status == v1alpha2.RevisionDeployed
 		s.Changing = differs && s.Installed && !s.Deleted && !p.GetSpec().Suspend && !returns(p) && s.mayChange(p)
 	}
 
@@ -95,7 +94,7 @@ func NewestVersion(p v1alpha2.Provider) string {
 
 	// Until a rollback is complete, what it replaces still runs.
 	newest := newestOf(status)
-	if newest.Status == string(state.StatusPendingRollback) {
+	if newest.Status == v1alpha2.RevisionPendingRollback {
 		return existingOf(status).Version
 	}
 
@@ -118,7 +117,7 @@ func newestOf(status *v1alpha2.ProviderStatus) v1alpha2.ReleaseRevision {
 // existingOf returns the newest revision that was created for certain.
 func existingOf(status *v1alpha2.ProviderStatus) v1alpha2.ReleaseRevision {
 	for _, entry := range status.History {
-		if !isPending(entry) {
+		if !entry.Status.Pending() {
 			return entry
 		}
 	}

@@ -23,15 +23,15 @@ func written(in Input, ended Summary) *v1alpha2.InfrastructureProvider {
 
 // TestStandingIsWhatWasReported: what others depend on is what a reconcile has ended with.
 func TestStandingIsWhatWasReported(t *testing.T) {
-	revised := func(number int, status state.Status, version string) state.Revision {
+	revised := func(number int, status v1alpha2.RevisionStatus, version string) state.Revision {
 		r := revision(number, status, wanted)
 		r.Version = version
 
 		return r
 	}
-	before := revised(1, state.StatusDeployed, "v1.0.0")
+	before := revised(1, v1alpha2.RevisionDeployed, "v1.0.0")
 
-	upgrading := newInput(revised(2, state.StatusDeployed, "v1.1.0"), before)
+	upgrading := newInput(revised(2, v1alpha2.RevisionDeployed, "v1.1.0"), before)
 	upgrading.Provider.Status.InstalledVersion = new("v1.0.0")
 	upgrading.Installed.Record.AppVersion = "v1.1.0"
 	upgrading.Installed.Health = Health{Checked: true, Message: "Deployment manager is not available"}
@@ -144,7 +144,7 @@ func TestStandingOfWhatBegins(t *testing.T) {
 
 	healthy := "v1.0.0"
 	p.Status.InstalledVersion = &healthy
-	p.Status.History = []v1alpha2.ReleaseRevision{{Revision: 1, Version: healthy, Digest: "v1:one", Status: "deployed"}}
+	p.Status.History = []v1alpha2.ReleaseRevision{{Number: 1, Version: healthy, Digest: "v1:one", Status: "deployed"}}
 	g.Expect(StandingOf(p).MayReturn).To(BeFalse())
 
 	begun := *p.DeepCopy()
@@ -152,9 +152,13 @@ func TestStandingOfWhatBegins(t *testing.T) {
 	g.Expect(StandingOf(&begun).MayReturn).To(BeTrue(), "core waits for it")
 	g.Expect(NewestVersion(&begun)).To(Equal("v1.1.0"))
 
-	failed := state.Revision{Number: 2, Version: "v1.1.0", Status: state.StatusFailed}
-	back := state.Revision{Number: 3, Version: healthy, Status: state.StatusPendingRollback}
-	begun.Status = All(Enters(failed, "v1:two", nil), Enters(back, "v1:three", nil))(p.Status)
+	failed := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{
+		Number: 2, Version: "v1.1.0", Status: v1alpha2.RevisionFailed, Digest: "v1:two",
+	}}
+	back := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{
+		Number: 3, Version: healthy, Status: v1alpha2.RevisionPendingRollback, Digest: "v1:three",
+	}}
+	begun.Status = All(Enters(failed, nil), Enters(back, nil))(p.Status)
 	g.Expect(StandingOf(&begun).MayReturn).To(BeTrue(), "it is about to return")
 
 	p.Status = Begins(false, 2, healthy)(p.Status)
@@ -168,8 +172,10 @@ func TestBeginsEnds(t *testing.T) {
 	in.Provider.Status = Begins(true, 1, "v1.0.0")(in.Provider.Status)
 	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.History).To(BeEmpty())
 
-	entered := state.Revision{Number: 1, Status: state.StatusPendingInstall}
-	in.Provider.Status = Enters(entered, "x", nil)(in.Provider.Status)
+	entered := state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Status: v1alpha2.RevisionPendingInstall, Digest: "x"},
+	}
+	in.Provider.Status = Enters(entered, nil)(in.Provider.Status)
 	g.Expect(Of(in, Summary{Result: Result{Outcome: Waiting}}).Status.History).To(HaveLen(1), "its record may exist")
 
 	again := Begins(false, 1, "v1.0.0")(in.Provider.Status)

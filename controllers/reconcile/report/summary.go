@@ -288,9 +288,9 @@ func failureReason(in Input) string {
 	}
 
 	switch attempts[0].Failure {
-	case state.FailureUnhealthy:
+	case v1alpha2.FailureUnhealthy:
 		return v1alpha2.TimedOutWaitingForDeploymentReason
-	case state.FailureFinal:
+	case v1alpha2.FailureFinal:
 		return v1alpha2.UnhealthyReason
 	default:
 		return v1alpha2.InstallFailedReason

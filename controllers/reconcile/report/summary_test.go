@@ -47,8 +47,13 @@ func newInput(revisions ...state.Revision) Input {
 }
 
 // revision returns a revision that Capstan made.
-func revision(number int, status state.Status, digest string) state.Revision {
-	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest, RecordDigest: "v1:known"}
+func revision(number int, status v1alpha2.RevisionStatus, digest string) state.Revision {
+	return state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Number: number, Status: status, ContentDigest: digest, Digest: "v1:known",
+		},
+		Origin: number,
+	}
 }
 
 var (
@@ -58,24 +63,24 @@ var (
 )
 
 func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
-	unhealthy := newInput(revision(3, state.StatusDeployed, former))
+	unhealthy := newInput(revision(3, v1alpha2.RevisionDeployed, former))
 	unhealthy.Installed.Health = missing
 
-	kept := newInput(revision(3, state.StatusFailed, former))
+	kept := newInput(revision(3, v1alpha2.RevisionFailed, former))
 	kept.Change.Refusal = "not rolled back to v0.9.0, because its managers are too old"
 
 	unconfirmed := newInput()
 	unconfirmed.Installed.Unconfirmed = "revision 3 is not known to be this resource's"
 
-	sameVersion := newInput(revision(3, state.StatusDeployed, former))
+	sameVersion := newInput(revision(3, v1alpha2.RevisionDeployed, former))
 	sameVersion.Change.Goal = "v1.0.0"
 
-	returning := newInput(revision(3, state.StatusDeployed, former))
+	returning := newInput(revision(3, v1alpha2.RevisionDeployed, former))
 	returning.Provider.RollbackTo = 1
 
 	unread := newInput()
 	unread.Installed = Installed{}
-	unread.Provider.Status.History = []v1alpha2.ReleaseRevision{{Revision: 3, Version: "v1.0.0", Status: "deployed"}}
+	unread.Provider.Status.History = []v1alpha2.ReleaseRevision{{Number: 3, Version: "v1.0.0", Status: "deployed"}}
 
 	for name, test := range map[string]struct {
 		in      Input
@@ -87,7 +92,7 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 			message: "not installed: there is no v9.9.9",
 		},
 		"healthy": {
-			in:      newInput(revision(3, state.StatusDeployed, former)),
+			in:      newInput(revision(3, v1alpha2.RevisionDeployed, former)),
 			message: "v1.0.0 runs; v1.1.0 is not applied: there is no v9.9.9",
 		},
 		"not healthy": {
@@ -95,7 +100,7 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 			message: "v1.0.0 is not healthy; v1.1.0 is not applied: there is no v9.9.9; manager: is missing",
 		},
 		"failed": {
-			in: newInput(revision(3, state.StatusFailed, former)),
+			in: newInput(revision(3, v1alpha2.RevisionFailed, former)),
 			message: "v1.0.0 failed; v1.1.0 is not applied: there is no v9.9.9; revision 3 is failed: " +
 				"Upgrade complete",
 		},
@@ -105,12 +110,12 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 				"not rolled back to v0.9.0, because its managers are too old",
 		},
 		"with a problem of its own": {
-			in:      newInput(revision(3, state.StatusDeployed, former)),
+			in:      newInput(revision(3, v1alpha2.RevisionDeployed, former)),
 			care:    retrying,
 			message: "v1.0.0 is installed; v1.1.0 is not applied: there is no v9.9.9; connection refused",
 		},
 		"with the same problem": {
-			in:      newInput(revision(3, state.StatusDeployed, former)),
+			in:      newInput(revision(3, v1alpha2.RevisionDeployed, former)),
 			care:    refused,
 			message: "v1.0.0 is installed; v1.1.0 is not applied: there is no v9.9.9",
 		},
@@ -153,7 +158,12 @@ func TestAnotherChart(t *testing.T) {
 		why  = "another program made revision 5 of release infrastructure-aws (Upgrade complete)"
 	)
 
-	in := newInput(state.Revision{Number: 5, Origin: 4, Status: state.StatusDeployed, RecordDigest: "v1:known"})
+	in := newInput(state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Number: 5, Status: v1alpha2.RevisionDeployed, Digest: "v1:known",
+		},
+		Origin: 4,
+	})
 	in.Installed.Record.AppVersion = ""
 	in.Installed.Record.OtherChart = "chart other 0.1.0"
 	in.Change.State.State = state.Unmanaged
@@ -187,7 +197,12 @@ func TestAnotherChart(t *testing.T) {
 
 // TestPendingRevisionIsNotInstalled checks what is reported while helm rolls back.
 func TestPendingRevisionIsNotInstalled(t *testing.T) {
-	in := newInput(state.Revision{Number: 3, Origin: 1, Status: state.StatusPendingRollback, RecordDigest: "v1:known"})
+	in := newInput(state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Number: 3, Status: v1alpha2.RevisionPendingRollback, Digest: "v1:known",
+		},
+		Origin: 1,
+	})
 	in.Installed.Record.Description = "Rollback to 1"
 	NewWithT(t).Expect(Summarize(in, Result{}, refused).Message).To(Equal(
 		"v1.0.0 is pending-rollback as revision 3; v1.1.0 is not applied: there is no v9.9.9; " +
@@ -216,9 +231,9 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 		}, Ready, v1alpha2.ExternalChangeReason},
 		"made by another program, which failed": {func(in *Input) {
 			in.Change.Decision.Action = state.Hold
-			in.Installed.Revision.Status = state.StatusFailed
+			in.Installed.Revision.Status = v1alpha2.RevisionFailed
 		}, Waiting, v1alpha2.UnhealthyReason},
-		"not complete": {func(in *Input) { in.Installed.Revision.Staged = true }, Waiting, v1alpha2.ProgressingReason},
+		"not complete": {func(in *Input) { in.Installed.Revision.Wave = new(0) }, Waiting, v1alpha2.ProgressingReason},
 		"made by another program, and not healthy": {func(in *Input) {
 			in.Change.Decision.Action = state.Hold
 			in.Installed.Health = missing
@@ -226,7 +241,7 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			in := newInput(revision(1, state.StatusDeployed, wanted))
+			in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 			in.Change.State.State = state.InSync
 			test.prepare(&in)
 
@@ -238,7 +253,7 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 }
 
 func TestUnknownHealthIsTheResultOfCare(t *testing.T) {
-	in := newInput(revision(1, state.StatusDeployed, wanted))
+	in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 	in.Change.State.State = state.InSync
 	in.Installed.Health = Health{}
 
@@ -300,7 +315,7 @@ func TestHolds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := newInput(revision(3, state.StatusDeployed, wanted))
+			in := newInput(revision(3, v1alpha2.RevisionDeployed, wanted))
 			test.change(&in)
 			NewWithT(t).Expect(Summarize(in, Result{}, Result{}).Message).To(Equal(test.message))
 		})
@@ -308,7 +323,7 @@ func TestHolds(t *testing.T) {
 }
 
 func TestReleaseThatIsNotAsWanted(t *testing.T) {
-	locked := newInput(revision(1, state.StatusPendingUpgrade, wanted))
+	locked := newInput(revision(1, v1alpha2.RevisionPendingUpgrade, wanted))
 	locked.Change.State = state.Observed{State: state.Locked, Message: "helm is running", Until: now.Add(time.Minute)}
 
 	unconfirmed := newInput()
@@ -340,34 +355,34 @@ func TestReleaseThatIsNotAsWanted(t *testing.T) {
 
 func TestFailedAttempt(t *testing.T) {
 	next := now.Add(time.Minute)
-	rollback := revision(3, state.StatusDeployed, former)
+	rollback := revision(3, v1alpha2.RevisionDeployed, former)
 	rollback.RollbackTo = 1
 
-	timedOut := revision(2, state.StatusFailed, wanted)
-	timedOut.Failure = state.FailureUnhealthy
+	timedOut := revision(2, v1alpha2.RevisionFailed, wanted)
+	timedOut.Failure = v1alpha2.FailureUnhealthy
 
 	hopeless := timedOut
-	hopeless.Failure = state.FailureFinal
+	hopeless.Failure = v1alpha2.FailureFinal
 
-	returned := newInput(rollback, timedOut, revision(1, state.StatusSuperseded, former))
+	returned := newInput(rollback, timedOut, revision(1, v1alpha2.RevisionSuperseded, former))
 	returned.Installed.Record.Description = "Rollback to 1: no node"
 
-	twice := newInput(rollback, timedOut, timedOut, revision(1, state.StatusSuperseded, former))
+	twice := newInput(rollback, timedOut, timedOut, revision(1, v1alpha2.RevisionSuperseded, former))
 	twice.Installed.Record.Description = returned.Installed.Record.Description
 
 	sick := returned
 	sick.Installed.Health = missing
 
 	returning := sick
-	returning.Installed.Revision.Staged = true
+	returning.Installed.Revision.Wave = new(0)
 
-	kept := newInput(revision(2, state.StatusFailed, wanted))
+	kept := newInput(revision(2, v1alpha2.RevisionFailed, wanted))
 	kept.Change.Refusal = "not rolled back to v1.0.0 (revision 1), because it is too old"
 
-	requested := newInput(revision(2, state.StatusFailed, wanted))
+	requested := newInput(revision(2, v1alpha2.RevisionFailed, wanted))
 	requested.Provider.RollbackTo, requested.Installed.Revision.RollbackTo = 1, 1
 
-	applied := newInput(revision(2, state.StatusFailed, wanted))
+	applied := newInput(revision(2, v1alpha2.RevisionFailed, wanted))
 	applied.Change.Failure = "the API server refused Deployment manager"
 
 	for name, test := range map[string]struct {
@@ -418,7 +433,7 @@ func TestFailedAttempt(t *testing.T) {
 				"infrastructure-aws 1`",
 		},
 		"not rolled back": {
-			in:       newInput(revision(2, state.StatusFailed, wanted)),
+			in:       newInput(revision(2, v1alpha2.RevisionFailed, wanted)),
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
 			condition: v1alpha2.ProviderInstalledCondition,
@@ -458,7 +473,7 @@ func TestFailedAttempt(t *testing.T) {
 
 func TestAttemptThatCanBeMadeAtOnceIsNotStalled(t *testing.T) {
 	g := NewWithT(t)
-	in := newInput(revision(2, state.StatusFailed, wanted))
+	in := newInput(revision(2, v1alpha2.RevisionFailed, wanted))
 	in.Change.Decision.Action = state.Apply
 
 	result := Summarize(in, Result{}, Result{})
@@ -468,7 +483,7 @@ func TestAttemptThatCanBeMadeAtOnceIsNotStalled(t *testing.T) {
 
 func TestFailedAttemptWithAProblemOfCare(t *testing.T) {
 	g := NewWithT(t)
-	in := newInput(revision(2, state.StatusFailed, wanted), revision(1, state.StatusSuperseded, former))
+	in := newInput(revision(2, v1alpha2.RevisionFailed, wanted), revision(1, v1alpha2.RevisionSuperseded, former))
 	in.Change.Decision.Action = state.Rollback
 
 	result := Summarize(in, retrying, Result{})
@@ -495,14 +510,14 @@ func TestVersionsThatAreAskedFor(t *testing.T) {
 }
 
 func TestSuspended(t *testing.T) {
-	unhealthy := newInput(revision(1, state.StatusDeployed, wanted))
+	unhealthy := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 	unhealthy.Installed.Health = missing
 
 	unconfirmed := newInput()
 	unconfirmed.Installed.Unconfirmed = "revision 3 is not known to be this resource's"
 
 	asking := func(version string) Input {
-		in := newInput(revision(1, state.StatusDeployed, wanted))
+		in := newInput(revision(1, v1alpha2.RevisionDeployed, wanted))
 		in.Provider.Version = version
 
 		return in
@@ -523,7 +538,7 @@ func TestSuspended(t *testing.T) {
 	}{
 		"nothing installed": {newInput(), Idle, "not installed; " + unchanged},
 		"healthy": {
-			newInput(revision(1, state.StatusDeployed, wanted)), Ready, "v1.0.0 is healthy; " + unchanged,
+			newInput(revision(1, v1alpha2.RevisionDeployed, wanted)), Ready, "v1.0.0 is healthy; " + unchanged,
 		},
 		"not healthy": {
 			unhealthy, Idle, "v1.0.0 is not healthy: manager: is missing; " + unchanged,

@@ -8,7 +8,7 @@ type Confirmed struct{ revision Revision }
 func (r Revision) Confirm() Confirmed { return Confirmed{r} }
 
 // Confirms reports whether a record with the digest is that of the revision.
-func (r Revision) Confirms(digest string) bool { return r.Confirmed() && digest == r.RecordDigest }
+func (r Revision) Confirms(digest string) bool { return r.Confirmed() && digest == r.Digest }
 
 // Known reports whether any record of the revision is confirmed.
 func (c Confirmed) Known() bool { return c.revision.Confirmed() }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 func TestConfirms(t *testing.T) {
@@ -17,7 +19,7 @@ func TestConfirms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			revision := Revision{Number: 3, RecordDigest: c.digest}
+			revision := Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 3, Digest: c.digest}}
 			confirmed := revision.Confirm()
 
 			g.Expect(confirmed.Number()).To(Equal(3))

@@ -3,6 +3,8 @@ package state
 import (
 	"fmt"
 	"time"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // State is the state of a release, compared with its desired state.
@@ -79,11 +81,11 @@ func Determine(history History, digest string, rules Rules) Observed {
 	case newest.Status.Pending() && newest.Ours():
 		// Only one process acts on the releases of a cluster, so the one that left this is gone.
 		return observed(Interrupted, "revision %d was left %s", newest.Number, newest.Status)
-	case newest.Status.Pending(), newest.Status == StatusUninstalling:
+	case newest.Status.Pending(), newest.Status == v1alpha2.RevisionUninstalling:
 		return determineLocked(history, newest, rules)
 	case newest.Ours() && !newest.Confirmed():
 		return observed(Unconfirmed, "revision %d is not known to be this resource's", newest.Number)
-	case newest.Status == StatusUninstalled:
+	case newest.Status == v1alpha2.RevisionUninstalled:
 		return observed(Uninstalled, "revision %d was uninstalled, its history kept", newest.Number)
 	case !newest.Ours() && newest.Origin == 0:
 		return observed(Unmanaged, "revision %d was created by another program", newest.Number)
@@ -101,19 +103,19 @@ func determineOwn(history History, newest Revision, digest string) Observed {
 		return Observed{State: s, Revision: newest, Message: fmt.Sprintf(format, args...)}
 	}
 
-	rollback := newest.Digest != digest && newest.RollbackTo != 0 && len(history.Attempts(digest)) > 0
+	rollback := newest.ContentDigest != digest && newest.RollbackTo != 0 && len(history.Attempts(digest)) > 0
 
 	switch {
-	case rollback && newest.Status == StatusFailed:
+	case rollback && newest.Status == v1alpha2.RevisionFailed:
 		return observed(RollbackFailed, "revision %d, the rollback to revision %d, failed",
 			newest.Number, newest.RollbackTo)
 	case rollback:
 		return observed(RolledBack, "revision %d is a rollback to revision %d", newest.Number, newest.RollbackTo)
-	case newest.Digest != digest:
+	case newest.ContentDigest != digest:
 		return observed(OutOfSync, "revision %d was created from another chart or other values", newest.Number)
-	case newest.Status == StatusFailed:
+	case newest.Status == v1alpha2.RevisionFailed:
 		return observed(Failed, "revision %d failed", newest.Number)
-	case newest.Status == StatusDeployed:
+	case newest.Status == v1alpha2.RevisionDeployed:
 		return observed(InSync, "revision %d is deployed", newest.Number)
 	default:
 		// The Secret of a later revision was deleted, or Helm has a status that is unknown here.
@@ -129,11 +131,11 @@ const maxLock = time.Hour
 // treated the same: Capstan retries its own when the provider is deleted, without asking for the
 // state.
 func determineLocked(history History, newest Revision, rules Rules) Observed {
-	until := newest.Changed.Add(rules.LockTimeout)
+	until := newest.LastTransitionTime.Add(rules.LockTimeout)
 
 	// A new revision is written a few times. What is renewed for longer than any helm command runs holds up nothing, nor
 	// does a record that is not known to be the resource's.
-	if limit := newest.Created.Add(maxLock); (newest.Status.Pending() || !newest.Confirmed()) && limit.Before(until) {
+	if limit := newest.Time.Add(maxLock); (newest.Status.Pending() || !newest.Confirmed()) && limit.Before(until) {
 		until = limit
 	}
 
@@ -142,7 +144,7 @@ func determineLocked(history History, newest Revision, rules Rules) Observed {
 			State:    Interrupted,
 			Revision: newest,
 			Message: fmt.Sprintf("another program left revision %d %s, and wrote to it last at %s",
-				newest.Number, newest.Status, formatTime(newest.Changed)),
+				newest.Number, newest.Status, formatTime(newest.LastTransitionTime.Time)),
 		}
 	}
 
@@ -152,7 +154,7 @@ func determineLocked(history History, newest Revision, rules Rules) Observed {
 		Until:    until,
 		Message: fmt.Sprintf("another program is changing release %s: revision %d is %s since %s; "+
 			"waiting until %s; if no helm command is running, run `%s` to continue at once",
-			history.Release, newest.Number, newest.Status, formatTime(newest.Changed),
+			history.Release, newest.Number, newest.Status, formatTime(newest.LastTransitionTime.Time),
 			formatTime(until), unlockCommand(history, newest)),
 	}
 }
@@ -160,7 +162,7 @@ func determineLocked(history History, newest Revision, rules Rules) Observed {
 // unlockCommand returns the command that completes what another program started.
 func unlockCommand(history History, newest Revision) string {
 	command := "uninstall"
-	if newest.Status == StatusPendingUpgrade || newest.Status == StatusPendingRollback {
+	if newest.Status == v1alpha2.RevisionPendingUpgrade || newest.Status == v1alpha2.RevisionPendingRollback {
 		command = "rollback"
 	}
 

@@ -3,79 +3,26 @@ package state
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
-)
-
-// Failure is the kind of failure of a revision, as far as the next action depends on it. It is
-// stored with the revision.
-type Failure string
-
-// The kinds of failure. A revision that another program failed to deploy has none.
-const (
-	// FailureRejected: the API server refused an object.
-	FailureRejected Failure = "Rejected"
-	// FailureUnavailable: a request failed for a reason that may go away by itself.
-	FailureUnavailable Failure = "Unavailable"
-	// FailureInterrupted: the process stopped, or could not record the result. This says nothing
-	// about the revision itself.
-	FailureInterrupted Failure = "Interrupted"
-	// FailureUnhealthy: the objects did not become healthy in time.
-	FailureUnhealthy Failure = "Unhealthy"
-	// FailureFinal: an object cannot become healthy, however long one waits.
-	FailureFinal Failure = "Final"
 )
 
 // Revision is one revision of a release: an entry of the history in the status, with what Helm's storage has of it,
 // or only the latter if it is not known to be the resource's.
 type Revision struct {
-	Number int
-	// Status in storage, unless the status of the resource knows better; see Recall.
-	Status Status
+	// ReleaseRevision is what the status has of it. Its digest is empty if the status does not know the revision, and is
+	// never taken from storage: a Secret alone proves nothing. Its status is that in storage, unless the status of the
+	// resource knows better; see Recall. As long as its times are not known, they are when its Secret was created and
+	// last written.
+	v1alpha2.ReleaseRevision
+
 	// Origin is the number of the revision that Capstan wrote the label of the record for; 0 if there is none.
 	// Helm copies labels from one revision to the next: if Origin is not Number, another program
 	// created this revision by an upgrade of, or a rollback to, the revision Origin.
 	Origin int
-	// Digest identifies everything that the revision was created from. It is empty, as are the next fields, for a
-	// revision that another program created.
-	Digest string
-	// Version of the provider.
-	Version string
-	// ChartDigest is the digest of the chart's archive.
-	ChartDigest string
-	// Healthy is true once all objects of the revision have been healthy at the same time.
-	Healthy bool
-	// Paused is true if the revision runs no managers, so that its health proves nothing about them.
-	Paused bool
-	// FinishedJobs identifies the Jobs of the revision that have completed, see storage.IsFinished.
-	FinishedJobs []string
-	// Staged is true until the objects that have to wait for others are applied and deleted. Wave is then the last one
-	// that was applied, a waves.Place.
-	Staged bool
-	Wave   int
-	// RollbackTo is the number of the revision that Capstan rolled back to with this one; 0 if this
-	// is no rollback, or another program's.
-	RollbackTo int
-	// Adopted is the number of objects that existed before the revision and belonged to no release.
-	Adopted int
-	// AdoptedVersion is the version of the provider that these objects were; empty if it is unknown.
-	AdoptedVersion string
-	// Failure is why the revision failed; empty if it did not, or if the reason is unknown.
-	Failure Failure
-	// Request that resulted in the revision, or that was handled last while it was the newest one. It is
-	// zero for rollbacks that were not requested, and if it is unknown.
-	Request Request
-	// Basis is what Capstan created the revision from.
-	Basis Basis
-	// Created is when the revision was created, and Changed when it reached its status and wave; as long as that is not
-	// known, when its Secret was created and last written.
-	Created, Changed time.Time
-	// RecordDigest is the digest of the revision's record in the status; empty if that does not know the revision. A
-	// Secret alone proves nothing.
-	RecordDigest string
 	// Unreadable is true after an attempt to decode the revision has failed.
 	Unreadable bool
 
@@ -84,47 +31,54 @@ type Revision struct {
 	ResourceVersion string
 }
 
+// Staged reports whether objects of the revision have yet to be applied or deleted, because they wait for others.
+func (r Revision) Staged() bool { return r.Wave != nil }
+
 // Ours reports whether Capstan created the revision.
 func (r Revision) Ours() bool { return r.Origin != 0 && r.Origin == r.Number }
 
 // complete reports whether all objects of the revision were applied.
-func (r Revision) complete() bool { return r.Status == StatusDeployed || r.Status == StatusSuperseded }
+func (r Revision) complete() bool { return isComplete(r.Status) }
+
+func isComplete(s v1alpha2.RevisionStatus) bool {
+	return s == v1alpha2.RevisionDeployed || s == v1alpha2.RevisionSuperseded
+}
 
 // Confirmed reports whether the revision is known to be the resource's. Of older revisions than the newest one, whose
 // records are read only when they are needed, it reports whether any digest is known. Other revisions are shown, and
 // never acted on.
-func (r Revision) Confirmed() bool { return r.RecordDigest != "" }
+func (r Revision) Confirmed() bool { return r.Digest != "" }
 
-// Announce makes known what is about to be written of a revision, whose record has the digest: that it is created, or
-// how that has ended. The inventory has the objects that the release may have from then on; nil if that is as before.
-// After an error, it is not written.
-type Announce func(revision Revision, digest string, inventory []object.Key) error
+// Announce makes known what is about to be written of a revision: that it is created, or how that has ended. The
+// inventory has the objects that the release may have from then on; nil if that is as before. After an error, it is not
+// written.
+type Announce func(revision Revision, inventory []object.Key) error
 
 // Recall completes a revision of storage by what is known of it. Only an uninstall by another program, which is
 // respected, is taken from storage, and that an action is over: whether it has failed is known before that is written.
-func (r *Revision) Recall(known Revision) {
-	stored := *r
-	*r = known
-	r.Origin, r.Unreadable, r.UID, r.ResourceVersion = stored.Origin, stored.Unreadable, stored.UID, stored.ResourceVersion
+func (r *Revision) Recall(known v1alpha2.ReleaseRevision) {
+	stored := r.ReleaseRevision
+	r.ReleaseRevision = known
 
-	if known.Created.IsZero() {
-		r.Created = stored.Created
+	if known.Time.IsZero() {
+		r.Time = stored.Time
 	}
 
-	ended := known.complete() || known.Status == StatusFailed
+	ended := isComplete(known.Status) || known.Status == v1alpha2.RevisionFailed
 
 	switch {
-	case stored.Status == StatusUninstalling, stored.Status == StatusUninstalled:
+	case stored.Status == v1alpha2.RevisionUninstalling, stored.Status == v1alpha2.RevisionUninstalled:
 		r.Status = stored.Status
-	case known.Status == StatusFailed, ended && (stored.Status == StatusFailed || stored.Status.Pending()):
-	case stored.Status == StatusFailed:
-		r.Status, r.Failure = StatusFailed, FailureInterrupted
+	case known.Status == v1alpha2.RevisionFailed:
+	case ended && (stored.Status == v1alpha2.RevisionFailed || stored.Status.Pending()):
+	case stored.Status == v1alpha2.RevisionFailed:
+		r.Status, r.Failure = v1alpha2.RevisionFailed, v1alpha2.FailureInterrupted
 	default:
 		r.Status = stored.Status
 	}
 
-	if known.Changed.IsZero() || r.Status != known.Status {
-		r.Changed = stored.Changed
+	if known.LastTransitionTime.IsZero() || r.Status != known.Status {
+		r.LastTransitionTime = stored.LastTransitionTime
 	}
 }
 
@@ -180,7 +134,7 @@ func (h History) Foreign() bool {
 func (h History) RollbackTarget(digest string, policy Policy) (Revision, bool) {
 	target, exists := h.first(func(r Revision) bool { return r.Healthy && r.complete() && policy.permits(r) })
 
-	return target, exists && target.Digest != digest
+	return target, exists && target.ContentDigest != digest
 }
 
 // Select returns at most limit revisions, newest first: those that are acted on before others, which anyone who may
@@ -238,13 +192,13 @@ func (h History) Attempts(digest string) []Revision {
 
 	for _, r := range h.Revisions {
 		switch {
-		case r.RollbackTo != 0 && r.Digest != digest:
+		case r.RollbackTo != 0 && r.ContentDigest != digest:
 			continue
-		case r.Ours() && r.Failure == FailureInterrupted:
+		case r.Ours() && r.Failure == v1alpha2.FailureInterrupted:
 			continue
 		case len(attempts) > 0 && r.Request != attempts[0].Request:
 			return attempts
-		case r.Ours() && r.Status == StatusFailed && r.Digest == digest:
+		case r.Ours() && r.Status == v1alpha2.RevisionFailed && r.ContentDigest == digest:
 			attempts = append(attempts, r)
 		default:
 			return attempts
@@ -257,7 +211,7 @@ func (h History) Attempts(digest string) []Revision {
 // failedRollbacks returns the failed rollbacks at the end of the history, newest first.
 func (h History) failedRollbacks() []Revision {
 	for i, r := range h.Revisions {
-		if r.RollbackTo == 0 || r.Status != StatusFailed {
+		if r.RollbackTo == 0 || r.Status != v1alpha2.RevisionFailed {
 			return h.Revisions[:i]
 		}
 	}

@@ -1,10 +1,14 @@
 package state
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // TestSelect: what is acted on stays in a history that is longer than its limit.
@@ -13,8 +17,8 @@ func TestSelect(t *testing.T) {
 
 	known := "v1:x"
 	healthy := func(r *Revision) { r.Healthy = true }
-	failed := func(r *Revision) { r.Status = StatusFailed }
-	planted := func(r *Revision) { r.RecordDigest, r.Healthy = "", true }
+	failed := func(r *Revision) { r.Status = v1alpha2.RevisionFailed }
+	planted := func(r *Revision) { r.Digest, r.Healthy = "", true }
 
 	for name, c := range map[string]struct {
 		length int
@@ -28,12 +32,12 @@ func TestSelect(t *testing.T) {
 			9, map[int]change{1: healthy, 2: func(r *Revision) { r.Healthy, r.Paused = true, true }}, []int{9, 8, 7, 2, 1},
 		},
 		"no healthy revision that failed later": {
-			9, map[int]change{1: healthy, 2: func(r *Revision) { r.Healthy, r.Status = true, StatusFailed }},
+			9, map[int]change{1: healthy, 2: func(r *Revision) { r.Healthy, r.Status = true, v1alpha2.RevisionFailed }},
 			[]int{9, 8, 7, 2, 1},
 		},
 		"revisions that are not complete": {
 			9, map[int]change{
-				1: failed, 3: func(r *Revision) { r.Status = StatusPendingUpgrade },
+				1: failed, 3: func(r *Revision) { r.Status = v1alpha2.RevisionPendingUpgrade },
 			},
 			[]int{9, 8, 7, 3, 1},
 		},
@@ -46,7 +50,7 @@ func TestSelect(t *testing.T) {
 		"no planted records": {
 			9, map[int]change{
 				1: healthy, 4: planted, 5: planted, 6: planted, 7: planted,
-				8: func(r *Revision) { planted(r); r.Status = StatusFailed }, 9: planted,
+				8: func(r *Revision) { planted(r); r.Status = v1alpha2.RevisionFailed }, 9: planted,
 			},
 			[]int{9, 8, 3, 2, 1},
 		},
@@ -56,7 +60,9 @@ func TestSelect(t *testing.T) {
 			h := History{}
 
 			for number := c.length; number > 0; number-- {
-				r := Revision{Number: number, Status: StatusSuperseded, RecordDigest: known}
+				r := Revision{
+					ReleaseRevision: v1alpha2.ReleaseRevision{Number: number, Status: v1alpha2.RevisionSuperseded, Digest: known},
+				}
 				if change := c.change[number]; change != nil {
 					change(&r)
 				}
@@ -76,66 +82,79 @@ func TestSelect(t *testing.T) {
 
 // TestRecall: what is known of a revision counts, whatever its record says. Helm may uninstall and supersede it.
 func TestRecall(t *testing.T) {
-	asked := Request{UID: "uid", Generation: 2}
-	known := Revision{
-		Number: 2, Status: StatusDeployed, Digest: "v1-x", Version: "v1.0.0", Healthy: true, Staged: true, Wave: 3,
-		FinishedJobs: []string{"x"}, Request: asked, RecordDigest: "v1:two",
+	known := v1alpha2.ReleaseRevision{
+		Number: 2, Status: v1alpha2.RevisionDeployed, Digest: "v1:two", ContentDigest: "v1-x", Healthy: true, Wave: new(3),
 	}
-	stored := Revision{Number: 2, Origin: 2, Status: StatusFailed, UID: "secret", ResourceVersion: "7", Changed: noon}
 
 	t.Run("all of it", func(t *testing.T) {
-		want := known
-		want.Origin, want.UID, want.ResourceVersion, want.Changed = 2, "secret", "7", noon
+		g := NewWithT(t)
+		revision := Revision{Origin: 2, UID: "secret", ResourceVersion: "7"}
+		revision.Status, revision.LastTransitionTime.Time = v1alpha2.RevisionFailed, noon
 
-		stored.Recall(known)
-		NewWithT(t).Expect(stored).To(Equal(want))
+		want := revision
+		want.ReleaseRevision, want.LastTransitionTime.Time = known, noon
+
+		revision.Recall(known)
+		g.Expect(revision).To(Equal(want))
 	})
 
 	t.Run("times", func(t *testing.T) {
 		g := NewWithT(t)
-		created, changed, claimed := noon, noon.Add(time.Minute), noon.Add(time.Hour)
-		known := Revision{Status: StatusDeployed, Created: created, Changed: changed}
+		created, changed := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Minute))
+		claimed := metav1.NewTime(noon.Add(time.Hour))
+		stored := Revision{ReleaseRevision: v1alpha2.ReleaseRevision{
+			Status: v1alpha2.RevisionDeployed, Time: claimed, LastTransitionTime: claimed,
+		}}
 
-		revision := Revision{Status: StatusDeployed, Created: claimed, Changed: claimed}
-		revision.Recall(known)
-		g.Expect(revision).To(And(HaveField("Created", created), HaveField("Changed", changed)))
+		revision := stored
+		revision.Recall(v1alpha2.ReleaseRevision{
+			Status: v1alpha2.RevisionDeployed, Time: created, LastTransitionTime: changed,
+		})
+		g.Expect(revision).To(And(HaveField("Time", created), HaveField("LastTransitionTime", changed)))
 
 		// How an action ended is not known until the status has it.
-		revision = Revision{Status: StatusDeployed, Created: claimed, Changed: claimed}
-		revision.Recall(Revision{Status: StatusPendingUpgrade, Changed: changed})
-		g.Expect(revision).To(And(HaveField("Created", claimed), HaveField("Changed", claimed)))
+		revision = stored
+		revision.Recall(v1alpha2.ReleaseRevision{Status: v1alpha2.RevisionPendingUpgrade, LastTransitionTime: changed})
+		g.Expect(revision).To(And(HaveField("Time", claimed), HaveField("LastTransitionTime", claimed)))
 	})
 
+	const (
+		deployed, superseded      = v1alpha2.RevisionDeployed, v1alpha2.RevisionSuperseded
+		failed                    = v1alpha2.RevisionFailed
+		installing, upgrading     = v1alpha2.RevisionPendingInstall, v1alpha2.RevisionPendingUpgrade
+		uninstalling, uninstalled = v1alpha2.RevisionUninstalling, v1alpha2.RevisionUninstalled
+	)
+
 	for name, c := range map[string]struct {
-		known, claimed, want Status
-		failure              Failure
+		known, claimed, want v1alpha2.RevisionStatus
+		failure              v1alpha2.RevisionFailure
 	}{
-		"deployed":                        {StatusDeployed, StatusDeployed, StatusDeployed, ""},
-		"superseded by the next one":      {StatusDeployed, StatusSuperseded, StatusSuperseded, ""},
-		"failed, forged":                  {StatusDeployed, StatusFailed, StatusDeployed, ""},
-		"an older one, forged":            {StatusSuperseded, StatusFailed, StatusSuperseded, ""},
-		"being created, forged":           {StatusDeployed, StatusPendingUpgrade, StatusDeployed, ""},
-		"uninstalled by helm":             {StatusDeployed, StatusUninstalled, StatusUninstalled, ""},
-		"being uninstalled by helm":       {StatusFailed, StatusUninstalling, StatusUninstalling, FailureRejected},
-		"failed, before it was written":   {StatusFailed, StatusPendingInstall, StatusFailed, FailureRejected},
-		"failed later":                    {StatusFailed, StatusDeployed, StatusFailed, FailureRejected},
-		"failed, superseded by helm":      {StatusFailed, StatusSuperseded, StatusFailed, FailureRejected},
-		"announced, being created":        {"", StatusPendingUpgrade, StatusPendingUpgrade, ""},
-		"announced, created":              {"", StatusDeployed, StatusDeployed, ""},
-		"announced, interrupted":          {"", StatusFailed, StatusFailed, FailureInterrupted},
-		"seen being created, interrupted": {StatusPendingUpgrade, StatusFailed, StatusFailed, FailureInterrupted},
-		"seen being created, created":     {StatusPendingUpgrade, StatusDeployed, StatusDeployed, ""},
+		"deployed":                        {deployed, deployed, deployed, ""},
+		"superseded by the next one":      {deployed, superseded, superseded, ""},
+		"failed, forged":                  {deployed, failed, deployed, ""},
+		"an older one, forged":            {superseded, failed, superseded, ""},
+		"being created, forged":           {deployed, upgrading, deployed, ""},
+		"uninstalled by helm":             {deployed, uninstalled, uninstalled, ""},
+		"being uninstalled by helm":       {failed, uninstalling, uninstalling, v1alpha2.FailureRejected},
+		"failed, before it was written":   {failed, installing, failed, v1alpha2.FailureRejected},
+		"failed later":                    {failed, deployed, failed, v1alpha2.FailureRejected},
+		"failed, superseded by helm":      {failed, superseded, failed, v1alpha2.FailureRejected},
+		"announced, being created":        {"", upgrading, upgrading, ""},
+		"announced, created":              {"", deployed, deployed, ""},
+		"announced, interrupted":          {"", failed, failed, v1alpha2.FailureInterrupted},
+		"seen being created, interrupted": {upgrading, failed, failed, v1alpha2.FailureInterrupted},
+		"seen being created, created":     {upgrading, deployed, deployed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			failure := Failure("")
-			if c.known == StatusFailed {
-				failure = FailureRejected
+			failure := v1alpha2.RevisionFailure("")
+			if c.known == v1alpha2.RevisionFailed {
+				failure = v1alpha2.FailureRejected
 			}
 
-			revision := Revision{Status: c.claimed}
-			revision.Recall(Revision{Status: c.known, Failure: failure})
+			revision := Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Status: c.claimed}}
+			revision.Recall(v1alpha2.ReleaseRevision{Status: c.known, Failure: failure})
 			g.Expect(revision.Status).To(Equal(c.want))
 			g.Expect(revision.Failure).To(Equal(c.failure))
 		})
@@ -146,7 +165,15 @@ func TestRecall(t *testing.T) {
 func TestNear(t *testing.T) {
 	g := NewWithT(t)
 	near := func(last int) []Revision {
-		return History{Revisions: []Revision{{Number: 1006}, {Number: 1005}, {Number: 1}}}.Near(last).Revisions
+		var history History
+
+		for _, number := range []int{1006, 1005, 1} {
+			history.Revisions = append(history.Revisions, Revision{
+				ReleaseRevision: v1alpha2.ReleaseRevision{Number: number},
+			})
+		}
+
+		return history.Near(last).Revisions
 	}
 
 	g.Expect(near(5)).To(HaveExactElements(HaveField("Number", 1005), HaveField("Number", 1)))
@@ -157,9 +184,14 @@ func TestNear(t *testing.T) {
 // TestConfirmedOf: what is known of a revision does not apply to a record that was written since.
 func TestConfirmedOf(t *testing.T) {
 	g := NewWithT(t)
-	known := Revision{Number: 2, ResourceVersion: "7", Healthy: true}.Confirm()
+	read := func(number int, version string) Revision {
+		return Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: number}, ResourceVersion: version}
+	}
 
-	g.Expect(known.Of(Revision{Number: 2, ResourceVersion: "7"}).Healthy).To(BeTrue())
-	g.Expect(known.Of(Revision{Number: 2, ResourceVersion: "8"}).Healthy).To(BeFalse())
-	g.Expect(known.Of(Revision{Number: 1, ResourceVersion: "7"}).Healthy).To(BeFalse())
+	known := read(2, "7")
+	known.Healthy = true
+
+	g.Expect(known.Confirm().Of(read(2, "7")).Healthy).To(BeTrue())
+	g.Expect(known.Confirm().Of(read(2, "8")).Healthy).To(BeFalse())
+	g.Expect(known.Confirm().Of(read(1, "7")).Healthy).To(BeFalse())
 }

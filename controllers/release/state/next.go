@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // Policy is what the user wants in the states that allow more than one action.
@@ -12,7 +14,7 @@ type Policy struct {
 	Retries int
 	// RetryInterval is how long to wait before the first repetition. Default: MinBackoff.
 	RetryInterval time.Duration
-	// Timeout is how long an attempt that failed with FailureUnavailable is repeated before it
+	// Timeout is how long an attempt that failed with v1alpha2.FailureUnavailable is repeated before it
 	// counts as failed.
 	Timeout time.Duration
 	// Rollback to the last healthy revision when the desired one fails.
@@ -73,7 +75,7 @@ type Decision struct {
 // HoldsUninstalled reports whether another program has uninstalled the release, which is respected.
 func (d Decision) HoldsUninstalled(history History) bool {
 	newest, exists := history.Newest()
-	return d.Action == Hold && (!exists || newest.Status == StatusUninstalled)
+	return d.Action == Hold && (!exists || newest.Status == v1alpha2.RevisionUninstalled)
 }
 
 // String returns the decision for logs.
@@ -139,7 +141,7 @@ func afterInterruption(history History, digest string, observed Observed, policy
 // afterFailedRollback tries the rollback again, as long as it takes: what runs until then is neither revision. If its
 // target is gone, or must not be rolled back to any more, the only way is forward.
 func afterFailedRollback(history History, digest string, observed Observed, policy Policy) Decision {
-	since := observed.Revision.Changed
+	since := observed.Revision.LastTransitionTime.Time
 
 	target, exists := history.Find(observed.Revision.RollbackTo)
 	if !exists || !policy.permits(target) {
@@ -148,7 +150,7 @@ func afterFailedRollback(history History, digest string, observed Observed, poli
 
 	rollback := Decision{Action: Rollback, Revision: target}
 
-	if observed.Revision.Failure == FailureUnavailable && !policy.Requested {
+	if observed.Revision.Failure == v1alpha2.FailureUnavailable && !policy.Requested {
 		return waitUntil(resumeAt(observed.Revision), rollback, policy)
 	}
 
@@ -170,7 +172,7 @@ func afterFailure(history History, digest string, policy Policy) Decision {
 		return apply
 	}
 
-	if newest.Failure == FailureUnavailable && policy.Now.Before(unavailableSince(attempts).Add(policy.Timeout)) {
+	if newest.Failure == v1alpha2.FailureUnavailable && policy.Now.Before(unavailableSince(attempts).Add(policy.Timeout)) {
 		return waitUntil(resumeAt(newest), apply, policy)
 	}
 
@@ -178,20 +180,20 @@ func afterFailure(history History, digest string, policy Policy) Decision {
 		return Decision{Action: Rollback, Revision: target, Attempts: apply.Attempts}
 	}
 
-	return retry(apply, attempts, newest.Changed, policy)
+	return retry(apply, attempts, newest.LastTransitionTime.Time, policy)
 }
 
 // afterRollback tries again once the rollback is complete, so that nothing of what failed is left meanwhile. A wave of
 // the rollback that does not become healthy in time holds up nothing.
 func afterRollback(history History, digest string, rollback Revision, policy Policy) Decision {
 	attempts := history.Attempts(digest)
-	deadline := rollback.Changed.Add(policy.Timeout)
+	deadline := rollback.LastTransitionTime.Add(policy.Timeout)
 
-	if rollback.Staged && !policy.Requested && policy.Now.Before(deadline) {
+	if rollback.Staged() && !policy.Requested && policy.Now.Before(deadline) {
 		return Decision{Action: Wait, Until: deadline, Attempts: countAttempts(attempts)}
 	}
 
-	return retry(Decision{Action: Apply}, attempts, rollback.Changed, policy)
+	return retry(Decision{Action: Apply}, attempts, rollback.LastTransitionTime.Time, policy)
 }
 
 // unavailableSince returns when the first of the newest attempts, which failed for a passing reason, began.
@@ -199,22 +201,22 @@ func unavailableSince(attempts []Revision) time.Time {
 	first := attempts[0]
 
 	for _, r := range attempts {
-		if r.Failure != FailureUnavailable {
+		if r.Failure != v1alpha2.FailureUnavailable {
 			break
 		}
 
 		first = r
 	}
 
-	return first.Created
+	return first.Time.Time
 }
 
 // resumeAt returns when to resume a revision that failed for a passing reason: it waits as long as it has
 // tried, so that the wait doubles each time.
 func resumeAt(r Revision) time.Time {
-	tried := r.Changed.Sub(r.Created)
+	tried := r.LastTransitionTime.Sub(r.Time.Time)
 
-	return r.Changed.Add(min(max(tried, MinBackoff), MaxBackoff))
+	return r.LastTransitionTime.Add(min(max(tried, MinBackoff), MaxBackoff))
 }
 
 // retry returns the decision once the backoff since the last failure is over, and Stop when the
@@ -247,7 +249,7 @@ func countAttempts(failures []Revision) int {
 
 	for i, r := range failures {
 		consecutive := i > 0 && failures[i-1].Number == r.Number+1
-		if r.Failure != FailureUnavailable || !consecutive {
+		if r.Failure != v1alpha2.FailureUnavailable || !consecutive {
 			count++
 		}
 	}

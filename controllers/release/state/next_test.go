@@ -1,11 +1,15 @@
 package state
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"slices"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -13,8 +17,10 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // change makes something else of a revision that Capstan created.
 type change func(*Revision)
 
-func revision(status Status, digest string, changes ...change) Revision {
-	r := Revision{Status: status, Digest: digest, RecordDigest: "v1:known"}
+func revision(status v1alpha2.RevisionStatus, digest string, changes ...change) Revision {
+	r := Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{Status: status, ContentDigest: digest, Digest: "v1:known"},
+	}
 	for _, c := range changes {
 		c(&r)
 	}
@@ -25,20 +31,20 @@ func revision(status Status, digest string, changes ...change) Revision {
 func healthy(r *Revision)    { r.Healthy = true }
 func unreadable(r *Revision) { r.Unreadable = true }
 func paused(r *Revision)     { r.Paused = true }
-func staged(r *Revision)     { r.Staged = true }
-func forged(r *Revision)     { r.RecordDigest = "" }
+func staged(r *Revision)     { r.Wave = new(0) }
+func forged(r *Revision)     { r.Digest = "" }
 
 // byOthers is a revision that another program created from scratch; history turns -1 into Origin 0.
-func byOthers(r *Revision) { r.Origin, r.Digest = -1, "" }
+func byOthers(r *Revision) { r.Origin, r.ContentDigest = -1, "" }
 
-func failure(f Failure) change { return func(r *Revision) { r.Failure = f } }
+func failure(f v1alpha2.RevisionFailure) change { return func(r *Revision) { r.Failure = f } }
 func request(generation int64) change {
-	return func(r *Revision) { r.Request = Request{UID: "uid", Generation: generation} }
+	return func(r *Revision) { r.Request = v1alpha2.RevisionRequest{UID: "uid", Generation: generation} }
 }
 func rollbackTo(n int) change { return func(r *Revision) { r.RollbackTo = n } }
 
 func ago(d time.Duration) change {
-	return func(r *Revision) { r.Created, r.Changed = noon.Add(-d), noon.Add(-d) }
+	return func(r *Revision) { r.Time.Time, r.LastTransitionTime.Time = noon.Add(-d), noon.Add(-d) }
 }
 
 // history returns the history of revisions given oldest first. It numbers them; those without a
@@ -56,8 +62,8 @@ func history(revisions ...Revision) History {
 
 		r.Origin = max(r.Origin, 0)
 
-		if r.Created.IsZero() {
-			r.Created, r.Changed = noon, noon
+		if r.Time.IsZero() {
+			r.Time.Time, r.LastTransitionTime.Time = noon, noon
 		}
 	}
 
@@ -102,32 +108,33 @@ func refused(numbers ...int) func(*Policy) {
 }
 
 var (
-	worked      = revision(StatusSuperseded, "old", healthy)
-	deployed    = revision(StatusDeployed, "wanted")
-	rejected    = revision(StatusFailed, "wanted", failure(FailureRejected))
-	unhealthy   = revision(StatusFailed, "wanted", failure(FailureUnhealthy))
-	unavailable = revision(StatusFailed, "wanted", failure(FailureUnavailable))
-	interrupted = revision(StatusFailed, "wanted", failure(FailureInterrupted))
-	uninstalled = revision(StatusUninstalled, "wanted")
-	planted     = revision(StatusDeployed, "wanted", healthy, forged)
-	plantedOld  = revision(StatusSuperseded, "old", healthy, forged)
+	worked      = revision(v1alpha2.RevisionSuperseded, "old", healthy)
+	deployed    = revision(v1alpha2.RevisionDeployed, "wanted")
+	rejected    = revision(v1alpha2.RevisionFailed, "wanted", failure(v1alpha2.FailureRejected))
+	unhealthy   = revision(v1alpha2.RevisionFailed, "wanted", failure(v1alpha2.FailureUnhealthy))
+	unavailable = revision(v1alpha2.RevisionFailed, "wanted", failure(v1alpha2.FailureUnavailable))
+	interrupted = revision(v1alpha2.RevisionFailed, "wanted", failure(v1alpha2.FailureInterrupted))
+	uninstalled = revision(v1alpha2.RevisionUninstalled, "wanted")
+	planted     = revision(v1alpha2.RevisionDeployed, "wanted", healthy, forged)
+	plantedOld  = revision(v1alpha2.RevisionSuperseded, "old", healthy, forged)
 
-	requestedAgain = revision(StatusFailed, "wanted", failure(FailureRejected), request(4))
+	requestedAgain = revision(v1alpha2.RevisionFailed, "wanted", failure(v1alpha2.FailureRejected), request(4))
 
-	helms = revision(StatusDeployed, "", byOthers)
+	helms = revision(v1alpha2.RevisionDeployed, "", byOthers)
 
-	workedPaused         = revision(StatusSuperseded, "paused", healthy, paused)
-	wantedWorked         = revision(StatusSuperseded, "wanted", healthy)
-	rolledBack           = revision(StatusDeployed, "old", rollbackTo(1))
-	rollingBack          = revision(StatusDeployed, "old", rollbackTo(1), staged)
-	rollbackFailed       = revision(StatusFailed, "old", rollbackTo(1))
-	rollbackUnavailable  = revision(StatusFailed, "old", rollbackTo(1), failure(FailureUnavailable))
-	rollbackInterrupted  = revision(StatusPendingRollback, "old", rollbackTo(1))
-	replacedByWanted     = revision(StatusSuperseded, "wanted")
-	replaced             = revision(StatusSuperseded, "old")
-	rejectedLongAgo      = revision(StatusFailed, "wanted", failure(FailureRejected), ago(time.Hour))
-	unavailableForLong   = revision(StatusFailed, "wanted", failure(FailureUnavailable), ago(time.Hour))
-	rolledBackAndHealthy = revision(StatusSuperseded, "old", rollbackTo(1), healthy)
+	workedPaused        = revision(v1alpha2.RevisionSuperseded, "paused", healthy, paused)
+	wantedWorked        = revision(v1alpha2.RevisionSuperseded, "wanted", healthy)
+	rolledBack          = revision(v1alpha2.RevisionDeployed, "old", rollbackTo(1))
+	rollingBack         = revision(v1alpha2.RevisionDeployed, "old", rollbackTo(1), staged)
+	rollbackFailed      = revision(v1alpha2.RevisionFailed, "old", rollbackTo(1))
+	rollbackUnavailable = revision(v1alpha2.RevisionFailed, "old", rollbackTo(1), failure(v1alpha2.FailureUnavailable))
+	rollbackInterrupted = revision(v1alpha2.RevisionPendingRollback, "old", rollbackTo(1))
+	replacedByWanted    = revision(v1alpha2.RevisionSuperseded, "wanted")
+	replaced            = revision(v1alpha2.RevisionSuperseded, "old")
+	rejectedLongAgo     = revision(v1alpha2.RevisionFailed, "wanted", failure(v1alpha2.FailureRejected), ago(time.Hour))
+	unavailableForLong  = revision(
+		v1alpha2.RevisionFailed, "wanted", failure(v1alpha2.FailureUnavailable), ago(time.Hour))
+	rolledBackAndHealthy = revision(v1alpha2.RevisionSuperseded, "old", rollbackTo(1), healthy)
 )
 
 func next(h History, p Policy) (Observed, Decision) {
@@ -149,21 +156,22 @@ func TestNext(t *testing.T) {
 		"uninstalled, requested":       {history(), policy(requested), Apply, 0},
 		"uninstalled, history kept":    {history(uninstalled), policy(), Hold, 0},
 		"... and requested":            {history(uninstalled), policy(requested), Apply, 0},
-		"... and the operator changed": {history(revision(StatusUninstalled, "old")), policy(), Hold, 0},
+		"... and the operator changed": {history(revision(v1alpha2.RevisionUninstalled, "old")), policy(), Hold, 0},
 
 		"in sync":      {history(deployed), policy(), None, 0},
-		"out of sync":  {history(revision(StatusDeployed, "old")), policy(), Apply, 0},
-		"corrupt":      {history(revision(StatusDeployed, "wanted", unreadable)), policy(), Apply, 0},
-		"uninstalling": {history(revision(StatusUninstalling, "wanted")), policy(), Wait, 0},
-		"desired again": {history(revision(StatusSuperseded, "wanted", healthy),
-			revision(StatusFailed, "tried"), revision(StatusDeployed, "wanted", rollbackTo(1))), policy(), None, 0},
+		"out of sync":  {history(revision(v1alpha2.RevisionDeployed, "old")), policy(), Apply, 0},
+		"corrupt":      {history(revision(v1alpha2.RevisionDeployed, "wanted", unreadable)), policy(), Apply, 0},
+		"uninstalling": {history(revision(v1alpha2.RevisionUninstalling, "wanted")), policy(), Wait, 0},
+		"desired again": {history(revision(v1alpha2.RevisionSuperseded, "wanted", healthy),
+			revision(v1alpha2.RevisionFailed, "tried"), revision(v1alpha2.RevisionDeployed, "wanted", rollbackTo(1))),
+			policy(), None, 0},
 
 		"helm rollback":                       {history(replaced, replacedByWanted, helms), policy(), Hold, 0},
 		"helm rollback, reverting":            {history(replacedByWanted, helms), policy(reverting), Apply, 0},
 		"helm rollback, requested":            {history(replacedByWanted, helms), policy(requested), Apply, 0},
 		"helm rollback, the operator changed": {history(replaced, helms), policy(), Hold, 0},
 		"helm upgrades until only they are left": {
-			history(helms, revision(StatusDeployed, "", byOthers, request(1))), policy(), Hold, 0,
+			history(helms, revision(v1alpha2.RevisionDeployed, "", byOthers, request(1))), policy(), Hold, 0,
 		},
 		"helm install": {history(helms), policy(), Apply, 0},
 
@@ -217,7 +225,8 @@ func TestNext(t *testing.T) {
 			history(worked, rejected, rolledBackAndHealthy, rejected), policy(), Rollback, 3,
 		},
 		"rolled back, something else desired": {
-			history(worked, revision(StatusFailed, "tried", failure(FailureRejected)), rolledBack), policy(), Apply, 0,
+			history(worked, revision(v1alpha2.RevisionFailed, "tried", failure(v1alpha2.FailureRejected)), rolledBack),
+			policy(), Apply, 0,
 		},
 
 		"rolled back in part, later": {history(worked, rejected, rollingBack), policy(later), Wait, 0},
@@ -260,7 +269,8 @@ func TestNext(t *testing.T) {
 
 func TestDecisionString(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(Decision{Action: Rollback, Revision: Revision{Number: 3}}.String()).To(Equal("Rollback to revision 3"))
+	target := Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 3}}
+	g.Expect(Decision{Action: Rollback, Revision: target}.String()).To(Equal("Rollback to revision 3"))
 	g.Expect(Decision{Action: Wait}.String()).To(Equal("Wait"))
 }
 
@@ -289,7 +299,11 @@ func TestResumeAt(t *testing.T) {
 		"after hours":   {3 * time.Hour, MaxBackoff},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Revision{Created: noon.Add(-tt.tried), Changed: noon}
+			r := Revision{
+				ReleaseRevision: v1alpha2.ReleaseRevision{
+					Time: metav1.NewTime(noon.Add(-tt.tried)), LastTransitionTime: metav1.NewTime(noon),
+				},
+			}
 			NewWithT(t).Expect(resumeAt(r).Sub(noon)).To(Equal(tt.want))
 		})
 	}

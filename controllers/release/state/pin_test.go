@@ -10,15 +10,17 @@ import (
 
 var (
 	asked = v1alpha2.RevisionRequest{UID: "uid", Generation: 2, RequestedAt: "noon"}
-	basis = v1alpha2.RevisionInputs{
+	given = v1alpha2.RevisionInputs{
 		Variables: "v", Manifests: "m", Source: "s", ImageRegistry: "r",
 		ImageOverrides: "o", Managers: "a",
 	}
 )
 
-// with returns the basis with a change.
-func with(change func(*v1alpha2.RevisionInputs)) v1alpha2.RevisionInputs {
-	changed := basis
+type inputs = v1alpha2.RevisionInputs
+
+// with returns the inputs with a change.
+func with(change func(*inputs)) inputs {
+	changed := given
 	change(&changed)
 
 	return changed
@@ -26,19 +28,19 @@ func with(change func(*v1alpha2.RevisionInputs)) v1alpha2.RevisionInputs {
 
 func TestDifferences(t *testing.T) {
 	for name, tt := range map[string]struct {
-		before, now v1alpha2.RevisionInputs
+		before, now inputs
 		want        []Difference
 	}{
-		"the Secret":     {basis, with(func(b *v1alpha2.RevisionInputs) { b.Variables = "" }), []Difference{DifferentVariables}},
-		"the manifests":  {basis, with(func(b *v1alpha2.RevisionInputs) { b.Manifests = "x" }), []Difference{DifferentManifests}},
-		"the source":     {basis, with(func(b *v1alpha2.RevisionInputs) { b.Source = "x" }), []Difference{DifferentSource}},
-		"the registry":   {basis, with(func(b *v1alpha2.RevisionInputs) { b.ImageRegistry = "" }), []Difference{DifferentImageRegistry}},
-		"the managers":   {basis, with(func(b *v1alpha2.RevisionInputs) { b.Managers = "" }), []Difference{DifferentManagers}},
-		"the overrides":  {basis, with(func(b *v1alpha2.RevisionInputs) { b.ImageOverrides = "" }), []Difference{DifferentImageOverrides}},
-		"something else": {basis, basis, []Difference{DifferentConfiguration}},
-		"unknown":        {v1alpha2.RevisionInputs{}, basis, []Difference{DifferentConfiguration}},
+		"the Secret":     {given, with(func(b *inputs) { b.Variables = "" }), []Difference{DifferentVariables}},
+		"the manifests":  {given, with(func(b *inputs) { b.Manifests = "x" }), []Difference{DifferentManifests}},
+		"the source":     {given, with(func(b *inputs) { b.Source = "x" }), []Difference{DifferentSource}},
+		"the registry":   {given, with(func(b *inputs) { b.ImageRegistry = "" }), []Difference{DifferentImageRegistry}},
+		"the managers":   {given, with(func(b *inputs) { b.Managers = "" }), []Difference{DifferentManagers}},
+		"the overrides":  {given, with(func(b *inputs) { b.ImageOverrides = "" }), []Difference{DifferentImageOverrides}},
+		"something else": {given, given, []Difference{DifferentConfiguration}},
+		"unknown":        {inputs{}, given, []Difference{DifferentConfiguration}},
 		"inputs first": {
-			basis, with(func(b *v1alpha2.RevisionInputs) { b.Variables, b.ImageRegistry = "x", "mirror" }),
+			given, with(func(b *inputs) { b.Variables, b.ImageRegistry = "x", "mirror" }),
 			[]Difference{DifferentVariables, DifferentImageRegistry},
 		},
 	} {
@@ -50,12 +52,12 @@ func TestDifferences(t *testing.T) {
 
 func TestPin(t *testing.T) {
 	made := func(status v1alpha2.RevisionStatus, changes ...change) Revision {
-		record := func(r *Revision) { r.Request, r.Inputs = asked, basis }
+		record := func(r *Revision) { r.Request, r.Inputs = asked, given }
 		return revision(status, "made", append([]change{record}, changes...)...)
 	}
 	installed := history(made(v1alpha2.RevisionDeployed, healthy))
-	upgraded := with(func(b *v1alpha2.RevisionInputs) { b.ImageRegistry = "mirror" })
-	edited := with(func(b *v1alpha2.RevisionInputs) { b.Variables, b.ImageRegistry = "x", "mirror" })
+	upgraded := with(func(b *inputs) { b.ImageRegistry = "mirror" })
+	edited := with(func(b *inputs) { b.Variables, b.ImageRegistry = "x", "mirror" })
 
 	nextSpec, requestedLater := asked, asked
 	nextSpec.Generation++
@@ -69,21 +71,21 @@ func TestPin(t *testing.T) {
 		history History
 		asked   v1alpha2.RevisionRequest
 		digest  string
-		now     v1alpha2.RevisionInputs
+		now     inputs
 		watched bool
 		want    int // the number of the revision
 	}{
-		"nothing changed":         {installed, asked, "made", basis, true, 0},
+		"nothing changed":         {installed, asked, "made", given, true, 0},
 		"the operator":            {installed, asked, "new", upgraded, true, 1},
 		"the Secret":              {installed, asked, "new", edited, false, 1},
 		"the Secret, watched":     {installed, asked, "new", edited, true, 0},
 		"the spec":                {installed, nextSpec, "new", upgraded, false, 0},
 		"requested":               {installed, requestedLater, "new", upgraded, false, 0},
-		"not known":               {installed, asked, "", v1alpha2.RevisionInputs{}, false, 1},
-		"not known, requested":    {installed, requestedLater, "", v1alpha2.RevisionInputs{}, false, 1},
-		"not known, another spec": {installed, nextSpec, "", v1alpha2.RevisionInputs{}, false, 0},
-		"nothing installed":       {history(), asked, "new", basis, false, 0},
-		"an older Capstan's":      {history(deployed), asked, "new", basis, false, 0},
+		"not known":               {installed, asked, "", inputs{}, false, 1},
+		"not known, requested":    {installed, requestedLater, "", inputs{}, false, 1},
+		"not known, another spec": {installed, nextSpec, "", inputs{}, false, 0},
+		"nothing installed":       {history(), asked, "new", given, false, 0},
+		"an older Capstan's":      {history(deployed), asked, "new", given, false, 0},
 
 		"the Secret, never healthy":   {history(made(v1alpha2.RevisionDeployed)), asked, "new", edited, false, 0},
 		"the operator, never healthy": {history(made(v1alpha2.RevisionDeployed)), asked, "new", upgraded, false, 1},
@@ -94,10 +96,12 @@ func TestPin(t *testing.T) {
 			history(worked, made(v1alpha2.RevisionFailed), rolledBack), asked, "new", upgraded, false, 2,
 		},
 		"an automatic upgrade that is given up": {
-			history(made(v1alpha2.RevisionSuperseded, healthy), made(v1alpha2.RevisionFailed, automatic)), asked, "new", edited, false, 1,
+			history(made(v1alpha2.RevisionSuperseded, healthy), made(v1alpha2.RevisionFailed, automatic)),
+			asked, "new", edited, false, 1,
 		},
 		"an automatic upgrade": {
-			history(made(v1alpha2.RevisionSuperseded, healthy), made(v1alpha2.RevisionFailed, automatic)), upgradeAsked, "new", upgraded, false, 2,
+			history(made(v1alpha2.RevisionSuperseded, healthy), made(v1alpha2.RevisionFailed, automatic)),
+			upgradeAsked, "new", upgraded, false, 2,
 		},
 		"another program's": {
 			history(made(v1alpha2.RevisionSuperseded, healthy), revision(v1alpha2.RevisionDeployed, "", byOthers,
@@ -105,7 +109,7 @@ func TestPin(t *testing.T) {
 		},
 		"another program's, not known": {
 			history(made(v1alpha2.RevisionSuperseded, healthy), revision(v1alpha2.RevisionDeployed, "", byOthers,
-				func(r *Revision) { r.Request = asked })), asked, "", v1alpha2.RevisionInputs{}, false, 2,
+				func(r *Revision) { r.Request = asked })), asked, "", inputs{}, false, 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

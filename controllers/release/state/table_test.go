@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // key identifies a row: a state has no two rows with the same action.
@@ -32,14 +34,14 @@ var examples = map[key][]example{
 
 	{RecordsLost, Apply}: {{History{Lost: true}, policy()}},
 
-	{Locked, Wait}: {{history(revision(StatusUninstalling, "wanted")), policy()}},
+	{Locked, Wait}: {{history(revision(v1alpha2.RevisionUninstalling, "wanted")), policy()}},
 
 	{Interrupted, Rollback}: {{history(worked, rejected, rollbackInterrupted), policy()}},
 	{Interrupted, Apply}: {
-		{history(revision(StatusPendingUpgrade, "wanted")), policy()},
-		{history(revision(StatusPendingUpgrade, "wanted", forged)), policy()},
+		{history(revision(v1alpha2.RevisionPendingUpgrade, "wanted")), policy()},
+		{history(revision(v1alpha2.RevisionPendingUpgrade, "wanted", forged)), policy()},
 		{history(worked, rollbackInterrupted), policy()},
-		{history(worked, rejected, revision(StatusPendingRollback, "old", rollbackTo(9))), policy()},
+		{history(worked, rejected, revision(v1alpha2.RevisionPendingRollback, "old", rollbackTo(9))), policy()},
 		{history(worked, rejected, rollbackInterrupted), policy(refused(1))},
 	},
 
@@ -49,12 +51,12 @@ var examples = map[key][]example{
 		{history(uninstalled), policy(requested)},
 	},
 
-	{Corrupt, Apply}: {{history(revision(StatusDeployed, "wanted", unreadable)), policy()}},
+	{Corrupt, Apply}: {{history(revision(v1alpha2.RevisionDeployed, "wanted", unreadable)), policy()}},
 
 	{Unconfirmed, Apply}: {
 		{history(planted), policy()},
 		{history(deployed, planted), policy()},
-		{history(revision(StatusUninstalled, "wanted", forged)), policy()},
+		{history(revision(v1alpha2.RevisionUninstalled, "wanted", forged)), policy()},
 	},
 
 	{Unmanaged, Hold}: {{history(replacedByWanted, helms), policy()}, {history(replaced, helms), policy()}},
@@ -63,10 +65,10 @@ var examples = map[key][]example{
 		{history(replacedByWanted, helms), policy(requested)},
 		{history(helms), policy()},
 		{history(worked, interrupted, helms), policy()},
-		{history(revision(StatusDeployed, "", byOthers, forged)), policy()},
+		{history(revision(v1alpha2.RevisionDeployed, "", byOthers, forged)), policy()},
 	},
 
-	{OutOfSync, Apply}: {{history(revision(StatusDeployed, "old")), policy()}},
+	{OutOfSync, Apply}: {{history(revision(v1alpha2.RevisionDeployed, "old")), policy()}},
 
 	{Failed, Rollback}: {{history(worked, rejected), policy()}, {history(worked, unhealthy), policy()}},
 	{Failed, Wait}:     {{history(rejected), policy()}, {history(worked, unavailable), policy()}},
@@ -92,7 +94,7 @@ var examples = map[key][]example{
 		{history(worked, rejected, rolledBack, rejected, rollbackFailed), policy(muchLater, refused(1))},
 	},
 	{RollbackFailed, Apply}: {
-		{history(worked, rejected, revision(StatusFailed, "old", rollbackTo(9))), policy(later)},
+		{history(worked, rejected, revision(v1alpha2.RevisionFailed, "old", rollbackTo(9))), policy(later)},
 		{history(worked, rejected, rollbackFailed), policy(later, refused(1))},
 	},
 	{RollbackFailed, Rollback}: {
@@ -157,12 +159,12 @@ func allHistories(length int) []History {
 		worked, workedPaused, replaced, replacedByWanted, deployed, rejected, unhealthy, unavailable, interrupted,
 		uninstalled, helms, planted, plantedOld, rolledBack, rollingBack, rollbackFailed,
 		rollbackInterrupted,
-		revision(StatusDeployed, "old"),
-		revision(StatusDeployed, "wanted", unreadable),
-		revision(StatusPendingUpgrade, "wanted"),
-		revision(StatusPendingUpgrade, "", byOthers),
-		revision(StatusUninstalling, "wanted"),
-		revision(StatusFailed, "old", rollbackTo(9)),
+		revision(v1alpha2.RevisionDeployed, "old"),
+		revision(v1alpha2.RevisionDeployed, "wanted", unreadable),
+		revision(v1alpha2.RevisionPendingUpgrade, "wanted"),
+		revision(v1alpha2.RevisionPendingUpgrade, "", byOthers),
+		revision(v1alpha2.RevisionUninstalling, "wanted"),
+		revision(v1alpha2.RevisionFailed, "old", rollbackTo(9)),
 	}
 
 	all := [][]Revision{nil}

@@ -12,9 +12,9 @@ var labelEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithP
 // EncodeLabel returns a checksum as text that fits into a label.
 func EncodeLabel(sum []byte) string { return labelEncoding.EncodeToString(sum) }
 
-// BasisDigest returns the digest of a part of a state.Basis: 80 bits, since a status has many. Without the salt, a
+// InputDigest returns the digest of an input of a revision: 80 bits, since a status has many. Without the salt, a
 // value that can be guessed could be found out.
-func BasisDigest(salt string, content []byte) string {
+func InputDigest(salt string, content []byte) string {
 	const length = 16
 
 	sum := sha256.Sum256(append([]byte(salt+"\n"), content...))

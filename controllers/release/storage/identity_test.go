@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -129,14 +130,11 @@ func TestRevisionIsAnnounced(t *testing.T) {
 	name := helm.RecordName("core", 2)
 	refused := errors.New("the API server is not available")
 
-	var (
-		announced []state.Revision
-		digests   []string
-	)
+	var announced []state.Revision
 
 	announce := func(answer error) state.Announce {
-		return func(revision state.Revision, digest string, _ []object.Key) error {
-			announced, digests = append(announced, revision), append(digests, digest)
+		return func(revision state.Revision, _ []object.Key) error {
+			announced = append(announced, revision)
 			_, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
 			g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 
@@ -150,7 +148,8 @@ func TestRevisionIsAnnounced(t *testing.T) {
 
 	owner := state.Owner{Resource: "uid", Cluster: "there"}
 	g.Expect(store.SetNewRevision(NewRevision{
-		Revision: state.Revision{Digest: "v1-x"}, Owner: owner, Announce: announce(refused),
+		Revision: state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{ContentDigest: "v1-x"}},
+		Owner:    owner, Announce: announce(refused),
 	})).To(Succeed())
 	g.Expect(store.Create(identified())).To(MatchError(refused))
 
@@ -167,15 +166,18 @@ func TestRevisionIsAnnounced(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	g.Expect(OwnerOf(stored)).To(Equal(owner))
-	g.Expect(announced).To(HaveEach(state.Revision{
-		Number: 2, Origin: 2, Digest: "v1-x", Status: state.StatusPendingUpgrade,
+	g.Expect(announced).To(HaveLen(2))
+	g.Expect(announced[0].Digest).NotTo(Equal(digest), "a digest does not reveal values that can be guessed")
+	g.Expect(announced[1]).To(Equal(state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Number: 2, ContentDigest: "v1-x", Status: v1alpha2.RevisionPendingUpgrade, Digest: digest,
+		},
+		Origin: 2,
 	}))
-	g.Expect(digests).To(HaveExactElements(Not(Equal(digest)), Equal(digest)),
-		"a digest does not reveal values that can be guessed")
 }
 
-func TestBasisDigestIsSalted(t *testing.T) {
+func TestInputDigestIsSalted(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(BasisDigest("a", []byte("x"))).To(And(HaveLen(16), Equal(BasisDigest("a", []byte("x")))))
-	g.Expect(BasisDigest("b", []byte("x"))).NotTo(Equal(BasisDigest("a", []byte("x"))))
+	g.Expect(InputDigest("a", []byte("x"))).To(And(HaveLen(16), Equal(InputDigest("a", []byte("x")))))
+	g.Expect(InputDigest("b", []byte("x"))).NotTo(Equal(InputDigest("a", []byte("x"))))
 }

@@ -61,21 +61,21 @@ func ReleaseName(labels map[string]string) string { return labels[nameLabel] }
 // IsChangedByOthers reports whether another program than Capstan wrote a revision last, by the
 // labels of its Secret.
 func IsChangedByOthers(labels map[string]string) bool {
-	status := state.Status(labels[statusLabel])
+	status := v1alpha2.RevisionStatus(labels[statusLabel])
 	own := labels[RevisionLabel] != "" && labels[RevisionLabel] == labels[numberLabel]
 
-	return !own || status == state.StatusUninstalling || status == state.StatusUninstalled
+	return !own || status == v1alpha2.RevisionUninstalling || status == v1alpha2.RevisionUninstalled
 }
 
 // IsInstalled reports whether a revision is one of Capstan's, or was created from one, and not left over
 // from an uninstall that has kept the history, by the labels of its Secret.
 func IsInstalled(labels map[string]string) bool {
-	return labels[RevisionLabel] != "" && state.Status(labels[statusLabel]) != state.StatusUninstalled
+	return labels[RevisionLabel] != "" && v1alpha2.RevisionStatus(labels[statusLabel]) != v1alpha2.RevisionUninstalled
 }
 
 // IsCurrent reports whether a revision is not superseded, by the labels of its Secret.
 func IsCurrent(labels map[string]string) bool {
-	return state.Status(labels[statusLabel]) != state.StatusSuperseded
+	return v1alpha2.RevisionStatus(labels[statusLabel]) != v1alpha2.RevisionSuperseded
 }
 
 // LastWrite returns when an object was written last, according to its managed fields; zero if they do not tell.
@@ -142,18 +142,19 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 	}
 
 	r := state.Revision{
-		Number:          number,
-		Status:          state.Status(m.Labels[statusLabel]),
-		Created:         m.CreationTimestamp.Time,
-		Changed:         m.CreationTimestamp.Time,
-		UID:             m.UID,
-		ResourceVersion: m.ResourceVersion,
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Number:             number,
+			Status:             v1alpha2.RevisionStatus(m.Labels[statusLabel]),
+			Time:               m.CreationTimestamp,
+			LastTransitionTime: m.CreationTimestamp,
+		},
+		UID: m.UID, ResourceVersion: m.ResourceVersion,
 	}
 
 	// Helm copies its label modifiedAt from older revisions, so only the API server knows the time
 	// of the last write.
-	if written := LastWrite(m.ManagedFields); written.After(r.Changed) {
-		r.Changed = written.Time
+	if written := LastWrite(m.ManagedFields); written.After(r.LastTransitionTime.Time) {
+		r.LastTransitionTime = written
 	}
 
 	if origin, err := strconv.Atoi(m.Labels[RevisionLabel]); err == nil {

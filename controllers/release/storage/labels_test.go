@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -52,13 +53,11 @@ func TestRevisionOf(t *testing.T) {
 		revision, ok := RevisionOf(metadata(nil))
 		g.Expect(ok).To(BeTrue())
 		g.Expect(revision).To(Equal(state.Revision{
-			Number:          3,
-			Status:          state.StatusDeployed,
-			Origin:          3,
-			Created:         created.Time,
-			Changed:         changed.Time,
-			UID:             "uid",
-			ResourceVersion: "7",
+			ReleaseRevision: v1alpha2.ReleaseRevision{
+				Number: 3, Status: v1alpha2.RevisionDeployed, Time: metav1.NewTime(created.Time),
+				LastTransitionTime: metav1.NewTime(changed.Time),
+			},
+			Origin: 3, UID: "uid", ResourceVersion: "7",
 		}))
 	})
 

@@ -6,14 +6,14 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // Newest returns the number of the newest revision and its status in storage; zero if there is
 // none.
-func (s *Store) Newest() (int, state.Status) {
+func (s *Store) Newest() (int, v1alpha2.RevisionStatus) {
 	numbers := s.newestFirst()
 	if len(numbers) == 0 {
 		return 0, ""
@@ -103,9 +103,9 @@ func (s *Store) Copy(from *helm.Release) (*helm.Release, error) {
 // isComplete reports whether all objects of a revision were applied.
 func (s *Store) isComplete(revision int) bool {
 	status := s.statuses[revision]
-	applied := status == state.StatusDeployed || status == state.StatusSuperseded
+	applied := status == v1alpha2.RevisionDeployed || status == v1alpha2.RevisionSuperseded
 
-	return applied && !s.known[revision].Staged
+	return applied && !s.known[revision].Staged()
 }
 
 // Protect excludes a revision from the history limit.
@@ -140,7 +140,7 @@ func (s *Store) FailInterrupted(reason string) error {
 	newest, status := s.Newest()
 
 	switch status {
-	case state.StatusDeployed, state.StatusSuperseded, state.StatusFailed:
+	case v1alpha2.RevisionDeployed, v1alpha2.RevisionSuperseded, v1alpha2.RevisionFailed:
 		return nil
 	}
 
@@ -156,7 +156,7 @@ func (s *Store) FailInterrupted(reason string) error {
 
 // FailNewest marks the newest revision failed for the given reason. It returns ErrChanged if
 // Capstan did not create that revision.
-func (s *Store) FailNewest(failure state.Failure, reason string) error {
+func (s *Store) FailNewest(failure v1alpha2.RevisionFailure, reason string) error {
 	newest, _ := s.Newest()
 
 	rel, err := s.Find(newest)
@@ -171,7 +171,7 @@ func (s *Store) FailNewest(failure state.Failure, reason string) error {
 	rel.SetStatus(helm.StatusFailed, object.OneLine(reason, maxDescription))
 
 	failed := s.known[newest]
-	failed.Status, failed.Failure = state.StatusFailed, failure
+	failed.Status, failed.Failure = v1alpha2.RevisionFailed, failure
 
 	if err := s.announce(rel, failed, nil); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (s *Store) FailNewest(failure state.Failure, reason string) error {
 }
 
 // LastWritten returns the newest revision that was written, and its status; zero if none was.
-func (s *Store) LastWritten() (int, state.Status) {
+func (s *Store) LastWritten() (int, v1alpha2.RevisionStatus) {
 	if len(s.written) == 0 {
 		return 0, ""
 	}

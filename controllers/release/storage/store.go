@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -32,16 +33,16 @@ type Store struct {
 	release types.NamespacedName
 	new     NewRevision
 
-	statuses  map[int]state.Status   // as stored, of all revisions
-	decoded   map[int]*helm.Release  // those that were read; nil for one that cannot be decoded
-	known     map[int]state.Revision // what the caller knows of revisions
-	last      int                    // the last revision that the caller knows to have existed; 0 for none
-	resumed   *helm.Release          // the revision that the action writes again; nil for a new one
-	created   state.Revision         // the revision that the action has created
-	protected map[int]bool           // revisions that the history limit does not delete
-	written   []int                  // revisions, in the order of writes
-	loaded    bool                   // it is known which revisions there are
-	uncertain bool                   // a write has failed, so what is stored is unknown
+	statuses  map[int]v1alpha2.RevisionStatus // as stored, of all revisions
+	decoded   map[int]*helm.Release           // those that were read; nil for one that cannot be decoded
+	known     map[int]state.Revision          // what the caller knows of revisions
+	last      int                             // the last revision that the caller knows to have existed; 0 for none
+	resumed   *helm.Release                   // the revision that the action writes again; nil for a new one
+	created   state.Revision                  // the revision that the action has created
+	protected map[int]bool                    // revisions that the history limit does not delete
+	written   []int                           // revisions, in the order of writes
+	loaded    bool                            // it is known which revisions there are
+	uncertain bool                            // a write has failed, so what is stored is unknown
 }
 
 // NewRevision is what is known of the revision that an action creates.
@@ -61,7 +62,7 @@ type NewRevision struct {
 // Outcome is how an action has ended.
 type Outcome struct {
 	// Failure of the action; empty if it has succeeded.
-	Failure state.Failure
+	Failure v1alpha2.RevisionFailure
 	// Description for Helm's history.
 	Description string
 	// Adopted is how many objects of the revision existed before and belonged to no release.
@@ -73,7 +74,7 @@ func New(client corev1.SecretInterface, release types.NamespacedName) *Store {
 	return &Store{
 		secrets:   &secrets{SecretInterface: client, versions: map[string]string{}, read: map[string][]byte{}},
 		release:   release,
-		statuses:  map[int]state.Status{},
+		statuses:  map[int]v1alpha2.RevisionStatus{},
 		decoded:   map[int]*helm.Release{},
 		protected: map[int]bool{},
 	}
@@ -127,8 +128,8 @@ func (s *Store) SetNewRevision(revision NewRevision) error {
 	newest, status := s.Newest()
 	known := s.known[newest]
 
-	if status != state.StatusFailed || known.Failure != state.FailureUnavailable ||
-		known.Digest != revision.Revision.Digest || known.RollbackTo != revision.Revision.RollbackTo {
+	if status != v1alpha2.RevisionFailed || known.Failure != v1alpha2.FailureUnavailable ||
+		known.ContentDigest != revision.Revision.ContentDigest || known.RollbackTo != revision.Revision.RollbackTo {
 		return nil
 	}
 
@@ -150,7 +151,7 @@ func (s *Store) SetAnnounce(announce state.Announce) { s.new.Announce = announce
 
 // SetStaged sets that applying the given wave, the first one, does not complete the revision that the action creates.
 func (s *Store) SetStaged(first waves.Place) {
-	s.new.Revision.Staged, s.new.Revision.Wave = true, int(first)
+	s.new.Revision.Wave = new(int(first))
 }
 
 // SetInventory sets the objects that the release may have once the revision that the action creates is announced.

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -58,7 +59,7 @@ func (s *Store) createNext(rel *helm.Release) error {
 
 	s.created = s.new.Revision
 	s.created.Number, s.created.Origin = rel.Version, rel.Version
-	s.created.Status = state.Status(rel.Info.Status)
+	s.created.Status = v1alpha2.RevisionStatus(rel.Info.Status)
 
 	if err := s.announce(rel, s.created, s.new.Inventory); err != nil {
 		return err
@@ -87,7 +88,9 @@ func (s *Store) announce(rel *helm.Release, revision state.Revision, inventory [
 		return err
 	}
 
-	if err := s.new.Announce(revision, digest, inventory); err != nil {
+	revision.Digest = digest
+
+	if err := s.new.Announce(revision, inventory); err != nil {
 		return fmt.Errorf("announce revision %d of release %s: %w", rel.Version, s.release, err)
 	}
 
@@ -97,7 +100,7 @@ func (s *Store) announce(rel *helm.Release, revision state.Revision, inventory [
 // Supersede marks all revisions superseded that are deployed, but the given one.
 func (s *Store) Supersede(by int) error {
 	for _, number := range s.newestFirst() {
-		if number == by || s.statuses[number] != state.StatusDeployed {
+		if number == by || s.statuses[number] != v1alpha2.RevisionDeployed {
 			continue
 		}
 
@@ -123,7 +126,7 @@ func (s *Store) Supersede(by int) error {
 func (s *Store) Replace() error {
 	newest, status := s.Newest()
 
-	if status != state.StatusUninstalled {
+	if status != v1alpha2.RevisionUninstalled {
 		return nil
 	}
 
@@ -147,7 +150,7 @@ func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 	}
 
 	if overtaken {
-		outcome.Failure = state.FailureInterrupted
+		outcome.Failure = v1alpha2.FailureInterrupted
 		outcome.Description = fmt.Sprintf("another program made revision %d at the same time", rel.Version+1)
 	}
 
@@ -162,7 +165,7 @@ func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 		rel.Info.Status = helm.StatusFailed
 
 		failed := s.created
-		failed.Status, failed.Failure, failed.Adopted = state.StatusFailed, outcome.Failure, outcome.Adopted
+		failed.Status, failed.Failure, failed.Adopted = v1alpha2.RevisionFailed, outcome.Failure, outcome.Adopted
 
 		if err := s.announce(rel, failed, nil); err != nil {
 			return err
@@ -188,7 +191,7 @@ func (s *Store) Limit(limit int) error {
 			break
 		}
 
-		if number != newest && !s.protected[number] && s.statuses[number] != state.StatusDeployed {
+		if number != newest && !s.protected[number] && s.statuses[number] != v1alpha2.RevisionDeployed {
 			errs = append(errs, s.Delete(number))
 		}
 	}
@@ -233,7 +236,7 @@ func (s *Store) wrote(rel *helm.Release, err error) error {
 	}
 
 	s.decoded[rel.Version] = rel
-	s.statuses[rel.Version] = state.Status(rel.Info.Status)
+	s.statuses[rel.Version] = v1alpha2.RevisionStatus(rel.Info.Status)
 	s.written = append(s.written, rel.Version)
 
 	return nil

@@ -158,7 +158,7 @@ func (o *diffOptions) plan(
 
 	spec := p.GetSpec().Release
 	if number == 0 && spec != nil && spec.RollbackTo != nil {
-		number = int(*spec.RollbackTo)
+		number = *spec.RollbackTo
 		o.Warnf("spec.release.rollbackTo is %d, so nothing but this revision is installed", number)
 	}
 

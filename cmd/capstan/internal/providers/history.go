@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // historyOptions are the flags of `history`.
@@ -63,9 +63,9 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 
 func revisionStyle(v view.Revision) cli.Style {
 	switch v.Status {
-	case string(state.StatusDeployed):
+	case v1alpha2.RevisionDeployed:
 		return cli.Green
-	case string(state.StatusFailed):
+	case v1alpha2.RevisionFailed:
 		return cli.Red
 	default:
 		return cli.Plain
@@ -81,7 +81,7 @@ func printHistory(printer *cli.Printer, views []view.Revision, now time.Time) er
 			rows = append(rows, cli.Row{Style: revisionStyle(v), Cells: []string{
 				strconv.Itoa(v.Revision),
 				duration.HumanDuration(now.Sub(v.Updated)),
-				v.Status,
+				string(v.Status),
 				v.Health(),
 				v.Version,
 				v.By,

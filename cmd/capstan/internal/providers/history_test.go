@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
@@ -23,29 +26,32 @@ func TestPrintHistory(t *testing.T) {
 	}{
 		{
 			state.Revision{
-				Number:      1,
-				Origin:      1,
-				Status:      state.StatusSuperseded,
-				Healthy:     true,
-				Request:     state.Request{Generation: 4},
-				Created:     now.Add(-48 * time.Hour),
-				ChartDigest: digest,
+				ReleaseRevision: v1alpha2.ReleaseRevision{
+					Number: 1, Status: v1alpha2.RevisionSuperseded, Healthy: true,
+					Request: v1alpha2.RevisionRequest{Generation: 4}, Time: metav1.NewTime(now.Add(-48 * time.Hour)),
+					ChartDigest: digest,
+				},
+				Origin: 1,
 			},
 			release.Record{AppVersion: "v1.0.0", Description: "Install complete"},
 		},
 		{
 			state.Revision{
-				Number:      2,
-				Origin:      2,
-				Status:      state.StatusFailed,
-				Failure:     state.FailureRejected,
-				Created:     now.Add(-time.Hour),
-				ChartDigest: digest,
+				ReleaseRevision: v1alpha2.ReleaseRevision{
+					Number: 2, Status: v1alpha2.RevisionFailed, Failure: v1alpha2.FailureRejected,
+					Time: metav1.NewTime(now.Add(-time.Hour)), ChartDigest: digest,
+				},
+				Origin: 2,
 			},
 			release.Record{AppVersion: "v1.1.0", Description: "Upgrade failed"},
 		},
 		{
-			state.Revision{Number: 3, Origin: 1, Status: state.StatusDeployed, Created: now.Add(-time.Minute)},
+			state.Revision{
+				ReleaseRevision: v1alpha2.ReleaseRevision{
+					Number: 3, Status: v1alpha2.RevisionDeployed, Time: metav1.NewTime(now.Add(-time.Minute)),
+				},
+				Origin: 1,
+			},
 			release.Record{AppVersion: "v1.0.0", Description: "Rollback to 1"},
 		},
 	} {

@@ -94,7 +94,7 @@ func (o *rollbackOptions) run(ctx context.Context, args []string) error {
 // target returns the value of spec.release.rollbackTo, of which nil removes it, and prints what that means.
 func (o *rollbackOptions) target(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, args []string,
-) (*int64, error) {
+) (*int, error) {
 	if !o.undo {
 		revision, err := selectRevision(ctx, cluster, p, args)
 		if err != nil {
@@ -103,7 +103,7 @@ func (o *rollbackOptions) target(
 
 		o.Printf("%s: rolling back to revision %d, version %s", v1alpha2.FullName(p), revision.Number, revision.Version)
 
-		return new(int64(revision.Number)), nil
+		return new(revision.Number), nil
 	}
 
 	spec := p.GetSpec()

@@ -246,7 +246,7 @@ func statusTable(views []view.Provider, width int, now time.Time) ([]string, []c
 
 		revision := ""
 		if v.Release != nil && v.Release.Revision != 0 {
-			revision = strconv.FormatInt(v.Release.Revision, 10)
+			revision = strconv.Itoa(v.Release.Revision)
 		}
 
 		rows = append(rows, cli.Row{Style: style(v), Cells: columns(name, cmp.Or(v.Version, "-"),

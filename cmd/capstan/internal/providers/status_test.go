@@ -74,7 +74,7 @@ func someViews() []view.Provider {
 			DependsOn:  []string{"addon-cert-manager", "ipam-in-cluster"},
 			Suspended:  true,
 			Paused:     true,
-			RollbackTo: new(int64(3)),
+			RollbackTo: new(3),
 			Release: &v1alpha2.ReleaseStatus{
 				Name:      "infrastructure-aws",
 				Namespace: "capa-system",

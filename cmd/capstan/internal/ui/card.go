@@ -83,7 +83,7 @@ func (c Card) Modes() []string {
 	}
 
 	if c.RollbackTo != nil {
-		found = append(found, "held at revision "+strconv.FormatInt(*c.RollbackTo, 10))
+		found = append(found, "held at revision "+strconv.Itoa(*c.RollbackTo))
 	}
 
 	if c.Remote {

@@ -61,7 +61,7 @@ func pages(text string) []any {
 	v := detailed()
 	for _, field := range []*string{
 		&v.Namespace, &v.Name, &v.Label, &v.Ready, &v.Wanted, &v.Chosen, &v.Contract, &v.Chart.Name, &v.Chart.Source,
-		&v.Chart.Digest, &v.Chart.Reference, &v.Release.Name, &v.Release.Status, &v.Upgrades[0].Version,
+		&v.Chart.Digest, &v.Chart.Reference, &v.Release.Name, (*string)(&v.Release.Status), &v.Upgrades[0].Version,
 		&v.Upgrades[0].Contract, &v.Objects[0].Kind, &v.Objects[0].Name, &v.Objects[1].Message,
 		&v.Details.Images[0], &v.Details.Trust[0], &v.Details.Variables[0].Name, &v.Details.Variables[0].From,
 		&v.Details.CRDs[0].Name, &v.Details.CRDs[0].Storage, &v.Details.CRDs[0].Stored[0], &v.Details.CRDs[0].Served[0],
@@ -80,8 +80,8 @@ func pages(text string) []any {
 	}
 
 	revision := view.Revision{
-		Revision: 2, Status: text, Version: text, By: "capstan", Reason: text, Digest: text, Description: text + "3",
-		Updated: now,
+		Revision: 2, Status: v1alpha2.RevisionStatus(text), Version: text, By: "capstan", Reason: text, Digest: text,
+		Description: text + "3", Updated: now,
 	}
 	shown := frame()
 	shown.Cluster = text

@@ -10,8 +10,8 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // Provider is the page of one provider.
@@ -94,11 +94,11 @@ func level(of any) string {
 
 		good = of.IsHealthy()
 	case view.Revision:
-		switch state.Status(of.Status) {
-		case state.StatusDeployed:
-		case state.StatusFailed:
+		switch of.Status {
+		case v1alpha2.RevisionDeployed:
+		case v1alpha2.RevisionFailed:
 			good = false
-		case state.StatusSuperseded, state.StatusUninstalled:
+		case v1alpha2.RevisionSuperseded, v1alpha2.RevisionUninstalled:
 			return levelPast
 		default:
 			return levelBusy

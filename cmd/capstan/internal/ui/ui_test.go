@@ -98,7 +98,7 @@ func (m *memory) Compare(_ context.Context, _ v1alpha2.Provider, sides view.Side
 
 func aws(name string) v1alpha2.Provider {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: name}}
-	p.Status.History = []v1alpha2.ReleaseRevision{{Revision: 5, Status: "deployed"}}
+	p.Status.History = []v1alpha2.ReleaseRevision{{Number: 5, Status: "deployed"}}
 
 	return p
 }

@@ -116,7 +116,7 @@ func Masker(p v1alpha2.Provider, record *release.Record) *objectdiff.Masker {
 }
 
 // nextRevision is what is planned: it will be one of Capstan's.
-var nextRevision = state.Revision{Number: 1, Origin: 1}
+var nextRevision = state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1}, Origin: 1}
 
 // compare compares two states without values of variables. Observed has all revisions of the release.
 func compare(
@@ -180,7 +180,7 @@ func (c *Comparison) withhold(p v1alpha2.Provider, observed state.History) {
 	_, hasSecret := p.GetSpec().VariablesSecret(p.GetNamespace())
 	may := hasSecret && p.GetSpec().AdditionalManifests != nil ||
 		slices.ContainsFunc(observed.Revisions, func(r state.Revision) bool {
-			return r.Basis.Manifests != "" && r.Basis.Variables != ""
+			return r.Inputs.Manifests != "" && r.Inputs.Variables != ""
 		})
 
 	if !may {

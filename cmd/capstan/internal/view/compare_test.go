@@ -51,7 +51,11 @@ func withReleases(t *testing.T, reader *view.Reader) *memory {
 	values := func(password string) map[string]any {
 		return map[string]any{"variables": map[string]any{"PASSWORD": password, "REGION": "eu-north-1"}}
 	}
-	made := state.Revision{Request: state.Request{UID: "uid", Generation: 1}}
+	made := state.Revision{
+		ReleaseRevision: v1alpha2.ReleaseRevision{
+			Request: v1alpha2.RevisionRequest{UID: "uid", Generation: 1},
+		},
+	}
 	first, second := made, made
 	first.Number, first.Origin = 1, 1
 	second.Number, second.Origin = 2, 2
@@ -156,7 +160,7 @@ func TestCompareHelm(t *testing.T) {
 	g := NewWithT(t)
 	p, reader := sample(t, interceptor.Funcs{})
 	releases := withReleases(t, reader)
-	releases.revisions[0] = state.Revision{Number: 2, Origin: 1}
+	releases.revisions[0] = state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 2}, Origin: 1}
 	releases.records[2].Values = map[string]any{"list": []any{map[string]any{"key": "n3w-" + secretValue}}}
 
 	c, err := reader.Compare(t.Context(), p, view.Sides{From: 1, To: 2})
@@ -172,7 +176,7 @@ func TestCompareWithAdditionalManifests(t *testing.T) {
 			p.GetSpec().AdditionalManifests = &v1alpha2.ConfigMapReference{Name: "more"}
 		},
 		"in the history": func(_ v1alpha2.Provider, m *memory) {
-			m.revisions[1].Basis = state.Basis{Variables: "sha256:1", Manifests: "sha256:2"}
+			m.revisions[1].Inputs = v1alpha2.RevisionInputs{Variables: "sha256:1", Manifests: "sha256:2"}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

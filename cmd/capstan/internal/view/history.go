@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,18 +14,18 @@ import (
 
 // Revision is a revision in the history of a release.
 type Revision struct {
-	Revision int       `json:"revision"`
-	Updated  time.Time `json:"updated"`
-	Status   string    `json:"status"`
-	Version  string    `json:"version,omitempty"`
+	Revision int                     `json:"revision"`
+	Updated  time.Time               `json:"updated"`
+	Status   v1alpha2.RevisionStatus `json:"status"`
+	Version  string                  `json:"version,omitempty"`
 	// By is the program that created it: capstan, or helm for any other one.
 	By string `json:"by"`
 	// Reason is why capstan created it; empty if that is unknown.
 	Reason string `json:"reason,omitempty"`
 	// Healthy means that all objects of the revision were healthy at some point. Failure is why the
 	// revision failed, if the operator knows.
-	Healthy bool          `json:"healthy"`
-	Failure state.Failure `json:"failure,omitempty"`
+	Healthy bool                     `json:"healthy"`
+	Failure v1alpha2.RevisionFailure `json:"failure,omitempty"`
 	// Digest of the chart; empty if another program created the revision.
 	Digest      string `json:"chartDigest,omitempty"`
 	Description string `json:"description,omitempty"`
@@ -38,27 +39,41 @@ const (
 
 // NewRevision returns the facts about a revision from the status of the resource and its record.
 func NewRevision(r state.Revision, record *release.Record) Revision {
-	v := Revision{
-		Revision:    r.Number,
-		Updated:     r.Created,
-		Status:      string(r.Status),
-		Version:     cmp.Or(record.AppVersion, r.Version),
-		By:          ByHelm,
-		Healthy:     r.Healthy,
-		Failure:     r.Failure,
-		Digest:      r.ChartDigest,
-		Description: record.Description,
-	}
+	v := recorded(r.ReleaseRevision)
+	v.Version = cmp.Or(record.AppVersion, v.Version)
+	v.Description = record.Description
+
+	v.By, v.Reason = ByHelm, ""
+
 	if r.Ours() {
-		v.By = byCapstan
-		v.Reason = reason(r)
+		v.By, v.Reason = byCapstan, reason(r.ReleaseRevision)
+	}
+
+	return v
+}
+
+// recorded returns the facts about a revision from the status of the resource.
+func recorded(r v1alpha2.ReleaseRevision) Revision {
+	v := Revision{
+		Revision: r.Number,
+		Updated:  r.Time.Time,
+		Status:   r.Status,
+		Version:  r.Version,
+		By:       ByHelm,
+		Healthy:  r.Healthy,
+		Failure:  r.Failure,
+		Digest:   r.ChartDigest,
+	}
+
+	if r.Digest != "" {
+		v.By, v.Reason = byCapstan, reason(r)
 	}
 
 	return v
 }
 
 // reason returns why capstan created a revision.
-func reason(r state.Revision) string {
+func reason(r v1alpha2.ReleaseRevision) string {
 	var reasons []string
 
 	switch {
@@ -81,19 +96,13 @@ func reason(r state.Revision) string {
 }
 
 // RecordedHistory returns the history in the status of a resource, oldest first, for users who may not read Helm's
-// records. It does not contain who created a revision and why.
+// records. It has no descriptions.
 func RecordedHistory(p v1alpha2.Provider) []Revision {
-	recorded := p.GetStatus().History
-	views := make([]Revision, len(recorded))
+	history := p.GetStatus().History
+	views := make([]Revision, 0, len(history))
 
-	for i, r := range recorded { // newest first
-		views[len(views)-1-i] = Revision{
-			Revision: int(r.Revision),
-			Updated:  r.Time.Time,
-			Status:   r.Status,
-			Version:  r.Version,
-			Digest:   r.ChartDigest,
-		}
+	for _, r := range slices.Backward(history) {
+		views = append(views, recorded(r))
 	}
 
 	return views
@@ -104,7 +113,7 @@ func (v Revision) Health() string {
 	switch {
 	case v.Healthy:
 		return "yes"
-	case v.Status == string(state.StatusFailed):
+	case v.Status == v1alpha2.RevisionFailed:
 		return "no"
 	default:
 		return "?"

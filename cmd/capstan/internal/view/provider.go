@@ -39,9 +39,9 @@ type Provider struct {
 	Chart    *v1alpha2.ChartStatus   `json:"chart,omitempty"`
 	Release  *v1alpha2.ReleaseStatus `json:"release,omitempty"`
 	// Suspended, Paused and RollbackTo are from the spec.
-	Suspended  bool   `json:"suspended,omitempty"`
-	Paused     bool   `json:"paused,omitempty"`
-	RollbackTo *int64 `json:"rollbackTo,omitempty"`
+	Suspended  bool `json:"suspended,omitempty"`
+	Paused     bool `json:"paused,omitempty"`
+	RollbackTo *int `json:"rollbackTo,omitempty"`
 	// AutomaticUpgrade is the one that follows, and the last one.
 	AutomaticUpgrade *v1alpha2.AutomaticUpgradeStatus `json:"automaticUpgrade,omitempty"`
 	// Objects of the release.

@@ -83,8 +83,8 @@ func (r *Reader) provider(
 	v.Release = &v1alpha2.ReleaseStatus{
 		Name:      observed.Release.Name,
 		Namespace: observed.Release.Namespace,
-		Revision:  int64(newest.Number),
-		Status:    string(newest.Status),
+		Revision:  newest.Number,
+		Status:    newest.Status,
 	}
 
 	record, err := r.Releases.Read(ctx, observed.Release, newest)

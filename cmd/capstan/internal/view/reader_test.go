@@ -126,10 +126,20 @@ func sample(t *testing.T, also interceptor.Funcs) (v1alpha2.Provider, *view.Read
 
 	releases := &memory{
 		revisions: []state.Revision{
-			{Number: 3, Origin: 3, Status: state.StatusFailed, RollbackTo: 1},
-			{Number: 2, Origin: 1, Status: state.StatusSuperseded},
-			{Number: 1, Origin: 1, Status: state.StatusSuperseded, Healthy: true, Adopted: 2, AdoptedVersion: "v1.9.0",
-				Request: state.Request{UID: "uid", Generation: 4}},
+			{
+				ReleaseRevision: v1alpha2.ReleaseRevision{Number: 3, Status: v1alpha2.RevisionFailed, RollbackTo: 1},
+				Origin:          3,
+			},
+			{
+				ReleaseRevision: v1alpha2.ReleaseRevision{Number: 2, Status: v1alpha2.RevisionSuperseded}, Origin: 1,
+			},
+			{
+				ReleaseRevision: v1alpha2.ReleaseRevision{
+					Number: 1, Status: v1alpha2.RevisionSuperseded, Healthy: true, Adopted: 2, AdoptedVersion: "v1.9.0",
+					Request: v1alpha2.RevisionRequest{UID: "uid", Generation: 4},
+				},
+				Origin: 1,
+			},
 		},
 		records: map[int]*release.Record{
 			1: {AppVersion: "v1.0.0", Description: "Install complete"},
@@ -228,7 +238,7 @@ func TestRemote(t *testing.T) {
 	p, reader := sample(t, interceptor.Funcs{})
 	p.GetSpec().KubeConfig = &v1alpha2.KubeConfig{}
 	p.GetStatus().Release = &v1alpha2.ReleaseStatus{Name: "elsewhere", Revision: 7}
-	p.GetStatus().History = []v1alpha2.ReleaseRevision{{Revision: 7, Version: "v2.0.0"}, {Revision: 6}}
+	p.GetStatus().History = []v1alpha2.ReleaseRevision{{Number: 7, Version: "v2.0.0"}, {Number: 6}}
 
 	v, err := reader.Detailed(t.Context(), p)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -11,9 +11,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-func TestBasis(t *testing.T) {
-	// basis returns that of a provider with a Secret and additional manifests, after a change of them.
-	basis := func(change func(secret, manifests map[string]string, registry *string)) state.Basis {
+func TestInputs(t *testing.T) {
+	// inputs returns those of a provider with a Secret and additional manifests, after a change of them.
+	inputs := func(change func(secret, manifests map[string]string, registry *string)) v1alpha2.RevisionInputs {
 		g := NewWithT(t)
 		secret := map[string]string{"AWS_B64ENCODED_CREDENTIALS": "secret", "EXTRA": "x", "images": "{}"}
 		manifests := map[string]string{v1alpha2.ConfigMapManifestsKey: "apiVersion: v1\nkind: ConfigMap\n" +
@@ -40,9 +40,9 @@ func TestBasis(t *testing.T) {
 		planned, err := planner.Plan(t.Context(), Request{Provider: provider, Scope: c})
 		g.Expect(err).NotTo(HaveOccurred())
 
-		return planned.Release.Basis
+		return planned.Release.Inputs
 	}
-	original := basis(func(_, _ map[string]string, _ *string) {})
+	original := inputs(func(_, _ map[string]string, _ *string) {})
 
 	g := NewWithT(t)
 	g.Expect(original).To(And(
@@ -83,7 +83,7 @@ func TestBasis(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(original.Differences(basis(tt.change))).To(Equal([]state.Difference{tt.want}))
+			NewWithT(t).Expect(state.Differences(original, inputs(tt.change))).To(Equal([]state.Difference{tt.want}))
 		})
 	}
 }

@@ -14,36 +14,36 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// inputs are what the basis of a planned release is computed from.
-type inputs struct {
+// digested is what the inputs of a planned release are digests of.
+type digested struct {
 	variables      map[string]string // of the resource
 	additional     *manifest.Additional
 	imageOverrides string
 	salt           string
 }
 
-// basis returns what the release of the plan is created from. Of the variables only those in use count: the
-// release holds their values too, and the basis is stored beside them, so that it reveals nothing else.
-func (p *Planner) basis(provider v1alpha2.Provider, plan *Plan, in inputs) (state.Basis, error) {
+// inputs returns what the release of the plan is created from. Of the variables only those in use count: the
+// release holds their values too, and the digests are stored beside them, so that these reveal nothing else.
+func (p *Planner) inputs(provider v1alpha2.Provider, plan *Plan, in digested) (v1alpha2.RevisionInputs, error) {
 	chart := plan.Chart
-	basis := state.Basis{
-		Source:         storage.BasisDigest(in.salt, []byte(chart.annotation(chartgen.AnnotationContentID))),
+	inputs := v1alpha2.RevisionInputs{
+		Source:         storage.InputDigest(in.salt, []byte(chart.annotation(chartgen.AnnotationContentID))),
 		ImageRegistry:  digestOf(in.salt, p.ImageRegistry),
 		ImageOverrides: digestOf(in.salt, in.imageOverrides),
 		Managers:       digestOf(in.salt, p.Managers.Digest()),
 	}
 
 	if in.additional != nil {
-		basis.Manifests = digestOf(in.salt, in.additional.Manifests)
+		inputs.Manifests = digestOf(in.salt, in.additional.Manifests)
 	}
 
 	if _, named := access.VariablesSecret(provider); !named {
-		return basis, nil
+		return inputs, nil
 	}
 
 	additional, err := in.additional.Variables()
 	if err != nil {
-		return basis, err
+		return inputs, err
 	}
 
 	used := chart.Schema.Used(in.variables)
@@ -54,9 +54,9 @@ func (p *Planner) basis(provider v1alpha2.Provider, plan *Plan, in inputs) (stat
 	}
 
 	content, err := json.Marshal(used) // sorted by key
-	basis.Variables = storage.BasisDigest(in.salt, content)
+	inputs.Variables = storage.InputDigest(in.salt, content)
 
-	return basis, err
+	return inputs, err
 }
 
 // digestOf returns the digest of a text; empty for an empty text.
@@ -65,7 +65,7 @@ func digestOf(salt, text string) string {
 		return ""
 	}
 
-	return storage.BasisDigest(salt, []byte(text))
+	return storage.InputDigest(salt, []byte(text))
 }
 
 // Kinds of the objects that inputs are read from.
