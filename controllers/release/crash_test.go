@@ -81,6 +81,10 @@ var _ = Describe("A process that is killed", func() {
 	nothing := func(SpecContext, *release.Engine, string) {}
 	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, first(namespace)) }
 	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, second(namespace)) }
+	installBoth := func(ctx SpecContext, e *release.Engine, namespace string) {
+		mustApply(ctx, e, first(namespace))
+		mustApply(ctx, e, second(namespace))
+	}
 	uninstall := func(ctx SpecContext, e *release.Engine, namespace string) {
 		_, _ = uninstall(ctx, e, releaseIn(namespace), 1, cluster.RemoveOptions{})
 	}
@@ -131,11 +135,28 @@ var _ = Describe("A process that is killed", func() {
 		forEachWrite(ctx, installFirst, applySecond, expectUninstall)
 	})
 
-	It("during an uninstall leaves a release that can be uninstalled and reinstalled", func(ctx SpecContext) {
-		installBoth := func(ctx SpecContext, e *release.Engine, namespace string) {
-			mustApply(ctx, e, first(namespace))
-			mustApply(ctx, e, second(namespace))
+	It("during a rollback leaves a release that can be rolled back", func(ctx SpecContext) {
+		rollBack := func(ctx SpecContext, e *release.Engine, namespace string) error {
+			observed := e.Determine(accepted(ctx, newEngine("reader"), releaseIn(namespace)), "")
+			options := release.RollbackOptions{Target: confirmed(namespace, 1), Reason: "a test"}
+			_, err := rollback(ctx, e, releaseIn(namespace), options, observed)
+
+			return err
 		}
+
+		forEachWrite(ctx, installBoth,
+			func(ctx SpecContext, e *release.Engine, namespace string) { _ = rollBack(ctx, e, namespace) },
+			func(ctx SpecContext, e *release.Engine, namespace string) {
+				Expect(rollBack(ctx, e, namespace)).To(Succeed())
+				Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "dropped"))
+
+				revisions := history(ctx, namespace)
+				Expect(revisions).NotTo(ContainElement(ContainSubstring("pending")))
+				Expect(revisions[len(revisions)-1]).To(HaveSuffix("deployed"))
+			})
+	})
+
+	It("during an uninstall leaves a release that can be uninstalled and reinstalled", func(ctx SpecContext) {
 		reinstall := func(ctx SpecContext, _ *release.Engine, namespace string) {
 			e := newImpatientEngine()
 
