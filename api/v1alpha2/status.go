@@ -265,6 +265,9 @@ func (s RevisionStatus) Pending() bool {
 	return s == RevisionPendingInstall || s == RevisionPendingUpgrade || s == RevisionPendingRollback
 }
 
+// Applied reports whether the objects of the revision were applied, but for those of later waves.
+func (s RevisionStatus) Applied() bool { return s == RevisionDeployed || s == RevisionSuperseded }
+
 // RevisionFailure is the kind of failure of a revision, as far as the next action depends on it.
 type RevisionFailure string
 

@@ -135,8 +135,8 @@ func TestConfirm(t *testing.T) {
 
 			newest := history.Revisions[0]
 			g.Expect(newest.Confirmed()).To(Equal(c.want))
-			g.Expect(newest.Confirm().Confirms("v1:two")).To(Equal(c.want))
-			g.Expect(newest.Confirm().Confirms("v1:x")).To(BeFalse(), "a record that replaces the one that was read")
+			g.Expect(newest.Confirms("v1:two")).To(Equal(c.want))
+			g.Expect(newest.Confirms("v1:x")).To(BeFalse(), "a record that replaces the one that was read")
 
 			if !c.want {
 				g.Expect(Unconfirmed(p, history.Release, newest).Newest).To(Equal(c.newest))

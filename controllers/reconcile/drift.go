@@ -194,7 +194,7 @@ func (r *run) correctObjects(
 		return nil, nil, nil
 	}
 
-	history, revision := r.installed.history, r.installed.revision.Confirm()
+	history, revision := r.installed.history, r.installed.revision
 
 	result, failure := r.target.Releases.Correct(ctx, history.Release, revision, due)
 	if pending := new(release.LockedError); errors.As(failure, &pending) || errors.Is(failure, storage.ErrChanged) {

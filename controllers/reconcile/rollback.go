@@ -109,7 +109,7 @@ func (r *run) rollbackGoal(revision int) goal {
 
 	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
 		if target, exists := r.installed.history.Find(revision); exists {
-			to.Target = target.Confirm()
+			to.Target = target
 		}
 
 		return r.returnTo(ctx, to, observed)
@@ -230,7 +230,7 @@ func (r *run) failureReason(ctx context.Context, digest string) string {
 // now, and not what it said when the revision was installed.
 func (r *run) rollbackOptions(target state.Revision, reason string) release.RollbackOptions {
 	return release.RollbackOptions{
-		Target:       target.Confirm(),
+		Target:       target,
 		Reason:       reason,
 		Owner:        r.self,
 		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),

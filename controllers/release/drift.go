@@ -42,11 +42,11 @@ func (e *Engine) IsScaled(ctx context.Context, release types.NamespacedName, o o
 func (e *Engine) Correct(
 	ctx context.Context,
 	release types.NamespacedName,
-	revision state.Confirmed,
+	revision state.Revision,
 	differences []drift.Difference,
 ) (Result, error) {
-	if !revision.Known() {
-		return Result{}, &UnconfirmedError{Release: release, Revision: revision.Number()}
+	if !revision.Confirmed() {
+		return Result{}, &UnconfirmedError{Release: release, Revision: revision.Number}
 	}
 
 	unlock, err := e.lock(release)
@@ -67,17 +67,17 @@ func (e *Engine) Correct(
 
 // checkNewest returns an error unless the revision is the newest one and no other program works on
 // the release.
-func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, revision state.Confirmed) error {
+func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
 	history, err := e.observeLive(ctx, release)
 	if err != nil {
 		return err
 	}
 
-	history = history.Near(revision.Number())
+	history = history.Near(revision.Number)
 	history.Busy = false // that is the correction itself
 
 	if len(history.Revisions) > 0 {
-		history.Revisions[0] = revision.Of(history.Revisions[0])
+		history.Revisions[0] = revision.Or(history.Revisions[0])
 	}
 
 	observed := e.Determine(history, "")
@@ -85,7 +85,7 @@ func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, 
 	switch {
 	case observed.State == state.Locked:
 		return &LockedError{Message: observed.Message, Until: observed.Until}
-	case observed.Revision.Number != revision.Number() || observed.State == state.Interrupted:
+	case observed.Revision.Number != revision.Number || observed.State == state.Interrupted:
 		return fmt.Errorf("release %s: %w", release, storage.ErrChanged)
 	}
 

@@ -114,7 +114,7 @@ type Result struct {
 // RollbackOptions are the options of a rollback.
 type RollbackOptions struct {
 	// Target is the revision to roll back to.
-	Target state.Confirmed
+	Target state.Revision
 	// Digest of the desired state that the rollback represents. Default: that of the revision, so
 	// that the release is in sync with what was desired then, unless Paused changes it.
 	Digest string

@@ -56,10 +56,10 @@ var _ = Describe("A record", func() {
 	}
 
 	// known returns a revision that is confirmed by the digest of its record.
-	known := func(number int, record *release.Record) state.Confirmed {
+	known := func(number int, record *release.Record) state.Revision {
 		return state.Revision{
 			ReleaseRevision: v1alpha2.ReleaseRevision{Number: number, Digest: record.Digest},
-		}.Confirm()
+		}
 	}
 
 	forgery := func() release.Spec { return specOf("", "1.0.0", configMap("forged", "x")) }

@@ -76,13 +76,9 @@ func (e *Engine) Prune(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, options PruneOptions,
 ) (Result, error) {
 	return e.amend(ctx, release, revision, options.Known, func(s *session) error {
-		rel, err := s.store.Find(revision.Number)
+		rel, err := s.find(revision)
 		if err != nil {
 			return err
-		}
-
-		if rel == nil {
-			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)
 		}
 
 		err = s.client.Prune(rel.Manifest, options.Inventory)

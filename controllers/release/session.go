@@ -61,7 +61,7 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) err
 	}
 
 	if revision.Confirmed() {
-		return s.checkDigest(newest, revision.Confirm())
+		return s.checkDigest(revision)
 	}
 
 	return nil
@@ -85,8 +85,8 @@ func (s *session) load(ctx context.Context) error {
 
 // checkDigest makes sure that a record, which was just read, is the one that is confirmed. What cannot be decoded has
 // no content to act on.
-func (s *session) checkDigest(revision int, known state.Confirmed) error {
-	rel, err := s.store.Find(revision)
+func (s *session) checkDigest(known state.Revision) error {
+	rel, err := s.store.Find(known.Number)
 	if err != nil || rel == nil {
 		return err
 	}
@@ -96,7 +96,17 @@ func (s *session) checkDigest(revision int, known state.Confirmed) error {
 		return err
 	}
 
-	return &UnconfirmedError{Release: s.release, Revision: revision}
+	return &UnconfirmedError{Release: s.release, Revision: known.Number}
+}
+
+// find returns the record of a revision, which must be readable.
+func (s *session) find(revision state.Revision) (*helm.Release, error) {
+	rel, err := s.store.Find(revision.Number)
+	if err == nil && rel == nil {
+		err = fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, s.release, storage.ErrChanged)
+	}
+
+	return rel, err
 }
 
 // rollback applies the manifest of an earlier revision.
@@ -108,7 +118,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		return err
 	}
 
-	number := options.Target.Number()
+	number := options.Target.Number
 
 	target, err := s.store.Find(number)
 	if err != nil {
@@ -123,7 +133,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		}
 	}
 
-	if err := s.checkDigest(number, options.Target); err != nil {
+	if err := s.checkDigest(options.Target); err != nil {
 		return err
 	}
 

@@ -3,7 +3,6 @@ package release
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
@@ -52,13 +50,9 @@ func (e *Engine) Advance(
 		s.client.SetOwnKinds(options.Own)
 		s.store.SetAnnounce(options.Announce)
 
-		rel, err := s.store.Find(revision.Number)
+		rel, err := s.find(revision)
 		if err != nil {
 			return err
-		}
-
-		if rel == nil {
-			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, storage.ErrChanged)
 		}
 
 		wave, complete, err := s.client.Advance(rel.Manifest, options.Inventory, placeOf(revision))

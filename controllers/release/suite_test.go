@@ -132,13 +132,13 @@ func specOf(namespace, version string, templates ...string) release.Spec {
 }
 
 // confirmed returns a revision that is known by the digest of its record.
-func confirmed(namespace string, number int) state.Confirmed {
+func confirmed(namespace string, number int) state.Revision {
 	GinkgoHelper()
 
 	revision := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: number}}
 	revision.Digest = digestOf(context.Background(), releaseIn(namespace), revision)
 
-	return revision.Confirm()
+	return revision
 }
 
 // digestOf returns the digest of a record, or that of none if it cannot be read.

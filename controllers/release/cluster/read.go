@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
 )
 
@@ -30,12 +31,16 @@ func (c *Client) Get(o *unstructured.Unstructured) (*unstructured.Unstructured, 
 
 // reference returns an object of the same kind and name without content, for requests about it.
 func reference(o *unstructured.Unstructured) *unstructured.Unstructured {
-	r := &unstructured.Unstructured{}
-	r.SetGroupVersionKind(o.GroupVersionKind())
-	r.SetNamespace(o.GetNamespace())
-	r.SetName(o.GetName())
+	return referenceTo(object.KeyOf(o))
+}
 
-	return r
+func referenceTo(key object.Key) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(key.GroupVersionKind)
+	o.SetNamespace(key.Namespace)
+	o.SetName(key.Name)
+
+	return o
 }
 
 // scalersPage is how many objects Any reads at a time: as large as possible, they are 15 MiB.

@@ -78,11 +78,7 @@ func (c *Client) existing(known, except []object.Key) (Objects, error) {
 	list := make(Objects, 0, len(resolved))
 
 	for _, key := range resolved {
-		o := &unstructured.Unstructured{}
-		o.SetGroupVersionKind(key.GroupVersionKind)
-		o.SetNamespace(key.Namespace)
-		o.SetName(key.Name)
-		list = append(list, o)
+		list = append(list, referenceTo(key))
 	}
 
 	live := make(Objects, len(list))

@@ -38,16 +38,25 @@ func (r Revision) Staged() bool { return r.Wave != nil }
 func (r Revision) Ours() bool { return r.Origin != 0 && r.Origin == r.Number }
 
 // complete reports whether all objects of the revision were applied.
-func (r Revision) complete() bool { return isComplete(r.Status) }
-
-func isComplete(s v1alpha2.RevisionStatus) bool {
-	return s == v1alpha2.RevisionDeployed || s == v1alpha2.RevisionSuperseded
-}
+func (r Revision) complete() bool { return r.Status.Applied() }
 
 // Confirmed reports whether the revision is known to be the resource's. Of older revisions than the newest one, whose
 // records are read only when they are needed, it reports whether any digest is known. Other revisions are shown, and
 // never acted on.
 func (r Revision) Confirmed() bool { return r.Digest != "" }
+
+// Confirms reports whether a record with the digest is that of the revision: what has to be known before objects are
+// created, changed or deleted by a record.
+func (r Revision) Confirms(digest string) bool { return r.Confirmed() && digest == r.Digest }
+
+// Or returns the revision as it is known, or as it was read now if its record was written since.
+func (r Revision) Or(read Revision) Revision {
+	if read.Number == r.Number && read.ResourceVersion == r.ResourceVersion {
+		return r
+	}
+
+	return read
+}
 
 // Announce makes known what is about to be written of a revision: that it is created, or how that has ended. The
 // inventory has the objects that the release may have from then on; nil if that is as before. After an error, it is not
@@ -64,7 +73,7 @@ func (r *Revision) Recall(known v1alpha2.ReleaseRevision) {
 		r.Time = stored.Time
 	}
 
-	ended := isComplete(known.Status) || known.Status == v1alpha2.RevisionFailed
+	ended := known.Status.Applied() || known.Status == v1alpha2.RevisionFailed
 
 	switch {
 	case stored.Status == v1alpha2.RevisionUninstalling, stored.Status == v1alpha2.RevisionUninstalled:

@@ -181,8 +181,29 @@ func TestNear(t *testing.T) {
 	g.Expect(near(0)).To(HaveLen(3), "none is known")
 }
 
-// TestConfirmedOf: what is known of a revision does not apply to a record that was written since.
-func TestConfirmedOf(t *testing.T) {
+func TestConfirms(t *testing.T) {
+	for name, c := range map[string]struct {
+		digest     string
+		known, has bool
+	}{
+		"no digest in the status":      {"", false, false},
+		"its digest in the status":     {"v1:x", true, true},
+		"another digest in the status": {"v1:old", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			revision := Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 3, Digest: c.digest}}
+
+			g.Expect(revision.Confirmed()).To(Equal(c.known))
+			g.Expect(revision.Confirms("v1:x")).To(Equal(c.has))
+			g.Expect(revision.Confirms("")).To(BeFalse(), "a record without a digest")
+			g.Expect(Revision{}.Confirms("")).To(BeFalse())
+		})
+	}
+}
+
+// TestOr: what is known of a revision does not apply to a record that was written since.
+func TestOr(t *testing.T) {
 	g := NewWithT(t)
 	read := func(number int, version string) Revision {
 		return Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: number}, ResourceVersion: version}
@@ -191,7 +212,7 @@ func TestConfirmedOf(t *testing.T) {
 	known := read(2, "7")
 	known.Healthy = true
 
-	g.Expect(known.Confirm().Of(read(2, "7")).Healthy).To(BeTrue())
-	g.Expect(known.Confirm().Of(read(2, "8")).Healthy).To(BeFalse())
-	g.Expect(known.Confirm().Of(read(1, "7")).Healthy).To(BeFalse())
+	g.Expect(known.Or(read(2, "7")).Healthy).To(BeTrue())
+	g.Expect(known.Or(read(2, "8")).Healthy).To(BeFalse())
+	g.Expect(known.Or(read(1, "7")).Healthy).To(BeFalse())
 }

@@ -102,10 +102,7 @@ func (s *Store) Copy(from *helm.Release) (*helm.Release, error) {
 
 // isComplete reports whether all objects of a revision were applied.
 func (s *Store) isComplete(revision int) bool {
-	status := s.statuses[revision]
-	applied := status == v1alpha2.RevisionDeployed || status == v1alpha2.RevisionSuperseded
-
-	return applied && !s.known[revision].Staged()
+	return s.statuses[revision].Applied() && !s.known[revision].Staged()
 }
 
 // Protect excludes a revision from the history limit.
@@ -139,8 +136,7 @@ func (s *Store) ProtectHealthy() {
 func (s *Store) FailInterrupted(reason string) error {
 	newest, status := s.Newest()
 
-	switch status {
-	case v1alpha2.RevisionDeployed, v1alpha2.RevisionSuperseded, v1alpha2.RevisionFailed:
+	if status.Applied() || status == v1alpha2.RevisionFailed {
 		return nil
 	}
 
