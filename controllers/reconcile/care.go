@@ -208,7 +208,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 
 	r.policy.Now = time.Now()
 	history = foreign.Confirm(r.provider, history)
-	r.installed = installed{observed: true, history: history, found: r.installed.found}
+	r.installed = installed{observed: true, history: history}
 
 	newest, exists := history.Newest()
 	if !exists {
@@ -229,7 +229,7 @@ func (r *run) observe(ctx context.Context) report.Result {
 	}
 
 	if err := r.checkOwner(record); err != nil {
-		r.installed = installed{observed: true, foreign: err, found: r.installed.found}
+		r.installed = installed{observed: true, foreign: err}
 		return report.Result{}
 	}
 
@@ -250,7 +250,6 @@ func (r *run) observe(ctx context.Context) report.Result {
 			history:     history,
 			unconfirmed: foreign.Unconfirmed(r.provider, key, newest),
 			owner:       r.installed.owner,
-			found:       r.installed.found,
 		}
 
 		return report.Result{}

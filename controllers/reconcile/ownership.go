@@ -216,7 +216,7 @@ func (r *run) findLost(ctx context.Context) error {
 		return err
 	}
 
-	r.installed.found = r.target.Releases.Search(ctx, plan.ReleaseKey(r.provider), search)
+	r.found = r.target.Releases.Search(ctx, plan.ReleaseKey(r.provider), search)
 
 	return nil
 }

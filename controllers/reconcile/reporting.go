@@ -82,7 +82,6 @@ func (r *run) seen() report.Installed {
 			AppVersion:  record.AppVersion,
 			Contract:    record.Contract,
 			Description: record.Description,
-			Digest:      record.Digest,
 			Paused:      record.Paused(),
 		}
 
@@ -159,7 +158,7 @@ func (r *run) drift() report.Drift {
 // inventory returns the objects that the release has, or may have: those of the status, of the newest revision if that
 // is known to be the resource's, and those that were searched for because the status was lost.
 func (r *run) inventory() []object.Key {
-	objects := inventory.Union(inventory.Keys(r.provider.GetStatus().Inventory), r.installed.found)
+	objects := inventory.Union(inventory.Keys(r.provider.GetStatus().Inventory), r.found)
 	if r.installed.isOwn() {
 		objects = inventory.Union(objects, r.installed.record.Keys())
 	}

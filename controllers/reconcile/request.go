@@ -184,7 +184,9 @@ func (r *run) disownVersion(ctx context.Context) report.Result {
 		return report.Result{}
 	}
 
-	r.status.changed(changed)
+	if err == nil {
+		r.status.changed(changed)
+	}
 
 	return failed(client.IgnoreNotFound(err), fetching)
 }

@@ -46,6 +46,9 @@ type run struct {
 	// added is set if the finalizer was added in this run.
 	added bool
 
+	// found are the objects of the release, if its inventory was lost.
+	found []object.Key
+
 	// installed is what was read last, change what is being prepared, and done what was written.
 	installed installed
 	change    change
@@ -94,8 +97,6 @@ type installed struct {
 	removing bool
 	// stale is set if the release was changed since it was read.
 	stale bool
-	// found are the objects of the release, if its inventory was lost.
-	found []object.Key
 }
 
 // healthy reports whether the objects of the revision are known to be healthy, and complete.

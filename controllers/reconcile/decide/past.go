@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -113,7 +112,7 @@ func lastUpgrade(
 		last := &v1alpha2.AutomaticUpgrade{
 			Version:  r.Version,
 			Revision: r.Number,
-			Time:     metav1.NewTime(r.Time.Time),
+			Time:     r.Time,
 			Result:   upgradeResult(r, newest),
 		}
 

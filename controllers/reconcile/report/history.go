@@ -69,7 +69,7 @@ func history(installed Installed, before []v1alpha2.ReleaseRevision) []v1alpha2.
 
 	for i, revision := range revisions {
 		entered := entryIn(before, revision.Number)
-		read := i > 0 || installed.Record.Digest != ""
+		read := i > 0 || installed.Record.Readable
 
 		switch {
 		case revision.Confirmed() && read:

@@ -153,7 +153,7 @@ func TestHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			installed := Installed{
-				Record: Record{Readable: true, Digest: "v1:two"}, Revision: c.newest,
+				Record: Record{Readable: true}, Revision: c.newest,
 				History: state.History{Revisions: []state.Revision{c.newest, c.older}},
 			}
 

@@ -79,8 +79,6 @@ type Record struct {
 	// AppVersion is the version of the provider, Contract its contract with Cluster API, and Description what
 	// `helm history` shows.
 	AppVersion, Contract, Description string
-	// Digest identifies the revision.
-	Digest string
 	// OtherChart is the chart of the revision if another program has made it of one that is not the provider's; empty
 	// otherwise.
 	OtherChart string

@@ -38,7 +38,7 @@ func newInput(revisions ...state.Revision) Input {
 	if len(revisions) > 0 {
 		in.Installed.Revision = revisions[0]
 		in.Installed.Record = Record{
-			Readable: true, AppVersion: "v1.0.0", Description: "Upgrade complete", Digest: "v1:newest",
+			Readable: true, AppVersion: "v1.0.0", Description: "Upgrade complete",
 		}
 		in.Installed.Health = Health{Checked: true, Healthy: true}
 	}

@@ -39,21 +39,15 @@ const (
 
 // NewRevision returns the facts about a revision from the status of the resource and its record.
 func NewRevision(r state.Revision, record *release.Record) Revision {
-	v := recorded(r.ReleaseRevision)
+	v := recorded(r.ReleaseRevision, r.Ours())
 	v.Version = cmp.Or(record.AppVersion, v.Version)
 	v.Description = record.Description
-
-	v.By, v.Reason = ByHelm, ""
-
-	if r.Ours() {
-		v.By, v.Reason = byCapstan, reason(r.ReleaseRevision)
-	}
 
 	return v
 }
 
-// recorded returns the facts about a revision from the status of the resource.
-func recorded(r v1alpha2.ReleaseRevision) Revision {
+// recorded returns the facts about a revision, which Capstan may have created, from the status of the resource.
+func recorded(r v1alpha2.ReleaseRevision, ours bool) Revision {
 	v := Revision{
 		Revision: r.Number,
 		Updated:  r.Time.Time,
@@ -65,7 +59,7 @@ func recorded(r v1alpha2.ReleaseRevision) Revision {
 		Digest:   r.ChartDigest,
 	}
 
-	if r.Digest != "" {
+	if ours {
 		v.By, v.Reason = byCapstan, reason(r)
 	}
 
@@ -102,7 +96,7 @@ func RecordedHistory(p v1alpha2.Provider) []Revision {
 	views := make([]Revision, 0, len(history))
 
 	for _, r := range slices.Backward(history) {
-		views = append(views, recorded(r))
+		views = append(views, recorded(r, r.Digest != ""))
 	}
 
 	return views
