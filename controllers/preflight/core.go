@@ -25,9 +25,8 @@ func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) err
 	}
 
 	return &Error{
-		Reason:    v1alpha2.WaitingForCoreProviderReadyReason,
-		Waiting:   true,
-		AllowCRDs: standing.Applied,
+		Reason:  v1alpha2.WaitingForCoreProviderReadyReason,
+		Waiting: true,
 		Message: fmt.Sprintf(
 			"waiting for CoreProvider %s/%s to become ready", core.GetNamespace(), core.GetName()),
 	}

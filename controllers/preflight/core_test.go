@@ -35,16 +35,6 @@ func TestCoreReady(t *testing.T) {
 				message: "waiting for CoreProvider system/cluster-api to become ready",
 			},
 		},
-		"a core that is installed but not ready": {
-			provider(core, "cluster-api", condition(v1alpha2.ProviderInstalledCondition)),
-			provider(infrastructure, "aws"),
-			want{
-				reason:    waiting,
-				waiting:   true,
-				allowCRDs: true,
-				message:   "waiting for CoreProvider system/cluster-api to become ready",
-			},
-		},
 		"a core whose change was rolled back": {
 			provider(core, "cluster-api", wants("v1.1.0", "v1.0.0"), newest("v1.0.0"), notReady(v1alpha2.InstallFailedReason)),
 			provider(infrastructure, "aws"),

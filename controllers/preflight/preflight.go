@@ -32,9 +32,6 @@ type Error struct {
 	Until time.Time
 	// MissingKinds are the required kinds that the cluster does not serve.
 	MissingKinds []schema.GroupKind
-	// AllowCRDs reports whether the provider's CRDs may be applied anyway: all other checks
-	// have passed, and the installed core only has to become ready.
-	AllowCRDs bool
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -115,10 +115,9 @@ func builder(t *testing.T, providers ...v1alpha2.Provider) *fake.ClientBuilder {
 
 // want is the expected result of a check; the zero value is success.
 type want struct {
-	reason    string
-	message   string
-	waiting   bool
-	allowCRDs bool
+	reason  string
+	message string
+	waiting bool
 }
 
 // expect compares the result of a check.
@@ -133,5 +132,5 @@ func expect(t *testing.T, err error, w want) {
 
 	var failed *preflight.Error
 	g.Expect(errors.As(err, &failed)).To(BeTrue(), "%v", err)
-	g.Expect(want{failed.Reason, failed.Message, failed.Waiting, failed.AllowCRDs}).To(Equal(w))
+	g.Expect(want{failed.Reason, failed.Message, failed.Waiting}).To(Equal(w))
 }

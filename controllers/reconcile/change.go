@@ -66,7 +66,7 @@ var steps = []step{
 	{"a change is announced before it begins", (*run).begins, (*run).announceChange, ""},
 	{"CRDs are applied before the release", (*run).changesCRDs, (*run).applyChange, metrics.StepCRDs},
 	{"CRDs that were changed are corrected", (*run).plans, (*run).correctChange, metrics.StepCRDs},
-	{"what needs core waits for it", (*run).plans, (*run).awaitCore, ""},
+	{"nothing prevents the release", (*run).plans, (*run).pass, ""},
 	{"the release is applied", (*run).applies, (*run).apply, metrics.StepRelease},
 	{"the CRDs are served", (*run).plans, (*run).awaitCRDs, ""},
 }
@@ -261,8 +261,7 @@ func (r *run) triesFirst() bool { return r.changesCRDs() && r.upgrades() }
 
 // begins reports whether something is written now that other resources must know of.
 func (r *run) begins() bool {
-	writes := r.changesCRDs() || !r.change.coreLater.Ends()
-	return writes && (r.installs() || r.changesVersion() || r.upgrades() && r.selection.Starts())
+	return r.installs() || r.changesVersion() || r.upgrades() && r.selection.Starts()
 }
 
 // settleTime is how soon after a provider core may change and still comes before it. It usually takes longer to get
@@ -281,13 +280,11 @@ func (r *run) letCoreBegin(context.Context) report.Result {
 	return report.Result{Outcome: report.Repeated, At: until}
 }
 
-// awaitCore ends a change of which only the CRDs could be applied before core is ready.
-func (r *run) awaitCore(context.Context) report.Result {
-	if !r.change.coreLater.Ends() {
-		r.change.passed = r.applies() || r.change.release.State.State == state.InSync
-	}
+// pass notes that nothing prevents the release from being what the resource asks for.
+func (r *run) pass(context.Context) report.Result {
+	r.change.passed = r.applies() || r.change.release.State.State == state.InSync
 
-	return r.change.coreLater
+	return report.Result{}
 }
 
 // makePlan plans what the resource asks for, and stores a chart that is new.

@@ -58,7 +58,7 @@ func TestStepsOfChange(t *testing.T) {
 		others          = "no other program has installed the provider"
 		compare, apply  = "CRDs are compared with those of the cluster", "the release is applied"
 		correct, served = "CRDs that were changed are corrected", "the CRDs are served"
-		await           = "what needs core waits for it"
+		await           = "nothing prevents the release"
 	)
 
 	ofCRDs := []string{"objects are rewritten before their version goes", "changes of CRDs break nothing"}
@@ -218,10 +218,9 @@ func TestTriesFirst(t *testing.T) {
 		change func(*run)
 		want   bool
 	}{
-		"changed CRDs":                       {func(*run) {}, true},
-		"changed CRDs while core is awaited": {func(r *run) { r.change.coreLater = pending }, true},
-		"the same CRDs":                      {withoutCRDs, false},
-		"CRDs only":                          {inSync, false},
+		"changed CRDs":  {func(*run) {}, true},
+		"the same CRDs": {withoutCRDs, false},
+		"CRDs only":     {inSync, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := upgrading()
@@ -240,13 +239,12 @@ func TestPassed(t *testing.T) {
 		"all checks":            {func(*run) {}, true},
 		"in sync":               {inSync, true},
 		"out of sync, and held": {func(r *run) { r.change.release.Decision.Action = state.Hold }, false},
-		"core is awaited":       {func(r *run) { r.change.coreLater = pending }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := upgrading()
 			c.change(r)
-			g.Expect(r.awaitCore(t.Context())).To(Equal(r.change.coreLater))
+			g.Expect(r.pass(t.Context()).Ends()).To(BeFalse())
 			g.Expect(r.progress().Passed).To(Equal(c.passed))
 		})
 	}
@@ -291,15 +289,13 @@ func TestBegins(t *testing.T) {
 		change func(*run)
 		want   bool
 	}{
-		"another version":                  {func(*run) {}, true},
-		"the same version":                 {sameVersion(func(*run) {}), false},
-		"an automatic upgrade":             {sameVersion(starts), true},
-		"a first installation":             {sameVersion(func(r *run) { r.policy.Existed = false }), true},
-		"nothing to apply":                 {inSync, false},
-		"a rollback":                       {returns, false},
-		"CRDs only, while core is awaited": {func(r *run) { r.change.coreLater = pending }, true},
-		"nothing, while core is awaited":   {func(r *run) { withoutCRDs(r); r.change.coreLater = pending }, false},
-		"without CRDs":                     {withoutCRDs, true},
+		"another version":      {func(*run) {}, true},
+		"the same version":     {sameVersion(func(*run) {}), false},
+		"an automatic upgrade": {sameVersion(starts), true},
+		"a first installation": {sameVersion(func(r *run) { r.policy.Existed = false }), true},
+		"nothing to apply":     {inSync, false},
+		"a rollback":           {returns, false},
+		"without CRDs":         {withoutCRDs, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := upgrading()

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,18 +54,9 @@ func keptKinds(kinds []string, objects []*unstructured.Unstructured) []string {
 	})
 }
 
-// checkCore makes sure that core is ready. That it is not is reported after the CRDs if these may be applied
-// anyway, because they take a while to be served.
+// checkCore makes sure that core is ready.
 func (r *run) checkCore(ctx context.Context) report.Result {
-	err := r.Preflight.CoreReady(ctx, r.provider)
-	result := failed(err, applying)
-
-	if core := new(preflight.Error); errors.As(err, &core) && core.AllowCRDs {
-		r.change.coreLater = result
-		return report.Result{}
-	}
-
-	return result
+	return failed(r.Preflight.CoreReady(ctx, r.provider), applying)
 }
 
 // checkTurn makes sure that no other provider has to change its version first.

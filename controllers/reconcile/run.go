@@ -117,8 +117,6 @@ type change struct {
 	// release is what follows from the goal for the release.
 	release decide.Release
 
-	// coreLater is why core is not ready if the CRDs may be applied anyway; zero if they may not, or need not.
-	coreLater report.Result
 	// crds are the changes of CRDs, if crdsDiffer; crdsChecked describes those that were checked, and appliedCRDs is set
 	// if the CRDs are those of the plan.
 	crds        *crds.Plan

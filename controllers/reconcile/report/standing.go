@@ -13,8 +13,7 @@ type Standing struct {
 	// Deleted is set if the resource is being deleted.
 	Deleted bool
 	// Installed is set once the installation of the provider has begun, successfully or not, until it is uninstalled.
-	// Applied is set if its newest revision was applied completely.
-	Installed, Applied bool
+	Installed bool
 	// Contract is that of what is installed; empty for none.
 	Contract string
 	// Ready is set if the provider is what the resource asks for, and healthy.
@@ -43,7 +42,6 @@ func StandingOf(p v1alpha2.Provider) Standing {
 	s := Standing{
 		Deleted:      !p.GetDeletionTimestamp().IsZero(),
 		Installed:    status.Release != nil || newestOf(status).Status.Pending(),
-		Applied:      holds(status, v1alpha2.ProviderInstalledCondition),
 		Ready:        isReady(status),
 		Paused:       holds(status, v1alpha2.PausedCondition),
 		WaitsForCore: reasonOf(status, v1alpha2.PreflightCheckCondition) == v1alpha2.WaitingForCoreProviderReadyReason,

@@ -49,7 +49,7 @@ func TestStandingIsWhatWasReported(t *testing.T) {
 
 	ready := Summary{Result: Result{Outcome: Ready, Reason: v1alpha2.HealthyReason}}
 	progresses := Summary{Result: Result{Outcome: Waiting, Reason: v1alpha2.ProgressingReason}}
-	installed := Standing{Installed: true, Applied: true}
+	installed := Standing{Installed: true}
 	with := func(change func(*Standing)) Standing {
 		s := installed
 		change(&s)
