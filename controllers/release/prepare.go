@@ -119,6 +119,7 @@ func (p *Prepared) check(options PrepareOptions) error {
 
 	client := p.session.client
 	client.SetOwnKinds(p.spec.Own)
+	client.SetKnown(options.Inventory)
 
 	if err := client.SetTarget(p.objects, isAwaited); err != nil {
 		return err

@@ -170,6 +170,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 
 	s.known = options.Inventory
 	s.client.SetOwnKinds(options.Own)
+	s.client.SetKnown(options.Inventory)
 
 	err = s.store.SetNewRevision(storage.NewRevision{
 		Revision: next, Owner: options.Owner, Salt: storage.SaltOf(target), Announce: options.Announce,

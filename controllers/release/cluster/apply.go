@@ -48,7 +48,7 @@ func (c *Client) applyWave(wave Objects) error {
 // applyOne creates or changes an object. Fields that the release has applied before and applies no longer are removed,
 // and so are those of other installers; what other programs have added stays.
 func (c *Client) applyOne(o *unstructured.Unstructured) error {
-	live := c.target.live[o]
+	live := c.live(o)
 
 	if live == nil {
 		created, err := c.create(c.connection.client, o)
@@ -63,8 +63,8 @@ func (c *Client) applyOne(o *unstructured.Unstructured) error {
 			return err
 		}
 
-		// Another program has created it since it was read, or this one, without getting the answer.
-		if live, err = c.getOwn(o); err != nil {
+		// Another program has created it since that was tried, or this one, without getting the answer.
+		if live, err = c.read(o); err != nil {
 			return err
 		}
 

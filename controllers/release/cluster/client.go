@@ -16,7 +16,7 @@ import (
 // Client is the Kubernetes client of one action on one release:
 //   - It applies the objects of one kind in parallel, and keeps the reason for each that the API
 //     server refuses.
-//   - It reads an object once, and applies it if that changes something.
+//   - It reads an object once, if it may exist, and applies it if that changes something.
 //   - It never deletes CustomResourceDefinitions and Namespaces, and never changes objects of other
 //     releases.
 //   - It can upgrade and uninstall a manifest with kinds that no longer exist.
@@ -28,6 +28,8 @@ type Client struct {
 
 	own    OwnKinds
 	target target
+	// known are the objects that the release has, or may have.
+	known []object.Key
 
 	// has are the objects of the manifest, and dropped those that the release has besides. unread is why some of these
 	// could not be read.
@@ -35,7 +37,7 @@ type Client struct {
 	dropped Objects
 	unread  error
 
-	mu      sync.Mutex // guards changes, created, undeleted and held
+	mu      sync.Mutex // guards the target's live and same, changes, created, undeleted and held
 	changes Changes
 	// created are the objects that did not exist before.
 	created []object.Key
@@ -69,6 +71,10 @@ func NewClient(ctx context.Context, connection *Connection, release types.Namesp
 
 // SetOwnKinds sets the kinds whose objects wait for all others; see Advance.
 func (c *Client) SetOwnKinds(own OwnKinds) { c.own = own }
+
+// SetKnown sets the objects that the release has, or may have. Others are read only once the API server says that they
+// exist.
+func (c *Client) SetKnown(objects []object.Key) { c.known = objects }
 
 // Adopted returns how many objects were adopted so far.
 func (c *Client) Adopted() int {

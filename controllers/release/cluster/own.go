@@ -101,6 +101,8 @@ func (c *Client) isStaged() bool {
 func (c *Client) Advance(
 	content string, known []object.Key, applied waves.Place,
 ) (next waves.Place, complete bool, err error) {
+	c.known = known
+
 	objects, err := manifest.Decode(content)
 	if err != nil {
 		return applied, false, err

@@ -19,6 +19,7 @@ var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResou
 // target is what the action applies.
 type target struct {
 	objects Objects
+	all     Objects // of the manifest, whether the action applies them now or not
 	live    map[*unstructured.Unstructured]*unstructured.Unstructured
 	awaited []*unstructured.Unstructured        // those whose kinds were not served
 	later   bool                                // there are objects of kinds that earlier waves define
@@ -37,8 +38,8 @@ func (c *Client) brings(resource, name string) bool {
 	})
 }
 
-// SetTarget sets the manifest that the action applies, and reads all of its objects. It fails
-// before anything is recorded or applied if a kind is unknown or an object must not be adopted. Objects
+// SetTarget sets the manifest that the action applies, and reads those of its objects that the release may have. It
+// fails before anything is recorded or applied if a kind is unknown or an object must not be adopted. Objects
 // that are scaled automatically keep their replicas.
 //
 // The objects are those of a manifest, as manifest.Decode returns them. They belong to the client then, which
@@ -152,37 +153,52 @@ func (c *Client) SetPartialTarget(objects []*unstructured.Unstructured) error {
 
 // setTarget sets the target to a list of the manifest's objects, where all are those that it has.
 func (c *Client) setTarget(list, all Objects) error {
+	c.target = target{
+		objects: list, all: all,
+		live: map[*unstructured.Unstructured]*unstructured.Unstructured{}, same: map[*unstructured.Unstructured]bool{},
+	}
+	c.has = all.keys()
+
 	for _, o := range list {
 		c.Prepare(o)
 	}
 
-	live := make(map[*unstructured.Unstructured]*unstructured.Unstructured, len(list))
+	return c.readEach(list.filter(func(o *unstructured.Unstructured) bool { return slices.Contains(c.known, object.KeyOf(o)) }))
+}
 
-	err := c.each(list, func(o *unstructured.Unstructured) error {
-		found, err := c.getOwn(o)
-		if err != nil || found == nil {
-			return err
-		}
-
-		if err := c.keepReplicas(o, found, all); err != nil {
-			return err
-		}
-
-		c.mu.Lock()
-		defer c.mu.Unlock()
-
-		live[o] = found
-
-		return nil
-	})
-	if err != nil {
+// readEach reads objects of the target.
+func (c *Client) readEach(list Objects) error {
+	return c.each(list, func(o *unstructured.Unstructured) error {
+		_, err := c.read(o)
 		return err
+	})
+}
+
+// read reads an object of the target; nil if it does not exist.
+func (c *Client) read(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := c.getOwn(o)
+	if err != nil || live == nil {
+		return nil, err
 	}
 
-	c.target = target{objects: list, live: live, same: map[*unstructured.Unstructured]bool{}}
-	c.has = all.keys()
+	if err := c.keepReplicas(o, live, c.target.all); err != nil {
+		return nil, err
+	}
 
-	return nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.target.live[o] = live
+
+	return live, nil
+}
+
+// live returns an object of the target as it was read; nil if it was not, because it does not seem to exist.
+func (c *Client) live(o *unstructured.Unstructured) *unstructured.Unstructured {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.target.live[o]
 }
 
 // Adoptable returns the target's objects, as they were read, that do not belong to the release yet.
@@ -190,7 +206,7 @@ func (c *Client) Adoptable() []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 
 	for _, o := range c.target.objects {
-		if live := c.target.live[o]; live != nil && !c.owns(live) {
+		if live := c.live(o); live != nil && !c.owns(live) {
 			objects = append(objects, live)
 		}
 	}

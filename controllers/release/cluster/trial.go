@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -21,8 +22,14 @@ import (
 // Of objects that wait for earlier waves, only what these cannot change is a problem. Objects of own kinds are left out
 // if their CRDs change first.
 func (c *Client) DryRunTarget(withOwn bool) error {
-	checked := c.target.objects.filter(func(o *unstructured.Unstructured) bool { return withOwn || !c.isOwn(o) })
-	err := c.dryRunEach(checked)
+	isTried := func(o *unstructured.Unstructured) bool { return withOwn || !c.isOwn(o) }
+
+	others := c.target.objects.filter(func(o *unstructured.Unstructured) bool { return !isTried(o) })
+	if err := c.readEach(others); err != nil {
+		return err
+	}
+
+	err := c.dryRunEach(c.target.objects.filter(isTried))
 
 	if refused := (*RejectedError)(nil); errors.As(err, &refused) {
 		err = &DryRunError{Objects: refused.Objects}
@@ -47,7 +54,7 @@ func (c *Client) dryRunEach(checked Objects) error {
 		}
 
 		after, err := c.dryRunOne(o)
-		if live := c.target.live[o]; err == nil && live != nil && c.isSame(o, live, after) {
+		if live := c.live(o); err == nil && live != nil && c.isSame(o, live, after) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 
@@ -75,9 +82,20 @@ func (c *Client) isDefinedEarlier(o *unstructured.Unstructured) bool {
 
 // dryRunOne is applyOne as a dry run. It returns what the object would become.
 func (c *Client) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live := c.target.live[o]
+	live := c.live(o)
 	if live == nil {
-		return c.create(c.connection.trial, o)
+		created, err := c.create(c.connection.trial, o)
+		if err == nil {
+			return created, nil
+		}
+
+		// Other programs may have created it, or a release whose inventory was lost.
+		found, readErr := c.read(o)
+		if found == nil {
+			return nil, cmp.Or(readErr, err)
+		}
+
+		live = found
 	}
 
 	if c.isLeft(o, live) {
@@ -173,7 +191,7 @@ func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Adopti
 
 	adoptions := make([]Adoption, 0, len(list))
 	for _, o := range list {
-		adoptions = append(adoptions, Adoption{Before: c.target.live[o], After: after[o]})
+		adoptions = append(adoptions, Adoption{Before: c.live(o), After: after[o]})
 	}
 
 	return adoptions, nil
