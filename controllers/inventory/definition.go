@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,11 +51,13 @@ func CreateDefinition(ctx context.Context, c client.Client) error {
 		return err
 	}
 
-	return wait.PollUntilContextTimeout(ctx, servedInterval, servedTimeout, true, func(context.Context) (bool, error) {
-		kind := clusterctlv1.GroupVersion.WithKind("Provider")
+	items := &metav1.PartialObjectMetadataList{}
+	items.SetGroupVersionKind(clusterctlv1.GroupVersion.WithKind("ProviderList"))
 
-		_, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		if meta.IsNoMatchError(err) {
+	// The first list of a new kind takes the API server a second, for which no installation has to wait.
+	return wait.PollUntilContextTimeout(ctx, servedInterval, servedTimeout, true, func(ctx context.Context) (bool, error) {
+		err := c.List(ctx, items, client.Limit(1))
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return false, nil
 		}
 
