@@ -4,7 +4,10 @@ import (
 	"context"
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/capstan-project/capstan/controllers/crds/trial"
+	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
 
 // CheckChanges checks whether the changes of existing CRDs are safe for the existing objects. Allow names CRDs that a
@@ -37,9 +40,10 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, allow []string) (*t
 	return trial.NewReport(all, allow), nil
 }
 
-// try returns what the change of a CRD by a provider would break: nothing if the CRD does not exist.
+// try returns what the change of a CRD by a provider would break: nothing if the CRD does not exist. Its schemas are read
+// only if there is something to break, since they are large.
 func (a *Applier) try(ctx context.Context, label string, c *change) ([]trial.Finding, error) {
-	if c.live == nil {
+	if c.live == nil || len(c.retired) == 0 && a.hasNone(ctx, c.live) {
 		return nil, nil
 	}
 
@@ -56,4 +60,18 @@ func (a *Applier) try(ctx context.Context, label string, c *change) ([]trial.Fin
 	desired.Spec.Versions = append(desired.Spec.Versions, pickVersions(live, c.kept)...)
 
 	return trial.Run(ctx, trial.Change{Live: live, Desired: desired, Users: a.users(label, c.name)}, a.Objects)
+}
+
+// hasNone reports whether a CRD is known to have no objects.
+func (a *Applier) hasNone(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	stored := versions.Preferred(crd)
+	if stored == nil {
+		return false
+	}
+
+	for range a.Objects.All(ctx, versions.Resource(crd, stored.Name)) {
+		return false // there is one, or they cannot be read
+	}
+
+	return true
 }
