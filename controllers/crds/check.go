@@ -40,8 +40,8 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, allow []string) (*t
 	return trial.NewReport(all, allow), nil
 }
 
-// try returns what the change of a CRD by a provider would break: nothing if the CRD does not exist. Its schemas are read
-// only if there is something to break, since they are large.
+// try returns what the change of a CRD by a provider would break: nothing if the CRD does not exist. Its schemas are
+// read only if there is something to break, since they are large.
 func (a *Applier) try(ctx context.Context, label string, c *change) ([]trial.Finding, error) {
 	if c.live == nil || len(c.retired) == 0 && a.hasNone(ctx, c.live) {
 		return nil, nil
@@ -69,8 +69,8 @@ func (a *Applier) hasNone(ctx context.Context, crd *apiextensionsv1.CustomResour
 		return false
 	}
 
-	for range a.Objects.All(ctx, versions.Resource(crd, stored.Name)) {
-		return false // there is one, or they cannot be read
+	for first, err := range a.Objects.All(ctx, versions.Resource(crd, stored.Name)) {
+		return first == nil && err == nil // an error does not say that there are none
 	}
 
 	return true

@@ -163,7 +163,9 @@ func (c *Client) setTarget(list, all Objects) error {
 		c.Prepare(o)
 	}
 
-	return c.readEach(list.filter(func(o *unstructured.Unstructured) bool { return slices.Contains(c.known, object.KeyOf(o)) }))
+	return c.readEach(list.filter(func(o *unstructured.Unstructured) bool {
+		return slices.Contains(c.known, object.KeyOf(o))
+	}))
 }
 
 // readEach reads objects of the target.
