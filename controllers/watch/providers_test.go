@@ -30,7 +30,7 @@ func TestStandingChanged(t *testing.T) {
 		}, true},
 		"installed": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkTrue(core, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason, "applied")
-		}, true},
+		}, false},
 		"no release": {func(core *v1alpha2.CoreProvider) { core.Status.Release = nil }, true},
 		"paused": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkTrue(core, v1alpha2.PausedCondition, v1alpha2.PausedReason, "no replicas")
