@@ -5,15 +5,14 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 )
 
 // Read reads the policy of a provider, and what its source offers, which is asked when the window opens. The error is a
 // *PolicyError.
-func (t *Tracker) Read(provider v1alpha2.Provider) (decide.Upgrading, error) {
+func (t *Tracker) Read(provider v1alpha2.Provider) (Upgrading, error) {
 	policy, err := ParsePolicy(provider.GetSpec())
 	if policy == nil || err != nil {
-		return decide.Upgrading{}, err
+		return Upgrading{}, err
 	}
 
 	now := time.Now()
@@ -26,7 +25,7 @@ func (t *Tracker) Read(provider v1alpha2.Provider) (decide.Upgrading, error) {
 
 	known := t.Look(provider, since)
 
-	return decide.Upgrading{
+	return Upgrading{
 		Allowed:  true,
 		Range:    provider.GetSpec().Version,
 		Mode:     policy.Mode,
@@ -40,9 +39,9 @@ func (t *Tracker) Read(provider v1alpha2.Provider) (decide.Upgrading, error) {
 }
 
 // opening returns when upgrades may start: now, or the next time. Without a window that is always.
-func (p *Policy) opening(now time.Time) decide.Opening {
+func (p *Policy) opening(now time.Time) Opening {
 	if p.Window == nil {
-		return decide.Opening{Until: now.Add(time.Hour)}
+		return Opening{Until: now.Add(time.Hour)}
 	}
 
 	return p.Window.Opening(now)

@@ -1,10 +1,10 @@
-// Package offers asks the sources of providers, in the background, which versions they offer, and reads what else
-// automatic upgrades depend on: spec.upgradePolicy. Package decide selects the version.
+// Package offers asks the sources of providers, in the background, which versions they offer, and selects the version
+// of an automatic upgrade as spec.upgradePolicy says.
 //
 // Everything is derived from Helm's storage, the source and the resource, so a restarted operator decides as the one
-// before it. An automatic upgrade is recorded with its revision as a request of its own, state.Request.Automatic. If
-// the upgrade fails and is rolled back, the version before it is what is asked for again. The failed version is given
-// up until a user asks for something else.
+// before it. An automatic upgrade is recorded with its revision as a request of its own: v1alpha2.RevisionRequest has
+// it. If the upgrade fails and is rolled back, the version before it is what is asked for again. The failed version is
+// given up until a user asks for something else.
 package offers
 
 import (

@@ -8,7 +8,6 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 )
 
 const (
@@ -72,8 +71,8 @@ var leapYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Opening returns the opening that includes a time, or the next one. It takes at most as many steps as the longest
 // window has minutes.
-func (w *Window) Opening(now time.Time) decide.Opening {
-	var opening decide.Opening
+func (w *Window) Opening(now time.Time) Opening {
+	var opening Opening
 
 	// The schedule is about what clocks on the wall show, so that each of its times occurs exactly once.
 	for wall := onWall(now.In(w.zone)).Add(-w.duration - maxShift); ; {
@@ -88,7 +87,7 @@ func (w *Window) Opening(now time.Time) decide.Opening {
 		case start.After(now) && opening.Includes(now):
 			return opening
 		case start.After(now):
-			return decide.Opening{From: start, Until: start.Add(w.duration)}
+			return Opening{From: start, Until: start.Add(w.duration)}
 		case start.After(opening.Until):
 			opening.From = start
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -97,7 +97,7 @@ func (r *run) makeChange(ctx context.Context) report.Result {
 		return r.reachGoal(ctx)
 	}
 
-	if result := r.selectVersion(decide.Prevented{}); result.Ends() {
+	if result := r.selectVersion(offers.Prevented{}); result.Ends() {
 		return result
 	}
 

@@ -9,7 +9,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/metrics"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -40,7 +40,7 @@ func plans(r *run, version, contract string) {
 func withoutCRDs(r *run) { r.change.crdsDiffer = false }
 
 func starts(r *run) {
-	r.selection = decide.Selection{Version: "v1.1.0", From: "v1.0.0"}
+	r.selection = offers.Selection{Version: "v1.1.0", From: "v1.0.0"}
 }
 
 func returns(r *run) { r.change.goal.action = metrics.ActionRollback }

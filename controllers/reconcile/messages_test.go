@@ -45,7 +45,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -438,7 +437,7 @@ func (c catalog) addAnnounced() {
 			Object: deployment, Fields: []string{"/spec/replicas"},
 		}}).String()),
 		report.DeletingCRDs([]string{"awsclusters.infrastructure.cluster.x-k8s.io"}),
-		report.UpgradeStarted(decide.Selection{From: "v2.11.1", Version: "v2.11.2"}.String()),
+		report.UpgradeStarted(offers.Selection{From: "v2.11.1", Version: "v2.11.2"}.String()),
 		report.ReleaseKept(leftMessage(aws(), &clusters.UnreachableError{
 			Address: "https://192.0.2.1:6443", Reason: "connect: connection refused",
 		})),

@@ -17,7 +17,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/inventory"
 )
@@ -48,7 +47,7 @@ func (r *run) input() report.Input {
 	in.Installed.Health = r.installed.replicas.reported(in.Installed.Health)
 
 	if r.installed.record != nil {
-		in.Automatic.Last = decide.LastUpgrade(
+		in.Automatic.Last = offers.LastUpgrade(
 			r.provider.GetStatus().AutomaticUpgrade, r.installed.history, r.installed.record.Description)
 	}
 

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
@@ -61,7 +62,7 @@ type run struct {
 	identified bool
 
 	// selection is the version that the range of the resource resolves to.
-	selection decide.Selection
+	selection offers.Selection
 
 	// source is what is known of the provider's source, migration how far objects are rewritten, and crdDeviations are
 	// the CRDs that another program has changed.

@@ -11,22 +11,22 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/reconcile/decide"
 	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // selectVersion selects the version that the range of the resource resolves to, if the operator may do so, and wakes
 // the resource when that may have changed.
-func (r *run) selectVersion(prevented decide.Prevented) report.Result {
+func (r *run) selectVersion(prevented offers.Prevented) report.Result {
 	seen, err := r.upgrading(prevented)
 	if err != nil {
 		return failed(&preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}, fetching)
 	}
 
-	selected, until := decide.Upgrade(seen)
+	selected, until := offers.Upgrade(seen)
 
 	r.selection = selected
 	r.note(report.WillUpgrade(selected.Pending))
@@ -39,7 +39,7 @@ func (r *run) selectVersion(prevented decide.Prevented) report.Result {
 }
 
 // upgrading returns what an automatic upgrade depends on.
-func (r *run) upgrading(prevented decide.Prevented) (decide.Upgrading, error) {
+func (r *run) upgrading(prevented offers.Prevented) (offers.Upgrading, error) {
 	seen, err := r.Offers.Read(r.provider)
 	if err != nil {
 		return seen, err
@@ -77,7 +77,7 @@ func (r *run) givenUp() string {
 		noted = ""
 	}
 
-	return cmp.Or(decide.GivenUp(r.installed.history, plan.Asked(r.provider)), noted)
+	return cmp.Or(offers.GivenUp(r.installed.history, plan.Asked(r.provider)), noted)
 }
 
 // triesGivenUp reports whether the change is to a version that was given up before the status was lost, so that there
@@ -150,7 +150,7 @@ func (r *run) noteVersions(ctx context.Context) error {
 
 // block gives up an automatic upgrade that was about to start, and returns to the version that is installed.
 func (r *run) block(reason string) {
-	r.selectVersion(decide.Prevented{Version: r.selection.Version, Message: reason})
+	r.selectVersion(offers.Prevented{Version: r.selection.Version, Message: reason})
 	r.note(report.Resolved(r.selection.Version))
 	r.change = change{}
 }

@@ -1,11 +1,14 @@
-package decide
+package offers
 
 import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -106,12 +109,48 @@ func (u Upgrading) best() string {
 		return ""
 	}
 
-	choice := Choice{
-		Range: u.Range, Mode: u.Mode, Installed: past.version, Contract: u.Contract,
-		GivenUp: append(past.givenUp, u.GivenUp),
+	return u.newest(past.version, append(past.givenUp, u.GivenUp))
+}
+
+// newest returns the newest version on offer that may follow an installed one, and is newer than all that were given
+// up; empty if there is none.
+func (u Upgrading) newest(than string, givenUp []string) string {
+	installed, err := semver.NewVersion(than)
+	if err != nil {
+		return ""
 	}
 
-	return choice.Best(u.Offered)
+	matches, err := ranges.Parse(u.Range)
+	if err != nil {
+		return ""
+	}
+
+	floor := installed
+
+	for _, name := range givenUp {
+		if v, err := semver.NewVersion(name); err == nil && v.GreaterThan(floor) {
+			floor = v
+		}
+	}
+
+	var (
+		best     string
+		bestSeen = floor
+	)
+
+	for _, offer := range u.Offered {
+		v, err := semver.NewVersion(offer.Version)
+
+		switch {
+		case err != nil, v.Prerelease() != "", v.Metadata() != "":
+		case offer.Contract != u.Contract, !matches(v), !v.GreaterThan(bestSeen):
+		case v.Major() != installed.Major(), u.Mode != v1alpha2.UpgradeMinor && v.Minor() != installed.Minor():
+		default:
+			best, bestSeen = offer.Version, v
+		}
+	}
+
+	return best
 }
 
 // nextLook returns when to look at the source again: when the window opens, or after a while.

@@ -1,4 +1,4 @@
-package decide
+package offers
 
 import (
 	"testing"
@@ -144,7 +144,7 @@ func TestLastUpgrade(t *testing.T) {
 	none := v1alpha2.AutomaticUpgrade{}
 
 	result := func(history state.History, before v1alpha2.AutomaticUpgrade) string {
-		last := ptr.Deref(lastUpgrade(history, before, "Rollback to 1: not healthy"), none)
+		last := ptr.Deref(LastUpgrade(&v1alpha2.AutomaticUpgradeStatus{Last: &before}, history, "Rollback to 1: not healthy"), none)
 		return last.Version + " " + string(last.Result) + " " + last.Message
 	}
 
@@ -154,7 +154,7 @@ func TestLastUpgrade(t *testing.T) {
 	unavailable.Failure = v1alpha2.FailureUnavailable
 
 	first := healthyAt("v1.0.0", asks)
-	g.Expect(lastUpgrade(historyOf(first), none, "")).To(BeNil())
+	g.Expect(LastUpgrade(nil, historyOf(first), "")).To(BeNil())
 	g.Expect(result(historyOf(first, progressing), none)).To(Equal("v1.0.1 Progressing "))
 	g.Expect(result(historyOf(first, unavailable), none)).To(Equal("v1.0.1 Progressing "))
 	g.Expect(result(historyOf(first, healthyAt("v1.0.1", upgraded)), none)).To(Equal("v1.0.1 Succeeded "))

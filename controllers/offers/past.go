@@ -1,4 +1,4 @@
-package decide
+package offers
 
 import (
 	"fmt"
@@ -85,22 +85,13 @@ func GivenUp(history state.History, asked v1alpha2.RevisionRequest) string {
 	return ""
 }
 
-// LastUpgrade returns the last automatic upgrade of a resource; nil if there was none. shown is what its status has,
-// which may be nil. The description is that of the newest revision in Helm's history.
+// LastUpgrade returns the newest automatic upgrade in the history; nil if there is none. When a user has asked for
+// something else since, only shown, what the status has until now, tells that its revision was one. It may be nil. The
+// description is that of the newest revision in Helm's history.
 func LastUpgrade(
 	shown *v1alpha2.AutomaticUpgradeStatus, history state.History, description string,
 ) *v1alpha2.AutomaticUpgrade {
 	before := ptr.Deref(ptr.Deref(shown, v1alpha2.AutomaticUpgradeStatus{}).Last, v1alpha2.AutomaticUpgrade{})
-
-	return lastUpgrade(history, before, description)
-}
-
-// lastUpgrade returns the newest automatic upgrade in the history, nil if there is none. Before is what the status has
-// shown until now: when a user has asked for something else since, only that tells that its revision was one.
-// The newest revision has the description.
-func lastUpgrade(
-	history state.History, before v1alpha2.AutomaticUpgrade, description string,
-) *v1alpha2.AutomaticUpgrade {
 	newest, _ := history.Newest()
 
 	for _, r := range history.Revisions {
