@@ -1,5 +1,5 @@
 // Package controllers sets up the operator's controllers: one for each kind of provider resource, with
-// what they share. What a controller does is in the package reconcile.
+// what they share. What a controller does is in package provider.
 package controllers
 
 import (
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	crreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/store"
@@ -26,7 +26,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/reconcile"
+	"github.com/capstan-project/capstan/controllers/provider"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
@@ -83,7 +83,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		}
 		b := watchCluster(kind.Providers(newController(mgr, options, kind)), local, wakers, kind)
 
-		if err := b.Complete(&reconcile.Reconciler{Dependencies: dependencies, Type: t}); err != nil {
+		if err := b.Complete(&provider.Reconciler{Dependencies: dependencies, Type: t}); err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", t, err)
 		}
 	}
@@ -101,7 +101,7 @@ func NewUncachedClient(mgr ctrl.Manager) (client.Client, error) {
 // newDependencies creates what the reconcilers share.
 func newDependencies(
 	mgr ctrl.Manager, options Options, local *clusters.Cluster, wakers *watch.Wakers,
-) (*reconcile.Dependencies, error) {
+) (*provider.Dependencies, error) {
 	uncached, err := NewUncachedClient(mgr)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func newDependencies(
 	tracker := offers.NewTracker(planner.Sources, wakers.Wake)
 	resources := fresh.NewClient(mgr.GetClient())
 
-	return &reconcile.Dependencies{
+	return &provider.Dependencies{
 		Client:    resources,
 		APIReader: uncached,
 		Scope:     options.Scope,
@@ -194,7 +194,7 @@ func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.
 
 	// Seven controllers with a dozen watches each log a hundred times that they start: that is for
 	// debugging.
-	logger := func(req *crreconcile.Request) logr.Logger {
+	logger := func(req *reconcile.Request) logr.Logger {
 		if req == nil {
 			return mgr.GetLogger().V(1)
 		}
@@ -209,7 +209,7 @@ func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.
 			MaxConcurrentReconciles: options.Concurrency,
 			LogConstructor:          logger,
 			// A resource whose reconcile fails is tried again later each time.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[crreconcile.Request](
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				time.Second, state.MaxBackoff),
 			ReconciliationTimeout: reconcileTimeout,
 		})

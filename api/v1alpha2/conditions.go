@@ -1,5 +1,7 @@
 package v1alpha2
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // Condition types. Ready, Reconciling and Stalled follow kstatus, so `kubectl wait`, Flux and
 // Argo CD understand them. PreflightCheckPassed, ProviderInstalled and ProviderUpgraded are
 // cluster-api-operator's. The others are Capstan's own.
@@ -306,3 +308,14 @@ const (
 	// DriftCorrectedReason: objects differed and have been corrected. Only events have this reason.
 	DriftCorrectedReason = "DriftCorrected"
 )
+
+// FindCondition returns a condition of a list; zero if there is none.
+func FindCondition(list []metav1.Condition, name string) metav1.Condition {
+	for _, condition := range list {
+		if condition.Type == name {
+			return condition
+		}
+	}
+
+	return metav1.Condition{}
+}

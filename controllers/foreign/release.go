@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -41,16 +40,16 @@ func IsOther(provider v1alpha2.Provider, record *release.Record) bool {
 // completes the newest revision.
 func Confirm(provider v1alpha2.Provider, history state.History) state.History {
 	status := provider.GetStatus()
-	history = history.Near(report.Last(status))
+	history = history.Near(state.Last(status))
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
-		known, exists := report.Known(status, revision.Number)
+		known, exists := state.Known(status, revision.Number)
 
 		switch {
 		case i > 0 && exists && revision.Ours():
 			revision.Recall(known)
-		case i == 0 && exists && revision.Number >= report.Last(status):
+		case i == 0 && exists && revision.Number >= state.Last(status):
 			revision.Digest = known.Digest
 		}
 	}
@@ -61,11 +60,11 @@ func Confirm(provider v1alpha2.Provider, history state.History) state.History {
 // Show completes the revisions of a release for people: their records are not looked at, and nothing may be done by
 // them.
 func Show(provider v1alpha2.Provider, history state.History) state.History {
-	history = history.Near(report.Last(provider.GetStatus()))
+	history = history.Near(state.Last(provider.GetStatus()))
 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
-		if known, exists := report.Known(provider.GetStatus(), revision.Number); exists && revision.Ours() {
+		if known, exists := state.Known(provider.GetStatus(), revision.Number); exists && revision.Ours() {
 			revision.Recall(known)
 		}
 	}
@@ -84,7 +83,7 @@ func ConfirmNewest(provider v1alpha2.Provider, self state.Owner, history state.H
 		return
 	}
 
-	known, _ := report.Known(provider.GetStatus(), newest.Number)
+	known, _ := state.Known(provider.GetStatus(), newest.Number)
 	newest.Recall(known)
 }
 
@@ -126,7 +125,7 @@ func Unconfirmed(
 ) *release.UnconfirmedError {
 	err := &release.UnconfirmedError{Release: key, Revision: revision.Number}
 
-	if last := report.Last(provider.GetStatus()); last > revision.Number && !revision.Confirmed() {
+	if last := state.Last(provider.GetStatus()); last > revision.Number && !revision.Confirmed() {
 		err.Newest = last
 	}
 

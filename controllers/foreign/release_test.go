@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -88,10 +87,10 @@ func TestConfirm(t *testing.T) {
 					Number: number, Status: v1alpha2.RevisionPendingUpgrade, Digest: digest,
 				},
 			}
-			*p.GetStatus() = report.Enters(revision, nil)(*p.GetStatus())
+			state.Enter(p.GetStatus(), revision)
 		}
 	}
-	begins := func(p v1alpha2.Provider) { *p.GetStatus() = report.Begins(false, 2, "v1.0.0")(*p.GetStatus()) }
+	begins := func(p v1alpha2.Provider) { state.Begin(p.GetStatus(), false, 2, "v1.0.0") }
 	adopts := func(p v1alpha2.Provider) {
 		p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"})
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // supportedContracts maps the Cluster API contract of core to the contracts of the providers that
@@ -71,7 +70,7 @@ func (c *Checker) Contract(ctx context.Context, provider v1alpha2.Provider, cont
 		return nil
 	}
 
-	if report.StandingOf(core).Changing {
+	if StandingOf(core).Changing {
 		return comesFirst(core, v1alpha2.CAPIVersionIncompatibilityReason)
 	}
 
@@ -103,7 +102,7 @@ func (c *Checker) coreContract(ctx context.Context, core v1alpha2.Provider, cont
 		return nil
 	}
 
-	if report.StandingOf(incompatible).Changing {
+	if StandingOf(incompatible).Changing {
 		return comesFirst(incompatible, v1alpha2.CAPIVersionIncompatibilityReason)
 	}
 
@@ -117,7 +116,7 @@ func (c *Checker) coreContract(ctx context.Context, core v1alpha2.Provider, cont
 
 // changeFirst says what to do about a provider that keeps core from changing.
 func changeFirst(p v1alpha2.Provider) string {
-	installed, wanted := p.GetStatus().InstalledVersion, report.WantedVersion(p)
+	installed, wanted := p.GetStatus().InstalledVersion, wantedVersion(p)
 	if installed == nil || wanted == "" || ranges.IsSame(wanted, *installed) {
 		return "change that provider first, or pause all providers with spec.paused, upgrade them, and unpause them"
 	}
@@ -129,7 +128,7 @@ func changeFirst(p v1alpha2.Provider) string {
 // Unpause checks whether a paused provider may run again: only if the contracts of all providers
 // work with core's. It passes for providers that stay paused, or are not.
 func (c *Checker) Unpause(ctx context.Context, provider v1alpha2.Provider, contract string) error {
-	if provider.GetSpec().Paused || !report.StandingOf(provider).Paused {
+	if provider.GetSpec().Paused || !StandingOf(provider).Paused {
 		return nil
 	}
 
@@ -168,7 +167,7 @@ func contractOf(p v1alpha2.Provider) string {
 		return ""
 	}
 
-	return report.StandingOf(p).Contract
+	return StandingOf(p).Contract
 }
 
 // firstIncompatible returns the first installed provider that a core of the contract does not work
@@ -189,5 +188,5 @@ func runs(p v1alpha2.Provider) bool { return isInstalled(p) || contractOf(p) != 
 
 // paused reports whether the provider's Deployments are known to be scaled down.
 func paused(p v1alpha2.Provider) bool {
-	return p.GetSpec().Paused && report.StandingOf(p).Paused
+	return p.GetSpec().Paused && StandingOf(p).Paused
 }

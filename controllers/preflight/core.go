@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // CoreReady checks that the CoreProvider of the provider's cluster is ready, or would be if its resource did not
@@ -19,7 +18,7 @@ func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) err
 		return err
 	}
 
-	standing := report.StandingOf(core)
+	standing := StandingOf(core)
 	if standing.Ready || standing.Keeps {
 		return nil
 	}
@@ -81,6 +80,6 @@ func preferred(all []v1alpha2.Provider) v1alpha2.Provider {
 }
 
 // stays reports whether a resource is not being deleted.
-func stays(p v1alpha2.Provider) bool { return !report.StandingOf(p).Deleted }
+func stays(p v1alpha2.Provider) bool { return !StandingOf(p).Deleted }
 
 func anyProvider(v1alpha2.Provider) bool { return true }

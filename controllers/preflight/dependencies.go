@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // Dependencies checks that the providers in spec.dependsOn are ready, and that none of them depends on the provider
@@ -36,7 +35,7 @@ func (c *Checker) Dependencies(ctx context.Context, provider v1alpha2.Provider) 
 			return err
 		case dependency == nil:
 			waiting = append(waiting, label+", which has no resource")
-		case !report.StandingOf(dependency).Ready:
+		case !StandingOf(dependency).Ready:
 			waiting = append(waiting, v1alpha2.FullName(dependency))
 		}
 	}
@@ -58,7 +57,7 @@ func (c *Checker) cycle(
 	ctx context.Context, provider v1alpha2.Provider, path []string, visited map[string]bool,
 ) ([]string, error) {
 	// A provider need not name core. Whether it waits for core is known once it does.
-	standing := report.StandingOf(provider)
+	standing := StandingOf(provider)
 	if path[0] == v1alpha2.CoreProviderName && standing.WaitsForCore && !standing.Ready {
 		return append(path, path[0]), nil
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // Identity checks the name of a CoreProvider, the namespace, and that no other resource has installed the provider in
@@ -116,7 +115,7 @@ func (c *Checker) instances(ctx context.Context, provider v1alpha2.Provider) ([]
 
 // isInstalled reports whether a resource has installed its provider, successfully or not. That stays
 // true until it is uninstalled.
-func isInstalled(p v1alpha2.Provider) bool { return report.StandingOf(p).Installed }
+func isInstalled(p v1alpha2.Provider) bool { return StandingOf(p).Installed }
 
 // oldest returns the oldest of the resources that match, the first by namespace among those of the
 // same second; nil if none matches.

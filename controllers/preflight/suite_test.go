@@ -15,7 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 const (
@@ -65,7 +65,7 @@ func contract(contract string) option {
 func installed(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
 
 // begins announces the first revision.
-func begins(p v1alpha2.Provider) { *p.GetStatus() = report.Begins(true, 1, "v1.0.0")(*p.GetStatus()) }
+func begins(p v1alpha2.Provider) { state.Begin(p.GetStatus(), true, 1, "v1.0.0") }
 
 func deleted(p v1alpha2.Provider) {
 	p.SetFinalizers([]string{v1alpha2.Finalizer})

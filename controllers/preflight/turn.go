@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // Turn checks whether it is the turn of a provider to change to another version, which has the contract, when
@@ -19,7 +18,7 @@ func (c *Checker) Turn(ctx context.Context, provider v1alpha2.Provider, contract
 	}
 
 	core, err := c.Core(ctx, provider)
-	if err != nil || core == nil || !report.StandingOf(core).Changing {
+	if err != nil || core == nil || !StandingOf(core).Changing {
 		return err
 	}
 
@@ -39,7 +38,7 @@ func (c *Checker) turnOfCore(ctx context.Context, core v1alpha2.Provider, contra
 	}
 
 	for _, p := range others {
-		if !report.StandingOf(p).MayReturn {
+		if !StandingOf(p).MayReturn {
 			continue
 		}
 
@@ -48,7 +47,7 @@ func (c *Checker) turnOfCore(ctx context.Context, core v1alpha2.Provider, contra
 			Waiting: true,
 			Message: fmt.Sprintf("waiting until %s is healthy with %s: until then it may have to return to %s, "+
 				"which this version of core may not work with",
-				v1alpha2.FullName(p), report.NewestVersion(p), *p.GetStatus().InstalledVersion),
+				v1alpha2.FullName(p), newestVersion(p), *p.GetStatus().InstalledVersion),
 		}
 	}
 
@@ -62,7 +61,7 @@ func comesFirst(other v1alpha2.Provider, reason string) error {
 		Waiting: true,
 		Message: fmt.Sprintf("waiting until %s has changed from %s to %s, which comes first",
 			v1alpha2.FullName(other), *other.GetStatus().InstalledVersion,
-			cmp.Or(report.WantedVersion(other), other.GetSpec().Version, "another version")),
+			cmp.Or(wantedVersion(other), other.GetSpec().Version, "another version")),
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
+	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
 // wants is a provider that runs one version and asks for another, which has not been observed yet.
@@ -78,7 +78,7 @@ func TestChangesVersion(t *testing.T) {
 		"of a provider that returns to a revision": {[]option{other, rollingBack}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(report.StandingOf(provider(core, "cluster-api", c.options...)).Changing).To(Equal(c.changes))
+			NewWithT(t).Expect(preflight.StandingOf(provider(core, "cluster-api", c.options...)).Changing).To(Equal(c.changes))
 		})
 	}
 }

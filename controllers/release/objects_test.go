@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/inventory"
@@ -112,14 +111,14 @@ var _ = Describe("The objects of a release", func() {
 		mustApply(ctx, engine, first)
 		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "first", "-n", namespace,
 			"meta.helm.sh/release-name=another")
-		changeStatus(releaseIn(namespace), report.Has(inventory.Union(
-			inventoryOf(releaseIn(namespace)), []object.Key{configMapKey("other"), configMapKey("missing")})))
+		setInventory(releaseIn(namespace), inventory.Union(
+			inventoryOf(releaseIn(namespace)), []object.Key{configMapKey("other"), configMapKey("missing")}))
 
 		mustApply(ctx, engine, third)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "third", "first", "other"))
 		inventoryIs("both", "third")
 
-		changeStatus(releaseIn(namespace), report.Has([]object.Key{configMapKey("other"), configMapKey("first")}))
+		setInventory(releaseIn(namespace), []object.Key{configMapKey("other"), configMapKey("first")})
 		Expect(uninstall(ctx, engine, releaseIn(namespace), 2, cluster.RemoveOptions{})).
 			Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ContainElements("first", "other"))
@@ -133,7 +132,7 @@ var _ = Describe("The objects of a release", func() {
 			known[i].Version = "v0"
 		}
 
-		changeStatus(releaseIn(namespace), report.Has(known))
+		setInventory(releaseIn(namespace), known)
 
 		mustApply(ctx, engine, third)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "third", "other"))

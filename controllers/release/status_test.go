@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/inventory"
@@ -35,9 +34,15 @@ func statusOf(key types.NamespacedName) *v1alpha2.ProviderStatus {
 }
 
 // changeStatus changes the status of a release's resource.
-func changeStatus(key types.NamespacedName, change report.Change) {
-	changed := change(*statusOf(key))
-	statuses.Store(key, &changed)
+func changeStatus(key types.NamespacedName, change func(*v1alpha2.ProviderStatus)) {
+	changed := statusOf(key).DeepCopy()
+	change(changed)
+	statuses.Store(key, changed)
+}
+
+// setInventory sets the inventory in the status of a release's resource.
+func setInventory(key types.NamespacedName, objects []object.Key) {
+	changeStatus(key, func(s *v1alpha2.ProviderStatus) { s.Inventory = inventory.Entries(objects) })
 }
 
 // mark notes that something has changed of the newest revision of a release.
@@ -48,9 +53,9 @@ func mark(ctx context.Context, key types.NamespacedName, change func(*state.Revi
 	Expect(exists).To(BeTrue())
 	change(&newest)
 
-	known, _ := report.Known(statusOf(key), newest.Number)
+	known, _ := state.Known(statusOf(key), newest.Number)
 	newest.Digest = known.Digest
-	changeStatus(key, report.Marks(newest))
+	changeStatus(key, func(s *v1alpha2.ProviderStatus) { state.Mark(s, newest) })
 }
 
 // markHealthy notes that the newest revision of a release was healthy.
@@ -93,7 +98,11 @@ func announceBy(e *release.Engine, key types.NamespacedName) state.Announce {
 			return errKilled
 		}
 
-		changeStatus(key, report.Enters(revision, objects))
+		changeStatus(key, func(s *v1alpha2.ProviderStatus) { state.Enter(s, revision) })
+
+		if objects != nil {
+			setInventory(key, objects)
+		}
 
 		return nil
 	}
@@ -106,11 +115,11 @@ func note(e *release.Engine, key types.NamespacedName, result release.Result) {
 	}
 
 	if result.Inventory != nil {
-		changeStatus(key, report.Has(result.Inventory))
+		setInventory(key, result.Inventory)
 	}
 
 	if len(result.Adopted) > 0 {
-		changeStatus(key, report.Adopts(result.Revision, len(result.Adopted)))
+		changeStatus(key, func(s *v1alpha2.ProviderStatus) { state.Adopt(s, result.Revision, len(result.Adopted)) })
 	}
 }
 
@@ -120,7 +129,7 @@ func rollback(
 ) (release.Result, error) {
 	options.Inventory, options.Announce = seen(key), announceBy(e, key)
 	options.Known = accepted(context.WithoutCancel(ctx), newEngine("reader"), key).Revisions
-	options.Last = report.Last(statusOf(key))
+	options.Last = state.Last(statusOf(key))
 
 	result, err := e.Rollback(ctx, key, options, observed)
 	note(e, key, result)

@@ -24,7 +24,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
@@ -163,7 +162,7 @@ func accepted(ctx context.Context, e *release.Engine, key types.NamespacedName) 
 	for i := range history.Revisions {
 		revision := &history.Revisions[i]
 
-		if known, exists := report.Known(statusOf(key), revision.Number); exists && revision.Ours() {
+		if known, exists := state.Known(statusOf(key), revision.Number); exists && revision.Ours() {
 			revision.Recall(known)
 		}
 
@@ -196,7 +195,7 @@ func applyObserved(
 	known := accepted(context.WithoutCancel(ctx), newEngine("reader"), spec.Release).Revisions
 
 	prepared, err := e.Prepare(ctx, spec, observed, release.PrepareOptions{
-		Known: known, Last: report.Last(statusOf(spec.Release)), Inventory: seen(spec.Release),
+		Known: known, Last: state.Last(statusOf(spec.Release)), Inventory: seen(spec.Release),
 	})
 	if err != nil {
 		return release.Result{}, err

@@ -17,7 +17,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -103,7 +102,7 @@ func (r *Removal) Explain(err error) error {
 // can be removed in order.
 func (r *Removal) CheckOthers(ctx context.Context) error {
 	others, err := r.others(ctx, func(p v1alpha2.Provider) bool {
-		return p.ProviderType() != v1alpha2.CoreProviderType && report.StandingOf(p).Installed
+		return p.ProviderType() != v1alpha2.CoreProviderType && preflight.StandingOf(p).Installed
 	})
 	if err != nil || len(others) == 0 {
 		return err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/reconcile/report"
 )
 
 // Providers watches the resources of all kinds, because they can concern those of the kind.
@@ -84,7 +83,7 @@ func (k Kind) concerns(t v1alpha2.ProviderType) []concern {
 // standing is what preflight checks and removals of other providers depend on. While hundreds of providers wait for
 // core, any other change of core's status would wake them in vain.
 type standing struct {
-	report.Standing
+	preflight.Standing
 
 	generation int64
 }
@@ -95,7 +94,7 @@ func standingOf(o client.Object) standing {
 		return standing{}
 	}
 
-	return standing{Standing: report.StandingOf(p), generation: p.GetGeneration()}
+	return standing{Standing: preflight.StandingOf(p), generation: p.GetGeneration()}
 }
 
 // standingChanged selects what matters to other providers.

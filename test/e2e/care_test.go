@@ -55,7 +55,7 @@ type blocker struct {
 
 // blockers are one of each kind: what is asked for cannot be planned, an input is gone, a check fails, another
 // provider is not well, and objects are gone. That others of a kind end the change in the same way, and none of them
-// care, is what the tables of errors and of package decide show. The one that removes cert-manager comes last: the
+// care, is what the tables of errors and of verdicts show. The one that removes cert-manager comes last: the
 // Certificates of core go with it.
 func blockers() []blocker {
 	return []blocker{

@@ -1,0 +1,566 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/controllers/foreign"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/offers"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
+)
+
+// goal is the desired state of the release.
+type goal struct {
+	// version that users know it by, and its contract with Cluster API; empty for a revision.
+	version, contract string
+	// digest identifies it in the release's history.
+	digest string
+	// action counts it where there is a release already.
+	action metrics.Action
+	// apply takes the one Helm action that reaches the goal from a state; nil if it cannot be planned.
+	apply func(context.Context, state.Observed) (release.Result, error)
+}
+
+// checking is what is done once there is a plan.
+const checking = "Checking and applying what the resource asks for"
+
+// step is one step of a change.
+type step struct {
+	name   string
+	needed func(*run) bool
+	take   func(*run, context.Context) Result
+	// part is what the time counts towards; empty for nothing.
+	part metrics.Step
+}
+
+// steps are those of a change, once it is known what follows for the release. Until the CRDs are applied, nothing that
+// is installed changes. The first one that ends the change counts.
+var steps = []step{
+	{"the provider may return to the revision", (*run).returnsNow, (*run).checkRevision, ""},
+	{"a version that was given up is not tried again", (*run).triesGivenUp, (*run).refuseGivenUp, ""},
+	{"contracts fit, and variables and kinds exist", (*run).upgrades, (*run).checkRequirements, metrics.StepPreflight},
+	{"core is ready before what needs it", (*run).needsCore, (*run).checkCore, metrics.StepPreflight},
+	{"core that changes at the same time comes first", (*run).changesVersion, (*run).letCoreBegin, ""},
+	{"providers change one after the other", (*run).changesVersion, (*run).checkTurn, ""},
+	{"no other program has installed the provider", (*run).installs, (*run).checkInstalled, ""},
+	{"CRDs are compared with those of the cluster", (*run).plans, (*run).planChange, metrics.StepCRDs},
+	{"objects are rewritten before their version goes", (*run).changesCRDs, (*run).migrateChange, metrics.StepCRDs},
+	{"changes of CRDs break nothing", (*run).changesCRDs, (*run).checkChange, metrics.StepCRDs},
+	{"the API server accepts all objects", (*run).triesFirst, (*run).dryRun, metrics.StepCRDs},
+	{"a change is announced before it begins", (*run).begins, (*run).announceChange, ""},
+	{"CRDs are applied before the release", (*run).changesCRDs, (*run).applyChange, metrics.StepCRDs},
+	{"CRDs that were changed are corrected", (*run).plans, (*run).correctChange, metrics.StepCRDs},
+	{"nothing prevents the release", (*run).plans, (*run).pass, ""},
+	{"the release is applied", (*run).applies, (*run).apply, metrics.StepRelease},
+	{"the CRDs are served", (*run).plans, (*run).awaitCRDs, ""},
+}
+
+// MarkdownSteps returns the steps of a change in their order, for the documentation.
+func MarkdownSteps() string {
+	var list strings.Builder
+	for i, s := range steps {
+		fmt.Fprintf(&list, "%d. %s\n", i+1, s.name)
+	}
+
+	return list.String()
+}
+
+// held reports whether what another program did to the release stays.
+func (c *change) held() bool { return c.release.Decision.Action == state.Hold }
+
+// makeChange changes what is installed to what the resource asks for.
+func (r *run) makeChange(ctx context.Context) Result {
+	if result := r.identify(ctx); result.Ends() {
+		return result
+	}
+
+	// Until the version can be planned, later reconciles would respect that the release was uninstalled.
+	if r.asksForUninstalled() {
+		r.provider.GetStatus().Release = nil
+	}
+
+	if revision := r.rollbackTo(); revision != 0 {
+		r.change.goal = r.rollbackGoal(revision)
+		return r.reachGoal(ctx)
+	}
+
+	if result := r.selectVersion(offers.Prevented{}); result.Ends() {
+		return result
+	}
+
+	result := r.installVersion(ctx)
+
+	// That the operator cannot upgrade the provider by itself makes that no less ready.
+	for r.preventsUpgrade(result) {
+		r.block(first(result, r.change.problem).Message)
+		result = r.installVersion(ctx)
+	}
+
+	return result
+}
+
+// asksForUninstalled reports whether a user has asked for something since another program has uninstalled the release.
+func (r *run) asksForUninstalled() bool {
+	history := r.installed.history
+	gone := r.installed.observed && len(history.Revisions) == 0 && !history.Lost
+
+	return gone && (r.policy.SpecChanged || r.policy.Requested)
+}
+
+// preventsUpgrade reports whether an automatic upgrade that was about to start was stopped before anything was changed.
+func (r *run) preventsUpgrade(result Result) bool {
+	stopped := result.Outcome == Stalled || r.change.problem.Ends() && result.Outcome != Repeated
+	return r.selection.Starts() && stopped && !r.done.applied && !r.change.appliedCRDs
+}
+
+// installVersion plans the version that the resource asks for, and installs it.
+func (r *run) installVersion(ctx context.Context) Result {
+	planned := r.makePlan(ctx)
+
+	// Also a version that cannot be installed: a user who corrects that gets no other one meanwhile.
+	if result := r.writeVersion(ctx); result.Ends() {
+		return result
+	}
+
+	if planned.Ends() {
+		return planned
+	}
+
+	if result := r.checkSelected(); result.Ends() {
+		return result
+	}
+
+	return r.reachGoal(ctx)
+}
+
+// checkSelected stops an automatic upgrade for which the source has something else now than it has offered.
+func (r *run) checkSelected() Result {
+	if !r.selection.Starts() || r.change.problem.Ends() {
+		return Result{}
+	}
+
+	found, contract := r.change.plan.Version, r.installedContract()
+	if found == r.selection.Version && r.change.goal.contract == contract {
+		return Result{}
+	}
+
+	return Result{
+		Outcome: Stalled, Condition: v1alpha2.PreflightCheckCondition,
+		Reason: v1alpha2.CAPIVersionIncompatibilityReason,
+		Message: fmt.Sprintf(
+			"the source has offered %s with the contract %s of the installed version, and now has %s with the contract %s",
+			r.selection.Version, contract, found, r.change.goal.contract),
+	}
+}
+
+// reachGoal brings the release to its goal.
+func (r *run) reachGoal(ctx context.Context) Result {
+	if !r.installed.observed {
+		if result := r.observe(ctx); result.Ends() {
+			return result
+		}
+	}
+
+	if r.installed.foreign != nil {
+		return failed(r.installed.foreign, applying)
+	}
+
+	if result := r.compareRelease(ctx); result.Ends() || !r.applies() && r.change.release.Keeps() {
+		return result
+	}
+
+	for _, step := range steps {
+		if !step.needed(r) {
+			continue
+		}
+
+		if result := r.take(ctx, step); result.Ends() {
+			return result
+		}
+	}
+
+	return Result{}
+}
+
+// take takes a step.
+func (r *run) take(ctx context.Context, step step) Result {
+	ctrl.LoggerFrom(ctx).V(1).Info("Changing the provider", "step", step.name)
+
+	began := time.Now()
+	result := step.take(r, ctx)
+
+	if step.part != "" {
+		r.spent[step.part] += time.Since(began)
+	}
+
+	return result
+}
+
+// plans reports whether the resource asks for a version, and not for an earlier revision.
+func (r *run) plans() bool { return r.change.goal.action != metrics.ActionRollback }
+
+// applies reports whether there is something to apply now.
+func (r *run) applies() bool { return r.change.release.Decision.Action == state.Apply }
+
+func (r *run) returnsNow() bool { return !r.plans() && r.applies() }
+
+func (r *run) upgrades() bool { return r.plans() && r.applies() }
+
+func (r *run) installs() bool { return r.upgrades() && !r.policy.Existed }
+
+// needsCore reports whether core must be healthy before the plan is applied: for a first installation, and for another
+// contract.
+func (r *run) needsCore() bool {
+	if !r.upgrades() {
+		return false
+	}
+
+	if !slices.ContainsFunc(r.installed.history.Revisions, state.Revision.Confirmed) {
+		return true
+	}
+
+	contract := r.installedContract()
+
+	return contract != "" && contract != r.change.goal.contract
+}
+
+// changesVersion reports whether another version than the installed one is applied.
+func (r *run) changesVersion() bool {
+	record := r.installed.record
+	return r.upgrades() && (record == nil || record.AppVersion != r.change.goal.version)
+}
+
+// installedContract returns the contract of the newest revision; empty if it is not known.
+func (r *run) installedContract() string {
+	if record := r.installed.record; record != nil {
+		return record.Contract
+	}
+
+	return ""
+}
+
+// changesCRDs reports whether CRDs are created or updated.
+func (r *run) changesCRDs() bool { return r.change.crdsDiffer }
+
+// triesFirst reports whether the release is tried before its CRDs are applied, so that nothing is touched if it would
+// be refused.
+func (r *run) triesFirst() bool { return r.changesCRDs() && r.upgrades() }
+
+// begins reports whether something is written now that other resources must know of.
+func (r *run) begins() bool {
+	return r.installs() || r.changesVersion() || r.upgrades() && r.selection.Starts()
+}
+
+// settleTime is how soon after a provider core may change and still comes before it. It usually takes longer to get
+// a new version from its source.
+const settleTime = 500 * time.Millisecond
+
+// letCoreBegin ends a reconcile in which core would not have changed yet if it were changed together with the provider.
+func (r *run) letCoreBegin(context.Context) Result {
+	until := r.arrived.Add(settleTime)
+	follows := r.Type != v1alpha2.CoreProviderType && r.policy.SpecChanged && r.installed.record != nil
+
+	if !follows || !time.Now().Before(until) {
+		return Result{}
+	}
+
+	return Result{Outcome: Repeated, At: until}
+}
+
+// pass notes that nothing prevents the release from being what the resource asks for.
+func (r *run) pass(context.Context) Result {
+	r.change.passed = r.applies() || r.change.release.State.State == state.InSync
+
+	return Result{}
+}
+
+// makePlan plans what the resource asks for, and stores a chart that is new.
+func (r *run) makePlan(ctx context.Context) Result {
+	r.change.begun = true
+	request := plan.Request{
+		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.policy.Requested,
+		Salt: r.salt(),
+	}
+
+	r.status.doing(ctx, "Getting the provider from its source")
+
+	planned, err := r.Planner.Plan(ctx, request)
+	r.change.plan = planned
+
+	r.status.pause(ctx, r.provider)
+
+	if planned.Version != "" {
+		r.provider.GetStatus().DesiredVersion = planned.Version
+	}
+
+	if planned.Chart != nil {
+		if result := r.saveChart(ctx); result.Ends() {
+			return r.planFailed(result)
+		}
+	}
+
+	if err != nil {
+		return r.planFailed(failed(err, fetching))
+	}
+
+	if planned.SourceErr != nil {
+		r.change.problem = failed(planned.SourceErr, fetching)
+	}
+
+	r.provider.GetStatus().MissingVariables = planned.MissingVariables
+
+	if r.memory.unannounced {
+		r.memory.unannounced = false
+		r.emit(r.provider, ignored(planned.Warnings.Ignored))
+		r.emit(r.provider, unpublished(planned.Warnings.Flags))
+	}
+
+	r.change.plan.Release.Owner = r.self
+	r.status.doing(ctx, checking)
+
+	return r.setGoal()
+}
+
+// salt returns the salt of the release's digests: that of its newest record, or a new one if there is none that is
+// known to be the resource's.
+func (r *run) salt() string {
+	if r.newSalt == "" {
+		r.newSalt = storage.NewSalt()
+	}
+
+	if r.installed.isOwn() && r.installed.record.Salt != "" {
+		return r.installed.record.Salt
+	}
+
+	return r.newSalt
+}
+
+// setGoal sets the goal that the plan describes.
+func (r *run) setGoal() Result {
+	digest, err := r.change.plan.Release.Digest()
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	r.change.goal = goal{
+		version:  r.change.plan.Chart.Version(),
+		contract: r.change.plan.Chart.Contract(),
+		digest:   digest,
+		action:   metrics.ActionUpgrade,
+		apply:    r.applyPlan,
+	}
+
+	return Result{}
+}
+
+// saveChart stores the chart of the plan.
+func (r *run) saveChart(ctx context.Context) Result {
+	if err := r.Planner.Charts.Save(ctx, r.provider, r.change.plan.Chart); err != nil {
+		return failed(err, fetching)
+	}
+
+	if outdated := r.change.plan.Chart.Outdated; outdated != nil {
+		r.emit(r.provider, sourceUnavailable(r.change.plan.Chart.Digest, outdated.Error()))
+	}
+
+	return Result{}
+}
+
+// dryRun prepares the installation or upgrade before its CRDs are applied, so that nothing is touched if a patch
+// matches nothing, an object belongs to another release, or the API server would refuse one.
+func (r *run) dryRun(ctx context.Context) Result {
+	var err error
+
+	r.change.prepared, err = r.preparePlan(ctx, r.change.release.State, release.PrepareOptions{CRDsFollow: true})
+
+	return failed(err, applying)
+}
+
+// preparePlan prepares the installation or upgrade, which changes nothing: objects that the account must not even read
+// would be refused as well.
+func (r *run) preparePlan(
+	ctx context.Context, observed state.Observed, options release.PrepareOptions,
+) (_ *release.Prepared, err error) {
+	r.change.plan.Release.Request = r.asked()
+
+	if r.change.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
+		return nil, err
+	}
+
+	options.Known, options.Last = r.installed.history.Revisions, state.Last(r.provider.GetStatus())
+	options.Inventory = r.inventory()
+
+	// What another program has installed is replaced.
+	if record := r.installed.record; record != nil && foreign.Adopts(r.provider) && options.Last == 0 {
+		options.Inventory = inventory.Union(options.Inventory, record.Keys())
+	}
+
+	prepared, err := r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
+	if unread := (*cluster.RejectedError)(nil); errors.As(err, &unread) {
+		return nil, &cluster.DryRunError{Objects: unread.Objects}
+	}
+
+	return prepared, err
+}
+
+// applyPlan installs or upgrades the release. Its namespace gets the labels and annotations of the
+// provider's Namespace, pod security levels among them.
+func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release.Result, err error) {
+	if r.change.prepared == nil {
+		r.change.prepared, err = r.preparePlan(ctx, observed, release.PrepareOptions{})
+		if err != nil {
+			return release.Result{}, err
+		}
+	}
+
+	labels, annotations, err := chartgen.Namespace(r.change.plan.Release.Chart, r.change.plan.Release.Values)
+	if err != nil {
+		return release.Result{}, err
+	}
+
+	if err := r.target.MarkNamespace(ctx, r.change.plan.Release.Release.Namespace, labels, annotations); err != nil {
+		return release.Result{}, err
+	}
+
+	if err := r.recordAdopted(ctx); err != nil {
+		return release.Result{}, err
+	}
+
+	return r.change.prepared.Apply(r.announce(ctx))
+}
+
+// compareRelease compares the release with the goal, and returns what stops a change.
+func (r *run) compareRelease(ctx context.Context) Result {
+	r.installed.history.Lost = r.recordsLost(ctx)
+	r.assess()
+
+	found := r.change.release
+	if r.change.plan.Chart != nil && !found.Keeps() {
+		status := r.provider.GetStatus()
+		status.Chart = r.change.plan.Chart.Status(status.Chart)
+	}
+
+	if r.isHandled() {
+		r.markHandled()
+	}
+
+	switch {
+	case r.change.problem.Ends() && r.change.goal.apply == nil && r.applies():
+		return r.change.problem
+	case found.State.State == state.Locked:
+		return waitFor(v1alpha2.ProgressingReason, found.State.Message, found.State.Until)
+	case found.Decision.HoldsUninstalled(r.installed.history):
+		return r.uninstalledByOthers()
+	}
+
+	return Result{}
+}
+
+// announce returns a function that enters in the status what is about to be written of a revision: a record whose
+// resource does not know of it proves nothing, also if the operator stops before the end of this run. The objects are
+// those that the release may have from then on; nil if these are as before.
+func (r *run) announce(ctx context.Context) state.Announce {
+	return func(revision state.Revision, objects []object.Key) error {
+		return r.record(ctx, func(status *v1alpha2.ProviderStatus) {
+			state.Enter(status, revision)
+
+			if objects != nil {
+				status.Inventory = inventory.Entries(objects)
+			}
+		})
+	}
+}
+
+// noteResult notes which objects the release has after an action, and how many were adopted by the revision.
+func (r *run) noteResult(result release.Result) {
+	status := r.provider.GetStatus()
+
+	if result.Inventory != nil {
+		status.Inventory = inventory.Entries(result.Inventory)
+	}
+
+	if len(result.Adopted) > 0 {
+		state.Adopt(status, result.Revision, len(result.Adopted))
+	}
+}
+
+// apply takes the action that reaches the goal. Whether the action succeeded is read from the history
+// afterwards.
+func (r *run) apply(ctx context.Context) Result {
+	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.history.Release.Name, "version", r.change.goal.version)
+	log.Info("Applying the release", "state", r.change.release.State.State, "found", r.change.release.State.Message)
+
+	action := r.change.goal.action
+	if r.change.release.State.State == state.Absent {
+		action = metrics.ActionInstall
+
+		r.provider.GetStatus().Release = nil
+	}
+
+	result, err := r.change.goal.apply(ctx, r.change.release.State)
+	r.noteResult(result)
+	r.target.Health.MarkVerified(result.Applied)
+	r.emit(r.provider, adopted(result.Adopted))
+
+	if result.Revision != 0 {
+		log.Info("Applied the release", "revision", result.Revision, "status", result.Status)
+	}
+
+	r.done.applied = err == nil || result.Revision != 0
+
+	r.Metrics.CountReleaseAction(r.provider, action, err)
+
+	if errors.As(err, new(*release.UninstalledError)) {
+		r.policy.Existed = true
+		r.noteExisted()
+
+		return Result{}
+	}
+
+	if leavesRevision(result, err) {
+		r.done.failure = err
+		return Result{}
+	}
+
+	if unknown := new(cluster.UnknownKindError); errors.As(err, &unknown) {
+		return first(r.awaitCRDs(ctx), failed(err, applying))
+	}
+
+	return failed(err, applying)
+}
+
+// noteExisted notes that the release existed, although another program has uninstalled it while it was first installed.
+func (r *run) noteExisted() {
+	key := plan.ReleaseKey(r.provider)
+	r.provider.GetStatus().Release = &v1alpha2.ReleaseStatus{
+		Name: key.Name, Namespace: key.Namespace, ClusterUID: string(r.target.ClusterUID()),
+	}
+}
+
+// leavesRevision reports whether a failed action has left a failed revision in the history, from which
+// the next action follows.
+func leavesRevision(result release.Result, err error) bool {
+	var (
+		rejected    *cluster.RejectedError
+		unavailable *cluster.UnavailableError
+		remove      *cluster.RemoveError
+	)
+
+	return result.Revision != 0 &&
+		(errors.As(err, &rejected) || errors.As(err, &unavailable) || errors.As(err, &remove))
+}

@@ -1,0 +1,145 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/drift"
+)
+
+// careForCRDs applies the CRDs of the installed chart that are missing or were changed, and waits until they are
+// served, when the change ended before it got to them.
+func (r *run) careForCRDs(ctx context.Context) Result {
+	installed, result := r.installedChart(ctx)
+	if installed == nil {
+		return result
+	}
+
+	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
+
+	planned, result := r.planCRDs(ctx, installed)
+	if result.Ends() {
+		return result
+	}
+
+	if err := r.target.CRDs.CheckUnmanaged(ctx, planned); err != nil {
+		return failed(err, applying)
+	}
+
+	version := installed.Metadata.AppVersion
+
+	if planned.HasChanges() {
+		if result := r.applyChanges(ctx, planned, version); result.Ends() {
+			return result
+		}
+	}
+
+	if result := r.correctCRDs(ctx, planned, version); result.Ends() {
+		return result
+	}
+
+	return r.served(ctx, installed)
+}
+
+// compareCRDs reports which CRDs of the installed chart another program has changed, and changes nothing.
+func (r *run) compareCRDs(ctx context.Context) Result {
+	installed, result := r.installedChart(ctx)
+	if installed == nil {
+		return result
+	}
+
+	planned, result := r.planCRDs(ctx, installed)
+	if result.Ends() {
+		return result
+	}
+
+	r.crdDeviations = deviationsOf(planned)
+
+	return Result{}
+}
+
+// installedChart returns the chart of the newest revision, with its CRDs as they were applied for it; nil if it
+// is not deployed or cannot be read, is no longer stored, or if its CRDs have other patches now.
+func (r *run) installedChart(ctx context.Context) (*chart.Chart, Result) {
+	revision, record := r.installed.revision, r.installed.record
+	if record == nil || revision.ChartDigest == "" || revision.Status != v1alpha2.RevisionDeployed {
+		return nil, Result{}
+	}
+
+	applied, err := r.Planner.Charts.InstalledCRDs(ctx, r.provider, revision.ChartDigest, record.PatchedCRDs)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, Result{}
+	}
+
+	if err != nil {
+		return nil, failed(err, fetching)
+	}
+
+	return applied, Result{}
+}
+
+// correctCRDs corrects the CRDs of a version that another program has changed, as spec.release.drift says.
+// A correction that would break objects waits for a user, and keeps nothing else from being applied.
+func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version string) Result {
+	policy := driftPolicy(r.provider.GetSpec())
+	if policy == v1alpha2.DriftOff {
+		return Result{}
+	}
+
+	r.crdDeviations = deviationsOf(planned)
+
+	if policy != v1alpha2.DriftCorrect {
+		return Result{}
+	}
+
+	now := time.Now()
+
+	for i, d := range planned.Drifted {
+		found := &r.crdDeviations[i]
+		if !r.isDue(found.Object, now) {
+			r.explainLeft(found, nil, now)
+			continue
+		}
+
+		result := r.applyChanges(ctx, planned.Correction(d), version)
+		if result.Outcome == Waiting {
+			return result // objects are being rewritten first
+		}
+
+		found.corrected = !result.Ends()
+		r.memory.corrections.Record(r.subject(found.Object), now, found.corrected)
+
+		if !found.corrected {
+			r.explainLeft(found, errors.New(result.Message), now)
+		}
+	}
+
+	r.announceCorrections(ctx, r.crdDeviations)
+
+	return Result{}
+}
+
+// deviationsOf returns the CRDs of a plan that another program has changed.
+func deviationsOf(planned *crds.Plan) []deviation {
+	found := make([]deviation, 0, len(planned.Drifted))
+
+	for _, d := range planned.Drifted {
+		found = append(found, deviation{Difference: drift.Difference{
+			Object: object.Key{
+				GroupVersionKind: apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), Name: d.Name,
+			},
+			Fields: d.Fields,
+		}})
+	}
+
+	return found
+}

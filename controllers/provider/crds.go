@@ -1,0 +1,314 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+// Objects that cannot be rewritten are tried again after migrationRetry, and so is what the watch on CRDs
+// does not show yet. A change waits for them no longer than migrationPatience: the new manager may be what
+// they need.
+const (
+	migrationRetry    = 5 * time.Second
+	migrationPatience = time.Minute
+)
+
+// managersTime is how long the manager of a healthy provider has to rewrite objects before the operator does it.
+// Cluster API's managers do that as soon as they are leaders; doing it at the same time would only cost requests.
+const managersTime = time.Minute
+
+// maxUnmigrated bounds how many CRDs the message of a condition names.
+const maxUnmigrated = 5
+
+// unsafeError reports that a change of CRDs would break something.
+type unsafeError struct {
+	report *trial.Report
+	// version of the provider that has the changed CRDs.
+	version string
+}
+
+func (e *unsafeError) Error() string {
+	return fmt.Sprintf("changes of CustomResourceDefinitions are not safe: %s; to apply them anyway, set the "+
+		"annotation %s: %s", e.report.Message(),
+		v1alpha2.AllowUnsafeCRDAnnotation, e.report.Allowance(e.version))
+}
+
+// planChange plans the CRDs of the plan.
+func (r *run) planChange(ctx context.Context) Result {
+	planned, result := r.planCRDs(ctx, r.change.plan.Applied)
+	if result.Ends() {
+		return result
+	}
+
+	r.change.crds = planned
+	r.change.crdsDiffer = planned.HasChanges()
+
+	return failed(r.target.CRDs.CheckUnmanaged(ctx, planned), applying)
+}
+
+// migrateChange is migrateBefore for the CRDs of the plan.
+func (r *run) migrateChange(ctx context.Context) Result {
+	return r.migrateBefore(ctx, r.change.crds)
+}
+
+// checkChange is checkCRDs for the CRDs of the plan.
+func (r *run) checkChange(ctx context.Context) Result {
+	return r.checkCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
+}
+
+// applyChange applies the CRDs of the plan that change.
+func (r *run) applyChange(ctx context.Context) Result {
+	return r.sendCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
+}
+
+// correctChange is correctCRDs for the CRDs of the plan.
+func (r *run) correctChange(ctx context.Context) Result {
+	result := r.correctCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
+	r.change.appliedCRDs = !result.Ends()
+
+	return result
+}
+
+// applyChanges applies the changes of a plan for a version of the provider, once that is safe.
+func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string) Result {
+	if result := r.migrateBefore(ctx, planned); result.Ends() {
+		return result
+	}
+
+	if result := r.checkCRDs(ctx, planned, version); result.Ends() {
+		return result
+	}
+
+	return r.sendCRDs(ctx, planned, version)
+}
+
+// sendCRDs applies the changes of a plan.
+func (r *run) sendCRDs(ctx context.Context, planned *crds.Plan, version string) Result {
+	sent, err := r.target.CRDs.Apply(ctx, planned)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	ctrl.LoggerFrom(ctx).Info("Applied CustomResourceDefinitions", "count", len(sent), "version", version)
+
+	return Result{}
+}
+
+// planCRDs plans the changes of CRDs, and announces CRDs that are being deleted.
+func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, Result) {
+	planned, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, c)
+	if err != nil {
+		return nil, failed(err, applying)
+	}
+
+	r.provider.GetStatus().OrphanedCRDs = planned.Orphaned
+
+	var deleting []string
+
+	for _, d := range planned.Deleting {
+		if r.target.CRDs.ObserveDeletion(d) {
+			r.Metrics.CountCRDDeletion(r.provider)
+
+			deleting = append(deleting, d.Name)
+		}
+	}
+
+	r.emit(r.provider, deletingCRDs(deleting))
+
+	return planned, Result{}
+}
+
+// migrateBefore rewrites objects that are stored in versions about to be removed, a page for each reconcile.
+func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
+	progress, err := r.target.CRDs.MigrateBeforeApply(ctx, planned)
+	if err != nil {
+		if r.migrationFailed(err) <= migrationPatience {
+			return waitFor(v1alpha2.CRDMigrationFailedReason, err.Error(), time.Now().Add(migrationRetry))
+		}
+
+		ctrl.LoggerFrom(ctx).Error(err,
+			"The CustomResourceDefinitions keep their old versions, and the objects are rewritten once the new manager runs")
+
+		return Result{}
+	}
+
+	if progress == nil {
+		return Result{}
+	}
+
+	r.migrating(progress)
+
+	return waitFor(v1alpha2.MigratingCRDsReason, "objects are being rewritten because the new "+
+		"CustomResourceDefinitions lack versions that they may be stored in; see the condition "+
+		v1alpha2.CRDsMigratedCondition, time.Now())
+}
+
+// checkCRDs makes sure that the changes to the CRDs of a version break nothing.
+func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string) Result {
+	allowed := trial.AllowedCRDs(r.provider.GetAnnotations(), version)
+
+	checked, err := r.target.CRDs.CheckChanges(ctx, planned, allowed)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	if checked == nil {
+		return Result{}
+	}
+
+	if checked.Refused() {
+		return failed(&unsafeError{checked, version}, applying)
+	}
+
+	r.emit(r.provider, unsafeCRDsAllowed(checked.Allowed()))
+	r.change.crdsChecked = checked.Message()
+
+	return Result{}
+}
+
+// awaitCRDs waits for the API server to serve the CRDs; the watch on them wakes the provider when it
+// does. That takes the API server a while, one CRD after the other. The release does not wait for it:
+// usually none of its objects is of such a kind, and its pods take longer to start.
+func (r *run) awaitCRDs(ctx context.Context) Result {
+	return r.served(ctx, r.change.plan.Applied)
+}
+
+// served waits for the CRDs of a chart.
+func (r *run) served(ctx context.Context, c *chart.Chart) Result {
+	served, obstacle, err := r.target.CRDs.Served(ctx, c.CRDs)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	switch {
+	case served:
+		return Result{}
+	case obstacle != "":
+		return waitFor(v1alpha2.CRDsNotReadyReason, obstacle, time.Time{})
+	}
+
+	// The message does not count them: each of dozens would otherwise cause a write of the status.
+	return waitFor(v1alpha2.CRDsNotReadyReason,
+		"waiting for the API server to serve the provider's CustomResourceDefinitions", time.Time{})
+}
+
+// migrateCRDs rewrites the objects that are not stored in the storage version, a page for each reconcile, while
+// the provider is ready. Cluster API's managers do that themselves, so they get time for it first. It
+// returns the given result, with the time to continue if there is more to do.
+func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
+	if r.change.plan.Applied == nil {
+		return ready // a rollback, which leaves the CRDs as they are, or a problem with inputs or patches
+	}
+
+	planned, result := r.planCRDs(ctx, r.change.plan.Applied)
+	if result.Ends() {
+		return result
+	}
+
+	unmigrated, tried := planned.PendingMigrations()
+	if len(unmigrated) == 0 {
+		r.migration = nothingToMigrate(planned.Unmigrated, r.migrated() != nil)
+
+		return ready
+	}
+
+	if remaining := r.managersTurn(unmigrated, tried); remaining > 0 {
+		if len(tried) == 0 {
+			ready.At = time.Now().Add(remaining)
+			return ready
+		}
+
+		unmigrated = tried
+	}
+
+	progress, err := r.target.CRDs.MigrateAfterRollout(ctx, planned, unmigrated)
+	if err != nil {
+		ready.At = time.Now().Add(min(max(r.migrationFailed(err), migrationRetry), MaxRetry))
+		return ready
+	}
+
+	if progress == nil {
+		// The watch on CRDs shows that all is done; it may lag, and looking sooner would only show the same again.
+		ready.At = time.Now().Add(migrationRetry)
+		return ready
+	}
+
+	r.migrating(progress)
+
+	ready.At = time.Now()
+
+	return ready
+}
+
+// migration is how far objects are rewritten in the storage version. It is zero if nothing is known.
+type migration struct {
+	done            bool
+	reason, message string
+}
+
+// nothingToMigrate returns how far the objects are rewritten if those of all CRDs that the installed version manages
+// are. Before is set if there was something to migrate before.
+func nothingToMigrate(unmanaged []string, before bool) migration {
+	switch {
+	case len(unmanaged) > 0:
+		return migration{reason: v1alpha2.MigrationPendingReason, message: "Objects of " +
+			object.List(unmanaged, maxUnmigrated) + " may be stored in old versions, which the installed version of the " +
+			"provider does not rewrite; install a version that has these CustomResourceDefinitions"}
+	case before:
+		return migration{
+			done: true, reason: v1alpha2.CRDsMigratedReason, message: "All objects are stored in the storage version",
+		}
+	default:
+		return migration{}
+	}
+}
+
+// managersTurn returns how much longer the provider's manager may take to rewrite the objects of CRDs: no longer once
+// it has tried all of them.
+func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
+	if len(tried) == len(unmigrated) {
+		return 0
+	}
+
+	remaining := time.Until(r.memory.turn(r.installed.revision.Number, time.Now()).Add(managersTime))
+	if remaining > 0 {
+		r.migration = migration{reason: v1alpha2.WaitingForManagerReason, message: fmt.Sprintf("Objects of %s may be "+
+			"stored in old versions; the provider's manager has a minute to rewrite them in the storage version, and then "+
+			"the operator does it", object.List(unmigrated, maxUnmigrated))}
+	}
+
+	return remaining
+}
+
+// migrated returns the condition that reports how far the objects of CRDs are rewritten; nil if there is none.
+func (r *run) migrated() *metav1.Condition {
+	return meta.FindStatusCondition(r.provider.GetConditions(), v1alpha2.CRDsMigratedCondition)
+}
+
+// migrationFailed records a failed migration and returns for how long it has been failing. The first
+// message stays: another one, even about another object, would restart the time.
+func (r *run) migrationFailed(err error) time.Duration {
+	condition := r.migrated()
+	if condition != nil && condition.Reason == v1alpha2.CRDMigrationFailedReason {
+		return time.Since(condition.LastTransitionTime.Time)
+	}
+
+	r.migration = migration{reason: v1alpha2.CRDMigrationFailedReason, message: err.Error()}
+
+	return 0
+}
+
+func (r *run) migrating(progress *crds.Progress) {
+	r.migration = migration{reason: v1alpha2.MigratingCRDsReason, message: progress.String()}
+}

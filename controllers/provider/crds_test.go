@@ -1,0 +1,95 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/crds"
+)
+
+func TestNothingToMigrate(t *testing.T) {
+	g := NewWithT(t)
+
+	g.Expect(nothingToMigrate(nil, false)).To(BeZero(), "there never was anything")
+
+	done := nothingToMigrate(nil, true)
+	g.Expect(done.done).To(BeTrue())
+	g.Expect(done.reason).To(Equal(v1alpha2.CRDsMigratedReason))
+
+	for _, before := range []bool{false, true} {
+		pending := nothingToMigrate([]string{"as.example.com (in v1; applied for v1.1.0)"}, before)
+		g.Expect(pending.done).To(BeFalse())
+		g.Expect(pending.reason).To(Equal(v1alpha2.MigrationPendingReason))
+		g.Expect(pending.message).To(ContainSubstring("as.example.com (in v1; applied for v1.1.0)"))
+	}
+}
+
+// TestManagersTurn checks that the manager of each revision has a minute, unless it has tried.
+func TestManagersTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
+		all, some := []string{"a.example.com", "b.example.com"}, []string{"a.example.com"}
+
+		g.Expect(r.managersTurn(all, all)).To(BeZero())
+		g.Expect(r.migration).To(BeZero())
+
+		g.Expect(r.managersTurn(all, some)).To(Equal(time.Minute))
+		g.Expect(r.migration).To(Equal(migration{
+			reason: v1alpha2.WaitingForManagerReason,
+			message: "Objects of a.example.com, b.example.com may be stored in old versions; the provider's manager has a " +
+				"minute to rewrite them in the storage version, and then the operator does it",
+		}))
+
+		time.Sleep(50 * time.Second) // of the bubble's clock
+		g.Expect(r.managersTurn(all, some)).To(Equal(10 * time.Second))
+
+		r.installed.revision.Number = 2
+		g.Expect(r.managersTurn(all, some)).To(Equal(time.Minute), "it has another manager")
+
+		time.Sleep(time.Minute)
+		g.Expect(r.managersTurn(all, some)).To(BeZero())
+	})
+}
+
+// TestUncheckedCRDs checks that changes of CRDs that could not be checked stop the change.
+func TestUncheckedCRDs(t *testing.T) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+
+	live := &apiextensionsv1.CustomResourceDefinition{}
+	live.Name = "as.example.com"
+	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()
+	away := interceptor.NewClient(cached, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no connection")
+		},
+	})
+
+	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
+	r.target = &clusters.Target{CRDs: crds.NewApplier(crds.Clients{Client: cached, APIReader: away})}
+
+	planned, err := r.target.CRDs.Plan(t.Context(), crds.Request{
+		Label: "infrastructure-aws", Version: "v1.1.0", Files: []chart.File{{Name: "crds/as.example.com.yaml", Data: []byte(
+			"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.example.com}\n")}},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	result := r.checkCRDs(t.Context(), planned, "v1.1.0")
+	g.Expect(result.Outcome).To(Equal(Retrying))
+	g.Expect(result.Message).To(Equal("read CustomResourceDefinition as.example.com: no connection"))
+}

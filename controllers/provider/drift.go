@@ -1,0 +1,269 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/drift"
+	"github.com/capstan-project/capstan/controllers/release/storage"
+)
+
+// deviation is an object that differs from the release, and whether it was corrected.
+type deviation struct {
+	drift.Difference
+	corrected bool
+	// why it was not corrected, unless there is an obstacle.
+	why string
+}
+
+func (d *deviation) String() string {
+	if d.why == "" {
+		return d.Difference.String()
+	}
+
+	return d.Difference.String() + " (" + d.why + ")"
+}
+
+// prune deletes what the revision has left because it could not be deleted for a passing reason, or because the records
+// of the revisions that had it are lost.
+func (r *run) prune(ctx context.Context) Result {
+	history := r.installed.history
+
+	result, err := r.target.Releases.Prune(ctx, history.Release, r.installed.revision, release.PruneOptions{
+		Known: history.Revisions, Inventory: r.inventory(),
+	})
+	r.noteResult(result)
+
+	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
+	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {
+		r.done.undeleted = remaining.Error()
+		r.wakeAfter(advanceAfter(time.Since(r.installed.revision.Time.Time)))
+
+		return Result{}
+	}
+
+	return failed(err, applying)
+}
+
+// correctDrift corrects the objects that differ from the newest revision, no matter which program
+// made that. Only objects that have changed since they last matched it are compared, so it makes no
+// request while nothing happens.
+func (r *run) correctDrift(ctx context.Context) Result {
+	defer r.Metrics.TimeStep(r.Type, metrics.StepDrift)()
+
+	policy := driftPolicy(r.provider.GetSpec())
+
+	if err := r.findWaiting(ctx); err != nil {
+		return failed(err, applying)
+	}
+
+	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.expectedObjects())
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	differences, compareErr := r.compare(ctx, changed)
+
+	found := make([]deviation, 0, len(differences))
+	for _, d := range differences {
+		found = append(found, deviation{Difference: d})
+	}
+
+	if policy == v1alpha2.DriftCorrect && len(found) > 0 {
+		if err := r.correct(ctx, found); err != nil {
+			return failed(err, applying)
+		}
+	}
+
+	r.installed.deviations = &found
+	r.recordDrift(ctx)
+
+	return failed(compareErr, applying)
+}
+
+// comparesObjects reports whether objects are compared with the newest revision. Before that is deployed, it is not
+// settled what they should be.
+func (r *run) comparesObjects() bool {
+	return r.installed.isOwn() && r.installed.revision.Status == v1alpha2.RevisionDeployed &&
+		driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff
+}
+
+// compareObjects looks for drift if that is asked for.
+func (r *run) compareObjects(ctx context.Context) Result {
+	if !r.comparesObjects() {
+		return Result{}
+	}
+
+	return r.correctDrift(ctx)
+}
+
+// compare compares objects with the release. With an error, it returns those that could be compared.
+func (r *run) compare(ctx context.Context, objects []object.Key) ([]drift.Difference, error) {
+	if len(objects) == 0 {
+		return nil, nil
+	}
+
+	history := r.installed.history
+	compared, err := r.target.Releases.Compare(ctx, history.Release, r.installed.record.Select(objects))
+	r.target.Health.MarkVerified(compared.InSync)
+
+	return compared.Differences, err
+}
+
+// driftPolicy returns what follows drift: for a suspended resource it is only reported.
+func driftPolicy(spec *v1alpha2.ProviderSpec) v1alpha2.DriftPolicy {
+	switch {
+	case spec.Release != nil && spec.Release.Drift != "" && spec.Release.Drift != v1alpha2.DriftCorrect:
+		return spec.Release.Drift
+	case spec.Suspend:
+		return v1alpha2.DriftWarn
+	default:
+		return v1alpha2.DriftCorrect
+	}
+}
+
+// correct corrects the objects that are due, and wakes the provider when others are.
+func (r *run) correct(ctx context.Context, all []deviation) error {
+	now := time.Now()
+
+	var due []drift.Difference
+
+	for _, d := range all {
+		if d.Obstacle == "" && r.isDue(d.Object, now) {
+			due = append(due, d.Difference)
+		}
+	}
+
+	corrected, failure, err := r.correctObjects(ctx, due)
+	if err != nil {
+		return err
+	}
+
+	for i := range all {
+		d := &all[i]
+		isObject := func(v object.Snapshot) bool { return v.Object == d.Object }
+		d.corrected = slices.ContainsFunc(corrected, isObject)
+
+		if slices.ContainsFunc(due, func(tried drift.Difference) bool { return tried.Object == d.Object }) {
+			r.memory.corrections.Record(r.subject(d.Object), now, d.corrected)
+		}
+
+		if !d.corrected && d.Obstacle == "" {
+			r.explainLeft(d, failure, now)
+		}
+	}
+
+	return nil
+}
+
+// isDue reports whether an object may be corrected now.
+func (r *run) isDue(o object.Key, now time.Time) bool {
+	return !r.memory.corrections.Next(r.subject(o)).After(now) || r.policy.Requested
+}
+
+// explainLeft explains why a deviation was not corrected, and wakes the provider for the next attempt.
+// failure is nil if none was made.
+func (r *run) explainLeft(d *deviation, failure error, now time.Time) {
+	next := r.memory.corrections.Next(r.subject(d.Object))
+	d.why = whyLeft(failure, next)
+	r.wakeAfter(next.Sub(now))
+}
+
+// subject returns what the back-off knows an object of this provider by.
+func (r *run) subject(o object.Key) drift.Subject {
+	return drift.Subject{Cluster: v1alpha2.Cluster(r.provider), Object: o}
+}
+
+// correctObjects corrects objects. failure is why some of them could not be corrected; err is why
+// nothing was done, because the release has changed meanwhile.
+func (r *run) correctObjects(
+	ctx context.Context, due []drift.Difference,
+) (corrected []object.Snapshot, failure, err error) {
+	if len(due) == 0 {
+		return nil, nil, nil
+	}
+
+	history, revision := r.installed.history, r.installed.revision
+
+	result, failure := r.target.Releases.Correct(ctx, history.Release, revision, due)
+	if pending := new(release.LockedError); errors.As(failure, &pending) || errors.Is(failure, storage.ErrChanged) {
+		return nil, nil, failure
+	}
+
+	r.target.Health.MarkVerified(result.Applied)
+
+	return result.Applied, failure, nil
+}
+
+// whyLeft explains why an object still differs: because of an error, or because it was changed back
+// each time before.
+func whyLeft(failure error, next time.Time) string {
+	why := "it is changed back each time it is corrected, by a program that kubectl get --show-managed-fields names"
+	if failure != nil {
+		why = failure.Error()
+	}
+
+	return fmt.Sprintf("%s; the next attempt is at %s", why, next.UTC().Format(time.TimeOnly+" MST"))
+}
+
+// recordDrift counts and announces what was corrected, and remembers what is left.
+func (r *run) recordDrift(ctx context.Context) {
+	var left []object.Snapshot
+
+	for _, d := range *r.installed.deviations {
+		if !d.corrected && !d.Missing {
+			left = append(left, d.Snapshot)
+		}
+	}
+
+	r.target.Health.MarkDrifted(left)
+	r.announceCorrections(ctx, *r.installed.deviations)
+}
+
+// announceCorrections counts and announces what was corrected.
+func (r *run) announceCorrections(ctx context.Context, found []deviation) {
+	for _, d := range found {
+		if d.corrected {
+			r.Metrics.CountDriftDetected(r.provider, 1)
+			r.Metrics.CountDriftCorrected(r.provider, 1)
+			ctrl.LoggerFrom(ctx).Info("Corrected drift", "found", d.String())
+			r.emit(r.provider, corrected(d.Object, d.Missing, d.String()))
+		}
+	}
+}
+
+// leftDeviations describes the objects that still differ.
+func leftDeviations(all []deviation) []string {
+	var left []string
+
+	for _, d := range all {
+		if !d.corrected {
+			left = append(left, d.String())
+		}
+	}
+
+	return left
+}
+
+// lostMeanwhile reports whether an object is missing that still existed when drift was looked for.
+func (r *run) lostMeanwhile() bool {
+	if r.installed.deviations == nil || r.installed.health == nil {
+		return false
+	}
+
+	seen := func(o object.Key) bool {
+		return slices.ContainsFunc(*r.installed.deviations, func(d deviation) bool { return d.Object == o })
+	}
+
+	return slices.ContainsFunc(r.installed.health.Missing(), func(o object.Key) bool { return !seen(o) })
+}

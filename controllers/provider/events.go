@@ -1,0 +1,201 @@
+package provider
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/values"
+)
+
+// Event is a Kubernetes event about a resource.
+type Event struct {
+	// Type is Normal or Warning.
+	Type           string
+	Reason, Action string
+	Note           string
+	// Related is the other object that the event is about; zero for none.
+	Related object.Key
+}
+
+// Reasons of events that no condition has.
+const (
+	// ignoredReason is about a part of the spec that has no effect.
+	ignoredReason = "Ignored"
+	// unpublishedFlagReason is about a flag that a manager may not have.
+	unpublishedFlagReason = "UnpublishedFlag"
+)
+
+// warn returns a warning with all messages; none if there are none. Of several events with the same reason about the
+// same revision of an object, only the first one would be stored.
+func warn(reason, action string, messages ...string) []Event {
+	if len(messages) == 0 {
+		return nil
+	}
+
+	return []Event{{
+		Type: corev1.EventTypeWarning, Reason: reason, Action: action, Note: note(strings.Join(messages, "; ")),
+	}}
+}
+
+func news(reason, action, message string) []Event {
+	return []Event{{Type: corev1.EventTypeNormal, Reason: reason, Action: action, Note: note(message)}}
+}
+
+// maxNote bounds the text of an event. The API server rejects events with a longer one.
+const maxNote = 1024 - len(" …")
+
+// note returns the text of an event.
+func note(message string) string {
+	return object.OneLine(object.Printable(message), maxNote)
+}
+
+// failedEvent returns the event about an attempt that has failed: one for each, and one if it is the last. Before are
+// the conditions until now.
+func failedEvent(before []metav1.Condition, failed string, result Result) []Event {
+	known := v1alpha2.FindCondition(before, v1alpha2.ReadyCondition).Message
+	attempt, _, _ := strings.Cut(failed, ",")
+
+	isKnown := strings.Contains(known, attempt+",") || strings.Contains(known, attempt+":")
+	if isKnown && (result.Outcome != Stalled || strings.Contains(known, failed)) {
+		return nil
+	}
+
+	return warn(result.Reason, "Reconcile", result.within(maxNote))
+}
+
+// readyEvent returns the event about a change of Ready. Before and now are all conditions.
+func readyEvent(before, now []metav1.Condition, result Result, stalled bool) []Event {
+	if !isNews(before, now) {
+		return nil
+	}
+
+	if stalled {
+		return warn(result.Reason, "Reconcile", result.within(maxNote))
+	}
+
+	return news(result.Reason, "Reconcile", result.within(maxNote))
+}
+
+// isNews reports whether a change of the condition Ready is worth an event. That a resource which was not ready begins
+// to progress is none: it usually is ready a moment later. Which objects are not healthy yet changes all the time.
+func isNews(before, now []metav1.Condition) bool {
+	former, ready := v1alpha2.FindCondition(before, v1alpha2.ReadyCondition), v1alpha2.FindCondition(now, v1alpha2.ReadyCondition)
+	progresses := ready.Reason == v1alpha2.ProgressingReason
+
+	switch {
+	case former.Type == "":
+		return !progresses
+	case former.Reason != ready.Reason:
+		return !progresses || former.Status == metav1.ConditionTrue
+	case progresses, ready.Reason == v1alpha2.UnhealthyReason:
+		return saidVerdict(before) != saidVerdict(now)
+	}
+
+	return former.Message != ready.Message
+}
+
+// saidVerdict returns the message of Stalled or Reconciling, which has no cause; empty if there is neither.
+func saidVerdict(all []metav1.Condition) string {
+	return cmp.Or(v1alpha2.FindCondition(all, v1alpha2.StalledCondition).Message, v1alpha2.FindCondition(all, v1alpha2.ReconcilingCondition).Message)
+}
+
+// rolledBack returns the event about a rollback after a failure.
+func rolledBack(version string, revision int, failed string) []Event {
+	return news(v1alpha2.ProviderInstalledReason, "Rollback",
+		fmt.Sprintf("Rolled back to %s as revision %d, because %s failed", version, revision, failed))
+}
+
+// leftRelease returns the event about a release in a cluster that was left.
+func leftRelease(former v1alpha2.ReleaseStatus) []Event {
+	return warn(v1alpha2.ReleaseKeptReason, "Reconcile", fmt.Sprintf(
+		"The provider is installed into another cluster than before; release %s/%s is kept in the former one, whose "+
+			"namespace kube-system has the UID %s", former.Namespace, former.Name, former.ClusterUID))
+}
+
+// takenOver returns the event about a resource that cluster-api-operator has managed before.
+func takenOver() []Event {
+	return news(v1alpha2.TakenOverReason, "Reconcile", "Taken over from cluster-api-operator, which has stopped")
+}
+
+// upgradeStarted returns the event about an automatic upgrade.
+func upgradeStarted(description string) []Event {
+	return news(v1alpha2.AutomaticUpgradeReason, "Upgrade", description)
+}
+
+// adopted returns the event about objects that existed before they became part of the release.
+func adopted(adopted []object.Key) []Event {
+	if len(adopted) == 0 {
+		return nil
+	}
+
+	const maxNamed = 5
+
+	names := make([]string, 0, len(adopted))
+	for _, key := range adopted {
+		names = append(names, key.String())
+	}
+
+	slices.Sort(names)
+
+	return news(v1alpha2.AdoptedReason, "Adopt",
+		fmt.Sprintf("Adopted %s that existed: %s", object.Count(len(names), "object"), object.List(names, maxNamed)))
+}
+
+// corrected returns the event about an object that differed from the release, or was missing. There is one for each
+// object: events with the same reason, action and objects are counted, and only the first shows its message.
+func corrected(o object.Key, missing bool, description string) []Event {
+	action := "Patch"
+	if missing {
+		action = "Create"
+	}
+
+	corrected := news(v1alpha2.DriftCorrectedReason, action, "Corrected drift: "+description)
+	corrected[0].Related = o
+
+	return corrected
+}
+
+// deletingCRDs returns the event about CRDs that are being deleted.
+func deletingCRDs(names []string) []Event {
+	messages := make([]string, 0, len(names))
+	for _, name := range names {
+		messages = append(messages, fmt.Sprintf("CustomResourceDefinition %s "+
+			"is being deleted, and with it all objects of its kind; it will be recreated once it is gone", name))
+	}
+
+	return warn(v1alpha2.CRDDeletingReason, "Reconcile", messages...)
+}
+
+// releaseKept returns the event about a release that stays although its resource is deleted.
+func releaseKept(message string) []Event { return warn(v1alpha2.ReleaseKeptReason, "Delete", message) }
+
+// ignored returns the event about parts of the spec that have no effect.
+func ignored(warnings []string) []Event { return warn(ignoredReason, "Reconcile", warnings...) }
+
+// unpublished returns the event about flags that a manager may not have.
+func unpublished(flags []values.Flag) []Event {
+	messages := make([]string, 0, len(flags))
+	for _, f := range flags {
+		messages = append(messages, f.String())
+	}
+
+	return warn(unpublishedFlagReason, "Reconcile", messages...)
+}
+
+// sourceUnavailable returns the event about a stored chart that is used in place of its source.
+func sourceUnavailable(digest, problem string) []Event {
+	return warn(v1alpha2.ComponentsFetchErrorReason, "Fetch", fmt.Sprintf(
+		"The source is not available, so the stored chart %s remains in use: %s", digest, problem))
+}
+
+// unsafeCRDsAllowed returns the event about unsafe changes of CRDs that a user allows.
+func unsafeCRDsAllowed(changes []string) []Event {
+	return warn(v1alpha2.UnsafeCRDsAllowedReason, "Reconcile", changes...)
+}

@@ -1,0 +1,171 @@
+package provider
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/inventory"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/waves"
+)
+
+// installed is what a read of the release has found.
+type installed struct {
+	// observed is set once the release was read.
+	observed bool
+
+	// foreign is set if the release belongs to something else: it is neither cared for nor changed.
+	// unconfirmed is set if its newest revision is not known to be the resource's: it is not cared for.
+	foreign     error
+	unconfirmed *release.UnconfirmedError
+
+	history  state.History
+	revision state.Revision
+	// owner is the resource that the release was created for, as far as its records name it.
+	owner state.Owner
+	// record is the content of the newest revision; nil if there is none or it cannot be read. otherChart describes its
+	// chart if another program has made it of one that is not the provider's; empty otherwise.
+	record     *release.Record
+	otherChart string
+	// health of the record's objects; nil until it was read.
+	health   *health.Report
+	replicas replicas
+	// deviations of the objects; nil until they were compared.
+	deviations *[]deviation
+	// waiting are the objects of a staged revision that wait for others, and removing is set while all
+	// that is left to do is to wait for deletions.
+	waiting  []waves.Held
+	removing bool
+	// stale is set if the release was changed since it was read.
+	stale bool
+}
+
+// healthy reports whether the objects of the revision are known to be healthy, and complete.
+func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy() && !i.isStaged() }
+
+// isOwn reports whether the newest revision is known to be the resource's. What another program has done to the release
+// is shown, and may be healthy, but is neither corrected nor completed.
+func (i *installed) isOwn() bool { return i.record != nil && i.revision.Confirmed() }
+
+// version returns the version of the newest revision; empty if it cannot be read, or has none.
+func (i *installed) version() string {
+	if i.record == nil {
+		return ""
+	}
+
+	return i.record.AppVersion
+}
+
+// contract returns the contract of the newest revision; empty if it is not known.
+func (i *installed) contract() string {
+	if i.record == nil {
+		return ""
+	}
+
+	return i.record.Contract
+}
+
+// description returns what `helm history` shows for the newest revision; empty if it cannot be read.
+func (i *installed) description() string {
+	if i.record == nil {
+		return ""
+	}
+
+	return i.record.Description
+}
+
+// isGone reports whether the release was looked at and does not exist.
+func (i *installed) isGone() bool { return i.observed && len(i.history.Revisions) == 0 }
+
+// deployed reports whether the newest revision is deployed, with a chart of the provider.
+func (i *installed) deployed() bool {
+	return i.record != nil && i.otherChart == "" && i.revision.Status == v1alpha2.RevisionDeployed
+}
+
+// works reports whether the objects of the newest revision are known to be healthy, and complete, with the replicas that
+// they should have. Those of another chart are not the provider.
+func (i *installed) works() bool {
+	return i.otherChart == "" && i.healthy() && len(i.replicas.wrong) == 0
+}
+
+// runs reports whether the newest revision is deployed, and works.
+func (i *installed) runs() bool { return i.deployed() && i.works() }
+
+// paused reports whether the newest revision runs no managers.
+func (i *installed) paused() bool { return i.revision.Paused || i.record != nil && i.record.Paused() }
+
+// problem describes why the newest revision does not run.
+func (i *installed) problem() string {
+	unhealthy := i.unhealthy()
+
+	switch {
+	case i.otherChart != "":
+		return fmt.Sprintf("another program made revision %d of release %s (%s)",
+			i.revision.Number, i.history.Release.Name, i.description())
+	case !i.deployed():
+		return fmt.Sprintf("revision %d is %s: %s", i.revision.Number, i.revision.Status, i.description())
+	case unhealthy == "":
+		return fmt.Sprintf("revision %d is not complete yet: objects that waited for others are next", i.revision.Number)
+	}
+
+	return unhealthy
+}
+
+// isStaged reports whether objects of the newest revision wait for others.
+func (i *installed) isStaged() bool {
+	return i.revision.Staged() && i.revision.Status == v1alpha2.RevisionDeployed
+}
+
+// expectedObjects returns the objects of the revision that do not wait for others, and should exist.
+func (i *installed) expectedObjects() []object.Key {
+	return slices.DeleteFunc(i.record.Needed(i.revision), func(o object.Key) bool {
+		return waits(i.waiting, o)
+	})
+}
+
+// othersHealthy reports whether all objects but those that wait for them are known to be healthy.
+func (i *installed) othersHealthy() bool {
+	return i.health != nil && !slices.ContainsFunc(i.health.Unhealthy(), func(h health.ObjectHealth) bool {
+		return !waits(i.waiting, h.Object)
+	})
+}
+
+// unhealthy describes why objects are not healthy, or have other replicas than the revision. Those that wait for others
+// are named only if there is no other cause.
+func (i *installed) unhealthy() string {
+	if i.othersHealthy() {
+		return cmp.Or(i.health.Message(), strings.Join(i.replicas.wrong, "; "))
+	}
+
+	if i.health == nil {
+		return ""
+	}
+
+	causes := slices.DeleteFunc(slices.Clone(i.health.Objects), func(h health.ObjectHealth) bool {
+		return waits(i.waiting, h.Object)
+	})
+
+	return health.Report{Objects: causes}.Message()
+}
+
+// inventory returns the objects that the release has, or may have: those of the status, of the newest revision if that
+// is known to be the resource's, and those that were searched for because the status was lost.
+func (r *run) inventory() []object.Key {
+	objects := inventory.Union(inventory.Keys(r.provider.GetStatus().Inventory), r.found)
+	if r.installed.isOwn() {
+		objects = inventory.Union(objects, r.installed.record.Keys())
+	}
+
+	return objects
+}
+
+// leaves reports whether the release has objects that the newest revision does not have.
+func (r *run) leaves() bool {
+	return r.installed.isOwn() && len(inventory.Without(r.inventory(), r.installed.record.Keys())) > 0
+}

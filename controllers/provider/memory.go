@@ -1,0 +1,119 @@
+package provider
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/drift"
+)
+
+// memory is what is remembered of a resource from one reconcile to the next. It may be lost without harm. Only the
+// reconcile of the resource uses it, and there is one at a time.
+type memory struct {
+	uid types.UID
+	// arrived is when the generation was seen first. A change that must not overtake others that were made together with
+	// it can so be held back until they have arrived.
+	generation int64
+	arrived    time.Time
+	// unannounced is set until events about the change have been emitted. What they are about may become known only after
+	// other reconciles of the generation.
+	unannounced bool
+	corrections drift.Backoff
+	// healthy is the newest revision that was healthy while objects were stored in old versions, and since when that is
+	// known.
+	healthy      int
+	healthySince time.Time
+}
+
+// arrival returns when a generation was seen first: now, unless it was asked before.
+func (m *memory) arrival(generation int64, now time.Time) time.Time {
+	if m.generation != generation || m.arrived.IsZero() {
+		m.generation, m.arrived = generation, now
+	}
+
+	return m.arrived
+}
+
+// turn returns since when the manager of a healthy revision has had the time to rewrite objects: now, unless it was
+// asked before.
+func (m *memory) turn(revision int, now time.Time) time.Time {
+	if m.healthy != revision {
+		m.healthy, m.healthySince = revision, now
+	}
+
+	return m.healthySince
+}
+
+// memories are those of the resources of one kind. It is safe for concurrent use, and its zero value is ready to use.
+type memories struct {
+	mu     sync.Mutex
+	byName map[types.NamespacedName]*memory
+}
+
+// get returns what is remembered of a name; nil for nothing.
+func (m *memories) get(name types.NamespacedName) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return m.byName[name]
+}
+
+// set replaces what is remembered of a name; nil is nothing.
+func (m *memories) set(name types.NamespacedName, now *memory) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if m.byName == nil {
+		m.byName = map[types.NamespacedName]*memory{}
+	}
+
+	if m.byName[name] = now; now == nil {
+		delete(m.byName, name)
+	}
+}
+
+// memoryOf returns what is remembered of a resource, and drops what is of an earlier one of the same name.
+func (r *Reconciler) memoryOf(provider v1alpha2.Provider) *memory {
+	name := client.ObjectKeyFromObject(provider)
+
+	found := r.memories.get(name)
+	if found != nil && found.uid == provider.GetUID() {
+		return found
+	}
+
+	r.forgetGone(name)
+
+	found = &memory{uid: provider.GetUID()}
+	r.memories.set(name, found)
+
+	return found
+}
+
+// forgetGone drops what is remembered of a resource that no longer exists: it may have had no finalizer, or a user may
+// have removed that.
+func (r *Reconciler) forgetGone(name types.NamespacedName) {
+	found := r.memories.get(name)
+	if found == nil {
+		return
+	}
+
+	provider := r.Type.New()
+	provider.SetNamespace(name.Namespace)
+	provider.SetName(name.Name)
+	provider.SetUID(found.uid)
+
+	r.forget(provider)
+}
+
+// forget drops what is remembered of a provider.
+func (r *Reconciler) forget(provider v1alpha2.Provider) {
+	r.memories.set(client.ObjectKeyFromObject(provider), nil)
+	r.Clusters.Forget(provider)
+	r.Planner.Charts.Forget(provider)
+	r.Offers.Forget(provider.GetUID())
+	r.Metrics.Forget(provider)
+}

@@ -1,0 +1,164 @@
+package provider
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/ranges"
+)
+
+// message is what Ready says, in this order. What runs and what becomes of what is wanted is its verdict.
+type message struct {
+	runs, wanted string
+	causes       []string
+	remedy       string
+}
+
+// of returns the result with the message.
+func (m message) of(result Result) Result {
+	result.Verdict, result.Remedy = clauses(m.runs, m.wanted), m.remedy
+	result.Message = result.Verdict
+
+	causes := clauses(m.causes...)
+	if result.Message != "" && causes != "" {
+		result.Message += ": "
+	}
+
+	result.Message = clauses(result.Message+causes, m.remedy)
+
+	return result
+}
+
+// clauses joins clauses. It leaves out those that repeat what others before have said.
+func clauses(all ...string) string {
+	text := ""
+
+	for _, clause := range all {
+		switch {
+		case strings.Contains(text, clause):
+		case text == "":
+			text = clause
+		default:
+			text += "; " + clause
+		}
+	}
+
+	return text
+}
+
+// also adds a cause to the message of a result.
+func (r Result) also(cause string) Result {
+	if cause == "" {
+		return r
+	}
+
+	said := strings.TrimSuffix(r.Message, "; "+r.Remedy)
+	r.Message = clauses(said, cause, r.Remedy)
+
+	return r
+}
+
+// running describes what runs. What care has a problem with is not called healthy, whatever its objects are.
+func (r *run) running(care Result) string {
+	version := r.installed.version()
+
+	switch revision := r.installed.revision; {
+	case !r.installed.observed:
+		return lastKnown(*r.provider.GetStatus())
+	case r.installed.record == nil:
+		return ""
+	case revision.Status.Pending():
+		return fmt.Sprintf("%s is %s as revision %d", version, revision.Status, revision.Number)
+	case revision.Status == v1alpha2.RevisionFailed && revision.RollbackTo != 0:
+		return fmt.Sprintf("the rollback to %s failed", version)
+	case revision.Status == v1alpha2.RevisionFailed:
+		return version + " failed"
+	case revision.Status != v1alpha2.RevisionDeployed:
+		return fmt.Sprintf("%s is %s", version, revision.Status)
+	case r.installed.health == nil, r.installed.runs() && care.Ends():
+		return version + " is installed"
+	case r.installed.runs():
+		return version + " runs"
+	case revision.Staged() && revision.RollbackTo != 0:
+		return "rolling back to " + version
+	}
+
+	return version + " is not healthy"
+}
+
+// lastKnown describes what the status shows as installed; empty for nothing.
+func lastKnown(status v1alpha2.ProviderStatus) string {
+	newest := v1alpha2.ReleaseRevision{}
+	if len(status.History) > 0 {
+		newest = status.History[0]
+	}
+
+	switch version := cmp.Or(newest.Version, "the provider"); {
+	case newest.Number == 0:
+		return ""
+	case newest.Status == v1alpha2.RevisionDeployed:
+		return version + " is installed"
+	default:
+		return fmt.Sprintf("%s is %s as revision %d", version, newest.Status, newest.Number)
+	}
+}
+
+// askedVersion returns the version that the resource asks for, which is a range until one is chosen from it.
+func (r *run) askedVersion() string {
+	asked := r.provider.GetSpec().Version
+	return cmp.Or(ranges.Only(asked, r.provider.GetStatus().DesiredVersion), asked)
+}
+
+// wantedVersion returns the version that a change is to, or else the one that the resource asks for.
+func (r *run) wantedVersion() string { return cmp.Or(r.change.goal.version, r.askedVersion()) }
+
+// wanted names what the resource asks for, of which another part than the version may have changed.
+func (r *run) wanted() string {
+	version := r.wantedVersion()
+
+	switch {
+	case r.rollbackTo() != 0:
+		return fmt.Sprintf("the rollback to revision %d", r.rollbackTo())
+	case version == "", ranges.IsSame(version, r.installed.version()):
+		return "a change"
+	}
+
+	return version
+}
+
+// differs says which version the spec asks for if another one is installed; empty if it is that.
+func (r *run) differs() string {
+	if r.asksFor(r.installed.version()) {
+		return ""
+	}
+
+	return r.askedVersion() + " is wanted"
+}
+
+// remedy names the command that makes the operator do what the resource asks for.
+func (r *run) remedy(aim string) string {
+	label, version := v1alpha2.Label(r.provider), r.wantedVersion()
+
+	switch {
+	case r.rollbackTo() != 0:
+		return fmt.Sprintf("%s, run `capstan rollback %s %d`", aim, label, r.rollbackTo())
+	case ranges.IsExact(version):
+		return fmt.Sprintf("%s, run `capstan upgrade apply %s:%s`", aim, label, version)
+	}
+
+	return fmt.Sprintf("%s, change the annotation %s", aim, v1alpha2.ReconcileRequestAnnotation)
+}
+
+// times says how often something has happened; empty for once.
+func times(n int) string {
+	switch {
+	case n < 2:
+		return ""
+	case n == 2:
+		return " twice"
+	}
+
+	return fmt.Sprintf(" %d times", n)
+}

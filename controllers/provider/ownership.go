@@ -1,0 +1,241 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/foreign"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/removal"
+	"github.com/capstan-project/capstan/controllers/takeover"
+)
+
+// own makes the resource the operator's: cluster-api-operator stops before its resource is taken over, and a finalizer
+// comes before an installation.
+func (r *run) own(ctx context.Context) Result {
+	switch {
+	case takeover.PredecessorManages(r.provider):
+		if err := takeover.CheckStopped(ctx, r.APIReader, r.provider); err != nil {
+			return failed(err, fetching)
+		}
+
+		return r.takeOver(ctx)
+	case !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer):
+		r.added = true
+		return r.handOver(ctx, controllerutil.AddFinalizer)
+	}
+
+	return Result{}
+}
+
+// takeOver takes the resource over from cluster-api-operator: the status that this has left is none of Capstan's, and
+// its finalizer would block the deletion.
+func (r *run) takeOver(ctx context.Context) Result {
+	result := r.handOver(ctx, func(o client.Object, finalizer string) bool {
+		added := controllerutil.AddFinalizer(o, finalizer)
+		return takeover.ReleaseFinalizer(o) || added
+	})
+	if !result.Ends() {
+		r.emit(r.provider, takenOver())
+		r.status.waiting(ctx, "the Helm release that adopts what cluster-api-operator has installed")
+	}
+
+	return result
+}
+
+// handOver changes whose resource it is. It is repeated soon if another program has changed the resource meanwhile.
+func (r *run) handOver(ctx context.Context, set func(o client.Object, finalizer string) bool) Result {
+	err := r.setFinalizer(ctx, r.provider, set)
+	r.status.changed(r.provider)
+
+	if apierrors.IsConflict(err) {
+		return Result{Outcome: Repeated, At: time.Now().Add(conflictRetry)}
+	}
+
+	return failed(takeover.Refused(err), fetching)
+}
+
+// identify stops the change of a resource that may not exist, such as a second one of a provider.
+func (r *run) identify(ctx context.Context) Result {
+	err := r.Preflight.Identity(ctx, r.provider, r.recorded(ctx))
+	if err == nil && r.provider.GetStatus().Release == nil {
+		err = r.checkInstalledElsewhere(ctx)
+	}
+
+	r.identified = err == nil
+
+	return failed(err, fetching)
+}
+
+// checkInstalledElsewhere makes sure that the cluster has no release of the provider in another namespace,
+// whose resource is not known: it may be in another cluster, or no longer exist.
+func (r *run) checkInstalledElsewhere(ctx context.Context) error {
+	key := plan.ReleaseKey(r.provider)
+
+	namespace, err := r.target.InstalledElsewhere(ctx, key, r.installsBeside)
+	if namespace == "" || err != nil {
+		return err
+	}
+
+	return &preflight.Error{
+		Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason,
+		Message: fmt.Sprintf("%s %s is already installed in the cluster, as Helm release %s/%s, and a cluster can have each "+
+			"provider only once; delete this resource, or uninstall that release%s",
+			r.provider.ProviderType(), r.provider.GetName(), namespace, key.Name, v1alpha2.InstallBesideHint(namespace)),
+	}
+}
+
+// installsBeside reports whether the resource says that what looks like its provider in a namespace is none.
+func (r *run) installsBeside(namespace string) bool {
+	return v1alpha2.InstallsBeside(r.provider, namespace)
+}
+
+// recorded returns a function that reports whether Helm's storage in the target cluster has a release
+// of a provider.
+func (r *run) recorded(ctx context.Context) func(v1alpha2.Provider) bool {
+	return func(p v1alpha2.Provider) bool { return r.target.HasRelease(ctx, plan.ReleaseKey(p)) }
+}
+
+// checkInstalled makes sure that no other program has installed the provider in another namespace: both
+// would share CRDs, webhooks and cluster-wide permissions. In its own namespace it is adopted.
+func (r *run) checkInstalled(ctx context.Context) Result {
+	finder := takeover.Finder{
+		Metadata:    r.target.Metadata,
+		Definitions: r.target.CRDs.Client,
+		Restricted:  len(r.Scope.Namespaces) > 0,
+		Ignored:     r.installsBeside,
+	}
+	label := v1alpha2.Label(r.provider)
+
+	found, err := finder.Elsewhere(ctx, label, plan.ReleaseKey(r.provider))
+	if err != nil || found == nil {
+		return failed(err, applying)
+	}
+
+	return failed(&preflight.Error{
+		Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason,
+		Message: fmt.Sprintf("%s is already installed in namespace %s, which was found by %s, and a cluster can have each "+
+			"provider only once; to take it over, create the resource in that namespace instead, or else uninstall it there%s",
+			label, found.Namespace, found.Claim, v1alpha2.InstallBesideHint(found.Namespace)),
+	}, applying)
+}
+
+// leaveFormerCluster removes from the status what the provider has installed in another cluster than the one
+// of the UID: the Secret has another kubeconfig, or the cluster was created again.
+func (r *Reconciler) leaveFormerCluster(provider v1alpha2.Provider, now types.UID) {
+	former := provider.GetStatus().Release
+	if former == nil || former.ClusterUID == "" || now == "" || former.ClusterUID == string(now) {
+		return
+	}
+
+	r.emit(provider, leftRelease(*former))
+
+	status := provider.GetStatus()
+	status.Release, status.InstalledVersion = nil, nil
+	status.Inventory, status.History = nil, nil
+}
+
+// ownedError reports that the provider's release belongs to a resource in another cluster.
+type ownedError struct{ release string } // namespace/name
+
+func (e *ownedError) Error() string {
+	return fmt.Sprintf("Helm release %s was installed by a provider resource in another cluster, and a cluster can have "+
+		"each provider only once; delete one of the two resources, or set the annotation %s: \"true\" on this one to take "+
+		"the release over", e.release, v1alpha2.AdoptReleaseAnnotation)
+}
+
+// checkOwner returns why the release that was observed must not be touched; nil if it may be. The record
+// is nil if it cannot be read.
+func (r *run) checkOwner(record *release.Record) error {
+	history := r.installed.history
+
+	switch newest := r.installed.revision; {
+	case r.ownedElsewhere() && !foreign.Adopts(r.provider):
+		return &ownedError{release: history.Release.String()}
+	case foreign.IsRelease(r.provider, history, record):
+		return &foreignError{release: history.Release.String(), revision: newest.Number, chart: describeChart(record)}
+	}
+
+	return nil
+}
+
+// ownedElsewhere reports whether a resource in another cluster owns the release that was observed.
+func (r *run) ownedElsewhere() bool {
+	return r.installed.owner.Excludes(r.self)
+}
+
+// foreignError reports that the provider's release has the name of one that was created for something
+// else. To upgrade that one would delete all of its objects.
+type foreignError struct {
+	release  string // namespace/name
+	revision int
+	chart    string
+}
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf(
+		"Helm release %s was created by another program and is not this provider's: revision %d contains %s; uninstall "+
+			"it or move it to another name, or set the annotation %s: \"true\" on this resource to replace it, which "+
+			"deletes its objects that the provider does not have",
+		e.release, e.revision, e.chart, v1alpha2.AdoptReleaseAnnotation)
+}
+
+// recordsLost reports whether objects of a release exist that has no records any more. If the release was
+// uninstalled there are none, apart from those that an uninstall keeps or whose deletion takes a while.
+// What cannot be read at the moment does not count.
+func (r *run) recordsLost(ctx context.Context) bool {
+	if len(r.installed.history.Revisions) > 0 {
+		return false
+	}
+
+	remains, err := r.target.Releases.Remains(ctx, plan.ReleaseKey(r.provider), r.inventory())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Looked for a part of the objects only, because records are lost", "problem", err.Error())
+	}
+
+	return remains
+}
+
+// findLost searches for the objects of a release whose status was lost, for example because the resource was restored
+// without it: until a status was written, it is not known whether the resource had one.
+func (r *run) findLost(ctx context.Context) error {
+	if r.provider.GetStatus().ObservedGeneration > 0 || r.added {
+		return nil
+	}
+
+	search, err := removal.NewSearch(ctx, r.provider, r.target)
+	if err != nil {
+		return err
+	}
+
+	r.found = r.target.Releases.Search(ctx, plan.ReleaseKey(r.provider), search)
+
+	return nil
+}
+
+// describeChart describes the chart of a record for messages.
+func describeChart(record *release.Record) string {
+	if record == nil {
+		return "a chart that cannot be read"
+	}
+
+	return fmt.Sprintf("chart %s %s", record.ChartName, record.ChartVersion)
+}
+
+// recordAdopted records with the revision which version another program has installed before.
+func (r *run) recordAdopted(ctx context.Context) error {
+	version, err := takeover.Version(ctx, r.target.APIReader, r.provider, r.change.prepared.Adopts())
+	r.change.prepared.SetAdoptedVersion(version)
+
+	return err
+}

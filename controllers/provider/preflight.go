@@ -1,0 +1,64 @@
+package provider
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/preflight"
+)
+
+// checkRequirements makes sure that the contract of the plan fits the other providers', that its variables have
+// values, and that the APIs that it needs are served.
+func (r *run) checkRequirements(ctx context.Context) Result {
+	input := preflight.Input{
+		Provider:         r.provider,
+		Mapper:           r.target.Client.RESTMapper(),
+		Contract:         r.change.plan.Chart.Contract(),
+		RequiredKinds:    r.change.plan.Chart.RequiredKinds(),
+		MissingVariables: r.change.plan.MissingVariables,
+	}
+
+	err := r.Preflight.Installation(ctx, input)
+
+	// Patches may have removed the objects of the missing kinds.
+	spec := r.provider.GetSpec()
+	if preflight.MissingKinds(err) != nil && (spec.Patches != nil || spec.ManifestPatches != nil) {
+		record, renderErr := r.target.Releases.Render(r.change.plan.Release)
+		if renderErr != nil {
+			return failed(renderErr, applying)
+		}
+
+		input.RequiredKinds = keptKinds(input.RequiredKinds, record.Objects)
+		err = r.Preflight.Installation(ctx, input)
+	}
+
+	// Until they are served, changes of their CRDs requeue the resource.
+	r.target.CRDs.Await(v1alpha2.Label(r.provider), preflight.MissingKinds(err)...)
+
+	return failed(err, applying)
+}
+
+// keptKinds returns those of the kinds, as Kind.version.group, that objects have.
+func keptKinds(kinds []string, objects []*unstructured.Unstructured) []string {
+	return slices.DeleteFunc(kinds, func(kind string) bool {
+		gvk, _ := schema.ParseKindArg(kind)
+
+		return gvk != nil && !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GroupVersionKind() == *gvk
+		})
+	})
+}
+
+// checkCore makes sure that core is ready.
+func (r *run) checkCore(ctx context.Context) Result {
+	return failed(r.Preflight.CoreReady(ctx, r.provider), applying)
+}
+
+// checkTurn makes sure that no other provider has to change its version first.
+func (r *run) checkTurn(ctx context.Context) Result {
+	return failed(r.Preflight.Turn(ctx, r.provider, r.change.plan.Chart.Contract()), applying)
+}

@@ -1,0 +1,124 @@
+package provider
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// Outcome is how a step or a reconcile ended, and with it what requeues the resource.
+type Outcome int
+
+const (
+	// Continue is the outcome of a step after which the next one follows.
+	Continue Outcome = iota
+	// Ready means that the provider is what the resource asks for. It is reconciled again after events, and at
+	// Result.At for work in the background.
+	Ready
+	// Waiting means that the resource is reconciled again after an event or at Result.At.
+	Waiting
+	// Stalled means that a user must change something. The resource is still requeued, each time
+	// later, because not every input is watched.
+	Stalled
+	// Retrying means that the same may succeed when it is tried again, with back-off.
+	Retrying
+	// Idle means that nothing is done, although the provider is not ready: it is suspended.
+	Idle
+	// Repeated means that the reconcile was too early, or cut short. It is repeated at Result.At, and nothing is
+	// reported.
+	Repeated
+)
+
+// Result is how a step or a reconcile ended. The zero Result continues with the next step.
+type Result struct {
+	Outcome Outcome
+	// Condition that is False besides Ready; empty for none.
+	Condition string
+	// Reason and Message of Ready.
+	Reason, Message string
+	// Verdict is what Message begins with: what runs, and what becomes of what is wanted. Remedy is what it ends with:
+	// what a user can do. Both may be empty.
+	Verdict, Remedy string
+	// Cause is the message of Condition, if that is not all of Message: Condition may last longer than what Ready says.
+	Cause string
+	// At is when to reconcile again, if that is known.
+	At time.Time
+	// Limited is set if a user must look when this takes longer than spec.release.timeout: Waiting for
+	// others, or Retrying.
+	Limited bool
+}
+
+// Ends reports whether no step follows.
+func (r Result) Ends() bool { return r.Outcome != Continue }
+
+// short returns the message without its cause.
+func (r Result) short() string { return cmp.Or(r.Verdict, r.Message) }
+
+// within returns the message in at most limit bytes. The cause is cut before the verdict and the remedy.
+func (r Result) within(limit int) string {
+	if len(r.Message) <= limit {
+		return r.Message
+	}
+
+	end := ""
+	if r.Remedy != "" {
+		end = "; " + r.Remedy
+	}
+
+	return object.OneLine(strings.TrimSuffix(r.Message, end), limit-len(" …")-len(end)) + end
+}
+
+// waitFor returns the result of a step that waits for an event, or for a time if that is not zero.
+func waitFor(reason, message string, at time.Time) Result {
+	return Result{Outcome: Waiting, Reason: reason, Message: message, At: at}
+}
+
+// first returns the first result that ends a part.
+func first(results ...Result) Result {
+	for _, result := range results {
+		if result.Ends() {
+			return result
+		}
+	}
+
+	return Result{}
+}
+
+// Between these bounds a problem that a user must solve is looked at again, each time after as long as
+// it has existed.
+const (
+	MinRetry = state.MinBackoff
+	MaxRetry = state.MaxBackoff
+)
+
+// removalResult adds to the result of a step of the removal what becomes of the provider.
+func removalResult(result Result) Result {
+	switch {
+	case result.Outcome == Idle:
+		return result
+	case result.Reason == v1alpha2.DeletionBlockedReason:
+		return message{runs: "the removal is blocked", causes: []string{result.Message}}.of(result)
+	}
+
+	return message{runs: "being removed", causes: []string{result.Message}}.of(result)
+}
+
+// removingResult is the result of a removal whose remaining work is not Capstan's: that of a resource with the finalizers
+// that are left.
+func removingResult(resource string, finalizers []string) Result {
+	message := resource + " has no finalizers left, so the API server is deleting it"
+	if len(finalizers) > 0 {
+		message = fmt.Sprintf("Capstan has finished removing the provider; %s is deleted once the programs that added its "+
+			"other finalizers remove them: %s", resource, object.List(finalizers, maxFinalizers))
+	}
+
+	return Result{Outcome: Idle, Reason: v1alpha2.DeletingReason, Message: message}
+}
+
+// maxFinalizers bounds how many finalizers a message names.
+const maxFinalizers = 5

@@ -1,0 +1,258 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/foreign"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
+)
+
+// uncheckedError means that it is not known whether the managers of a revision can work with the CRDs.
+type uncheckedError struct {
+	// version of the revision.
+	version string
+	// crds is the version of the provider that CRDs were applied for.
+	crds string
+}
+
+func (e *uncheckedError) Error() string {
+	return fmt.Sprintf("it is not known whether the managers of %s can work with the CustomResourceDefinitions of %s, "+
+		"which are never downgraded, because its chart is no longer stored; set spec.version to %s instead",
+		e.version, e.crds, e.version)
+}
+
+// refusesRollback reports whether an error of checkTarget means that the provider must not return to the revision, and
+// not that this could not be found out.
+func refusesRollback(err error) bool {
+	return errors.As(err, new(*preflight.Error)) ||
+		errors.As(err, new(*crds.IncompatibleError)) ||
+		errors.As(err, new(*crds.OwnershipError)) ||
+		errors.As(err, new(*storage.CorruptError)) ||
+		errors.As(err, new(*release.UnconfirmedError)) ||
+		errors.As(err, new(*uncheckedError))
+}
+
+// checkTarget checks whether the managers of an earlier revision may run beside the other providers, and can work with
+// today's CRDs and conversion webhooks: contracts may have changed since the revision was installed, and CRDs are never
+// rolled back. It applies nothing.
+func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
+	record, err := r.target.Releases.Read(ctx, plan.ReleaseKey(r.provider), revision)
+	if err != nil {
+		return err
+	}
+
+	if !revision.Confirms(record.Digest) {
+		unconfirmed := foreign.Unconfirmed(r.provider, plan.ReleaseKey(r.provider), revision)
+		unconfirmed.Newest = 0 // the records of later revisions exist
+
+		return unconfirmed
+	}
+
+	if err := r.Preflight.Contracts(ctx, r.provider, record.Contract); err != nil {
+		return err
+	}
+
+	installed, err := r.Planner.Charts.Installed(ctx, r.provider, revision.ChartDigest)
+	if errors.Is(err, store.ErrNotFound) {
+		return r.checkVersion(ctx, record.AppVersion)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	planned, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, installed)
+	if err != nil {
+		return err
+	}
+
+	return r.target.CRDs.CheckUnmanaged(ctx, planned)
+}
+
+// checkVersion checks the version of a revision whose chart is no longer stored: its managers know the CRDs unless one
+// was applied for a newer version.
+func (r *run) checkVersion(ctx context.Context, version string) error {
+	newer, err := r.target.CRDs.NewerVersion(ctx, v1alpha2.Label(r.provider), version)
+	if err != nil {
+		return err
+	}
+
+	if newer != "" {
+		return &uncheckedError{version: version, crds: newer}
+	}
+
+	return nil
+}
+
+// rollbackTo returns the revision that the resource asks for instead of a version; 0 for none.
+func (r *run) rollbackTo() int {
+	return ptr.Deref(plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo, 0)
+}
+
+// rollbackGoal returns the goal that spec.release.rollbackTo describes.
+func (r *run) rollbackGoal(revision int) goal {
+	target := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: revision}}
+	to := r.rollbackOptions(target, "spec.release.rollbackTo")
+	to.Request = r.asked()
+
+	to.Digest = rollbackDigest(revision, to.Paused)
+
+	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
+		if target, exists := r.installed.history.Find(revision); exists {
+			to.Target = target
+		}
+
+		return r.returnTo(ctx, to, observed)
+	}
+
+	return goal{
+		version: fmt.Sprintf("revision %d", revision),
+		digest:  to.Digest,
+		action:  metrics.ActionRollback,
+		apply:   apply,
+	}
+}
+
+// checkRevision makes sure that the provider may return to the revision that spec.release.rollbackTo names. If that
+// does not exist or cannot be read, the rollback itself reports it.
+func (r *run) checkRevision(ctx context.Context) Result {
+	to, exists := r.installed.history.Find(r.rollbackTo())
+	if !exists {
+		return Result{}
+	}
+
+	err := r.checkTarget(ctx, to)
+	if errors.As(err, new(*storage.CorruptError)) {
+		return Result{}
+	}
+
+	return failed(err, applying)
+}
+
+// checkReturn rules a revision out as the target of a rollback after a failure if the provider must not return to it.
+func (r *run) checkReturn(ctx context.Context, target state.Revision) Result {
+	err := r.checkTarget(ctx, target)
+
+	switch {
+	case err == nil:
+		return Result{}
+	case refusesRollback(err):
+		r.refuse(target, err)
+		return Result{}
+	}
+
+	return failed(err, applying)
+}
+
+// refuse rules out a target of a rollback.
+func (r *run) refuse(target state.Revision, reason error) {
+	if r.policy.Refused == nil {
+		r.policy.Refused = map[int]bool{}
+		r.done.refusal = fmt.Sprintf("not rolled back to %s (revision %d): %s", target.Version, target.Number, reason)
+	}
+
+	r.policy.Refused[target.Number] = true
+}
+
+// rollBack rolls a failed revision back.
+func (r *run) rollBack(ctx context.Context, target state.Revision) Result {
+	history := r.installed.history
+	digest := attemptedDigest(history)
+	observed := r.target.Releases.Determine(history, digest)
+
+	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Release.Name)
+	log.Info("Rolling back", "state", observed.State, "found", observed.Message, "to", target.Number)
+
+	options := r.rollbackOptions(target, r.failureReason(ctx, digest))
+	// What an API that is away would serve is missing in any case, and corrected once it is back.
+	options.SkipUnknownKinds = true
+
+	result, err := r.returnTo(ctx, options, observed)
+	r.noteResult(result)
+	r.target.Health.MarkVerified(result.Applied)
+
+	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
+
+	if errors.As(err, new(*cluster.DryRunError)) {
+		r.refuse(target, err)
+		return Result{}
+	}
+
+	if err != nil && !leavesRevision(result, err) {
+		r.observe(ctx) // a record may have been written, which the status must have
+
+		return failed(err, applying)
+	}
+
+	if attempts := history.Attempts(digest); err == nil && len(attempts) > 0 {
+		r.emit(r.provider, rolledBack(target.Version, result.Revision, attempts[0].Version))
+	}
+
+	r.installed.stale = true
+
+	return Result{}
+}
+
+// failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not
+// be completed, which tells another reason.
+func (r *run) failureReason(ctx context.Context, digest string) string {
+	if r.done.failure != nil {
+		return r.done.failure.Error()
+	}
+
+	history := r.installed.history
+
+	attempts := history.Attempts(digest)
+	if len(attempts) == 0 || attempts[0].Number == r.installed.revision.Number {
+		return r.installed.record.Description
+	}
+
+	record, err := r.target.Releases.Read(ctx, history.Release, attempts[0])
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read why the release is rolled back", "release", history.Release.Name)
+		return r.installed.record.Description
+	}
+
+	return record.Description
+}
+
+// rollbackOptions returns the options of a rollback. Whether the provider is paused is what the spec says
+// now, and not what it said when the revision was installed.
+func (r *run) rollbackOptions(target state.Revision, reason string) release.RollbackOptions {
+	return release.RollbackOptions{
+		Target:       target,
+		Reason:       reason,
+		Owner:        r.self,
+		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
+		Paused:       r.provider.GetSpec().Paused,
+	}
+}
+
+// returnTo rolls the release back.
+func (r *run) returnTo(
+	ctx context.Context, options release.RollbackOptions, observed state.Observed,
+) (result release.Result, err error) {
+	if options.Own, err = r.ownKinds(ctx); err != nil {
+		return release.Result{}, err
+	}
+
+	options.Announce = r.announce(ctx)
+	options.Known, options.Last = r.installed.history.Revisions, state.Last(r.provider.GetStatus())
+	options.Inventory = r.inventory()
+
+	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), options, observed)
+}

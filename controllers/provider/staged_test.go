@@ -1,0 +1,83 @@
+package provider
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/waves"
+)
+
+var manager, own = object.Key{Name: "manager"}, object.Key{Name: "own"}
+
+func TestWaitingObjectsAreNotHealthy(t *testing.T) {
+	for name, all := range map[string][]health.ObjectHealth{
+		"missing": {
+			{Object: manager, Result: health.Result{Status: status.CurrentStatus}},
+			{Object: own, Result: health.Result{Status: status.NotFoundStatus}},
+		},
+		"from an earlier revision": {
+			{Object: own, Result: health.Result{Status: status.CurrentStatus}},
+			{Object: manager, Result: health.Result{Status: status.CurrentStatus}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			held := waves.Held{Object: own, Place: waves.Order{}.Applied(true), Own: true}
+			report := health.Report{Objects: withWaiting(all, []waves.Held{held})}
+			g.Expect(report.Objects).To(HaveLen(2))
+			g.Expect(report.Missing()).To(BeEmpty(), "drift must not create it")
+			g.Expect(report.Unhealthy()).To(HaveExactElements(HaveField("Object", own)))
+			g.Expect(report.Message()).To(ContainSubstring("is applied once the provider's manager is healthy"))
+
+			g.Expect(health.Report{Objects: withWaiting(all, nil)}.Objects).To(Equal(all))
+		})
+	}
+}
+
+func TestAdvanceProblems(t *testing.T) {
+	failed := []*cluster.ObjectError{{Object: own, Reason: "failed calling webhook"}}
+	remaining := []cluster.Remaining{{Object: own, Finalizers: []string{"a/b", "c"}}}
+
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"none":                       {},
+		"a webhook that is away":     {&cluster.UnavailableError{Objects: failed}, "yet: failed calling webhook"},
+		"a deletion that is refused": {&cluster.RemoveError{Objects: failed}, "deleted yet: failed calling webhook"},
+		"finalizers":                 {&cluster.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
+		"a Pod that stops": {&cluster.RemainingError{Objects: []cluster.Remaining{{Object: own}}},
+			"no longer part of the release and is being deleted; other objects"},
+		"an object that is refused":   {&cluster.RejectedError{Objects: failed}, ""},
+		"an object of others":         {&cluster.ConflictError{}, ""},
+		"an error of another request": {errors.New("no connection"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			problems := advanceProblems(c.err)
+			if c.want == "" {
+				NewWithT(t).Expect(problems).To(BeEmpty())
+				return
+			}
+
+			NewWithT(t).Expect(problems).To(HaveExactElements(And(
+				HaveField("Object", own), HaveField("Message", ContainSubstring(c.want)))))
+		})
+	}
+}
+
+func TestAdvanceAfter(t *testing.T) {
+	for age, want := range map[time.Duration]time.Duration{
+		0: minAdvance, 20 * time.Second: 5 * time.Second, time.Hour: maxAdvance, -time.Hour: minAdvance,
+	} {
+		NewWithT(t).Expect(advanceAfter(age)).To(Equal(want), "%s", age)
+	}
+}

@@ -1,0 +1,268 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	fluxconditions "github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// server is an API server with one resource.
+type server struct {
+	client.Client
+	// writes counts the patches of the status, which fail with failure unless that is nil.
+	writes  int
+	failure error
+}
+
+func newServer(t *testing.T, status v1alpha2.ProviderStatus) (*server, v1alpha2.Provider) {
+	t.Helper()
+
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(v1alpha2.AddToScheme(scheme)).To(Succeed())
+
+	p := &v1alpha2.CoreProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "cluster-api", Generation: 2}}
+	p.Status = status
+	s := &server{}
+	patch := func(
+		ctx context.Context, c client.Client, _ string, o client.Object, patch client.Patch,
+		options ...client.SubResourcePatchOption,
+	) error {
+		s.writes++
+
+		if s.failure != nil {
+			return s.failure
+		}
+
+		return c.Status().Patch(ctx, o, patch, options...)
+	}
+	s.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(p).WithStatusSubresource(p).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: patch}).Build()
+
+	return s, s.read(t)
+}
+
+func (s *server) read(t *testing.T) v1alpha2.Provider {
+	t.Helper()
+
+	p := &v1alpha2.CoreProvider{}
+	NewWithT(t).Expect(s.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "cluster-api"}, p)).To(Succeed())
+
+	return p
+}
+
+// finish does what the end of a reconcile does.
+func finish(t *testing.T, w *statusWriter, p v1alpha2.Provider) {
+	t.Helper()
+
+	fluxconditions.MarkTrue(p, v1alpha2.ReadyCondition, v1alpha2.HealthyReason, "all is well")
+	p.GetStatus().ObservedGeneration = p.GetGeneration()
+	NewWithT(t).Expect(w.save(t.Context(), p)).To(Succeed())
+}
+
+// messages returns the messages of the conditions on the server, by type.
+func (s *server) messages(t *testing.T) map[string]string {
+	t.Helper()
+
+	messages := map[string]string{}
+	for _, c := range s.read(t).GetConditions() {
+		messages[c.Type] = c.Message
+	}
+
+	return messages
+}
+
+func TestQuickReconcileWritesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
+		w := newStatusWriter(s, s, p)
+
+		w.doing(t.Context(), "reading")
+		time.Sleep(noticeDelay / 3)
+		w.doing(t.Context(), "applying")
+		time.Sleep(noticeDelay / 3)
+		finish(t, w, p)
+
+		g.Expect(s.writes).To(Equal(1))
+		g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "all is well"}))
+	})
+}
+
+func TestSlowStepsAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
+		w := newStatusWriter(s, s, p)
+
+		w.doing(t.Context(), "reading")
+		time.Sleep(noticeDelay / 2)
+		w.doing(t.Context(), "fetching")
+		time.Sleep(time.Second - noticeDelay/2)
+		g.Expect(s.messages(t)).To(Equal(map[string]string{
+			v1alpha2.ReadyCondition: "fetching", v1alpha2.ReconcilingCondition: "fetching",
+		}))
+		g.Expect(s.read(t).GetStatus().ObservedGeneration).To(BeEquivalentTo(-1), "the spec is not handled yet")
+
+		w.doing(t.Context(), "applying")
+		time.Sleep(time.Second)
+		g.Expect(s.messages(t)).To(HaveKeyWithValue(v1alpha2.ReconcilingCondition, "applying"))
+
+		finish(t, w, p)
+		g.Expect(s.writes).To(Equal(3))
+		g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "all is well"}))
+		g.Expect(s.read(t).GetStatus().ObservedGeneration).To(BeEquivalentTo(2))
+	})
+}
+
+func TestEarlierReadyStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		ready := metav1.Condition{
+			Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha2.HealthyReason, Message: "runs",
+		}
+		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{ready}})
+		w := newStatusWriter(s, s, p)
+
+		w.doing(t.Context(), "fetching")
+		time.Sleep(time.Second)
+		g.Expect(s.messages(t)).To(Equal(map[string]string{
+			v1alpha2.ReadyCondition: "runs", v1alpha2.ReconcilingCondition: "fetching",
+		}))
+
+		g.Expect(w.save(t.Context(), p)).To(Succeed())
+		g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "runs"}),
+			"the same status as before the reconcile")
+	})
+}
+
+func TestUnchangedSpecIsNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 2})
+		w := newStatusWriter(s, s, p)
+
+		w.doing(t.Context(), "reading")
+		time.Sleep(time.Minute)
+		NewWithT(t).Expect(w.save(t.Context(), p)).To(Succeed())
+		NewWithT(t).Expect(s.writes).To(BeZero())
+	})
+}
+
+func TestFailureToReportIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
+		w := newStatusWriter(s, s, p)
+
+		s.failure = errors.New("it did not answer")
+
+		w.doing(t.Context(), "fetching")
+		time.Sleep(time.Second)
+		w.pause(t.Context(), p)
+
+		s.failure = nil
+
+		finish(t, w, p)
+		NewWithT(t).Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "all is well"}))
+	})
+}
+
+func TestWaiting(t *testing.T) {
+	g := NewWithT(t)
+	ready := metav1.Condition{
+		Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha2.HealthyReason, Message: "runs",
+	}
+	s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{ready}})
+	w := newStatusWriter(s, s, p)
+
+	w.waiting(t.Context(), "Job hook")
+	g.Expect(s.messages(t)).To(Equal(map[string]string{
+		v1alpha2.ReadyCondition: "waiting for Job hook", v1alpha2.ReconcilingCondition: "waiting for Job hook",
+	}))
+	g.Expect(fluxconditions.IsReady(s.read(t))).To(BeFalse())
+
+	g.Expect(w.save(t.Context(), p)).To(Succeed())
+	g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "runs"}))
+}
+
+// TestPause checks that what was written in between is no conflict, and a change of the spec still is.
+func TestPause(t *testing.T) {
+	for name, changed := range map[string]bool{"same spec": false, "changed spec": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
+				w := newStatusWriter(s, s, p)
+				w.doing(t.Context(), "fetching")
+
+				if changed {
+					other := s.read(t)
+					other.SetGeneration(3)
+					NewWithT(t).Expect(s.Update(t.Context(), other)).To(Succeed())
+				}
+
+				time.Sleep(time.Second)
+				w.pause(t.Context(), p)
+
+				p.GetSpec().Version = "v1.0.0"
+				err := s.Update(t.Context(), p)
+				NewWithT(t).Expect(apierrors.IsConflict(err)).To(Equal(changed), "%v", err)
+			})
+		})
+	}
+}
+
+// TestLock checks that a status which another process has written is not overwritten, whatever else of the resource has
+// changed.
+func TestLock(t *testing.T) {
+	change := func(s *v1alpha2.ProviderStatus) { s.DesiredVersion = "v1.0.0" }
+	record := func(t *testing.T, w *statusWriter) error {
+		t.Helper()
+
+		return w.record(t.Context(), change)
+	}
+
+	t.Run("metadata", func(t *testing.T) {
+		g := NewWithT(t)
+		s, p := newServer(t, v1alpha2.ProviderStatus{
+			Conditions: []metav1.Condition{{Type: v1alpha2.ReadyCondition, LastTransitionTime: metav1.Now().Rfc3339Copy()}},
+		})
+		w := newStatusWriter(s, s, p)
+
+		other := s.read(t)
+		other.SetAnnotations(map[string]string{"a": "b"})
+		g.Expect(s.Update(t.Context(), other)).To(Succeed())
+
+		g.Expect(record(t, w)).To(Succeed())
+		finish(t, w, p)
+		g.Expect(s.read(t).GetAnnotations()).To(HaveKey("a"))
+		g.Expect(s.messages(t)).To(HaveKeyWithValue(v1alpha2.ReadyCondition, "all is well"))
+	})
+
+	t.Run("status", func(t *testing.T) {
+		g := NewWithT(t)
+		s, p := newServer(t, v1alpha2.ProviderStatus{})
+		w := newStatusWriter(s, s, p)
+
+		other := s.read(t)
+		other.GetStatus().DesiredVersion = "v2.0.0"
+		g.Expect(s.Status().Update(t.Context(), other)).To(Succeed())
+
+		g.Expect(apierrors.IsConflict(record(t, w))).To(BeTrue())
+
+		change(p.GetStatus())
+		g.Expect(apierrors.IsConflict(w.save(t.Context(), p))).To(BeTrue())
+		g.Expect(s.read(t).GetStatus().DesiredVersion).To(Equal("v2.0.0"))
+	})
+}

@@ -1,0 +1,393 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/utils/ptr"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// Summary is how a reconcile ended.
+type Summary struct {
+	Result
+	// Failed says how often the wanted version has failed, and what follows from that; empty if it has not.
+	Failed string
+}
+
+// summarize combines how care and change ended: what is installed, and why it is not yet what was asked for.
+func (r *run) summarize(care, change Result) Summary {
+	ended := r.conclude(care, change)
+	ended.Result = ended.also(undeletedMessage(r.done.undeleted))
+
+	if ended.Outcome == Ready {
+		return ended
+	}
+
+	// A manager that gets a flag which it does not have stops at its start, and only its log says why.
+	for _, f := range r.change.plan.Warnings.Flags {
+		if strings.Contains(ended.Message, "/"+f.Deployment+":") {
+			ended.Result = ended.also(f.String())
+		}
+	}
+
+	return ended
+}
+
+func (r *run) conclude(care, change Result) Summary {
+	if change.Ends() {
+		return Summary{Result: r.stopped(care, change)}
+	}
+
+	inSync := r.change.release.State.State == state.InSync || r.change.held()
+
+	switch {
+	case inSync && r.installed.otherChart != "":
+		return Summary{Result: r.otherChart()}
+	case inSync && care.Ends():
+		has := r.installed.version() + " has a problem"
+		return Summary{Result: message{runs: has, causes: []string{care.Message}}.of(care)}
+	case inSync:
+		return Summary{Result: r.healthResult()}
+	case r.change.release.State.State == state.Locked:
+		locked := waitFor(v1alpha2.ProgressingReason, r.change.release.State.Message, r.change.release.State.Until)
+		return Summary{Result: r.stopped(care, locked)}
+	case r.installed.unconfirmed != nil:
+		return Summary{Result: r.unconfirmed().of(Result{
+			Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
+		})}
+	case r.installed.record == nil:
+		return Summary{Result: first(care, Result{
+			Outcome: Retrying, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
+			Message: fmt.Sprintf("release %s was deleted just after it was applied; it will be installed again",
+				r.installed.history.Release),
+			Limited: true,
+		})}
+	}
+
+	return r.attemptFailed(care)
+}
+
+// stopped is the result of a change that ended early: what runs meanwhile, and why what is wanted is not applied.
+func (r *run) stopped(care, change Result) Result {
+	change.Cause = change.Message
+	said := message{runs: r.running(care), causes: []string{change.Message}}
+
+	yet := ""
+	if change.Outcome != Stalled {
+		yet = " yet"
+	}
+
+	switch {
+	case change.Verdict != "":
+		return change
+	case r.installed.unconfirmed != nil:
+		said = r.unconfirmed()
+		said.causes = []string{change.Message, r.installed.unconfirmed.Error()}
+
+		return said.of(change)
+	case r.installed.otherChart != "":
+		said.runs, said.wanted = r.otherRuns(), r.wanted()+" is not applied"+yet
+		said.causes = append(said.causes, r.installed.problem())
+
+		return said.of(change)
+	case said.runs == "" && len(r.installed.history.Revisions) > 0: // which cannot be read
+		return change
+	case said.runs == "":
+		said.runs = "not installed" + yet
+		return said.of(change)
+	case r.change.release.State.State == state.InSync:
+		said.runs = r.installed.version() + " is not ready" + yet
+		return said.of(change)
+	}
+
+	said.wanted = r.wanted() + " is not applied" + yet
+
+	if r.installed.record != nil && !r.installed.runs() && (r.installed.health != nil || !r.installed.deployed()) {
+		said.causes = append(said.causes, r.installed.problem())
+	}
+
+	said.causes = append(said.causes, r.done.refusal)
+
+	if care.Ends() {
+		said.causes = append(said.causes, care.Message)
+	}
+
+	return said.of(change)
+}
+
+// unconfirmed explains that the newest revision is not known to be the resource's.
+func (r *run) unconfirmed() message {
+	return message{runs: "what is installed is not trusted", causes: []string{r.installed.unconfirmed.Error()}}
+}
+
+// healthResult is the result when the release is what it should be: its health decides.
+func (r *run) healthResult() Result {
+	held, found := r.change.held(), ptr.Deref(r.installed.health, health.Report{})
+	version, problem := r.installed.version(), r.installed.problem()
+	said := message{runs: version + " is healthy"}
+	ready := func(reason string) Result {
+		return said.of(Result{Outcome: Ready, Reason: reason}).also(r.installed.replicas.keptMessage())
+	}
+
+	if r.installed.runs() && !held && r.installed.paused() {
+		said.runs = version + " is paused"
+		said.causes = []string{"its Deployments have no replicas"}
+	}
+
+	if !r.installed.runs() {
+		said.runs = version + " is not healthy"
+		said.causes = []string{problem}
+	}
+
+	said = r.hold(said)
+
+	switch {
+	case r.installed.runs() && held:
+		return ready(v1alpha2.ExternalChangeReason)
+	case r.installed.runs() && r.installed.paused():
+		return ready(v1alpha2.PausedReason)
+	case r.installed.runs():
+		return ready(v1alpha2.HealthyReason)
+	case held:
+		return said.of(waitFor(v1alpha2.UnhealthyReason, "", time.Time{}))
+	case found.Verdict() == health.Stop:
+		return said.of(Result{Outcome: Stalled, Reason: v1alpha2.UnhealthyReason})
+	case r.installed.revision.Healthy || found.Failed():
+		result := said.of(waitFor(v1alpha2.UnhealthyReason, "", time.Time{}))
+		result.Limited = true
+
+		return result
+	}
+
+	applying := message{runs: "applying " + version, causes: []string{problem}}
+	if r.installed.revision.RollbackTo != 0 {
+		applying.runs = "rolling back to " + version
+	}
+
+	return applying.of(waitFor(v1alpha2.ProgressingReason, "", time.Time{}))
+}
+
+// hold adds to a message why another revision than the spec asks for stays, and how to end that.
+func (r *run) hold(said message) message {
+	version := r.installed.version()
+
+	switch {
+	case r.change.held():
+		said.runs += heldAt(r.installed.revision.Number, "another program")
+		if r.installed.deployed() {
+			said.runs += fmt.Sprintf(" (%s)", r.installed.description())
+		}
+
+		said.wanted = r.differs()
+		said.remedy = r.remedy("to undo that")
+
+		if said.wanted != "" {
+			said.remedy += fmt.Sprintf("; to keep %s, set spec.version to %[1]s", version)
+		}
+	case r.rollbackTo() != 0:
+		said.runs += heldAt(r.rollbackTo(), "spec.release.rollbackTo")
+		said.wanted = r.differs()
+		said.remedy = fmt.Sprintf("to end that, run `capstan rollback %s --undo`", v1alpha2.Label(r.provider))
+	}
+
+	return said
+}
+
+func heldAt(revision int, by string) string {
+	return fmt.Sprintf(", held at revision %d by %s", revision, by)
+}
+
+// undeletedMessage names objects of earlier revisions that finalizers hold.
+func undeletedMessage(undeleted string) string {
+	if undeleted == "" {
+		return ""
+	}
+
+	return "no longer part of the release: " + undeleted + "; the program that added a finalizer has to remove it"
+}
+
+// attemptFailed is the result when the goal was attempted and failed: what runs now, what happens next, and why.
+func (r *run) attemptFailed(care Result) Summary {
+	decision := r.change.release.Decision
+	deployed := r.installed.deployed()
+	result := Result{Outcome: Waiting, Reason: r.attemptReason(), At: decision.Until}
+	said := message{causes: []string{r.failure(), r.done.refusal}}
+
+	switch {
+	case decision.Action == state.Apply:
+		result.At = r.policy.Now
+	case decision.Until.IsZero():
+		result.Outcome = Stalled
+	}
+
+	if deployed || r.installed.revision.RollbackTo != 0 && r.rollbackTo() == 0 {
+		said.runs = r.running(care)
+	}
+
+	if deployed && r.installed.health != nil && !r.installed.runs() {
+		said.causes = append(said.causes, r.installed.problem())
+	}
+
+	// The rollback, for example, could not be completed.
+	if care.Ends() {
+		said.causes = append(said.causes, care.Message)
+	}
+
+	said.wanted = r.attempted() + " failed" + times(r.installed.history.Failures(r.change.release.Digest))
+
+	switch {
+	case decision.Action == state.Stop:
+		said.wanted += ", given up"
+		said.remedy = r.remedy("to try again")
+	case result.Outcome == Waiting:
+		said.wanted += ", will be tried again"
+	}
+
+	if !deployed {
+		result.Condition = v1alpha2.ProviderInstalledCondition
+	}
+
+	if care.Outcome == Retrying {
+		result.Outcome = Retrying
+	}
+
+	return Summary{Result: said.of(result), Failed: said.wanted}
+}
+
+// attempted names what was attempted.
+func (r *run) attempted() string {
+	if r.rollbackTo() != 0 {
+		return r.wanted()
+	}
+
+	return r.change.goal.version
+}
+
+// attemptReason returns the reason of the newest failed attempt.
+func (r *run) attemptReason() string {
+	attempts := r.installed.history.Attempts(r.change.release.Digest)
+	if len(attempts) == 0 {
+		return v1alpha2.InstallFailedReason
+	}
+
+	switch attempts[0].Failure {
+	case v1alpha2.FailureUnhealthy:
+		return v1alpha2.TimedOutWaitingForDeploymentReason
+	case v1alpha2.FailureFinal:
+		return v1alpha2.UnhealthyReason
+	default:
+		return v1alpha2.InstallFailedReason
+	}
+}
+
+// failure returns why the newest attempt failed.
+func (r *run) failure() string {
+	if r.done.failure != nil {
+		return r.done.failure.Error()
+	}
+
+	revision, description := r.installed.revision, r.installed.description()
+
+	return strings.TrimPrefix(description, fmt.Sprintf("Rollback to %d: ", revision.RollbackTo))
+}
+
+// otherChart is the result when another program has replaced the provider by another chart.
+func (r *run) otherChart() Result {
+	said := message{
+		runs: r.otherRuns(), causes: []string{r.installed.problem()}, remedy: r.remedy("to undo that"),
+	}
+
+	return said.of(Result{
+		Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.ExternalChangeReason,
+	})
+}
+
+func (r *run) otherRuns() string {
+	return r.installed.otherChart + " is installed in place of the provider"
+}
+
+// uninstalledByOthers is the result when another program uninstalled the release, which is respected.
+func (r *run) uninstalledByOthers() Result {
+	said := message{
+		runs: "not installed",
+		causes: []string{fmt.Sprintf("another program uninstalled release %s, which stays so until this resource changes",
+			r.installed.history.Release)},
+		remedy: r.remedy("to install it again") + "; to accept that, delete this resource",
+	}
+
+	return said.of(Result{
+		Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.ExternalChangeReason,
+	})
+}
+
+// unchanged explains what suspends a resource.
+func unchanged(byOperator bool) string {
+	if byOperator {
+		return "nothing is changed while the operator runs with --suspend"
+	}
+
+	return "nothing is changed while spec.suspend is true"
+}
+
+// runs reports whether a version is one that the resource asks for.
+func (r *run) asksFor(version string) bool {
+	if r.provider.GetSpec().Version == version {
+		return true // also of a chart of other origin, whose version may be none
+	}
+
+	matches, err := ranges.Parse(r.provider.GetSpec().Version)
+	if err != nil {
+		return false
+	}
+
+	installed, err := semver.NewVersion(version)
+	if err != nil {
+		return r.provider.GetSpec().Version == ""
+	}
+
+	return matches(installed)
+}
+
+// deletionSuspended is the result of a suspended resource that is being deleted.
+func deletionSuspended(byOperator bool) Result {
+	return waitFor(v1alpha2.SuspendedReason, "the deletion waits: "+unchanged(byOperator), time.Time{})
+}
+
+// Suspended is the result of a suspended resource, of which nothing is changed.
+func (r *run) suspended() Result {
+	version := r.installed.version()
+	said, isHealthy := message{}, false
+
+	switch {
+	case r.installed.unconfirmed != nil:
+		said = r.unconfirmed()
+	case r.installed.record == nil:
+		said.runs = "not installed"
+	case r.installed.otherChart != "":
+		said.runs, said.causes = r.otherRuns(), []string{r.installed.problem()}
+	case !r.installed.runs():
+		said.runs, said.causes = version+" is not healthy", []string{r.installed.problem()}
+	default:
+		said.runs, said.wanted, isHealthy = version+" is healthy", r.differs(), true
+	}
+
+	said.remedy = unchanged(r.Suspended)
+	to := r.rollbackTo()
+
+	if !isHealthy || said.wanted != "" && to == 0 {
+		return said.of(Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason})
+	}
+
+	if to != 0 && to == r.installed.revision.RollbackTo {
+		said.runs += heldAt(to, "spec.release.rollbackTo")
+	}
+
+	return said.of(Result{Outcome: Ready, Reason: v1alpha2.SuspendedReason}).also(r.installed.replicas.keptMessage())
+}

@@ -1,0 +1,185 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/controllers/offers"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// selectVersion selects the version that the range of the resource resolves to, if the operator may do so, and wakes
+// the resource when that may have changed.
+func (r *run) selectVersion(prevented offers.Prevented) Result {
+	seen, err := r.upgrading(prevented)
+	if err != nil {
+		return failed(&preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}, fetching)
+	}
+
+	selected, until := offers.Upgrade(seen)
+
+	r.selection = selected
+	r.noteUpgrade(selected.Pending)
+
+	if !until.IsZero() {
+		r.wakeAfter(until.Sub(seen.Now))
+	}
+
+	return Result{}
+}
+
+// noteUpgrade notes the automatic upgrade that follows; nil for none.
+func (r *run) noteUpgrade(pending *v1alpha2.PendingUpgrade) {
+	status := r.provider.GetStatus()
+
+	switch {
+	case status.AutomaticUpgrade != nil:
+		status.AutomaticUpgrade.Pending = pending
+	case pending != nil:
+		status.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{Pending: pending}
+	}
+}
+
+// upgrading returns what an automatic upgrade depends on.
+func (r *run) upgrading(prevented offers.Prevented) (offers.Upgrading, error) {
+	seen, err := r.Offers.Read(r.provider)
+	if err != nil {
+		return seen, err
+	}
+
+	seen.History, seen.Prevented, seen.GivenUp = r.installed.history, prevented, r.givenUp()
+
+	if record := r.installed.record; record != nil {
+		seen.Contract = record.Contract
+	}
+
+	switch {
+	case r.provider.GetSpec().Paused:
+		seen.Obstacle = "spec.paused is true"
+	case !r.installed.healthy():
+		seen.Obstacle = "the provider is not healthy"
+	case r.installed.deviations != nil && len(leftDeviations(*r.installed.deviations)) > 0:
+		seen.Obstacle = "objects have drifted"
+	}
+
+	return seen, nil
+}
+
+// givenUp returns the version that was given up since a user has asked for anything; empty for none. If the status was
+// lost, only the annotation tells.
+func (r *run) givenUp() string {
+	if r.change.release.Decision.Action == state.Stop && r.plans() {
+		return r.change.goal.version
+	}
+
+	noted := r.provider.GetAnnotations()[v1alpha2.GivenUpVersionAnnotation]
+
+	lost := r.provider.GetStatus().ObservedGeneration <= 0
+	if !lost && (r.policy.SpecChanged || r.policy.Requested) {
+		noted = ""
+	}
+
+	return cmp.Or(offers.GivenUp(r.installed.history, plan.Asked(r.provider)), noted)
+}
+
+// triesGivenUp reports whether the change is to a version that was given up before the status was lost, so that there
+// would be no revision to return to.
+func (r *run) triesGivenUp() bool {
+	lost := r.change.release.State.State == state.Unconfirmed || r.change.release.State.State == state.RecordsLost
+	return lost && r.upgrades() && r.change.goal.version == r.givenUp()
+}
+
+// refuseGivenUp ends a change to a version that was given up.
+func (r *run) refuseGivenUp(context.Context) Result {
+	return Result{
+		Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
+		Message: fmt.Sprintf("%s was given up before, and no revision is known to return to; to try it again, "+
+			"run `capstan upgrade apply %s:%[1]s`", r.change.goal.version, v1alpha2.Label(r.provider)),
+	}
+}
+
+// noteVersions writes into annotations of the resource what a lost status must not undo: the version that its range was
+// resolved to, and the one that was given up. If it does not succeed, a later reconcile does it.
+func (r *run) noteVersions(ctx context.Context) error {
+	resolved := r.provider.GetStatus().DesiredVersion
+	if ranges.IsSame(resolved, r.provider.GetSpec().Version) {
+		resolved = ""
+	}
+
+	annotations := maps.Clone(r.provider.GetAnnotations())
+	for name, value := range map[string]string{
+		v1alpha2.ResolvedVersionAnnotation: resolved, v1alpha2.GivenUpVersionAnnotation: r.givenUp(),
+	} {
+		if value == "" {
+			delete(annotations, name)
+			continue
+		}
+
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+
+		annotations[name] = value
+	}
+
+	if maps.Equal(annotations, r.provider.GetAnnotations()) {
+		return nil
+	}
+
+	r.status.pause(ctx, r.provider)
+
+	before := cloneProvider(r.provider)
+	before.SetResourceVersion(r.status.version)
+
+	changed := cloneProvider(before) // as in setFinalizer
+	changed.SetAnnotations(annotations)
+
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+
+	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
+	if err == nil {
+		r.provider.SetAnnotations(annotations)
+		r.provider.SetResourceVersion(changed.GetResourceVersion())
+		r.status.changed(changed)
+	}
+
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+
+	return client.IgnoreNotFound(err)
+}
+
+// block gives up an automatic upgrade that was about to start, and returns to the version that is installed.
+func (r *run) block(reason string) {
+	r.selectVersion(offers.Prevented{Version: r.selection.Version, Message: reason})
+	r.provider.GetStatus().DesiredVersion = r.selection.Version
+	r.change = change{}
+}
+
+// lookUpgrades finds out which upgrades the source offers.
+func (r *run) lookUpgrades(ctx context.Context) {
+	known := r.Offers.Look(r.provider, time.Time{})
+	r.offersKnown = known.Answered
+
+	installed := r.provider.GetStatus().InstalledVersion
+	if r.installed.healthy() {
+		installed = &r.installed.record.AppVersion
+	}
+
+	if installed != nil {
+		r.offered = offers.Upgrades(known.Offered, *installed, func(contract string) bool {
+			return r.Preflight.Contract(ctx, r.provider, contract) == nil
+		})
+	}
+}
