@@ -55,18 +55,6 @@ func (c *Client) Read(ctx context.Context, key client.ObjectKey, o client.Object
 	return err
 }
 
-// Wait waits until the cache shows all that this client has written.
-func (c *Client) Wait(ctx context.Context) error {
-	for _, resource := range c.written.Keys() {
-		o := reflect.New(resource.kind.Elem()).Interface().(client.Object)
-		if err := c.Read(ctx, resource.key, o); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
 // Patch patches a resource, and notes its new version.
 func (c *Client) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 	return c.note(o, c.Client.Patch(ctx, o, patch, options...))

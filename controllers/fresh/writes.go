@@ -1,8 +1,6 @@
 package fresh
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -47,14 +45,6 @@ func (w *Writes[K]) Shows(key K, cached string) bool {
 	delete(w.versions, key)
 
 	return true
-}
-
-// Keys returns the keys of what was written.
-func (w *Writes[K]) Keys() []K {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	return slices.Collect(maps.Keys(w.versions))
 }
 
 // Newest returns the newest one of some versions; empty if there is none.

@@ -2,64 +2,17 @@ package provider
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// locks are locks by key. They are safe for concurrent use, and their zero value is ready to use.
-type locks struct {
-	mu    sync.Mutex
-	byKey map[string]*keyLock
-}
-
-// keyLock is the lock of one key, which is forgotten once it has no users: clusters come and go.
-type keyLock struct {
-	sync.Mutex
-	users int
-}
-
-// lock locks a key, and returns what unlocks it.
-func (l *locks) lock(key string) (unlock func()) {
-	l.mu.Lock()
-
-	if l.byKey == nil {
-		l.byKey = map[string]*keyLock{}
-	}
-
-	if l.byKey[key] == nil {
-		l.byKey[key] = &keyLock{}
-	}
-
-	lock := l.byKey[key]
-	lock.users++
-
-	l.mu.Unlock()
-	lock.Lock()
-
-	return func() {
-		lock.Unlock()
-
-		l.mu.Lock()
-		defer l.mu.Unlock()
-
-		if lock.users--; lock.users == 0 {
-			delete(l.byKey, key)
-		}
-	}
-}
-
-// announceChange makes the change known in the status before it begins, if the other resources of the cluster still let
-// it begin: they may have begun to change since the first look at them. One resource of a cluster is announced at a
-// time, so that each sees what those before it have announced.
-func (r *run) announceChange(ctx context.Context) Result {
-	defer r.announcements.lock(r.Clusters.Identity(r.provider))()
-
-	if result := r.confirm(ctx); result.Ends() {
-		return result
+// announceChange makes the change known in the status before it begins, unless the other resources of the cluster have
+// begun to change since they were looked at first.
+func (r *run) announceChange(ctx context.Context) error {
+	if err := r.checkOthers(ctx); err != nil {
+		return err
 	}
 
 	next := max(r.installed.revision.Number, state.Last(r.provider.GetStatus())) + 1
@@ -73,7 +26,7 @@ func (r *run) announceChange(ctx context.Context) Result {
 		}
 	})
 	if err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	r.status.doing(ctx, checking)
@@ -82,29 +35,21 @@ func (r *run) announceChange(ctx context.Context) Result {
 		r.emit(r.provider, upgradeStarted(r.selection.String()))
 	}
 
-	return Result{}
+	return nil
 }
 
-// confirm looks at the other resources once more, as they are now.
-func (r *run) confirm(ctx context.Context) Result {
-	if err := r.Client.Wait(ctx); err != nil {
-		return failed(err, applying)
-	}
-
-	current := &preflight.Checker{Client: r.Client, Cluster: r.Clusters.Identity}
-
+// checkOthers looks at the other resources once more.
+func (r *run) checkOthers(ctx context.Context) error {
 	if !r.policy.Existed {
 		recorded := func(v1alpha2.Provider) bool { return false } // was asked before, and takes requests
-		if err := current.Identity(ctx, r.provider, recorded); err != nil {
-			return failed(err, applying)
+		if err := r.Preflight.Identity(ctx, r.provider, recorded); err != nil {
+			return err
 		}
 	}
 
 	if r.changesVersion() {
-		if err := current.Turn(ctx, r.provider, r.change.goal.contract); err != nil {
-			return failed(err, applying)
-		}
+		return r.Preflight.Turn(ctx, r.provider, r.change.goal.contract)
 	}
 
-	return Result{}
+	return nil
 }

@@ -78,9 +78,6 @@ type Dependencies struct {
 	WatchConfigMaps, WatchSecrets bool
 	// Metrics counts what happens; it may be nil.
 	Metrics *metrics.Recorder
-
-	// announcements is locked, by cluster, while a change is announced.
-	announcements locks
 }
 
 // Reconcile brings one provider closer to what its resource asks for, and never waits for anything to
