@@ -24,16 +24,16 @@ type cared struct {
 	rolledBack bool
 
 	// Problems with drift and with what could not be deleted keep care from nothing else.
-	drift, left Result
+	drift, left error
 }
 
 // care takes care of what is installed until nothing is left to do with the newest revision.
-func (r *run) care(ctx context.Context) Result {
+func (r *run) care(ctx context.Context) error {
 	did := cared{revision: r.installed.revision.Number}
 
 	for r.installed.record != nil {
-		if result := r.careOnce(ctx, &did); result.Ends() {
-			return first(did.drift, result, did.left)
+		if err := r.careOnce(ctx, &did); err != nil {
+			return first(did.drift, err, did.left)
 		}
 
 		if !r.installed.stale {
@@ -41,8 +41,8 @@ func (r *run) care(ctx context.Context) Result {
 			break
 		}
 
-		if result := r.observe(ctx); result.Ends() {
-			return first(did.drift, result, did.left)
+		if err := r.observe(ctx); err != nil {
+			return first(did.drift, err, did.left)
 		}
 
 		if newest := r.installed.revision.Number; newest != did.revision {
@@ -54,25 +54,25 @@ func (r *run) care(ctx context.Context) Result {
 }
 
 // careOnce takes care of the newest revision as it was read. It ends early once that is stale.
-func (r *run) careOnce(ctx context.Context, did *cared) Result {
-	for _, part := range []func(context.Context, *cared) Result{r.restore, r.complete, r.judge} {
-		if result := part(ctx, did); result.Ends() || r.installed.stale {
-			return result
+func (r *run) careOnce(ctx context.Context, did *cared) error {
+	for _, part := range []func(context.Context, *cared) error{r.restore, r.complete, r.judge} {
+		if err := part(ctx, did); err != nil || r.installed.stale {
+			return err
 		}
 	}
 
-	return Result{}
+	return nil
 }
 
 // restore makes the objects what the newest revision says, and reads their health.
-func (r *run) restore(ctx context.Context, did *cared) Result {
+func (r *run) restore(ctx context.Context, did *cared) error {
 	newest := r.installed.revision
 
 	// What a staged revision does not have is deleted after its last wave.
 	if r.leaves() && newest.Status == v1alpha2.RevisionDeployed && !r.installed.isStaged() && !did.pruned {
 		did.pruned = true
 		if did.left = r.prune(ctx); r.installed.stale {
-			return Result{}
+			return nil
 		}
 	}
 
@@ -80,13 +80,13 @@ func (r *run) restore(ctx context.Context, did *cared) Result {
 		did.drift = r.correctDrift(ctx)
 	}
 
-	if result := r.checkHealth(ctx); result.Ends() {
-		return result
+	if err := r.checkHealth(ctx); err != nil {
+		return err
 	}
 
 	// What was lost after the comparison is drift, too.
 	if !r.comparesObjects() || !r.lostMeanwhile() || did.restored {
-		return Result{}
+		return nil
 	}
 
 	did.restored = true
@@ -96,7 +96,7 @@ func (r *run) restore(ctx context.Context, did *cared) Result {
 }
 
 // complete takes the next step with a revision that is healthy so far.
-func (r *run) complete(ctx context.Context, did *cared) Result {
+func (r *run) complete(ctx context.Context, did *cared) error {
 	if len(r.installed.health.Finished()) > 0 && !did.finished {
 		did.finished = true
 
@@ -106,8 +106,8 @@ func (r *run) complete(ctx context.Context, did *cared) Result {
 	if r.installed.mayAdvance() && !did.advanced {
 		did.advanced = true
 
-		if result := r.advance(ctx); result.Ends() || r.installed.stale {
-			return result
+		if err := r.advance(ctx); err != nil || r.installed.stale {
+			return err
 		}
 	}
 
@@ -115,11 +115,11 @@ func (r *run) complete(ctx context.Context, did *cared) Result {
 		r.markHealthy()
 	}
 
-	return Result{}
+	return nil
 }
 
 // judge fails a revision that does not become healthy, and rolls back one that has failed.
-func (r *run) judge(ctx context.Context, did *cared) Result {
+func (r *run) judge(ctx context.Context, did *cared) error {
 	verdict := r.verdict()
 
 	switch {
@@ -127,10 +127,10 @@ func (r *run) judge(ctx context.Context, did *cared) Result {
 		return r.rollBackFailed(ctx, did)
 	case !verdict.until.IsZero():
 		r.wakeAt(verdict.until)
-		return Result{}
+		return nil
 	case verdict.leave:
 		r.leftToChange = true
-		return Result{}
+		return nil
 	}
 
 	return r.markFailed(ctx, verdict)
@@ -138,36 +138,36 @@ func (r *run) judge(ctx context.Context, did *cared) Result {
 
 // rollBackFailed rolls a failed revision back to the last healthy one that the provider may return to, once in a
 // reconcile.
-func (r *run) rollBackFailed(ctx context.Context, did *cared) Result {
+func (r *run) rollBackFailed(ctx context.Context, did *cared) error {
 	for {
 		target, rolls, leave := r.rollbackTarget(r.target.Releases.Rules())
 		r.leftToChange = r.leftToChange || leave
 
 		if !rolls || did.rolledBack {
-			return Result{}
+			return nil
 		}
 
-		if result := r.checkReturn(ctx, target); result.Ends() {
-			return result
+		if err := r.checkReturn(ctx, target); err != nil {
+			return err
 		}
 
 		if r.policy.Refused[target.Number] {
 			continue
 		}
 
-		result := r.rollBack(ctx, target)
+		err := r.rollBack(ctx, target)
 		if !r.policy.Refused[target.Number] {
 			did.rolledBack = true
-			return result
+			return err
 		}
 	}
 }
 
 // observeInstalled observes the release, unless nothing is installed for certain: hundreds of providers
 // that wait for core then cost no request.
-func (r *run) observeInstalled(ctx context.Context) Result {
+func (r *run) observeInstalled(ctx context.Context) error {
 	if err := r.findLost(ctx); err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	known := r.provider.GetStatus().Release != nil
@@ -175,18 +175,18 @@ func (r *run) observeInstalled(ctx context.Context) Result {
 		return r.observe(ctx)
 	}
 
-	return Result{}
+	return nil
 }
 
 // observe reads the release's history, and the record of its newest revision.
-func (r *run) observe(ctx context.Context) Result {
+func (r *run) observe(ctx context.Context) error {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()
 
 	key := plan.ReleaseKey(r.provider)
 
 	history, err := r.target.Releases.Observe(ctx, key)
 	if err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	r.policy.Now = time.Now()
@@ -195,7 +195,7 @@ func (r *run) observe(ctx context.Context) Result {
 
 	newest, exists := history.Newest()
 	if !exists {
-		return Result{}
+		return nil
 	}
 
 	r.installed.revision = newest
@@ -204,16 +204,16 @@ func (r *run) observe(ctx context.Context) Result {
 
 	corrupt := errors.As(err, new(*storage.CorruptError))
 	if err != nil && !corrupt {
-		return failed(err, applying)
+		return err
 	}
 
 	if r.installed.owner, err = foreign.Owner(ctx, r.target.Releases, history, record); err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	if err := r.checkOwner(record); err != nil {
 		r.installed = installed{observed: true, foreign: err}
-		return Result{}
+		return nil
 	}
 
 	if corrupt {
@@ -221,7 +221,7 @@ func (r *run) observe(ctx context.Context) Result {
 		history.Revisions[0].Unreadable = true
 		r.installed.revision.Unreadable = true
 
-		return Result{}
+		return nil
 	}
 
 	foreign.ConfirmNewest(r.provider, r.self, history, record)
@@ -235,7 +235,7 @@ func (r *run) observe(ctx context.Context) Result {
 			owner:       r.installed.owner,
 		}
 
-		return Result{}
+		return nil
 	}
 
 	r.installed.revision, r.installed.record = newest, record
@@ -244,27 +244,27 @@ func (r *run) observe(ctx context.Context) Result {
 		r.installed.otherChart = describeChart(record)
 	}
 
-	return Result{}
+	return nil
 }
 
 // checkHealth reads the health of the revision's objects from the watches, which wake the provider
 // when it changes.
-func (r *run) checkHealth(ctx context.Context) Result {
+func (r *run) checkHealth(ctx context.Context) error {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepHealth)()
 
 	if err := r.findWaiting(ctx); err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	found, err := r.target.Health.Check(ctx, r.owner(), r.installed.record.Needed(r.installed.revision))
 	if err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	found.Objects = withWaiting(found.Objects, r.installed.waiting)
 	r.installed.health = &found
 
-	return failed(r.findReplicas(ctx), applying)
+	return r.findReplicas(ctx)
 }
 
 // owner returns the release whose objects are checked.
@@ -288,7 +288,7 @@ func (r *run) markFinished() {
 func (r *run) markHealthy() { r.mark(func(newest *state.Revision) { newest.Healthy = true }) }
 
 // markFailed marks the revision failed.
-func (r *run) markFailed(ctx context.Context, verdict *verdict) Result {
+func (r *run) markFailed(ctx context.Context, verdict *verdict) error {
 	history, revision := r.installed.history, r.installed.revision
 
 	ctrl.LoggerFrom(ctx).Info("The revision failed",
@@ -298,10 +298,10 @@ func (r *run) markFailed(ctx context.Context, verdict *verdict) Result {
 	marked.Status, marked.Failure = v1alpha2.RevisionFailed, verdict.failure
 
 	if err := r.announce(ctx)(marked, nil); err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	r.installed.stale = true
 
-	return failed(r.target.Releases.MarkFailed(ctx, history.Release, revision, verdict.failure, verdict.reason), applying)
+	return r.target.Releases.MarkFailed(ctx, history.Release, revision, verdict.failure, verdict.reason)
 }

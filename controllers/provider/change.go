@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ const checking = "Checking and applying what the resource asks for"
 type step struct {
 	name   string
 	needed func(*run) bool
-	take   func(*run, context.Context) Result
+	take   func(*run, context.Context) error
 	// part is what the time counts towards; empty for nothing.
 	part metrics.Step
 }
@@ -84,9 +85,9 @@ func MarkdownSteps() string {
 func (c *change) held() bool { return c.release.Decision.Action == state.Hold }
 
 // makeChange changes what is installed to what the resource asks for.
-func (r *run) makeChange(ctx context.Context) Result {
-	if result := r.identify(ctx); result.Ends() {
-		return result
+func (r *run) makeChange(ctx context.Context) error {
+	if err := r.identify(ctx); err != nil {
+		return err
 	}
 
 	// Until the version can be planned, later reconciles would respect that the release was uninstalled.
@@ -99,19 +100,19 @@ func (r *run) makeChange(ctx context.Context) Result {
 		return r.reachGoal(ctx)
 	}
 
-	if result := r.selectVersion(offers.Prevented{}); result.Ends() {
-		return result
+	if err := r.selectVersion(offers.Prevented{}); err != nil {
+		return err
 	}
 
-	result := r.installVersion(ctx)
+	err := r.installVersion(ctx)
 
 	// That the operator cannot upgrade the provider by itself makes that no less ready.
-	for r.preventsUpgrade(result) {
-		r.block(first(result, r.change.problem).Message)
-		result = r.installVersion(ctx)
+	for r.preventsUpgrade(err) {
+		r.block(cmp.Or(resultOf(err).Message, r.change.problem.Message))
+		err = r.installVersion(ctx)
 	}
 
-	return result
+	return err
 }
 
 // asksForUninstalled reports whether a user has asked for something since another program has uninstalled the release.
@@ -123,65 +124,66 @@ func (r *run) asksForUninstalled() bool {
 }
 
 // preventsUpgrade reports whether an automatic upgrade that was about to start was stopped before anything was changed.
-func (r *run) preventsUpgrade(result Result) bool {
+func (r *run) preventsUpgrade(err error) bool {
+	result := resultOf(err)
 	stopped := result.Outcome == Stalled || r.change.problem.Ends() && result.Outcome != Repeated
 	return r.selection.Starts() && stopped && !r.done.applied && !r.change.appliedCRDs
 }
 
 // installVersion plans the version that the resource asks for, and installs it.
-func (r *run) installVersion(ctx context.Context) Result {
+func (r *run) installVersion(ctx context.Context) error {
 	planned := r.makePlan(ctx)
 
 	// Also a version that cannot be installed: a user who corrects that gets no other one meanwhile.
-	if result := r.writeVersion(ctx); result.Ends() {
-		return result
+	if err := r.writeVersion(ctx); err != nil {
+		return err
 	}
 
-	if planned.Ends() {
+	if planned != nil {
 		return planned
 	}
 
-	if result := r.checkSelected(); result.Ends() {
-		return result
+	if err := r.checkSelected(); err != nil {
+		return err
 	}
 
 	return r.reachGoal(ctx)
 }
 
 // checkSelected stops an automatic upgrade for which the source has something else now than it has offered.
-func (r *run) checkSelected() Result {
+func (r *run) checkSelected() error {
 	if !r.selection.Starts() || r.change.problem.Ends() {
-		return Result{}
+		return nil
 	}
 
 	found, contract := r.change.plan.Version, r.installedContract()
 	if found == r.selection.Version && r.change.goal.contract == contract {
-		return Result{}
+		return nil
 	}
 
-	return Result{
+	return endWith(Result{
 		Outcome: Stalled, Condition: v1alpha2.PreflightCheckCondition,
 		Reason: v1alpha2.CAPIVersionIncompatibilityReason,
 		Message: fmt.Sprintf(
 			"the source has offered %s with the contract %s of the installed version, and now has %s with the contract %s",
 			r.selection.Version, contract, found, r.change.goal.contract),
-	}
+	})
 }
 
 // reachGoal brings the release to its goal.
-func (r *run) reachGoal(ctx context.Context) Result {
+func (r *run) reachGoal(ctx context.Context) error {
 	if !r.installed.observed {
-		if result := r.observe(ctx); result.Ends() {
-			return result
+		if err := r.observe(ctx); err != nil {
+			return err
 		}
 	}
 
 	if r.installed.foreign != nil {
-		return failed(r.installed.foreign, applying)
+		return r.installed.foreign
 	}
 
-	if result := r.compareRelease(ctx); result.Ends() || !r.applies() && r.change.release.Keeps() {
-		return result
+	if err := r.compareRelease(ctx); err != nil || !r.applies() && r.change.release.Keeps() {
+		return err
 	}
 
 	for _, step := range steps {
@@ -189,26 +191,26 @@ func (r *run) reachGoal(ctx context.Context) Result {
 			continue
 		}
 
-		if result := r.take(ctx, step); result.Ends() {
-			return result
+		if err := r.take(ctx, step); err != nil {
+			return err
 		}
 	}
 
-	return Result{}
+	return nil
 }
 
 // take takes a step.
-func (r *run) take(ctx context.Context, step step) Result {
+func (r *run) take(ctx context.Context, step step) error {
 	ctrl.LoggerFrom(ctx).V(1).Info("Changing the provider", "step", step.name)
 
 	began := time.Now()
-	result := step.take(r, ctx)
+	err := step.take(r, ctx)
 
 	if step.part != "" {
 		r.spent[step.part] += time.Since(began)
 	}
 
-	return result
+	return err
 }
 
 // plans reports whether the resource asks for a version, and not for an earlier revision.
@@ -271,26 +273,26 @@ func (r *run) begins() bool {
 const settleTime = 500 * time.Millisecond
 
 // letCoreBegin ends a reconcile in which core would not have changed yet if it were changed together with the provider.
-func (r *run) letCoreBegin(context.Context) Result {
+func (r *run) letCoreBegin(context.Context) error {
 	until := r.arrived.Add(settleTime)
 	follows := r.Type != v1alpha2.CoreProviderType && r.policy.SpecChanged && r.installed.record != nil
 
 	if !follows || !time.Now().Before(until) {
-		return Result{}
+		return nil
 	}
 
-	return Result{Outcome: Repeated, At: until}
+	return endWith(Result{Outcome: Repeated, At: until})
 }
 
 // pass notes that nothing prevents the release from being what the resource asks for.
-func (r *run) pass(context.Context) Result {
+func (r *run) pass(context.Context) error {
 	r.change.passed = r.applies() || r.change.release.State.State == state.InSync
 
-	return Result{}
+	return nil
 }
 
 // makePlan plans what the resource asks for, and stores a chart that is new.
-func (r *run) makePlan(ctx context.Context) Result {
+func (r *run) makePlan(ctx context.Context) error {
 	r.change.begun = true
 	request := plan.Request{
 		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.policy.Requested,
@@ -309,17 +311,17 @@ func (r *run) makePlan(ctx context.Context) Result {
 	}
 
 	if planned.Chart != nil {
-		if result := r.saveChart(ctx); result.Ends() {
-			return r.planFailed(result)
+		if err := r.saveChart(ctx); err != nil {
+			return r.planFailed(err)
 		}
 	}
 
 	if err != nil {
-		return r.planFailed(failed(err, fetching))
+		return r.planFailed(&fetchError{err})
 	}
 
 	if planned.SourceErr != nil {
-		r.change.problem = failed(planned.SourceErr, fetching)
+		r.change.problem = resultOf(&fetchError{planned.SourceErr})
 	}
 
 	r.provider.GetStatus().MissingVariables = planned.MissingVariables
@@ -351,10 +353,10 @@ func (r *run) salt() string {
 }
 
 // setGoal sets the goal that the plan describes.
-func (r *run) setGoal() Result {
+func (r *run) setGoal() error {
 	digest, err := r.change.plan.Release.Digest()
 	if err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	r.change.goal = goal{
@@ -365,30 +367,30 @@ func (r *run) setGoal() Result {
 		apply:    r.applyPlan,
 	}
 
-	return Result{}
+	return nil
 }
 
 // saveChart stores the chart of the plan.
-func (r *run) saveChart(ctx context.Context) Result {
+func (r *run) saveChart(ctx context.Context) error {
 	if err := r.Planner.Charts.Save(ctx, r.provider, r.change.plan.Chart); err != nil {
-		return failed(err, fetching)
+		return err
 	}
 
 	if outdated := r.change.plan.Chart.Outdated; outdated != nil {
 		r.emit(r.provider, sourceUnavailable(r.change.plan.Chart.Digest, outdated.Error()))
 	}
 
-	return Result{}
+	return nil
 }
 
 // dryRun prepares the installation or upgrade before its CRDs are applied, so that nothing is touched if a patch
 // matches nothing, an object belongs to another release, or the API server would refuse one.
-func (r *run) dryRun(ctx context.Context) Result {
+func (r *run) dryRun(ctx context.Context) error {
 	var err error
 
 	r.change.prepared, err = r.preparePlan(ctx, r.change.release.State, release.PrepareOptions{CRDsFollow: true})
 
-	return failed(err, applying)
+	return err
 }
 
 // preparePlan prepares the installation or upgrade, which changes nothing: objects that the account must not even read
@@ -445,7 +447,7 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 }
 
 // compareRelease compares the release with the goal, and returns what stops a change.
-func (r *run) compareRelease(ctx context.Context) Result {
+func (r *run) compareRelease(ctx context.Context) error {
 	r.installed.history.Lost = r.recordsLost(ctx)
 	r.assess()
 
@@ -461,14 +463,14 @@ func (r *run) compareRelease(ctx context.Context) Result {
 
 	switch {
 	case r.change.problem.Ends() && r.change.goal.apply == nil && r.applies():
-		return r.change.problem
+		return endWith(r.change.problem)
 	case found.State.State == state.Locked:
 		return waitFor(v1alpha2.ProgressingReason, found.State.Message, found.State.Until)
 	case found.Decision.HoldsUninstalled(r.installed.history):
-		return r.uninstalledByOthers()
+		return endWith(r.uninstalledByOthers())
 	}
 
-	return Result{}
+	return nil
 }
 
 // announce returns a function that enters in the status what is about to be written of a revision: a record whose
@@ -501,7 +503,7 @@ func (r *run) noteResult(result release.Result) {
 
 // apply takes the action that reaches the goal. Whether the action succeeded is read from the history
 // afterwards.
-func (r *run) apply(ctx context.Context) Result {
+func (r *run) apply(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.history.Release.Name, "version", r.change.goal.version)
 	log.Info("Applying the release", "state", r.change.release.State.State, "found", r.change.release.State.Message)
 
@@ -529,19 +531,19 @@ func (r *run) apply(ctx context.Context) Result {
 		r.policy.Existed = true
 		r.noteExisted()
 
-		return Result{}
+		return nil
 	}
 
 	if leavesRevision(result, err) {
 		r.done.failure = err
-		return Result{}
+		return nil
 	}
 
 	if unknown := new(cluster.UnknownKindError); errors.As(err, &unknown) {
-		return first(r.awaitCRDs(ctx), failed(err, applying))
+		return first(r.awaitCRDs(ctx), err)
 	}
 
-	return failed(err, applying)
+	return err
 }
 
 // noteExisted notes that the release existed, although another program has uninstalled it while it was first installed.

@@ -18,87 +18,87 @@ import (
 
 // careForCRDs applies the CRDs of the installed chart that are missing or were changed, and waits until they are
 // served, when the change ended before it got to them.
-func (r *run) careForCRDs(ctx context.Context) Result {
-	installed, result := r.installedChart(ctx)
+func (r *run) careForCRDs(ctx context.Context) error {
+	installed, err := r.installedChart(ctx)
 	if installed == nil {
-		return result
+		return err
 	}
 
 	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
 
-	planned, result := r.planCRDs(ctx, installed)
-	if result.Ends() {
-		return result
+	planned, err := r.planCRDs(ctx, installed)
+	if err != nil {
+		return err
 	}
 
 	if err := r.target.CRDs.CheckUnmanaged(ctx, planned); err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	version := installed.Metadata.AppVersion
 
 	if planned.HasChanges() {
-		if result := r.applyChanges(ctx, planned, version); result.Ends() {
-			return result
+		if err := r.applyChanges(ctx, planned, version); err != nil {
+			return err
 		}
 	}
 
-	if result := r.correctCRDs(ctx, planned, version); result.Ends() {
-		return result
+	if err := r.correctCRDs(ctx, planned, version); err != nil {
+		return err
 	}
 
 	return r.served(ctx, installed)
 }
 
 // compareCRDs reports which CRDs of the installed chart another program has changed, and changes nothing.
-func (r *run) compareCRDs(ctx context.Context) Result {
-	installed, result := r.installedChart(ctx)
+func (r *run) compareCRDs(ctx context.Context) error {
+	installed, err := r.installedChart(ctx)
 	if installed == nil {
-		return result
+		return err
 	}
 
-	planned, result := r.planCRDs(ctx, installed)
-	if result.Ends() {
-		return result
+	planned, err := r.planCRDs(ctx, installed)
+	if err != nil {
+		return err
 	}
 
 	r.crdDeviations = deviationsOf(planned)
 
-	return Result{}
+	return nil
 }
 
 // installedChart returns the chart of the newest revision, with its CRDs as they were applied for it; nil if it
 // is not deployed or cannot be read, is no longer stored, or if its CRDs have other patches now.
-func (r *run) installedChart(ctx context.Context) (*chart.Chart, Result) {
+func (r *run) installedChart(ctx context.Context) (*chart.Chart, error) {
 	revision, record := r.installed.revision, r.installed.record
 	if record == nil || revision.ChartDigest == "" || revision.Status != v1alpha2.RevisionDeployed {
-		return nil, Result{}
+		return nil, nil
 	}
 
 	applied, err := r.Planner.Charts.InstalledCRDs(ctx, r.provider, revision.ChartDigest, record.PatchedCRDs)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, Result{}
+		return nil, nil
 	}
 
 	if err != nil {
-		return nil, failed(err, fetching)
+		return nil, err
 	}
 
-	return applied, Result{}
+	return applied, nil
 }
 
 // correctCRDs corrects the CRDs of a version that another program has changed, as spec.release.drift says.
 // A correction that would break objects waits for a user, and keeps nothing else from being applied.
-func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version string) Result {
+func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version string) error {
 	policy := driftPolicy(r.provider.GetSpec())
 	if policy == v1alpha2.DriftOff {
-		return Result{}
+		return nil
 	}
 
 	r.crdDeviations = deviationsOf(planned)
 
 	if policy != v1alpha2.DriftCorrect {
-		return Result{}
+		return nil
 	}
 
 	now := time.Now()
@@ -110,22 +110,22 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version strin
 			continue
 		}
 
-		result := r.applyChanges(ctx, planned.Correction(d), version)
-		if result.Outcome == Waiting {
-			return result // objects are being rewritten first
+		err := r.applyChanges(ctx, planned.Correction(d), version)
+		if resultOf(err).Outcome == Waiting {
+			return err // objects are being rewritten first
 		}
 
-		found.corrected = !result.Ends()
+		found.corrected = err == nil
 		r.memory.corrections.Record(r.subject(found.Object), now, found.corrected)
 
 		if !found.corrected {
-			r.explainLeft(found, errors.New(result.Message), now)
+			r.explainLeft(found, errors.New(resultOf(err).Message), now)
 		}
 	}
 
 	r.announceCorrections(ctx, r.crdDeviations)
 
-	return Result{}
+	return nil
 }
 
 // deviationsOf returns the CRDs of a plan that another program has changed.

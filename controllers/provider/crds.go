@@ -45,71 +45,71 @@ func (e *unsafeError) Error() string {
 }
 
 // planChange plans the CRDs of the plan.
-func (r *run) planChange(ctx context.Context) Result {
-	planned, result := r.planCRDs(ctx, r.change.plan.Applied)
-	if result.Ends() {
-		return result
+func (r *run) planChange(ctx context.Context) error {
+	planned, err := r.planCRDs(ctx, r.change.plan.Applied)
+	if err != nil {
+		return err
 	}
 
 	r.change.crds = planned
 	r.change.crdsDiffer = planned.HasChanges()
 
-	return failed(r.target.CRDs.CheckUnmanaged(ctx, planned), applying)
+	return r.target.CRDs.CheckUnmanaged(ctx, planned)
 }
 
 // migrateChange is migrateBefore for the CRDs of the plan.
-func (r *run) migrateChange(ctx context.Context) Result {
+func (r *run) migrateChange(ctx context.Context) error {
 	return r.migrateBefore(ctx, r.change.crds)
 }
 
 // checkChange is checkCRDs for the CRDs of the plan.
-func (r *run) checkChange(ctx context.Context) Result {
+func (r *run) checkChange(ctx context.Context) error {
 	return r.checkCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
 }
 
 // applyChange applies the CRDs of the plan that change.
-func (r *run) applyChange(ctx context.Context) Result {
+func (r *run) applyChange(ctx context.Context) error {
 	return r.sendCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
 }
 
 // correctChange is correctCRDs for the CRDs of the plan.
-func (r *run) correctChange(ctx context.Context) Result {
-	result := r.correctCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
-	r.change.appliedCRDs = !result.Ends()
+func (r *run) correctChange(ctx context.Context) error {
+	err := r.correctCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
+	r.change.appliedCRDs = err == nil
 
-	return result
+	return err
 }
 
 // applyChanges applies the changes of a plan for a version of the provider, once that is safe.
-func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string) Result {
-	if result := r.migrateBefore(ctx, planned); result.Ends() {
-		return result
+func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string) error {
+	if err := r.migrateBefore(ctx, planned); err != nil {
+		return err
 	}
 
-	if result := r.checkCRDs(ctx, planned, version); result.Ends() {
-		return result
+	if err := r.checkCRDs(ctx, planned, version); err != nil {
+		return err
 	}
 
 	return r.sendCRDs(ctx, planned, version)
 }
 
 // sendCRDs applies the changes of a plan.
-func (r *run) sendCRDs(ctx context.Context, planned *crds.Plan, version string) Result {
+func (r *run) sendCRDs(ctx context.Context, planned *crds.Plan, version string) error {
 	sent, err := r.target.CRDs.Apply(ctx, planned)
 	if err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	ctrl.LoggerFrom(ctx).Info("Applied CustomResourceDefinitions", "count", len(sent), "version", version)
 
-	return Result{}
+	return nil
 }
 
 // planCRDs plans the changes of CRDs, and announces CRDs that are being deleted.
-func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, Result) {
+func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, error) {
 	planned, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, c)
 	if err != nil {
-		return nil, failed(err, applying)
+		return nil, err
 	}
 
 	r.provider.GetStatus().OrphanedCRDs = planned.Orphaned
@@ -126,11 +126,11 @@ func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, Result)
 
 	r.emit(r.provider, deletingCRDs(deleting))
 
-	return planned, Result{}
+	return planned, nil
 }
 
 // migrateBefore rewrites objects that are stored in versions about to be removed, a page for each reconcile.
-func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
+func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) error {
 	progress, err := r.target.CRDs.MigrateBeforeApply(ctx, planned)
 	if err != nil {
 		if r.migrationFailed(err) <= migrationPatience {
@@ -140,11 +140,11 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
 		ctrl.LoggerFrom(ctx).Error(err,
 			"The CustomResourceDefinitions keep their old versions, and the objects are rewritten once the new manager runs")
 
-		return Result{}
+		return nil
 	}
 
 	if progress == nil {
-		return Result{}
+		return nil
 	}
 
 	r.migrating(progress)
@@ -155,45 +155,45 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
 }
 
 // checkCRDs makes sure that the changes to the CRDs of a version break nothing.
-func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string) Result {
+func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string) error {
 	allowed := trial.AllowedCRDs(r.provider.GetAnnotations(), version)
 
 	checked, err := r.target.CRDs.CheckChanges(ctx, planned, allowed)
 	if err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	if checked == nil {
-		return Result{}
+		return nil
 	}
 
 	if checked.Refused() {
-		return failed(&unsafeError{checked, version}, applying)
+		return &unsafeError{checked, version}
 	}
 
 	r.emit(r.provider, unsafeCRDsAllowed(checked.Allowed()))
 	r.change.crdsChecked = checked.Message()
 
-	return Result{}
+	return nil
 }
 
 // awaitCRDs waits for the API server to serve the CRDs; the watch on them wakes the provider when it
 // does. That takes the API server a while, one CRD after the other. The release does not wait for it:
 // usually none of its objects is of such a kind, and its pods take longer to start.
-func (r *run) awaitCRDs(ctx context.Context) Result {
+func (r *run) awaitCRDs(ctx context.Context) error {
 	return r.served(ctx, r.change.plan.Applied)
 }
 
 // served waits for the CRDs of a chart.
-func (r *run) served(ctx context.Context, c *chart.Chart) Result {
+func (r *run) served(ctx context.Context, c *chart.Chart) error {
 	served, obstacle, err := r.target.CRDs.Served(ctx, c.CRDs)
 	if err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	switch {
 	case served:
-		return Result{}
+		return nil
 	case obstacle != "":
 		return waitFor(v1alpha2.CRDsNotReadyReason, obstacle, time.Time{})
 	}
@@ -211,9 +211,9 @@ func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
 		return ready // a rollback, which leaves the CRDs as they are, or a problem with inputs or patches
 	}
 
-	planned, result := r.planCRDs(ctx, r.change.plan.Applied)
-	if result.Ends() {
-		return result
+	planned, err := r.planCRDs(ctx, r.change.plan.Applied)
+	if err != nil {
+		return resultOf(err)
 	}
 
 	unmigrated, tried := planned.PendingMigrations()

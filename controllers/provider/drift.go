@@ -36,7 +36,7 @@ func (d *deviation) String() string {
 
 // prune deletes what the revision has left because it could not be deleted for a passing reason, or because the records
 // of the revisions that had it are lost.
-func (r *run) prune(ctx context.Context) Result {
+func (r *run) prune(ctx context.Context) error {
 	history := r.installed.history
 
 	result, err := r.target.Releases.Prune(ctx, history.Release, r.installed.revision, release.PruneOptions{
@@ -49,27 +49,27 @@ func (r *run) prune(ctx context.Context) Result {
 		r.done.undeleted = remaining.Error()
 		r.wakeAfter(advanceAfter(time.Since(r.installed.revision.Time.Time)))
 
-		return Result{}
+		return nil
 	}
 
-	return failed(err, applying)
+	return err
 }
 
 // correctDrift corrects the objects that differ from the newest revision, no matter which program
 // made that. Only objects that have changed since they last matched it are compared, so it makes no
 // request while nothing happens.
-func (r *run) correctDrift(ctx context.Context) Result {
+func (r *run) correctDrift(ctx context.Context) error {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepDrift)()
 
 	policy := driftPolicy(r.provider.GetSpec())
 
 	if err := r.findWaiting(ctx); err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.expectedObjects())
 	if err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	differences, compareErr := r.compare(ctx, changed)
@@ -81,14 +81,14 @@ func (r *run) correctDrift(ctx context.Context) Result {
 
 	if policy == v1alpha2.DriftCorrect && len(found) > 0 {
 		if err := r.correct(ctx, found); err != nil {
-			return failed(err, applying)
+			return err
 		}
 	}
 
 	r.installed.deviations = &found
 	r.recordDrift(ctx)
 
-	return failed(compareErr, applying)
+	return compareErr
 }
 
 // comparesObjects reports whether objects are compared with the newest revision. Before that is deployed, it is not
@@ -99,9 +99,9 @@ func (r *run) comparesObjects() bool {
 }
 
 // compareObjects looks for drift if that is asked for.
-func (r *run) compareObjects(ctx context.Context) Result {
+func (r *run) compareObjects(ctx context.Context) error {
 	if !r.comparesObjects() {
-		return Result{}
+		return nil
 	}
 
 	return r.correctDrift(ctx)

@@ -27,11 +27,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// The reasons of errors that no row of the table knows: errors of finding out what is asked for, and of
-// applying it.
 const (
-	fetching        = v1alpha2.ComponentsFetchErrorReason
-	applying        = v1alpha2.InstallFailedReason
 	preflightFailed = v1alpha2.PreflightCheckCondition
 	installFailed   = v1alpha2.ProviderInstalledCondition
 )
@@ -169,6 +165,7 @@ var errorTable = []row{
 		result.At = e.Until
 	}),
 	on[*plan.StoreError](installFailed, v1alpha2.ChartStoreErrorReason, Retrying),
+	on[*fetchError](installFailed, v1alpha2.ComponentsFetchErrorReason, Retrying),
 }
 
 // notPermitted completes the result of a request that the account, or without one the operator, may not make.
@@ -186,14 +183,25 @@ func notPermitted(err error, result *Result) bool {
 	return true
 }
 
-// failed returns the result of an error: that of its row in the table, or Retrying with the reason of
-// what the step was about. Without an error it continues.
-func failed(err error, reason string) Result {
+// fetchError is the error of finding out what the resource asks for.
+type fetchError struct{ error }
+
+func (e *fetchError) Unwrap() error { return e.error }
+
+// resultOf returns the result of an error of a step: its own, or that of its row in the table, or else the same is
+// tried again. Without an error the reconcile continues.
+func resultOf(err error) Result {
 	if err == nil {
 		return Result{}
 	}
 
-	result := Result{Outcome: Retrying, Condition: installFailed, Reason: reason, Message: err.Error()}
+	if ended := (*endedError)(nil); errors.As(err, &ended) {
+		return ended.Result
+	}
+
+	result := Result{
+		Outcome: Retrying, Condition: installFailed, Reason: v1alpha2.InstallFailedReason, Message: err.Error(),
+	}
 
 	for _, row := range errorTable {
 		if row.fill(err, &result) {

@@ -238,8 +238,8 @@ var errorCases = map[string]errorCase{
 		err:       &plan.StoreError{Err: errors.New("refused")},
 		condition: installFailed, reason: v1alpha2.ChartStoreErrorReason, outcome: Retrying,
 	},
-	"any other error": {
-		err:       errors.New("connection reset"),
+	"a source that cannot be read": {
+		err:       &fetchError{errors.New("connection reset")},
 		condition: installFailed, reason: v1alpha2.ComponentsFetchErrorReason, outcome: Retrying,
 	},
 }
@@ -249,7 +249,7 @@ func TestErrorTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			result := failed(fmt.Errorf("context: %w", test.err), fetching)
+			result := resultOf(fmt.Errorf("context: %w", test.err))
 			g.Expect(result.Condition).To(Equal(test.condition))
 			g.Expect(result.Reason).To(Equal(test.reason))
 			g.Expect(result.Outcome).To(Equal(test.outcome))
@@ -277,10 +277,13 @@ func TestErrorTableIsTestedRowByRow(t *testing.T) {
 	}
 }
 
-func TestFailedWithoutErrorContinues(t *testing.T) {
-	NewWithT(t).Expect(failed(nil, applying)).To(Equal(Result{}))
-}
+func TestOtherResults(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(resultOf(nil)).To(Equal(Result{}))
+	g.Expect(resultOf(errors.New("timeout"))).To(Equal(Result{
+		Outcome: Retrying, Condition: installFailed, Reason: v1alpha2.InstallFailedReason, Message: "timeout", Limited: true,
+	}))
 
-func TestFailedUsesTheReasonOfTheStep(t *testing.T) {
-	NewWithT(t).Expect(failed(errors.New("timeout"), applying).Reason).To(Equal(v1alpha2.InstallFailedReason))
+	own := wait(v1alpha2.CRDsNotReadyReason, "waiting", time.Time{})
+	g.Expect(resultOf(fmt.Errorf("context: %w", endWith(own)))).To(Equal(own))
 }

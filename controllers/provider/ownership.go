@@ -22,11 +22,11 @@ import (
 
 // own makes the resource the operator's: cluster-api-operator stops before its resource is taken over, and a finalizer
 // comes before an installation.
-func (r *run) own(ctx context.Context) Result {
+func (r *run) own(ctx context.Context) error {
 	switch {
 	case takeover.PredecessorManages(r.provider):
 		if err := takeover.CheckStopped(ctx, r.APIReader, r.provider); err != nil {
-			return failed(err, fetching)
+			return err
 		}
 
 		return r.takeOver(ctx)
@@ -35,38 +35,38 @@ func (r *run) own(ctx context.Context) Result {
 		return r.handOver(ctx, controllerutil.AddFinalizer)
 	}
 
-	return Result{}
+	return nil
 }
 
 // takeOver takes the resource over from cluster-api-operator: the status that this has left is none of Capstan's, and
 // its finalizer would block the deletion.
-func (r *run) takeOver(ctx context.Context) Result {
-	result := r.handOver(ctx, func(o client.Object, finalizer string) bool {
+func (r *run) takeOver(ctx context.Context) error {
+	err := r.handOver(ctx, func(o client.Object, finalizer string) bool {
 		added := controllerutil.AddFinalizer(o, finalizer)
 		return takeover.ReleaseFinalizer(o) || added
 	})
-	if !result.Ends() {
+	if err == nil {
 		r.emit(r.provider, takenOver())
 		r.status.waiting(ctx, "the Helm release that adopts what cluster-api-operator has installed")
 	}
 
-	return result
+	return err
 }
 
 // handOver changes whose resource it is. It is repeated soon if another program has changed the resource meanwhile.
-func (r *run) handOver(ctx context.Context, set func(o client.Object, finalizer string) bool) Result {
+func (r *run) handOver(ctx context.Context, set func(o client.Object, finalizer string) bool) error {
 	err := r.setFinalizer(ctx, r.provider, set)
 	r.status.changed(r.provider)
 
 	if apierrors.IsConflict(err) {
-		return Result{Outcome: Repeated, At: time.Now().Add(conflictRetry)}
+		return endWith(Result{Outcome: Repeated, At: time.Now().Add(conflictRetry)})
 	}
 
-	return failed(takeover.Refused(err), fetching)
+	return takeover.Refused(err)
 }
 
 // identify stops the change of a resource that may not exist, such as a second one of a provider.
-func (r *run) identify(ctx context.Context) Result {
+func (r *run) identify(ctx context.Context) error {
 	err := r.Preflight.Identity(ctx, r.provider, r.recorded(ctx))
 	if err == nil && r.provider.GetStatus().Release == nil {
 		err = r.checkInstalledElsewhere(ctx)
@@ -74,7 +74,7 @@ func (r *run) identify(ctx context.Context) Result {
 
 	r.identified = err == nil
 
-	return failed(err, fetching)
+	return err
 }
 
 // checkInstalledElsewhere makes sure that the cluster has no release of the provider in another namespace,
@@ -108,7 +108,7 @@ func (r *run) recorded(ctx context.Context) func(v1alpha2.Provider) bool {
 
 // checkInstalled makes sure that no other program has installed the provider in another namespace: both
 // would share CRDs, webhooks and cluster-wide permissions. In its own namespace it is adopted.
-func (r *run) checkInstalled(ctx context.Context) Result {
+func (r *run) checkInstalled(ctx context.Context) error {
 	finder := takeover.Finder{
 		Metadata:    r.target.Metadata,
 		Definitions: r.target.CRDs.Client,
@@ -119,15 +119,15 @@ func (r *run) checkInstalled(ctx context.Context) Result {
 
 	found, err := finder.Elsewhere(ctx, label, plan.ReleaseKey(r.provider))
 	if err != nil || found == nil {
-		return failed(err, applying)
+		return err
 	}
 
-	return failed(&preflight.Error{
+	return &preflight.Error{
 		Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason,
 		Message: fmt.Sprintf("%s is already installed in namespace %s, which was found by %s, and a cluster can have each "+
 			"provider only once; to take it over, create the resource in that namespace instead, or else uninstall it there%s",
 			label, found.Namespace, found.Claim, v1alpha2.InstallBesideHint(found.Namespace)),
-	}, applying)
+	}
 }
 
 // leaveFormerCluster removes from the status what the provider has installed in another cluster than the one

@@ -13,7 +13,7 @@ import (
 
 // checkRequirements makes sure that the contract of the plan fits the other providers', that its variables have
 // values, and that the APIs that it needs are served.
-func (r *run) checkRequirements(ctx context.Context) Result {
+func (r *run) checkRequirements(ctx context.Context) error {
 	input := preflight.Input{
 		Provider:         r.provider,
 		Mapper:           r.target.Client.RESTMapper(),
@@ -29,7 +29,7 @@ func (r *run) checkRequirements(ctx context.Context) Result {
 	if preflight.MissingKinds(err) != nil && (spec.Patches != nil || spec.ManifestPatches != nil) {
 		record, renderErr := r.target.Releases.Render(r.change.plan.Release)
 		if renderErr != nil {
-			return failed(renderErr, applying)
+			return renderErr
 		}
 
 		input.RequiredKinds = keptKinds(input.RequiredKinds, record.Objects)
@@ -39,7 +39,7 @@ func (r *run) checkRequirements(ctx context.Context) Result {
 	// Until they are served, changes of their CRDs requeue the resource.
 	r.target.CRDs.Await(v1alpha2.Label(r.provider), preflight.MissingKinds(err)...)
 
-	return failed(err, applying)
+	return err
 }
 
 // keptKinds returns those of the kinds, as Kind.version.group, that objects have.
@@ -54,11 +54,11 @@ func keptKinds(kinds []string, objects []*unstructured.Unstructured) []string {
 }
 
 // checkCore makes sure that core is ready.
-func (r *run) checkCore(ctx context.Context) Result {
-	return failed(r.Preflight.CoreReady(ctx, r.provider), applying)
+func (r *run) checkCore(ctx context.Context) error {
+	return r.Preflight.CoreReady(ctx, r.provider)
 }
 
 // checkTurn makes sure that no other provider has to change its version first.
-func (r *run) checkTurn(ctx context.Context) Result {
-	return failed(r.Preflight.Turn(ctx, r.provider, r.change.plan.Chart.Contract()), applying)
+func (r *run) checkTurn(ctx context.Context) error {
+	return r.Preflight.Turn(ctx, r.provider, r.change.plan.Chart.Contract())
 }

@@ -28,7 +28,7 @@ const maxBlockedRetry = 30 * time.Second
 
 // remove removes the provider of a deleted resource, and then the finalizer. unreached is why its cluster cannot be
 // used; nil if it can.
-func (r *run) remove(ctx context.Context, unreached error) Result {
+func (r *run) remove(ctx context.Context, unreached error) error {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRemove)()
 
 	if !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer) {
@@ -40,15 +40,15 @@ func (r *run) remove(ctx context.Context, unreached error) Result {
 	}
 
 	attempt := r.removal()
-	result := r.removeInstalled(ctx, attempt)
+	err := r.removeInstalled(ctx, attempt)
 
 	if attempt.Uninstalled {
 		r.Offers.Forget(r.provider.GetUID())
 		r.done.uninstalled = true
 	}
 
-	if result.Ends() {
-		return result
+	if err != nil {
+		return err
 	}
 
 	return r.dropFinalizer(ctx, attempt.Unconfirmed)
@@ -56,7 +56,7 @@ func (r *run) remove(ctx context.Context, unreached error) Result {
 
 // leave lets a resource go whose cluster is gone with its kubeconfig, which may in turn have gone with its namespace:
 // otherwise a user may create it again. A cluster that only cannot be reached is awaited.
-func (r *run) leave(ctx context.Context, unreached error) Result {
+func (r *run) leave(ctx context.Context, unreached error) error {
 	recorded := foreign.MayHaveInstalled(r.provider)
 
 	lost, err := r.kubeConfigGone(ctx)
@@ -65,11 +65,11 @@ func (r *run) leave(ctx context.Context, unreached error) Result {
 	}
 
 	if err != nil {
-		return failed(err, fetching)
+		return err
 	}
 
 	if !lost && !r.expired() {
-		return failed(unreached, fetching)
+		return unreached
 	}
 
 	if recorded {
@@ -80,9 +80,9 @@ func (r *run) leave(ctx context.Context, unreached error) Result {
 }
 
 // removeInstalled removes what is installed, as far as the annotations of the resource ask for.
-func (r *run) removeInstalled(ctx context.Context, attempt *removal.Removal) Result {
+func (r *run) removeInstalled(ctx context.Context, attempt *removal.Removal) error {
 	asks := func(annotation string) bool { return v1alpha2.Asks(r.provider, annotation) }
-	blocked := func(err error) Result { return r.removalFailed(ctx, attempt.Explain(err)) }
+	blocked := func(err error) error { return r.removalFailed(ctx, attempt.Explain(err)) }
 
 	keeps := asks(v1alpha2.KeepInstalledAnnotation)
 	begin := attempt.Find
@@ -91,17 +91,17 @@ func (r *run) removeInstalled(ctx context.Context, attempt *removal.Removal) Res
 		begin = attempt.Keep
 	}
 
-	if result := blocked(begin(ctx)); result.Ends() {
+	if err := blocked(begin(ctx)); err != nil {
 		// A resource that has installed nothing, as far as is known, does not wait for a cluster that cannot be read.
 		if r.target.Remote && r.expired() && !attempt.Found.Known {
-			return Result{}
+			return nil
 		}
 
-		return result
+		return err
 	}
 
 	if keeps {
-		return Result{}
+		return nil
 	}
 
 	found := attempt.Found
@@ -124,18 +124,18 @@ func (r *run) removeInstalled(ctx context.Context, attempt *removal.Removal) Res
 			continue
 		}
 
-		if result := blocked(step.take(ctx)); result.Ends() {
-			return result
+		if err := blocked(step.take(ctx)); err != nil {
+			return err
 		}
 	}
 
-	return Result{}
+	return nil
 }
 
 // removalFailed returns the result of a step of a removal.
-func (r *run) removalFailed(ctx context.Context, err error) Result {
+func (r *run) removalFailed(ctx context.Context, err error) error {
 	if err == nil {
-		return Result{}
+		return nil
 	}
 
 	blocked := new(removal.BlockedError)
@@ -153,13 +153,13 @@ func (r *run) removalFailed(ctx context.Context, err error) Result {
 		outcome = Waiting
 	}
 
-	return Result{Outcome: outcome, Reason: v1alpha2.DeletionBlockedReason, Message: blocked.Message, At: next}
+	return endWith(Result{Outcome: outcome, Reason: v1alpha2.DeletionBlockedReason, Message: blocked.Message, At: next})
 }
 
 // removedByOthers returns the result of a resource that only finalizers of others hold.
-func (r *run) removedByOthers(ctx context.Context) Result {
+func (r *run) removedByOthers(ctx context.Context) error {
 	if !takeover.PredecessorManages(r.provider) {
-		return r.removing()
+		return endWith(r.removing())
 	}
 
 	err := takeover.CheckStopped(ctx, r.APIReader, r.provider)
@@ -167,21 +167,21 @@ func (r *run) removedByOthers(ctx context.Context) Result {
 		result := r.removing()
 		result.At = running.Until
 
-		return result
+		return endWith(result)
 	}
 
 	if err != nil {
-		return failed(err, fetching)
+		return err
 	}
 
-	return Result{
+	return endWith(Result{
 		Outcome: Stalled, Reason: v1alpha2.DeletionBlockedReason, Message: takeover.Hold(r.provider),
-	}
+	})
 }
 
 // dropFinalizer removes the finalizer, and that of cluster-api-operator, which removes it itself if it runs. kept is
 // the newest revision of a release that stays; 0 if none does.
-func (r *run) dropFinalizer(ctx context.Context, kept int) Result {
+func (r *run) dropFinalizer(ctx context.Context, kept int) error {
 	if kept != 0 {
 		r.emit(r.provider, releaseKept(fmt.Sprintf(
 			"Release %s is kept: its revision %d is not known to be this resource's; to remove it, run helm uninstall %s -n %s",
@@ -189,7 +189,7 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) Result {
 	}
 
 	if err := r.Inventory.Remove(ctx, r.provider); err != nil {
-		return failed(fmt.Errorf("remove the provider from clusterctl's inventory: %w", err), fetching)
+		return fmt.Errorf("remove the provider from clusterctl's inventory: %w", err)
 	}
 
 	remove := controllerutil.RemoveFinalizer
@@ -205,10 +205,10 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) Result {
 	r.status.changed(r.provider)
 
 	if apierrors.IsConflict(err) {
-		return Result{
+		return endWith(Result{
 			Outcome: Idle, Reason: v1alpha2.DeletingReason, At: time.Now().Add(conflictRetry),
 			Message: v1alpha2.FullName(r.provider) + " was changed while its finalizer was being removed, which is retried",
-		}
+		})
 	}
 
 	r.forget(r.provider)
@@ -217,7 +217,7 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) Result {
 		r.Planner.Charts.Collect(ctx, r.provider)
 	}
 
-	return first(failed(err, fetching), r.removing())
+	return first(err, endWith(r.removing()))
 }
 
 // removing returns the result of a removal whose remaining work is not Capstan's.

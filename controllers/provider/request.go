@@ -159,16 +159,16 @@ func (r *run) recheck() {
 // planFailed ends the change with the problem that prevented the plan, unless what the resource asks for
 // was installed before: the problem is then reported, but what is installed is as desired, and nothing
 // is tried unless it fails.
-func (r *run) planFailed(problem Result) Result {
+func (r *run) planFailed(problem error) error {
 	pin, pinned := r.installed.history.Pin(r.asked(), "", v1alpha2.RevisionInputs{}, r.watched)
 	if !pinned {
 		return problem
 	}
 
-	r.change.problem = problem
+	r.change.problem = resultOf(problem)
 	r.change.goal = goal{version: pin.Version}
 
-	return Result{}
+	return nil
 }
 
 // watched reports whether a change of an input takes effect at once.
@@ -201,22 +201,22 @@ func writesVersion(e metav1.ManagedFieldsEntry) bool { return e.Manager == versi
 
 // writeVersion writes the version that was found into an empty spec.version. A version that a user has set instead is
 // the user's: the operator's ownership would be a conflict for one who applies another one with server-side apply.
-func (r *run) writeVersion(ctx context.Context) Result {
+func (r *run) writeVersion(ctx context.Context) error {
 	switch {
 	case r.change.plan.Chart == nil || r.change.plan.Version == "":
-		return Result{}
+		return nil
 	case r.provider.GetSpec().Version == "":
 		return r.pinVersion(ctx)
 	case slices.ContainsFunc(r.provider.GetManagedFields(), writesVersion):
 		return r.disownVersion(ctx)
 	}
 
-	return Result{}
+	return nil
 }
 
 // pinVersion writes the version that an empty spec.version resolved to into the spec. A version that
 // is set meanwhile is not overwritten.
-func (r *run) pinVersion(ctx context.Context) Result {
+func (r *run) pinVersion(ctx context.Context) error {
 	version := r.change.plan.Version
 	changed := cloneProvider(r.provider) // as in setFinalizer
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
@@ -224,22 +224,22 @@ func (r *run) pinVersion(ctx context.Context) Result {
 
 	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(versionOwner))
 	if apierrors.IsNotFound(err) {
-		return Result{}
+		return nil
 	}
 
 	if err != nil {
-		return failed(fmt.Errorf("write version %s into spec.version: %w", version, err), fetching)
+		return fmt.Errorf("write version %s into spec.version: %w", version, err)
 	}
 
 	r.provider.GetSpec().Version = version
 	r.provider.SetGeneration(changed.GetGeneration())
 	r.status.changed(changed)
 
-	return Result{}
+	return nil
 }
 
 // disownVersion removes pinVersion's ownership of the field. If it does not succeed, a later reconcile does it.
-func (r *run) disownVersion(ctx context.Context) Result {
+func (r *run) disownVersion(ctx context.Context) error {
 	changed := cloneProvider(r.provider)
 	changed.SetManagedFields(slices.DeleteFunc(changed.GetManagedFields(), writesVersion))
 
@@ -247,12 +247,12 @@ func (r *run) disownVersion(ctx context.Context) Result {
 
 	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
 	if apierrors.IsConflict(err) {
-		return Result{}
+		return nil
 	}
 
 	if err == nil {
 		r.status.changed(changed)
 	}
 
-	return failed(client.IgnoreNotFound(err), fetching)
+	return client.IgnoreNotFound(err)
 }

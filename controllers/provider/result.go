@@ -73,20 +73,31 @@ func (r Result) within(limit int) string {
 	return object.OneLine(strings.TrimSuffix(r.Message, end), limit-len(" …")-len(end)) + end
 }
 
-// waitFor returns the result of a step that waits for an event, or for a time if that is not zero.
-func waitFor(reason, message string, at time.Time) Result {
+// wait returns the result of what waits for an event, or for a time if that is not zero.
+func wait(reason, message string, at time.Time) Result {
 	return Result{Outcome: Waiting, Reason: reason, Message: message, At: at}
 }
 
-// first returns the first result that ends a part.
-func first(results ...Result) Result {
-	for _, result := range results {
-		if result.Ends() {
-			return result
+// endedError is the error of a step that has a result of its own: it waits, or is done.
+type endedError struct{ Result }
+
+func (e *endedError) Error() string { return e.Message }
+
+// endWith returns the error of a step that ends with a result.
+func endWith(result Result) error { return &endedError{result} }
+
+// waitFor returns the error of a step that waits for an event, or for a time if that is not zero.
+func waitFor(reason, message string, at time.Time) error { return endWith(wait(reason, message, at)) }
+
+// first returns the first error.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
 
-	return Result{}
+	return nil
 }
 
 // Between these bounds a problem that a user must solve is looked at again, each time after as long as

@@ -129,33 +129,33 @@ func (r *run) rollbackGoal(revision int) goal {
 
 // checkRevision makes sure that the provider may return to the revision that spec.release.rollbackTo names. If that
 // does not exist or cannot be read, the rollback itself reports it.
-func (r *run) checkRevision(ctx context.Context) Result {
+func (r *run) checkRevision(ctx context.Context) error {
 	to, exists := r.installed.history.Find(r.rollbackTo())
 	if !exists {
-		return Result{}
+		return nil
 	}
 
 	err := r.checkTarget(ctx, to)
 	if errors.As(err, new(*storage.CorruptError)) {
-		return Result{}
+		return nil
 	}
 
-	return failed(err, applying)
+	return err
 }
 
 // checkReturn rules a revision out as the target of a rollback after a failure if the provider must not return to it.
-func (r *run) checkReturn(ctx context.Context, target state.Revision) Result {
+func (r *run) checkReturn(ctx context.Context, target state.Revision) error {
 	err := r.checkTarget(ctx, target)
 
 	switch {
 	case err == nil:
-		return Result{}
+		return nil
 	case refusesRollback(err):
 		r.refuse(target, err)
-		return Result{}
+		return nil
 	}
 
-	return failed(err, applying)
+	return err
 }
 
 // refuse rules out a target of a rollback.
@@ -169,7 +169,7 @@ func (r *run) refuse(target state.Revision, reason error) {
 }
 
 // rollBack rolls a failed revision back.
-func (r *run) rollBack(ctx context.Context, target state.Revision) Result {
+func (r *run) rollBack(ctx context.Context, target state.Revision) error {
 	history := r.installed.history
 	digest := attemptedDigest(history)
 	observed := r.target.Releases.Determine(history, digest)
@@ -189,13 +189,13 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) Result {
 
 	if errors.As(err, new(*cluster.DryRunError)) {
 		r.refuse(target, err)
-		return Result{}
+		return nil
 	}
 
 	if err != nil && !leavesRevision(result, err) {
 		r.observe(ctx) // a record may have been written, which the status must have
 
-		return failed(err, applying)
+		return err
 	}
 
 	if attempts := history.Attempts(digest); err == nil && len(attempts) > 0 {
@@ -204,7 +204,7 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) Result {
 
 	r.installed.stale = true
 
-	return Result{}
+	return nil
 }
 
 // failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not

@@ -143,8 +143,8 @@ func (r *run) reconcile(ctx context.Context) Summary {
 	case deleted && suspended:
 		return Summary{Result: deletionSuspended(r.Suspended)}
 	case !deleted && !suspended:
-		if result := r.own(ctx); result.Ends() {
-			return r.endedEarly(result)
+		if err := r.own(ctx); err != nil {
+			return r.endedEarly(err)
 		}
 	}
 
@@ -163,9 +163,9 @@ func (r *run) reconcile(ctx context.Context) Summary {
 
 	switch {
 	case deleted:
-		return Summary{Result: removalResult(r.remove(ctx, unreached))}
+		return Summary{Result: removalResult(resultOf(r.remove(ctx, unreached)))}
 	case unreached != nil:
-		return r.endedEarly(failed(unreached, fetching))
+		return r.endedEarly(unreached)
 	case suspended:
 		return Summary{Result: r.show(ctx)}
 	}
@@ -193,16 +193,16 @@ func (r *run) reach(ctx context.Context) error {
 
 // show finds out how a suspended provider is, of which nothing is changed.
 func (r *run) show(ctx context.Context) Result {
-	if result := r.observe(ctx); result.Ends() {
-		return result
+	if err := r.observe(ctx); err != nil {
+		return resultOf(err)
 	}
 
 	r.identify(ctx) // another resource may have installed it
 
 	if r.installed.record != nil {
-		for _, look := range []func(context.Context) Result{r.checkHealth, r.compareObjects, r.compareCRDs} {
-			if result := look(ctx); result.Ends() {
-				return result
+		for _, look := range []func(context.Context) error{r.checkHealth, r.compareObjects, r.compareCRDs} {
+			if err := look(ctx); err != nil {
+				return resultOf(err)
 			}
 		}
 	}
@@ -231,27 +231,25 @@ func (r *run) maintain(ctx context.Context) Summary {
 	return ended
 }
 
-// endedEarly returns the summary of a reconcile that a result has ended without care for what is installed.
-func (r *run) endedEarly(result Result) Summary {
-	return r.summarize(Result{}, result)
-}
+// endedEarly returns the summary of a reconcile that an error has ended without care for what is installed.
+func (r *run) endedEarly(err error) Summary { return r.summarize(Result{}, resultOf(err)) }
 
 func (r *run) careAndChange(ctx context.Context) Summary {
-	if result := r.observeInstalled(ctx); result.Ends() {
-		return r.endedEarly(result)
+	if err := r.observeInstalled(ctx); err != nil {
+		return r.endedEarly(err)
 	}
 
 	care := r.care(ctx)
 
 	changed := r.makeChange(ctx)
-	if changed.Outcome == Repeated {
-		return Summary{Result: changed}
+	if result := resultOf(changed); result.Outcome == Repeated {
+		return Summary{Result: result}
 	}
 
 	// The change has left another newest revision, or did not come to replace the one that was left to it.
 	if r.done.applied || r.leftToChange {
-		if result := r.observeAgain(ctx); result.Ends() {
-			return r.endedEarly(result)
+		if err := r.observeAgain(ctx); err != nil {
+			return r.endedEarly(err)
 		}
 
 		care = r.care(ctx)
@@ -268,7 +266,7 @@ func (r *run) careAndChange(ctx context.Context) Summary {
 
 	r.lookUpgrades(ctx)
 
-	ended := r.summarize(care, changed)
+	ended := r.summarize(resultOf(care), resultOf(changed))
 	if ended.Outcome == Ready {
 		ended.Result = r.migrateCRDs(ctx, ended.Result)
 	}
@@ -277,14 +275,14 @@ func (r *run) careAndChange(ctx context.Context) Summary {
 }
 
 // observeAgain reads the release after the change, for care that begins again.
-func (r *run) observeAgain(ctx context.Context) Result {
-	result := r.observe(ctx)
+func (r *run) observeAgain(ctx context.Context) error {
+	err := r.observe(ctx)
 
 	// What the resource asks for was tried.
 	r.policy.SpecChanged, r.policy.Requested, r.policy.Refused = false, false, nil
 	r.done = done{applied: r.done.applied, failure: r.done.failure}
 
-	return result
+	return err
 }
 
 // wakeAt requeues the provider at a time; not if that is zero.

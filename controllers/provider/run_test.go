@@ -194,7 +194,7 @@ func TestCanceledReconcileReportsNothing(t *testing.T) {
 			r.status = newStatusWriter(nil, nil, r.provider)
 
 			_, err := r.end(unlessCanceled(c.ctx, Summary{
-				Result: failed(fmt.Errorf("read ConfigMap a/b: %w", context.Canceled), fetching),
+				Result: resultOf(fmt.Errorf("read ConfigMap a/b: %w", context.Canceled)),
 			}))
 			g.Expect(err != nil).To(Equal(c.reported))
 			g.Expect(len(r.provider.GetStatus().Conditions) > 0).To(Equal(c.reported))

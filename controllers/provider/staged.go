@@ -55,10 +55,10 @@ func (r *run) ownKinds(ctx context.Context) (cluster.OwnKinds, error) {
 // advance takes the next step with a staged revision once the objects that others wait for are healthy. What is not
 // possible yet, because a webhook does not answer or a finalizer is left, is tried again: it is no failure of the
 // revision before its deadline.
-func (r *run) advance(ctx context.Context) Result {
+func (r *run) advance(ctx context.Context) error {
 	own, err := r.ownKinds(ctx)
 	if err != nil {
-		return failed(err, applying)
+		return err
 	}
 
 	history, revision := r.installed.history, r.installed.revision
@@ -77,11 +77,11 @@ func (r *run) advance(ctx context.Context) Result {
 		r.installed.removing = errors.As(err, new(*cluster.RemainingError))
 		r.wakeAfter(advanceAfter(time.Since(revision.Time.Time)))
 
-		return Result{}
+		return nil
 	}
 
 	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*cluster.ConflictError)) {
-		return failed(err, applying)
+		return err
 	}
 
 	r.done.failure = err
@@ -98,7 +98,7 @@ func (r *run) advance(ctx context.Context) Result {
 
 	r.done.advanced, r.installed.stale = true, true
 
-	return Result{}
+	return nil
 }
 
 // requeueStaged requeues the provider at once if the next step with the revision can be taken already: no watch shows

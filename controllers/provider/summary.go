@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -56,14 +57,14 @@ func (r *run) conclude(care, change Result) Summary {
 	case inSync:
 		return Summary{Result: r.healthResult()}
 	case r.change.release.State.State == state.Locked:
-		locked := waitFor(v1alpha2.ProgressingReason, r.change.release.State.Message, r.change.release.State.Until)
+		locked := wait(v1alpha2.ProgressingReason, r.change.release.State.Message, r.change.release.State.Until)
 		return Summary{Result: r.stopped(care, locked)}
 	case r.installed.unconfirmed != nil:
 		return Summary{Result: r.unconfirmed().of(Result{
 			Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
 		})}
 	case r.installed.record == nil:
-		return Summary{Result: first(care, Result{
+		return Summary{Result: cmp.Or(care, Result{
 			Outcome: Retrying, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
 			Message: fmt.Sprintf("release %s was deleted just after it was applied; it will be installed again",
 				r.installed.history.Release),
@@ -156,11 +157,11 @@ func (r *run) healthResult() Result {
 	case r.installed.runs():
 		return ready(v1alpha2.HealthyReason)
 	case held:
-		return said.of(waitFor(v1alpha2.UnhealthyReason, "", time.Time{}))
+		return said.of(wait(v1alpha2.UnhealthyReason, "", time.Time{}))
 	case found.Verdict() == health.Stop:
 		return said.of(Result{Outcome: Stalled, Reason: v1alpha2.UnhealthyReason})
 	case r.installed.revision.Healthy || found.Failed():
-		result := said.of(waitFor(v1alpha2.UnhealthyReason, "", time.Time{}))
+		result := said.of(wait(v1alpha2.UnhealthyReason, "", time.Time{}))
 		result.Limited = true
 
 		return result
@@ -171,7 +172,7 @@ func (r *run) healthResult() Result {
 		applying.runs = "rolling back to " + version
 	}
 
-	return applying.of(waitFor(v1alpha2.ProgressingReason, "", time.Time{}))
+	return applying.of(wait(v1alpha2.ProgressingReason, "", time.Time{}))
 }
 
 // hold adds to a message why another revision than the spec asks for stays, and how to end that.
@@ -357,7 +358,7 @@ func (r *run) asksFor(version string) bool {
 
 // deletionSuspended is the result of a suspended resource that is being deleted.
 func deletionSuspended(byOperator bool) Result {
-	return waitFor(v1alpha2.SuspendedReason, "the deletion waits: "+unchanged(byOperator), time.Time{})
+	return wait(v1alpha2.SuspendedReason, "the deletion waits: "+unchanged(byOperator), time.Time{})
 }
 
 // Suspended is the result of a suspended resource, of which nothing is changed.

@@ -20,10 +20,10 @@ import (
 
 // selectVersion selects the version that the range of the resource resolves to, if the operator may do so, and wakes
 // the resource when that may have changed.
-func (r *run) selectVersion(prevented offers.Prevented) Result {
+func (r *run) selectVersion(prevented offers.Prevented) error {
 	seen, err := r.upgrading(prevented)
 	if err != nil {
-		return failed(&preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}, fetching)
+		return &preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}
 	}
 
 	selected, until := offers.Upgrade(seen)
@@ -35,7 +35,7 @@ func (r *run) selectVersion(prevented offers.Prevented) Result {
 		r.wakeAfter(until.Sub(seen.Now))
 	}
 
-	return Result{}
+	return nil
 }
 
 // noteUpgrade notes the automatic upgrade that follows; nil for none.
@@ -100,12 +100,12 @@ func (r *run) triesGivenUp() bool {
 }
 
 // refuseGivenUp ends a change to a version that was given up.
-func (r *run) refuseGivenUp(context.Context) Result {
-	return Result{
+func (r *run) refuseGivenUp(context.Context) error {
+	return endWith(Result{
 		Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
 		Message: fmt.Sprintf("%s was given up before, and no revision is known to return to; to try it again, "+
 			"run `capstan upgrade apply %s:%[1]s`", r.change.goal.version, v1alpha2.Label(r.provider)),
-	}
+	})
 }
 
 // noteVersions writes into annotations of the resource what a lost status must not undo: the version that its range was
