@@ -388,19 +388,4 @@ type RevisionInputs struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Source string `json:"source,omitempty"`
-
-	// imageRegistry is the digest of the operator's setting for the registry of images.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	ImageRegistry string `json:"imageRegistry,omitempty"`
-
-	// imageOverrides is the digest of the images in the operator's configuration.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	ImageOverrides string `json:"imageOverrides,omitempty"`
-
-	// managers is the digest of the operator's settings for managers.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Managers string `json:"managers,omitempty"`
 }

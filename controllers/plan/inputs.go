@@ -16,10 +16,9 @@ import (
 
 // digested is what the inputs of a planned release are digests of.
 type digested struct {
-	variables      map[string]string // of the resource
-	additional     *manifest.Additional
-	imageOverrides string
-	salt           string
+	variables  map[string]string // of the resource
+	additional *manifest.Additional
+	salt       string
 }
 
 // inputs returns what the release of the plan is created from. Of the variables only those in use count: the
@@ -27,14 +26,11 @@ type digested struct {
 func (p *Planner) inputs(provider v1alpha2.Provider, plan *Plan, in digested) (v1alpha2.RevisionInputs, error) {
 	chart := plan.Chart
 	inputs := v1alpha2.RevisionInputs{
-		Source:         storage.InputDigest(in.salt, []byte(chart.annotation(chartgen.AnnotationContentID))),
-		ImageRegistry:  digestOf(in.salt, p.ImageRegistry),
-		ImageOverrides: digestOf(in.salt, in.imageOverrides),
-		Managers:       digestOf(in.salt, p.Managers.Digest()),
+		Source: storage.InputDigest(in.salt, []byte(chart.annotation(chartgen.AnnotationContentID))),
 	}
 
-	if in.additional != nil {
-		inputs.Manifests = digestOf(in.salt, in.additional.Manifests)
+	if in.additional != nil && in.additional.Manifests != "" {
+		inputs.Manifests = storage.InputDigest(in.salt, []byte(in.additional.Manifests))
 	}
 
 	if _, named := access.VariablesSecret(provider); !named {
@@ -57,15 +53,6 @@ func (p *Planner) inputs(provider v1alpha2.Provider, plan *Plan, in digested) (v
 	inputs.Variables = storage.InputDigest(in.salt, content)
 
 	return inputs, err
-}
-
-// digestOf returns the digest of a text; empty for an empty text.
-func digestOf(salt, text string) string {
-	if text == "" {
-		return ""
-	}
-
-	return storage.InputDigest(salt, []byte(text))
 }
 
 // Kinds of the objects that inputs are read from.
@@ -107,12 +94,6 @@ func (p *Plan) Describe(provider v1alpha2.Provider, difference state.Difference)
 		}
 
 		return "the source of " + p.Version + " has changed"
-	case state.DifferentImageRegistry:
-		return "the operator's flag --image-registry has changed"
-	case state.DifferentManagers:
-		return "the operator's flags --manager-… have changed"
-	case state.DifferentImageOverrides:
-		return "the images in the operator's configuration have changed"
 	default:
 		return "the operator or its configuration has changed"
 	}

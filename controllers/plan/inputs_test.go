@@ -49,7 +49,6 @@ func TestInputs(t *testing.T) {
 		HaveField("Variables", HaveLen(16)),
 		HaveField("Manifests", HaveLen(16)),
 		HaveField("Source", HaveLen(16)),
-		HaveField("ImageRegistry", ""),
 	))
 
 	for name, tt := range map[string]struct {
@@ -79,7 +78,7 @@ func TestInputs(t *testing.T) {
 		},
 		"--image-registry": {
 			func(_, _ map[string]string, registry *string) { *registry = "mirror.example.com" },
-			state.DifferentImageRegistry,
+			state.DifferentConfiguration,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -213,7 +213,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 	}
 
 	plan.Release.Inputs, err = p.inputs(provider, plan, digested{
-		variables: own, additional: additional, imageOverrides: overrides, salt: request.Salt,
+		variables: own, additional: additional, salt: request.Salt,
 	})
 
 	return err

@@ -168,11 +168,11 @@ func (c catalog) addErrors(t *testing.T) {
 	for _, err := range slices.Concat(
 		problemsOfSpec(t), problemsOfCluster(), problemsOfReferences(t), problemsOfContracts(t),
 	) {
-		c.addStopped(failed(err, fetching))
+		c.addStopped(resultOf(err))
 	}
 
 	for _, err := range []error{wrongToken(t), otherDigest(t)} {
-		result := failed(err, fetching)
+		result := resultOf(err)
 		result.Message = localAddress.ReplaceAllString(result.Message, "server.example.com")
 		c.addStopped(result)
 	}
@@ -292,7 +292,7 @@ func problemsOfReferences(t *testing.T) []error {
 
 	_, unmatched := renderer.Render(nil)
 
-	return []error{denied, nothing, missing, absent, unmatched, errors.New("read ConfigMap capa-system/v2.12.0: a timeout")}
+	return []error{denied, nothing, missing, absent, unmatched, &fetchError{errors.New("read ConfigMap capa-system/v2.12.0: a timeout")}}
 }
 
 // localAddress matches the address of a test's server.
@@ -395,7 +395,7 @@ func (c catalog) addHealth() {
 		{deployed, []func(*run){inSync, func(r *run) {
 			r.change.release.Pinned = true
 			r.change.release.Pin.Number = 1
-			r.change.release.Pin.Differences = []state.Difference{state.DifferentImageRegistry}
+			r.change.release.Pin.Differences = []state.Difference{state.DifferentConfiguration}
 		}}},
 		{revision(2, v1alpha2.RevisionDeployed, wanted), []func(*run){inSync, func(r *run) {
 			r.provider.GetStatus().InstalledVersion = new("v1.0.0")
@@ -474,7 +474,7 @@ func (c catalog) addAllowed(t *testing.T) {
 		Users: map[string][]string{"v1beta1": {"addon-helm"}},
 	}, nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	c.addStopped(failed(&unsafeError{report: trial.NewReport(findings, nil), version: "v2.12.0"}, applying))
+	c.addStopped(resultOf(&unsafeError{report: trial.NewReport(findings, nil), version: "v2.12.0"}))
 	c.addEvents(unsafeCRDsAllowed(trial.NewReport(findings, []string{live.Name}).Allowed()))
 }
 
@@ -487,7 +487,7 @@ func (c catalog) addRemoval(t *testing.T) {
 	r := newTestRun()
 	r.provider, r.APIReader = held, clientWith(t)
 
-	c.addReport(r.report(Summary{Result: r.removedByOthers(context.WithoutCancel(t.Context()))}, now))
+	c.addReport(r.report(Summary{Result: resultOf(r.removedByOthers(context.WithoutCancel(t.Context())))}, now))
 }
 
 // addAnnounced adds the messages of events that no report has.

@@ -81,7 +81,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		restart("--image-registry=mirror.example.com")
 
 		waits := And(beReady("v1.0.0"), revision(1),
-			pending(v1alpha2.EnvironmentChangedReason, "the operator's flag --image-registry has changed"))
+			pending(v1alpha2.EnvironmentChangedReason, "the operator or its configuration has changed"))
 		Eventually(w.read(ctx, p)).Should(waits)
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"team": "a"}) })
 		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(waits)
@@ -106,7 +106,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		DeferCleanup(func() { restart() })
 
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1),
-			pending(v1alpha2.EnvironmentChangedReason, "the operator's flags --manager-… have changed")))
+			pending(v1alpha2.EnvironmentChangedReason, "the operator or its configuration has changed")))
 		Expect(template(ctx, p)).To(Equal(before))
 
 		By("requesting a reconcile")
@@ -128,7 +128,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		By("removing the settings")
 		restart()
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2),
-			pending(v1alpha2.EnvironmentChangedReason, "the operator's flags --manager-… have changed")))
+			pending(v1alpha2.EnvironmentChangedReason, "the operator or its configuration has changed")))
 		update(ctx, w, p, request("later"))
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(3), notPending))
 		Expect(template(ctx, p).Spec).To(Equal(before.Spec))

@@ -7,19 +7,16 @@ type Difference string
 
 // The parts of the inputs.
 const (
-	DifferentVariables      Difference = "Variables"
-	DifferentManifests      Difference = "Manifests"
-	DifferentSource         Difference = "Source"
-	DifferentImageRegistry  Difference = "ImageRegistry"
-	DifferentImageOverrides Difference = "ImageOverrides"
-	DifferentManagers       Difference = "Managers"
+	DifferentVariables Difference = "Variables"
+	DifferentManifests Difference = "Manifests"
+	DifferentSource    Difference = "Source"
 	// DifferentConfiguration is anything else: what the operator is configured with.
 	DifferentConfiguration Difference = "Configuration"
 )
 
 // IsInput reports whether the difference is in what the resource names: a Secret or ConfigMap.
 func (d Difference) IsInput() bool {
-	return d == DifferentVariables || d == DifferentManifests || d == DifferentSource
+	return d != DifferentConfiguration
 }
 
 // Differences returns the parts that differ, inputs first, for revisions of different digests.
@@ -37,9 +34,6 @@ func Differences(made, now v1alpha2.RevisionInputs) []Difference {
 		{DifferentVariables, made.Variables != now.Variables},
 		{DifferentManifests, made.Manifests != now.Manifests},
 		{DifferentSource, made.Source != now.Source},
-		{DifferentImageRegistry, made.ImageRegistry != now.ImageRegistry},
-		{DifferentImageOverrides, made.ImageOverrides != now.ImageOverrides},
-		{DifferentManagers, made.Managers != now.Managers},
 	} {
 		if part.differs {
 			found = append(found, part.difference)

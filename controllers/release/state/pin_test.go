@@ -10,10 +10,7 @@ import (
 
 var (
 	asked = v1alpha2.RevisionRequest{UID: "uid", Generation: 2, RequestedAt: "noon"}
-	given = v1alpha2.RevisionInputs{
-		Variables: "v", Manifests: "m", Source: "s", ImageRegistry: "r",
-		ImageOverrides: "o", Managers: "a",
-	}
+	given = v1alpha2.RevisionInputs{Variables: "v", Manifests: "m", Source: "s"}
 )
 
 type inputs = v1alpha2.RevisionInputs
@@ -34,14 +31,11 @@ func TestDifferences(t *testing.T) {
 		"the Secret":     {given, with(func(b *inputs) { b.Variables = "" }), []Difference{DifferentVariables}},
 		"the manifests":  {given, with(func(b *inputs) { b.Manifests = "x" }), []Difference{DifferentManifests}},
 		"the source":     {given, with(func(b *inputs) { b.Source = "x" }), []Difference{DifferentSource}},
-		"the registry":   {given, with(func(b *inputs) { b.ImageRegistry = "" }), []Difference{DifferentImageRegistry}},
-		"the managers":   {given, with(func(b *inputs) { b.Managers = "" }), []Difference{DifferentManagers}},
-		"the overrides":  {given, with(func(b *inputs) { b.ImageOverrides = "" }), []Difference{DifferentImageOverrides}},
 		"something else": {given, given, []Difference{DifferentConfiguration}},
 		"unknown":        {inputs{}, given, []Difference{DifferentConfiguration}},
-		"inputs first": {
-			given, with(func(b *inputs) { b.Variables, b.ImageRegistry = "x", "mirror" }),
-			[]Difference{DifferentVariables, DifferentImageRegistry},
+		"several": {
+			given, with(func(b *inputs) { b.Variables, b.Source = "x", "x" }),
+			[]Difference{DifferentVariables, DifferentSource},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,8 +50,7 @@ func TestPin(t *testing.T) {
 		return revision(status, "made", append([]change{record}, changes...)...)
 	}
 	installed := history(made(v1alpha2.RevisionDeployed, healthy))
-	upgraded := with(func(b *inputs) { b.ImageRegistry = "mirror" })
-	edited := with(func(b *inputs) { b.Variables, b.ImageRegistry = "x", "mirror" })
+	edited := with(func(b *inputs) { b.Variables = "x" })
 
 	nextSpec, requestedLater := asked, asked
 	nextSpec.Generation++
@@ -76,11 +69,11 @@ func TestPin(t *testing.T) {
 		want    int // the number of the revision
 	}{
 		"nothing changed":         {installed, asked, "made", given, true, 0},
-		"the operator":            {installed, asked, "new", upgraded, true, 1},
+		"the operator":            {installed, asked, "new", given, true, 1},
 		"the Secret":              {installed, asked, "new", edited, false, 1},
 		"the Secret, watched":     {installed, asked, "new", edited, true, 0},
-		"the spec":                {installed, nextSpec, "new", upgraded, false, 0},
-		"requested":               {installed, requestedLater, "new", upgraded, false, 0},
+		"the spec":                {installed, nextSpec, "new", given, false, 0},
+		"requested":               {installed, requestedLater, "new", given, false, 0},
 		"not known":               {installed, asked, "", inputs{}, false, 1},
 		"not known, requested":    {installed, requestedLater, "", inputs{}, false, 1},
 		"not known, another spec": {installed, nextSpec, "", inputs{}, false, 0},
@@ -88,12 +81,12 @@ func TestPin(t *testing.T) {
 		"an older Capstan's":      {history(deployed), asked, "new", given, false, 0},
 
 		"the Secret, never healthy":   {history(made(v1alpha2.RevisionDeployed)), asked, "new", edited, false, 0},
-		"the operator, never healthy": {history(made(v1alpha2.RevisionDeployed)), asked, "new", upgraded, false, 1},
+		"the operator, never healthy": {history(made(v1alpha2.RevisionDeployed)), asked, "new", given, false, 1},
 		"the Secret, rolled back": {
 			history(worked, made(v1alpha2.RevisionFailed), rolledBack), asked, "new", edited, false, 0,
 		},
 		"the operator, rolled back": {
-			history(worked, made(v1alpha2.RevisionFailed), rolledBack), asked, "new", upgraded, false, 2,
+			history(worked, made(v1alpha2.RevisionFailed), rolledBack), asked, "new", given, false, 2,
 		},
 		"an automatic upgrade that is given up": {
 			history(made(v1alpha2.RevisionSuperseded, healthy), made(v1alpha2.RevisionFailed, automatic)),
@@ -101,11 +94,11 @@ func TestPin(t *testing.T) {
 		},
 		"an automatic upgrade": {
 			history(made(v1alpha2.RevisionSuperseded, healthy), made(v1alpha2.RevisionFailed, automatic)),
-			upgradeAsked, "new", upgraded, false, 2,
+			upgradeAsked, "new", given, false, 2,
 		},
 		"another program's": {
 			history(made(v1alpha2.RevisionSuperseded, healthy), revision(v1alpha2.RevisionDeployed, "", byOthers,
-				func(r *Revision) { r.Request = asked })), asked, "new", upgraded, false, 0,
+				func(r *Revision) { r.Request = asked })), asked, "new", given, false, 0,
 		},
 		"another program's, not known": {
 			history(made(v1alpha2.RevisionSuperseded, healthy), revision(v1alpha2.RevisionDeployed, "", byOthers,
