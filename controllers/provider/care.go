@@ -8,10 +8,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -190,7 +190,7 @@ func (r *run) observe(ctx context.Context) error {
 	}
 
 	r.policy.Now = time.Now()
-	history = foreign.Confirm(r.provider, history)
+	history = history.Confirm(r.provider.GetStatus())
 	r.installed = installed{observed: true, history: history}
 
 	newest, exists := history.Newest()
@@ -207,7 +207,7 @@ func (r *run) observe(ctx context.Context) error {
 		return err
 	}
 
-	if r.installed.owner, err = foreign.Owner(ctx, r.target.Releases, history, record); err != nil {
+	if r.installed.owner, err = release.OwnerOf(ctx, r.target.Releases.Read, history, record); err != nil {
 		return err
 	}
 
@@ -224,14 +224,14 @@ func (r *run) observe(ctx context.Context) error {
 		return nil
 	}
 
-	foreign.ConfirmNewest(r.provider, r.self, history, record)
+	history.ConfirmNewest(r.provider.GetStatus(), r.self, record.Digest, record.Owner)
 
 	newest, _ = history.Newest()
 	if newest.Ours() && !newest.Confirmed() {
 		r.installed = installed{
 			observed:    true,
 			history:     history,
-			unconfirmed: foreign.Unconfirmed(r.provider, key, newest),
+			unconfirmed: release.Unconfirmed(r.provider, key, newest),
 			owner:       r.installed.owner,
 		}
 
@@ -240,7 +240,7 @@ func (r *run) observe(ctx context.Context) error {
 
 	r.installed.revision, r.installed.record = newest, record
 
-	if !newest.Ours() && foreign.IsOther(r.provider, record) {
+	if !newest.Ours() && !record.IsOf(r.provider) {
 		r.installed.otherChart = describeChart(record)
 	}
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/offers"
@@ -408,7 +407,7 @@ func (r *run) preparePlan(
 	options.Inventory = r.inventory()
 
 	// What another program has installed is replaced.
-	if record := r.installed.record; record != nil && foreign.Adopts(r.provider) && options.Last == 0 {
+	if record := r.installed.record; record != nil && release.Adopts(r.provider) && options.Last == 0 {
 		options.Inventory = inventory.Union(options.Inventory, record.Keys())
 	}
 

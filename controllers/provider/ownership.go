@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -160,9 +159,9 @@ func (r *run) checkOwner(record *release.Record) error {
 	history := r.installed.history
 
 	switch newest := r.installed.revision; {
-	case r.ownedElsewhere() && !foreign.Adopts(r.provider):
+	case r.ownedElsewhere() && !release.Adopts(r.provider):
 		return &ownedError{release: history.Release.String()}
-	case foreign.IsRelease(r.provider, history, record):
+	case release.IsForeign(r.provider, history, record):
 		return &foreignError{release: history.Release.String(), revision: newest.Number, chart: describeChart(record)}
 	}
 

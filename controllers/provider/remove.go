@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/removal"
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
@@ -57,7 +57,7 @@ func (r *run) remove(ctx context.Context, unreached error) error {
 // leave lets a resource go whose cluster is gone with its kubeconfig, which may in turn have gone with its namespace:
 // otherwise a user may create it again. A cluster that only cannot be reached is awaited.
 func (r *run) leave(ctx context.Context, unreached error) error {
-	recorded := foreign.MayHaveInstalled(r.provider)
+	recorded := release.MayHaveInstalled(r.provider)
 
 	lost, err := r.kubeConfigGone(ctx)
 	if err == nil && lost && recorded {
@@ -246,7 +246,7 @@ func (r *run) removal() *removal.Removal {
 func (r *run) expired() bool {
 	age := time.Since(r.provider.GetDeletionTimestamp().Time)
 
-	return !foreign.MayHaveInstalled(r.provider) && !r.uninstalled() && age > unreachedGrace
+	return !release.MayHaveInstalled(r.provider) && !r.uninstalled() && age > unreachedGrace
 }
 
 // uninstalled reports whether an earlier attempt of the removal has uninstalled the release: it has then removed the
@@ -254,7 +254,7 @@ func (r *run) expired() bool {
 func (r *run) uninstalled() bool {
 	installed := meta.FindStatusCondition(r.provider.GetConditions(), v1alpha2.ProviderInstalledCondition)
 
-	return installed != nil && installed.Reason == v1alpha2.UninstalledReason && !foreign.MayHaveInstalled(r.provider)
+	return installed != nil && installed.Reason == v1alpha2.UninstalledReason && !release.MayHaveInstalled(r.provider)
 }
 
 // kubeConfigGone reports whether the Secret of spec.kubeConfig does not exist.

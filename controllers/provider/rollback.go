@@ -11,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -56,7 +55,7 @@ func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
 	}
 
 	if !revision.Confirms(record.Digest) {
-		unconfirmed := foreign.Unconfirmed(r.provider, plan.ReleaseKey(r.provider), revision)
+		unconfirmed := release.Unconfirmed(r.provider, plan.ReleaseKey(r.provider), revision)
 		unconfirmed.Newest = 0 // the records of later revisions exist
 
 		return unconfirmed

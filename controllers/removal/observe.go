@@ -14,7 +14,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -32,7 +31,7 @@ func (r *Removal) Find(ctx context.Context) error {
 		return err
 	}
 
-	r.known = r.Uninstalled || foreign.MayHaveInstalled(r.Provider)
+	r.known = r.Uninstalled || release.MayHaveInstalled(r.Provider)
 
 	err := r.observeRecords(ctx)
 	if err != nil && r.Target.Account != "" && apierrors.IsForbidden(err) {
@@ -86,18 +85,18 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return err
 	}
 
-	owner, err := foreign.Owner(ctx, r.Target.Releases, history, record)
+	owner, err := release.OwnerOf(ctx, r.Target.Releases.Read, history, record)
 	if err != nil {
 		return err
 	}
 
 	// Another program may have replaced the release since.
-	if r.foreign = owner.Excludes(r.Owner) || foreign.IsRelease(r.Provider, history, record); r.foreign {
+	if r.foreign = owner.Excludes(r.Owner) || release.IsForeign(r.Provider, history, record); r.foreign {
 		return nil
 	}
 
 	if !corrupt {
-		foreign.ConfirmNewest(r.Provider, r.Owner, history, record)
+		history.ConfirmNewest(r.Provider.GetStatus(), r.Owner, record.Digest, record.Owner)
 
 		newest, _ = history.Newest()
 	}
@@ -141,7 +140,7 @@ func (r *Removal) leave(newest state.Revision) {
 // newest returns the history of the resource's release as it is known, the newest revision, and whether there is one. A
 // release of the same name that another program created is none.
 func (r *Removal) newest(stored state.History) (history state.History, newest state.Revision, exists bool) {
-	history = foreign.Confirm(r.Provider, stored)
+	history = stored.Confirm(r.Provider.GetStatus())
 
 	if r.foreign = r.Provider.GetStatus().Release == nil && history.Foreign(); r.foreign {
 		return history, state.Revision{}, false

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -77,7 +76,7 @@ func recall(provider v1alpha2.Provider, records []model.Record) {
 		history.Revisions = append(history.Revisions, record.Revision)
 	}
 
-	history = foreign.Show(provider, history)
+	history = history.Show(provider.GetStatus())
 
 	for i := range records {
 		if revision, exists := history.Find(records[i].Number); exists {

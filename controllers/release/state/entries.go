@@ -106,3 +106,55 @@ func setEntry(status *v1alpha2.ProviderStatus, entry v1alpha2.ReleaseRevision) {
 	slices.SortFunc(status.History, func(a, b v1alpha2.ReleaseRevision) int { return cmp.Compare(b.Number, a.Number) })
 	status.History = status.History[:min(len(status.History), v1alpha2.HistoryMaxItems)]
 }
+
+// Confirm completes each revision of a release by what the status knows of it, by the digest that the status has of
+// what the operator has written. Helm's storage proves nothing. If a later revision than the newest one is known, its
+// record was deleted: what is left is older than what runs. Records that are too far ahead are left out. ConfirmNewest
+// completes the newest revision.
+func (h History) Confirm(status *v1alpha2.ProviderStatus) History {
+	h = h.Near(Last(status))
+
+	for i := range h.Revisions {
+		revision := &h.Revisions[i]
+		known, exists := Known(status, revision.Number)
+
+		switch {
+		case i > 0 && exists && revision.Ours():
+			revision.Recall(known)
+		case i == 0 && exists && revision.Number >= Last(status):
+			revision.Digest = known.Digest
+		}
+	}
+
+	return h
+}
+
+// ConfirmNewest completes Confirm for the newest revision, whose record was read, with its digest and its owner. That of
+// a revision which was created in another cluster than the one of self was copied from there.
+func (h History) ConfirmNewest(status *v1alpha2.ProviderStatus, self Owner, digest string, owner Owner) {
+	newest := &h.Revisions[0]
+	copied := self.Cluster != "" && owner.Cluster != self.Cluster
+
+	if !newest.Confirms(digest) || copied {
+		newest.Digest = ""
+		return
+	}
+
+	known, _ := Known(status, newest.Number)
+	newest.Recall(known)
+}
+
+// Show completes the revisions of a release for people: their records are not looked at, and nothing may be done by
+// them.
+func (h History) Show(status *v1alpha2.ProviderStatus) History {
+	h = h.Near(Last(status))
+
+	for i := range h.Revisions {
+		revision := &h.Revisions[i]
+		if known, exists := Known(status, revision.Number); exists && revision.Ours() {
+			revision.Recall(known)
+		}
+	}
+
+	return h
+}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -123,4 +124,106 @@ func TestRevisionIsEntered(t *testing.T) {
 	revision.Status = v1alpha2.RevisionFailed
 	Enter(&status, revision)
 	g.Expect(status.History[0]).To(Equal(revision.ReleaseRevision))
+}
+
+// revisionOf returns a revision as it is stored, with the number that the label of its record has.
+func revisionOf(number, origin int) Revision {
+	return Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: number}, Origin: origin}
+}
+
+// TestConfirm: only digests that the status has tell that a revision is the resource's.
+func TestConfirm(t *testing.T) {
+	self := Owner{Resource: "uid", Home: "berlin", Cluster: "berlin"}
+	another := Owner{Resource: "another", Home: "berlin", Cluster: "berlin"}
+	copied := self // any writer of Secrets can read a record, and copy it
+
+	knows := func(number int, digest string) func(*v1alpha2.ProviderStatus) {
+		return func(status *v1alpha2.ProviderStatus) {
+			entry := v1alpha2.ReleaseRevision{Number: number, Digest: digest}
+			status.History = slices.Insert(status.History, 0, entry)
+		}
+	}
+	enters := func(number int, digest string) func(*v1alpha2.ProviderStatus) {
+		return func(status *v1alpha2.ProviderStatus) {
+			revision := Revision{
+				ReleaseRevision: v1alpha2.ReleaseRevision{
+					Number: number, Status: v1alpha2.RevisionPendingUpgrade, Digest: digest,
+				},
+			}
+			Enter(status, revision)
+		}
+	}
+	begins := func(status *v1alpha2.ProviderStatus) { Begin(status, false, 2, "v1.0.0") }
+	all := func(changes ...func(*v1alpha2.ProviderStatus)) func(*v1alpha2.ProviderStatus) {
+		return func(status *v1alpha2.ProviderStatus) {
+			for _, change := range changes {
+				change(status)
+			}
+		}
+	}
+
+	for name, c := range map[string]struct {
+		owner  Owner
+		change func(*v1alpha2.ProviderStatus)
+		want   bool
+	}{
+		"a revision that the resource has installed":         {copied, knows(2, "v1:two"), true},
+		"one that the resource has begun to install":         {copied, enters(2, "v1:two"), true},
+		"one before another one that was only entered":       {copied, all(knows(2, "v1:two"), enters(3, "v1:x")), true},
+		"one before that, while CRDs are applied":            {copied, begins, false},
+		"one that is written again":                          {copied, all(knows(2, "v1:old"), enters(2, "v1:two")), true},
+		"one after a restore, in a resource with its status": {another, knows(2, "v1:two"), true},
+		"one that was planted, or changed in place":          {copied, knows(2, "v1:other"), false},
+		"one that was planted after the last one":            {copied, knows(1, "v1:two"), false},
+		"one of a status without digests":                    {copied, knows(2, ""), false},
+		"one of a resource that has lost its status":         {copied, all(), false},
+		"one in another cluster":                             {Owner{Cluster: "bonn"}, knows(2, "v1:two"), false},
+		"one whose successors were deleted":                  {copied, all(knows(2, "v1:two"), knows(3, "v1:x")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			status := &v1alpha2.ProviderStatus{}
+			c.change(status)
+
+			history := History{Revisions: []Revision{revisionOf(2, 0), revisionOf(1, 0)}}.Confirm(status)
+			history.ConfirmNewest(status, self, "v1:two", c.owner)
+
+			newest := history.Revisions[0]
+			g.Expect(newest.Confirmed()).To(Equal(c.want))
+			g.Expect(newest.Confirms("v1:two")).To(Equal(c.want))
+			g.Expect(newest.Confirms("v1:x")).To(BeFalse(), "a record that replaces the one that was read")
+		})
+	}
+}
+
+// TestKnownRevisions: what the status knows of a revision counts, whatever its record says.
+func TestKnownRevisions(t *testing.T) {
+	g := NewWithT(t)
+	status := &v1alpha2.ProviderStatus{History: []v1alpha2.ReleaseRevision{
+		{Number: 4, Digest: "v1:four", Status: "deployed", ContentDigest: "v1-x"},
+		{Number: 3, Digest: "v1:three", Status: "pending-upgrade", ContentDigest: "v1-x"},
+		{Number: 2, Digest: "v1:two", Healthy: true, Version: "v1.0.0"},
+		{Number: 1},
+	}}
+
+	stored := func(number, origin int) Revision {
+		return Revision{
+			ReleaseRevision: v1alpha2.ReleaseRevision{Number: number, Status: v1alpha2.RevisionFailed},
+			Origin:          origin,
+		}
+	}
+	revisions := []Revision{stored(4, 4), stored(3, 2), stored(2, 2), stored(1, 1)}
+	history := History{Revisions: slices.Clone(revisions)}.Confirm(status)
+	history.ConfirmNewest(status, Owner{}, "v1:four", Owner{})
+
+	g.Expect(history.Revisions[0]).To(And(
+		HaveField("Status", v1alpha2.RevisionDeployed), HaveField("ContentDigest", "v1-x")))
+	g.Expect(history.Revisions[1]).To(Equal(stored(3, 2)), "another program has made it in place of one that was entered")
+	g.Expect(history.Revisions[2]).To(And(HaveField("Healthy", true), HaveField("Failure", v1alpha2.FailureInterrupted)))
+	g.Expect(history.Revisions[3]).To(Equal(stored(1, 1)), "it is shown, and never acted on")
+
+	shown := History{Revisions: revisions}.Show(status)
+	g.Expect(shown.Revisions[0].ContentDigest).To(Equal("v1-x"))
+	g.Expect(shown.Revisions[1]).To(Equal(stored(3, 2)))
+	g.Expect(shown.Revisions[2].Version).To(Equal("v1.0.0"))
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -122,7 +121,7 @@ func (c *Cluster) Installed(ctx context.Context, p v1alpha2.Provider) (*release.
 		return nil, history, err
 	}
 
-	history = foreign.Show(p, history)
+	history = history.Show(p.GetStatus())
 
 	newest, exists := history.Newest()
 	if !exists {

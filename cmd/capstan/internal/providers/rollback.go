@@ -13,7 +13,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -141,7 +140,7 @@ func selectRevision(
 		return state.Revision{}, err
 	}
 
-	observed = foreign.Show(p, observed)
+	observed = observed.Show(p.GetStatus())
 
 	if len(args) == 0 {
 		return lastHealthy(observed, v1alpha2.Label(p))

@@ -14,7 +14,6 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -106,7 +105,7 @@ func (r *Reader) provider(
 func (r *Reader) observe(ctx context.Context, p v1alpha2.Provider) (state.History, error) {
 	observed, err := r.Releases.Observe(ctx, plan.ReleaseKey(p))
 
-	return foreign.Show(p, observed), err
+	return observed.Show(p.GetStatus()), err
 }
 
 // objects reads the objects of a revision and judges their health.
