@@ -144,7 +144,9 @@ func TestLastUpgrade(t *testing.T) {
 	none := v1alpha2.AutomaticUpgrade{}
 
 	result := func(history state.History, before v1alpha2.AutomaticUpgrade) string {
-		last := ptr.Deref(LastUpgrade(&v1alpha2.AutomaticUpgradeStatus{Last: &before}, history, "Rollback to 1: not healthy"), none)
+		shown := &v1alpha2.AutomaticUpgradeStatus{Last: &before}
+		last := ptr.Deref(LastUpgrade(shown, history, "Rollback to 1: not healthy"), none)
+
 		return last.Version + " " + string(last.Result) + " " + last.Message
 	}
 

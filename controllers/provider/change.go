@@ -126,6 +126,7 @@ func (r *run) asksForUninstalled() bool {
 func (r *run) preventsUpgrade(err error) bool {
 	result := resultOf(err)
 	stopped := result.Outcome == Stalled || r.change.problem.Ends() && result.Outcome != Repeated
+
 	return r.selection.Starts() && stopped && !r.done.applied && !r.change.appliedCRDs
 }
 

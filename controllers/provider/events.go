@@ -86,7 +86,8 @@ func readyEvent(before, now []metav1.Condition, result Result, stalled bool) []E
 // isNews reports whether a change of the condition Ready is worth an event. That a resource which was not ready begins
 // to progress is none: it usually is ready a moment later. Which objects are not healthy yet changes all the time.
 func isNews(before, now []metav1.Condition) bool {
-	former, ready := v1alpha2.FindCondition(before, v1alpha2.ReadyCondition), v1alpha2.FindCondition(now, v1alpha2.ReadyCondition)
+	former := v1alpha2.FindCondition(before, v1alpha2.ReadyCondition)
+	ready := v1alpha2.FindCondition(now, v1alpha2.ReadyCondition)
 	progresses := ready.Reason == v1alpha2.ProgressingReason
 
 	switch {
@@ -103,7 +104,10 @@ func isNews(before, now []metav1.Condition) bool {
 
 // saidVerdict returns the message of Stalled or Reconciling, which has no cause; empty if there is neither.
 func saidVerdict(all []metav1.Condition) string {
-	return cmp.Or(v1alpha2.FindCondition(all, v1alpha2.StalledCondition).Message, v1alpha2.FindCondition(all, v1alpha2.ReconcilingCondition).Message)
+	return cmp.Or(
+		v1alpha2.FindCondition(all, v1alpha2.StalledCondition).Message,
+		v1alpha2.FindCondition(all, v1alpha2.ReconcilingCondition).Message,
+	)
 }
 
 // rolledBack returns the event about a rollback after a failure.

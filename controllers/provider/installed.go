@@ -88,8 +88,8 @@ func (i *installed) deployed() bool {
 	return i.record != nil && i.otherChart == "" && i.revision.Status == v1alpha2.RevisionDeployed
 }
 
-// works reports whether the objects of the newest revision are known to be healthy, and complete, with the replicas that
-// they should have. Those of another chart are not the provider.
+// works reports whether the objects of the newest revision are known to be healthy, and complete, with the replicas
+// that they should have. Those of another chart are not the provider.
 func (i *installed) works() bool {
 	return i.otherChart == "" && i.healthy() && len(i.replicas.wrong) == 0
 }

@@ -75,9 +75,9 @@ func (r *run) verdict() *verdict {
 	}
 }
 
-// rollbackTarget returns the last healthy revision that is not refused if the policy rolls a failed revision back to it,
-// or finishes a rollback that was interrupted. A changed spec or a requested retry comes first: the revision is then
-// left to the change. The rules are those for the state of the release.
+// rollbackTarget returns the last healthy revision that is not refused if the policy rolls a failed revision back to
+// it, or finishes a rollback that was interrupted. A changed spec or a requested retry comes first: the revision is
+// then left to the change. The rules are those for the state of the release.
 func (r *run) rollbackTarget(rules state.Rules) (target state.Revision, rolls, leave bool) {
 	history := r.installed.history
 	digest := attemptedDigest(history)

@@ -66,8 +66,6 @@ var (
 
 // TestJudge: what becomes of a revision that is not healthy.
 func TestJudge(t *testing.T) {
-	const problem = "Deployment capa-system/manager: is missing"
-
 	healthy := justMade(1, v1alpha2.RevisionDeployed, wanted)
 	healthy.Healthy = true
 

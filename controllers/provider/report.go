@@ -304,7 +304,8 @@ func writeAutomatic(status *v1alpha2.ProviderStatus, last *v1alpha2.AutomaticUpg
 // hasInstalled reports whether a revision is deployed, as far as is known.
 func (r *run) hasInstalled() bool {
 	if !r.installed.observed {
-		return v1alpha2.FindCondition(r.provider.GetConditions(), v1alpha2.ProviderInstalledCondition).Status == metav1.ConditionTrue
+		known := v1alpha2.FindCondition(r.provider.GetConditions(), v1alpha2.ProviderInstalledCondition)
+		return known.Status == metav1.ConditionTrue
 	}
 
 	return r.installed.deployed()

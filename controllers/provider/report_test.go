@@ -89,7 +89,9 @@ func TestReadyNamesWhatIsAppliedOnce(t *testing.T) {
 
 	g.Expect(r.summarize(Result{}, Result{}).Message).To(Equal("v1.0.0 is healthy"))
 
-	r.installed.replicas.kept = []string{"container manager of Deployment a/b stays at the image b:v0.9.0 instead of b:v1.0.0"}
+	r.installed.replicas.kept = []string{
+		"container manager of Deployment a/b stays at the image b:v0.9.0 instead of b:v1.0.0",
+	}
 	g.Expect(r.summarize(Result{}, Result{})).To(And(HaveField("Outcome", Ready), HaveField("Message", And(
 		HavePrefix("v1.0.0 is healthy; container manager of Deployment a/b stays"),
 		ContainSubstring("capstan.dev/update-policy is Once")))))
@@ -114,7 +116,8 @@ func TestUnhealthyManagerNamesDoubtfulFlags(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(r.summarize(Result{}, Result{}).Message).To(HaveSuffix("is healthy"))
 
-	r.installed.health = &health.Report{Objects: []health.ObjectHealth{unhealthy("Replicas: 0/1", status.InProgressStatus)}}
+	manager := unhealthy("Replicas: 0/1", status.InProgressStatus)
+	r.installed.health = &health.Report{Objects: []health.ObjectHealth{manager}}
 	g.Expect(r.summarize(Result{}, Result{})).To(And(HaveField("Outcome", Waiting), HaveField("Message",
 		"applying v1.0.0: Deployment capa-system/manager: Replicas: 0/1; "+doubtful.String())))
 }

@@ -119,8 +119,8 @@ func removalResult(result Result) Result {
 	return message{runs: "being removed", causes: []string{result.Message}}.of(result)
 }
 
-// removingResult is the result of a removal whose remaining work is not Capstan's: that of a resource with the finalizers
-// that are left.
+// removingResult is the result of a removal whose remaining work is not Capstan's: that of a resource with the
+// finalizers that are left.
 func removingResult(resource string, finalizers []string) Result {
 	message := resource + " has no finalizers left, so the API server is deleting it"
 	if len(finalizers) > 0 {

@@ -192,7 +192,7 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) error {
 	}
 
 	if err != nil && !leavesRevision(result, err) {
-		r.observe(ctx) // a record may have been written, which the status must have
+		_ = r.observe(ctx) // a record may have been written, which the status must have
 
 		return err
 	}

@@ -197,7 +197,7 @@ func (r *run) show(ctx context.Context) Result {
 		return resultOf(err)
 	}
 
-	r.identify(ctx) // another resource may have installed it
+	_ = r.identify(ctx) // another resource may have installed it
 
 	if r.installed.record != nil {
 		for _, look := range []func(context.Context) error{r.checkHealth, r.compareObjects, r.compareCRDs} {

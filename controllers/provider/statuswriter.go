@@ -226,8 +226,8 @@ func (r *run) record(ctx context.Context, change func(*v1alpha2.ProviderStatus))
 	return nil
 }
 
-// markDoing makes conditions say what a reconcile is doing, or waits for. Ready stays as it is unless there was none, or
-// the provider is not ready until this ends.
+// markDoing makes conditions say what a reconcile is doing, or waits for. Ready stays as it is unless there was none,
+// or the provider is not ready until this ends.
 func markDoing(provider v1alpha2.Provider, message string, ready bool, now time.Time) {
 	written := &conditions{list: provider.GetConditions(), generation: provider.GetGeneration(), now: now}
 	written.remove(v1alpha2.StalledCondition)

@@ -15,6 +15,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
+// problem describes missing.
+const problem = "Deployment capa-system/manager: is missing"
+
 var (
 	refused  = Result{Outcome: Stalled, Reason: v1alpha2.VersionNotFoundReason, Message: "there is no v9.9.9"}
 	retrying = Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason, Message: "connection refused"}
@@ -65,7 +68,7 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 		},
 		"not healthy": {
 			r:       unhealthy,
-			message: "v1.0.0 is not healthy; v1.1.0 is not applied: there is no v9.9.9; Deployment capa-system/manager: is missing",
+			message: "v1.0.0 is not healthy; v1.1.0 is not applied: there is no v9.9.9; " + problem,
 		},
 		"failed": {
 			r: newTestRun(revision(3, v1alpha2.RevisionFailed, former)),
@@ -263,7 +266,7 @@ func TestHolds(t *testing.T) {
 		},
 		"by helm, not healthy": {
 			asks("v1.0.0", func(r *run) { byHelm(r); r.installed.health = missing }),
-			"v1.0.0 is not healthy, held at revision 3 by another program (Rollback to 1): Deployment capa-system/manager: is missing; " +
+			"v1.0.0 is not healthy, held at revision 3 by another program (Rollback to 1): " + problem + "; " +
 				"to undo that, run `capstan upgrade apply infrastructure-aws:v1.0.0`",
 		},
 		"by rollbackTo": {
@@ -295,7 +298,9 @@ func TestHolds(t *testing.T) {
 
 func TestReleaseThatIsNotAsWanted(t *testing.T) {
 	locked := newTestRun(revision(1, v1alpha2.RevisionPendingUpgrade, wanted))
-	locked.change.release.State = state.Observed{State: state.Locked, Message: "helm is running", Until: now.Add(time.Minute)}
+	locked.change.release.State = state.Observed{
+		State: state.Locked, Message: "helm is running", Until: now.Add(time.Minute),
+	}
 
 	unconfirmed := newTestRun()
 	unconfirmed.installed.unconfirmed = untrusted
@@ -376,13 +381,13 @@ func TestFailedAttempt(t *testing.T) {
 			r:        returning,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "rolling back to v1.0.0; v1.1.0 failed, will be tried again: no node; Deployment capa-system/manager: is missing",
+			message: "rolling back to v1.0.0; v1.1.0 failed, will be tried again: no node; " + problem,
 		},
 		"rolled back, to what is not healthy": {
 			r:        sick,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.0.0 is not healthy; v1.1.0 failed, will be tried again: no node; Deployment capa-system/manager: is missing",
+			message: "v1.0.0 is not healthy; v1.1.0 failed, will be tried again: no node; " + problem,
 		},
 		"given up": {
 			r:        twice,

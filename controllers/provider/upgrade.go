@@ -162,7 +162,7 @@ func (r *run) noteVersions(ctx context.Context) error {
 
 // block gives up an automatic upgrade that was about to start, and returns to the version that is installed.
 func (r *run) block(reason string) {
-	r.selectVersion(offers.Prevented{Version: r.selection.Version, Message: reason})
+	_ = r.selectVersion(offers.Prevented{Version: r.selection.Version, Message: reason})
 	r.provider.GetStatus().DesiredVersion = r.selection.Version
 	r.change = change{}
 }

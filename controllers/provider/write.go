@@ -78,7 +78,6 @@ var ofInstalled = []string{
 
 // writeUpgraded writes how the last upgrade ended.
 func (r *run) writeUpgraded(ended Summary, written *conditions) {
-
 	switch {
 	case ended.Failed != "":
 		written.markFalse(v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason, "%s", ended.Failed)

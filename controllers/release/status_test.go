@@ -55,6 +55,7 @@ func mark(ctx context.Context, key types.NamespacedName, change func(*state.Revi
 
 	known, _ := state.Known(statusOf(key), newest.Number)
 	newest.Digest = known.Digest
+
 	changeStatus(key, func(s *v1alpha2.ProviderStatus) { state.Mark(s, newest) })
 }
 

@@ -98,13 +98,13 @@ func Begin(status *v1alpha2.ProviderStatus, first bool, number int, version stri
 
 // setEntry writes an entry into the history of a status, in place of another one of the same revision.
 func setEntry(status *v1alpha2.ProviderStatus, entry v1alpha2.ReleaseRevision) {
-	others := slices.DeleteFunc(slices.Clone(status.History), func(r v1alpha2.ReleaseRevision) bool {
+	history := slices.DeleteFunc(slices.Clone(status.History), func(r v1alpha2.ReleaseRevision) bool {
 		return r.Number == entry.Number
 	})
+	history = append(history, entry)
+	slices.SortFunc(history, func(a, b v1alpha2.ReleaseRevision) int { return cmp.Compare(b.Number, a.Number) })
 
-	status.History = append(others, entry)
-	slices.SortFunc(status.History, func(a, b v1alpha2.ReleaseRevision) int { return cmp.Compare(b.Number, a.Number) })
-	status.History = status.History[:min(len(status.History), v1alpha2.HistoryMaxItems)]
+	status.History = history[:min(len(history), v1alpha2.HistoryMaxItems)]
 }
 
 // Confirm completes each revision of a release by what the status knows of it, by the digest that the status has of
@@ -129,8 +129,8 @@ func (h History) Confirm(status *v1alpha2.ProviderStatus) History {
 	return h
 }
 
-// ConfirmNewest completes Confirm for the newest revision, whose record was read, with its digest and its owner. That of
-// a revision which was created in another cluster than the one of self was copied from there.
+// ConfirmNewest completes Confirm for the newest revision, whose record was read, with its digest and its owner. That
+// of a revision which was created in another cluster than the one of self was copied from there.
 func (h History) ConfirmNewest(status *v1alpha2.ProviderStatus, self Owner, digest string, owner Owner) {
 	newest := &h.Revisions[0]
 	copied := self.Cluster != "" && owner.Cluster != self.Cluster

@@ -43,6 +43,7 @@ func TestKnown(t *testing.T) {
 	expect(want)
 
 	Adopt(&status, 2, 4)
+
 	want.Adopted = 4
 	expect(want)
 
