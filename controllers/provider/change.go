@@ -156,7 +156,7 @@ func (r *run) checkSelected() error {
 		return nil
 	}
 
-	found, contract := r.change.plan.Version, r.installedContract()
+	found, contract := r.change.plan.Version, r.installed.contract()
 	if found == r.selection.Version && r.change.goal.contract == contract {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (r *run) needsCore() bool {
 		return true
 	}
 
-	contract := r.installedContract()
+	contract := r.installed.contract()
 
 	return contract != "" && contract != r.change.goal.contract
 }
@@ -245,15 +245,6 @@ func (r *run) needsCore() bool {
 func (r *run) changesVersion() bool {
 	record := r.installed.record
 	return r.upgrades() && (record == nil || record.AppVersion != r.change.goal.version)
-}
-
-// installedContract returns the contract of the newest revision; empty if it is not known.
-func (r *run) installedContract() string {
-	if record := r.installed.record; record != nil {
-		return record.Contract
-	}
-
-	return ""
 }
 
 // changesCRDs reports whether CRDs are created or updated.
