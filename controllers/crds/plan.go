@@ -76,6 +76,9 @@ type unmanagedCRD struct {
 	newerVersion string
 }
 
+// Version returns the version of the provider that the CRDs are planned for.
+func (p *Plan) Version() string { return p.request.Version }
+
 // HasChanges reports whether there is anything to apply.
 func (p *Plan) HasChanges() bool { return len(p.changes) > 0 }
 

@@ -35,15 +35,13 @@ func (r *run) careForCRDs(ctx context.Context) error {
 		return err
 	}
 
-	version := installed.Metadata.AppVersion
-
 	if planned.HasChanges() {
-		if err := r.applyChanges(ctx, planned, version); err != nil {
+		if err := r.applyChanges(ctx, planned); err != nil {
 			return err
 		}
 	}
 
-	if err := r.correctCRDs(ctx, planned, version); err != nil {
+	if err := r.correctCRDs(ctx, planned); err != nil {
 		return err
 	}
 
@@ -89,7 +87,7 @@ func (r *run) installedChart(ctx context.Context) (*chart.Chart, error) {
 
 // correctCRDs corrects the CRDs of a version that another program has changed, as spec.release.drift says.
 // A correction that would break objects waits for a user, and keeps nothing else from being applied.
-func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version string) error {
+func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan) error {
 	policy := driftPolicy(r.provider.GetSpec())
 	if policy == v1alpha2.DriftOff {
 		return nil
@@ -110,7 +108,7 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan, version strin
 			continue
 		}
 
-		err := r.applyChanges(ctx, planned.Correction(d), version)
+		err := r.applyChanges(ctx, planned.Correction(d))
 		if resultOf(err).Outcome == Waiting {
 			return err // objects are being rewritten first
 		}

@@ -57,50 +57,40 @@ func (r *run) planChange(ctx context.Context) error {
 	return r.target.CRDs.CheckUnmanaged(ctx, planned)
 }
 
-// migrateChange is migrateBefore for the CRDs of the plan.
-func (r *run) migrateChange(ctx context.Context) error {
-	return r.migrateBefore(ctx, r.change.crds)
+// ofChange returns a step that works on the CRDs of the change.
+func ofChange(take func(*run, context.Context, *crds.Plan) error) func(*run, context.Context) error {
+	return func(r *run, ctx context.Context) error { return take(r, ctx, r.change.crds) }
 }
 
-// checkChange is checkCRDs for the CRDs of the plan.
-func (r *run) checkChange(ctx context.Context) error {
-	return r.checkCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
-}
-
-// applyChange applies the CRDs of the plan that change.
-func (r *run) applyChange(ctx context.Context) error {
-	return r.sendCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
-}
-
-// correctChange is correctCRDs for the CRDs of the plan.
+// correctChange corrects the CRDs of the change, which are then those of the plan.
 func (r *run) correctChange(ctx context.Context) error {
-	err := r.correctCRDs(ctx, r.change.crds, r.change.plan.Applied.Metadata.AppVersion)
+	err := r.correctCRDs(ctx, r.change.crds)
 	r.change.appliedCRDs = err == nil
 
 	return err
 }
 
-// applyChanges applies the changes of a plan for a version of the provider, once that is safe.
-func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string) error {
+// applyChanges applies the changes of a plan, once that is safe.
+func (r *run) applyChanges(ctx context.Context, planned *crds.Plan) error {
 	if err := r.migrateBefore(ctx, planned); err != nil {
 		return err
 	}
 
-	if err := r.checkCRDs(ctx, planned, version); err != nil {
+	if err := r.checkCRDs(ctx, planned); err != nil {
 		return err
 	}
 
-	return r.sendCRDs(ctx, planned, version)
+	return r.sendCRDs(ctx, planned)
 }
 
 // sendCRDs applies the changes of a plan.
-func (r *run) sendCRDs(ctx context.Context, planned *crds.Plan, version string) error {
+func (r *run) sendCRDs(ctx context.Context, planned *crds.Plan) error {
 	sent, err := r.target.CRDs.Apply(ctx, planned)
 	if err != nil {
 		return err
 	}
 
-	ctrl.LoggerFrom(ctx).Info("Applied CustomResourceDefinitions", "count", len(sent), "version", version)
+	ctrl.LoggerFrom(ctx).Info("Applied CustomResourceDefinitions", "count", len(sent), "version", planned.Version())
 
 	return nil
 }
@@ -155,8 +145,8 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) error {
 }
 
 // checkCRDs makes sure that the changes to the CRDs of a version break nothing.
-func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string) error {
-	allowed := trial.AllowedCRDs(r.provider.GetAnnotations(), version)
+func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan) error {
+	allowed := trial.AllowedCRDs(r.provider.GetAnnotations(), planned.Version())
 
 	checked, err := r.target.CRDs.CheckChanges(ctx, planned, allowed)
 	if err != nil {
@@ -168,7 +158,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 	}
 
 	if checked.Refused() {
-		return &unsafeError{checked, version}
+		return &unsafeError{checked, planned.Version()}
 	}
 
 	r.emit(r.provider, unsafeCRDsAllowed(checked.Allowed()))

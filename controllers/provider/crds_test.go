@@ -89,7 +89,7 @@ func TestUncheckedCRDs(t *testing.T) {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	result := resultOf(r.checkCRDs(t.Context(), planned, "v1.1.0"))
+	result := resultOf(r.checkCRDs(t.Context(), planned))
 	g.Expect(result.Outcome).To(Equal(Retrying))
 	g.Expect(result.Message).To(Equal("read CustomResourceDefinition as.example.com: no connection"))
 }
