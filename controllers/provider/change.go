@@ -59,7 +59,7 @@ var steps = []step{
 	{"providers change one after the other", (*run).changesVersion, (*run).checkTurn, ""},
 	{"no other program has installed the provider", (*run).installs, (*run).checkInstalled, ""},
 	{"CRDs are compared with those of the cluster", (*run).plans, (*run).planChange, metrics.StepCRDs},
-	{"objects are rewritten before their version goes", (*run).changesCRDs, ofChange((*run).migrateBefore), metrics.StepCRDs},
+	{"objects are rewritten before a version goes", (*run).changesCRDs, ofChange((*run).migrateBefore), metrics.StepCRDs},
 	{"changes of CRDs break nothing", (*run).changesCRDs, ofChange((*run).checkCRDs), metrics.StepCRDs},
 	{"the API server accepts all objects", (*run).triesFirst, (*run).dryRun, metrics.StepCRDs},
 	{"a change is announced before it begins", (*run).begins, (*run).announceChange, ""},

@@ -60,7 +60,7 @@ func TestStepsOfChange(t *testing.T) {
 		await           = "nothing prevents the release"
 	)
 
-	ofCRDs := []string{"objects are rewritten before their version goes", "changes of CRDs break nothing"}
+	ofCRDs := []string{"objects are rewritten before a version goes", "changes of CRDs break nothing"}
 
 	for name, c := range map[string]struct {
 		change func(*run)

@@ -65,3 +65,22 @@ func TestFindReplicas(t *testing.T) {
 	g.Expect(find(1)).To(Equal(first))
 	g.Expect(find(0)).To(BeZero())
 }
+
+// TestContradicts: replicas are wrong if a workload runs although it is paused, or does not although it is not.
+func TestContradicts(t *testing.T) {
+	for name, c := range map[string]struct {
+		found, wanted int64
+		paused, want  bool
+	}{
+		"as many as it has":         {2, 2, false, false},
+		"another number":            {1, 2, false, false},
+		"scaled to zero":            {0, 2, false, true},
+		"none, as the revision has": {0, 0, false, false},
+		"paused":                    {0, 0, true, false},
+		"scaled up although paused": {1, 0, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(contradicts(c.found, c.wanted, c.paused)).To(Equal(c.want))
+		})
+	}
+}

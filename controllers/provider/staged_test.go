@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -79,5 +80,28 @@ func TestAdvanceAfter(t *testing.T) {
 		0: minAdvance, 20 * time.Second: 5 * time.Second, time.Hour: maxAdvance, -time.Hour: minAdvance,
 	} {
 		NewWithT(t).Expect(advanceAfter(age)).To(Equal(want), "%s", age)
+	}
+}
+
+// TestRequeueStaged: no watch shows when objects without a status let the next wave begin.
+func TestRequeueStaged(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*run)
+		woken  bool
+	}{
+		"after a step":                  {func(r *run) { staged(r, ownObject) }, true},
+		"before others are healthy":     {func(r *run) { sick(r); staged(r, ownObject) }, false},
+		"without a step":                {func(r *run) { staged(r, ownObject); r.done.advanced = false }, false},
+		"once the revision is complete": {func(*run) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			woken := false
+			r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
+			r.done.advanced, r.Wake = true, func(string, string, time.Duration) { woken = true }
+			c.change(r)
+
+			r.requeueStaged()
+			NewWithT(t).Expect(woken).To(Equal(c.woken))
+		})
 	}
 }

@@ -158,6 +158,7 @@ func TestAnotherChart(t *testing.T) {
 	}
 
 	g.Expect(report.condition(v1alpha2.ProviderUpgradedCondition)).To(BeZero(), "it is about a revision before")
+	g.Expect(report.Status.InstalledVersion).To(HaveValue(Equal("v1.0.0")), "the other chart is not the provider")
 
 	g.Expect(r.summarize(Result{}, refused).Message).To(Equal(
 		runs + "; v1.1.0 is not applied: there is no v9.9.9; " + why))
