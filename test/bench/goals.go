@@ -33,9 +33,9 @@ func (s *setting) goals(r results) []goal {
 		}
 
 		// The limits are those for 100: with more, what does not depend on their number is spread over them.
-		add(installMany, "API requests for each", 37, 1, r.of(capstan, installMany, each(count)))
-		add(installMany, "CPU for each, s", 0.065, 3, r.of(capstan, installMany, each(cpu)))
-		add(restartMany, "API requests for each", 15, 1, r.of(capstan, restartMany, each(count)))
+		add(installMany, "API requests for each", 40, 1, r.of(capstan, installMany, each(count)))
+		add(installMany, "CPU for each, s", 0.075, 3, r.of(capstan, installMany, each(cpu)))
+		add(restartMany, "API requests for each", 26, 1, r.of(capstan, restartMany, each(count)))
 		add(restartMany, "time until it is quiet, s", 8, 1, r.of(capstan, restartMany, seconds))
 	}
 
