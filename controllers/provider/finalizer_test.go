@@ -6,11 +6,13 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/watch"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 )
@@ -52,4 +54,27 @@ func TestSetFinalizerKeepsOthers(t *testing.T) {
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
 	g.Expect(r.setFinalizer(ctx, read(), controllerutil.RemoveFinalizer)).To(Succeed())
 	g.Expect(read().Finalizers).To(ConsistOf("example.com/other", "example.com/third"))
+}
+
+// TestOutOfScope: a resource that the operator does not reconcile is left alone, whatever has woken it.
+func TestOutOfScope(t *testing.T) {
+	g := NewWithT(t)
+	p := aws()
+
+	scope, err := watch.NewScope(nil, "team=a")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	cached := clientWith(t, p)
+	r := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
+		Client: fresh.NewClient(cached), Scope: scope,
+	}}
+
+	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result).To(BeZero())
+
+	found := aws()
+	g.Expect(cached.Get(t.Context(), client.ObjectKeyFromObject(p), found)).To(Succeed())
+	g.Expect(found.Finalizers).To(BeEmpty())
+	g.Expect(found.Status.Conditions).To(BeEmpty())
 }
