@@ -14,43 +14,37 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// digested is what the inputs of a planned release are digests of.
-type digested struct {
-	variables  map[string]string // of the resource
-	additional *manifest.Additional
-	salt       string
-}
-
-// inputs returns what the release of the plan is created from. Of the variables only those in use count: the
+// inputs returns what the release of the plan is created from. Of the resource's variables only those in use count: the
 // release holds their values too, and the digests are stored beside them, so that these reveal nothing else.
-func (p *Planner) inputs(provider v1alpha2.Provider, plan *Plan, in digested) (v1alpha2.RevisionInputs, error) {
-	chart := plan.Chart
+func (p *Plan) inputs(
+	provider v1alpha2.Provider, variables map[string]string, additional *manifest.Additional, salt string,
+) (v1alpha2.RevisionInputs, error) {
 	inputs := v1alpha2.RevisionInputs{
-		Source: storage.InputDigest(in.salt, []byte(chart.annotation(chartgen.AnnotationContentID))),
+		Source: storage.InputDigest(salt, []byte(p.Chart.annotation(chartgen.AnnotationContentID))),
 	}
 
-	if in.additional != nil && in.additional.Manifests != "" {
-		inputs.Manifests = storage.InputDigest(in.salt, []byte(in.additional.Manifests))
+	if additional != nil && additional.Manifests != "" {
+		inputs.Manifests = storage.InputDigest(salt, []byte(additional.Manifests))
 	}
 
 	if _, named := access.VariablesSecret(provider); !named {
 		return inputs, nil
 	}
 
-	additional, err := in.additional.Variables()
+	names, err := additional.Variables()
 	if err != nil {
 		return inputs, err
 	}
 
-	used := chart.Schema.Used(in.variables)
-	for _, name := range append(additional, values.ImagesVariable) {
-		if value, set := in.variables[name]; set {
+	used := p.Chart.Schema.Used(variables)
+	for _, name := range append(names, values.ImagesVariable) {
+		if value, set := variables[name]; set {
 			used[name] = value
 		}
 	}
 
 	content, err := json.Marshal(used) // sorted by key
-	inputs.Variables = storage.InputDigest(in.salt, content)
+	inputs.Variables = storage.InputDigest(salt, content)
 
 	return inputs, err
 }

@@ -212,9 +212,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	plan.Release.Inputs, err = p.inputs(provider, plan, digested{
-		variables: own, additional: additional, salt: request.Salt,
-	})
+	plan.Release.Inputs, err = plan.inputs(provider, own, additional, request.Salt)
 
 	return err
 }

@@ -48,7 +48,7 @@ func (r *run) checkOthers(ctx context.Context) error {
 	}
 
 	if r.changesVersion() {
-		return r.Preflight.Turn(ctx, r.provider, r.change.goal.contract)
+		return r.checkTurn(ctx)
 	}
 
 	return nil

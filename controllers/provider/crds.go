@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -208,7 +207,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
 
 	unmigrated, tried := planned.PendingMigrations()
 	if len(unmigrated) == 0 {
-		r.migration = nothingToMigrate(planned.Unmigrated, r.migrated() != nil)
+		r.migration = nothingToMigrate(planned.Unmigrated, r.migrated().Type != "")
 
 		return ready
 	}
@@ -281,16 +280,16 @@ func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
 	return remaining
 }
 
-// migrated returns the condition that reports how far the objects of CRDs are rewritten; nil if there is none.
-func (r *run) migrated() *metav1.Condition {
-	return meta.FindStatusCondition(r.provider.GetConditions(), v1alpha2.CRDsMigratedCondition)
+// migrated returns the condition that reports how far the objects of CRDs are rewritten; zero if there is none.
+func (r *run) migrated() metav1.Condition {
+	return v1alpha2.FindCondition(r.provider.GetConditions(), v1alpha2.CRDsMigratedCondition)
 }
 
 // migrationFailed records a failed migration and returns for how long it has been failing. The first
 // message stays: another one, even about another object, would restart the time.
 func (r *run) migrationFailed(err error) time.Duration {
 	condition := r.migrated()
-	if condition != nil && condition.Reason == v1alpha2.CRDMigrationFailedReason {
+	if condition.Reason == v1alpha2.CRDMigrationFailedReason {
 		return time.Since(condition.LastTransitionTime.Time)
 	}
 

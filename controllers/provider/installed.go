@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -53,32 +55,17 @@ func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy(
 // is shown, and may be healthy, but is neither corrected nor completed.
 func (i *installed) isOwn() bool { return i.record != nil && i.revision.Confirmed() }
 
-// version returns the version of the newest revision; empty if it cannot be read, or has none.
-func (i *installed) version() string {
-	if i.record == nil {
-		return ""
-	}
+// content returns the content of the newest revision; empty if there is none or it cannot be read.
+func (i *installed) content() release.Record { return ptr.Deref(i.record, release.Record{}) }
 
-	return i.record.AppVersion
-}
+// version returns the version of the newest revision; empty if it cannot be read, or has none.
+func (i *installed) version() string { return i.content().AppVersion }
 
 // contract returns the contract of the newest revision; empty if it is not known.
-func (i *installed) contract() string {
-	if i.record == nil {
-		return ""
-	}
-
-	return i.record.Contract
-}
+func (i *installed) contract() string { return i.content().Contract }
 
 // description returns what `helm history` shows for the newest revision; empty if it cannot be read.
-func (i *installed) description() string {
-	if i.record == nil {
-		return ""
-	}
-
-	return i.record.Description
-}
+func (i *installed) description() string { return i.content().Description }
 
 // isGone reports whether the release was looked at and does not exist.
 func (i *installed) isGone() bool { return i.observed && len(i.history.Revisions) == 0 }

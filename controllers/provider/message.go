@@ -90,19 +90,18 @@ func (r *run) running(care Result) string {
 
 // lastKnown describes what the status shows as installed; empty for nothing.
 func lastKnown(status v1alpha2.ProviderStatus) string {
-	newest := v1alpha2.ReleaseRevision{}
-	if len(status.History) > 0 {
-		newest = status.History[0]
+	if len(status.History) == 0 {
+		return ""
 	}
 
-	switch version := cmp.Or(newest.Version, "the provider"); {
-	case newest.Number == 0:
-		return ""
-	case newest.Status == v1alpha2.RevisionDeployed:
+	newest := status.History[0]
+
+	version := cmp.Or(newest.Version, "the provider")
+	if newest.Status == v1alpha2.RevisionDeployed {
 		return version + " is installed"
-	default:
-		return fmt.Sprintf("%s is %s as revision %d", version, newest.Status, newest.Number)
 	}
+
+	return fmt.Sprintf("%s is %s as revision %d", version, newest.Status, newest.Number)
 }
 
 // askedVersion returns the version that the resource asks for, which is a range until one is chosen from it.

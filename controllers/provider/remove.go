@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -252,9 +251,9 @@ func (r *run) expired() bool {
 // uninstalled reports whether an earlier attempt of the removal has uninstalled the release: it has then removed the
 // release from the status. The condition alone is also there if the records are gone, and the objects may not be.
 func (r *run) uninstalled() bool {
-	installed := meta.FindStatusCondition(r.provider.GetConditions(), v1alpha2.ProviderInstalledCondition)
+	installed := v1alpha2.FindCondition(r.provider.GetConditions(), v1alpha2.ProviderInstalledCondition)
 
-	return installed != nil && installed.Reason == v1alpha2.UninstalledReason && !release.MayHaveInstalled(r.provider)
+	return installed.Reason == v1alpha2.UninstalledReason && !release.MayHaveInstalled(r.provider)
 }
 
 // kubeConfigGone reports whether the Secret of spec.kubeConfig does not exist.

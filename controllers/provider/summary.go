@@ -337,7 +337,7 @@ func unchanged(byOperator bool) string {
 	return "nothing is changed while spec.suspend is true"
 }
 
-// runs reports whether a version is one that the resource asks for.
+// asksFor reports whether a version is one that the resource asks for.
 func (r *run) asksFor(version string) bool {
 	if r.provider.GetSpec().Version == version {
 		return true // also of a chart of other origin, whose version may be none
@@ -361,7 +361,7 @@ func deletionSuspended(byOperator bool) Result {
 	return wait(v1alpha2.SuspendedReason, "the deletion waits: "+unchanged(byOperator), time.Time{})
 }
 
-// Suspended is the result of a suspended resource, of which nothing is changed.
+// suspended is the result of a suspended resource, of which nothing is changed.
 func (r *run) suspended() Result {
 	version := r.installed.version()
 	said, isHealthy := message{}, false

@@ -58,10 +58,7 @@ func (r *run) upgrading(prevented offers.Prevented) (offers.Upgrading, error) {
 	}
 
 	seen.History, seen.Prevented, seen.GivenUp = r.installed.history, prevented, r.givenUp()
-
-	if record := r.installed.record; record != nil {
-		seen.Contract = record.Contract
-	}
+	seen.Contract = r.installed.contract()
 
 	switch {
 	case r.provider.GetSpec().Paused:
