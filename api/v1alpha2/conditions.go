@@ -24,8 +24,8 @@ const (
 	// ProviderInstalledCondition is True when the provider's objects have been applied.
 	ProviderInstalledCondition = "ProviderInstalled"
 
-	// ProviderUpgradedCondition is True when the last upgrade succeeded. It is absent before the
-	// first upgrade.
+	// ProviderUpgradedCondition is True when the last upgrade succeeded, which is known once the new version is healthy.
+	// It is absent before the first upgrade, and until then.
 	ProviderUpgradedCondition = "ProviderUpgraded"
 
 	// PausedCondition is True when the provider's Deployments are scaled to zero because of

@@ -402,6 +402,7 @@ func (c catalog) addHealth() {
 		}}},
 		{revision(2, v1alpha2.RevisionDeployed, wanted), []func(*run){inSync, func(r *run) {
 			r.provider.GetStatus().InstalledVersion = new("v1.0.0")
+			r.installed.revision.Healthy = true
 		}}},
 		{failed, []func(*run){gaveUp}},
 		{failed, []func(*run){gaveUp, func(r *run) { r.installed.history.Revisions[0].Failure = v1alpha2.FailureRejected }}},

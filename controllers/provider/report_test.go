@@ -749,3 +749,37 @@ func TestHistory(t *testing.T) {
 		})
 	}
 }
+
+// TestUpgraded: an upgrade has succeeded once the new version is known to be healthy.
+func TestUpgraded(t *testing.T) {
+	first, second := revision(1, v1alpha2.RevisionDeployed, wanted), revision(2, v1alpha2.RevisionDeployed, wanted)
+	healthy := second
+	healthy.Healthy = true
+
+	for name, c := range map[string]struct {
+		newest state.Revision
+		failed string
+		before metav1.ConditionStatus
+		want   metav1.ConditionStatus
+	}{
+		"an installation":                  {newest: first},
+		"an upgrade":                       {newest: second},
+		"an upgrade after another":         {newest: second, before: metav1.ConditionTrue},
+		"an upgrade after one that failed": {newest: second, before: metav1.ConditionFalse},
+		"one that is healthy":              {newest: healthy, want: metav1.ConditionTrue},
+		"one that has failed":              {newest: second, failed: "v1.1.0 failed", want: metav1.ConditionFalse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTestRun(c.newest)
+			r.provider.GetStatus().InstalledVersion = new("v1.0.0")
+			r.change.release.State.State = state.InSync
+
+			if c.before != "" {
+				with(r, v1alpha2.ProviderUpgradedCondition, "Before", "", c.before, time.Hour)
+			}
+
+			report := r.report(Summary{Failed: c.failed}, now)
+			NewWithT(t).Expect(report.condition(v1alpha2.ProviderUpgradedCondition).Status).To(Equal(c.want))
+		})
+	}
+}

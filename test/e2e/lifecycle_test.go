@@ -412,7 +412,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		Entry("by the annotation", "asked-again", "v1.0.0", request("please")),
 	)
 
-	It("is upgraded only once the new version is healthy", until("issue 50"), func(ctx SpecContext) {
+	It("is upgraded only once the new version is healthy", func(ctx SpecContext) {
 		late := newTiny("late", "v1.1.0")
 		late.components = strings.Replace(
 			late.components, "      containers:", "      nodeSelector: {late-upgrade: node}\n      containers:", 1)
