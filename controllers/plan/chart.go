@@ -15,7 +15,7 @@ import (
 type Chart struct {
 	*content
 
-	// Outdated is why the source could not be read, although a refreshed chart is wanted. It is nil otherwise.
+	// Outdated is why the source did not give the version, so that a stored chart is used; nil otherwise.
 	Outdated error
 
 	// fetched is the source that was just read; empty when the chart was in the store.

@@ -33,7 +33,6 @@ func (p *Planner) keepChart(ctx context.Context, request Request, plan *Plan, ca
 	}
 
 	plan.Version = kept.Version()
-	plan.SourceErr = cause
 	plan.Chart = &Chart{content: kept, Outdated: cause}
 
 	return nil

@@ -74,8 +74,6 @@ type Plan struct {
 	Chart *Chart
 	// Applied is the installable chart with its CRDs as the resource patches them.
 	Applied *chart.Chart
-	// SourceErr is why the source did not give the version, although its chart is stored; nil otherwise.
-	SourceErr error
 	// MissingVariables have neither a value nor a default, sorted.
 	MissingVariables []string
 	// Release that the resource asks for.

@@ -286,7 +286,7 @@ func (r *run) pass(context.Context) error {
 func (r *run) makePlan(ctx context.Context) error {
 	r.change.begun = true
 	request := plan.Request{
-		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.policy.Requested,
+		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.refreshes(),
 		Salt: r.salt(),
 	}
 
@@ -309,10 +309,6 @@ func (r *run) makePlan(ctx context.Context) error {
 
 	if err != nil {
 		return r.planFailed(&fetchError{err})
-	}
-
-	if planned.SourceErr != nil {
-		r.change.problem = resultOf(&fetchError{planned.SourceErr})
 	}
 
 	r.provider.GetStatus().MissingVariables = planned.MissingVariables
@@ -368,6 +364,7 @@ func (r *run) saveChart(ctx context.Context) error {
 	}
 
 	if outdated := r.change.plan.Chart.Outdated; outdated != nil {
+		r.change.problem = resultOf(&fetchError{outdated})
 		r.emit(r.provider, sourceUnavailable(r.change.plan.Chart.Digest, outdated.Error()))
 	}
 

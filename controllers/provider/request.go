@@ -83,6 +83,13 @@ func (r *run) asksAgain(asked v1alpha2.RevisionRequest) bool {
 	return last.Request != asked
 }
 
+// refreshes reports whether the source is read again although the chart is stored: for a request, until the source has
+// answered it.
+func (r *run) refreshes() bool {
+	unavailable := v1alpha2.FindCondition(r.provider.GetConditions(), v1alpha2.InputsUnavailableCondition)
+	return r.policy.Requested || unavailable.Status == metav1.ConditionTrue && r.asksAgain(r.asked())
+}
+
 // isHandled reports whether the newest revision fulfills the request, and is not known to do so yet. What changes later
 // although the resource does not is then known not to be a request. A request by annotation is not handled while inputs
 // are missing: it takes effect once they can be used.

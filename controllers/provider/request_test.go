@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -42,6 +43,38 @@ func TestAsksAgain(t *testing.T) {
 			}
 
 			NewWithT(t).Expect(r.asksAgain(r.asked())).To(Equal(c.want))
+		})
+	}
+}
+
+// TestRefreshes: for a request the source is read again, until it has answered.
+func TestRefreshes(t *testing.T) {
+	requested := func(r *run) { r.provider.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"}) }
+	handled := func(r *run) { r.provider.GetStatus().LastHandledReconcileAt = "now" }
+	unavailable := func(r *run) {
+		with(r, v1alpha2.InputsUnavailableCondition, v1alpha2.ComponentsFetchErrorReason, "", metav1.ConditionTrue, 0)
+	}
+
+	for name, c := range map[string]struct {
+		changes []func(*run)
+		want    bool
+	}{
+		"nothing":                              {nil, false},
+		"a request":                            {[]func(*run){requested}, true},
+		"a request that was handled":           {[]func(*run){requested, handled}, false},
+		"a request that met it unavailable":    {[]func(*run){requested, handled, unavailable}, true},
+		"it is unavailable, without a request": {[]func(*run){unavailable}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
+			r.installed.history.Revisions[0].Request = plan.Asked(r.provider)
+
+			for _, change := range c.changes {
+				change(r)
+			}
+
+			r.policy = policyOf(r.provider)
+			NewWithT(t).Expect(r.refreshes()).To(Equal(c.want))
 		})
 	}
 }

@@ -152,7 +152,7 @@ var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 		Expect(requests).To(HaveLen(9), "three files for each of three versions")
 	})
 
-	It("is asked again once it answers, if a request has met it unavailable", until("issue 50"), func(ctx SpecContext) {
+	It("is asked again once it answers, if a request has met it unavailable", func(ctx SpecContext) {
 		p := publish(ctx, "asked", "v1.0.0")
 		p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/asked"
 		Expect(w.client.Create(ctx, p)).To(Succeed())
