@@ -61,17 +61,6 @@ var _ = AfterSuite(func() {
 // everyKubernetes labels the scenarios that `make kubernetes-versions` repeats with other versions of Kubernetes.
 var everyKubernetes = Label("kubernetes")
 
-// until marks a scenario that fails until a change is made, such as that of "issue 50". It runs only if the environment
-// variable PENDING is set.
-func until(change string) []any {
-	decorators := []any{Label("pending", "until "+change)}
-	if os.Getenv("PENDING") == "" {
-		decorators = append(decorators, Pending)
-	}
-
-	return decorators
-}
-
 // world is a control plane with the operator's CRDs, and usually with an operator.
 type world struct {
 	bed      *bed.Bed

@@ -54,14 +54,7 @@ func reasonOf(spec types.SpecReport) string {
 	case types.SpecStateSkipped:
 		return spec.Failure.Message
 	case types.SpecStatePending:
-		labels := spec.Labels()
-		awaited := slices.IndexFunc(labels, func(label string) bool { return strings.HasPrefix(label, "until ") })
-
-		if awaited < 0 {
-			return "pending"
-		}
-
-		return "pending " + labels[awaited]
+		return "pending"
 	default:
 		return ""
 	}

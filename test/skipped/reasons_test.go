@@ -33,7 +33,6 @@ func TestReasons(t *testing.T) {
 		spec("uses a browser", types.SpecStateSkipped, "there is no browser"),
 		spec("works", types.SpecStatePassed, ""),
 		spec("was not selected", types.SpecStateSkipped, ""),
-		pending("works later", "kubernetes", "pending", "until issue 1"),
 		pending("works one day"),
 	}}})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -46,8 +45,6 @@ func TestReasons(t *testing.T) {
        such as TestTwo
     1  pending
        such as works one day
-    1  pending until issue 1
-       such as works later
     2  there is no browser
        such as TestOne
 `))
