@@ -113,11 +113,6 @@ vulnerabilities: ## Check for known vulnerabilities with govulncheck, and fail i
 
 ##@ Release
 
-.PHONY: snapshot
-snapshot: $(GORELEASER) ## Check GoReleaser's configuration, and build the programs for this machine as a release does
-	$(GORELEASER) check
-	$(GORELEASER) build --snapshot --clean --single-target
-
 # Archives do not depend on the machine: they contain no times and owners.
 TAR := tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX
 
@@ -164,19 +159,26 @@ test attack kubernetes-versions compat: export CAPSTAN_BIN := $(CAPSTAN_BIN)
 # The scenarios in test/e2e mostly wait, so they run beside all other tests, in two processes of their own. vet is left to
 # `make lint`. `go test ./...` runs the same tests, one scenario after the other.
 SCENARIOS := github.com/capstan-project/capstan/test/e2e
+REPORTS := $(BIN)/reports
 .PHONY: test test-packages test-scenarios
-test: bed-binaries ## Run all tests: units, and scenarios on real control planes
-	@$(MAKE) --no-print-directory --jobs=2 test-packages test-scenarios
+test: bed-binaries ## Run the tests: units, and scenarios on real control planes
+	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
+	@status=0; $(MAKE) --no-print-directory --jobs=2 test-packages test-scenarios || status=$$?; \
+	go run ./test/skipped $(REPORTS)/*.json; exit $$status
 
-# With REPORTS, a folder, the results are also written as files, which `go run ./test/skipped` reads.
-GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0 --format=pkgname --hide-summary=skipped
 test-packages:
-	$(if $(REPORTS),$(GOTESTSUM) --jsonfile=$(REPORTS)/packages.json --,go test) -vet=off -timeout 60m \
-		$$(go list ./... | grep -vx $(SCENARIOS))
+	@go run gotest.tools/gotestsum@v1.13.0 --format=pkgname --hide-summary=skipped --jsonfile=$(REPORTS)/packages.json \
+		-- -vet=off -timeout 60m $$(go list ./... | grep -vx $(SCENARIOS))
 
 test-scenarios:
-	go tool ginkgo run --procs=2 --vet=off --ldflags='-s -w' --timeout=60m --no-color --succinct \
-		--output-interceptor-mode=none $(if $(REPORTS),--output-dir=$(REPORTS) --json-report=scenarios.json) ./test/e2e
+	@go tool ginkgo run --procs=2 --vet=off --ldflags='-s -w' --timeout=60m --no-color --succinct \
+		--output-interceptor-mode=none --output-dir=$(REPORTS) --json-report=scenarios.json ./test/e2e
+
+# One after the other; with `make -k` all of them, although one fails. What they need beyond Go, the scenarios skip without.
+.PHONY: nightly
+nightly: export DEMO_EXIT := 1
+nightly: export SNAPSHOT := 1
+nightly: attack chaos compat helm4 kubernetes-versions e2e-node e2e-capi e2e-flux demo release bench bench-scale ## Run what takes too long for each change (takes hours)
 
 # A scenario of test/e2e takes the pictures while it checks the pages.
 .PHONY: screenshots
@@ -224,7 +226,7 @@ node-packages:
 	apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null || true; fi
 
 e2e-node: bed-binaries node-packages ## Test the operator's image and chart on a real node (requires Linux and root)
-	E2E_NODE=1 go test -count 1 -timeout 30m ./test/node -v -ginkgo.v $(if $(REPORTS),-ginkgo.json-report=$(REPORTS)/node.json)
+	E2E_NODE=1 go test -count 1 -timeout 30m ./test/node -v -ginkgo.v
 
 # Needs PROVIDERS, and MANAGERS: a folder of static programs named as their images, such as capd-manager:v1.13.5. Programs
 # that Go modules have are built into bin/managers.

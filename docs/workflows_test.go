@@ -20,7 +20,6 @@ type workflow struct {
 	Permissions map[string]string
 	Jobs        map[string]struct {
 		Permissions map[string]string
-		Strategy    struct{ Matrix struct{ Target []string } }
 		Steps       []struct{ Uses, Run string }
 	}
 }
@@ -236,8 +235,8 @@ func modules(t *testing.T) map[string]*modfile.File {
 // manual are the targets that pages name and nothing runs by itself.
 var manual = map[string]string{
 	"bed":                "it runs until Ctrl-C",
-	"e2e-capi":           "it needs the programs of managers, and real releases of their providers",
-	"bench-availability": "it needs what e2e-capi needs",
+	"bench-availability": "it needs the programs of managers, and real releases of their providers",
+	"screenshots":        "it changes the pictures",
 	"help":               "it only prints",
 }
 
@@ -318,10 +317,6 @@ func automatic(t *testing.T) []string {
 		for _, job := range w.Jobs {
 			for _, step := range job.Steps {
 				found = append(found, made(step.Run)...)
-
-				if step.Run == "make ${{ matrix.target }}" {
-					found = append(found, job.Strategy.Matrix.Target...)
-				}
 			}
 		}
 	}
@@ -329,7 +324,7 @@ func automatic(t *testing.T) []string {
 	script, err := os.ReadFile(filepath.Join(root, ".ci/run"))
 	g.Expect(err).NotTo(HaveOccurred())
 
-	stages := regexp.MustCompile(`(?m)^(?:stage|for target in) ([a-z0-9][a-z0-9 -]*)`)
+	stages := regexp.MustCompile(`(?m)^for target in ([a-z0-9][a-z0-9 -]*)`)
 	for _, match := range stages.FindAllStringSubmatch(string(script), -1) {
 		found = append(found, strings.Fields(match[1])...)
 	}
@@ -339,7 +334,7 @@ func automatic(t *testing.T) []string {
 
 // made returns the targets that a command makes.
 func made(command string) []string {
-	match := regexp.MustCompile(`(?:^| )make((?: [a-z0-9][a-z0-9-]*)+)`).FindStringSubmatch(command)
+	match := regexp.MustCompile(`(?:^| )make(?: -k)?((?: [a-z0-9][a-z0-9-]*)+)`).FindStringSubmatch(command)
 	if match == nil {
 		return nil
 	}
