@@ -20,8 +20,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/fetch"
-	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/namespaces"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -126,7 +126,7 @@ func newDependencies(
 
 	planner.Cluster, planner.AwaitCore = pool.Identity, true
 	tracker := offers.NewTracker(planner.Sources, wakers.Wake)
-	resources := fresh.NewClient(mgr.GetClient())
+	resources := consistency.NewClient(mgr.GetClient())
 
 	return &provider.Dependencies{
 		Client:    resources,

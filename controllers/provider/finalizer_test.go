@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/watch"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
@@ -24,7 +24,7 @@ func TestSetFinalizerKeepsOthers(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(harness.InstallCRDs(ctx, live)).To(Succeed())
 
-	r := &Reconciler{Dependencies: &Dependencies{Client: fresh.NewClient(live)}}
+	r := &Reconciler{Dependencies: &Dependencies{Client: consistency.NewClient(live)}}
 	key := client.ObjectKey{Namespace: "default", Name: "aws"}
 	g.Expect(live.Create(ctx, &v1alpha2.InfrastructureProvider{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
@@ -66,7 +66,7 @@ func TestOutOfScope(t *testing.T) {
 
 	cached := clientWith(t, p)
 	r := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
-		Client: fresh.NewClient(cached), Scope: scope,
+		Client: consistency.NewClient(cached), Scope: scope,
 	}}
 
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)})

@@ -26,7 +26,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/inventory"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -56,7 +56,7 @@ type Reconciler struct {
 // Dependencies are shared by the reconcilers of all kinds.
 type Dependencies struct {
 	// Client reads provider resources, and writes them.
-	Client *fresh.Client
+	Client *consistency.Client
 	// APIReader reads from the API server.
 	APIReader client.Reader
 	// Scope selects the resources that are reconciled.

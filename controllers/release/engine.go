@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -39,7 +39,7 @@ type Engine struct {
 	secrets    corev1.SecretsGetter
 	metadata   metadata.Getter // of Secrets
 	// written are the newest versions of the Secrets of releases that were written.
-	written fresh.Writes[types.NamespacedName]
+	written consistency.Writes[types.NamespacedName]
 
 	mu   sync.Mutex
 	busy map[types.NamespacedName]bool

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
-	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -138,7 +138,7 @@ func newestVersion(history state.History) string {
 		versions = append(versions, r.ResourceVersion)
 	}
 
-	return fresh.Newest(versions)
+	return consistency.Newest(versions)
 }
 
 // Names returns the names of the releases in a namespace, sorted.

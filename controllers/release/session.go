@@ -11,7 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
-	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -240,5 +240,5 @@ func (s *session) remember() {
 		return
 	}
 
-	s.engine.written.Note(s.release, fresh.Newest(versions))
+	s.engine.written.Note(s.release, consistency.Newest(versions))
 }

@@ -1,8 +1,8 @@
-// Package fresh reads from a cache what this process has written: a read waits until the cache shows it.
+// Package consistency reads from a cache what this process has written: a read waits until the cache shows it.
 //
 // A controller that acts on a status older than the one it wrote last does not notice that the status has to change
 // back.
-package fresh
+package consistency
 
 import (
 	"context"

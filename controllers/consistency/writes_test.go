@@ -1,11 +1,11 @@
-package fresh_test
+package consistency_test
 
 import (
 	"testing"
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/consistency"
 )
 
 func TestShows(t *testing.T) {
@@ -22,7 +22,7 @@ func TestShows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			writes := fresh.Writes[string]{}
+			writes := consistency.Writes[string]{}
 			g.Expect(writes.Shows("a", c.cached)).To(BeTrue(), "nothing was written")
 
 			writes.Note("a", c.written)
@@ -37,6 +37,6 @@ func TestShows(t *testing.T) {
 
 func TestNewest(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(fresh.Newest(nil)).To(BeEmpty())
-	g.Expect(fresh.Newest([]string{"9", "10", "8"})).To(Equal("10"))
+	g.Expect(consistency.Newest(nil)).To(BeEmpty())
+	g.Expect(consistency.Newest([]string{"9", "10", "8"})).To(Equal("10"))
 }

@@ -1,4 +1,4 @@
-package fresh_test
+package consistency_test
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/capstan-project/capstan/controllers/fresh"
+	"github.com/capstan-project/capstan/controllers/consistency"
 )
 
 var key = client.ObjectKey{Name: "a"}
 
 // world is an API server, and a cache that is as old as the test wants.
 type world struct {
-	*fresh.Client
+	*consistency.Client
 
 	server client.Client
 	cached atomic.Pointer[corev1.Node] // nil if the cache does not have it
@@ -35,7 +35,7 @@ func newWorld(t *testing.T) *world {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: key.Name}}
 	NewWithT(t).Expect(w.server.Create(t.Context(), node)).To(Succeed())
 
-	w.Client = fresh.NewClient(interceptor.NewClient(w.server.(client.WithWatch), interceptor.Funcs{Get: func(
+	w.Client = consistency.NewClient(interceptor.NewClient(w.server.(client.WithWatch), interceptor.Funcs{Get: func(
 		_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption,
 	) error {
 		cached := w.cached.Load()
