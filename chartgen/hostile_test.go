@@ -113,7 +113,7 @@ var hostile = map[string]struct {
 const hostileCase = "CAPSTAN_TEST_HOSTILE"
 
 // TestBuildHostileComponents: whatever the components are, building the chart needs at most 200 MiB
-// and two seconds, or is refused. Each is built in a process that may not have more memory.
+// and some seconds, or is refused. Each is built in a process that may not have more memory.
 func TestBuildHostileComponents(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the memory of a process is limited on Linux only")
@@ -162,7 +162,7 @@ func buildLimited(t *testing.T, name string) {
 	}
 
 	t.Logf("%v for %d KiB: %.200v", time.Since(start), len(test.components)>>10, err)
-	g.Expect(time.Since(start)).To(BeNumerically("<", 10*time.Second), "it usually takes less than 2 s")
+	g.Expect(time.Since(start)).To(BeNumerically("<", time.Minute), "it usually takes some seconds")
 
 	if test.reason == "" {
 		g.Expect(err).NotTo(HaveOccurred())

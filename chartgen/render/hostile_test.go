@@ -68,7 +68,7 @@ func TestRenderHostileCharts(t *testing.T) {
 			start := time.Now()
 			_, err = render.Render(built, values, helm.ReleaseOptions{Name: "x", Namespace: "x"})
 			t.Logf("%v: %.200v", time.Since(start), err)
-			g.Expect(time.Since(start)).To(BeNumerically("<", 30*time.Second), "it usually takes less than 3 s")
+			g.Expect(time.Since(start)).To(BeNumerically("<", 3*time.Minute), "it usually takes some seconds")
 
 			if c.refusal == "" {
 				g.Expect(err).NotTo(HaveOccurred())
