@@ -258,12 +258,13 @@ func (o *Oracle) checkReady(now Snapshot) *Violation {
 	return nil
 }
 
-// checkDeployed checks the objects and the status of the newest revision, if it is deployed.
+// checkDeployed checks the objects and the status of the newest revision, if it is deployed. Those of a revision that
+// another program has made are neither corrected nor believed.
 func checkDeployed(now Snapshot, newest Record) *Violation {
 	switch {
-	case !newest.deployed(), newest.waits():
+	case !newest.deployed(), newest.waits(), !newest.Ours():
 		return nil
-	case newest.Ours() && newest.runs() && !newest.Healthy:
+	case newest.runs() && !newest.Healthy:
 		return violates(Target, "a later revision could not be rolled back to it: it was never seen healthy")
 	case !now.runs(newest.Content):
 		return violates(Objects, "the objects are not those of the newest revision, %v", newest.Objects())
