@@ -40,27 +40,23 @@ func TestReproducibleArchive(t *testing.T) {
 		want := digests(t, providers)
 		t.Logf("%d charts", strings.Count(want, "\n"))
 
-		for i, machine := range [][]string{
-			{"TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8", "GOMAXPROCS=1"},
-			{"TZ=America/Adak", "LC_ALL=C", "HOME=/nowhere"},
-		} {
-			mask := syscall.Umask([]int{0o077, 0}[i])
-			folder := filepath.Join(t.TempDir(), fmt.Sprint(i))
-			g.Expect(os.CopyFS(folder, os.DirFS(providers))).To(Succeed())
-			syscall.Umask(mask)
+		mask := syscall.Umask(0o077)
+		folder := filepath.Join(t.TempDir(), "elsewhere")
+		g.Expect(os.CopyFS(folder, os.DirFS(providers))).To(Succeed())
+		syscall.Umask(mask)
 
-			out := filepath.Join(t.TempDir(), "digests")
-			cmd := exec.Command(os.Args[0], "-test.run", "^TestReproducibleArchive$")
+		out := filepath.Join(t.TempDir(), "digests")
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestReproducibleArchive$")
 
-			cmd.Dir = folder
+		cmd.Dir = folder
 
-			cmd.Env = append(os.Environ(), append(machine, digestsOut+"="+out)...)
-			log, err := cmd.CombinedOutput()
-			g.Expect(err).NotTo(HaveOccurred(), string(log))
-			got, err := os.ReadFile(out)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(string(got)).To(Equal(want), strings.Join(machine, " "))
-		}
+		cmd.Env = append(os.Environ(), "TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "HOME=/nowhere", "GOMAXPROCS=1",
+			digestsOut+"="+out)
+		log, err := cmd.CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(log))
+		got, err := os.ReadFile(out)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(got)).To(Equal(want))
 	}
 }
 

@@ -17,7 +17,7 @@ var _ = Describe("A Secret of another namespace", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "production"}})).To(Succeed())
 		Expect(w.client.Create(ctx, &corev1.Secret{
@@ -92,8 +92,7 @@ var _ = Describe("A Secret of another namespace", Ordered, func() {
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"), "as with cluster-api-operator")
 
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start("--no-cross-namespace-refs")
+		w.restart("--no-cross-namespace-refs")
 
 		refused := "Secret production/settings is in another namespace than the resource that names it, which " +
 			"--no-cross-namespace-refs does not allow; move it to namespace without-account"

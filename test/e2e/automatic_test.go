@@ -23,15 +23,8 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		folder = GinkgoT().TempDir()
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
-
-	// restart makes the operator forget what it does not store, and look at all sources.
-	restart := func() {
-		GinkgoHelper()
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start()
-	}
 
 	// install installs v1.0.0 of a provider that upgrades automatically.
 	install := func(ctx context.Context, name string, policy v1alpha2.UpgradePolicy) *v1alpha2.InfrastructureProvider {
@@ -97,7 +90,7 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 
 		By("publishing a patch that does not become healthy")
 		neverRunning(newTiny(name, "v1.0.4")).publish(folder)
-		restart()
+		w.restart()
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.2"), upgraded("v1.0.4", v1alpha2.UpgradeFailed),
 			HaveField("Status.AutomaticUpgrade.Last.Message", HavePrefix("not healthy within 4s: Deployment"))))
 		Eventually(w.events(ctx, p)).Should(ContainElement(And(HaveField("Reason", v1alpha2.AutomaticUpgradeFailedReason),
@@ -108,7 +101,7 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 		revision := p.Status.Release.Revision
 
 		newTiny(name, "v1.2.0").publish(folder)
-		restart()
+		w.restart()
 		Eventually(w.read(ctx, p)).Should(
 			HaveField("Status.AvailableUpgrades", ContainElement(HaveField("Version", "v1.2.0"))), "the source was asked")
 		Consistently(w.read(ctx, p)).WithTimeout(3 * quietPeriod).Should(And(
@@ -116,7 +109,7 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 
 		By("publishing a newer patch")
 		newTiny(name, "v1.0.5").publish(folder)
-		restart()
+		w.restart()
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.5"), upgraded("v1.0.5", v1alpha2.UpgradeSucceeded)))
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
@@ -133,7 +126,7 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 		other := newTiny(name, "v1.1.0")
 		other.metadata = metadataOf("v1beta2", "v1beta1")
 		other.publish(folder)
-		restart()
+		w.restart()
 
 		blocked := HaveField("Status.AutomaticUpgrade.Pending", gstruct.PointTo(gstruct.MatchFields(gstruct.IgnoreExtras,
 			gstruct.Fields{

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/image"
 )
 
@@ -30,7 +29,6 @@ var _ = Describe("A catalog", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
 		r = newPrivateRegistry(ctx, "")
 
 		catalog := "providers:\n"
@@ -44,9 +42,7 @@ var _ = Describe("A catalog", Ordered, func() {
 		config := filepath.Join(GinkgoT().TempDir(), "clusterctl.yaml")
 		Expect(os.WriteFile(config, []byte(catalog), 0o600)).To(Succeed())
 
-		w.start(append(r.access(), "--config="+config)...)
-		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = sharedWorld(ctx, append(r.access(), "--config="+config)...)
 	})
 
 	It("may name artifacts, which are read with the operator's credentials for all accounts", func(ctx SpecContext) {

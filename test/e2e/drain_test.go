@@ -41,7 +41,7 @@ var _ = Describe("A drain of nodes with highly available managers", Ordered, eve
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx, "--manager-high-availability")
+		w = sharedWorld(ctx, "--manager-high-availability")
 	})
 
 	AfterEach(func(ctx SpecContext) {

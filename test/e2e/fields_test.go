@@ -26,7 +26,7 @@ import (
 var _ = Describe("The fields of objects", Ordered, ContinueOnFailure, func() {
 	var w *world
 
-	BeforeAll(func(ctx SpecContext) { w = readyWorld(ctx) })
+	BeforeAll(func(ctx SpecContext) { w = sharedWorld(ctx) })
 
 	// install installs the first of several versions, and offers the others.
 	install := func(ctx context.Context, all ...tiny) *v1alpha2.InfrastructureProvider {
@@ -210,7 +210,7 @@ var _ = Describe("The fields of objects", Ordered, ContinueOnFailure, func() {
 			Expect(names(w.definition(ctx, newTiny(name, "").crd()))).To(HaveExactElements("v1", "v2"))
 		},
 		Entry("into webhooks that are published without one", "injected", ""),
-		Entry("in place of the one of kubebuilder's former scaffold", "replaced", "caBundle: Cg==, "),
+		Entry("in place of the one of kubebuilder's former scaffold", "overwritten", "caBundle: Cg==, "),
 	)
 
 	It("keep the rules that Kubernetes gathers", func(ctx SpecContext) {

@@ -27,7 +27,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
 
 	// versions installs the first of several versions and offers the others.
@@ -177,7 +177,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		It(
 			"is not rolled back with onFailure None, and is ready as soon as it becomes healthy",
 			func(ctx SpecContext) {
-				good, bad := newTiny("left", "v1.0.0"), newTiny("left", "v1.1.0")
+				good, bad := newTiny("abandoned", "v1.0.0"), newTiny("abandoned", "v1.1.0")
 				bad.components = strings.Replace(
 					bad.components,
 					"      containers:",
@@ -310,17 +310,17 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("keeps a change made with helm, and reports how to accept or undo it", func(ctx SpecContext) {
-		p := versions(ctx, nil, newTiny("held", "v1.0.0"), newTiny("held", "v1.1.0"))
+		p := versions(ctx, nil, newTiny("frozen", "v1.0.0"), newTiny("frozen", "v1.1.0"))
 		upgrade(ctx, p, "v1.1.0")
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
-		const release = "infrastructure-held"
+		const release = "infrastructure-frozen"
 
 		w.run(ctx, "helm", "rollback", release, "1", "-n", p.Namespace)
 		Eventually(w.read(ctx, p)).Should(
 			beReadyWith(v1alpha2.ExternalChangeReason,
 				"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); v1.1.0 is wanted; ",
-				"to undo that, run `capstan upgrade apply infrastructure-held:v1.1.0`",
+				"to undo that, run `capstan upgrade apply infrastructure-frozen:v1.1.0`",
 				"set spec.version to v1.0.0",
 			))
 		Consistently(
@@ -336,8 +336,8 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		w.run(ctx, "helm", "uninstall", release, "-n", p.Namespace)
 		Eventually(w.read(ctx, p)).Should(
 			notBeReady(v1alpha2.ExternalChangeReason,
-				"not installed: another program uninstalled release held/infrastructure-held",
-				"run `capstan upgrade apply infrastructure-held:v1.0.0`", "delete this resource"))
+				"not installed: another program uninstalled release frozen/infrastructure-frozen",
+				"run `capstan upgrade apply infrastructure-frozen:v1.0.0`", "delete this resource"))
 		Expect(w.helm(ctx, "helm", "list", "-n", p.Namespace)).To(BeEmpty())
 		Expect(p.Status.InstalledVersion).To(BeNil())
 		Expect(p.Status.History).To(BeEmpty())

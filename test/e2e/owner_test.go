@@ -19,7 +19,7 @@ import (
 var _ = Describe("A cluster that is also reached by a kubeconfig", Ordered, func() {
 	var w *world
 
-	BeforeAll(func(ctx SpecContext) { w = readyWorld(ctx) })
+	BeforeAll(func(ctx SpecContext) { w = sharedWorld(ctx) })
 
 	crdWrites := func() []bed.Request {
 		return w.operatorWrites(func(r bed.Request) bool { return r.Resource == "customresourcedefinitions" })

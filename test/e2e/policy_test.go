@@ -17,7 +17,7 @@ var _ = Describe("A source that the operator must not connect to", Ordered, func
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx, "--allow-http-sources", "--allowed-source-addresses=192.0.2.0/24")
+		w = sharedWorld(ctx, "--allow-http-sources", "--allowed-source-addresses=192.0.2.0/24")
 		server = &fakesource.Server{}
 		Expect(server.Start()).To(Succeed())
 		DeferCleanup(func() { _ = server.Stop() })
@@ -45,8 +45,7 @@ var _ = Describe("A source that the operator must not connect to", Ordered, func
 	})
 
 	It("is refused if it is the API server, whatever is allowed", func(ctx SpecContext) {
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start("--allowed-source-addresses=127.0.0.0/8")
+		w.restart("--allowed-source-addresses=127.0.0.0/8")
 
 		p := fetching(ctx, "server", w.bed.Config().Host)
 		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.FetchConfigValidationErrorReason,

@@ -143,8 +143,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 			}
 		})
 
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start("--upgrade-crds")
+		w.restart("--upgrade-crds")
 		Eventually(func() *apiextensionsv1.CustomResourceDefinition { return w.definition(ctx, name) }).Should(And(
 			HaveField("Spec.Conversion.Strategy", apiextensionsv1.NoneConverter),
 			HaveField("Spec.Conversion.Webhook", BeNil()),

@@ -281,8 +281,7 @@ var _ = Describe("A registry", Ordered, func() {
 		before := p.Status.Chart.Digest
 
 		r.moveTag(ctx, "v1.0.0", second)
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start(flags...)
+		w.restart(flags...)
 		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).
 			Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", before),
 				HaveField("Status.Release.Revision", 1)))

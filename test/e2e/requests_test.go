@@ -38,15 +38,8 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
-
-	// restart starts the operator with other flags, as an upgrade of the operator does.
-	restart := func(flags ...string) {
-		GinkgoHelper()
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start(flags...)
-	}
 
 	// pending matches a provider with changes that were not applied.
 	pending := func(reason string, parts ...string) types.GomegaMatcher {
@@ -75,10 +68,10 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 	}
 
 	It("a release stays, whatever the operator is restarted with", func(ctx SpecContext) {
-		p := newTiny("kept", "v1.0.0").create(ctx, w, unmodified)
+		p := newTiny("staying", "v1.0.0").create(ctx, w, unmodified)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
-		restart("--image-registry=mirror.example.com")
+		w.restart("--image-registry=mirror.example.com")
 
 		waits := And(beReady("v1.0.0"), revision(1),
 			pending(v1alpha2.EnvironmentChangedReason, "the operator or its configuration has changed"))
@@ -89,11 +82,11 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		By("requesting a reconcile")
 		update(ctx, w, p, request("now"))
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2), notPending))
-		Expect(manager(ctx, p).Image).To(Equal("mirror.example.com/kept:v1.0.0"))
+		Expect(manager(ctx, p).Image).To(Equal("mirror.example.com/staying:v1.0.0"))
 	})
 
 	It("settings for all managers take effect with the next request", func(ctx SpecContext) {
-		restart()
+		w.restart()
 
 		p := newTiny("settings", "v1.0.0").create(ctx, w, unmodified)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -101,9 +94,9 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 
 		authorities := filepath.Join(GinkgoT().TempDir(), "ca.crt")
 		Expect(os.WriteFile(authorities, w.bed.Config().CAData, 0o600)).To(Succeed())
-		restart("--manager-image-pull-secrets=mirror", "--manager-https-proxy=http://proxy.example.com:3128",
+		w.restart("--manager-image-pull-secrets=mirror", "--manager-https-proxy=http://proxy.example.com:3128",
 			"--manager-ca="+authorities)
-		DeferCleanup(func() { restart() })
+		DeferCleanup(func() { w.restart() })
 
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1),
 			pending(v1alpha2.EnvironmentChangedReason, "the operator or its configuration has changed")))
@@ -126,7 +119,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		Expect(configMap.Data).To(HaveKeyWithValue("ca.crt", string(w.bed.Config().CAData)))
 
 		By("removing the settings")
-		restart()
+		w.restart()
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2),
 			pending(v1alpha2.EnvironmentChangedReason, "the operator or its configuration has changed")))
 		update(ctx, w, p, request("later"))
@@ -143,10 +136,10 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 
 	It("an edited Secret has no effect before the spec changes", func(ctx SpecContext) {
 		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "edited", Name: "variables"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "revised", Name: "variables"},
 			StringData: map[string]string{"TINY_LEVEL": "debug"},
 		}
-		t := newTiny("edited", "v1.0.0")
+		t := newTiny("revised", "v1.0.0")
 		p := t.resource()
 		p.Spec.SecretName = secret.Name
 
@@ -163,11 +156,11 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		edit(ctx, secret, func() { secret.StringData = map[string]string{"TINY_LEVEL": "trace"} })
 
 		waits := And(beReady("v1.0.0"), revision(1),
-			pending(v1alpha2.InputsChangedReason, "Secret edited/variables of spec.secretName has changed"))
+			pending(v1alpha2.InputsChangedReason, "Secret revised/variables of spec.secretName has changed"))
 		Eventually(w.read(ctx, p)).Should(waits)
 
 		By("restarting the operator")
-		restart()
+		w.restart()
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"team": "a"}) })
 		Consistently(w.read(ctx, p)).WithTimeout(2 * quietPeriod).Should(waits)
 		Expect(manager(ctx, p).Args).To(ConsistOf("--level=debug"))
@@ -176,7 +169,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		Expect(w.client.Delete(ctx, secret)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1), haveCondition(
 			v1alpha2.InputsUnavailableCondition, metav1.ConditionTrue, v1alpha2.SecretNotFoundReason,
-			"Secret edited/variables with the provider's variables does not exist")))
+			"Secret revised/variables with the provider's variables does not exist")))
 
 		secret.ResourceVersion = ""
 		Expect(w.client.Create(ctx, secret)).To(Succeed())
@@ -191,7 +184,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		Expect(manager(ctx, p).Args).To(ConsistOf("--level=trace"))
 
 		By("watching Secrets")
-		restart("--watch-configsecret")
+		w.restart("--watch-configsecret")
 		edit(ctx, secret, func() { secret.StringData = map[string]string{"TINY_LEVEL": "warn"} })
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(3), notPending))
 		Expect(manager(ctx, p).Args).To(ConsistOf("--level=warn"))
@@ -215,7 +208,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		away := And(beReady("v1.0.0"), revision(1), haveCondition(v1alpha2.InputsUnavailableCondition,
 			metav1.ConditionTrue, v1alpha2.VersionNotFoundReason, "no ConfigMap in namespace sourced matches"))
 		Eventually(w.read(ctx, p)).Should(away)
-		restart()
+		w.restart()
 		update(ctx, w, p, request("while it is away"))
 		Consistently(w.read(ctx, p)).WithTimeout(2 * quietPeriod).Should(away)
 		Expect(manager(ctx, p).Image).To(HaveSuffix("sourced:v1.0.0"))
@@ -229,7 +222,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 	})
 
 	It("a status that is deleted is written again, with a revision of the same objects", func(ctx SpecContext) {
-		p := newTiny("forgotten", "v1.0.0").create(ctx, w, unmodified)
+		p := newTiny("unremembered", "v1.0.0").create(ctx, w, unmodified)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
 		before := w.identities(ctx)
@@ -265,7 +258,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(held)
 		expectUndisturbed(p, began)
 
-		restart("--image-registry=mirror.example.com")
+		w.restart("--image-registry=mirror.example.com")
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"team": "a"}) })
 		Consistently(w.read(ctx, p)).WithTimeout(2 * quietPeriod).Should(held)
 		expectUndisturbed(p, began)

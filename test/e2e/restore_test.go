@@ -58,8 +58,7 @@ var _ = Describe("A cluster whose etcd is restored from a backup", Ordered, func
 
 		By("restarting the operator, which has seen what is lost and changes nothing")
 		expectUndisturbed(p, restored)
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start(noInventory)
+		w.restart(noInventory)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		expectUndisturbed(p, restored)
 
@@ -158,8 +157,7 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 
 			neverRunning(newTiny(name, "v1.0.1")).publish(folder)
 			update(ctx, w, p, func(p v1alpha2.Provider) { change(p.GetSpec()) })
-			Expect(w.operator.Stop()).To(Succeed())
-			w.start() // asks the source
+			w.restart() // asks the source
 			Eventually(w.read(ctx, p)).Should(givenUp)
 
 			running := w.identities(ctx)

@@ -61,13 +61,10 @@ var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = sharedWorld(ctx)
 		server = &fakesource.Server{Token: token, TLS: true}
 		Expect(server.Start()).To(Succeed())
 		DeferCleanup(func() { _ = server.Stop() })
-		w.start()
-		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 	})
 
 	It("with GitHub's paths offers the newest release, whose version is written into the spec", func(ctx SpecContext) {
@@ -112,8 +109,7 @@ var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 		there()
 
 		By("restarting the operator, and changing the version twice")
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start()
+		w.restart()
 		there()
 		Expect(
 			server.Requests("/plain/owner/plain/"),
@@ -123,8 +119,7 @@ var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 
 		By("stopping the server while the provider is installed, and restarting the operator")
 		Expect(server.Stop()).To(Succeed())
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start()
+		w.restart()
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
 		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beReady("v1.1.0"))
 

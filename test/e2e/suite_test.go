@@ -66,6 +66,7 @@ type world struct {
 	bed      *bed.Bed
 	client   client.Client
 	operator *harness.Operator
+	flags    []string // of the operator
 	log      string
 }
 
@@ -124,11 +125,11 @@ var (
 	sharedBed = bedtest.Shared{Options: &bed.Options{}}
 )
 
-// sharedWorld returns a control plane with core and an operator without flags, which containers of a process share.
+// sharedWorld returns a control plane with core and an operator with these flags, which containers of a process share.
 // It is for those that leave core and what belongs to the cluster as it is, expect nothing of the whole cluster, and
 // have providers with names of their own; they may restart the operator. At the end of a container, its resources go:
 // the operator has nothing to do any longer with what they have installed.
-func sharedWorld(ctx context.Context) *world {
+func sharedWorld(ctx context.Context, flags ...string) *world {
 	GinkgoHelper()
 
 	if shared == nil {
@@ -145,10 +146,18 @@ func sharedWorld(ctx context.Context) *world {
 
 	worlds = append(worlds, w)
 
+	if len(flags) > 0 {
+		w.restart(flags...)
+	}
+
 	DeferCleanup(func(ctx SpecContext) {
 		worlds = slices.DeleteFunc(worlds, func(other *world) bool { return other == w })
 
 		w.dropProviders(ctx)
+
+		if len(w.flags) > 0 {
+			w.restart()
+		}
 	})
 
 	return w
@@ -203,6 +212,15 @@ func (w *world) start(flags ...string) {
 
 	w.operator, err = harness.StartOperator(w.bed, program, w.log, flags...)
 	Expect(err).NotTo(HaveOccurred())
+
+	w.flags = flags
+}
+
+// restart starts the operator again, with these flags.
+func (w *world) restart(flags ...string) {
+	GinkgoHelper()
+	Expect(w.operator.Stop()).To(Succeed())
+	w.start(flags...)
 }
 
 // install loads a provider's release from a local repository and creates its resource.
