@@ -18,7 +18,7 @@ var _ = Describe("Adopting providers", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
 
 	// beUpgraded matches a Deployment that has what version v1.1.0 has, and what users have added.

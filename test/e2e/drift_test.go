@@ -20,7 +20,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
-	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // soon is the time within which drift must be corrected.
@@ -315,53 +314,6 @@ var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 		)
 		for _, value := range []string{credential, "secret-of-the-test", "another-secret"} {
 			Expect(everything).NotTo(ContainSubstring(value))
-		}
-	})
-})
-
-var _ = Describe("Drift of real providers", Ordered, func() {
-	var w *world
-
-	It("is not found in unchanged objects, all of which are checked", func(ctx SpecContext) {
-		repository := testproviders.Folder(GinkgoT())
-
-		w = newWorld(ctx)
-		w.start()
-
-		var providers []v1alpha2.Provider
-		for _, wanted := range harness.Standard {
-			providers = append(providers, w.install(ctx, repository, wanted))
-		}
-
-		for i, p := range providers {
-			Eventually(w.read(ctx, p)).Should(beReady(harness.Standard[i].Version))
-		}
-
-		// clusterctl's inventory is written after a provider is Ready.
-		settled(func() int { return len(w.operatorWrites(anything)) })
-		Expect(w.operator.Stop()).To(Succeed())
-
-		restarted := time.Now()
-
-		w.start()
-
-		compared := func() []bed.Request {
-			return w.requests(func(r bed.Request) bool {
-				return r.Received.After(restarted) && r.Verb == "get" && r.Resource == "clusterroles"
-			})
-		}
-
-		Eventually(compared).ShouldNot(BeEmpty())
-		settled(func() int { return len(w.requests(func(r bed.Request) bool { return r.Received.After(restarted) })) })
-
-		writes := func() []bed.Request {
-			return w.operatorWrites(func(r bed.Request) bool { return r.Received.After(restarted) })
-		}
-		Consistently(writes).WithTimeout(soon).Should(BeEmpty())
-
-		for i, p := range providers {
-			Expect(w.read(ctx, p)(Default)).To(
-				And(beReady(harness.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
 		}
 	})
 })
