@@ -458,7 +458,7 @@ func (r *run) compareRelease(ctx context.Context) error {
 		return endWith(r.uninstalledByOthers())
 	}
 
-	return nil
+	return r.findMade(ctx)
 }
 
 // announce returns a function that enters in the status what is about to be written of a revision: a record whose

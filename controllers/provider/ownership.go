@@ -212,14 +212,29 @@ func (r *run) findLost(ctx context.Context) error {
 		return nil
 	}
 
+	return r.search(ctx)
+}
+
+// findMade searches for what a newest revision of another program has installed, before it is replaced: its record is
+// not believed, and the inventory does not have its objects.
+func (r *run) findMade(ctx context.Context) error {
+	if len(r.installed.history.Revisions) == 0 || r.installed.isOwn() || !r.applies() {
+		return nil
+	}
+
+	return r.search(ctx)
+}
+
+// search searches for the objects of the release by the marks that they bear.
+func (r *run) search(ctx context.Context) error {
 	search, err := removal.NewSearch(ctx, r.provider, r.target)
 	if err != nil {
 		return err
 	}
 
-	r.found = r.target.Releases.Search(ctx, plan.ReleaseKey(r.provider), search)
+	r.found, err = r.target.Releases.Search(ctx, plan.ReleaseKey(r.provider), search)
 
-	return nil
+	return err
 }
 
 // describeChart describes the chart of a record for messages.

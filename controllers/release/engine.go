@@ -167,8 +167,8 @@ func (e *Engine) run(
 
 // UninstallOptions are the options of Engine.Uninstall.
 type UninstallOptions struct {
-	// Recorded is set if the release has records.
-	Recorded bool
+	// Newest is the newest revision as it was observed; zero if the release has no records.
+	Newest state.Revision
 	// Inventory are the objects that the release has, or may have.
 	Inventory []object.Key
 

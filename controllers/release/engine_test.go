@@ -110,7 +110,9 @@ var _ = Describe("The engine", func() {
 
 		_, err := applyObserved(cancelled, engine, spec, seen)
 		Expect(err).To(MatchError(context.Canceled))
-		_, err = uninstall(cancelled, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, err = engine.Uninstall(cancelled, releaseIn(namespace), release.UninstallOptions{Newest: state.Revision{
+			ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1},
+		}})
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(history(ctx, namespace)).To(BeEmpty())
 	})

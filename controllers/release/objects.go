@@ -20,7 +20,9 @@ import (
 func (e *Engine) Metadata() metadata.Interface { return e.connection.Metadata() }
 
 // Search returns the objects in the cluster that bear the marks of a release, whose inventory is lost.
-func (e *Engine) Search(ctx context.Context, release types.NamespacedName, search cluster.Search) []object.Key {
+func (e *Engine) Search(
+	ctx context.Context, release types.NamespacedName, search cluster.Search,
+) ([]object.Key, error) {
 	return e.newClient(ctx, release).Search(ctx, search)
 }
 

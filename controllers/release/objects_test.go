@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -174,7 +176,11 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 
 	find := func(ctx context.Context) []string {
 		found := []string{}
-		for _, key := range engine.Search(ctx, releaseIn(namespace), search) {
+
+		keys, err := engine.Search(ctx, releaseIn(namespace), search)
+		Expect(err).NotTo(HaveOccurred())
+
+		for _, key := range keys {
 			found = append(found, key.String())
 		}
 
@@ -209,6 +215,25 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 		})
 
 		Expect(find(ctx)).To(ContainElement(config()))
+	})
+
+	It("are searched for again after the API server failed to list a kind", func(ctx SpecContext) {
+		engine = newEngine("faulty", func(c *rest.Config) {
+			c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(r *http.Request) (*http.Response, error) {
+					if strings.HasSuffix(r.URL.Path, "/configmaps") {
+						return nil, syscall.ECONNREFUSED
+					}
+
+					return rt.RoundTrip(r)
+				})
+			})
+		})
+		search.Reader = engine.Metadata()
+
+		_, err := engine.Search(ctx, releaseIn(namespace), search)
+		Expect(err).To(MatchError(And(
+			ContainSubstring("search for the objects of release "+namespace), ContainSubstring("connection refused"))))
 	})
 
 	It("are found by the reader, and deleted with the engine's own permissions", func(ctx SpecContext) {

@@ -159,8 +159,13 @@ func advanceOnce(
 func uninstall(
 	ctx context.Context, e *release.Engine, key types.NamespacedName, newest int, options cluster.RemoveOptions,
 ) (release.Result, error) {
+	recorded := state.Revision{}
+	if newest != 0 {
+		recorded, _ = accepted(context.WithoutCancel(ctx), newEngine("reader"), key).Newest()
+	}
+
 	return e.Uninstall(ctx, key, release.UninstallOptions{
-		Recorded: newest != 0, Inventory: seen(key), RemoveOptions: options,
+		Newest: recorded, Inventory: seen(key), RemoveOptions: options,
 	})
 }
 

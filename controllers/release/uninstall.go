@@ -12,7 +12,7 @@ import (
 
 // uninstall deletes the release. The newest revision tells how far an earlier attempt has come.
 func (s *session) uninstall(ctx context.Context, options UninstallOptions) error {
-	if !options.Recorded {
+	if options.Newest.Number == 0 {
 		return s.client.Remove(options.Inventory, options.RemoveOptions)
 	}
 
@@ -21,6 +21,11 @@ func (s *session) uninstall(ctx context.Context, options UninstallOptions) error
 	}
 
 	newest, status := s.store.Newest()
+	if newest != options.Newest.Number || status != options.Newest.Status {
+		s.remember() // the inventory may lack what another program has installed meanwhile
+
+		return fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
+	}
 
 	rel, err := s.store.Find(newest)
 	if err != nil {

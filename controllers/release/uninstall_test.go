@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 var _ = Describe("An uninstall", func() {
@@ -97,6 +98,17 @@ webhooks:
 			return err
 		}).WithTimeout(10 * time.Second).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
+	})
+
+	It("deletes nothing if another program has made a revision since, whose objects nobody knows", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "")))
+		key := releaseIn(namespace)
+		observed, _ := accepted(ctx, engine, key).Newest()
+
+		run(ctx, "helm", "rollback", key.Name, "1", "-n", namespace)
+		_, err := engine.Uninstall(ctx, key, release.UninstallOptions{Newest: observed, Inventory: seen(key)})
+		Expect(err).To(MatchError(storage.ErrChanged))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 	})
 
 	It("of a kind does not prevent the upgrade of a release that has it", func(ctx SpecContext) {

@@ -44,8 +44,8 @@ func (r *Removal) Find(ctx context.Context) error {
 
 	r.Found = Found{
 		Known:       err == nil,
-		Installed:   r.recorded || len(r.own) > 0,
-		Release:     r.recorded || !r.Uninstalled,
+		Installed:   r.recorded() || len(r.own) > 0,
+		Release:     r.recorded() || !r.Uninstalled,
 		Foreign:     r.foreign,
 		Terminating: r.terminating,
 	}
@@ -73,7 +73,7 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return err
 	}
 
-	history, newest, exists := r.newest(history)
+	history, newest, exists := r.confirm(history)
 	if !exists {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return nil
 	}
 
-	r.recorded = true
+	r.newest = newest
 	r.known = true
 
 	// An uninstall that was interrupted may be this resource's.
@@ -115,12 +115,15 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return &BlockedError{Waiting: true, Message: observed.Message}
 	}
 
-	if !corrupt && newest.Confirmed() {
+	if r.confirmed = !corrupt && newest.Confirmed(); r.confirmed {
 		r.own = record.Keys()
 	}
 
 	return nil
 }
+
+// recorded reports whether Helm's storage has the release.
+func (r *Removal) recorded() bool { return r.newest.Number != 0 }
 
 // isPlanted reports whether the newest revision is not the resource's, as far as is known. What is deleted follows from
 // the inventory, so records of a release that the resource has installed are deleted with it, whatever they are. A
@@ -137,9 +140,9 @@ func (r *Removal) leave(newest state.Revision) {
 	r.Unconfirmed = newest.Number
 }
 
-// newest returns the history of the resource's release as it is known, the newest revision, and whether there is one. A
+// confirm returns the history of the resource's release as it is known, the newest revision, and whether there is one. A
 // release of the same name that another program created is none.
-func (r *Removal) newest(stored state.History) (history state.History, newest state.Revision, exists bool) {
+func (r *Removal) confirm(stored state.History) (history state.History, newest state.Revision, exists bool) {
 	history = stored.Confirm(r.Provider.GetStatus())
 
 	if r.foreign = r.Provider.GetStatus().Release == nil && history.Foreign(); r.foreign {
@@ -163,7 +166,7 @@ func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) er
 			return err
 		}
 
-		_, newest, exists := r.newest(history)
+		_, newest, exists := r.confirm(history)
 		if exists && r.isPlanted(newest) {
 			r.leave(newest)
 			return nil
@@ -179,27 +182,32 @@ func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) er
 	return nil
 }
 
-// observeObjects completes the objects of the release by those of the inventory. If the status was lost, for example
-// because the resource was restored without it, they are searched for by the marks that they bear.
+// observeObjects completes the objects of the release by those of the inventory. Those that it may lack are searched for
+// by the marks that they bear: all if the status was lost, for example because the resource was restored without it, and
+// those of a newest revision that another program has made.
 func (r *Removal) observeObjects(ctx context.Context) error {
-	status := r.Provider.GetStatus()
-
-	switch {
-	case r.Uninstalled:
+	if r.Uninstalled {
 		return nil
-	case status.ObservedGeneration > 0:
-		r.own = inventory.Union(r.own, inventory.Keys(status.Inventory))
-		return r.checkRemains(ctx)
 	}
 
-	search, err := NewSearch(ctx, r.Provider, r.Target)
-	if err != nil {
-		return err
+	status := r.Provider.GetStatus()
+	r.own = inventory.Union(r.own, inventory.Keys(status.Inventory))
+
+	if status.ObservedGeneration <= 0 || r.recorded() && !r.confirmed {
+		search, err := NewSearch(ctx, r.Provider, r.Target)
+		if err != nil {
+			return err
+		}
+
+		found, err := r.Target.Releases.Search(ctx, r.release, search)
+		if err != nil {
+			return err
+		}
+
+		r.own = inventory.Union(r.own, found)
 	}
 
-	r.own = inventory.Union(r.own, r.Target.Releases.Search(ctx, r.release, search))
-
-	return nil
+	return r.checkRemains(ctx)
 }
 
 // checkRemains forgets objects that are deleted with their namespace, and those of a release without records if none of
@@ -209,7 +217,7 @@ func (r *Removal) checkRemains(ctx context.Context) error {
 		r.own = slices.DeleteFunc(r.own, func(o object.Key) bool { return o.Namespace == r.release.Namespace })
 	}
 
-	if r.recorded {
+	if r.recorded() {
 		return nil
 	}
 

@@ -64,8 +64,10 @@ type Removal struct {
 	// release is the key of the release, known whether the resource is known to have installed it.
 	release types.NamespacedName
 	known   bool
-	// recorded is set if Helm's storage has the release.
-	recorded bool
+	// newest is the newest revision in Helm's storage; zero if that does not have the release.
+	newest state.Revision
+	// confirmed is set if that is known to be the resource's.
+	confirmed bool
 	// foreign is set if the release belongs to something else, and stays.
 	foreign bool
 	// own are the objects that the release has, or may have.
@@ -149,7 +151,7 @@ func (r *Removal) Uninstall(ctx context.Context) error {
 	}
 
 	_, err = r.Target.Releases.Uninstall(ctx, r.release, release.UninstallOptions{
-		Recorded: r.recorded, Inventory: r.own, RemoveOptions: options,
+		Newest: r.newest, Inventory: r.own, RemoveOptions: options,
 	})
 	if err != nil {
 		return err

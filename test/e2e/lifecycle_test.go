@@ -445,6 +445,40 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 	})
 
+	DescribeTable("keeps nothing of what another program has installed",
+		func(ctx SpecContext, name string, leave func(context.Context, v1alpha2.Provider)) {
+			first, second := newTiny(name, "v1.0.0"), newTiny(name, "v1.1.0")
+			first.components += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra, namespace: " + name + "-system}\n"
+			p := versions(ctx, nil, first, second)
+			extra := &corev1.ConfigMap{ObjectMeta: named(name, "extra")}
+
+			upgrade(ctx, p, "v1.1.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+			Eventually(gone(ctx, w, extra)).Should(BeTrue())
+
+			w.run(ctx, "helm", "rollback", "infrastructure-"+name, "1", "-n", name)
+			Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.ExternalChangeReason))
+			Expect(gone(ctx, w, extra)()).To(BeFalse())
+
+			leave(ctx, p)
+			Eventually(gone(ctx, w, extra)).Should(BeTrue())
+		},
+		Entry("after the next upgrade", "returned", func(ctx context.Context, p v1alpha2.Provider) {
+			update(ctx, w, p, request("now"))
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		}),
+		Entry("after a rollback", "rolled-back", func(ctx context.Context, p v1alpha2.Provider) {
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: new(2)}
+			})
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		}),
+		Entry("once the resource is gone", "removed", func(ctx context.Context, p v1alpha2.Provider) {
+			Expect(w.client.Delete(ctx, p)).To(Succeed())
+			Eventually(gone(ctx, w, p)).Should(BeTrue())
+		}),
+	)
+
 	It("runs no managers while it is paused, and can still be upgraded", func(ctx SpecContext) {
 		three := func(t tiny) tiny {
 			t.components = strings.Replace(t.components, "replicas: 1", "replicas: 3", 1)

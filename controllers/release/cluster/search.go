@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,8 +38,9 @@ const (
 	searchPage = 20
 )
 
-// Search returns the objects in the cluster that bear the marks of the release. What cannot be searched does not count.
-func (c *Client) Search(ctx context.Context, search Search) []object.Key {
+// Search returns the objects in the cluster that bear the marks of the release. Kinds that another search could not list,
+// either, are left out.
+func (c *Client) Search(ctx context.Context, search Search) ([]object.Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxSearch)
 	defer cancel()
 
@@ -69,6 +73,10 @@ func (c *Client) Search(ctx context.Context, search Search) []object.Key {
 
 			group.Go(func() error {
 				keys, err := c.searchKind(ctx, gv.WithKind(r.Kind), gv.WithResource(r.Name), search)
+				if err != nil && !isLeftOut(err) {
+					return fmt.Errorf("search for the objects of release %s: %w", c.release, err)
+				}
+
 				if err != nil {
 					c.log.Info("Searched for the objects of a release without a kind", "kind", r.Kind, "problem", err.Error())
 				}
@@ -83,9 +91,17 @@ func (c *Client) Search(ctx context.Context, search Search) []object.Key {
 		}
 	}
 
-	_ = group.Wait() // always nil
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
 
-	return found
+	return found, nil
+}
+
+// isLeftOut reports whether an error about a list is to be expected again. What takes too long is not waited for.
+func isLeftOut(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) ||
+		errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "conversion webhook")
 }
 
 // searchKind returns the objects of one kind that belong to the release.
