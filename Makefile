@@ -95,6 +95,7 @@ $(GOLANGCI_LINT) $(GO_LICENSES) $(GORELEASER) $(KO):
 .PHONY: verify
 verify: generate manifests docs ## Check that generated files are up to date and the tree is clean
 	go mod tidy -diff
+	git apply --check test/helm4/switch.patch
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted: run make fmt"; exit 1; }
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files are outdated or the tree is not clean: commit the files above"; exit 1; }
 
