@@ -140,8 +140,8 @@ func (r *Removal) leave(newest state.Revision) {
 	r.Unconfirmed = newest.Number
 }
 
-// confirm returns the history of the resource's release as it is known, the newest revision, and whether there is one. A
-// release of the same name that another program created is none.
+// confirm returns the history of the resource's release as it is known, the newest revision, and whether there is one.
+// A release of the same name that another program created is none.
 func (r *Removal) confirm(stored state.History) (history state.History, newest state.Revision, exists bool) {
 	history = stored.Confirm(r.Provider.GetStatus())
 
@@ -182,9 +182,9 @@ func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) er
 	return nil
 }
 
-// observeObjects completes the objects of the release by those of the inventory. Those that it may lack are searched for
-// by the marks that they bear: all if the status was lost, for example because the resource was restored without it, and
-// those of a newest revision that another program has made.
+// observeObjects completes the objects of the release by those of the inventory. What that may lack is searched for by
+// its marks: everything if the status was lost, for example because the resource was restored without it, and the
+// objects of a newest revision that another program has made.
 func (r *Removal) observeObjects(ctx context.Context) error {
 	if r.Uninstalled {
 		return nil

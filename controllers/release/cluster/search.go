@@ -38,8 +38,8 @@ const (
 	searchPage = 20
 )
 
-// Search returns the objects in the cluster that bear the marks of the release. Kinds that another search could not list,
-// either, are left out.
+// Search returns the objects in the cluster that bear the marks of the release, except those of kinds that another
+// search could not list, either.
 func (c *Client) Search(ctx context.Context, search Search) ([]object.Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxSearch)
 	defer cancel()
