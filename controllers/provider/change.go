@@ -392,6 +392,10 @@ func (r *run) preparePlan(
 		return nil, err
 	}
 
+	if err := r.findMade(ctx); err != nil {
+		return nil, err
+	}
+
 	options.Known, options.Last = r.installed.history.Revisions, state.Last(r.provider.GetStatus())
 	options.Inventory = r.inventory()
 
@@ -458,7 +462,7 @@ func (r *run) compareRelease(ctx context.Context) error {
 		return endWith(r.uninstalledByOthers())
 	}
 
-	return r.findMade(ctx)
+	return nil
 }
 
 // announce returns a function that enters in the status what is about to be written of a revision: a record whose

@@ -218,7 +218,7 @@ func (r *run) findLost(ctx context.Context) error {
 // findMade searches for what a newest revision of another program has installed, before it is replaced: its record is
 // not believed, and the inventory does not have its objects.
 func (r *run) findMade(ctx context.Context) error {
-	if len(r.installed.history.Revisions) == 0 || r.installed.isOwn() || !r.applies() {
+	if len(r.installed.history.Revisions) == 0 || r.installed.isOwn() || r.found != nil {
 		return nil
 	}
 

@@ -249,6 +249,10 @@ func (r *run) returnTo(
 		return release.Result{}, err
 	}
 
+	if err := r.findMade(ctx); err != nil {
+		return release.Result{}, err
+	}
+
 	options.Announce = r.announce(ctx)
 	options.Known, options.Last = r.installed.history.Revisions, state.Last(r.provider.GetStatus())
 	options.Inventory = r.inventory()

@@ -221,13 +221,13 @@ var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 	It(
 		"that requires credentials or serves other bytes than the digest is reported in one condition",
 		func(ctx SpecContext) {
-			p := publish(ctx, "guarded", "v1.0.0")
-			p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/guarded"
+			p := publish(ctx, "private", "v1.0.0")
+			p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/private"
 			p.Spec.FetchConfig.SecretRef.Name = "authority"
 			p.Spec.FetchConfig.Digest = "sha256:" + strings.Repeat("0", 64)
 
 			Expect(w.client.Create(ctx, &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "authority"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "private", Name: "authority"},
 				StringData: map[string]string{"ca.crt": string(server.CA())},
 			})).To(Succeed())
 			Expect(w.client.Create(ctx, p)).To(Succeed())
@@ -237,21 +237,21 @@ var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.GetSpec().FetchConfig.SecretRef = &v1alpha2.LocalSecretReference{Name: "later"}
 			})
-			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.SecretNotFoundReason, "Secret guarded/later"))
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.SecretNotFoundReason, "Secret private/later"))
 			Expect(
 				w.client.Create(
 					ctx,
 					&corev1.Secret{
-						ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "later"},
+						ObjectMeta: metav1.ObjectMeta{Namespace: "private", Name: "later"},
 						StringData: map[string]string{"token": token, "ca.crt": string(server.CA())},
 					},
 				),
 			).To(Succeed())
 
-			sum := sha256.Sum256([]byte(newTiny("guarded", "v1.0.0").components))
+			sum := sha256.Sum256([]byte(newTiny("private", "v1.0.0").components))
 			Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.InvalidComponentsReason,
 				fmt.Sprintf("has the digest sha256:%x", sum), "spec.fetchConfig.digest"))
-			nothingIsApplied(ctx, w, "guarded")
+			nothingIsApplied(ctx, w, "private")
 
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.Digest = fmt.Sprintf("sha256:%x", sum) })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))

@@ -223,7 +223,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 	})
 
 	It("is shown while its resource is suspended", func(ctx SpecContext) {
-		_, p := installed(ctx, "suspended")
+		_, p := installed(ctx, "distrusted")
 		p = replace(ctx, p, func(p *v1alpha2.InfrastructureProvider) { p.Spec.Suspend = true })
 		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, "False", v1alpha2.SuspendedReason,
 			notTrusted, "nothing is changed while spec.suspend is true"))
