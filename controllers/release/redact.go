@@ -45,8 +45,9 @@ func schemaErrors(message string) string {
 var (
 	// failure is what Helm puts before a message of the chart's own.
 	failure = regexp.MustCompile(`^execution error at \([^)]*\): `)
-	// templateFailure is the beginning of other messages of templates, with the file.
-	templateFailure = regexp.MustCompile(`^(?:template: ([^\s:]+):|execution error in \(([^)]*)\):)`)
+	// templateFailure is the beginning of other messages of templates, with the file; the last one is Helm 4's.
+	templateFailure = regexp.MustCompile(
+		`^(?:template: ([^\s:]+):|execution error in \(([^)]*)\):|(\S+?):\d+:\d+\s+executing ")`)
 	// plainFailure matches those that quote no value, unlike most: where the template fails, from its own line to that in
 	// the innermost template that it includes, and why.
 	plainFailure = regexp.MustCompile(
@@ -62,7 +63,7 @@ func redact(message string, values any) string {
 	message = failure.ReplaceAllString(message, "")
 
 	if file := templateFailure.FindStringSubmatch(message); file != nil && !plainFailure.MatchString(message) {
-		message = fmt.Sprintf("template %s%s fails with these values", file[1], file[2])
+		message = fmt.Sprintf("template %s fails with these values", strings.Join(file[1:], ""))
 	}
 
 	message = parserText.ReplaceAllString(message, " not valid YAML with these values")

@@ -25,6 +25,9 @@ func TestRedact(t *testing.T) {
 		`template: x/a.yaml:1:9: executing "x/a.yaml" at <include "a" .>: error calling include: ` +
 			`template: x/_a.tpl:1:9: executing "a" at <.v>: range can't iterate over s3cre`: "" +
 			"template x/a.yaml fails with these values",
+		"x/a.yaml:1:9\n  executing \"x/a.yaml\" at <include \"a\" .>:\n    error calling include:\n" +
+			"x/_a.tpl:1:9\n  executing \"a\" at <.v>:\n    range can't iterate over s3cre": "" +
+			"template x/a.yaml fails with these values",
 		`template: x/a.yaml:1:9: executing "x/a.yaml" at <.Values.a.b>: nil pointer evaluating interface {}.b`: "" +
 			`template: x/a.yaml:1:9: executing "x/a.yaml" at <.Values.a.b>: nil pointer evaluating interface {}.b`,
 	} {
