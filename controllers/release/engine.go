@@ -178,7 +178,8 @@ type UninstallOptions struct {
 // Uninstall deletes the release: the objects of its inventory, and its history, whatever that says.
 //
 // It keeps CRDs, Namespaces and objects with the annotation "helm.sh/resource-policy: keep". It can be called at any
-// time, whatever state an earlier attempt or another program has left, also if there are no records.
+// time, whatever state an earlier attempt or another program has left, also if there are no records. The error wraps
+// storage.ErrChanged if the newest revision is no longer the one that was observed.
 //
 // Objects are deleted in the order of their annotations, and those of the release's own kinds first: only the
 // release's manager can process their finalizers. While one still exists that others wait for, the error is a
