@@ -100,7 +100,7 @@ webhooks:
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 
-	It("deletes nothing if another program has made a revision since, whose objects nobody knows", func(ctx SpecContext) {
+	It("deletes nothing if another program has made a revision since, whose objects are not known", func(ctx SpecContext) {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "")))
 		key := releaseIn(namespace)
 		observed, _ := accepted(ctx, engine, key).Newest()

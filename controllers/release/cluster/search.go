@@ -98,7 +98,7 @@ func (c *Client) Search(ctx context.Context, search Search) ([]object.Key, error
 	return found, nil
 }
 
-// isLeftOut reports whether an error about a list is to be expected again. What takes too long is not waited for.
+// isLeftOut reports whether a list would fail again. What takes too long is not waited for.
 func isLeftOut(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) ||
 		errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "conversion webhook")
