@@ -226,13 +226,8 @@ func (r *run) findMade(ctx context.Context) error {
 }
 
 // search searches for the objects of the release by the marks that they bear.
-func (r *run) search(ctx context.Context) error {
-	search, err := removal.NewSearch(ctx, r.provider, r.target)
-	if err != nil {
-		return err
-	}
-
-	r.found, err = r.target.Releases.Search(ctx, plan.ReleaseKey(r.provider), search)
+func (r *run) search(ctx context.Context) (err error) {
+	r.found, err = removal.Search(ctx, r.provider, r.target)
 
 	return err
 }

@@ -81,10 +81,9 @@ func (r *run) writeUpgraded(ended Summary, written *conditions) {
 	switch {
 	case ended.Failed != "":
 		written.markFalse(v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason, "%s", ended.Failed)
-	case r.change.held(), r.change.release.State.State == state.InSync && r.installed.revision.Number == 1:
+	case r.change.held(), r.installed.awaitsHealth(),
+		r.change.release.State.State == state.InSync && r.installed.revision.Number == 1:
 		written.remove(v1alpha2.ProviderUpgradedCondition) // it was about an earlier release, or revision
-	case r.installed.awaitsHealth():
-		written.remove(v1alpha2.ProviderUpgradedCondition) // it was about an earlier revision
 	case r.change.release.State.State == state.InSync:
 		written.markTrue(v1alpha2.ProviderUpgradedCondition, v1alpha2.ProviderUpgradedReason,
 			"Revision %d holds %s", r.installed.revision.Number, r.installed.version())

@@ -49,19 +49,24 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) err
 		return nil
 	}
 
+	if err := s.loadNewest(ctx, revision); err != nil || !revision.Confirmed() {
+		return err
+	}
+
+	return s.checkDigest(revision)
+}
+
+// loadNewest reads which revisions there are. The newest one must still be the one that was observed.
+func (s *session) loadNewest(ctx context.Context, observed state.Revision) error {
 	if err := s.load(ctx); err != nil {
 		return err
 	}
 
 	newest, status := s.store.Newest()
-	if newest != revision.Number || status != revision.Status {
+	if newest != observed.Number || status != observed.Status {
 		s.remember() // what was observed is older than this
 
 		return fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
-	}
-
-	if revision.Confirmed() {
-		return s.checkDigest(revision)
 	}
 
 	return nil

@@ -16,24 +16,18 @@ func (s *session) uninstall(ctx context.Context, options UninstallOptions) error
 		return s.client.Remove(options.Inventory, options.RemoveOptions)
 	}
 
-	if err := s.load(ctx); err != nil {
+	// The inventory may lack what another program has installed since it was observed.
+	if err := s.loadNewest(ctx, options.Newest); err != nil {
 		return err
 	}
 
-	newest, status := s.store.Newest()
-	if newest != options.Newest.Number || status != options.Newest.Status {
-		s.remember() // the inventory may lack what another program has installed meanwhile
-
-		return fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
-	}
-
-	rel, err := s.store.Find(newest)
+	rel, err := s.store.Find(options.Newest.Number)
 	if err != nil {
 		return err
 	}
 
-	if rel != nil && status != v1alpha2.RevisionUninstalled {
-		if err := s.recordUninstall(rel, status); err != nil {
+	if rel != nil && options.Newest.Status != v1alpha2.RevisionUninstalled {
+		if err := s.recordUninstall(rel, options.Newest.Status); err != nil {
 			return err
 		}
 	}

@@ -194,12 +194,7 @@ func (r *Removal) observeObjects(ctx context.Context) error {
 	r.own = inventory.Union(r.own, inventory.Keys(status.Inventory))
 
 	if status.ObservedGeneration <= 0 || r.recorded() && !r.confirmed {
-		search, err := NewSearch(ctx, r.Provider, r.Target)
-		if err != nil {
-			return err
-		}
-
-		found, err := r.Target.Releases.Search(ctx, r.release, search)
+		found, err := Search(ctx, r.Provider, r.Target)
 		if err != nil {
 			return err
 		}
@@ -261,15 +256,18 @@ var searched = []schema.GroupResource{
 	{Group: "scheduling.k8s.io", Resource: "priorityclasses"},
 }
 
-// NewSearch returns how to search for the objects of a provider's release whose inventory is lost.
-func NewSearch(ctx context.Context, provider v1alpha2.Provider, target *clusters.Target) (cluster.Search, error) {
+// Search returns the objects of a provider's release that bear its marks, whatever its inventory says.
+func Search(ctx context.Context, provider v1alpha2.Provider, target *clusters.Target) ([]object.Key, error) {
 	label := v1alpha2.Label(provider)
 
 	own, err := target.CRDs.OwnKinds(ctx, label)
+	if err != nil {
+		return nil, err
+	}
 
-	return cluster.Search{
+	return target.Releases.Search(ctx, plan.ReleaseKey(provider), cluster.Search{
 		Selector:  labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: label}),
 		Resources: slices.Concat(searched, own),
 		Reader:    target.Metadata,
-	}, err
+	})
 }
