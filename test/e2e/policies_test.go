@@ -20,9 +20,7 @@ import (
 var _ = Describe("A provider whose objects exist", Ordered, everyKubernetes, ContinueOnFailure, func() {
 	var w *world
 
-	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
-	})
+	BeforeAll(func(ctx SpecContext) { w = sharedWorld(ctx) })
 
 	// create offers a provider and creates its resource.
 	create := func(ctx context.Context, t tiny, policies *v1alpha2.PoliciesSpec) *v1alpha2.InfrastructureProvider {
@@ -101,19 +99,6 @@ var _ = Describe("A provider whose objects exist", Ordered, everyKubernetes, Con
 
 		expectAdopted(ctx, create(ctx, t, nil), before)
 	})
-
-	It("adopts those of cluster-api-operator, although its resource controls them, and restarts no pod",
-		func(ctx SpecContext) {
-			t := newTiny("controlled", "v1.0.0")
-			Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
-			w.createComponents(ctx, t, "capi-operator", metav1.OwnerReference{
-				APIVersion: v1alpha2.GroupVersion.String(), Kind: "InfrastructureProvider", Name: t.name, UID: "gone",
-				Controller: new(bool),
-			})
-			before := running(ctx, t.name)
-
-			expectAdopted(ctx, create(ctx, t, nil), before)
-		})
 
 	It("refuses those of another release until it may adopt all, and restarts no pod then",
 		func(ctx SpecContext) {
