@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,6 +79,8 @@ func (a *arena) expectNoEffect() {
 
 // expectNothingLater checks all effects again, and what no attempt may change.
 func (w *world) expectNothingLater(t *testing.T) {
+	w.atEnd = sync.OnceValue(func() string { return w.readable(t.Context(), NewWithT(t)) })
+
 	for _, e := range w.effects {
 		if e.happened(t.Context()) {
 			t.Errorf("%s: the attacker has succeeded meanwhile: %s", e.tried, e.what)
@@ -189,11 +192,19 @@ func (a *arena) neverKnown(text string) {
 	})
 }
 
-// readableByTenant returns everything that the tenant's user can read, with the records of Helm
-// unpacked.
+// readableByTenant returns everything that the tenant's user can read. After all attempts, it is read once.
 func (a *arena) readableByTenant(ctx context.Context) string {
 	a.Helper()
 
+	if a.atEnd != nil {
+		return a.atEnd()
+	}
+
+	return a.readable(ctx, a)
+}
+
+// readable returns everything that the tenant's user can read, with the records of Helm unpacked.
+func (w *world) readable(ctx context.Context, g Gomega) string {
 	var all strings.Builder
 
 	lists := []client.ObjectList{&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.EventList{}}
@@ -202,13 +213,13 @@ func (a *arena) readableByTenant(ctx context.Context) string {
 	}
 
 	for _, list := range lists {
-		a.Expect(a.admin.List(ctx, list)).To(Succeed())
+		g.Expect(w.admin.List(ctx, list)).To(Succeed())
 		items, err := meta.ExtractList(list)
-		a.Expect(err).NotTo(HaveOccurred())
+		g.Expect(err).NotTo(HaveOccurred())
 
 		for _, item := range items {
 			if o := item.(client.Object); isTenants(o.GetNamespace()) {
-				all.WriteString(textOf(a, o))
+				all.WriteString(textOf(g, o))
 			}
 		}
 	}

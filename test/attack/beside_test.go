@@ -5,8 +5,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 // besideAttempts are of a publisher whose provider an administrator installs into the operator's own namespace, by an
@@ -26,23 +24,7 @@ spec:
     spec: {serviceAccountName: capstan, containers: [{name: manager, image: "registry.example.com/x:v1.0.0"}]}
 `, a.name))
 	}},
-	{"A provider there, whose manager may read the operator's Secrets", func(a *arena) string {
-		a.neverExists(&rbacv1.RoleBinding{ObjectMeta: named(operatorNamespace, a.name)})
-
-		return a.besideOperator(fmt.Sprintf(`---
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: %[1]s, namespace: %[1]s-system}
-rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: %[1]s, namespace: %[1]s-system}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[1]s}
-subjects: [{kind: ServiceAccount, name: default, namespace: %[1]s-system}]
-`, a.name))
-	}},
-	{"A provider there, which holds the operator's lease", func(a *arena) string {
+	{"A provider in the operator's namespace, which holds the operator's lease", func(a *arena) string {
 		const lease = "capstan.operator.cluster.x-k8s.io"
 
 		a.neverExists(&coordinationv1.Lease{ObjectMeta: named(operatorNamespace, lease)})
@@ -53,16 +35,6 @@ kind: Lease
 metadata: {name: %s, namespace: %s-system}
 spec: {holderIdentity: publisher, leaseDurationSeconds: 2000000000}
 `, lease, a.name))
-	}},
-	{"A provider there, with a Secret that gets a token of the operator", func(a *arena) string {
-		a.neverExists(&corev1.Secret{ObjectMeta: named(operatorNamespace, a.name)})
-
-		return a.besideOperator(fmt.Sprintf(`---
-apiVersion: v1
-kind: Secret
-metadata: {name: %[1]s, namespace: %[1]s-system, annotations: {kubernetes.io/service-account.name: capstan}}
-type: kubernetes.io/service-account-token
-`, a.name))
 	}},
 }
 

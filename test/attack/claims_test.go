@@ -8,12 +8,8 @@ import (
 	"strings"
 
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -24,18 +20,6 @@ import (
 var claimAttempts = []attempt{
 	{"A Secret like Helm's record of another user's provider, which would keep its name", func(a *arena) string {
 		return a.overruled(a.forgedFor(a.small(""), 1, "deployed", ""))
-	}},
-	{"A Deployment with the label of another user's provider, which would keep its name", func(a *arena) string {
-		return a.overruled(a.labeled())
-	}},
-	{"A Secret and a Deployment that claim the same", func(a *arena) string {
-		return a.overruled(a.forgedFor(a.small(""), 1, "deployed", ""), a.labeled())
-	}},
-	{"A resource that is not installed, with a record that says so", func(a *arena) string {
-		squatter := a.small("").by("installer")
-		squatter.Spec.FetchConfig = &v1alpha2.FetchConfiguration{URL: "https://sources.invalid/x/v1.0.0/components.yaml"}
-
-		return a.overruled(a.forgedFor(a.small(""), 1, "deployed", ""), squatter)
 	}},
 	{"A second core with automatic upgrades and a source that is silent", func(a *arena) string {
 		silent := a.server(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
@@ -56,25 +40,6 @@ var claimAttempts = []attempt{
 	{"Components whose policy takes an object of another release", func(a *arena) string {
 		return a.taken("annotations: {capstan.dev/adoption-policy: Always}, ")
 	}},
-	{"The same, with an escaped name", func(a *arena) string {
-		return a.taken(`annotations: {"capstan.dev/adoption\x2dpolicy": Always}, `)
-	}},
-	{"The same, with a name in base64", func(a *arena) string {
-		return a.taken("annotations: {!!binary Y2Fwc3Rhbi5kZXYvYWRvcHRpb24tcG9saWN5: Always}, ")
-	}},
-}
-
-// labeled returns a Deployment without replicas that has the label of the attempt's provider.
-func (a *arena) labeled() *appsv1.Deployment {
-	label := map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-" + a.name}
-	d := &appsv1.Deployment{ObjectMeta: named(tenant, a.name)}
-	d.Labels = label
-	d.Spec.Replicas = ptr.To[int32](0)
-	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: label}
-	d.Spec.Template.Labels = label
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "registry.example.com/manager"}}
-
-	return d
 }
 
 // overruled creates claims of the tenant to a provider, and checks that a resource of the victim can be installed
@@ -118,38 +83,6 @@ func (a *arena) item() *unstructured.Unstructured {
 	item.SetLabels(map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-" + a.name})
 
 	return item
-}
-
-// converted returns a CustomResourceDefinition that has the label of the attempt's provider, and whose objects a
-// Service of the tenant converts.
-func (a *arena) converted() *apiextensionsv1.CustomResourceDefinition {
-	const group = "claims.example.com"
-
-	plural := a.name + "s"
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: named("", plural+"."+group)}
-	crd.Labels = map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-" + a.name}
-	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: group,
-		Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{
-			Kind: strings.ToUpper(a.name), ListKind: strings.ToUpper(a.name) + "List", Plural: plural, Singular: a.name,
-		},
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-			Name: "v1", Served: true, Storage: true,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
-		}},
-		Conversion: &apiextensionsv1.CustomResourceConversion{
-			Strategy: apiextensionsv1.WebhookConverter,
-			Webhook: &apiextensionsv1.WebhookConversion{
-				ConversionReviewVersions: []string{"v1"},
-				ClientConfig: &apiextensionsv1.WebhookClientConfig{
-					Service: &apiextensionsv1.ServiceReference{Namespace: tenant, Name: a.name},
-				},
-			},
-		},
-	}
-
-	return crd
 }
 
 // taken has components take an object of another release, and returns the operator's answer.

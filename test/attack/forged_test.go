@@ -33,16 +33,6 @@ var forgedAttempts = []attempt{
 		s := a.upgradedSite()
 		return s.meanwhile(s.returnToFirst)
 	}},
-	{"An old record, put back as the newest one", func(a *arena) string {
-		s := a.upgradedSite()
-		return s.meanwhile(func() { s.replant(3, s.before, s.before.Labels) })
-	}},
-	{"The same, and its number in the record is the new one", func(a *arena) string {
-		s := a.upgradedSite()
-		third := changed(s, s.before, func(r *helmrelease.Release) { r.Version = 3 })
-
-		return s.meanwhile(func() { s.replant(3, third, s.before.Labels) })
-	}},
 	{"The content of an old record in place of that of the newest one", func(a *arena) string {
 		s := a.upgradedSite()
 		second := changed(s, s.before, func(r *helmrelease.Release) { r.Version = 2 })
@@ -53,38 +43,12 @@ var forgedAttempts = []attempt{
 			a.Expect(a.admin.Update(a.ctx, newest)).To(Succeed())
 		})
 	}},
-	{"The status of an old revision, put back after a restore, and another newest record", func(a *arena) string {
-		s := a.upgradedSite()
-
-		return s.meanwhile(func() {
-			s.writeStatus(a.admin, s.status)
-			s.overwrite(2, s.kept())
-		})
-	}},
-	{"A record of another release under the name of this one", func(a *arena) string {
-		s := a.readSite()
-		other := func(r *helmrelease.Release) { r.Name = "infrastructure-other" }
-		s.plant(changed(s, s.record(2, "deployed", s.kept()), other))
-
-		return s.settle() + "; then " + s.remove()
-	}},
 	{"A record that names another namespace", func(a *arena) string {
 		s := a.readSite()
 		note := note("prey-"+s.name, "", "the developer's")
 		s.plant(changed(s, s.record(2, "deployed", note), func(r *helmrelease.Release) { r.Namespace = victim }))
 
 		return s.settle() + "; then " + s.remove()
-	}},
-	{"A second Secret for the same revision, of another type", func(a *arena) string {
-		s := a.readSite()
-		second := s.copied(1, s.record(1, "deployed", s.binding()))
-		second.Name, second.Type = "zzz-"+second.Name, corev1.SecretTypeOpaque // is listed last
-		s.provide(second)
-
-		answer := s.settle()
-		a.Expect(answer).To(HavePrefix(v1alpha2.HealthyReason))
-
-		return answer + "; then " + s.remove()
 	}},
 	{"The ConfigMap of the stored chart, beside the provider and with another chart", func(a *arena) string {
 		s := a.readSite()
@@ -106,25 +70,7 @@ var forgedAttempts = []attempt{
 
 		return s.writeStatus(s.statusWriter(), p.Status) + s.settle()
 	}},
-	{"The entry of a planted record that is about to be written, by such a developer", func(a *arena) string {
-		s := a.readSite()
-		record := s.copied(2, s.record(2, "deployed", s.kept()))
-		refused := ""
-
-		answer := s.whileSuspended(func() { // otherwise the record is replaced before
-			s.provide(record)
-
-			p := s.home.resource()
-			a.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-			p.Status.History = append([]v1alpha2.ReleaseRevision{{
-				Number: 2, Digest: s.digestOf(record), Status: v1alpha2.RevisionPendingUpgrade,
-			}}, p.Status.History...)
-			refused = s.writeStatus(s.statusWriter(), p.Status)
-		})
-
-		return refused + answer
-	}},
-	{"A status that says that another user's provider is installed here, by such a developer", func(a *arena) string {
+	{"A status that says that another user's provider is installed here, by a developer whose Role has all statuses", func(a *arena) string {
 		s := a.site()
 		s.start(s.stuck)
 
@@ -141,11 +87,6 @@ var forgedAttempts = []attempt{
 	}},
 	{"An item of clusterctl's inventory that claims another user's provider", func(a *arena) string {
 		return a.overruled(a.item())
-	}},
-	{"A CustomResourceDefinition whose conversion webhook claims the same", func(a *arena) string {
-		return a.overruled(&corev1.Service{
-			ObjectMeta: named(tenant, a.name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}},
-		}, a.converted())
 	}},
 	{"A pod that looks like cluster-api-operator, whose resources are taken over", func(a *arena) string {
 		a.provide(&corev1.Pod{
@@ -285,14 +226,6 @@ func (s *site) replant(revision int, content *corev1.Secret, labels map[string]s
 	planted.Data, planted.Labels = content.Data, maps.Clone(labels)
 	planted.Labels["version"], planted.Labels[storage.RevisionLabel] = strconv.Itoa(revision), strconv.Itoa(revision)
 	s.provide(planted)
-}
-
-// overwrite changes the manifest in the record of a revision.
-func (s *site) overwrite(revision int, manifest string) {
-	s.Helper()
-
-	record := changed(s, s.recordAt(revision), func(r *helmrelease.Release) { r.Manifest = manifest })
-	s.Expect(s.admin.Update(s.ctx, record)).To(Succeed())
 }
 
 // changed changes what is in a record.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	. "github.com/onsi/gomega"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,20 +28,12 @@ var identityAttempts = []attempt{
 
 		return a.deleted(p, s.configMap())
 	}},
-	{"A CoreProvider whose label is that of the victim's infrastructure provider, deleted again", func(a *arena) string {
-		a.untouched()
-
-		p := &v1alpha2.CoreProvider{ObjectMeta: named(tenant, "infrastructure-steady")}
-		p.Spec, p.Annotations = a.small("").by("installer").Spec, forcing
-
-		return a.deleted(p, a.small("").configMap())
-	}},
 	{"A second CoreProvider, which all other providers would wait for", func(a *arena) string {
 		p := &v1alpha2.CoreProvider{ObjectMeta: named(tenant, v1alpha2.CoreProviderName)}
 		p.Spec = a.small("").by("installer").Spec
 		answer := a.attempted(p, a.small("").configMap())
 
-		for i := range 15 {
+		for i := range 3 {
 			a.Expect(a.lookAgain(steady.resource(), fmt.Sprint(a.name, i))).To(BeEmpty(),
 				"the victim's provider waits for the tenant's core")
 		}
@@ -78,26 +69,6 @@ var identityAttempts = []attempt{
 		a.neverBound()
 		return a.attempted(a.small("").by("installer"), a.small(a.adminBinding()).configMap())
 	}},
-	{"A ClusterRoleBinding among the components, under the default account", func(a *arena) string {
-		a.neverBound()
-		return a.attempted(a.small("").resource(), a.small(a.adminBinding()).configMap())
-	}},
-	{"A ClusterRoleBinding as a hook of Helm", func(a *arena) string {
-		a.neverBound()
-		hook := strings.Replace(a.adminBinding(), "metadata: {", `metadata: {annotations: {"helm.sh/hook": pre-install}, `, 1)
-
-		return a.attempted(a.small("").by("installer"), a.small(hook).configMap())
-	}},
-	{"A ClusterRoleBinding as an additional manifest", func(a *arena) string {
-		a.neverBound()
-		p := a.small("").by("installer")
-		p.Spec.AdditionalManifests = &v1alpha2.ConfigMapReference{Name: a.name + "-more"}
-
-		return a.attempted(p, a.small("").configMap(), &corev1.ConfigMap{
-			ObjectMeta: named(tenant, a.name+"-more"),
-			Data:       map[string]string{v1alpha2.ConfigMapManifestsKey: a.adminBinding()},
-		})
-	}},
 	{"A patch that turns a ConfigMap into a ClusterRoleBinding", func(a *arena) string {
 		a.neverBound()
 		p := a.small("").by("installer")
@@ -107,59 +78,10 @@ var identityAttempts = []attempt{
 
 		return a.attempted(p, a.small("").configMap())
 	}},
-	{"A patch that moves a ConfigMap into the victim's namespace", func(a *arena) string {
-		a.neverExists(&corev1.ConfigMap{ObjectMeta: named(victim, a.name)})
-		p := a.small("").by("installer")
-		p.Spec.Patches = []v1alpha2.Patch{{
-			Patch:  `[{"op": "replace", "path": "/metadata/namespace", "value": "` + victim + `"}]`,
-			Target: &v1alpha2.PatchTarget{Kind: "ConfigMap", Name: a.name},
-		}}
-
-		return a.attempted(p, a.small("").configMap())
-	}},
 	{"An object of another namespace among the components", func(a *arena) string {
 		a.untouched()
 		return a.attempted(a.small("").by("installer"), a.small("---\n"+note("steady", victim, "changed")).configMap())
 	}},
-	{"The labels of the victim's namespace, as an additional manifest", func(a *arena) string {
-		a.untouched()
-		p := a.small("").by("installer")
-		p.Spec.AdditionalManifests = &v1alpha2.ConfigMapReference{Name: a.name + "-more"}
-
-		return a.attempted(p, a.small("").configMap(), &corev1.ConfigMap{
-			ObjectMeta: named(tenant, a.name+"-more"),
-			Data: map[string]string{v1alpha2.ConfigMapManifestsKey: "apiVersion: v1\nkind: Namespace\nmetadata: {name: " +
-				victim + ", labels: {pod-security.kubernetes.io/enforce: privileged}}\n"},
-		})
-	}},
-	{"A provider in the victim's namespace, whose account may do everything, among the components",
-		func(a *arena) string {
-			a.neverExists(&v1alpha2.AddonProvider{ObjectMeta: named(victim, a.name)})
-
-			return a.attempted(a.small("").by("installer"), a.small(fmt.Sprintf(`---
-apiVersion: operator.cluster.x-k8s.io/v1alpha2
-kind: AddonProvider
-metadata: {name: %s, namespace: %s}
-spec: {version: v1.0.0, fetchConfig: {selector: {matchLabels: {provider: %[1]s}}}}
-`, a.name, victim)).configMap())
-		}},
-	{"A webhook that sees all Secrets, an aggregated ClusterRole and a Pod with the node's file system",
-		func(a *arena) string {
-			a.neverExists(&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: named("", a.name)})
-			a.neverExists(&rbacv1.ClusterRole{ObjectMeta: named("", a.name)})
-
-			return a.attempted(a.small("").by("installer"), a.small(fmt.Sprintf(`---
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingWebhookConfiguration
-metadata: {name: %[1]s}
-webhooks: []
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: %[1]s, labels: {rbac.authorization.k8s.io/aggregate-to-view: "true"}}
-rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list]}]
-`, a.name)).configMap())
-		}},
 	{"The victim's CustomResourceDefinition with a conversion webhook of the tenant, allowed by annotation",
 		func(a *arena) string {
 			a.untouched()

@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -22,23 +21,6 @@ const (
 // marked are plots that change only labels of the operator's records.
 var marked = []plot{
 	{
-		tried: "a label that says that a revision was healthy, which the next one would be rolled back to",
-		before: func(s *site) {
-			s.home.extra = s.unavailable()
-			s.begin()
-			s.awaitRevision(1, "deployed")
-			s.neverRevised(3)
-		},
-		records: func(s *site) []*corev1.Secret { return s.relabeled(1, healthyLabel, "true") },
-		after: func(s *site) string {
-			p := s.home.resource()
-			patch := `{"spec":{"release":{"timeout":"3s","retries":0},"deployment":{"replicas":2}}}`
-			s.Expect(s.admin.Patch(s.ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
-
-			return s.outcome(p)
-		},
-	},
-	{
 		tried: "labels that say that the newest revision has failed, so that it would be rolled back",
 		before: func(s *site) {
 			s.installTwice()
@@ -49,15 +31,6 @@ var marked = []plot{
 			return s.relabeled(2, "status", "failed", failureLabel, failure, healthyLabel, "")
 		},
 		after: (*site).correct,
-	},
-	{
-		tried: "a label that says that the newest revision is being created, so that it would be created again",
-		before: func(s *site) {
-			s.installTwice()
-			s.neverRevised(3)
-		},
-		records: func(s *site) []*corev1.Secret { return s.relabeled(2, "status", "pending-upgrade") },
-		after:   (*site).correct,
 	},
 	{
 		tried: "a record that is written again and again, so that the deadline of its revision never passes",
@@ -87,12 +60,6 @@ func (s *site) postpone() string {
 	}).Should(Succeed(), "the revision does not fail")
 
 	return readyReason(p)
-}
-
-// begin creates the provider, which does not become healthy.
-func (s *site) begin() {
-	s.Helper()
-	s.provide(s.home.configMap(), s.home.resource())
 }
 
 // installTwice installs the provider in two healthy revisions.

@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -10,7 +9,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -33,26 +31,6 @@ var componentsAttempts = []attempt{
 		a.Expect(a.readableByTenant(a.ctx)).NotTo(ContainSubstring(jewel))
 
 		return answer
-	}},
-	{"A carriage return in a flag, which would end a comment in the chart's values", func(a *arena) string {
-		a.never("the chart has a default value of the publisher", func(ctx context.Context) bool {
-			return strings.Contains(a.storedValues(ctx), "\ncommonAnnotations: {injected") ||
-				strings.Contains(a.storedValues(ctx), "\rcommonAnnotations")
-		})
-
-		return a.attempted(a.small("").by("installer"), a.small(fmt.Sprintf(`---
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: %s-controller-manager, namespace: %[1]s-system}
-spec:
-  replicas: 0
-  selector: {matchLabels: {app: x}}
-  template:
-    metadata: {labels: {app: x}}
-    spec:
-      containers:
-      - {name: manager, image: example.com/x, args: ["--f\rcommonAnnotations: {injected: \"yes\"}\r#"]}
-`, a.name)).configMap())
 	}},
 	{"Line breaks and codes for the terminal in the kind of an object", func(a *arena) string {
 		a.neverForged()
@@ -88,31 +66,8 @@ spec:
 	}},
 }
 
-// storedValues returns the file values.yaml of the charts that the operator stored for the attempt.
-func (a *arena) storedValues(ctx context.Context) string {
-	list := &corev1.ConfigMapList{}
-	a.Expect(a.admin.List(ctx, list, client.InNamespace(tenant),
-		client.MatchingLabels{v1alpha2.ProviderLabel: "infrastructure-" + a.name})).To(Succeed())
-
-	values := ""
-
-	for _, cm := range list.Items {
-		if c, err := chart.Read(bytes.NewReader(cm.BinaryData["chart"])); err == nil {
-			values += string(c.File("values.yaml"))
-		}
-	}
-
-	return values
-}
-
 // chartAttempts publish hostile Helm charts in the attacker's registry.
 var chartAttempts = []attempt{
-	{"A chart that looks up the victim's Secret", func(a *arena) string {
-		a.jewel()
-
-		return a.attemptedChart(map[string]string{"templates/x.yaml": note(a.name, "", "x") + fmt.Sprintf(
-			"  it: '{{ (lookup \"v1\" \"Secret\" %q %q).data.value | b64dec }}'\n", victim, a.name)})
-	}},
 	{"A chart that reads the operator's environment and files", func(a *arena) string {
 		a.neverKnown(gitHubToken)
 
@@ -123,26 +78,8 @@ var chartAttempts = []attempt{
 				"  file: '{{ .Files.Get %q }}'\n", file),
 		})
 	}},
-	{"A chart that reads a file outside of itself", func(a *arena) string {
-		file := a.secretFile()
-
-		return a.attemptedChart(map[string]string{
-			"templates/x.yaml": note(a.name, "", "x") +
-				fmt.Sprintf("  file: '{{ .Files.Get \"../../../../../../../../../..%s\" }}{{ .Files.Get %[1]q }}'\n", file),
-		})
-	}},
 	{"A schema that refers to an inner server", func(a *arena) string {
 		return a.attemptedSchema(`{"$ref": "http://` + a.inner().address + `/schema.json"}`)
-	}},
-	{"A schema whose $schema is at an inner server", func(a *arena) string {
-		return a.attemptedSchema(`{"$schema": "http://` + a.inner().address + `/schema.json"}`)
-	}},
-	{"A schema with a dynamic reference to an inner server", func(a *arena) string {
-		return a.attemptedSchema(`{"$schema": "https://json-schema.org/draft/2020-12/schema", "$dynamicRef": "http://` +
-			a.inner().address + `/schema.json#x"}`)
-	}},
-	{"A schema that refers to a file of the operator", func(a *arena) string {
-		return a.attemptedSchema(`{"$ref": "file://` + a.secretFile() + `"}`)
 	}},
 	{"A chart with a ClusterRoleBinding, as an object and as hooks", func(a *arena) string {
 		a.neverBound()
@@ -151,21 +88,6 @@ var chartAttempts = []attempt{
 			`metadata: {annotations: {"helm.sh/hook": "pre-install,pre-upgrade,pre-delete,test"}, `, 1)
 
 		return a.attemptedChart(map[string]string{"objects/a.yaml": note(a.name, "", "x"), "objects/hook.yaml": hook})
-	}},
-	{"A chart with the victim's objects, kept after its deletion, and the victim's CRD", func(a *arena) string {
-		a.untouched()
-
-		taken := strings.Replace(note("steady", victim, "changed"), "metadata: {",
-			`metadata: {annotations: {"helm.sh/resource-policy": keep, "meta.helm.sh/release-name": steady}, `, 1)
-
-		return a.attemptedChart(map[string]string{"objects/a.yaml": taken, "crds/steady.yaml": takenOver})
-	}},
-	{"A chart that fails with line breaks and codes for the terminal", func(a *arena) string {
-		a.neverForged()
-
-		return a.attemptedChart(map[string]string{
-			"templates/x.yaml": fmt.Sprintf("{{ fail %q }}", strings.ReplaceAll(forgedLines(a.name), "\r", "")),
-		})
 	}},
 	{"A chart with names that lead out of its folder", func(a *arena) string {
 		file := filepath.Join(a.TempDir(), "written")

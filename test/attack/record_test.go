@@ -26,39 +26,11 @@ var recordAttempts = []attempt{
 		return a.attempted(a.small("").by("installer"), a.small("").configMap(),
 			a.forged(1, "deployed", a.loot()))
 	}},
-	{"The same under the default account, which may do nothing", func(a *arena) string {
-		a.untouched()
-		a.neverBound()
-
-		return a.attempted(a.small("").resource(), a.small("").configMap(), a.forged(1, "deployed", a.loot()))
-	}},
-	{"A rollback to a forged revision that is marked healthy", func(a *arena) string {
-		a.untouched()
-		a.neverBound()
-
-		p := a.small("").by("installer")
-		p.Spec.Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)}
-
-		return a.attempted(p, a.small("").configMap(),
-			a.forged(1, "superseded", a.loot()), a.forged(2, "deployed", note(a.name, tenant, "x")))
-	}},
-	{"A failed revision whose automatic rollback goes to a forged one", func(a *arena) string {
-		a.untouched()
-		a.neverBound()
-
-		return a.attempted(a.small("").by("installer"), a.small("").configMap(),
-			a.forged(1, "superseded", a.loot()), a.forged(2, "failed", note(a.name, tenant, "x")))
-	}},
 	{"Deleting a provider whose forged record names the victim's objects and namespace", func(a *arena) string {
 		a.untouched()
 
 		return a.deleted(a.small("").by("installer"), a.small("").configMap(),
 			a.forged(1, "deployed", a.loot()))
-	}},
-	{"The same without an account that exists", func(a *arena) string {
-		a.untouched()
-
-		return a.deleted(a.small("").by("absent"), a.small("").configMap(), a.forged(1, "deployed", a.loot()))
 	}},
 	{"A forged record of the victim's release, in the tenant's namespace", func(a *arena) string {
 		a.untouched()
@@ -69,18 +41,6 @@ var recordAttempts = []attempt{
 		record.Namespace = room
 
 		return a.deleted(small{room, "steady", "v1.0.0", ""}.resource(), record)
-	}},
-	{"Records of the revisions 10^18 and 0 for a provider that is installed", func(a *arena) string {
-		a.untouched()
-
-		for _, version := range []string{"999999999999999999", "0"} {
-			record := a.forged(1, "deployed", a.loot())
-			record.Name = fmt.Sprintf("sh.helm.release.v1.infrastructure-%s.v%s", a.name, version)
-			record.Labels["version"] = version
-			a.Expect(a.admin.Create(a.ctx, record)).To(Succeed())
-		}
-
-		return a.attempted(a.small("").by("installer"), a.small("").configMap())
 	}},
 }
 

@@ -16,23 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// recordBombs are records of Helm with extreme numbers, and many of them: for a provider that does not exist
-// yet, and for one that is installed.
-var recordBombs = slices.Concat(
+// recordBombs are records of Helm with extreme numbers, and many of them.
+var recordBombs = []bomb{
 	recorded("A record of revision 2^63-1", highest(math.MaxInt64)),
-	recorded("A record of revision 2^31-1", highest(math.MaxInt32)),
-	recorded("Records of revisions 2^63-1 and 2^63-2", highest(math.MaxInt64-1, math.MaxInt64)),
-	recorded("A record of a revision with 30 digits", func(s *site) []*corev1.Secret {
-		number := strings.Repeat("9", 30)
-		record := s.record(1, "deployed", note(s.name, s.home.namespace, "x"))
-		record.Name = strings.TrimSuffix(record.Name, "1") + number
-		record.Labels["version"], record.Labels[storage.RevisionLabel] = number, number
-
-		return []*corev1.Secret{record}
-	}),
 	recorded("400 small records", func(s *site) []*corev1.Secret {
 		var all []*corev1.Secret
 		for n := range 400 {
@@ -49,34 +37,23 @@ var recordBombs = slices.Concat(
 
 		return all
 	}),
-)
+}
 
-// recorded returns bombs that plant records before a provider is created, and for one that is installed.
-func recorded(what string, records func(*site) []*corev1.Secret) []bomb {
-	plant := func(s *site) {
+// recorded returns a bomb that plants records for a provider that is installed.
+func recorded(what string, records func(*site) []*corev1.Secret) bomb {
+	return bomb{tried: what, tolerable: true, throw: func(a *arena) []v1alpha2.Provider {
+		s := a.site()
+		s.neverOverflown()
+		s.installHealthy()
+
 		for _, record := range records(s) {
 			s.provide(record)
 		}
-	}
 
-	return []bomb{
-		{tried: what + " for a provider that is created later", tolerable: true, throw: func(a *arena) []v1alpha2.Provider {
-			s := a.site()
-			s.neverOverflown()
-			plant(s)
+		s.settle()
 
-			return a.one(s.home.resource(), s.home.configMap())
-		}},
-		{tried: what + " for a provider that is installed", tolerable: true, throw: func(a *arena) []v1alpha2.Provider {
-			s := a.site()
-			s.neverOverflown()
-			s.installHealthy()
-			plant(s)
-			s.settle()
-
-			return []v1alpha2.Provider{s.home.resource()}
-		}},
-	}
+		return []v1alpha2.Provider{s.home.resource()}
+	}}
 }
 
 // highest returns records of revisions.

@@ -23,27 +23,6 @@ var remoteAttempts = []attempt{
 	{"A kubeconfig that runs a shell in the operator", func(a *arena) string {
 		return a.executing("/bin/sh", "-c", `touch "$0"`, a.proof())
 	}},
-	{"A kubeconfig that runs the operator itself, without a default account", func(a *arena) string {
-		a.neverBound()
-
-		return a.executing("/proc/self/exe", "--default-service-account=", "--metrics-bind-address=0",
-			"--health-probe-bind-address=0", "--watch-namespaces=room-"+a.name)
-	}},
-	{"A kubeconfig with an authentication provider", func(a *arena) string {
-		return a.attemptedThere(a.kubeconfig(a.server(http.NotFoundHandler()), func(c *clientcmdapi.Config) {
-			i := a.inner()
-			c.AuthInfos["x"] = &clientcmdapi.AuthInfo{AuthProvider: &clientcmdapi.AuthProviderConfig{
-				Name: "oidc", Config: map[string]string{
-					"idp-issuer-url": "http://" + i.address, "client-id": "x", "refresh-token": "x", "id-token": "x.e30.x",
-				},
-			}}
-		}))
-	}},
-	{"A kubeconfig with the path of the operator's token", func(a *arena) string {
-		return a.attemptedThere(a.kubeconfig(a.server(http.NotFoundHandler()), func(c *clientcmdapi.Config) {
-			c.AuthInfos["x"] = &clientcmdapi.AuthInfo{TokenFile: a.secretFile()}
-		}))
-	}},
 	{"A kubeconfig with paths of certificate, key and authority", func(a *arena) string {
 		file := a.secretFile()
 
@@ -83,13 +62,6 @@ var remoteAttempts = []attempt{
 	{"A kubeconfig for an inner web server", func(a *arena) string {
 		return a.attemptedThere(a.kubeconfig("http://"+a.inner().address, nil))
 	}},
-	{"A kubeconfig with a proxy at an inner address", func(a *arena) string {
-		proxy := "http://" + a.inner().address
-
-		return a.attemptedThere(a.kubeconfig("https://"+a.host+":1", func(c *clientcmdapi.Config) {
-			c.Clusters["x"].ProxyURL = proxy
-		}))
-	}},
 	{"A kubeconfig for a server that redirects to an inner one", func(a *arena) string {
 		target := "http://" + a.inner().address
 
@@ -106,38 +78,6 @@ var remoteAttempts = []attempt{
 					_, _ = io.WriteString(w, forgedLines(a.name))
 				})), nil))
 		}},
-	{"A provider whose kubeconfig is deleted, and then the provider, which was never installed", func(a *arena) string {
-		secret := a.kubeconfig("https://"+a.host+":1", nil)
-		room, p := a.there(secret)
-		a.outcome(p)
-
-		secret.Namespace = room
-		a.Expect(a.tenant.Delete(a.ctx, secret)).To(Succeed())
-		a.Expect(a.tenant.Delete(a.ctx, p)).To(Succeed())
-
-		answer := a.removal(p)
-		a.Expect(answer).To(Equal(gone))
-
-		return answer
-	}},
-	{"A provider whose account does not exist, deleted again", func(a *arena) string {
-		answer := a.deleted(a.small("").by("misspelt"), a.small("").configMap())
-		a.Expect(answer).To(Equal(gone))
-
-		return answer
-	}},
-	{"A provider whose namespace is deleted, with the bindings of its account", func(a *arena) string {
-		room := a.room()
-		s := small{room, a.name, "v1.0.0", ""}
-		p := s.resource()
-		a.attempted(p, s.configMap())
-		a.Expect(a.admin.Delete(a.ctx, &corev1.Namespace{ObjectMeta: named("", room)})).To(Succeed())
-
-		// The operator may report what it must not delete before the namespace controller has deleted it.
-		a.Eventually(func() string { return a.removal(p) }).Should(Equal(gone))
-
-		return gone
-	}},
 }
 
 // executing returns the operator's answer to a kubeconfig that runs a program.

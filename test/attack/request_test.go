@@ -16,22 +16,14 @@ import (
 // requestAttempts make the operator send requests to servers that only it can reach.
 var requestAttempts = []attempt{
 	{"A source at 127.0.0.1, in all its notations, by TLS", func(a *arena) string { return a.notations("https") }},
-	{"A source at 127.0.0.1, in all its notations, in plain text", func(a *arena) string { return a.notations("http") }},
 	{"A registry at 127.0.0.1, by TLS and in plain text", func(a *arena) string {
 		i := a.inner()
 
 		return a.each(func(p *v1alpha2.FetchConfiguration, address string) { p.OCI = address },
 			"oci://"+i.address+"/x", "http://"+i.address+"/x", "oci://localhost:"+i.port+"/x")
 	}},
-	{"A source at the metadata service's address, 169.254.169.254 and fe80::1", func(a *arena) string {
-		return a.each(func(p *v1alpha2.FetchConfiguration, address string) { p.HTTP = address },
-			"https://169.254.169.254/latest", "https://[fe80::1]/latest", "https://[::ffff:a9fe:a9fe]/latest")
-	}},
 	{"A proxy in the source's Secret that is an inner server", func(a *arena) string {
 		return a.withProxy("http://"+a.inner().address, v1alpha2.FetchConfiguration{HTTP: "https://mirror.example.com"})
-	}},
-	{"A web server in plain text that redirects a cluster template to an inner server", func(a *arena) string {
-		return a.redirected(a.plainServer, "http://"+a.inner().address)
 	}},
 	{"A web server with TLS that redirects a cluster template to an inner server", func(a *arena) string {
 		return a.redirected(a.server, "https://"+a.inner().address)
@@ -57,17 +49,6 @@ var requestAttempts = []attempt{
 			SecretRef: secretOf(trust),
 		}), trust)
 	}},
-	{"A release server whose next page is at an inner server", func(a *arena) string {
-		i := a.inner()
-		trust := a.trust(nil)
-		server := a.server(&gitHub{p: a.small(""), next: "https://" + i.address + "/next"})
-		p := a.small("").from(v1alpha2.FetchConfiguration{
-			URL: server + "/o/p/releases", SecretRef: secretOf(trust),
-		})
-		p.Spec.Version = "~1.0"
-
-		return a.attempted(p, trust)
-	}},
 	{"A release with a template named ../../x, which would make the stored chart unreadable", func(a *arena) string {
 		trust := a.trust(nil)
 		server := a.server(&gitHub{p: a.small(""), templates: []string{"cluster-template/../../../x.yaml"}})
@@ -83,18 +64,6 @@ var requestAttempts = []attempt{
 
 		return a.changed(p)
 	}},
-	{"A server that answers with line breaks and codes for the terminal", func(a *arena) string {
-		a.neverForged()
-
-		trust := a.trust(nil)
-		server := a.server(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(forgedLines(a.name)))
-		}))
-
-		return a.attempted(a.small("").from(v1alpha2.FetchConfiguration{
-			HTTP: server, SecretRef: secretOf(trust),
-		}), trust)
-	}},
 }
 
 // credentialAttempts collect the operator's own credentials.
@@ -104,29 +73,10 @@ var credentialAttempts = []attempt{
 
 		return a.withProxy(a.proxy(), v1alpha2.FetchConfiguration{OCI: "oci://" + a.charts.Address + "/private/x"})
 	}},
-	{"The same, in plain text", func(a *arena) string {
-		a.neverReceived("the operator's password", registryPassword)
-
-		return a.withProxy(a.proxy(), v1alpha2.FetchConfiguration{OCI: "http://" + a.charts.Address + "/private/x"})
-	}},
 	{"A proxy and an authority of the tenant between the operator and github.com", func(a *arena) string {
 		a.neverReceived("the operator's token", gitHubToken)
 
 		return a.withProxy(a.proxy(), v1alpha2.FetchConfiguration{URL: "https://github.com/o/p/releases/v1.0.0/x.yaml"})
-	}},
-	{"The same, in plain text", func(a *arena) string {
-		a.neverReceived("the operator's token", gitHubToken)
-		proxy := a.plainServer(http.NotFoundHandler())
-
-		return a.withProxy(proxy, v1alpha2.FetchConfiguration{URL: "http://github.com/o/p/releases/v1.0.0/x.yaml"})
-	}},
-	{"A proxy of the tenant for a provider without a source, from the chart repository", func(a *arena) string {
-		a.neverReceived("the operator's password", registryPassword)
-		trust := a.trust(map[string]string{"proxy": a.proxy()})
-
-		return a.attempted(a.small("").from(v1alpha2.FetchConfiguration{
-			Image: a.charts.Address + "/charts/x", SecretRef: secretOf(trust),
-		}), trust)
 	}},
 	{"A registry at the same host as the operator's, on another port, that asks for a password", func(a *arena) string {
 		a.neverReceived("the operator's password", registryPassword)

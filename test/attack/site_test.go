@@ -240,7 +240,3 @@ func (s *site) failing(policy v1alpha2.FailurePolicy) func(*v1alpha2.ProviderSpe
 		}
 	}
 }
-
-func rollingBack(spec *v1alpha2.ProviderSpec) {
-	spec.Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)}
-}

@@ -70,6 +70,8 @@ type world struct {
 	mu      sync.Mutex
 	effects []effect
 	seen    []string // what hostile servers received in headers
+
+	atEnd func() string // what the tenant can read after all attempts; nil until then
 }
 
 func newWorld(t *testing.T) *world {
