@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,6 +105,17 @@ func (c clusterctl) run(ctx context.Context, variables []string, args ...string)
 func (w *world) identities(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	return must(harness.Identities(ctx, w.client))
+}
+
+// identitiesOf returns those whose names contain that of a tiny provider.
+func (w *world) identitiesOf(ctx context.Context, name string) map[string]string {
+	GinkgoHelper()
+
+	all := w.identities(ctx)
+	maps.DeleteFunc(all, func(object, _ string) bool { return !strings.Contains(object, name) })
+	Expect(all).NotTo(BeEmpty())
+
+	return all
 }
 
 var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered, func() {

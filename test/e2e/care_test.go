@@ -128,7 +128,7 @@ var certManagerCRDs []apiextensionsv1.CustomResourceDefinition
 var _ = Describe("Care for what is installed while a change is blocked", Ordered, ContinueOnFailure, func() {
 	var w *world
 
-	BeforeAll(func(ctx SpecContext) { w = readyWorld(ctx) })
+	BeforeAll(func(ctx SpecContext) { w = sharedWorld(ctx) })
 
 	// install installs the provider that the blocker is for.
 	install := func(ctx context.Context, b blocker) *installation {

@@ -11,8 +11,8 @@ import (
 
 var _ = Describe("A provider without a version", func() {
 	It("gets the newest that works with core, even if it was created first", func(ctx SpecContext) {
-		w := newWorld(ctx)
-		w.start()
+		w := sharedWorld(ctx)
+		w.withoutCore(ctx)
 
 		create := func(name, minor0, minor1 string) *v1alpha2.InfrastructureProvider {
 			GinkgoHelper()

@@ -22,7 +22,7 @@ var _ = Describe("A resource that cannot work", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 
 		Eventually(w.read(ctx, newTiny("healthy", "v1.0.0").create(ctx, w, unmodified))).Should(beReady("v1.0.0"))
 	})
@@ -222,6 +222,7 @@ var _ = Describe("A resource that cannot work", Ordered, func() {
 		Expect(w.client.Create(ctx, others.definition(nil))).To(Succeed())
 		Eventually(func() error { return w.client.Create(ctx, others.object("v1", "old")) }).Should(Succeed())
 		breakConversion(ctx, w, others)
+		DeferCleanup(repairConversion, w, others)
 
 		t := newTiny("unpublished", "v1.0.0")
 		p := t.create(ctx, w, func(p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v9.9.9" })

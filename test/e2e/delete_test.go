@@ -448,11 +448,7 @@ webhooks:
 			p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftOff}
 		})
 		breakConversion(ctx, w, t)
-		DeferCleanup(func(ctx SpecContext) { // a removal that looks at all kinds would find this one
-			w.editDefinition(ctx, t.crd(), func(crd *apiextensionsv1.CustomResourceDefinition) {
-				crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-			})
-		})
+		DeferCleanup(repairConversion, w, t)
 		remove(ctx, p)
 		blocked(
 			ctx,
@@ -556,6 +552,15 @@ func breakConversion(ctx context.Context, w *world, t tiny) {
 		return w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "old"}, t.inVersion("v2"))
 	}).
 		Should(MatchError(ContainSubstring("conversion webhook")))
+}
+
+// repairConversion undoes breakConversion: a removal that looks at all kinds would find this one.
+func repairConversion(ctx context.Context, w *world, t tiny) {
+	GinkgoHelper()
+
+	w.editDefinition(ctx, t.crd(), func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	})
 }
 
 // definition returns the provider's CRD.

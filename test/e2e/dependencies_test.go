@@ -43,11 +43,16 @@ var _ = Describe("A provider with dependencies", func() {
 	})
 
 	It("depends on itself if core depends on it and it waits for core", func(ctx SpecContext) {
-		w := newWorld(ctx)
-		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
-		update(ctx, w, core, func(p v1alpha2.Provider) { p.GetSpec().DependsOn = []string{"infrastructure-circular"} })
+		w := sharedWorld(ctx)
+		w.withoutCore(ctx)
+
+		release := must(harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"}))
+		Expect(release.Prepare(ctx, w.client)).To(Succeed())
+
+		core := release.Resource()
+		core.GetSpec().DependsOn = []string{"infrastructure-circular"}
+		Expect(w.client.Create(ctx, core)).To(Succeed())
 		circular := create(ctx, w, "circular")
-		w.start()
 
 		Eventually(w.read(ctx, core)).Should(failPreflight(v1alpha2.DependencyCycleReason,
 			"cluster-api depends on infrastructure-circular depends on cluster-api"))

@@ -28,12 +28,9 @@ var _ = Describe("An API server with faults", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = sharedWorld(ctx)
 		faulty = faults.New(uint64(GinkgoRandomSeed()))
-		w.startBehind(faulty)
-
-		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w.restartBehind(faulty)
 	})
 
 	// start installs the first of two versions of a provider, which has no retries to waste.
@@ -99,7 +96,7 @@ var _ = Describe("An API server with faults", Ordered, func() {
 	})
 
 	It("delays a rollback, which keeps its reason", func(ctx SpecContext) {
-		first, second := newTiny("returning", "v1.0.0").withConfigMaps(2), newTiny("returning", "v1.1.0").withConfigMaps(2)
+		first, second := newTiny("delayed", "v1.0.0").withConfigMaps(2), newTiny("delayed", "v1.1.0").withConfigMaps(2)
 		p := start(ctx, first, failing(second))
 
 		faulty.Break(func(r *http.Request) bool {
@@ -108,18 +105,18 @@ var _ = Describe("An API server with faults", Ordered, func() {
 		})
 		DeferCleanup(func() { faulty.Break(nil) })
 
-		const reason = "it cannot become healthy: Job returning/prepare"
+		const reason = "it cannot become healthy: Job delayed/prepare"
 
 		upgrade(ctx, p)
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.UnhealthyReason, "v1.1.0 failed, will be tried again: "+reason,
-			"the rollback failed: ConfigMap returning/config-1 could not be applied for now: an injected fault"))
+			"the rollback failed: ConfigMap delayed/config-1 could not be applied for now: an injected fault"))
 
 		faulty.Break(nil)
 		Eventually(w.read(ctx, p)).Should(And(
 			notBeReady(v1alpha2.UnhealthyReason, reason, "v1.0.0 runs; v1.1.0 failed, given up: "),
 			beStalled(v1alpha2.UnhealthyReason),
 		))
-		Expect(w.helm(ctx, "helm", "history", "infrastructure-returning", "-n", "returning")).To(HaveExactElements(
+		Expect(w.helm(ctx, "helm", "history", "infrastructure-delayed", "-n", "delayed")).To(HaveExactElements(
 			HaveField("Status", "superseded"),
 			HaveField("Status", "failed"),
 			And(HaveField("Status", "deployed"),
@@ -140,9 +137,10 @@ func bodyOf(r *http.Request) string {
 	return string(body)
 }
 
-// startBehind starts the operator behind a proxy with faults.
-func (w *world) startBehind(f *faults.Faults) {
+// restartBehind starts the operator again, behind a proxy with faults, until the end of the container.
+func (w *world) restartBehind(f *faults.Faults) {
 	GinkgoHelper()
+	Expect(w.operator.Stop()).To(Succeed())
 
 	config, err := w.bed.ConfigFor(harness.OperatorUser)
 	Expect(err).NotTo(HaveOccurred())
@@ -151,6 +149,7 @@ func (w *world) startBehind(f *faults.Faults) {
 	proxy, err := f.Serve(config, kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(proxy.Close)
+	DeferCleanup(func() { w.restart() })
 
 	w.operator, err = harness.StartOperatorAs(w.bed, kubeconfig, []string{program}, w.log)
 	Expect(err).NotTo(HaveOccurred())

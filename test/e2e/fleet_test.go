@@ -45,8 +45,8 @@ type fleet struct {
 func newFleet(ctx context.Context) *fleet {
 	GinkgoHelper()
 
-	f := &fleet{world: newWorld(ctx), resources: map[string]v1alpha2.Provider{}}
-	f.start()
+	f := &fleet{world: sharedWorld(ctx), resources: map[string]v1alpha2.Provider{}}
+	f.withoutCore(ctx)
 
 	return f
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/faults"
-	"github.com/capstan-project/capstan/test/harness"
 )
 
 // action is something that the operator does with a release.
@@ -39,12 +38,9 @@ var _ = Describe("A helm command in the middle of an action of the operator", Or
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = sharedWorld(ctx)
 		proxy = faults.New(0)
-		w.startBehind(proxy)
-
-		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w.restartBehind(proxy)
 	})
 
 	manager := func(p v1alpha2.Provider) *appsv1.Deployment {

@@ -23,17 +23,17 @@ var _ = Describe("A leader that was frozen", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx, flags...)
+		w = sharedWorld(ctx, flags...)
 	})
 
 	It("exits, and what it still writes is corrected", func(ctx SpecContext) {
-		t := newTiny("frozen", "v1.0.0").withConfigMaps(count)
+		t := newTiny("frozen-leader", "v1.0.0").withConfigMaps(count)
 		p := t.resource()
 
 		for _, o := range []client.Object{
 			t.namespace(), t.configMap(),
-			newTiny("frozen", "v1.1.0").withConfigMaps(count).configMap(),
-			newTiny("frozen", "v1.2.0").withConfigMaps(count).configMap(),
+			newTiny("frozen-leader", "v1.1.0").withConfigMaps(count).configMap(),
+			newTiny("frozen-leader", "v1.2.0").withConfigMaps(count).configMap(),
 			p,
 		} {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
@@ -45,11 +45,11 @@ var _ = Describe("A leader that was frozen", Ordered, func() {
 
 		By("freezing the leader in the middle of an upgrade")
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
-		Eventually(func() []string { return w.configMapsOf(ctx, "frozen") }).WithPolling(time.Millisecond).
+		Eventually(func() []string { return w.configMapsOf(ctx, "frozen-leader") }).WithPolling(time.Millisecond).
 			Should(ContainElement(HaveSuffix(" v1.1.0")))
 		Expect(w.operator.Freeze()).To(Succeed())
 		DeferCleanup(func() { _ = w.operator.Thaw() }) // it may have exited
-		Expect(w.configMapsOf(ctx, "frozen")).To(ContainElement(HaveSuffix(" v1.0.0")))
+		Expect(w.configMapsOf(ctx, "frozen-leader")).To(ContainElement(HaveSuffix(" v1.0.0")))
 
 		By("finishing with another version")
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.2.0" })
@@ -60,11 +60,11 @@ var _ = Describe("A leader that was frozen", Ordered, func() {
 
 		// What v1.2.0 does not have, and the frozen leader created after the new one had deleted it, stays.
 		Eventually(func() []string {
-			return slices.DeleteFunc(w.configMapsOf(ctx, "frozen"), func(configMap string) bool {
+			return slices.DeleteFunc(w.configMapsOf(ctx, "frozen-leader"), func(configMap string) bool {
 				return strings.HasSuffix(configMap, "-v1-1-0 v1.1.0")
 			})
 		}).Should(And(HaveLen(count), HaveEach(HaveSuffix(" v1.2.0"))))
-		Expect(w.helm(ctx, "helm", "history", "infrastructure-frozen", "-n", "frozen")).To(HaveExactElements(
+		Expect(w.helm(ctx, "helm", "history", "infrastructure-frozen-leader", "-n", "frozen-leader")).To(HaveExactElements(
 			HaveField("Status", "superseded"),
 			And(HaveField("Status", "failed"), HaveField("Description", HavePrefix("Interrupted: "))),
 			HaveField("Status", "deployed"),

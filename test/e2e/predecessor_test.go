@@ -28,7 +28,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
 
 	// run runs the pod of cluster-api-operator's manager, with flags.
@@ -68,7 +68,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.OtherOperatorRunningReason))
 		Expect(w.client.Create(ctx, leftWebhooks("theirs"))).To(Succeed())
 
-		before := withoutPredecessor(w.identities(ctx))
+		before := w.identitiesOf(ctx, t.name)
 
 		w.run(ctx, "kubectl", "scale", "deployment", "--namespace", manager.Namespace,
 			"--selector", takeover.PredecessorSelector, "--replicas=0")
@@ -79,7 +79,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 		w.run(ctx, "kubectl", "wait", "capstan", "--all", "--all-namespaces", "--for=condition=Ready", "--timeout=1m")
 
 		Expect(w.read(ctx, p)(Default)).To(And(beReady("v1.0.0"), HaveField("Finalizers", ConsistOf(v1alpha2.Finalizer))))
-		Expect(changed(before, withoutPredecessor(w.identities(ctx)))).To(BeEmpty())
+		Expect(w.identitiesOf(ctx, t.name)).To(Equal(before))
 	})
 
 	It("is left alone while both operators run, and then taken over", func(ctx SpecContext) {
@@ -108,7 +108,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 
 	It("is not ready as soon as Capstan sees it, whatever its status says", func(ctx SpecContext) {
 		silent := newSilentServer()
-		p := w.left(ctx, newTiny("stale", "v1.0.0"))
+		p := w.left(ctx, newTiny("stale-status", "v1.0.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.GetSpec().Suspend = false
 			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{HTTP: "http://" + silent.address}
@@ -170,7 +170,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 	It("no longer owns what that has installed, so the garbage collector does not remove the provider", func(
 		ctx SpecContext,
 	) {
-		t := newTiny("owned", "v1.0.0")
+		t := newTiny("owned-by-resource", "v1.0.0")
 		p := w.left(ctx, t)
 		manager := w.applyWithOwner(ctx, t, p)
 		resume(ctx, p)

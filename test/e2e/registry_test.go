@@ -203,7 +203,8 @@ var _ = Describe("A registry", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = sharedWorld(ctx)
+		w.withoutCore(ctx)
 		r = newPrivateRegistry(ctx, "")
 		charts = r.pushCharts(
 			ctx,
@@ -216,7 +217,7 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		flags = append(r.flags(), "--allowed-source-hosts="+host)
-		w.start(flags...)
+		w.restart(flags...)
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capi"}})).To(Succeed())
 
 		core := only(v1alpha2.CoreProviderType, "capi", "cluster-api", "v1.0.0")
@@ -254,28 +255,28 @@ var _ = Describe("A registry", Ordered, func() {
 	})
 
 	It("provides releases as artifacts, whose charts stay in the cluster", func(ctx SpecContext) {
-		t := newTiny("artifact", "v1.0.0")
+		t := newTiny("files", "v1.0.0")
 		r.pushFiles(ctx, t)
-		r.pushFiles(ctx, newTiny("artifact", "v1.1.0"))
+		r.pushFiles(ctx, newTiny("files", "v1.1.0"))
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		p := t.resource()
 		p.Spec.Version = "~1.0.0"
-		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/artifact"}
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/files"}
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		_, err := r.client.Tags(ctx, r.at("capi/charts/infrastructure-artifact"))
+		_, err := r.client.Tags(ctx, r.at("capi/charts/infrastructure-files"))
 		Expect(transport.Is(err, transport.NotFound)).To(BeTrue(), "%v", err)
 	})
 
 	It("changes nothing when its tags move, until that is requested", func(ctx SpecContext) {
-		t := newTiny("moved", "v1.0.0")
+		t := newTiny("retagged", "v1.0.0")
 		first := r.pushFiles(ctx, t)
-		second := r.pushFiles(ctx, newTiny("moved", "v1.0.1"))
+		second := r.pushFiles(ctx, newTiny("retagged", "v1.0.1"))
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		p := t.resource()
-		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/moved"}
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/retagged"}
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Source", first.String())))
 		before := p.Status.Chart.Digest
@@ -295,11 +296,11 @@ var _ = Describe("A registry", Ordered, func() {
 			HaveField("Status.Chart.Digest", Not(Equal(before))),
 			HaveField("Status.Chart.Source", first.WithDigest(second.Digest).String()),
 		))
-		Expect(w.images(ctx, "moved")).To(ConsistOf(HaveSuffix("/moved:v1.0.1")))
+		Expect(w.images(ctx, "retagged")).To(ConsistOf(HaveSuffix("/retagged:v1.0.1")))
 	})
 
 	It("provides charts for helm without the operator", func(ctx SpecContext) {
-		t := newTiny("by-helm", "v1.1.0")
+		t := newTiny("plain", "v1.1.0")
 		made, err := chartgen.Build(&bundle.Bundle{
 			Provider:   source.Provider(v1alpha2.InfrastructureProviderType, t.name),
 			Version:    t.version,
@@ -307,23 +308,23 @@ var _ = Describe("A registry", Ordered, func() {
 			Metadata:   []byte(t.metadata),
 		})
 		Expect(err).NotTo(HaveOccurred())
-		_, err = image.PushChart(ctx, r.client, r.at("capi/charts/infrastructure-by-helm:1.1.0"), made)
+		_, err = image.PushChart(ctx, r.client, r.at("capi/charts/infrastructure-plain:1.1.0"), made)
 		Expect(err).NotTo(HaveOccurred())
 
 		const namespace = "without-operator"
 
 		w.run(
-			ctx, "helm", "install", "plain", "oci://"+r.Address+"/capi/charts/infrastructure-by-helm", "--version",
+			ctx, "helm", "install", "plain", "oci://"+r.Address+"/capi/charts/infrastructure-plain", "--version",
 			"1.1.0", "-n", namespace, "--create-namespace", "--ca-file", r.ca, "--username", registryUser,
 			"--password", registryPassword, "--set", "imageRegistry=mirror.example.com",
 		)
 		Expect(w.helm(ctx, "helm", "list", "-n", namespace)).To(
 			ConsistOf(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0"))))
-		Expect(w.images(ctx, namespace)).To(ConsistOf("mirror.example.com/by-helm:v1.1.0"))
+		Expect(w.images(ctx, namespace)).To(ConsistOf("mirror.example.com/plain:v1.1.0"))
 	})
 
 	It("provides a provider's image that contains its manifests", func(ctx SpecContext) {
-		t := newTiny("image", "v1.0.0")
+		t := newTiny("manifests", "v1.0.0")
 		ref := r.at("images/tiny:v1.0.0")
 		desc, err := image.Push(ctx, r.client, ref, []string{"linux/amd64", "linux/arm64"}, image.Layer(
 			image.Entry{
@@ -331,7 +332,7 @@ var _ = Describe("A registry", Ordered, func() {
 				Content: t.metadata,
 			},
 			image.Entry{Name: "capi-manifests/manifests.yaml", Content: t.components},
-			image.Entry{Name: "capi-manifests/metadata.json", Content: `{"imageName":"registry.example.com/image:v1.0.0"}`},
+			image.Entry{Name: "capi-manifests/metadata.json", Content: `{"imageName":"registry.example.com/manifests:v1.0.0"}`},
 		))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
@@ -339,7 +340,7 @@ var _ = Describe("A registry", Ordered, func() {
 		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Image: ref.Name()}
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Expect(w.images(ctx, "image")).To(ConsistOf(r.Address + "/capi/images/tiny@" + desc.Digest.String()))
+		Expect(w.images(ctx, "manifests")).To(ConsistOf(r.Address + "/capi/images/tiny@" + desc.Digest.String()))
 	})
 
 	It("provides no chart that is not a provider's", func(ctx SpecContext) {

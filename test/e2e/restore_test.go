@@ -85,7 +85,7 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 
 	BeforeAll(func(ctx SpecContext) {
 		folder = GinkgoT().TempDir()
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 	})
 
 	// install publishes a version of a provider, and installs it.
@@ -131,7 +131,7 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 
 	It("keeps the version that was chosen from its range", func(ctx SpecContext) {
 		p := install(ctx, newTiny("chosen", "v1.0.0"), func(spec *v1alpha2.ProviderSpec) { spec.Version = "~1.0" })
-		running := w.identities(ctx)
+		running := w.identitiesOf(ctx, p.Name)
 
 		restore(ctx, p, func() {
 			newTiny("chosen", "v1.0.1").publish(folder)
@@ -140,7 +140,7 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 		Eventually(w.read(ctx, p)).Should(
 			HaveField("Status.AvailableUpgrades", ContainElement(HaveField("Version", "v1.2.0"))), "the source was asked")
 		Consistently(w.read(ctx, p)).WithTimeout(3 * quietPeriod).Should(beReady("v1.0.0"))
-		Expect(w.identities(ctx)).To(Equal(running))
+		Expect(w.identitiesOf(ctx, p.Name)).To(Equal(running))
 	})
 
 	DescribeTable("does not try again what was given up, until that is asked for",
@@ -160,12 +160,12 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 			w.restart() // asks the source
 			Eventually(w.read(ctx, p)).Should(givenUp)
 
-			running := w.identities(ctx)
+			running := w.identitiesOf(ctx, p.Name)
 
 			restore(ctx, p, func() {})
 			Eventually(w.read(ctx, p)).Should(stays)
 			Consistently(attempts).WithTimeout(3 * quietPeriod).WithPolling(helmInterval).Should(Equal(1))
-			Expect(w.identities(ctx)).To(Equal(running))
+			Expect(w.identitiesOf(ctx, p.Name)).To(Equal(running))
 
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.GetSpec().Version, p.GetSpec().UpgradePolicy = "v1.0.1", nil
@@ -191,11 +191,11 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 		}
 
 		It("drops the objects that its version does not have", func(ctx SpecContext) {
-			t := newTiny("older", "v1.0.0")
+			t := newTiny("previous", "v1.0.0")
 			p := install(ctx, t, func(*v1alpha2.ProviderSpec) {})
 
 			t.version, t.components = "v1.1.0", t.components+
-				"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: older-system}\n"
+				"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: previous-system}\n"
 			t.publish(folder)
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = t.version })
 			Eventually(w.read(ctx, p)).Should(beReady(t.version))

@@ -68,8 +68,8 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 
 	// Core has had both contracts: v1beta1 in revision 1, v1beta2 in revision 2.
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
-		w.start()
+		w = sharedWorld(ctx)
+		w.withoutCore(ctx)
 
 		release, err := harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Expect(err).NotTo(HaveOccurred())
@@ -135,10 +135,10 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 
 	It("does not return to a version whose conversion webhook does not know the stored objects", func(ctx SpecContext) {
 		converted := func(version, versions string) tiny {
-			t := newTiny("kept", version)
+			t := newTiny("keeping", version)
 			t.components = strings.Replace(t.components, "  versions:\n", "  conversion:\n    strategy: Webhook\n"+
 				"    webhook:\n      conversionReviewVersions: [v1]\n      clientConfig:\n"+
-				"        service: {name: kept-webhook, namespace: kept-system, path: /convert}\n  versions:\n"+versions, 1)
+				"        service: {name: keeping-webhook, namespace: keeping-system, path: /convert}\n  versions:\n"+versions, 1)
 
 			return t
 		}
@@ -168,13 +168,13 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 	})
 
 	It("follows at once when a Job has failed", func(ctx SpecContext) {
-		p := install(ctx, newTiny("failing", "v1.0.0"), failing(newTiny("failing", "v1.1.0")))
+		p := install(ctx, newTiny("failing-job", "v1.0.0"), failing(newTiny("failing-job", "v1.1.0")))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.GetSpec().Version, p.GetSpec().Release.Timeout = "v1.1.0", nil
 		})
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.UnhealthyReason,
-			"v1.0.0 runs; v1.1.0 failed, given up: it cannot become healthy: Job failing/prepare"))
+			"v1.0.0 runs; v1.1.0 failed, given up: it cannot become healthy: Job failing-job/prepare"))
 	})
 
 	It("changes nothing if the API server would refuse an object", func(ctx SpecContext) {
@@ -221,7 +221,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 			Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.0.0"))
 		},
 		Entry("of the record of the upgrade", "upgrading", 2),
-		Entry("of its own record", "returning", 3),
+		Entry("of its own record", "numbered", 3),
 	)
 
 	DescribeTable("is tried until it is no longer refused",

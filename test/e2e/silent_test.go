@@ -22,7 +22,7 @@ var _ = Describe("A remote cluster that is silent", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = readyWorld(ctx)
+		w = sharedWorld(ctx)
 		silent = newSilentServer()
 
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "silent"}})).To(Succeed())

@@ -32,7 +32,8 @@ var _ = Describe("An operator that starts before its CustomResourceDefinitions a
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = sharedWorld(ctx)
+		Expect(w.operator.Stop()).To(Succeed())
 
 		definitions, err := crd.Definitions()
 		Expect(err).NotTo(HaveOccurred())

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,6 +69,8 @@ type world struct {
 	operator *harness.Operator
 	flags    []string // of the operator
 	log      string
+
+	namespaces []string // that newNamespaces has seen
 }
 
 // worlds are the control planes of the container of specs that is running.
@@ -140,6 +143,7 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 		w.installCore(ctx)
 
 		shared = w
+		w.newNamespaces(ctx)
 	}
 
 	w := shared
@@ -155,6 +159,10 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 
 		w.dropProviders(ctx)
 
+		for _, name := range w.newNamespaces(ctx) {
+			AddReportEntry(namespaceEntry, name, ReportEntryVisibilityNever)
+		}
+
 		if len(w.flags) > 0 {
 			w.restart()
 		}
@@ -163,26 +171,100 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 	return w
 }
 
-// dropProviders deletes all resources of infrastructure providers, and leaves what they have installed.
-func (w *world) dropProviders(ctx context.Context) {
+// namespaceEntry is the name of the report entries with namespaces that a container has created in a shared world.
+const namespaceEntry = "namespace"
+
+// Which containers share a world depends on the number of processes and on the order.
+var _ = ReportAfterSuite("Containers that share a world have namespaces of their own", func(report Report) {
+	creators := map[string]string{}
+
+	for _, spec := range report.SpecReports {
+		for _, entry := range spec.ReportEntries {
+			if entry.Name != namespaceEntry {
+				continue
+			}
+
+			container := spec.ContainerHierarchyLocations[0].String()
+			Expect(creators).NotTo(HaveKey(entry.StringRepresentation()), container)
+
+			creators[entry.StringRepresentation()] = container
+		}
+	}
+})
+
+// newNamespaces returns the namespaces that did not exist when it was called before.
+func (w *world) newNamespaces(ctx context.Context) []string {
 	GinkgoHelper()
 
-	list := &v1alpha2.InfrastructureProviderList{}
+	list := &corev1.NamespaceList{}
+	Expect(w.client.List(ctx, list)).To(Succeed())
+
+	var names []string
+
+	for _, namespace := range list.Items {
+		if !slices.Contains(w.namespaces, namespace.Name) {
+			names = append(names, namespace.Name)
+		}
+	}
+
+	w.namespaces = append(w.namespaces, names...)
+
+	return names
+}
+
+// withoutCore removes core until the end of the container, which may install another one meanwhile.
+func (w *world) withoutCore(ctx context.Context) {
+	GinkgoHelper()
+	w.removeCore(ctx)
+
+	DeferCleanup(func(ctx SpecContext) {
+		w.dropProviders(ctx)
+		w.removeCore(ctx)
+		w.installCore(ctx)
+	})
+}
+
+// removeCore uninstalls core, and removes the versions of it that are on offer.
+func (w *world) removeCore(ctx context.Context) {
+	GinkgoHelper()
+
+	list := &v1alpha2.CoreProviderList{}
 	Expect(w.client.List(ctx, list)).To(Succeed())
 
 	for i := range list.Items {
-		p := &list.Items[i]
+		core := &list.Items[i]
+		Expect(client.IgnoreNotFound(w.client.Delete(ctx, core))).To(Succeed())
+		Eventually(gone(ctx, w, core)).Should(BeTrue())
+		Expect(w.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(core.Namespace),
+			client.HasLabels{v1alpha2.ConfigMapVersionLabel})).To(Succeed())
+	}
+}
+
+// dropProviders deletes all resources but core, and leaves what they have installed.
+func (w *world) dropProviders(ctx context.Context) {
+	GinkgoHelper()
+
+	var providers []v1alpha2.Provider
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		if t == v1alpha2.CoreProviderType {
+			continue
+		}
+
+		list := t.NewList()
+		Expect(w.client.List(ctx, list)).To(Succeed())
+
+		providers = append(providers, list.GetItems()...)
+	}
+
+	for _, p := range providers {
 		Expect(client.IgnoreNotFound(w.client.Delete(ctx, p))).To(Succeed())
 
 		// The operator uninstalls as long as there is a finalizer.
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 		Expect(client.IgnoreNotFound(w.client.Patch(ctx, p, patch))).To(Succeed())
+		Eventually(gone(ctx, w, p)).Should(BeTrue())
 	}
-
-	Eventually(func(g Gomega) {
-		g.Expect(w.client.List(ctx, list)).To(Succeed())
-		g.Expect(list.Items).To(BeEmpty())
-	}).Should(Succeed())
 }
 
 // readyWorld starts a control plane and an operator with these flags, and installs core.

@@ -153,10 +153,10 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = sharedWorld(ctx)
 		there = newWorld(ctx)
 
-		w.start()
+		w.withoutCore(ctx)
 
 		server, err := url.Parse(there.bed.Config().Host)
 		Expect(err).NotTo(HaveOccurred())
@@ -222,7 +222,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(there.helm(ctx, "helm", "list", "-A")).To(
 			ConsistOf(HaveField("Name", "cluster-api"), HaveField("Name", "infrastructure-far")))
-		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
+		Expect(w.helm(ctx, "helm", "list", "-n", p.GetNamespace())).To(BeEmpty())
 
 		name := client.ObjectKey{Name: "tinyfars.infrastructure.cluster.x-k8s.io"}
 		Expect(there.client.Get(ctx, name, &apiextensionsv1.CustomResourceDefinition{})).To(Succeed())

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -69,16 +70,18 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 		w      *world
 		core   v1alpha2.Provider
 		second *v1alpha2.InfrastructureProvider
+		begin  time.Time
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
-		w.start("--watch-namespaces=cluster-api-system,shared")
-		w.startSecond("--watch-namespaces=second", inPublic)
+		begin = time.Now()
+		w = sharedWorld(ctx, "--watch-namespaces=cluster-api-system,shared")
+		w.withoutCore(ctx)
+		w.startSecond("--watch-namespaces=watched", inPublic)
 	})
 
 	It("install the providers there, and find core in another namespace", func(ctx SpecContext) {
-		second = newTiny("second", "v1.0.0").create(ctx, w, unmodified)
+		second = newTiny("watched", "v1.0.0").create(ctx, w, unmodified)
 		Eventually(w.read(ctx, second)).Should(notBeReady(v1alpha2.WaitingForCoreProviderReadyReason))
 		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
@@ -91,18 +94,18 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 	})
 
 	It("reject a provider that another namespace has", func(ctx SpecContext) {
-		twin := newTiny("second", "v1.0.0")
+		twin := newTiny("watched", "v1.0.0")
 		p := twin.resource()
 		p.Namespace = "shared"
 
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}})).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace second"))
+		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace watched"))
 	})
 
 	It("correct drift there", func(ctx SpecContext) {
 		deployment := &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "second-controller-manager"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "watched", Name: "watched-controller-manager"},
 		}
 		Expect(w.client.Delete(ctx, deployment)).To(Succeed())
 		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).Should(
@@ -112,7 +115,7 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 
 	It("read the objects of a release in another namespace from the API server", func(ctx SpecContext) {
 		more := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "more"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "watched", Name: "more"},
 			Data: map[string]string{
 				"manifests": "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: unwatched}, " +
 					"data: {color: blue}}",
@@ -149,7 +152,7 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 				"pods":            true,
 			}
 
-			return r.User == secondOperator && kinds[r.Resource] && r.Namespace != "second" && r.Name != "more" &&
+			return r.User == secondOperator && r.Received.After(begin) && kinds[r.Resource] && r.Namespace != "watched" && r.Name != "more" &&
 				r.Namespace != metav1.NamespacePublic
 		})
 		Expect(err).NotTo(HaveOccurred())
@@ -168,11 +171,8 @@ var _ = Describe("An operator that watches some labels", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
-		w.start("--watch-label-selector=team=a")
+		w = sharedWorld(ctx, "--watch-label-selector=team=a")
 		w.startSecond("--watch-label-selector=!team", inPublic)
-		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"), "by the second operator")
 	})
 
 	It("leaves other resources alone, and manages one that gets the label", func(ctx SpecContext) {
