@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,21 +41,15 @@ type blocker struct {
 	prepare func(context.Context, *installation, *v1alpha2.InfrastructureProvider)
 	// block puts the blocker in place, and unblock removes it.
 	block, unblock func(context.Context, *installation)
-	// reason and message are those of the condition Ready while the blocker is in place. Without a
-	// reason, the blocker does not affect a provider whose spec has not changed.
+	// reason and message are those of the condition Ready while the blocker is in place.
 	reason, message string
 	// input is set if the blocker takes away something that is not needed for what is installed: the
 	// provider stays ready while its spec has not changed, and InputsUnavailable has reason and message.
 	input bool
-	// missing is set if the blocker takes objects of the provider away. Ready reports these then, of
-	// the revision that the spec asks for.
-	missing bool
 }
 
-// blockers are one of each kind: what is asked for cannot be planned, an input is gone, a check fails, another
-// provider is not well, and objects are gone. That others of a kind end the change in the same way, and none of them
-// care, is what the tables of errors and of verdicts show. The one that removes cert-manager comes last: the
-// Certificates of core go with it.
+// blockers are one of each kind: what is asked for cannot be planned, an input is gone, and a check fails. That others
+// of a kind end the change in the same way, and none of them care, is what the tables of errors and of verdicts show.
 func blockers() []blocker {
 	return []blocker{
 		{
@@ -100,30 +93,8 @@ func blockers() []blocker {
 			reason:  v1alpha2.UnsafeCRDsReason,
 			message: "default/victim",
 		},
-		{
-			description: "core is unhealthy",
-			name:        "care-core",
-			block:       func(ctx context.Context, i *installation) { i.breakCore(ctx) },
-			unblock:     func(ctx context.Context, i *installation) { i.repairCore(ctx) },
-		},
-		{
-			description: "cert-manager's API is not served",
-			name:        "care-cert-manager",
-			prepare: func(_ context.Context, i *installation, _ *v1alpha2.InfrastructureProvider) {
-				i.tiny.components += "---\napiVersion: cert-manager.io/v1\nkind: Issuer\n" +
-					"metadata: {name: issuer, namespace: care-cert-manager-system}\nspec: {selfSigned: {}}\n"
-			},
-			block:   func(ctx context.Context, i *installation) { i.removeCertManager(ctx) },
-			unblock: func(ctx context.Context, i *installation) { i.restoreCertManager(ctx) },
-			reason:  v1alpha2.UnhealthyReason,
-			message: "Issuer care-cert-manager/issuer: is missing",
-			missing: true,
-		},
 	}
 }
-
-// certManagerCRDs are the CustomResourceDefinitions that removeCertManager has deleted.
-var certManagerCRDs []apiextensionsv1.CustomResourceDefinition
 
 var _ = Describe("Care for what is installed while a change is blocked", Ordered, ContinueOnFailure, func() {
 	var w *world
@@ -210,7 +181,7 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 			))
 			Expect(i.manager(ctx)(Default).Spec.Template.Spec.NodeSelector).NotTo(HaveKey("no"))
 
-			if b.reason != "" && !b.missing && !b.input {
+			if !b.input {
 				Eventually(w.read(ctx, i.provider)).Should(b.beReported())
 				return
 			}
@@ -225,14 +196,9 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 // beReported matches a provider whose condition Ready says what runs, and why it is not what the
 // resource asks for, if that is not installed already.
 func (b blocker) beReported() OmegaMatcher {
-	switch {
-	case b.reason == "":
-		return beReady("v1.0.0")
-	case b.input:
+	if b.input {
 		return And(beReady("v1.0.0"),
 			haveCondition(v1alpha2.InputsUnavailableCondition, metav1.ConditionTrue, b.reason, b.message))
-	case b.missing:
-		return notBeReady(b.reason, b.message)
 	}
 
 	return notBeReady(b.reason, "v1.0.0", b.message)
@@ -314,63 +280,6 @@ func (i *installation) offerUnsafe(ctx context.Context) {
 		1,
 	)
 	i.offer(ctx, unsafe)
-}
-
-// coreManager returns the Deployment of core.
-func coreManager() *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: named("cluster-api-system", "capi-controller-manager")}
-}
-
-// breakCore makes core's Deployment unavailable by fields that the release does not set.
-func (i *installation) breakCore(ctx context.Context) {
-	unschedulable := client.RawPatch("application/merge-patch+json", []byte(
-		`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such-node"}}},`+
-			`"strategy":{"type":"Recreate","rollingUpdate":null}}}`))
-	Expect(i.client.Patch(ctx, coreManager(), unschedulable)).To(Succeed())
-	Eventually(i.read(ctx, coreProvider())).Should(
-		notBeReady(v1alpha2.UnhealthyReason))
-}
-
-func (i *installation) repairCore(ctx context.Context) {
-	schedulable := client.RawPatch("application/merge-patch+json",
-		[]byte(`{"spec":{"template":{"spec":{"nodeSelector":null}}}}`))
-	Expect(i.client.Patch(ctx, coreManager(), schedulable)).To(Succeed())
-	Eventually(i.read(ctx, coreProvider())).Should(beReady("v1.0.0"))
-}
-
-func coreProvider() *v1alpha2.CoreProvider {
-	return &v1alpha2.CoreProvider{ObjectMeta: named("cluster-api-system", v1alpha2.CoreProviderName)}
-}
-
-// removeCertManager deletes cert-manager's CustomResourceDefinitions, and with them its objects.
-func (i *installation) removeCertManager(ctx context.Context) {
-	all := &apiextensionsv1.CustomResourceDefinitionList{}
-	Expect(i.client.List(ctx, all)).To(Succeed())
-
-	certManagerCRDs = nil
-
-	for _, crd := range all.Items {
-		if strings.HasSuffix(crd.Spec.Group, "cert-manager.io") {
-			certManagerCRDs = append(certManagerCRDs, crd)
-
-			Expect(i.client.Delete(ctx, &crd)).To(Succeed())
-		}
-	}
-
-	Expect(certManagerCRDs).NotTo(BeEmpty())
-
-	for _, crd := range certManagerCRDs {
-		Eventually(gone(ctx, i.world, crd.DeepCopy())).Should(BeTrue())
-	}
-}
-
-func (i *installation) restoreCertManager(ctx context.Context) {
-	for _, crd := range certManagerCRDs {
-		Expect(i.client.Create(ctx, &apiextensionsv1.CustomResourceDefinition{
-			ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels, Annotations: crd.Annotations},
-			Spec:       crd.Spec,
-		})).To(Succeed())
-	}
 }
 
 // notBeReadyAt matches a provider that is not ready for any reason, and whose message names the version
