@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -14,16 +13,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/mirror"
-	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/test/harness"
-	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // The addresses of the virtual cable between this machine and the isolated network.
@@ -126,93 +118,3 @@ func (w *world) isolatedKubeconfig() string {
 
 	return file
 }
-
-// mirrored copies charts to the registry by means of an archive.
-func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Release) {
-	GinkgoHelper()
-
-	var items []*mirror.Item
-
-	for _, release := range releases {
-		made, err := chartgen.Build(release.Bundle)
-		Expect(err).NotTo(HaveOccurred())
-		item, err := mirror.NewChart(ctx, made)
-		Expect(err).NotTo(HaveOccurred())
-
-		items = append(items, item)
-	}
-
-	file := filepath.Join(GinkgoT().TempDir(), "mirror.tar")
-	archive, err := mirror.CreateArchive(file)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(mirror.Copy(ctx, items, archive, mirror.Options{Parallel: 4})).To(Succeed())
-	Expect(archive.Close()).To(Succeed())
-
-	carried, err := mirror.OpenArchive(ctx, file)
-	Expect(err).NotTo(HaveOccurred())
-	base, err := oci.ParseRepository("oci://" + r.Address + "/capi")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(
-		mirror.Copy(
-			ctx,
-			carried,
-			&mirror.Registry{Client: r.client, Base: base},
-			mirror.Options{Parallel: 4},
-		),
-	).To(Succeed())
-}
-
-var _ = Describe("Behind an air gap", func() {
-	It(
-		"five providers are installed from a mirror by resources with only a name and a version",
-		func(ctx SpecContext) {
-			name := newIsolatedNetwork()
-			w := newWorld(ctx)
-
-			r := newPrivateRegistry(ctx, outside+":0")
-			repository, _ := testproviders.FolderOrSamples(root)
-
-			var releases []*harness.Release
-
-			for _, wanted := range harness.Standard {
-				release, err := harness.Load(ctx, repository, wanted)
-				Expect(err).NotTo(HaveOccurred())
-
-				releases = append(releases, release)
-			}
-
-			r.mirrored(ctx, releases)
-
-			var err error
-
-			w.operator, err = harness.StartOperatorAs(
-				w.bed,
-				w.isolatedKubeconfig(),
-				[]string{"ip", "netns", "exec", name, program},
-				w.log,
-				r.flags()...)
-			Expect(err).NotTo(HaveOccurred())
-
-			var resources []v1alpha2.Provider
-
-			for _, release := range releases {
-				Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: release.Namespace}})).To(
-					Succeed())
-
-				p := only(release.Type, release.Namespace, release.Bundle.Provider.Name, release.Bundle.Version)
-				if len(release.Variables) > 0 {
-					Expect(w.client.Create(ctx, release.Secret())).To(Succeed())
-					p.GetSpec().SecretName = release.Secret().Name
-				}
-
-				Expect(w.client.Create(ctx, p)).To(Succeed())
-				resources = append(resources, p)
-			}
-
-			for i, p := range resources {
-				Eventually(w.read(ctx, p)).Should(beReady(releases[i].Bundle.Version))
-				Expect(w.images(ctx, p.GetNamespace())).To(HaveEach(HavePrefix(r.Address + "/capi/")))
-			}
-		},
-	)
-})
