@@ -73,8 +73,9 @@ func (c *Client) existing(known, except []object.Key) (Objects, error) {
 		}
 	}
 
-	// When an entry was made, it may have been unknown that its kind has namespaces.
-	resolved = inventory.Without(resolved, except)
+	// When an entry was made, it may have been unknown that its kind has namespaces, so that it names the object of
+	// another entry.
+	resolved = inventory.Union(inventory.Without(resolved, except), nil)
 	list := make(Objects, 0, len(resolved))
 
 	for _, key := range resolved {

@@ -52,7 +52,15 @@ func Keys(entries []v1alpha2.InventoryEntry) []object.Key {
 
 // Union returns the objects of both lists, each once, as the first one has them.
 func Union(first, second []object.Key) []object.Key {
-	return slices.Concat(first, Without(second, first))
+	all, seen := slices.Concat(first, second), map[string]bool{}
+
+	return slices.DeleteFunc(all, func(key object.Key) bool {
+		id := idOf(key)
+		again := seen[id]
+		seen[id] = true
+
+		return again
+	})
 }
 
 // Without returns the objects of a list that another one does not have, of whatever version.

@@ -45,5 +45,6 @@ func TestSets(t *testing.T) {
 	older.Version = "v1beta1"
 
 	g.Expect(Union([]object.Key{older}, []object.Key{manager, secret})).To(Equal([]object.Key{older, secret}))
+	g.Expect(Union([]object.Key{older, manager, secret}, nil)).To(Equal([]object.Key{older, secret}))
 	g.Expect(Without([]object.Key{older, secret}, []object.Key{manager})).To(Equal([]object.Key{secret}))
 }
