@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -137,7 +138,7 @@ var _ = Describe("A process that is killed", func() {
 
 	It("during a rollback leaves a release that can be rolled back", func(ctx SpecContext) {
 		rollBack := func(ctx SpecContext, e *release.Engine, namespace string) error {
-			observed := e.Determine(accepted(ctx, newEngine("reader"), releaseIn(namespace)), "")
+			observed := e.Determine(accepted(ctx, reader, releaseIn(namespace)), "")
 			options := release.RollbackOptions{Target: confirmed(namespace, 1), Reason: "a test"}
 			_, err := rollback(ctx, e, releaseIn(namespace), options, observed)
 
@@ -195,6 +196,7 @@ var _ = Describe("A process that is killed", func() {
 		Expect(exists).To(BeTrue())
 		Expect(interrupted.Status).To(Equal(v1alpha2.RevisionFailed))
 		Expect(interrupted.Failure).To(Equal(v1alpha2.FailureInterrupted))
+		Expect(run(ctx, "helm", "status", name, "-n", namespace)).To(ContainSubstring("STATUS: deployed"))
 	})
 })
 
@@ -217,7 +219,6 @@ func expectRecovery(ctx SpecContext, e *release.Engine, spec release.Spec) {
 	revisions := history(ctx, spec.Release.Namespace)
 	Expect(revisions).NotTo(ContainElement(ContainSubstring("pending")))
 	Expect(revisions[len(revisions)-1]).To(HaveSuffix("deployed"))
-	Expect(run(ctx, "helm", "status", name, "-n", spec.Release.Namespace)).To(ContainSubstring("STATUS: deployed"))
 }
 
 // expectUninstall uninstalls a release and expects that nothing is left.
@@ -228,5 +229,8 @@ func expectUninstall(ctx SpecContext, e *release.Engine, namespace string) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(history(ctx, namespace)).To(BeEmpty())
 	Expect(configMaps(ctx, namespace)).To(BeEmpty())
-	Expect(run(ctx, "kubectl", "get", "deployments", "-n", namespace)).To(ContainSubstring("No resources found"))
+
+	deployments, err := client.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(deployments.Items).To(BeEmpty())
 }

@@ -25,7 +25,6 @@ var _ = Describe("A record", func() {
 	read := func(ctx context.Context, number int) (state.Revision, *release.Record) {
 		GinkgoHelper()
 
-		reader := newEngine("reader")
 		history, err := reader.Observe(ctx, releaseIn(namespace))
 		Expect(err).NotTo(HaveOccurred())
 

@@ -149,7 +149,7 @@ var _ = Describe("One history of the engine and a helm program", func() {
 		Expect(history(ctx, m.namespace)).To(BeEmpty())
 		Expect(configMaps(ctx, m.namespace)).To(BeEmpty())
 	},
-		Entry(nil, "helm", true), Entry(nil, "helm", false), Entry(nil, "helm4", true), Entry(nil, "helm4", false))
+		Entry(nil, "helm", true), Entry(nil, "helm4", false))
 
 	It("returns to what a post-renderer of helm has changed", func(ctx SpecContext) {
 		m := &mixed{helm: "helm", namespace: newNamespace(ctx), engine: newEngine("one")}

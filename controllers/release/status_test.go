@@ -49,7 +49,7 @@ func setInventory(key types.NamespacedName, objects []object.Key) {
 func mark(ctx context.Context, key types.NamespacedName, change func(*state.Revision)) {
 	GinkgoHelper()
 
-	newest, exists := accepted(ctx, newEngine("reader"), key).Newest()
+	newest, exists := accepted(ctx, reader, key).Newest()
 	Expect(exists).To(BeTrue())
 	change(&newest)
 
@@ -74,7 +74,7 @@ func inventoryOf(key types.NamespacedName) []object.Key {
 func seen(key types.NamespacedName) []object.Key {
 	GinkgoHelper()
 
-	ctx, reader := context.Background(), newEngine("reader")
+	ctx := context.Background()
 
 	history, err := reader.Observe(ctx, key)
 	Expect(err).NotTo(HaveOccurred())
@@ -129,7 +129,7 @@ func rollback(
 	observed state.Observed,
 ) (release.Result, error) {
 	options.Inventory, options.Announce = seen(key), announceBy(e, key)
-	options.Known = accepted(context.WithoutCancel(ctx), newEngine("reader"), key).Revisions
+	options.Known = accepted(context.WithoutCancel(ctx), reader, key).Revisions
 	options.Last = state.Last(statusOf(key))
 
 	result, err := e.Rollback(ctx, key, options, observed)
@@ -161,7 +161,7 @@ func uninstall(
 ) (release.Result, error) {
 	recorded := state.Revision{}
 	if newest != 0 {
-		recorded, _ = accepted(context.WithoutCancel(ctx), newEngine("reader"), key).Newest()
+		recorded, _ = accepted(context.WithoutCancel(ctx), reader, key).Newest()
 	}
 
 	return e.Uninstall(ctx, key, release.UninstallOptions{
@@ -174,7 +174,7 @@ func prune(ctx context.Context, e *release.Engine, namespace string, revision st
 	key := releaseIn(namespace)
 
 	result, err := e.Prune(ctx, key, revision, release.PruneOptions{
-		Known: accepted(context.WithoutCancel(ctx), newEngine("reader"), key).Revisions, Inventory: seen(key),
+		Known: accepted(context.WithoutCancel(ctx), reader, key).Revisions, Inventory: seen(key),
 	})
 	note(e, key, result)
 
@@ -185,7 +185,7 @@ func prune(ctx context.Context, e *release.Engine, namespace string, revision st
 func left(ctx context.Context, namespace string) []object.Key {
 	GinkgoHelper()
 
-	key, reader := releaseIn(namespace), newEngine("reader")
+	key := releaseIn(namespace)
 	record, err := reader.Read(ctx, key, newest(ctx, reader, namespace))
 	Expect(err).NotTo(HaveOccurred())
 

@@ -35,6 +35,8 @@ const name = "infrastructure-sample" // of the releases
 var (
 	apiServer *bed.Bed
 	client    kubernetes.Interface
+	// reader is the engine of a process that only reads.
+	reader *release.Engine
 )
 
 func TestRelease(t *testing.T) {
@@ -46,6 +48,7 @@ func TestRelease(t *testing.T) {
 var _ = BeforeSuite(func(SpecContext) {
 	apiServer = bedtest.Start(GinkgoT(), bed.Options{Nodes: -1, WithoutCertManager: true})
 	client = kubernetes.NewForConfigOrDie(apiServer.Config())
+	reader = newEngine("reader")
 }, NodeTimeout(15*time.Minute))
 
 // newNamespace creates a namespace for one test.
@@ -144,7 +147,7 @@ func confirmed(namespace string, number int) state.Revision {
 func digestOf(ctx context.Context, key types.NamespacedName, revision state.Revision) string {
 	GinkgoHelper()
 
-	record, err := newEngine("reader").Read(ctx, key, revision)
+	record, err := reader.Read(ctx, key, revision)
 	if err != nil {
 		return "v1:unreadable"
 	}
@@ -192,7 +195,7 @@ func apply(ctx context.Context, e *release.Engine, spec release.Spec) (release.R
 func applyObserved(
 	ctx context.Context, e *release.Engine, spec release.Spec, observed state.Observed,
 ) (release.Result, error) {
-	known := accepted(context.WithoutCancel(ctx), newEngine("reader"), spec.Release).Revisions
+	known := accepted(context.WithoutCancel(ctx), reader, spec.Release).Revisions
 
 	prepared, err := e.Prepare(ctx, spec, observed, release.PrepareOptions{
 		Known: known, Last: state.Last(statusOf(spec.Release)), Inventory: seen(spec.Release),
@@ -221,7 +224,7 @@ func mustApply(ctx context.Context, e *release.Engine, spec release.Spec) releas
 func history(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
 
-	history, err := newEngine("reader").Observe(ctx, releaseIn(namespace))
+	history, err := reader.Observe(ctx, releaseIn(namespace))
 	Expect(err).NotTo(HaveOccurred())
 
 	var all []string
