@@ -142,8 +142,9 @@ func (w *world) newRegistry(t *testing.T, options bed.RegistryOptions) *bed.Regi
 // ServiceAccount and the permissions that the chart gives it.
 func (w *world) installChart(t *testing.T) {
 	g := NewWithT(t)
-	out, err := w.bed.Command(t.Context(), "helm", "install", "capstan",
-		filepath.Join(root, "charts/capstan"), "-n", operatorNamespace, "--create-namespace",
+	chart, err := harness.BareChart(root, t.TempDir())
+	g.Expect(err).NotTo(HaveOccurred())
+	out, err := w.bed.Command(t.Context(), "helm", "install", "capstan", chart, "-n", operatorNamespace, "--create-namespace",
 		"--set", "replicas=0,flags.default-service-account=limited").CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	g.Expect(harness.InstallCRDs(t.Context(), w.admin)).To(Succeed(), "wait until they are served")

@@ -40,7 +40,7 @@ var _ = Describe("With an operator that must not install providers itself", Orde
 	BeforeAll(func(ctx SpecContext) {
 		began = time.Now()
 
-		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
+		run(ctx, "helm", "install", release, light, "-n", namespace, "--create-namespace",
 			"--set", "rbac.installProviders=false,replicas=0")
 		operator = startOperator(ctx, "--upgrade-crds", "--remote-interval=10m")
 	})

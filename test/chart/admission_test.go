@@ -34,7 +34,7 @@ var _ = Describe("The admission policy for the status of providers", Ordered, fu
 	contract := func(contract string) string { return `{"status":{"contract":"` + contract + `"}}` }
 
 	BeforeAll(func(ctx SpecContext) {
-		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace", "--set", "replicas=0")
+		run(ctx, "helm", "install", release, light, "-n", namespace, "--create-namespace", "--set", "replicas=0")
 		DeferCleanup(func(ctx SpecContext) { run(ctx, "helm", "uninstall", release, "-n", namespace) })
 
 		ns := &corev1.Namespace{ObjectMeta: objectName(tenant)}

@@ -102,7 +102,7 @@ var _ = Describe("The ServiceMonitor", func() {
 	endpoint := func(ctx SpecContext, args ...string) map[string]any {
 		GinkgoHelper()
 
-		template := []string{"template", release, archive, "-n", namespace, "-s", "templates/servicemonitor.yaml",
+		template := []string{"template", release, light, "-n", namespace, "-s", "templates/servicemonitor.yaml",
 			"--set", "metrics.serviceMonitor.enabled=true"}
 
 		var monitor struct {
@@ -138,7 +138,7 @@ var _ = Describe("The operator's endpoints", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace", "--set", "replicas=0")
+		run(ctx, "helm", "install", release, light, "-n", namespace, "--create-namespace", "--set", "replicas=0")
 		DeferCleanup(func(ctx SpecContext) { // after the last operator has stopped, unlike AfterAll
 			run(ctx, "helm", "uninstall", release, "-n", namespace)
 			removeAll(ctx)

@@ -41,7 +41,7 @@ var _ = Describe("The chart", Ordered, func() {
 			run(ctx, helm, "lint", "--strict", archive),
 		).NotTo(Or(ContainSubstring("WARNING"), ContainSubstring("ERROR")))
 		Expect(
-			run(ctx, helm, "lint", "--strict", archive, "--values", yamlFile(everything)),
+			run(ctx, helm, "lint", "--strict", light, "--values", yamlFile(everything)),
 		).NotTo(ContainSubstring("ERROR"))
 	})
 
@@ -52,7 +52,7 @@ var _ = Describe("The chart", Ordered, func() {
 			"providers: [{kind: Provider, name: a, namespace: b}]",
 			"flags: {log-level: loud}",
 		} {
-			_, err := try(ctx, helm, "template", archive, "--values", yamlFile(wrong))
+			_, err := try(ctx, helm, "template", light, "--values", yamlFile(wrong))
 			Expect(err).To(HaveOccurred(), wrong)
 		}
 	})
@@ -60,7 +60,7 @@ var _ = Describe("The chart", Ordered, func() {
 	It("installs providers in a cluster that does not serve their kinds yet", func(ctx SpecContext) {
 		Expect(definitions(ctx)).To(BeEmpty())
 		run(
-			ctx, helm, "install", release, archive, "-n", namespace, "--create-namespace", "--values",
+			ctx, helm, "install", release, light, "-n", namespace, "--create-namespace", "--values",
 			yamlFile(twoProviders),
 		)
 		Expect(definitions(ctx)).To(HaveLen(len(v1alpha2.ProviderTypes())))
@@ -107,7 +107,7 @@ var _ = Describe("The chart", Ordered, func() {
 
 	It("contains only valid objects when everything is enabled", func(ctx SpecContext) {
 		// The kinds of the Prometheus operator are not served here.
-		objects := run(ctx, helm, "template", release, archive, "-n", namespace, "--values", yamlFile(everything),
+		objects := run(ctx, helm, "template", release, light, "-n", namespace, "--values", yamlFile(everything),
 			"--set", "metrics.serviceMonitor.enabled=false,metrics.prometheusRule.enabled=false")
 		Expect(
 			objects,
@@ -136,7 +136,7 @@ var _ = Describe("The chart", Ordered, func() {
 		delete(stale.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties, "missingVariables")
 		Expect(admin.Update(ctx, &stale)).To(Succeed())
 		run(
-			ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", yamlFile(twoProviders), "--set",
+			ctx, helm, "upgrade", release, light, "-n", namespace, "--values", yamlFile(twoProviders), "--set",
 			"replicas=1",
 		)
 
@@ -158,12 +158,12 @@ var _ = Describe("The chart", Ordered, func() {
 	})
 
 	It("keeps a provider's objects when it is removed from the list", func(ctx SpecContext) {
-		run(ctx, helm, "upgrade", release, archive, "-n", namespace)
+		run(ctx, helm, "upgrade", release, light, "-n", namespace)
 		Expect(provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api").GetDeletionTimestamp()).To(BeNil())
 	})
 
 	It("keeps CRDs, providers and their namespaces when it is uninstalled", func(ctx SpecContext) {
-		run(ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", yamlFile(twoProviders))
+		run(ctx, helm, "upgrade", release, light, "-n", namespace, "--values", yamlFile(twoProviders))
 		run(ctx, helm, "uninstall", release, "-n", namespace)
 		err := admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: release}, &appsv1.Deployment{})
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
@@ -173,7 +173,7 @@ var _ = Describe("The chart", Ordered, func() {
 	})
 
 	It("can be installed again over what was kept", func(ctx SpecContext) {
-		run(ctx, helm, "install", release, archive, "-n", namespace, "--values", yamlFile(twoProviders))
+		run(ctx, helm, "install", release, light, "-n", namespace, "--values", yamlFile(twoProviders))
 		run(ctx, helm, "uninstall", release, "-n", namespace)
 	})
 

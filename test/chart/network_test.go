@@ -14,7 +14,7 @@ var _ = Describe("The NetworkPolicy", func() {
 	render := func(ctx SpecContext, args ...string) *networkingv1.NetworkPolicy {
 		GinkgoHelper()
 
-		template := []string{"template", release, archive, "-n", namespace, "-s", "templates/networkpolicy.yaml"}
+		template := []string{"template", release, light, "-n", namespace, "-s", "templates/networkpolicy.yaml"}
 		policy := &networkingv1.NetworkPolicy{}
 		Expect(yaml.UnmarshalStrict([]byte(run(ctx, "helm", append(template, args...)...)), policy)).To(Succeed())
 

@@ -48,7 +48,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 	address := bedtest.FreeAddress(GinkgoT())
 
 	BeforeAll(func(ctx SpecContext) {
-		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
+		run(ctx, "helm", "install", release, light, "-n", namespace, "--create-namespace",
 			"--set", "rbac.installProviders=false,replicas=0")
 		installInventory(ctx)
 		operator = startOperator(ctx, "--upgrade-crds", "--metrics-bind-address="+address)
@@ -139,7 +139,7 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 		Expect(
 			client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.Namespace{ObjectMeta: objectName(watched)})),
 		).To(Succeed())
-		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
+		run(ctx, "helm", "install", release, light, "-n", namespace, "--create-namespace",
 			"--set", "rbac.installProviders=false,replicas=0,flags.watch-namespaces="+watched)
 		DeferCleanup(func(ctx SpecContext) {
 			run(ctx, "helm", "uninstall", release, "-n", namespace)

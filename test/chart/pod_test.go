@@ -15,7 +15,7 @@ var _ = Describe("The operator's pod", func() {
 		GinkgoHelper()
 
 		deployment := &appsv1.Deployment{}
-		template := []string{"template", release, archive, "-n", namespace, "-s", "templates/deployment.yaml"}
+		template := []string{"template", release, light, "-n", namespace, "-s", "templates/deployment.yaml"}
 		rendered := run(ctx, "helm", append(template, args...)...)
 		Expect(yaml.UnmarshalStrict([]byte(rendered), deployment)).To(Succeed())
 

@@ -18,7 +18,7 @@ var _ = Describe("The roles for users", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace", "--set", "replicas=0")
+		run(ctx, "helm", "install", release, light, "-n", namespace, "--create-namespace", "--set", "replicas=0")
 		DeferCleanup(func(ctx SpecContext) {
 			run(ctx, "helm", "uninstall", release, "-n", namespace)
 			removeAll(ctx)

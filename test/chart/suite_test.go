@@ -41,12 +41,13 @@ var helm = tools.Helm()
 
 var samples = filepath.Join(root, testproviders.Samples)
 
-// Shared by all scenarios: a control plane, the operator's program, and the packaged chart.
+// Shared by all scenarios: a control plane, the operator's program, and the chart.
 var (
 	cluster *bed.Bed
 	admin   client.Client
 	program string
-	archive string
+	// archive is the chart as it is published, and light is the same with CRDs without descriptions.
+	archive, light string
 )
 
 func TestChart(t *testing.T) {
@@ -72,6 +73,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(archives).To(HaveLen(1))
 	archive = archives[0]
+	light, err = harness.BareChart(root, dir)
+	Expect(err).NotTo(HaveOccurred())
 })
 
 // try runs a program of the bed, as a user would, and returns its output.

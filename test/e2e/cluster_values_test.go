@@ -23,7 +23,8 @@ providers:
   secretVariables: {AWS_B64ENCODED_CREDENTIALS: `+harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]+`}
 `)
 
-		w.run(ctx, "helm", "install", "capstan", root+"/charts/capstan", "--namespace", "capstan-system",
+		chart := must(harness.BareChart(root, GinkgoT().TempDir()))
+		w.run(ctx, "helm", "install", "capstan", chart, "--namespace", "capstan-system",
 			"--create-namespace", "--values", values)
 		w.start("--config=" + clusterctlConfig(samples,
 			"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-aws"))

@@ -3,6 +3,8 @@ package harness
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/config/crd"
@@ -70,8 +73,7 @@ func PrepareForTest(ctx context.Context, config *rest.Config) (client.Client, er
 	return c, InstallCRDs(ctx, c)
 }
 
-// InstallCRDs creates the operator's own CRDs and waits until they are served. They lack their descriptions, which are
-// three quarters of 1.3 MB: API servers read and merge schemas again and again, and tests start many API servers.
+// InstallCRDs creates the operator's own CRDs and waits until they are served. They lack their descriptions.
 func InstallCRDs(ctx context.Context, c client.Client) error {
 	definitions, err := bareCRDs()
 	if err != nil {
@@ -81,7 +83,8 @@ func InstallCRDs(ctx context.Context, c client.Client) error {
 	return installCRDs(ctx, c, definitions)
 }
 
-// bareCRDs returns the operator's own CRDs without descriptions.
+// bareCRDs returns the operator's own CRDs without descriptions, which are three quarters of 1.3 MB: API servers read and
+// merge schemas again and again, and tests start many API servers.
 var bareCRDs = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
 	definitions, err := crd.Definitions()
 	for _, definition := range definitions {
@@ -90,6 +93,43 @@ var bareCRDs = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
 
 	return definitions, err
 })
+
+// BareChart copies the operator's chart into a folder and returns its path. Its CRDs are those of InstallCRDs.
+func BareChart(root, dir string) (string, error) {
+	chart := filepath.Join(dir, "capstan")
+	if err := os.CopyFS(chart, os.DirFS(filepath.Join(root, "charts/capstan"))); err != nil {
+		return "", err
+	}
+
+	published, err := filepath.Glob(filepath.Join(chart, "crds", "*.yaml"))
+	if err != nil {
+		return "", err
+	}
+
+	for _, file := range published {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+
+		var definition map[string]any
+		if err := yaml.Unmarshal(data, &definition); err != nil {
+			return "", err
+		}
+
+		dropDescriptions(definition)
+
+		if data, err = yaml.Marshal(definition); err != nil {
+			return "", err
+		}
+
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			return "", err
+		}
+	}
+
+	return chart, nil
+}
 
 // dropDescriptions removes all descriptions from a schema; a property with this name is an object, and stays.
 func dropDescriptions(value any) {
