@@ -15,8 +15,7 @@ import (
 
 // TestQuickStart runs the commands of the quick start in order on a control plane. It differs from a
 // real cluster in two ways: the chart is taken from this checkout, and the operator runs as a local
-// process, because containers do not run on simulated nodes. The providers come from a local
-// repository.
+// process, because containers do not run on simulated nodes. The providers are the samples.
 func TestQuickStart(t *testing.T) {
 	c := start(t)
 	folder := t.TempDir()
@@ -73,13 +72,12 @@ func TestQuickStart(t *testing.T) {
 	NewWithT(t).Expect(operator).NotTo(BeNil(), "the page has no commands")
 }
 
-// configuration returns the path of a configuration file that takes the providers from the folder in PROVIDERS, or else
-// from the samples. It is a copy of the page's, where capstan looks for it.
+// configuration returns the path of a configuration file that takes the providers from the samples. It is a copy of the
+// page's, where capstan looks for it.
 func configuration(t *testing.T, folder string) string {
 	t.Helper()
 	g := NewWithT(t)
-	repository, _ := testproviders.FolderOrSamples(root)
-	absolute, err := filepath.Abs(repository)
+	absolute, err := filepath.Abs(filepath.Join(root, testproviders.Samples))
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Setenv(testproviders.Variable, absolute)
 
