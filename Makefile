@@ -204,9 +204,8 @@ kubernetes-versions: ## Test with control planes of the other supported versions
 helm4: bed-binaries ## Test the engine with Helm 4's library, and the operator's chart with its program
 	@test/helm4/run
 
-# `make test` runs a part of it.
 .PHONY: compat
-compat: bed-binaries ## Test resources of cluster-api-operator and commands of clusterctl in all cases
+compat: bed-binaries ## Test resources of cluster-api-operator and commands of clusterctl
 	COMPAT=1 go test -vet=off -count 1 -timeout 60m ./test/compat
 
 # A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs.

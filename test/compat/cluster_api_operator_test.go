@@ -52,20 +52,12 @@ var _ = Describe("Resources of cluster-api-operator", Ordered, ContinueOnFailure
 	describeBeforeCore(&s)
 	describeFields(&s)
 
-	Context("in all cases", func() {
-		BeforeEach(func() {
-			if !whole() {
-				Skip("only make compat runs it")
-			}
-		})
-
-		describePreflight(&s)
-		describeMinimal(&s)
-		describeAirGapped(&s)
-		describeLargeReleases(&s)
-		describeChanges(&s)
-		describeExamples(&s)
-	})
+	describePreflight(&s)
+	describeMinimal(&s)
+	describeAirGapped(&s)
+	describeLargeReleases(&s)
+	describeChanges(&s)
+	describeExamples(&s)
 
 	describeCore(&s)
 })

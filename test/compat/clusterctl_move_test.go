@@ -28,15 +28,7 @@ const namespaceToMove = "berlin"
 var _ = Describe("clusterctl", func() {
 	Describe("with small providers", Ordered, func() { testMoves(smallRepository) })
 
-	Describe("with real providers", Ordered, func() {
-		testMoves(func() string {
-			if !whole() {
-				Skip("it takes minutes, so it is part of `make compat`")
-			}
-
-			return realRepository()
-		})
-	})
+	Describe("with real providers", Ordered, func() { testMoves(realRepository) })
 })
 
 // testMoves moves a cluster between clusters with the providers of a local repository.

@@ -172,11 +172,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 			HaveField("Note", ContainSubstring("changed by clusterctl; to upgrade a provider that Capstan manages, use capstan "+
 				"upgrade apply")))))
 
-		if whole() {
-			Eventually(session).WithTimeout(5 * time.Minute).Should(gexec.Exit(1))
-		}
-
-		session.Kill().Wait()
+		Eventually(session).WithTimeout(5 * time.Minute).Should(gexec.Exit(1))
 
 		w.expectUnharmed(ctx, docker, "v1.0.0")
 	})
