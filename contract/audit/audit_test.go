@@ -3,6 +3,7 @@ package audit_test
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,8 @@ import (
 	"github.com/capstan-project/capstan/contract"
 	"github.com/capstan-project/capstan/contract/audit"
 	"github.com/capstan-project/capstan/contract/audit/audittest"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // options check all providers.
@@ -104,6 +107,65 @@ func place(f contract.Finding) string { return f.Rule + " " + f.Kind + " " + f.O
 
 func TestHealthy(t *testing.T) {
 	NewWithT(t).Expect(audit.Check(snapshotOf(t, healthy(t)), options)).To(BeEmpty())
+}
+
+// TestRealProviders: the CRDs of real providers have no faults besides those of the sample.
+func TestRealProviders(t *testing.T) {
+	g := NewWithT(t)
+	folder := testproviders.Folder(t)
+	s := snapshotOf(t, healthy(t))
+
+	certificate, err := audittest.Certificate(time.Hour)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	providers, err := filepath.Glob(filepath.Join(folder, "*", "v*"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(providers).NotTo(BeEmpty())
+
+	for _, provider := range providers {
+		label := filepath.Base(filepath.Dir(provider))
+		release, err := harness.Load(t.Context(), folder, harness.Wanted{Label: label})
+		g.Expect(err).NotTo(HaveOccurred())
+		crds, err := harness.CRDs(release.Bundle.Components)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		for _, crd := range crds {
+			inSample := func(other *apiextensionsv1.CustomResourceDefinition) bool { return other.Name == crd.Name }
+			if !slices.ContainsFunc(s.CRDs, inSample) {
+				s.CRDs = append(s.CRDs, served(crd, label, certificate))
+			}
+		}
+	}
+
+	g.Expect(audit.Check(s, options)).To(BeEmpty())
+}
+
+// served returns a CRD of a provider as it is in a cluster.
+func served(
+	crd *apiextensionsv1.CustomResourceDefinition, label string, certificate []byte,
+) *apiextensionsv1.CustomResourceDefinition {
+	metav1.SetMetaDataLabel(&crd.ObjectMeta, "clusterctl.cluster.x-k8s.io", "")
+	metav1.SetMetaDataLabel(&crd.ObjectMeta, "cluster.x-k8s.io/provider", label)
+
+	if c := crd.Spec.Conversion; c != nil && c.Webhook != nil {
+		c.Webhook.ClientConfig.CABundle = certificate // as cert-manager does
+	}
+
+	for _, condition := range []apiextensionsv1.CustomResourceDefinitionConditionType{
+		apiextensionsv1.Established, apiextensionsv1.NamesAccepted,
+	} {
+		crd.Status.Conditions = append(crd.Status.Conditions, apiextensionsv1.CustomResourceDefinitionCondition{
+			Type: condition, Status: apiextensionsv1.ConditionTrue,
+		})
+	}
+
+	for _, version := range crd.Spec.Versions {
+		if version.Storage {
+			crd.Status.StoredVersions = []string{version.Name}
+		}
+	}
+
+	return crd
 }
 
 func TestFaults(t *testing.T) {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,8 +17,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/contract"
 	"github.com/capstan-project/capstan/contract/audit/audittest"
-	"github.com/capstan-project/capstan/test/harness"
-	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, func() {
@@ -155,37 +152,6 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 		Expect(cli.succeed(ctx, "audit", "--limit", "1")).To(And(
 			ContainSubstring("there are more than 1 objects"), HaveSuffix(" infos\n")))
 		cli.fail(ctx, "audit", "--limit", "0").To(ContainSubstring("--limit"))
-	})
-
-	It("finds nothing wrong with the CRDs of real providers", func(ctx SpecContext) {
-		Expect(report(ctx)).To(BeEmpty(), "all faults are fixed")
-
-		releases, err := testproviders.Glob(GinkgoT(), "*/*")
-		Expect(err).NotTo(HaveOccurred())
-
-		certificate, err := audittest.Certificate(1)
-		Expect(err).NotTo(HaveOccurred())
-
-		for _, release := range releases {
-			label := filepath.Base(filepath.Dir(release))
-			loaded, err := harness.Load(ctx, filepath.Dir(filepath.Dir(release)), harness.Wanted{Label: label})
-			Expect(err).NotTo(HaveOccurred())
-			crds, err := harness.CRDs(loaded.Bundle.Components)
-			Expect(err).NotTo(HaveOccurred())
-
-			for _, crd := range crds {
-				metav1.SetMetaDataLabel(&crd.ObjectMeta, v1alpha2.ClusterctlLabel, "")
-				metav1.SetMetaDataLabel(&crd.ObjectMeta, v1alpha2.ClusterctlProviderLabel, label)
-
-				if c := crd.Spec.Conversion; c != nil && c.Webhook != nil {
-					c.Webhook.ClientConfig.CABundle = certificate // as cert-manager does
-				}
-
-				Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, crd))).To(Succeed())
-			}
-		}
-
-		Eventually(func() []string { return report(ctx) }).Should(BeEmpty())
 	})
 })
 

@@ -54,7 +54,7 @@ func (w *world) specs(ctx context.Context, t tiny, version string) map[string]st
 }
 
 var _ = Describe("A migration of many objects", Ordered, func() {
-	const objects = 1000
+	const objects = 300
 
 	var w *world
 
@@ -126,8 +126,8 @@ func cycles() int {
 	return 12
 }
 
-var _ = Describe("Hundreds of objects", Ordered, func() {
-	const objects = 500
+var _ = Describe("Objects of users", Ordered, func() {
+	const objects = 150
 
 	var w *world
 
