@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -28,7 +27,6 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/faults"
 	"github.com/capstan-project/capstan/test/harness"
-	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // cliUser is the user name of the command line in the bed's audit log.
@@ -534,60 +532,5 @@ var _ = Describe("The command line", Ordered, func() {
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
 		Expect(cli.succeed(ctx, "delete", "--all")).To(Equal("There are no providers.\n"))
 		Expect(cli.succeed(ctx, "status")).To(Equal("There are no providers.\n"))
-	})
-})
-
-var _ = Describe("The command line with real providers", Ordered, func() {
-	It("shows the difference of an upgrade, and deletes everything", func(ctx SpecContext) {
-		repository := testproviders.Folder(GinkgoT())
-
-		w := newWorld(ctx)
-		cli := newCommandLine(w)
-		w.createOperatorDeployment(ctx)
-		w.start()
-		core := w.install(ctx, repository, harness.Wanted{Label: "cluster-api", Version: "v1.13.5"})
-		aws := w.install(
-			ctx,
-			repository,
-			harness.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables},
-		)
-		newer, err := harness.Load(ctx, repository, harness.Wanted{Label: "infrastructure-aws", Version: "v2.11.1"})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
-		Eventually(w.read(ctx, core)).Should(beReady("v1.13.5"))
-		Eventually(w.read(ctx, aws)).Should(beReady("v2.10.3"))
-
-		Expect(cli.succeed(ctx, "diff", "cluster-api")).To(Equal("cluster-api: no changes\n"))
-		Expect(cli.succeed(ctx, "diff", "aws")).To(Equal("infrastructure-aws: no changes\n"))
-
-		begin := time.Now()
-
-		Expect(cli.succeed(ctx, "diff", "aws", "--version", "v2.11.1")).To(And(
-			MatchRegexp(`(?m)^\+ +image: \S+:v2\.11\.1$`),
-			MatchRegexp(`(?m)^infrastructure-aws v2\.10\.3 to v2\.11\.1: .* 2 CRDs to create, \d+ to change$`),
-		))
-		AddReportEntry(
-			"diff of aws v2.10.3 to v2.11.1",
-			time.Since(begin).Round(time.Millisecond),
-			ReportEntryVisibilityAlways,
-		)
-		Expect(cli.succeed(ctx, "upgrade", "plan")).To(MatchRegexp(`(?m)^infrastructure-aws +v2\.10\.3 +v2\.11\.1 +v1beta1$`))
-
-		begin = time.Now()
-
-		Expect(cli.succeed(ctx, "delete", "aws", "cluster-api", "--include-crd", "--include-namespace", "--wait")).To(
-			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed"))
-		AddReportEntry(
-			"removal of core and aws with their CRDs and namespaces",
-			time.Since(begin).Round(time.Millisecond),
-			ReportEntryVisibilityAlways,
-		)
-		Expect(
-			w.run(
-				ctx, "kubectl", "get",
-				"crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations",
-				"-l", "cluster.x-k8s.io/provider", "-o", "name",
-			),
-		).To(BeEmpty())
 	})
 })

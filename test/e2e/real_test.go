@@ -48,6 +48,7 @@ var _ = Describe("Real providers", Ordered, func() {
 	var (
 		repository string
 		w          *world
+		cli        commandLine
 		providers  []v1alpha2.Provider
 		objects    []*unstructured.Unstructured
 	)
@@ -56,7 +57,9 @@ var _ = Describe("Real providers", Ordered, func() {
 		repository = testproviders.Folder(GinkgoT())
 
 		w = newWorld(ctx)
+		w.createOperatorDeployment(ctx)
 		w.start()
+		cli = newCommandLine(w)
 	})
 
 	// load prepares the cluster for a version of a provider, and returns its resource.
@@ -137,6 +140,18 @@ var _ = Describe("Real providers", Ordered, func() {
 			Expect(w.read(ctx, p)(Default)).To(
 				And(beReady(all[i].before), Not(haveConditionType(v1alpha2.DriftedCondition))))
 		}
+	})
+
+	It("have no difference to their specs, and some to the next version", func(ctx SpecContext) {
+		load(ctx, aws, all[aws].after)
+
+		Expect(cli.succeed(ctx, "diff", "cluster-api")).To(Equal("cluster-api: no changes\n"))
+		Expect(cli.succeed(ctx, "diff", "aws")).To(Equal("infrastructure-aws: no changes\n"))
+		Expect(cli.succeed(ctx, "diff", "aws", "--version", "v2.11.1")).To(And(
+			MatchRegexp(`(?m)^\+ +image: \S+:v2\.11\.1$`),
+			MatchRegexp(`(?m)^infrastructure-aws v2\.10\.3 to v2\.11\.1: .* 2 CRDs to create, \d+ to change$`),
+		))
+		Expect(cli.succeed(ctx, "upgrade", "plan")).To(MatchRegexp(`(?m)^infrastructure-aws +v2\.10\.3 +v2\.11\.1 +v1beta1$`))
 	})
 
 	It("are upgraded after core in one commit, without an outage and without losing objects", func(ctx SpecContext) {
@@ -317,6 +332,21 @@ var _ = Describe("Real providers", Ordered, func() {
 		for _, secret := range secrets.Items {
 			Expect(len(secret.Data["release"])).To(BeNumerically("<", maxReleaseSecret), secret.Name)
 		}
+	})
+
+	It("are deleted with their CRDs and namespaces once nothing uses them", func(ctx SpecContext) {
+		for _, o := range objects {
+			Eventually(func() error {
+				w.ignoreWebhooks(ctx)
+				return client.IgnoreNotFound(w.client.Delete(ctx, o))
+			}).Should(Succeed(), o.GetKind())
+		}
+
+		Expect(cli.succeed(ctx, "delete", "--all", "--include-crd", "--include-namespace", "--wait")).To(
+			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed"))
+		Expect(w.run(ctx, "kubectl", "get",
+			"crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations",
+			"-l", "cluster.x-k8s.io/provider", "-o", "name")).To(BeEmpty())
 	})
 })
 
