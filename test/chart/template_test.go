@@ -43,12 +43,6 @@ var _ = Describe("A chart rendered without a cluster", func() {
 		applyRendered(ctx, provider, providerNamespace)
 		applyRendered(ctx, light, namespace, "--values", yamlFile(twoProviders))
 	})
-
-	It("has CRDs that are small enough for kubectl's client-side apply", func(ctx SpecContext) {
-		crds := yamlFile(run(ctx, "helm", "show", "crds", archive))
-		run(ctx, "kubectl", "apply", "-f", crds)
-		removeAll(ctx)
-	})
 })
 
 // applyRendered applies a chart's objects, compares them with the cluster both server-side and

@@ -81,14 +81,6 @@ var _ = Describe("capstan adopt takes real providers with clusters over", Ordere
 		expectCluster(ctx)
 	})
 
-	It("lets one go and adopts it again", func(ctx SpecContext) {
-		w.letGo(ctx, &v1alpha2.BootstrapProvider{ObjectMeta: named("capi-kubeadm-bootstrap-system", "kubeadm")})
-		Expect(w.identities(ctx)).To(Equal(before))
-		cli.succeed(ctx, "adopt", "bootstrap-kubeadm", "--config", config)
-		Expect(w.identities(ctx)).To(Equal(before))
-		expectCluster(ctx)
-	})
-
 	It("upgrades them afterwards", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "upgrade", "apply", "infrastructure-aws:v2.11.1", "bootstrap-kubeadm:v1.14.0")).To(And(
 			ContainSubstring("/aws: v2.11.1 is healthy ("),
