@@ -189,7 +189,7 @@ var _ = Describe(emptyCluster, Ordered, everyKubernetes, func() {
 		Expect(cli.succeed(ctx, append(args, credentials...)...)).To(ContainSubstring(" is healthy ("))
 		cli.fail(ctx, append(args, "--core", "cluster-api:v0.0.1")...).To(
 			MatchRegexp("CoreProvider capi-system/cluster-api exists with spec.version v.*, not v0.0.1; to change it, " +
-				"run `capstan upgrade apply cluster-api:v0.0.1`"))
+				"run `capstan upgrade apply cluster-api:v0.0.1 --allow-downgrade`"))
 		Expect(cli.writes()).To(Equal(before))
 	})
 

@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -178,4 +180,16 @@ func readFile(in io.Reader, file string) ([]byte, error) {
 	}
 
 	return os.ReadFile(file)
+}
+
+// IsOlder reports whether a version is older than the installed one of a provider.
+func IsOlder(version string, p v1alpha2.Provider) bool {
+	installed, err := semver.NewVersion(ptr.Deref(p.GetStatus().InstalledVersion, ""))
+	if err != nil { // nothing is installed, or it has no version
+		return false
+	}
+
+	wanted, err := semver.NewVersion(version)
+
+	return err == nil && wanted.LessThan(installed)
 }

@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
-	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
@@ -112,7 +110,7 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 	// Nothing is changed if one of the providers must not be.
 	for _, p := range selected {
 		version := versions[v1alpha2.Label(p)]
-		if !o.allowDowngrade && isOlder(p, version) {
+		if !o.allowDowngrade && cli.IsOlder(version, p) {
 			return fmt.Errorf("nothing was changed: %s of %s is older than the installed %s; if that is intended, "+
 				"add --allow-downgrade", version, v1alpha2.Label(p), *p.GetStatus().InstalledVersion)
 		}
@@ -123,7 +121,7 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 
 		if o.dryRun {
 			change := "upgraded"
-			if isOlder(p, version) {
+			if cli.IsOlder(version, p) {
 				change = "downgraded"
 			}
 
@@ -144,18 +142,6 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 	return cluster.WaitAll(ctx, o.Options, selected, o.wait, cli.Ready)
 }
 
-// isOlder reports whether a version is older than the installed one.
-func isOlder(p v1alpha2.Provider, version string) bool {
-	installed, err := semver.NewVersion(ptr.Deref(p.GetStatus().InstalledVersion, ""))
-	if err != nil { // nothing is installed, or it has no version
-		return false
-	}
-
-	wanted, err := semver.NewVersion(version)
-
-	return err == nil && wanted.LessThan(installed)
-}
-
 // upgrade sets the version of a provider, or has the operator apply again what the provider asks for already: a version
 // that has failed, or that another program has replaced. A range that it was chosen from stays.
 func (o *upgradeApplyOptions) upgrade(
@@ -164,7 +150,7 @@ func (o *upgradeApplyOptions) upgrade(
 	change := map[string]any{"spec": map[string]any{"version": version}}
 
 	message := "upgrading to " + version
-	if isOlder(p, version) {
+	if cli.IsOlder(version, p) {
 		message = "downgrading to " + version
 	}
 

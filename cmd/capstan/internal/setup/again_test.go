@@ -156,6 +156,9 @@ func TestVersionOfExistingProvider(t *testing.T) {
 			"v1.13.5", "v1.14.0", "InfrastructureProvider capa-system/aws exists with spec.version v1.13.5, not v1.14.0; " +
 				"to change it, run `capstan upgrade apply infrastructure-aws:v1.14.0`",
 		},
+		"an older version": {
+			"v1.13.5", "v1.12.0", "run `capstan upgrade apply infrastructure-aws:v1.12.0 --allow-downgrade`",
+		},
 		"outside of the range": {
 			"v1.12.0", "~1.13", "InfrastructureProvider capa-system/aws exists with spec.version v1.12.0, not ~1.13; " +
 				"to change it, run `capstan upgrade apply --version '~1.13' --only infrastructure-aws`",
@@ -168,6 +171,7 @@ func TestVersionOfExistingProvider(t *testing.T) {
 			g := NewWithT(t)
 			p := existingAWS("")
 			p.resource.GetSpec().Version = c.exists
+			p.resource.GetStatus().InstalledVersion = new("v1.13.0")
 			w := wanted{kind: v1alpha2.InfrastructureProviderType, name: "aws", version: c.wanted}
 
 			if c.err == "" {

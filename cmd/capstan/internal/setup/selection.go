@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
 // selection holds the values of the flags that name providers, by type.
@@ -55,6 +56,8 @@ func (w wanted) checkVersion(resource v1alpha2.Provider) error {
 	command := fmt.Sprintf("capstan upgrade apply %s:%s", w.label(), w.version)
 	if !ranges.IsExact(w.version) {
 		command = fmt.Sprintf("capstan upgrade apply --version '%s' --only %s", w.version, w.label())
+	} else if cli.IsOlder(w.version, resource) {
+		command += " --allow-downgrade"
 	}
 
 	return fmt.Errorf("%s exists with spec.version %s, not %s; to change it, run `%s`",
