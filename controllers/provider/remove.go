@@ -137,11 +137,15 @@ func (r *run) removalFailed(ctx context.Context, err error) error {
 		return nil
 	}
 
-	blocked := new(removal.BlockedError)
-	if !errors.As(err, &blocked) {
+	reason, blocked := v1alpha2.DeletionBlockedReason, new(removal.BlockedError)
+
+	switch {
+	case !errors.As(err, &blocked):
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove the provider; the removal is retried")
 
 		blocked = &removal.BlockedError{Message: err.Error() + r.unreachedHint(), Waiting: true}
+	case blocked.Waiting:
+		reason = v1alpha2.DeletingReason
 	}
 
 	age := time.Since(r.provider.GetDeletionTimestamp().Time)
@@ -152,7 +156,7 @@ func (r *run) removalFailed(ctx context.Context, err error) error {
 		outcome = Waiting
 	}
 
-	return endWith(Result{Outcome: outcome, Reason: v1alpha2.DeletionBlockedReason, Message: blocked.Message, At: next})
+	return endWith(Result{Outcome: outcome, Reason: reason, Message: blocked.Message, At: next})
 }
 
 // removedByOthers returns the result of a resource that only finalizers of others hold.

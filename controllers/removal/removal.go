@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,10 +111,15 @@ func (r *Removal) CheckOthers(ctx context.Context) error {
 		return err
 	}
 
-	return &BlockedError{
-		Waiting: true,
-		Message: "core is removed last; delete first: " + r.visibleNames(ctx, others),
+	stay := func(p v1alpha2.Provider) bool { return p.GetDeletionTimestamp().IsZero() }
+	if !slices.ContainsFunc(others, stay) {
+		return &BlockedError{
+			Waiting: true,
+			Message: "core is removed last, after " + r.visibleNames(ctx, others),
+		}
 	}
+
+	return &BlockedError{Message: "core is removed last; delete first: " + r.visibleNames(ctx, others)}
 }
 
 // CheckUse keeps the provider while there are objects that need it.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,14 +71,21 @@ func TestCheckOthers(t *testing.T) {
 	remote := provider(infrastructure, "tenant", "remote", true)
 	remote.GetSpec().KubeConfig = &v1alpha2.KubeConfig{}
 
-	const blocked = "core is removed last; delete first: InfrastructureProvider tenant/aws"
+	deleted := provider(infrastructure, "tenant", "aws", true)
+	deleted.SetFinalizers([]string{v1alpha2.Finalizer})
+	deleted.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 
 	for name, c := range map[string]struct {
 		other v1alpha2.Provider
-		want  string
+		want  *BlockedError
 	}{
 		"with an installed provider": {
-			other: provider(infrastructure, "tenant", "aws", true), want: blocked,
+			other: provider(infrastructure, "tenant", "aws", true),
+			want:  &BlockedError{Message: "core is removed last; delete first: InfrastructureProvider tenant/aws"},
+		},
+		"with an installed provider that is being deleted": {
+			other: deleted,
+			want:  &BlockedError{Message: "core is removed last, after InfrastructureProvider tenant/aws", Waiting: true},
 		},
 		"with a provider of another cluster": {other: remote},
 		"with one that is not installed":     {other: provider(infrastructure, "tenant", "aws", false)},
@@ -89,12 +98,12 @@ func TestCheckOthers(t *testing.T) {
 			}
 
 			err := r.CheckOthers(t.Context())
-			if c.want == "" {
+			if c.want == nil {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				return
 			}
 
-			NewWithT(t).Expect(err).To(Equal(&BlockedError{Waiting: true, Message: c.want}))
+			NewWithT(t).Expect(err).To(Equal(c.want))
 		})
 	}
 }

@@ -354,7 +354,8 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 			Eventually(func(g Gomega) {
 				p := provider(label)
 				g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-				g.Expect(conditions.GetReason(p, v1alpha2.ReadyCondition)).To(Equal(v1alpha2.DeletionBlockedReason))
+				g.Expect(conditions.GetReason(p, v1alpha2.ReadyCondition)).To(
+					BeElementOf(v1alpha2.DeletionBlockedReason, v1alpha2.DeletingReason))
 				g.Expect(conditions.GetMessage(p, v1alpha2.ReadyCondition)).To(ContainSubstring(blocks[label]))
 			}).Should(Succeed(), label)
 		}

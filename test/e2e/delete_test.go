@@ -157,8 +157,9 @@ var _ = Describe("Deleting a provider", Ordered, everyKubernetes, ContinueOnFail
 				"metadata: {name: came-along, namespace: held-system, finalizers: [example.com/manager]}\n",
 		)
 		remove(ctx, p)
-		blocked(ctx, p, "Tinyheld held/came-along is being deleted, but its finalizers hold it: example.com/manager",
-			v1alpha2.DeleteInUseAnnotation)
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletingReason, "being removed: "+
+			"Tinyheld held/came-along is being deleted, but its finalizers hold it: example.com/manager",
+			v1alpha2.DeleteInUseAnnotation))
 		Expect(
 			exists(ctx, &appsv1.Deployment{}, client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"}),
 		).To(BeTrue())
@@ -434,7 +435,8 @@ webhooks:
 			Expect(interrupted.Wait()).NotTo(Succeed())
 
 			remove(ctx, p)
-			blocked(ctx, p, "revision 3 is pending-rollback", "helm "+strings.Join(rollback, " "))
+			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletingReason,
+				"revision 3 is pending-rollback", "helm "+strings.Join(rollback, " ")))
 			w.run(ctx, "helm", rollback...)
 			goesAway(ctx, p)
 		})

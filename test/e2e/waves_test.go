@@ -243,7 +243,7 @@ var _ = Describe("A release of five waves", Ordered, everyKubernetes, func() {
 		setFinalizers(`["example.com/held"]`)
 
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletionBlockedReason,
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletingReason,
 			"ConfigMap waves/wave-3-0 is being deleted, but its finalizers hold it: example.com/held"))
 		Expect(versions(ctx)).To(Equal([]string{"0 v1.0.0", "1 v1.0.0", "2 v1.0.0", "3 v1.0.0"}))
 
