@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -68,16 +67,6 @@ var steps = []step{
 	{"nothing prevents the release", (*run).plans, (*run).pass, ""},
 	{"the release is applied", (*run).applies, (*run).apply, metrics.StepRelease},
 	{"the CRDs are served", (*run).plans, (*run).awaitCRDs, ""},
-}
-
-// MarkdownSteps returns the steps of a change in their order, for the documentation.
-func MarkdownSteps() string {
-	var list strings.Builder
-	for i, s := range steps {
-		fmt.Fprintf(&list, "%d. %s\n", i+1, s.name)
-	}
-
-	return list.String()
 }
 
 // held reports whether what another program did to the release stays.

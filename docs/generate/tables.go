@@ -9,8 +9,6 @@ import (
 	"github.com/capstan-project/capstan/contract/audit"
 	"github.com/capstan-project/capstan/contract/lint"
 	"github.com/capstan-project/capstan/controllers/permissions"
-	"github.com/capstan-project/capstan/controllers/provider"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // tables are the generated tables in pages that are otherwise written by hand. Each is between two lines
@@ -20,8 +18,6 @@ var tables = []struct {
 	markdown   func() string
 }{
 	{"docs/reference/audit-rules.md", "audit-rules", func() string { return contract.MarkdownTable(audit.Rules()) }},
-	{"docs/reference/reconcile.md", "steps", provider.MarkdownSteps},
-	{"docs/reference/reconcile.md", "states", state.MarkdownTable},
 	{"docs/reference/lint-rules.md", "lint-rules", func() string { return contract.MarkdownTable(lint.Rules()) }},
 	{"docs/permissions.md", "permissions", permissions.MarkdownTable},
 }

@@ -35,7 +35,7 @@
 // # Table
 //
 // Each line has a state, the action that follows and when it does. The first line that applies
-// counts. Table returns the same with explanations for users.
+// counts.
 //
 //	Absent          Hold      it existed before, nothing was asked for since, and external changes are kept
 //	Absent          Apply     otherwise
