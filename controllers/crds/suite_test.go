@@ -26,7 +26,7 @@ import (
 
 func TestCRDs(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(2 * time.Minute)
 	RunSpecs(t, "CustomResourceDefinitions")
 }
 

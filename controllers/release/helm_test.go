@@ -176,8 +176,7 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 
 		spec := specOf(namespace, "2.0.0", configMap("config", "2"))
 
-		Eventually(func() state.State { return observe(ctx, engine, spec).State }).WithTimeout(10 * time.Second).
-			Should(Equal(state.Locked))
+		Eventually(func() state.State { return observe(ctx, engine, spec).State }).Should(Equal(state.Locked))
 
 		observed := observe(ctx, engine, spec)
 		Expect(observed.Until).To(BeTemporally("~", time.Now().Add(5*time.Minute), time.Minute))

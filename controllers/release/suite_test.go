@@ -41,7 +41,7 @@ var (
 
 func TestRelease(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(2 * time.Minute)
 	RunSpecs(t, "Release engine")
 }
 

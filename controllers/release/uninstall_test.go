@@ -1,8 +1,6 @@
 package release_test
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,7 +94,7 @@ webhooks:
 		Eventually(func() error {
 			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
 			return err
-		}).WithTimeout(10 * time.Second).Should(Succeed())
+		}).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 

@@ -85,7 +85,7 @@ func TestFind(t *testing.T) {
 		{"AWSClusterControllerIdentity", "", "default"},
 		{"DockerCluster", "default", "0-own"},
 	} {
-		g.Eventually(func() error { return create(o[0], o[1], o[2]) }).WithTimeout(30 * time.Second).Should(Succeed())
+		g.Eventually(func() error { return create(o[0], o[1], o[2]) }).WithTimeout(2 * time.Minute).Should(Succeed())
 	}
 
 	find := func(q Query) []Kind {
@@ -137,7 +137,7 @@ func TestFind(t *testing.T) {
 		g.Expect(c.Create(t.Context(), d)).To(Succeed())
 		g.Eventually(func() error {
 			return create("AWSExtra", "default", "a")
-		}).WithTimeout(30 * time.Second).Should(Succeed())
+		}).WithTimeout(2 * time.Minute).Should(Succeed())
 
 		extra := Kind{Name: d.Name, Count: 1, Examples: []string{"default/a"}}
 		g.Expect(find(Query{Provider: aws})).NotTo(ContainElement(extra))

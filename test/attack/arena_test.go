@@ -29,7 +29,7 @@ import (
 )
 
 // patience is how long the operator may take to answer on this machine, which may be loaded.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // arena is where one attempt takes place.
 type arena struct {

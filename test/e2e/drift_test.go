@@ -23,7 +23,7 @@ import (
 )
 
 // soon is the time within which drift must be corrected.
-const soon = 5 * time.Second
+const soon = 30 * time.Second
 
 const dockerNamespace = "infrastructure-docker-system"
 

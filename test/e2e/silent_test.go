@@ -71,7 +71,7 @@ current-context: x
 
 		// The source is waited for longer than that.
 		const message = "Getting the provider from its source"
-		Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).Should(And(
+		Eventually(w.read(ctx, p)).WithTimeout(20 * time.Second).Should(And(
 			notBeReady(v1alpha2.ProgressingReason, message),
 			haveCondition(v1alpha2.ReconcilingCondition, metav1.ConditionTrue, v1alpha2.ProgressingReason, message),
 			HaveField("Status.ObservedGeneration", BeEquivalentTo(-1))))

@@ -38,7 +38,7 @@ var (
 
 func TestScenarios(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyTimeout(3 * time.Minute)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyPollingInterval(200 * time.Millisecond)
 	RunSpecs(t, "Scenarios")
