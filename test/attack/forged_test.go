@@ -70,7 +70,7 @@ var forgedAttempts = []attempt{
 
 		return s.writeStatus(s.statusWriter(), p.Status) + s.settle()
 	}},
-	{"A status that says that another user's provider is installed here, by a developer whose Role has all statuses", func(a *arena) string {
+	{"A status that says that another user's provider is installed here, by such a developer", func(a *arena) string {
 		s := a.site()
 		s.start(s.stuck)
 

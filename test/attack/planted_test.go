@@ -76,7 +76,7 @@ var plots = []plot{
 		after:   func(s *site) string { return s.install(nil) + "; then " + s.remove() },
 	},
 	{
-		tried:  "a ClusterRoleBinding with the labels of the former record, between the deletion of a provider and its next creation",
+		tried:  "a ClusterRoleBinding, with the labels of the former record of a provider that was deleted",
 		before: (*site).installAndRemember,
 		records: func(s *site) []*corev1.Secret {
 			return s.one(s.labeled(s.record(1, "deployed", s.binding())))

@@ -144,8 +144,8 @@ func (w *world) installChart(t *testing.T) {
 	g := NewWithT(t)
 	chart, err := harness.BareChart(root, t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
-	out, err := w.bed.Command(t.Context(), "helm", "install", "capstan", chart, "-n", operatorNamespace, "--create-namespace",
-		"--set", "replicas=0,flags.default-service-account=limited").CombinedOutput()
+	out, err := w.bed.Command(t.Context(), "helm", "install", "capstan", chart, "-n", operatorNamespace,
+		"--create-namespace", "--set", "replicas=0,flags.default-service-account=limited").CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	g.Expect(harness.InstallCRDs(t.Context(), w.admin)).To(Succeed(), "wait until they are served")
 

@@ -100,7 +100,8 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}})).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace watched"))
+		Eventually(w.read(ctx, p)).Should(
+			failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace watched"))
 	})
 
 	It("correct drift there", func(ctx SpecContext) {
@@ -152,8 +153,8 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 				"pods":            true,
 			}
 
-			return r.User == secondOperator && r.Received.After(begin) && kinds[r.Resource] && r.Namespace != "watched" && r.Name != "more" &&
-				r.Namespace != metav1.NamespacePublic
+			return r.User == secondOperator && r.Received.After(begin) && kinds[r.Resource] &&
+				r.Namespace != "watched" && r.Name != "more" && r.Namespace != metav1.NamespacePublic
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(elsewhere).To(BeEmpty())

@@ -83,8 +83,8 @@ func InstallCRDs(ctx context.Context, c client.Client) error {
 	return installCRDs(ctx, c, definitions)
 }
 
-// bareCRDs returns the operator's own CRDs without descriptions, which are three quarters of 1.3 MB: API servers read and
-// merge schemas again and again, and tests start many API servers.
+// bareCRDs returns the operator's own CRDs without descriptions, which are three quarters of 1.3 MB: API servers read
+// and merge schemas again and again, and tests start many API servers.
 var bareCRDs = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
 	definitions, err := crd.Definitions()
 	for _, definition := range definitions {
