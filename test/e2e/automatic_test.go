@@ -54,7 +54,7 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 	}
 
 	It("take a patch in the window, and give up one that fails", func(ctx SpecContext) {
-		const name = "patched"
+		const name = "patch-releases"
 
 		halfAYear := time.Now().UTC().AddDate(0, 6, 0)
 		p := install(ctx, name, v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch, Window: windowAt(halfAYear)})

@@ -32,7 +32,7 @@ var _ = Describe("A provider without a version", func() {
 			return p
 		}
 
-		older, none := create("older", "v1beta1", "v1beta2"), create("none", "v1beta2", "v1beta2")
+		older, none := create("narrow", "v1beta1", "v1beta2"), create("none", "v1beta2", "v1beta2")
 		for _, p := range []*v1alpha2.InfrastructureProvider{older, none} {
 			Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse,
 				v1alpha2.WaitingForCoreProviderReadyReason))

@@ -139,9 +139,12 @@ func (f *fleet) expect(ctx context.Context, version string) {
 	}
 }
 
-// observeOrder watches the Deployments of all providers. The function that it returns ends that and reports in which
-// order, by label, they asked for an image of one of the versions, and which had no available replica for a moment.
-func (w *world) observeOrder(ctx context.Context, versions ...string) func() (order, outages []string) {
+// observeOrder watches the Deployments of the providers with these labels. The function that it returns ends that and
+// reports in which order, by label, they asked for an image of one of the versions, and which had no available replica
+// for a moment.
+func (w *world) observeOrder(
+	ctx context.Context, labels []string, versions ...string,
+) func() (order, outages []string) {
 	GinkgoHelper()
 
 	watcher, err := client.NewWithWatch(w.bed.Config(), client.Options{Scheme: w.client.Scheme()})
@@ -164,6 +167,10 @@ func (w *world) observeOrder(ctx context.Context, versions ...string) func() (or
 			}
 
 			label := d.Labels[v1alpha2.ClusterctlProviderLabel]
+			if !slices.Contains(labels, label) {
+				continue
+			}
+
 			if d.Status.AvailableReplicas == 0 {
 				outages = append(outages, label)
 			}
@@ -204,7 +211,7 @@ var _ = Describe("Versions of all providers that change in one commit", Ordered,
 
 	DescribeTable("converge without an outage",
 		func(ctx SpecContext, version, coreIs string) {
-			observed := f.observeOrder(ctx, version)
+			observed := f.observeOrder(ctx, fleetLabels, version)
 			took := f.ask(ctx, version, nil)
 			f.expect(ctx, version)
 
@@ -230,7 +237,7 @@ var _ = Describe("Versions of all providers that change in one commit", Ordered,
 
 		const third = "infrastructure-third"
 
-		observed := f.observeOrder(ctx, "v1.5.0")
+		observed := f.observeOrder(ctx, fleetLabels, "v1.5.0")
 		f.ask(ctx, "v1.5.0", map[string]*harness.Release{third: crashing(third, "v1.5.0")})
 
 		core := f.resources["cluster-api"]
@@ -259,7 +266,7 @@ var _ = Describe("Versions of all providers that change in one commit", Ordered,
 
 		// To a wider contract, and to a narrower one.
 		for _, version := range []string{"v1.4.1", "v1.5.2"} {
-			observed := f.observeOrder(ctx, version)
+			observed := f.observeOrder(ctx, fleetLabels, version)
 			f.ask(ctx, version, nil)
 
 			for range crashes {

@@ -125,13 +125,13 @@ var _ = Describe("A Helm release that has the name of a provider's release", Ord
 		Eventually(w.managerOf(ctx, "infrastructure-"+t.name)).
 			Should(HaveField("Status.AvailableReplicas", BeNumerically("==", 1)))
 
-		before := w.identities(ctx)
+		before := w.identitiesOf(ctx, t.name)
 		p := t.resource()
 
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-"+t.name, "-n", t.name)).To(HaveLen(2))
-		Expect(w.identities(ctx)).To(Equal(before), "no pod restarts")
+		Expect(w.identitiesOf(ctx, t.name)).To(Equal(before), "no pod restarts")
 	})
 })
 

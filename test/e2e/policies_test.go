@@ -164,19 +164,19 @@ var _ = Describe("A provider whose objects exist", Ordered, everyKubernetes, Con
 	})
 
 	It("keeps the CRDs of an object that it orphans", func(ctx SpecContext) {
-		t := newTiny("kept", "v1.0.0")
+		t := newTiny("keeps-crds", "v1.0.0")
 		t.components += "---\napiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: " + t.kind() +
-			"\nmetadata: {name: orphan, namespace: kept-system, annotations: {capstan.dev/delete-policy: Orphan}}\n"
+			"\nmetadata: {name: orphan, namespace: keeps-crds-system, annotations: {capstan.dev/delete-policy: Orphan}}\n"
 		p := create(ctx, t, nil)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
-		w.run(ctx, "kubectl", "annotate", "infrastructureprovider", "kept", "-n", "kept", "capstan.dev/delete-crds=true")
+		w.run(ctx, "kubectl", "annotate", "infrastructureprovider", t.name, "-n", t.name, "capstan.dev/delete-crds=true")
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletionBlockedReason,
-			"the provider is uninstalled, but its CustomResourceDefinitions are not deleted", "kept/orphan"))
-		w.run(ctx, "kubectl", "get", t.plural(), "orphan", "-n", "kept")
+			"the provider is uninstalled, but its CustomResourceDefinitions are not deleted", "keeps-crds/orphan"))
+		w.run(ctx, "kubectl", "get", t.plural(), "orphan", "-n", t.name)
 
-		w.run(ctx, "kubectl", "delete", t.plural(), "orphan", "-n", "kept")
+		w.run(ctx, "kubectl", "delete", t.plural(), "orphan", "-n", t.name)
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 	})
 

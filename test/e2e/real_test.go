@@ -156,12 +156,18 @@ var _ = Describe("Real providers", Ordered, func() {
 
 	It("are upgraded after core in one commit, without an outage and without losing objects", func(ctx SpecContext) {
 		objects = w.createUsersObjects(ctx)
-		observed := w.observeOrder(ctx, "v1.14.0", "v2.11.1")
 
-		var deleted []func() ([]string, int32)
+		var (
+			labels  []string
+			deleted []func() ([]string, int32)
+		)
+
 		for _, p := range all {
+			labels = append(labels, p.label)
 			deleted = append(deleted, w.observeOutages(ctx, p.label))
 		}
+
+		observed := w.observeOrder(ctx, labels, "v1.14.0", "v2.11.1")
 
 		begin := time.Now()
 

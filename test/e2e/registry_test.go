@@ -300,7 +300,7 @@ var _ = Describe("A registry", Ordered, func() {
 	})
 
 	It("provides charts for helm without the operator", func(ctx SpecContext) {
-		t := newTiny("plain", "v1.1.0")
+		t := newTiny("charted", "v1.1.0")
 		made, err := chartgen.Build(&bundle.Bundle{
 			Provider:   source.Provider(v1alpha2.InfrastructureProviderType, t.name),
 			Version:    t.version,
@@ -308,19 +308,19 @@ var _ = Describe("A registry", Ordered, func() {
 			Metadata:   []byte(t.metadata),
 		})
 		Expect(err).NotTo(HaveOccurred())
-		_, err = image.PushChart(ctx, r.client, r.at("capi/charts/infrastructure-plain:1.1.0"), made)
+		_, err = image.PushChart(ctx, r.client, r.at("capi/charts/infrastructure-charted:1.1.0"), made)
 		Expect(err).NotTo(HaveOccurred())
 
 		const namespace = "without-operator"
 
 		w.run(
-			ctx, "helm", "install", "plain", "oci://"+r.Address+"/capi/charts/infrastructure-plain", "--version",
+			ctx, "helm", "install", "plain", "oci://"+r.Address+"/capi/charts/infrastructure-charted", "--version",
 			"1.1.0", "-n", namespace, "--create-namespace", "--ca-file", r.ca, "--username", registryUser,
 			"--password", registryPassword, "--set", "imageRegistry=mirror.example.com",
 		)
 		Expect(w.helm(ctx, "helm", "list", "-n", namespace)).To(
 			ConsistOf(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0"))))
-		Expect(w.images(ctx, namespace)).To(ConsistOf("mirror.example.com/plain:v1.1.0"))
+		Expect(w.images(ctx, namespace)).To(ConsistOf("mirror.example.com/charted:v1.1.0"))
 	})
 
 	It("provides a provider's image that contains its manifests", func(ctx SpecContext) {

@@ -225,12 +225,12 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		p := newTiny("unremembered", "v1.0.0").create(ctx, w, unmodified)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
-		before := w.identities(ctx)
+		before := w.identitiesOf(ctx, p.Name)
 
 		w.run(ctx, "kubectl", "patch", "infrastructureprovider", p.Name, "-n", p.Namespace, "--subresource=status",
 			"--type=json", "-p", `[{"op":"remove","path":"/status"}]`)
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2)))
-		Expect(w.identities(ctx)).To(Equal(before))
+		Expect(w.identitiesOf(ctx, p.Name)).To(Equal(before))
 	})
 
 	It("a rollback made with helm stays, whatever the operator is restarted with", func(ctx SpecContext) {

@@ -244,7 +244,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 			Eventually(w.read(ctx, p)).Should(notBeReady(
 				v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs; v1.1.0 failed, given up"))
 		},
-		Entry("when it is tried without changes", "refused", "false"),
+		Entry("when it is tried without changes", "refused-trial", "false"),
 		Entry("when it changes something", "refused-later", "request.dryRun"),
 	)
 

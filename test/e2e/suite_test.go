@@ -16,6 +16,9 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,7 +73,7 @@ type world struct {
 	flags    []string // of the operator
 	log      string
 
-	namespaces []string // that newNamespaces has seen
+	seen []string // by newObjects
 }
 
 // worlds are the control planes of the container of specs that is running.
@@ -143,7 +146,7 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 		w.installCore(ctx)
 
 		shared = w
-		w.newNamespaces(ctx)
+		w.newObjects(ctx)
 	}
 
 	w := shared
@@ -159,8 +162,8 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 
 		w.dropProviders(ctx)
 
-		for _, name := range w.newNamespaces(ctx) {
-			AddReportEntry(namespaceEntry, name, ReportEntryVisibilityNever)
+		for _, name := range w.newObjects(ctx) {
+			AddReportEntry(createdEntry, name, ReportEntryVisibilityNever)
 		}
 
 		if len(w.flags) > 0 {
@@ -171,16 +174,16 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 	return w
 }
 
-// namespaceEntry is the name of the report entries with namespaces that a container has created in a shared world.
-const namespaceEntry = "namespace"
+// createdEntry is the name of the report entries with what a container has created in a shared world.
+const createdEntry = "created"
 
 // Which containers share a world depends on the number of processes and on the order.
-var _ = ReportAfterSuite("Containers that share a world have namespaces of their own", func(report Report) {
+var _ = ReportAfterSuite("Containers that share a world have namespaces and kinds of their own", func(report Report) {
 	creators := map[string]string{}
 
 	for _, spec := range report.SpecReports {
 		for _, entry := range spec.ReportEntries {
-			if entry.Name != namespaceEntry {
+			if entry.Name != createdEntry {
 				continue
 			}
 
@@ -192,22 +195,28 @@ var _ = ReportAfterSuite("Containers that share a world have namespaces of their
 	}
 })
 
-// newNamespaces returns the namespaces that did not exist when it was called before.
-func (w *world) newNamespaces(ctx context.Context) []string {
+// newObjects returns the namespaces and CRDs that did not exist when it was called before.
+func (w *world) newObjects(ctx context.Context) []string {
 	GinkgoHelper()
-
-	list := &corev1.NamespaceList{}
-	Expect(w.client.List(ctx, list)).To(Succeed())
 
 	var names []string
 
-	for _, namespace := range list.Items {
-		if !slices.Contains(w.namespaces, namespace.Name) {
-			names = append(names, namespace.Name)
+	for _, kind := range []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("Namespace"),
+		apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		Expect(w.client.List(ctx, list)).To(Succeed())
+
+		for _, item := range list.Items {
+			if name := kind.Kind + " " + item.Name; !slices.Contains(w.seen, name) {
+				names = append(names, name)
+			}
 		}
 	}
 
-	w.namespaces = append(w.namespaces, names...)
+	w.seen = append(w.seen, names...)
 
 	return names
 }

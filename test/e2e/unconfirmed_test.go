@@ -92,7 +92,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 		t, p := installed(ctx, "status-lost")
 
 		Expect(w.operator.Stop()).To(Succeed())
-		before := w.identities(ctx)
+		before := w.identitiesOf(ctx, t.name)
 		w.read(ctx, p)(Default)
 
 		p.Status = v1alpha2.ProviderStatus{}
@@ -101,7 +101,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(history(ctx, t)).To(HaveLen(3))
-		Expect(w.identities(ctx)).To(Equal(before))
+		Expect(w.identitiesOf(ctx, t.name)).To(Equal(before))
 		Expect(p.Status.Inventory).NotTo(BeEmpty())
 		expectCare(ctx, t)
 	})
@@ -111,12 +111,12 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 			t, p := installed(ctx, "created-again")
 
 			Expect(w.operator.Stop()).To(Succeed())
-			before := w.identities(ctx)
+			before := w.identitiesOf(ctx, t.name)
 			p = replace(ctx, p, unchanged)
 
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 			Expect(history(ctx, t)).To(HaveLen(3))
-			Expect(w.identities(ctx)).To(Equal(before))
+			Expect(w.identitiesOf(ctx, t.name)).To(Equal(before))
 			expectCare(ctx, t)
 		})
 
@@ -179,13 +179,13 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 	It("stays when its resource is deleted, with an event that tells", func(ctx SpecContext) {
 		t, p := installed(ctx, "kept")
 		p = replace(ctx, p, withoutSource)
-		before := w.identities(ctx)
+		before := w.identitiesOf(ctx, t.name)
 		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, "False",
 			v1alpha2.VersionNotFoundReason, notTrusted))
 
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
-		Expect(w.identities(ctx)).To(Equal(before))
+		Expect(w.identitiesOf(ctx, t.name)).To(Equal(before))
 		Expect(history(ctx, t)).To(HaveLen(2))
 
 		Eventually(func(g Gomega) []eventsv1.Event {

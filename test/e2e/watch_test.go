@@ -75,7 +75,7 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		begin = time.Now()
-		w = sharedWorld(ctx, "--watch-namespaces=cluster-api-system,shared")
+		w = sharedWorld(ctx, "--watch-namespaces=cluster-api-system,watched-too")
 		w.withoutCore(ctx)
 		w.startSecond("--watch-namespaces=watched", inPublic)
 	})
@@ -96,9 +96,9 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 	It("reject a provider that another namespace has", func(ctx SpecContext) {
 		twin := newTiny("watched", "v1.0.0")
 		p := twin.resource()
-		p.Namespace = "shared"
+		p.Namespace = "watched-too"
 
-		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}})).To(Succeed())
+		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "watched-too"}})).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(
 			failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace watched"))
