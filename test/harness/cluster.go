@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -101,29 +102,23 @@ func BareChart(root, dir string) (string, error) {
 		return "", err
 	}
 
-	published, err := filepath.Glob(filepath.Join(chart, "crds", "*.yaml"))
+	definitions, err := bareCRDs()
 	if err != nil {
 		return "", err
 	}
 
-	for _, file := range published {
-		data, err := os.ReadFile(file)
+	folder := filepath.Join(chart, "crds")
+	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil {
+		return "", err
+	}
+
+	for _, definition := range definitions {
+		data, err := yaml.Marshal(definition.Object)
 		if err != nil {
 			return "", err
 		}
 
-		var definition map[string]any
-		if err := yaml.Unmarshal(data, &definition); err != nil {
-			return "", err
-		}
-
-		dropDescriptions(definition)
-
-		if data, err = yaml.Marshal(definition); err != nil {
-			return "", err
-		}
-
-		if err := os.WriteFile(file, data, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, definition.GetName()+".yaml"), data, 0o600); err != nil {
 			return "", err
 		}
 	}
