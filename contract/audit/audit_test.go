@@ -113,21 +113,22 @@ func TestHealthy(t *testing.T) {
 func TestRealProviders(t *testing.T) {
 	g := NewWithT(t)
 	folder := testproviders.Folder(t)
-	s := snapshotOf(t, healthy(t))
 
 	certificate, err := audittest.Certificate(time.Hour)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	providers, err := filepath.Glob(filepath.Join(folder, "*", "v*"))
+	releases, err := filepath.Glob(filepath.Join(folder, "*", "v*"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(providers).NotTo(BeEmpty())
+	g.Expect(releases).NotTo(BeEmpty())
 
-	for _, provider := range providers {
-		label := filepath.Base(filepath.Dir(provider))
-		release, err := harness.Load(t.Context(), folder, harness.Wanted{Label: label})
+	for _, folderOfRelease := range releases {
+		label, version := filepath.Base(filepath.Dir(folderOfRelease)), filepath.Base(folderOfRelease)
+		release, err := harness.Load(t.Context(), folder, harness.Wanted{Label: label, Version: version})
 		g.Expect(err).NotTo(HaveOccurred())
 		crds, err := harness.CRDs(release.Bundle.Components)
 		g.Expect(err).NotTo(HaveOccurred())
+
+		s := snapshotOf(t, healthy(t))
 
 		for _, crd := range crds {
 			inSample := func(other *apiextensionsv1.CustomResourceDefinition) bool { return other.Name == crd.Name }
@@ -135,9 +136,9 @@ func TestRealProviders(t *testing.T) {
 				s.CRDs = append(s.CRDs, served(crd, label, certificate))
 			}
 		}
-	}
 
-	g.Expect(audit.Check(s, options)).To(BeEmpty())
+		g.Expect(audit.Check(s, options)).To(BeEmpty(), label+" "+version)
+	}
 }
 
 // served returns a CRD of a provider as it is in a cluster.
