@@ -36,7 +36,7 @@ var _ = Describe("A Job of a provider", func() {
 
 		creations := func() int {
 			return len(w.requests(func(r bed.Request) bool {
-				return r.Code == http.StatusCreated && !r.DryRun && r.Resource == "jobs"
+				return r.Code == http.StatusCreated && !r.DryRun && r.Resource == "jobs" && r.Namespace == dockerNamespace
 			}))
 		}
 		expectGone := func() {
