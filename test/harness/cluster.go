@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -152,21 +153,16 @@ func installCRDs(ctx context.Context, c client.Client, definitions []*unstructur
 		}
 	}
 
-	return wait.PollUntilContextTimeout(
-		ctx,
-		50*time.Millisecond,
-		time.Minute,
-		true,
-		func(ctx context.Context) (bool, error) {
-			for _, t := range v1alpha2.ProviderTypes() {
-				if err := c.List(ctx, t.NewList()); err != nil {
-					return false, nil //nolint:nilerr // not served yet
-				}
-			}
+	// The API server prepares a kind when it is first asked for it, and has its client wait for a second: all at once.
+	group, ctx := errgroup.WithContext(ctx)
+	for _, t := range v1alpha2.ProviderTypes() {
+		group.Go(func() error {
+			served := func(ctx context.Context) (bool, error) { return c.List(ctx, t.NewList()) == nil, nil }
+			return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, served)
+		})
+	}
 
-			return true, nil
-		},
-	)
+	return group.Wait()
 }
 
 // Prepare creates the objects that the release's resource refers to: namespace, ConfigMap and
