@@ -154,8 +154,8 @@ CAPSTAN_BIN := $(BIN)/test
 .PHONY: test-binaries
 test-binaries:
 	@$(COMPILER) go build -ldflags='-s -w' -o $(CAPSTAN_BIN)/ ./cmd/capstan ./cmd/operator
-test attack kubernetes-versions compat: test-binaries
-test attack kubernetes-versions compat: export CAPSTAN_BIN := $(CAPSTAN_BIN)
+test attack kubernetes-versions compat real-upgrades: test-binaries
+test attack kubernetes-versions compat real-upgrades: export CAPSTAN_BIN := $(CAPSTAN_BIN)
 
 # The scenarios in test/e2e mostly wait, so they run beside all other tests, in two processes of their own. vet is left to
 # `make lint`. `go test ./...` runs the same tests, one scenario after the other.
@@ -179,7 +179,7 @@ test-scenarios:
 .PHONY: nightly
 nightly: export DEMO_EXIT := 1
 nightly: export SNAPSHOT := 1
-nightly: attack chaos compat helm4 kubernetes-versions e2e-node e2e-capi e2e-flux demo release bench bench-scale ## Run what takes too long for each change (takes hours)
+nightly: attack chaos compat real-upgrades helm4 kubernetes-versions e2e-node e2e-capi e2e-flux demo release bench bench-scale ## Run what takes too long for each change (takes hours)
 
 # A scenario of test/e2e takes the pictures while it checks the pages.
 .PHONY: screenshots
@@ -207,6 +207,10 @@ helm4: bed-binaries ## Test the engine with Helm 4's library, and the operator's
 .PHONY: compat
 compat: bed-binaries ## Test resources of cluster-api-operator and commands of clusterctl
 	COMPAT=1 go test -vet=off -count 1 -timeout 60m ./test/compat
+
+.PHONY: real-upgrades
+real-upgrades: bed-binaries ## Upgrade real providers of all ages, and adopt those of clusterctl (needs PROVIDERS)
+	REAL_UPGRADES=1 go test -vet=off -count 1 -timeout 60m ./test/e2e -ginkgo.focus-file 'crds_real|adopt_real'
 
 # A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs.
 CHAOS_SEED ?= 1 2 3

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -30,6 +31,8 @@ var _ = Describe("capstan adopt takes real providers with clusters over", Ordere
 	}
 
 	BeforeAll(func(ctx SpecContext) {
+		onlyNightly()
+
 		repository := testproviders.Folder(GinkgoT())
 
 		w = newWorld(ctx)
@@ -88,6 +91,15 @@ var _ = Describe("capstan adopt takes real providers with clusters over", Ordere
 		expectCluster(ctx)
 	})
 })
+
+// onlyNightly skips the container unless `make real-upgrades` runs it.
+func onlyNightly() {
+	GinkgoHelper()
+
+	if os.Getenv("REAL_UPGRADES") == "" {
+		Skip("REAL_UPGRADES is not set: upgrades of real providers take minutes")
+	}
+}
 
 // createCRDs creates the CRDs of a provider as clusterctl does, and waits until they are served.
 func (w *world) createCRDs(ctx context.Context, repository string, wanted harness.Wanted) {

@@ -21,7 +21,7 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 	// The operator is killed at random times, so that many runs cover all of them. Each run covers the
 	// whole duration of an install.
 	It("at any time of an install leaves one healthy release after a restart", func(ctx SpecContext) {
-		const crashes = 12
+		const crashes, step = 6, 60 * time.Millisecond
 		for i := range crashes {
 			t := newTiny(fmt.Sprintf("crash-%d", i), "v1.0.0")
 
@@ -30,7 +30,7 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 				Expect(w.client.Create(ctx, o)).To(Succeed())
 			}
 
-			moment := time.Duration(i)*30*time.Millisecond + rand.N(30*time.Millisecond)
+			moment := time.Duration(i)*step + rand.N(step)
 			killAfter(ctx, w, moment)
 			w.start()
 

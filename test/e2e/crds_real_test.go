@@ -185,7 +185,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		testproviders.Folder(GinkgoT())
+		onlyNightly()
 
 		w = newWorld(ctx, routed)
 		managers = startWebhooks(

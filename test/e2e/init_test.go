@@ -21,7 +21,6 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
-	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // certManagerValues make cert-manager's webhooks match nothing: its pods are simulated.
@@ -97,15 +96,13 @@ var _ = Describe(emptyCluster, Ordered, everyKubernetes, func() {
 		w = emptyWorld(bed.Options{WithoutCertManager: true})
 		cli = newCommandLine(w)
 
-		repository, _ := testproviders.FolderOrSamples(root)
-
 		var labels []string
 		for _, wanted := range harness.Standard {
 			labels = append(labels, wanted.Label)
 		}
 
 		args = []string{
-			"init", "--infrastructure", "docker,aws", "--config", clusterctlConfig(repository, labels...),
+			"init", "--infrastructure", "docker,aws", "--config", clusterctlConfig(samples, labels...),
 			"--cert-manager", packCertManager(ctx), "--cert-manager-values", file("values.yaml", certManagerValues),
 		}
 		credentials = []string{"--variables", file("variables.yaml",
@@ -223,7 +220,6 @@ var _ = Describe("Behind an air gap, capstan init", func() {
 		w := emptyWorld(bed.Options{WithoutCertManager: true})
 		cli := newCommandLine(w)
 		r := newPrivateRegistry(ctx, outside+":0")
-		repository, _ := testproviders.FolderOrSamples(root)
 		access := []string{"--registry-config", r.config, "--registry-ca", r.ca}
 
 		By("making the archive where there is internet access")
@@ -234,7 +230,7 @@ var _ = Describe("Behind an air gap, capstan init", func() {
 		chart := "oci://" + r.Address + "/jetstack/charts/cert-manager:" + certmanager.Version
 		labels := []string{"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-docker"}
 		_, failure, code := cli.run(ctx, append(append([]string{"mirror"}, labels...), append(access,
-			"--source", repository, "--cert-manager", chart, "--charts-only", "--to", archive)...)...)
+			"--source", samples, "--cert-manager", chart, "--charts-only", "--to", archive)...)...)
 		Expect(code).To(BeZero(), failure)
 
 		By("copying it to the registry")

@@ -41,7 +41,7 @@ var _ = Describe("A Job of a provider", func() {
 		}
 		expectGone := func() {
 			GinkgoHelper()
-			Consistently(creations).WithTimeout(soon).Should(Equal(1))
+			Consistently(creations).WithTimeout(3 * quietPeriod).Should(Equal(1))
 			Expect(w.read(ctx, docker)(Default)).To(And(beReady("v1.0.0"), Not(haveConditionType(v1alpha2.DriftedCondition))))
 		}
 

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("A leader that was frozen", Ordered, func() {
-	const count = 300 // of ConfigMaps: an upgrade of them takes seconds
+	const count = 150 // of ConfigMaps: an upgrade of them takes seconds
 
 	flags := []string{
 		"--enable-leader-election", "--leader-election-namespace=default", "--leader-election-lease-duration=4s",

@@ -46,7 +46,7 @@ var _ = Describe("A cluster whose etcd is restored from a backup", Ordered, func
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
-		for i := range 200 {
+		for i := range 50 {
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.SetLabels(map[string]string{"example.com/write": fmt.Sprint(i)})
 			})
