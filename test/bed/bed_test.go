@@ -20,15 +20,12 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
 const patience = 30 * time.Second
-
-var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
 // childVariable makes this program start a bed, report it, and wait to be killed.
 const childVariable = "BED_TEST_CHILD"
@@ -133,72 +130,39 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
+// The suites of the project show that a control plane works, also next to others.
 func TestBed(t *testing.T) {
-	b := start(t, Options{})
+	logs := t.TempDir()
+	b := start(t, Options{Nodes: 1, WithoutCertManager: true, LogDir: logs})
 	pids := b.pids()
 
-	t.Run("makes a Deployment available", func(t *testing.T) { makesADeploymentAvailable(t, b) })
-	t.Run("has the CRDs of cert-manager", func(t *testing.T) { hasCertManager(t, b) })
 	t.Run("logs the requests of each user", func(t *testing.T) { logsRequests(t, b) })
 	t.Run("provides kubeconfigs", func(t *testing.T) { providesKubeconfigs(t, b) })
 	t.Run("does not share what kubectl remembers", func(t *testing.T) { hasOwnHome(t, b) })
 	t.Run("can have several registries", func(t *testing.T) { hasRegistries(t, b) })
-	t.Run("runs at the same time as another bed", func(t *testing.T) { runsWithAnother(t, b) })
+
+	pids = append(pids, b.pids()[len(pids):]...)
 
 	g := NewWithT(t)
 	g.Expect(alive(pids)).To(Equal(pids))
+
+	t.Run("reports a component that has died", func(t *testing.T) { reportsDeadComponent(t, b) })
+
 	g.Expect(b.Stop()).To(Succeed())
 	g.Expect(alive(pids)).To(BeEmpty())
 	g.Expect(b.Dir()).NotTo(BeADirectory())
 	g.Expect(b.Stop()).To(Succeed(), "a second time")
+	g.Expect(os.ReadFile(filepath.Join(logs, "kube-apiserver.log"))).To(ContainSubstring("v1."))
+	g.Expect(filepath.Join(logs, "audit.log")).To(BeARegularFile())
 }
 
-func TestAPIServer(t *testing.T) {
+func TestOptions(t *testing.T) {
 	g := NewWithT(t)
-	b := start(t, Options{Nodes: -1, WithoutCertManager: true, WithoutControllers: true, WithoutAudit: true})
-	g.Expect(b.pids()).To(HaveLen(2), "etcd and kube-apiserver")
-
-	note := object(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "note"}}`)
-	c := client(t, b, "tester").Resource(configMaps).Namespace("default")
-	_, err := c.Create(t.Context(), note, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-
-	_, err = b.Requests(nil)
+	_, err := (&Bed{options: Options{WithoutAudit: true}}).Requests(nil)
 	g.Expect(err).To(MatchError("the bed was started without an audit log"), "rather than no requests")
 
 	_, err = Start(t.Context(), Options{WithoutControllers: true})
 	g.Expect(err).To(MatchError("a bed without controllers cannot have nodes"))
-}
-
-func makesADeploymentAvailable(t *testing.T, b *Bed) {
-	g := NewWithT(t)
-	c := client(t, b, "tester").Resource(deployments).Namespace("default")
-	_, err := c.Create(t.Context(), object(t, `{
-		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-		"spec": {
-			"replicas": 2,
-			"selector": {"matchLabels": {"app": "web"}},
-			"template": {
-				"metadata": {"labels": {"app": "web"}},
-				"spec": {"containers": [{"name": "web", "image": "example.org/web:v1"}]}
-			}
-		}
-	}`), metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(func(g Gomega) {
-		web, err := c.Get(t.Context(), "web", metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(hasCondition(*web, "Available")).To(BeTrue())
-		ready, _, _ := unstructured.NestedInt64(web.Object, "status", "readyReplicas")
-		g.Expect(ready).To(BeEquivalentTo(2))
-	}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
-}
-
-func hasCertManager(t *testing.T, b *Bed) {
-	g := NewWithT(t)
-	certificates := schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
-	_, err := client(t, b, "tester").Resource(certificates).List(t.Context(), metav1.ListOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
 }
 
 func logsRequests(t *testing.T, b *Bed) {
@@ -294,30 +258,6 @@ func hasRegistries(t *testing.T, b *Bed) {
 	g.Expect(addresses).To(HaveLen(2))
 }
 
-func runsWithAnother(t *testing.T, b *Bed) {
-	g := NewWithT(t)
-	logs := t.TempDir()
-	other := start(
-		t,
-		Options{Nodes: 1, WithoutCertManager: true, LogDir: logs, APIServerFlags: []string{"--event-ttl=5m"}},
-	)
-
-	objects := map[schema.GroupVersionResource]int{nodes: 1, crds: 0, deployments: 0}
-	for resource, count := range objects {
-		list, err := client(t, other, "tester").Resource(resource).List(t.Context(), metav1.ListOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(list.Items).To(HaveLen(count), resource.Resource)
-	}
-
-	g.Expect(other.Stop()).To(Succeed())
-	g.Expect(os.ReadFile(filepath.Join(logs, "kube-apiserver.log"))).To(ContainSubstring("v1."))
-	g.Expect(filepath.Join(logs, "audit.log")).To(BeARegularFile())
-
-	list, err := client(t, b, "tester").Resource(nodes).List(t.Context(), metav1.ListOptions{})
-	g.Expect(err).NotTo(HaveOccurred(), "the first bed still runs")
-	g.Expect(list.Items).To(HaveLen(DefaultNodes))
-}
-
 func TestKilledProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux kills the components of a process that was killed")
@@ -352,10 +292,9 @@ func TestKilledProcess(t *testing.T) {
 	g.Expect(dir.remove()).To(Succeed())
 }
 
-func TestDeadComponent(t *testing.T) {
+func reportsDeadComponent(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 
-	b := start(t, Options{})
 	for _, p := range b.processes {
 		if strings.HasSuffix(p.log, tools.Scheduler+".log") {
 			g.Expect(p.cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())

@@ -37,15 +37,19 @@ func TestToolsAreCompiledWithTheVersionsOfTheProject(t *testing.T) {
 	// In a folder that is no member of the workspace, the workspace is not used.
 	project := versions(artifact{pins: "../../.."}, "./cmd/...", "./test/demo")
 
-	for _, a := range slices.Concat(bedArtifacts, nodeArtifacts) {
-		if a.pkg == "" {
-			continue
-		}
+	packages := map[string][]string{}
 
-		for module, version := range versions(a, a.pkg) {
+	for _, a := range slices.Concat(bedArtifacts, nodeArtifacts) {
+		if a.pkg != "" {
+			packages[a.pins] = append(packages[a.pins], a.pkg)
+		}
+	}
+
+	for pins, programs := range packages {
+		for module, version := range versions(artifact{pins: pins}, programs...) {
 			if own, used := project[module]; used {
 				g.Expect(version).To(Equal(own), "%s: %s needs another version than the project; upgrade the project's, "+
-					"or remove the tool from go.work", module, a.name)
+					"or remove the tools from go.work", module, pins)
 			}
 		}
 	}
