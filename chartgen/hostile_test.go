@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -48,69 +49,77 @@ func many(n int, format string) string {
 	return b.String()
 }
 
-// hostile are components that try to exhaust memory or time. The reason is empty if they are within
-// the limits, but as close to them as they can be.
-var hostile = map[string]struct {
+// release has the files of a release.
+type release struct {
 	components, metadata string
-	reason               string
-}{
-	"aliases of an object":   {configMap + "data: " + aliasBomb() + "\n", series, "once its aliases are expanded"},
-	"aliases of metadata":    {configMap, series + "more: " + aliasBomb() + "\n", "once its aliases are expanded"},
-	"deep nesting":           {configMap + "data: " + strings.Repeat("[", 90000) + "\n", series, "exceeded max depth"},
-	"deep lists":             {crdHead + strings.Repeat("[", 900) + strings.Repeat("]", 900) + "\n", series, "100 levels"},
-	"a list without its end": {configMap + "data: [" + strings.Repeat("x, ", 1<<20) + "\n", series, "100000 values"},
-	"a long list":            {configMap + "data: [" + strings.Repeat("1,", 15<<19) + "]\n", series, "larger than 4 MiB"},
-	"a long metadata":        {configMap, series + "more: [" + strings.Repeat("1,", 1<<20) + "]\n", "100000 values"},
-	"a large file":           {configMap + "data: " + strings.Repeat("x", 31<<20), series, "larger than 16 MiB"},
-	"many lists": {
-		many(9, "---\n"+configMap+"n: %d\ndata: ["+strings.Repeat("1,", 90000)+"]\n"), series, "300000 values",
-	},
-	"many documents":        {strings.Repeat("---\n"+configMap, 5000), series, "more than 2000 documents"},
-	"many separators":       {strings.Repeat("---\n", 4<<20), series, "more than 2000 documents"},
-	"expressions in a line": {configMap + "data: " + strings.Repeat("${A:=b}", 1<<17), series, "2000 expressions"},
-	"nested replacements": {
-		configMap + "b: ${A}\ndata: " + strings.Repeat("${A//e/", 25) + "x" + strings.Repeat("}", 25),
-		series, "bad substitution",
-	},
-	"large objects":      {many(4, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 1<<20)+"\n"), series, "2 MiB"},
-	"many variables":     {configMap + "data:\n" + many(1001, "- ${A%d:=b}\n"), series, "1000 expressions"},
-	"objects with lists": {configMap + "data: [" + strings.Repeat("1,", 90000) + "]\n", series, "30000 values"},
-
-	"lists at the limit": {
-		configMap + "data: [" + strings.Repeat("1,", 29900) + "]\n", series, "",
-	},
-	"maps at the limit": {
-		configMap + "data: {" + many(29900, "a%d: b,") + "}\n", series, "",
-	},
-	"texts at the limit": {
-		configMap + "data: " + strings.Repeat("x", 2<<20-200) + "\n", series, "",
-	},
-	"documents at the limit": {
-		many(1990, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 900)+"\n"), series, "",
-	},
-	"variables at the limit": {
-		configMap + "data:\n" + many(990, "- ${A%d:=b}\n"), series, "",
-	},
-	"uses of a variable at the limit": {
-		configMap + "data:\n  " + strings.Repeat("x", 1000) + ":\n" +
-			many(1990, "  - {name: a%d, "+strings.Repeat("y", 300)+": \"${A:=b}\"}\n"), series, "",
-	},
-	"flags at the limit": {
-		deploymentHead + "args: [" + many(29900, "--a%d=b,") + "]}]}}}", series, "",
-	},
-	"containers at the limit": {
-		deploymentHead + "}," + many(9900, "{name: m%d, image: a.b/c},") + "]}}}", series, "",
-	},
-	"a CRD at the limit": {
-		crdHead + strings.Repeat("{b: ", 90) + "[" + strings.Repeat("1,", 90000) + "]" + strings.Repeat("}", 90), series, "",
-	},
-	"an anchor at the limit": {
-		configMap + "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [*a,*a,*a,*a,*a,*a]\n", series, "",
-	},
+	reason               string // why it is refused; empty if it is accepted
 }
 
-// hostileCase is the environment variable that tells a copy of this program which chart to build.
-const hostileCase = "CAPSTAN_TEST_HOSTILE"
+// hostile returns components that try to exhaust memory or time, and others that are as close to the limits as they can
+// be.
+func hostile() map[string]release {
+	return map[string]release{
+		"aliases of an object":   {configMap + "data: " + aliasBomb() + "\n", series, "once its aliases are expanded"},
+		"aliases of metadata":    {configMap, series + "more: " + aliasBomb() + "\n", "once its aliases are expanded"},
+		"deep nesting":           {configMap + "data: " + strings.Repeat("[", 90000) + "\n", series, "exceeded max depth"},
+		"deep lists":             {crdHead + strings.Repeat("[", 900) + strings.Repeat("]", 900) + "\n", series, "100 levels"},
+		"a list without its end": {configMap + "data: [" + strings.Repeat("x, ", 1<<20) + "\n", series, "100000 values"},
+		"a long list":            {configMap + "data: [" + strings.Repeat("1,", 15<<19) + "]\n", series, "larger than 4 MiB"},
+		"a long metadata":        {configMap, series + "more: [" + strings.Repeat("1,", 1<<20) + "]\n", "100000 values"},
+		"a large file":           {configMap + "data: " + strings.Repeat("x", 31<<20), series, "larger than 16 MiB"},
+		"many lists": {
+			many(9, "---\n"+configMap+"n: %d\ndata: ["+strings.Repeat("1,", 90000)+"]\n"), series, "300000 values",
+		},
+		"many documents":        {strings.Repeat("---\n"+configMap, 5000), series, "more than 2000 documents"},
+		"many separators":       {strings.Repeat("---\n", 4<<20), series, "more than 2000 documents"},
+		"expressions in a line": {configMap + "data: " + strings.Repeat("${A:=b}", 1<<17), series, "2000 expressions"},
+		"nested replacements": {
+			configMap + "b: ${A}\ndata: " + strings.Repeat("${A//e/", 25) + "x" + strings.Repeat("}", 25),
+			series, "bad substitution",
+		},
+		"large objects":      {many(4, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 1<<20)+"\n"), series, "2 MiB"},
+		"many variables":     {configMap + "data:\n" + many(1001, "- ${A%d:=b}\n"), series, "1000 expressions"},
+		"objects with lists": {configMap + "data: [" + strings.Repeat("1,", 90000) + "]\n", series, "30000 values"},
+
+		"lists at the limit": {
+			configMap + "data: [" + strings.Repeat("1,", 29900) + "]\n", series, "",
+		},
+		"maps at the limit": {
+			configMap + "data: {" + many(29900, "a%d: b,") + "}\n", series, "",
+		},
+		"texts at the limit": {
+			configMap + "data: " + strings.Repeat("x", 2<<20-200) + "\n", series, "",
+		},
+		"documents at the limit": {
+			many(1990, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 900)+"\n"), series, "",
+		},
+		"variables at the limit": {
+			configMap + "data:\n" + many(990, "- ${A%d:=b}\n"), series, "",
+		},
+		"uses of a variable at the limit": {
+			configMap + "data:\n  " + strings.Repeat("x", 1000) + ":\n" +
+				many(1990, "  - {name: a%d, "+strings.Repeat("y", 300)+": \"${A:=b}\"}\n"), series, "",
+		},
+		"flags at the limit": {
+			deploymentHead + "args: [" + many(29900, "--a%d=b,") + "]}]}}}", series, "",
+		},
+		"containers at the limit": {
+			deploymentHead + "}," + many(9900, "{name: m%d, image: a.b/c},") + "]}}}", series, "",
+		},
+		"a CRD at the limit": {
+			crdHead + strings.Repeat("{b: ", 90) + "[" + strings.Repeat("1,", 90000) + "]" + strings.Repeat("}", 90), series, "",
+		},
+		"an anchor at the limit": {
+			configMap + "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [*a,*a,*a,*a,*a,*a]\n", series, "",
+		},
+	}
+}
+
+// hostileFolder is the environment variable that tells a copy of this program which release to build.
+const hostileFolder = "CAPSTAN_TEST_HOSTILE"
+
+// The files in the folder.
+const componentsFile, metadataFile, reasonFile = "components", "metadata", "reason"
 
 // TestBuildHostileComponents: whatever the components are, building the chart needs at most 200 MiB
 // and some seconds, or is refused. Each is built in a process that may not have more memory.
@@ -119,18 +128,24 @@ func TestBuildHostileComponents(t *testing.T) {
 		t.Skip("the memory of a process is limited on Linux only")
 	}
 
-	if name := os.Getenv(hostileCase); name != "" {
-		buildLimited(t, name)
+	if folder := os.Getenv(hostileFolder); folder != "" {
+		buildLimited(t, folder)
 		return
 	}
 
-	for name := range hostile {
+	for name, test := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
+			folder := t.TempDir()
+
+			for file, content := range map[string]string{
+				componentsFile: test.components, metadataFile: test.metadata, reasonFile: test.reason,
+			} {
+				g.Expect(os.WriteFile(filepath.Join(folder, file), []byte(content), 0o600)).To(Succeed())
+			}
 
 			child := exec.Command(os.Args[0], "-test.run", "^TestBuildHostileComponents$", "-test.v")
-
-			child.Env = append(os.Environ(), hostileCase+"="+name)
+			child.Env = append(os.Environ(), hostileFolder+"="+folder)
 
 			start := time.Now()
 			out, err := child.CombinedOutput()
@@ -141,18 +156,23 @@ func TestBuildHostileComponents(t *testing.T) {
 }
 
 // buildLimited builds a chart in this process, which ends if that needs too much memory.
-func buildLimited(t *testing.T, name string) {
+func buildLimited(t *testing.T, folder string) {
 	g := NewWithT(t)
 
 	const allowed = 200 << 20
 
-	test := hostile[name]
+	read := func(file string) []byte {
+		content, err := os.ReadFile(filepath.Join(folder, file))
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return content
+	}
+	b := provider("x", string(read(componentsFile)))
+	b.Metadata = read(metadataFile)
+	reason := string(read(reasonFile))
 
 	limit := dataSize(g) + allowed
 	g.Expect(unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: limit, Max: limit})).To(Succeed())
-
-	b := provider("x", test.components)
-	b.Metadata = []byte(test.metadata)
 
 	start := time.Now()
 
@@ -161,17 +181,17 @@ func buildLimited(t *testing.T, name string) {
 		_, err = built.Archive()
 	}
 
-	t.Logf("%v for %d KiB: %.200v", time.Since(start), len(test.components)>>10, err)
+	t.Logf("%v for %d KiB: %.200v", time.Since(start), len(b.Components)>>10, err)
 	g.Expect(time.Since(start)).To(BeNumerically("<", time.Minute), "it usually takes some seconds")
 
-	if test.reason == "" {
+	if reason == "" {
 		g.Expect(err).NotTo(HaveOccurred())
 		return
 	}
 
 	var invalid *bundle.InvalidError
 	g.Expect(errors.As(err, &invalid)).To(BeTrue(), "%v", err)
-	g.Expect(err).To(MatchError(ContainSubstring(test.reason)))
+	g.Expect(err).To(MatchError(ContainSubstring(reason)))
 }
 
 // dataSize returns how much memory this process has allocated, in bytes.
