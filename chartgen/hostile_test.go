@@ -59,10 +59,12 @@ type release struct {
 // be.
 func hostile() map[string]release {
 	return map[string]release{
-		"aliases of an object":   {configMap + "data: " + aliasBomb() + "\n", series, "once its aliases are expanded"},
-		"aliases of metadata":    {configMap, series + "more: " + aliasBomb() + "\n", "once its aliases are expanded"},
-		"deep nesting":           {configMap + "data: " + strings.Repeat("[", 90000) + "\n", series, "exceeded max depth"},
-		"deep lists":             {crdHead + strings.Repeat("[", 900) + strings.Repeat("]", 900) + "\n", series, "100 levels"},
+		"aliases of an object": {configMap + "data: " + aliasBomb() + "\n", series, "once its aliases are expanded"},
+		"aliases of metadata":  {configMap, series + "more: " + aliasBomb() + "\n", "once its aliases are expanded"},
+		"deep nesting":         {configMap + "data: " + strings.Repeat("[", 90000) + "\n", series, "exceeded max depth"},
+		"deep lists": {
+			crdHead + strings.Repeat("[", 900) + strings.Repeat("]", 900) + "\n", series, "100 levels",
+		},
 		"a list without its end": {configMap + "data: [" + strings.Repeat("x, ", 1<<20) + "\n", series, "100000 values"},
 		"a long list":            {configMap + "data: [" + strings.Repeat("1,", 15<<19) + "]\n", series, "larger than 4 MiB"},
 		"a long metadata":        {configMap, series + "more: [" + strings.Repeat("1,", 1<<20) + "]\n", "100000 values"},
@@ -145,6 +147,7 @@ func TestBuildHostileComponents(t *testing.T) {
 			}
 
 			child := exec.Command(os.Args[0], "-test.run", "^TestBuildHostileComponents$", "-test.v")
+
 			child.Env = append(os.Environ(), hostileFolder+"="+folder)
 
 			start := time.Now()

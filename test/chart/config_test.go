@@ -47,6 +47,7 @@ var _ = Describe("The kustomize base", Ordered, func() {
 			s := readSample(file)
 			ns := &corev1.Namespace{ObjectMeta: objectName(s.Metadata.Namespace)}
 			Expect(client.IgnoreAlreadyExists(admin.Create(ctx, ns))).To(Succeed())
+
 			kinds[s.Kind] = true
 			for source := range s.Spec.FetchConfig {
 				sources[source] = true

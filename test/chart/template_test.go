@@ -25,7 +25,8 @@ var _ = Describe("A chart rendered without a cluster", func() {
 	var provider string
 
 	BeforeEach(func(ctx SpecContext) {
-		r, err := harness.Load(ctx, filepath.Join(root, testproviders.Samples), harness.Wanted{Label: "infrastructure-docker"})
+		repository := filepath.Join(root, testproviders.Samples)
+		r, err := harness.Load(ctx, repository, harness.Wanted{Label: "infrastructure-docker"})
 		Expect(err).NotTo(HaveOccurred())
 		made, err := chartgen.Build(r.Bundle)
 		Expect(err).NotTo(HaveOccurred())
