@@ -17,8 +17,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -73,7 +73,8 @@ type world struct {
 	flags    []string // of the operator
 	log      string
 
-	seen []string // by newObjects
+	// the names of the namespaces and CRDs that a shared world has from its beginning, and of the namespaces since then
+	seen map[string]bool
 }
 
 // worlds are the control planes of the container of specs that is running.
@@ -133,8 +134,9 @@ var (
 
 // sharedWorld returns a control plane with core and an operator with these flags, which containers of a process share.
 // It is for those that leave core and what belongs to the cluster as it is, expect nothing of the whole cluster, and
-// have providers with names of their own; they may restart the operator. At the end of a container, its resources go:
-// the operator has nothing to do any longer with what they have installed.
+// have providers with names of their own; they may restart the operator. At the end of a container, its resources and
+// CRDs go: the operator has nothing to do any longer with what they have installed, and the API server publishes all
+// schemas of a group again for each new CRD.
 func sharedWorld(ctx context.Context, flags ...string) *world {
 	GinkgoHelper()
 
@@ -146,7 +148,13 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 		w.installCore(ctx)
 
 		shared = w
-		w.newObjects(ctx)
+		w.seen = map[string]bool{}
+
+		for _, list := range []client.ObjectList{&corev1.NamespaceList{}, &apiextensionsv1.CustomResourceDefinitionList{}} {
+			for _, name := range w.newNames(ctx, list) {
+				w.seen[name] = true
+			}
+		}
 	}
 
 	w := shared
@@ -162,7 +170,14 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 
 		w.dropProviders(ctx)
 
-		for _, name := range w.newObjects(ctx) {
+		for _, name := range w.newNames(ctx, &apiextensionsv1.CustomResourceDefinitionList{}) {
+			definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: named("", name)}
+			Expect(client.IgnoreNotFound(w.client.Delete(ctx, definition))).To(Succeed())
+		}
+
+		for _, name := range w.newNames(ctx, &corev1.NamespaceList{}) {
+			w.seen[name] = true
+
 			AddReportEntry(createdEntry, name, ReportEntryVisibilityNever)
 		}
 
@@ -178,7 +193,7 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 const createdEntry = "created"
 
 // Which containers share a world depends on the number of processes and on the order.
-var _ = ReportAfterSuite("Containers that share a world have namespaces and kinds of their own", func(report Report) {
+var _ = ReportAfterSuite("Containers that share a world have namespaces of their own", func(report Report) {
 	creators := map[string]string{}
 
 	for _, spec := range report.SpecReports {
@@ -195,28 +210,20 @@ var _ = ReportAfterSuite("Containers that share a world have namespaces and kind
 	}
 })
 
-// newObjects returns the namespaces and CRDs that did not exist when it was called before.
-func (w *world) newObjects(ctx context.Context) []string {
+// newNames returns the names of a list of objects, but for those that w has seen.
+func (w *world) newNames(ctx context.Context, list client.ObjectList) []string {
 	GinkgoHelper()
+	Expect(w.client.List(ctx, list)).To(Succeed())
 
 	var names []string
 
-	for _, kind := range []schema.GroupVersionKind{
-		corev1.SchemeGroupVersion.WithKind("Namespace"),
-		apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
-	} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind)
-		Expect(w.client.List(ctx, list)).To(Succeed())
-
-		for _, item := range list.Items {
-			if name := kind.Kind + " " + item.Name; !slices.Contains(w.seen, name) {
-				names = append(names, name)
-			}
+	Expect(meta.EachListItem(list, func(o runtime.Object) error {
+		if name := o.(client.Object).GetName(); !w.seen[name] {
+			names = append(names, name)
 		}
-	}
 
-	w.seen = append(w.seen, names...)
+		return nil
+	})).To(Succeed())
 
 	return names
 }
