@@ -36,9 +36,9 @@ var _ = Describe("The kustomize base", Ordered, func() {
 	})
 
 	It("makes the API server accept a sample of every kind and every source", func(ctx SpecContext) {
-		const folder = root + "/config/samples"
+		const samples = root + "/config/samples"
 
-		files, err := filepath.Glob(folder + "/*.yaml")
+		files, err := filepath.Glob(samples + "/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
 
 		kinds, sources := map[string]bool{}, map[string]bool{}
@@ -54,7 +54,7 @@ var _ = Describe("The kustomize base", Ordered, func() {
 			}
 		}
 
-		run(ctx, "kubectl", "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", folder)
+		run(ctx, "kubectl", "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", samples)
 
 		for _, t := range v1alpha2.ProviderTypes() {
 			Expect(kinds).To(HaveKey(string(t)))

@@ -124,8 +124,7 @@ func run(ctx context.Context) (err error) {
 
 // repository returns a folder with releases: from PROVIDERS, from GitHub, or the samples.
 func repository(ctx context.Context, dir string) string {
-	folder, real := testproviders.FolderOrSamples(".")
-	if real {
+	if folder := os.Getenv(testproviders.Variable); folder != "" {
 		say("Providers: using the releases in %s", folder)
 		return folder
 	}
@@ -139,10 +138,10 @@ func repository(ctx context.Context, dir string) string {
 	say(
 		"Providers: GitHub is not reachable, using the small samples in %s; for real releases, set PROVIDERS to "+
 			"a folder in the layout of a clusterctl local repository",
-		folder,
+		testproviders.Samples,
 	)
 
-	return folder
+	return testproviders.Samples
 }
 
 // install creates five resources at once. The operator installs them in the right order. The newest version of the

@@ -31,9 +31,7 @@ var _ = Describe("capstan adopt takes real providers with clusters over", Ordere
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		onlyNightly()
-
-		repository := testproviders.Folder(GinkgoT())
+		repository := onlyNightly()
 
 		w = newWorld(ctx)
 		cli = newCommandLine(w)
@@ -92,13 +90,15 @@ var _ = Describe("capstan adopt takes real providers with clusters over", Ordere
 	})
 })
 
-// onlyNightly skips the container unless `make real-upgrades` runs it.
-func onlyNightly() {
+// onlyNightly skips the container unless `make real-upgrades` runs it. It returns the folder of real providers.
+func onlyNightly() string {
 	GinkgoHelper()
 
 	if os.Getenv("REAL_UPGRADES") == "" {
 		Skip("REAL_UPGRADES is not set: upgrades of real providers take minutes")
 	}
+
+	return testproviders.Folder(GinkgoT())
 }
 
 // createCRDs creates the CRDs of a provider as clusterctl does, and waits until they are served.

@@ -73,7 +73,7 @@ type world struct {
 	flags    []string // of the operator
 	log      string
 
-	// the names of the namespaces and CRDs that a shared world has from its beginning, and of the namespaces since then
+	// names of what a shared world keeps: its own namespaces and CRDs, and the namespaces of containers that have ended
 	seen map[string]bool
 }
 
@@ -178,7 +178,7 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 		for _, name := range w.newNames(ctx, &corev1.NamespaceList{}) {
 			w.seen[name] = true
 
-			AddReportEntry(createdEntry, name, ReportEntryVisibilityNever)
+			AddReportEntry(namespaceEntry, name, ReportEntryVisibilityNever)
 		}
 
 		if len(w.flags) > 0 {
@@ -189,8 +189,8 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 	return w
 }
 
-// createdEntry is the name of the report entries with what a container has created in a shared world.
-const createdEntry = "created"
+// namespaceEntry is the name of the report entries with namespaces that a container has created in a shared world.
+const namespaceEntry = "namespace"
 
 // Which containers share a world depends on the number of processes and on the order.
 var _ = ReportAfterSuite("Containers that share a world have namespaces of their own", func(report Report) {
@@ -198,7 +198,7 @@ var _ = ReportAfterSuite("Containers that share a world have namespaces of their
 
 	for _, spec := range report.SpecReports {
 		for _, entry := range spec.ReportEntries {
-			if entry.Name != createdEntry {
+			if entry.Name != namespaceEntry {
 				continue
 			}
 

@@ -53,13 +53,3 @@ func Glob(t TB, pattern string) ([]string, error) {
 
 	return paths, err
 }
-
-// FolderOrSamples returns the folder of real provider releases and true, or the samples' folder below
-// the module's root and false.
-func FolderOrSamples(root string) (folder string, real bool) {
-	if folder := os.Getenv(Variable); folder != "" {
-		return folder, true
-	}
-
-	return filepath.Join(root, Samples), false
-}
