@@ -58,16 +58,16 @@ func note(message string) string {
 
 // failedEvent returns the event about an attempt that has failed: one for each, and one if it is the last. Before are
 // the conditions until now.
-func failedEvent(before []metav1.Condition, failed string, result Result) []Event {
+func failedEvent(before []metav1.Condition, failed Result) []Event {
 	known := v1alpha2.FindCondition(before, v1alpha2.ReadyCondition).Message
-	attempt, _, _ := strings.Cut(failed, ",")
+	attempt, _, _ := strings.Cut(failed.Verdict, ",")
 
 	isKnown := strings.Contains(known, attempt+",") || strings.Contains(known, attempt+":")
-	if isKnown && (result.Outcome != Stalled || strings.Contains(known, failed)) {
+	if isKnown && (failed.Outcome != Stalled || strings.Contains(known, failed.Verdict)) {
 		return nil
 	}
 
-	return warn(result.Reason, "Reconcile", result.within(maxNote))
+	return warn(failed.Reason, "Reconcile", failed.within(maxNote))
 }
 
 // readyEvent returns the event about a change of Ready. Before and now are all conditions.

@@ -62,8 +62,8 @@ func (r *run) report(ended Summary, now time.Time) Report {
 
 	stalled := overdue || result.Outcome == Stalled
 
-	if ended.Failed != "" {
-		report.Events = append(report.Events, failedEvent(before, ended.Failed, result)...)
+	if ended.Failed.Verdict != "" {
+		report.Events = append(report.Events, failedEvent(before, ended.Failed)...)
 	} else {
 		report.Events = append(report.Events, readyEvent(before, written.list, result, stalled)...)
 	}

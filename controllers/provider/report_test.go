@@ -640,7 +640,7 @@ func TestFailedAttemptsAreNews(t *testing.T) {
 	reconcile(state.Wait, healthy, rollback, failed)
 	reconcile(state.None, missing, deployed, rollback, failed)
 	g.Expect(events).To(ConsistOf(HavePrefix(
-		"Warning v1.0.0 is not healthy; v1.1.0 failed, will be tried again: no node")))
+		"Warning v1.1.0 failed, will be tried again: no node")))
 
 	events = nil
 
@@ -648,7 +648,7 @@ func TestFailedAttemptsAreNews(t *testing.T) {
 	reconcile(state.Stop, missing, rollback, again, failed)
 	reconcile(state.Stop, healthy, rollback, again, failed)
 	g.Expect(events).To(ConsistOf(HavePrefix(
-		"Warning v1.0.0 is not healthy; v1.1.0 failed twice, given up: no node")))
+		"Warning v1.1.0 failed twice, given up: no node")))
 }
 
 func TestWarningsShareAnEvent(t *testing.T) {
@@ -778,7 +778,7 @@ func TestUpgraded(t *testing.T) {
 				with(r, v1alpha2.ProviderUpgradedCondition, "Before", "", c.before, time.Hour)
 			}
 
-			report := r.report(Summary{Failed: c.failed}, now)
+			report := r.report(Summary{Failed: Result{Verdict: c.failed}}, now)
 			NewWithT(t).Expect(report.condition(v1alpha2.ProviderUpgradedCondition).Status).To(Equal(c.want))
 		})
 	}

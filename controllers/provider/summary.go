@@ -18,8 +18,8 @@ import (
 // Summary is how a reconcile ended.
 type Summary struct {
 	Result
-	// Failed says how often the wanted version has failed, and what follows from that; empty if it has not.
-	Failed string
+	// Failed is Result without what runs meanwhile. It is zero if the wanted version has not failed.
+	Failed Result
 }
 
 // summarize combines how care and change ended: what is installed, and why it is not yet what was asked for.
@@ -228,19 +228,6 @@ func (r *run) attemptFailed(care Result) Summary {
 		result.Outcome = Stalled
 	}
 
-	if deployed || r.installed.revision.RollbackTo != 0 && r.rollbackTo() == 0 {
-		said.runs = r.running(care)
-	}
-
-	if deployed && r.installed.health != nil && !r.installed.runs() {
-		said.causes = append(said.causes, r.installed.problem())
-	}
-
-	// The rollback, for example, could not be completed.
-	if care.Ends() {
-		said.causes = append(said.causes, care.Message)
-	}
-
 	said.wanted = r.attempted() + " failed" + times(r.installed.history.Failures(r.change.release.Digest))
 
 	switch {
@@ -259,7 +246,22 @@ func (r *run) attemptFailed(care Result) Summary {
 		result.Outcome = Retrying
 	}
 
-	return Summary{Result: said.of(result), Failed: said.wanted}
+	failed := said.of(result)
+
+	if deployed || r.installed.revision.RollbackTo != 0 && r.rollbackTo() == 0 {
+		said.runs = r.running(care)
+	}
+
+	if deployed && r.installed.health != nil && !r.installed.runs() {
+		said.causes = append(said.causes, r.installed.problem())
+	}
+
+	// The rollback, for example, could not be completed.
+	if care.Ends() {
+		said.causes = append(said.causes, care.Message)
+	}
+
+	return Summary{Result: said.of(result), Failed: failed}
 }
 
 // attempted names what was attempted.

@@ -114,7 +114,7 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 			g.Expect(result.Outcome).To(Equal(Stalled))
 			g.Expect(result.Reason).To(Equal(v1alpha2.VersionNotFoundReason))
 			g.Expect(result.Message).To(Equal(test.message))
-			g.Expect(result.Failed).To(BeEmpty())
+			g.Expect(result.Failed).To(BeZero())
 			g.Expect(result.Message).To(HavePrefix(result.Verdict + ": "))
 		})
 	}
@@ -444,7 +444,7 @@ func TestFailedAttempt(t *testing.T) {
 			g.Expect(result.Condition).To(Equal(test.condition))
 			g.Expect(result.Message).To(Equal(test.message))
 			g.Expect(result.At).To(Equal(test.decision.Until))
-			g.Expect(result.Verdict).To(HaveSuffix(result.Failed))
+			g.Expect(result.Verdict).To(HaveSuffix(result.Failed.Verdict))
 			g.Expect(test.message).To(HavePrefix(result.Verdict + ": "))
 		})
 	}
@@ -468,7 +468,7 @@ func TestFailedAttemptWithAProblemOfCare(t *testing.T) {
 	result := r.summarize(retrying, Result{})
 	g.Expect(result.Outcome).To(Equal(Retrying))
 	g.Expect(result.Message).To(HaveSuffix("; connection refused"))
-	g.Expect(result.Failed).NotTo(ContainSubstring("connection refused"))
+	g.Expect(result.Failed.Verdict).NotTo(ContainSubstring("connection refused"))
 }
 
 // TestVersionsThatAreAskedFor: charts of other origin may have versions that are none.
