@@ -23,6 +23,8 @@ const (
 	defaultTimeout = 10 * time.Minute
 	// patience is how long an operator that has not seen a change yet is no news.
 	patience = 2 * time.Second
+	// causeInterval is how often another cause is printed at most: which objects are not healthy yet changes all the time.
+	causeInterval = 10 * time.Second
 	// signOfLife is how long nothing is printed at most.
 	signOfLife = 30 * time.Second
 )
@@ -138,8 +140,10 @@ func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condit
 			return verdict.String(), nil
 		}
 
-		isNews := verdict != printed && (isObserved(p) && isHandled(p) || time.Since(w.started) > patience)
-		if isNews || time.Since(printedAt) > signOfLife && time.Since(w.started) > signOfLife {
+		isNews := verdict.Text != printed.Text || verdict.Cause != printed.Cause && time.Since(printedAt) > causeInterval
+		isSeen := isObserved(p) && isHandled(p) || time.Since(w.started) > patience
+
+		if isNews && isSeen || time.Since(printedAt) > signOfLife && time.Since(w.started) > signOfLife {
 			news := verdict
 			if verdict.Cause == printed.Cause { // it is on the screen
 				news.Cause = ""

@@ -128,24 +128,27 @@ func TestWaitSurvivesAnAPIServerThatRestarts(t *testing.T) {
 	}
 }
 
-// TestWaitPrintsACauseOnce: as long as it stays the same, only what changes is printed.
+// TestWaitPrintsACauseOnce: as long as it stays the same, only what changes is printed, and a cause that changes at once
+// is not.
 func TestWaitPrintsACauseOnce(t *testing.T) {
 	g := NewWithT(t)
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
-	notReady := func(verdict string) http.HandlerFunc {
+	notReady := func(verdict, cause string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			p := core()
 			p.Status.ObservedGeneration = p.Generation
 			conditions.MarkReconciling(p, v1alpha2.ProgressingReason, "%s", verdict)
 			conditions.MarkFalse(p, v1alpha2.ReadyCondition, v1alpha2.ProgressingReason,
-				"%s: Deployment x: Available: 0/1", verdict)
+				"%s: Deployment x: %s", verdict, cause)
 
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(p)
 		}
 	}
 
-	c := answering(t, notReady("v1.0.0 is being installed"), notReady("v1.0.0 failed"), ready)
+	c := answering(t,
+		notReady("v1.0.0 is being installed", "Available: 0/1"), notReady("v1.0.0 is being installed", "Updated: 0/1"),
+		notReady("v1.0.0 failed", "Available: 0/1"), ready)
 
 	g.Expect(c.WaitAll(t.Context(), &Options{IOStreams: streams}, []v1alpha2.Provider{core()},
 		&WaitFlags{Wait: true, Timeout: time.Minute}, Ready)).To(Succeed())
