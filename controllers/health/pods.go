@@ -44,7 +44,10 @@ func podsProblem(pods []corev1.Pod) string {
 func podProblem(pod *corev1.Pod) (problem string, stuck bool) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return c.Reason + ": " + oneLine(c.Message), true
+			// The next sentence says why evicting other pods would not help.
+			message, _, _ := strings.Cut(oneLine(c.Message), ". ")
+
+			return c.Reason + ": " + strings.TrimSuffix(message, "."), true
 		}
 	}
 

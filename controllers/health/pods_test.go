@@ -68,7 +68,8 @@ func TestPodsProblem(t *testing.T) {
 		crashes   = "pod a: container manager: CrashLoopBackOff: exited with code 1 (Error)"
 	)
 
-	unschedulable := withCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes are available")
+	unschedulable := withCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable",
+		"0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes are available.")
 	evicted := func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
 	}
@@ -115,7 +116,7 @@ func TestPodsProblem(t *testing.T) {
 		{
 			"no node",
 			one(corev1.ContainerStatus{}, unschedulable),
-			"pod a: Unschedulable: 0/2 nodes are available",
+			"pod a: Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector",
 		},
 		{"evicted", one(running, evicted), "pod a: Evicted: low on memory"},
 		{"starting", one(waiting("ContainerCreating", "")), "pod a: container manager: ContainerCreating"},
