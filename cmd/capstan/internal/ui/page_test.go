@@ -222,6 +222,32 @@ func TestProvider(t *testing.T) {
 	g.Expect(out).NotTo(ContainSubstring("s3cr3t"))
 }
 
+// TestHistoryNamesACauseOnce: neither a rollback nor its verdict repeats why the revision before failed.
+func TestHistoryNamesACauseOnce(t *testing.T) {
+	g := NewWithT(t)
+	v := detailed()
+	v.Verdict = view.Verdict{Text: "v1.0.0 runs; v1.1.0 failed twice", Cause: "no node for a; to try again, run a command"}
+
+	descriptions := []string{
+		"Install complete", "no node for b", "Rollback to 1: no node for b", "no node for a", "Rollback to 3: no node for a",
+		"Rollback to 1: spec.release.rollbackTo",
+	}
+
+	var revisions []view.Revision
+	for i, description := range descriptions {
+		revisions = append(revisions, view.Revision{Revision: i + 1, By: "capstan", Description: description})
+	}
+
+	page := newProvider(frame(), v, revisions, "")
+
+	var shown []string
+	for _, r := range revisions {
+		shown = append(shown, page.Description(r))
+	}
+
+	g.Expect(shown).To(Equal([]string{"Install complete", "no node for b", "", "", "", "Rollback to 1: spec.release.rollbackTo"}))
+}
+
 // TestEmptyProvider checks the page of a resource that the operator has not seen yet.
 func TestEmptyProvider(t *testing.T) {
 	v := view.Provider{Kind: "AddonProvider", Namespace: "a", Name: "b", Label: "addon-b", Ready: "Unknown"}

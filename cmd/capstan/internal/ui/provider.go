@@ -126,10 +126,18 @@ var helmDescription = regexp.MustCompile(
 	`^(Install complete|Upgrade complete|Rollback to \d+|Initial install underway|Preparing upgrade|` +
 		`Uninstallation complete|Deletion in progress.*)$`)
 
+// rollbackDescription matches what Capstan writes about a rollback, and in it why it rolled back.
+var rollbackDescription = regexp.MustCompile(`^Rollback to \d+: (.+)$`)
+
 // Description returns the log entry of a revision, without what another program may have quoted, and unless the verdict
-// says the same.
+// or the revision that was rolled back says the same.
 func (p *Provider) Description(r view.Revision) string {
-	if r.Description != "" && strings.Contains(p.Card.Verdict.Cause, r.Description) {
+	cause := rollbackDescription.ReplaceAllString(r.Description, "$1")
+	isSaid := slices.ContainsFunc(p.Revisions, func(other view.Revision) bool {
+		return other.Revision < r.Revision && other.Description == cause
+	})
+
+	if cause != "" && strings.Contains(p.Card.Verdict.Cause, cause) || cause != r.Description && isSaid {
 		return ""
 	}
 
