@@ -495,7 +495,7 @@ var _ = Describe("The command line", Ordered, func() {
 		))
 		cli.fail(ctx, "delete", "--all", "--include-crds", "--force").To(ContainSubstring("CRDs are not deleted then"))
 		cli.fail(ctx, "delete", "--all", "-n", core.GetNamespace()).To(
-			ContainSubstring("core is removed last; select as well: infrastructure-cli, infrastructure-aws,"))
+			ContainSubstring("core is removed last; select as well: infrastructure-aws, infrastructure-cli,"))
 		Expect(cli.writes()).To(Equal(before))
 
 		Expect(w.client.Delete(ctx, p)).To(Succeed())

@@ -13,7 +13,7 @@ import (
 )
 
 // Providers lists the provider resources in the namespace of --namespace, in clusterctl's order of
-// installation, core first.
+// installation, core first, and by name.
 func (c *Cluster) Providers(ctx context.Context) ([]v1alpha2.Provider, error) {
 	return c.ProvidersIn(ctx, c.Namespace)
 }
@@ -38,7 +38,10 @@ func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2
 			return nil, fmt.Errorf("list %s resources: %w", t, err)
 		}
 
-		all = append(all, list.GetItems()...)
+		items := list.GetItems() // by namespace, which tables do not show
+		slices.SortStableFunc(items, func(a, b v1alpha2.Provider) int { return strings.Compare(a.GetName(), b.GetName()) })
+
+		all = append(all, items...)
 	}
 
 	return all, nil

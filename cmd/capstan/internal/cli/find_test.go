@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"encoding/json"
+	"net/http"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -57,4 +60,35 @@ func TestMatch(t *testing.T) {
 		"control-plane-kubeadm (ControlPlaneProvider kcp/kubeadm); use the kind or --namespace to select one"))
 	_, err = FindOne(nil, "azure")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("there are no providers")))
+}
+
+// TestProvidersAreSortedByName: the API server sorts them by namespace.
+func TestProvidersAreSortedByName(t *testing.T) {
+	g := NewWithT(t)
+
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		list := &v1alpha2.InfrastructureProviderList{}
+		if strings.HasSuffix(r.URL.Path, "/infrastructureproviders") {
+			list.Items = []v1alpha2.InfrastructureProvider{
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "vsphere"}},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "aws"}},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "aws"}},
+			}
+		}
+
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(list)
+	}
+
+	all, err := answering(t, answer).Providers(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+
+	var names []string
+	for _, p := range all {
+		names = append(names, v1alpha2.FullName(p))
+	}
+
+	g.Expect(names).To(Equal([]string{
+		"InfrastructureProvider b/aws", "InfrastructureProvider c/aws", "InfrastructureProvider a/vsphere",
+	}))
 }

@@ -44,7 +44,10 @@ func connected(g Gomega, url string) *Cluster {
 	g.Expect(v1alpha2.AddToScheme(scheme)).To(Succeed())
 
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(v1alpha2.GroupVersion.WithKind("CoreProvider"), meta.RESTScopeNamespace)
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		mapper.Add(t.GroupVersionKind(), meta.RESTScopeNamespace)
+	}
 
 	config := &rest.Config{Host: url, Timeout: time.Second, QPS: -1} // without throttling, as for all commands
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
