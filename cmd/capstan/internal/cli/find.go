@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // Providers lists the provider resources in the namespace of --namespace, in clusterctl's order of
@@ -153,12 +154,15 @@ func isKind(t v1alpha2.ProviderType, word string) bool {
 	return slices.Contains([]string{kind, kind + "s", t.Name()}, strings.ToLower(word))
 }
 
-// describe lists providers with all names that a user can refer to them by.
+// describe lists providers with all names that a user can refer to them by, and counts those beyond maxNamed.
 func describe(providers []v1alpha2.Provider) string {
 	names := make([]string, 0, len(providers))
 	for _, p := range providers {
 		names = append(names, fmt.Sprintf("%s (%s)", v1alpha2.Label(p), v1alpha2.FullName(p)))
 	}
 
-	return strings.Join(names, ", ")
+	return object.List(names, maxNamed)
 }
+
+// maxNamed bounds how many providers a message names.
+const maxNamed = 10

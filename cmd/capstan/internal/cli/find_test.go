@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,8 @@ func TestMatch(t *testing.T) {
 	NewWithT(t).Expect(err).
 		To(MatchError("provider azure not found; the existing ones are: cluster-api (CoreProvider core/cluster-api), " +
 			"bootstrap-kubeadm (BootstrapProvider kb/kubeadm)"))
+	_, err = FindOne(slices.Repeat(all, 10), "azure")
+	NewWithT(t).Expect(err).To(MatchError(HaveSuffix("infrastructure-aws (InfrastructureProvider a/aws) and 50 more")))
 	_, err = FindOne(all, "addon/docker")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("provider addon/docker not found")))
 	_, err = FindOne(all, "kubeadm")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // NewUpgradeCommand returns `capstan upgrade`.
@@ -100,6 +101,9 @@ func readAvailable(
 	return installed, err
 }
 
+// maxNamed bounds how many providers a warning names.
+const maxNamed = 10
+
 // parallelSources is the number of sources that are asked at the same time.
 const parallelSources = 8
 
@@ -122,6 +126,11 @@ func warnOfUnread(o *cli.Options, installed []*installedProvider) {
 			cause = server.Message()
 		}
 
+		if listed := new(fetch.UnknownProviderError); errors.As(p.unread, &listed) && listed.Similar == "" {
+			cause = "neither clusterctl's list of providers nor the operator's configuration has a source; " +
+				"set spec.fetchConfig to where the components are"
+		}
+
 		if labels[cause] == nil {
 			causes = append(causes, cause)
 		}
@@ -131,7 +140,7 @@ func warnOfUnread(o *cli.Options, installed []*installedProvider) {
 
 	for _, cause := range causes {
 		o.Warnf("the available versions of %s are unknown: %s; or give --config a file with other sources",
-			strings.Join(labels[cause], ", "), cause)
+			object.List(labels[cause], maxNamed), cause)
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
 func TestPrintPlans(t *testing.T) {
@@ -65,13 +67,19 @@ func TestWarnOfUnread(t *testing.T) {
 		{Label: "infrastructure-aws"},
 		{Label: "infrastructure-docker", unread: unreachable("https://github.com/b")},
 		{Label: "addon-helm", unread: errors.New("the folder does not exist")},
+		{Label: "infrastructure-a", unread: &fetch.UnknownProviderError{Type: v1alpha2.InfrastructureProviderType, Name: "a"}},
+		{Label: "infrastructure-b", unread: &fetch.UnknownProviderError{Type: v1alpha2.InfrastructureProviderType, Name: "b"}},
 	}
 
 	warnOfUnread(&cli.Options{IOStreams: streams}, installed)
-	g.Expect(unknown(installed)).To(Equal([]string{"cluster-api", "infrastructure-docker", "addon-helm"}))
+	g.Expect(unknown(installed)).To(Equal([]string{"cluster-api", "infrastructure-docker", "addon-helm", "infrastructure-a",
+		"infrastructure-b"}))
 	g.Expect(errOut.String()).To(Equal(
 		"Warning: the available versions of cluster-api, infrastructure-docker are unknown: lookup github.com: no such " +
 			"host; or give --config a file with other sources\n" +
 			"Warning: the available versions of addon-helm are unknown: the folder does not exist; or give --config a file " +
-			"with other sources\n"))
+			"with other sources\n" +
+			"Warning: the available versions of infrastructure-a, infrastructure-b are unknown: neither clusterctl's list of " +
+			"providers nor the operator's configuration has a source; set spec.fetchConfig to where the components are; or " +
+			"give --config a file with other sources\n"))
 }
