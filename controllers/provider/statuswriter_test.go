@@ -117,6 +117,8 @@ func TestSlowStepsAreReported(t *testing.T) {
 		}))
 		g.Expect(s.read(t).GetStatus().ObservedGeneration).To(BeEquivalentTo(-1), "the spec is not handled yet")
 
+		w.doing(t.Context(), "rendering") // which does not take long
+		time.Sleep(noticeDelay / 2)
 		w.doing(t.Context(), "applying")
 		time.Sleep(time.Second)
 		g.Expect(s.messages(t)).To(HaveKeyWithValue(v1alpha2.ReconcilingCondition, "applying"))
