@@ -63,7 +63,7 @@ var _ = Describe("A Job", func() {
 
 		Eventually(check).Should(And(Not(beFinished), HaveField("Message", ContainSubstring("not started"))))
 		Expect(admin.Delete(ctx, job, client.PropagationPolicy("Background"))).To(Succeed())
-		Eventually(check).Should(HaveField("Message", "is missing"))
+		Eventually(check).Should(HaveField("Message", "does not exist"))
 		Expect(tracker.Unverified(ctx, []object.Key{once})).To(ConsistOf(once))
 	})
 })

@@ -196,7 +196,7 @@ func (t *Tracker) judge(ctx context.Context, owner Owner, o object.Key, found lo
 	case found.seen == nil && found.finished:
 		return Result{Status: status.CurrentStatus, Finished: true}
 	case found.seen == nil:
-		return Result{Status: status.NotFoundStatus, Message: "is missing"}
+		return Result{Status: status.NotFoundStatus, Message: "does not exist"}
 	}
 
 	// What the operator may read of objects of others is not for the users of this provider.

@@ -114,7 +114,7 @@ var _ = Describe("A kind of which only the metadata is watched", func() {
 			return report.Message()
 		}
 
-		Expect(check(Default)).To(HaveSuffix("is missing"))
+		Expect(check(Default)).To(HaveSuffix("does not exist"))
 
 		definition := &unstructured.Unstructured{}
 		Expect(definition.UnmarshalJSON([]byte(`{

@@ -29,7 +29,7 @@ func (s Selection) Starts() bool { return s.From != "" }
 
 // String describes an upgrade that starts, for an event.
 func (s Selection) String() string {
-	text := fmt.Sprintf("%s → %s", s.From, s.Version)
+	text := fmt.Sprintf("Upgrading from %s to %s", s.From, s.Version)
 	if !s.Until.IsZero() {
 		text += ", within the window until " + format(s.Until)
 	}

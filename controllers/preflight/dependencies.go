@@ -34,7 +34,7 @@ func (c *Checker) Dependencies(ctx context.Context, provider v1alpha2.Provider) 
 		case err != nil:
 			return err
 		case dependency == nil:
-			waiting = append(waiting, label+", which has no resource")
+			waiting = append(waiting, label+", whose resource does not exist")
 		case !StandingOf(dependency).Ready:
 			waiting = append(waiting, v1alpha2.FullName(dependency))
 		}

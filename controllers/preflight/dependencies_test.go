@@ -46,17 +46,17 @@ func TestDependencies(t *testing.T) {
 		"not ready, and missing": {
 			provider: provider(infrastructure, "aws", dependsOn("addon-a", "addon-b", "addon-c")),
 			others:   []v1alpha2.Provider{provider(addon, "a"), provider(addon, "b", ready)},
-			want:     pending("AddonProvider system/a; addon-c, which has no resource"),
+			want:     pending("AddonProvider system/a; addon-c, whose resource does not exist"),
 		},
 		"of another type": {
 			provider: provider(infrastructure, "aws", dependsOn("addon-a")),
 			others:   []v1alpha2.Provider{provider(bootstrap, "a", ready)},
-			want:     pending("addon-a, which has no resource"),
+			want:     pending("addon-a, whose resource does not exist"),
 		},
 		"in another cluster": {
 			provider: provider(infrastructure, "aws", dependsOn("addon-a")),
 			others:   []v1alpha2.Provider{provider(addon, "a", ready, remote("x"))},
-			want:     pending("addon-a, which has no resource"),
+			want:     pending("addon-a, whose resource does not exist"),
 		},
 		"the one of two resources that has installed it": {
 			provider: provider(infrastructure, "aws", dependsOn("addon-a")),

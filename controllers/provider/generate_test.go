@@ -186,7 +186,7 @@ func (g generator) look(r *run) {
 		AppVersion: newest.Version, Contract: "v1beta2", Description: "Upgrade complete",
 	}
 	if newest.Status == v1alpha2.RevisionFailed {
-		r.installed.record.Description = "not healthy within 5m0s: Deployment capa-system/manager: Replicas: 0/1"
+		r.installed.record.Description = "not healthy within 5m: Deployment capa-system/manager: Replicas: 0/1"
 	}
 
 	if g.rarely() {
@@ -229,7 +229,7 @@ func (g generator) status(r *run) v1alpha2.ProviderStatus {
 
 	if g.coin() {
 		before.markTrue(v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
-			"Release infrastructure-aws, revision 1, holds v1.0.0")
+			"Release infrastructure-aws has v1.0.0 as revision 1")
 
 		status.Release = &v1alpha2.ReleaseStatus{Name: "infrastructure-aws", Namespace: "capa-system", Revision: 1}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -71,7 +73,7 @@ func (r *run) verdict() *verdict {
 
 	return &verdict{
 		failure: v1alpha2.FailureUnhealthy,
-		reason:  fmt.Sprintf("not healthy within %s: %s", r.policy.Timeout, r.installed.unhealthy()),
+		reason:  fmt.Sprintf("not healthy within %s: %s", duration.HumanDuration(r.policy.Timeout), r.installed.unhealthy()),
 	}
 }
 

@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 
 	deployed := func() *run { return judgedRun(justMade(1, v1alpha2.RevisionDeployed, wanted)) }
 	tooLate := func(problem string) *verdict {
-		return &verdict{failure: v1alpha2.FailureUnhealthy, reason: "not healthy within 5m0s: " + problem}
+		return &verdict{failure: v1alpha2.FailureUnhealthy, reason: "not healthy within 5m: " + problem}
 	}
 
 	for name, test := range map[string]struct {

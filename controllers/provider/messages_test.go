@@ -371,7 +371,7 @@ func (c catalog) addHealth() {
 	gaveUp := func(r *run) {
 		r.change.release.Decision.Action = state.Stop
 		r.provider.GetStatus().InstalledVersion = new("v1.0.0")
-		r.installed.record.Description = "not healthy within 5m0s: Deployment capa-system/manager: Replicas: 0/1"
+		r.installed.record.Description = "not healthy within 5m: Deployment capa-system/manager: Replicas: 0/1"
 	}
 
 	for _, situation := range []struct {
@@ -446,7 +446,7 @@ func (c catalog) addInputs(t *testing.T) {
 			failure.Version, failure.Request.AutomaticUpgrade, failure.Failure = "v2.11.2", "v2.11.2", v1alpha2.FailureUnhealthy
 			r.installed.revision = revision(3, v1alpha2.RevisionDeployed, wanted)
 			r.installed.revision.RollbackTo = 1
-			r.installed.record.Description = "Rollback to 1: not healthy within 5m0s: Deployment " +
+			r.installed.record.Description = "Rollback to 1: not healthy within 5m: Deployment " +
 				"capa-system/capa-controller-manager: Replicas: 0/1"
 			r.installed.history.Revisions = []state.Revision{r.installed.revision, failure}
 		},

@@ -399,7 +399,7 @@ func TestPropertiesFindLies(t *testing.T) {
 			made := honest(s)
 			written := &conditions{list: made.Status.Conditions, now: now}
 			written.markTrue(v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
-				"Release infrastructure-aws, revision 1, holds v1.0.0")
+				"Release infrastructure-aws has v1.0.0 as revision 1")
 			made.Status.Conditions = written.list
 
 			return made

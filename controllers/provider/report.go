@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -89,7 +90,7 @@ func (r *run) withdraw(result Result, written *conditions) {
 
 // overdue returns the result of a wait that takes longer than it may.
 func (r Result) overdue(timeout time.Duration) Result {
-	late := fmt.Sprintf("this takes longer than spec.release.timeout (%s)", timeout)
+	late := fmt.Sprintf("this takes longer than spec.release.timeout (%s)", duration.HumanDuration(timeout))
 	rest, exists := strings.CutPrefix(r.Message, r.Verdict)
 
 	if r.Verdict == "" || !exists {

@@ -268,7 +268,7 @@ func TestWaitsThatAreLimited(t *testing.T) {
 			}
 
 			g.Expect(report.condition(v1alpha2.ReadyCondition).Message).To(Equal(
-				"waiting; this takes longer than spec.release.timeout (5m0s)"))
+				"waiting; this takes longer than spec.release.timeout (5m)"))
 			g.Expect(report.condition(v1alpha2.StalledCondition).LastTransitionTime.Time).To(Equal(now.Add(-time.Hour)),
 				"since the wait began")
 			g.Expect(report.Events).To(ConsistOf(HaveField("Type", "Warning")))

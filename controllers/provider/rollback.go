@@ -29,8 +29,8 @@ type uncheckedError struct {
 }
 
 func (e *uncheckedError) Error() string {
-	return fmt.Sprintf("it is not known whether the managers of %s can work with the CustomResourceDefinitions of %s, "+
-		"which are never downgraded, because its chart is no longer stored; set spec.version to %s instead",
+	return fmt.Sprintf("it is not known whether the managers of %s, whose chart is no longer stored, can work with the "+
+		"CustomResourceDefinitions of %s, which are never downgraded; set spec.version to %s instead",
 		e.version, e.crds, e.version)
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // problem describes missing.
-const problem = "Deployment capa-system/manager: is missing"
+const problem = "Deployment capa-system/manager: does not exist"
 
 var (
 	refused  = Result{Outcome: Stalled, Reason: v1alpha2.VersionNotFoundReason, Message: "there is no v9.9.9"}
@@ -24,7 +24,7 @@ var (
 	// untrusted is why a revision is not trusted.
 	untrusted = &release.UnconfirmedError{Revision: 3}
 
-	missing  = &health.Report{Objects: []health.ObjectHealth{unhealthy("is missing", status.NotFoundStatus)}}
+	missing  = &health.Report{Objects: []health.ObjectHealth{unhealthy("does not exist", status.NotFoundStatus)}}
 	hopeless = func() *health.Report {
 		manager := unhealthy("cannot be scheduled", status.InProgressStatus)
 		manager.Final = true
@@ -141,7 +141,7 @@ func TestAnotherChart(t *testing.T) {
 	r.provider.GetStatus().InstalledVersion = new("v1.0.0")
 	r.provider.GetStatus().Conditions = []metav1.Condition{
 		{Type: v1alpha2.ProviderInstalledCondition, Status: metav1.ConditionTrue},
-		{Type: v1alpha2.ProviderUpgradedCondition, Status: metav1.ConditionTrue, Message: "Revision 4 holds v1.0.0"},
+		{Type: v1alpha2.ProviderUpgradedCondition, Status: metav1.ConditionTrue, Message: "Revision 4 has v1.0.0"},
 	}
 
 	g := NewWithT(t)
@@ -524,7 +524,7 @@ func TestSuspended(t *testing.T) {
 			newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted)), Ready, "v1.0.0 is healthy; " + unchanged,
 		},
 		"not healthy": {
-			unhealthy, Idle, "v1.0.0 is not healthy: Deployment capa-system/manager: is missing; " + unchanged,
+			unhealthy, Idle, "v1.0.0 is not healthy: Deployment capa-system/manager: does not exist; " + unchanged,
 		},
 		"the version":  {asking("1.0.0"), Ready, "v1.0.0 is healthy; " + unchanged},
 		"in the range": {asking("~1.0"), Ready, "v1.0.0 is healthy; " + unchanged},

@@ -67,8 +67,8 @@ func (r *run) writeInstalled(written *conditions) {
 	}
 
 	written.markTrue(v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
-		"Release %s, revision %d, holds %s%s",
-		r.installed.history.Release.Name, r.installed.revision.Number, r.installed.version(), note)
+		"Release %s has %s as revision %d%s",
+		r.installed.history.Release.Name, r.installed.version(), r.installed.revision.Number, note)
 }
 
 // ofInstalled are conditions that are about what is installed.
@@ -86,7 +86,7 @@ func (r *run) writeUpgraded(ended Summary, written *conditions) {
 		written.remove(v1alpha2.ProviderUpgradedCondition) // it was about an earlier release, or revision
 	case r.change.release.State.State == state.InSync:
 		written.markTrue(v1alpha2.ProviderUpgradedCondition, v1alpha2.ProviderUpgradedReason,
-			"Revision %d holds %s", r.installed.revision.Number, r.installed.version())
+			"Revision %d has %s", r.installed.revision.Number, r.installed.version())
 	}
 }
 

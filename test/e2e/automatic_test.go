@@ -86,7 +86,7 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 		Expect(p.Status.History).To(HaveLen(2), "v1.0.1 was left out")
 		Expect(p.Spec.Version).To(Equal("~1.0"))
 		Eventually(w.events(ctx, p)).Should(ContainElement(And(HaveField("Reason", v1alpha2.AutomaticUpgradeReason),
-			HaveField("Note", HavePrefix("v1.0.0 → v1.0.2, within the window until ")))))
+			HaveField("Note", HavePrefix("Upgrading from v1.0.0 to v1.0.2, within the window until ")))))
 
 		By("publishing a patch that does not become healthy")
 		neverRunning(newTiny(name, "v1.0.4")).publish(folder)

@@ -30,7 +30,7 @@ var _ = Describe("A provider with dependencies", func() {
 
 		dependent := create(ctx, w, "dependent", "infrastructure-dependency")
 		Eventually(w.read(ctx, dependent)).Should(failPreflight(v1alpha2.WaitingForDependenciesReason,
-			"infrastructure-dependency, which has no resource"))
+			"infrastructure-dependency, whose resource does not exist"))
 
 		dependency := create(ctx, w, "dependency", "infrastructure-dependent")
 		Eventually(w.read(ctx, dependency)).Should(failPreflight(v1alpha2.DependencyCycleReason,

@@ -104,7 +104,7 @@ var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 			}).WithTimeout(soon).Should(Succeed())
 			Eventually(events(ctx)).Should(ContainSubstring("Corrected drift: " + event))
 			expectInSync(ctx)
-			Expect(events(ctx)()).NotTo(ContainSubstring(": is missing"), "Ready does not flicker")
+			Expect(events(ctx)()).NotTo(ContainSubstring(": does not exist"), "Ready does not flicker")
 			Expect(w.helm(ctx, "helm", "history", "infrastructure-docker", "-n", dockerNamespace)).To(HaveLen(1))
 		},
 		Entry(

@@ -105,7 +105,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 					v1alpha2.ProviderInstalledCondition,
 					metav1.ConditionTrue,
 					v1alpha2.ProviderInstalledReason,
-					"holds v1.0.0",
+					"has v1.0.0 as revision",
 				),
 			))
 			Expect(p.Status.InstalledVersion).To(HaveValue(Equal("v1.0.0")))
@@ -168,7 +168,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 					v1alpha2.ProviderUpgradedCondition,
 					metav1.ConditionTrue,
 					v1alpha2.ProviderUpgradedReason,
-					"holds v1.2.0",
+					"has v1.2.0",
 				),
 			)
 			Expect(deployment(ctx, p.Name).UID).To(Equal(uid))

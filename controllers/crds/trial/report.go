@@ -138,7 +138,8 @@ func (r *Report) Message() string {
 	return strings.Join(lines, ". ")
 }
 
-// String returns the finding in one line: the CRD, version and path, the problem, the affected objects and the remedy.
+// String returns the finding in one line: the CRD, version and path, the problem, the affected objects and the
+// remedy, or that a user allows it.
 func (f Finding) String() string {
 	location := slices.DeleteFunc([]string{f.CRD, f.Version, f.Path}, func(s string) bool { return s == "" })
 	parts := []string{strings.Join(location, " ") + ": " + f.Message}
@@ -148,7 +149,7 @@ func (f Finding) String() string {
 	}
 
 	if f.Allowed {
-		parts = append(parts, "explicitly allowed")
+		return strings.Join(append(parts, "allowed by the annotation "+v1alpha2.AllowUnsafeCRDAnnotation), "; ")
 	}
 
 	return strings.Join(append(parts, f.Remedy), "; ")

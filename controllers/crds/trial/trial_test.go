@@ -89,7 +89,7 @@ func TestDefinitions(t *testing.T) {
 			g.Expect(allowed.Allowed()).To(HaveLen(len(c.want)))
 
 			for _, text := range allowed.Allowed() {
-				g.Expect(text).To(ContainSubstring("explicitly allowed"))
+				g.Expect(text).To(ContainSubstring("allowed by the annotation"))
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func someViews() []view.Provider {
 				},
 				Last: &v1alpha2.AutomaticUpgrade{
 					Version: "v1.13.6", Revision: 3, Time: metav1.Unix(1795366800, 0),
-					Result: v1alpha2.UpgradeFailed, Message: "not healthy within 5m0s",
+					Result: v1alpha2.UpgradeFailed, Message: "not healthy within 5m",
 				},
 			},
 			Conditions: []metav1.Condition{

@@ -47,9 +47,9 @@ func TestAutomaticUpgrades(t *testing.T) {
 	v.AutomaticUpgrade.Pending.Blocked = true
 	v.AutomaticUpgrade.Pending.Message = "a variable is missing"
 	v.AutomaticUpgrade.Last.Result = v1alpha2.UpgradeFailed
-	v.AutomaticUpgrade.Last.Message = "not healthy within 5m0s"
+	v.AutomaticUpgrade.Last.Message = "not healthy within 5m"
 	g.Expect(v.AutomaticUpgrades()).To(HaveExactElements(
 		view.Note{Text: "automatic upgrade to v1.2.1 is blocked: a variable is missing", Problem: true},
-		view.Note{Text: "automatic upgrade to v1.2.0: Failed: not healthy within 5m0s", Problem: true},
+		view.Note{Text: "automatic upgrade to v1.2.0: Failed: not healthy within 5m", Problem: true},
 	))
 }
