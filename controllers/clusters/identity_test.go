@@ -24,6 +24,10 @@ func TestIdentity(t *testing.T) {
 
 	elsewhere.SetNamespace("team")
 
+	moved := provider("g", "", "first")
+	target(t, pool, moved)
+	moved.GetStatus().Release = &v1alpha2.ReleaseStatus{ClusterUID: "former"}
+
 	for _, p := range []v1alpha2.Provider{recorded, elsewhere} {
 		p.GetStatus().Release = &v1alpha2.ReleaseStatus{ClusterUID: "there"}
 	}
@@ -34,4 +38,6 @@ func TestIdentity(t *testing.T) {
 	g.Expect(pool.Identity(second)).To(Equal("tiny/there"), "whichever Secret points to it")
 	g.Expect(pool.Identity(recorded)).To(Equal("tiny/there"))
 	g.Expect(pool.Identity(elsewhere)).To(Equal("team/there"))
+	g.Expect(pool.Identity(moved)).To(Equal("tiny/there"), "to which it has moved")
+	g.Expect(pool.Identity(provider("h", "", "third"))).To(HavePrefix("tiny/"), "before it is connected")
 }
