@@ -149,6 +149,12 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1)))
 
+		By("changing the spec, which needs no revision")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{Retries: ptr.To(int32(2))}
+		})
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1)))
+
 		By("editing a key that the provider does not use")
 		edit(ctx, secret, func() { secret.StringData = map[string]string{"UNRELATED": "x"} })
 
