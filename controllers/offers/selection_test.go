@@ -46,5 +46,6 @@ func TestSelectionIsDescribed(t *testing.T) {
 	g.Expect(selection.String()).To(Equal("Upgrading from v1.13.4 to v1.13.5"))
 
 	selection.Until = time.Date(2026, 11, 22, 5, 0, 0, 0, time.FixedZone("", 3600))
-	g.Expect(selection.String()).To(Equal("Upgrading from v1.13.4 to v1.13.5, within the window until 2026-11-22 04:00 UTC"))
+	g.Expect(selection.String()).To(Equal(
+		"Upgrading from v1.13.4 to v1.13.5, within the window until 2026-11-22 04:00 UTC"))
 }

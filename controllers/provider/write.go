@@ -80,7 +80,8 @@ var ofInstalled = []string{
 func (r *run) writeUpgraded(ended Summary, written *conditions) {
 	switch {
 	case ended.Failed.Verdict != "":
-		written.markFalse(v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason, "%s", ended.Failed.Verdict)
+		written.markFalse(v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason,
+			"%s", ended.Failed.Verdict)
 	case r.change.held(), r.installed.awaitsHealth(),
 		r.change.release.State.State == state.InSync && r.installed.revision.Number == 1:
 		written.remove(v1alpha2.ProviderUpgradedCondition) // it was about an earlier release, or revision

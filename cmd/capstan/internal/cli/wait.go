@@ -112,13 +112,11 @@ type waiter struct {
 	retries  func(error) bool
 }
 
-// wait waits until the condition is met. On a terminal it shows the verdict, how long it has waited and how long it
-// will; elsewhere it prints that when the verdict changes, and from time to time.
+// wait waits until the condition is met, and shows the verdict, how long it has waited and how long it will.
 func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condition) error {
 	var (
-		current   v1alpha2.Provider
-		printed   view.Verdict
-		printedAt time.Time
+		current v1alpha2.Provider
+		last    printed
 	)
 
 	label, name := v1alpha2.Label(p), v1alpha2.FullName(p)
@@ -136,22 +134,15 @@ func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condit
 		verdict := view.VerdictOf(p)
 		elapsed := fmt.Sprintf("%s of %s", duration.HumanDuration(time.Since(w.started)), duration.HumanDuration(w.timeout))
 
-		if w.progress.Show(label, label+"  "+elapsed+"  "+verdict.String()) {
-			return verdict.String(), nil
-		}
-
-		isNews := verdict.Text != printed.Text || verdict.Cause != printed.Cause && time.Since(printedAt) > causeInterval
-		isSeen := isObserved(p) && isHandled(p) || time.Since(w.started) > patience
-
-		if isNews && isSeen || time.Since(printedAt) > signOfLife && time.Since(w.started) > signOfLife {
+		if !w.progress.Show(label, label+"  "+elapsed+"  "+verdict.String()) && w.isDue(p, verdict, last) {
 			news := verdict
-			if verdict.Cause == printed.Cause { // it is on the screen
+			if verdict.Cause == last.verdict.Cause { // it is on the screen
 				news.Cause = ""
 			}
 
 			w.progress.Printf("%s: %s (%s)", name, news, elapsed)
 
-			printed, printedAt = verdict, time.Now()
+			last = printed{verdict, time.Now()}
 		}
 
 		return verdict.String(), nil
@@ -172,6 +163,26 @@ func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condit
 	w.progress.Printf("%s: %s (%s)", name, verdict, time.Since(w.started).Round(100*time.Millisecond))
 
 	return nil
+}
+
+// printed is what was printed last of a provider, without a terminal.
+type printed struct {
+	verdict view.Verdict
+	at      time.Time
+}
+
+// isDue reports whether a verdict has to be printed: when it changes, and from time to time.
+func (w *waiter) isDue(p v1alpha2.Provider, verdict view.Verdict, last printed) bool {
+	waited, quiet := time.Since(w.started), time.Since(last.at)
+
+	switch {
+	case waited > signOfLife && quiet > signOfLife:
+		return true
+	case waited <= patience && (!isObserved(p) || !isHandled(p)):
+		return false
+	}
+
+	return verdict.Text != last.verdict.Text || verdict.Cause != last.verdict.Cause && quiet > causeInterval
 }
 
 // read updates p from the cluster and returns it; nil if the resource does not exist.

@@ -131,8 +131,8 @@ func TestWaitSurvivesAnAPIServerThatRestarts(t *testing.T) {
 	}
 }
 
-// TestWaitPrintsACauseOnce: as long as it stays the same, only what changes is printed, and a cause that changes at once
-// is not.
+// TestWaitPrintsACauseOnce: as long as it stays the same, only what changes is printed, and not a cause that changes at
+// once.
 func TestWaitPrintsACauseOnce(t *testing.T) {
 	g := NewWithT(t)
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()

@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
@@ -67,13 +66,14 @@ func TestWarnOfUnread(t *testing.T) {
 		{Label: "infrastructure-aws"},
 		{Label: "infrastructure-docker", unread: unreachable("https://github.com/b")},
 		{Label: "addon-helm", unread: errors.New("the folder does not exist")},
-		{Label: "infrastructure-a", unread: &fetch.UnknownProviderError{Type: v1alpha2.InfrastructureProviderType, Name: "a"}},
-		{Label: "infrastructure-b", unread: &fetch.UnknownProviderError{Type: v1alpha2.InfrastructureProviderType, Name: "b"}},
+		{Label: "infrastructure-a", unread: &fetch.UnknownProviderError{Name: "a"}},
+		{Label: "infrastructure-b", unread: &fetch.UnknownProviderError{Name: "b"}},
 	}
 
 	warnOfUnread(&cli.Options{IOStreams: streams}, installed)
-	g.Expect(unknown(installed)).To(Equal([]string{"cluster-api", "infrastructure-docker", "addon-helm", "infrastructure-a",
-		"infrastructure-b"}))
+	g.Expect(unknown(installed)).To(Equal([]string{
+		"cluster-api", "infrastructure-docker", "addon-helm", "infrastructure-a", "infrastructure-b",
+	}))
 	g.Expect(errOut.String()).To(Equal(
 		"Warning: the available versions of cluster-api, infrastructure-docker are unknown: lookup github.com: no such " +
 			"host; or give --config a file with other sources\n" +

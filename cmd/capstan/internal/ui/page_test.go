@@ -245,7 +245,9 @@ func TestHistoryNamesACauseOnce(t *testing.T) {
 		shown = append(shown, page.Description(r))
 	}
 
-	g.Expect(shown).To(Equal([]string{"Install complete", "no node for b", "", "", "", "Rollback to 1: spec.release.rollbackTo"}))
+	g.Expect(shown).To(Equal([]string{
+		"Install complete", "no node for b", "", "", "", "Rollback to 1: spec.release.rollbackTo",
+	}))
 }
 
 // TestEmptyProvider checks the page of a resource that the operator has not seen yet.
