@@ -22,7 +22,6 @@ import (
 	"github.com/capstan-project/capstan/test/capi/canary"
 	"github.com/capstan-project/capstan/test/capi/managers"
 	"github.com/capstan-project/capstan/test/capi/observe"
-	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // availabilityVariable turns off high availability of the managers if it is "false".
@@ -166,12 +165,7 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 	})
 
 	It("create a Cluster in memory", func(ctx SpecContext) {
-		const docker = "infrastructure-docker"
-
-		manifest = capstan(ctx, "generate", "cluster", "living", "--infrastructure", "docker", "--flavor", "in-memory",
-			"--source", filepath.Join(os.Getenv(testproviders.Variable), docker, steps[0][docker]),
-			"--target-namespace", "default", "--kubernetes-version", "v1.34.0",
-			"--control-plane-machine-count", "1", "--worker-machine-count", "2")
+		manifest = clusterInMemory(ctx, "living", steps[0]["infrastructure-docker"])
 		apply(ctx, manifest)
 		Eventually(func() int { return lives.Complete("Cluster") }).Should(Equal(1))
 		Eventually(func() int { return lives.Complete("Machine") }).Should(Equal(3))

@@ -71,7 +71,7 @@ func prepare(ctx context.Context, folder string) (missing string, err error) {
 		programs[image] = program
 	}
 
-	if err := set.WithNode().Build(ctx, os.Stderr); err != nil {
+	if err := set.WithNode().WithClusterctl().Build(ctx, os.Stderr); err != nil {
 		return "", err
 	}
 
@@ -105,20 +105,18 @@ func describe(found *managers.Found, certManager string) {
 	}
 }
 
-// write writes all images to a folder, and builds the programs of the project.
+// write writes all images to a folder.
 func write(ctx context.Context, folder string, programs map[string]string) error {
 	builder := archives.Builder{Root: root}
 	if err := builder.Operator(ctx, operatorVersion, folder); err != nil {
 		return err
 	}
 
-	for name, pkg := range map[string]string{"capstan": "./cmd/capstan", "program": "./test/node/program"} {
-		if err := builder.Program(ctx, pkg, filepath.Join(folder, name)); err != nil {
-			return err
-		}
+	program := filepath.Join(folder, "program")
+	if err := builder.Program(ctx, "./test/node/program", program); err != nil {
+		return err
 	}
 
-	program := filepath.Join(folder, "program")
 	if err := archives.Write(folder, node.PauseImage, program, "/program", "pause"); err != nil {
 		return err
 	}

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/capi/managers"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
@@ -152,13 +153,23 @@ func run(ctx context.Context, name string, args ...string) string {
 	return bedtest.Output(GinkgoT(), cluster.Command(ctx, name, args...))
 }
 
-// capstan runs the command line.
-func capstan(ctx context.Context, args ...string) string {
+// clusterInMemory returns the manifests that clusterctl generates for a Cluster of the docker provider, whose Machines
+// are simulated.
+func clusterInMemory(ctx context.Context, name, version string) string {
 	GinkgoHelper()
 
-	cmd := exec.CommandContext(ctx, filepath.Join(suite.Folder(), "capstan"), args...)
+	config := filepath.Join(GinkgoT().TempDir(), "clusterctl.yaml")
+	components := filepath.Join(os.Getenv(testproviders.Variable), "infrastructure-docker", version,
+		"infrastructure-components.yaml")
+	Expect(os.WriteFile(config, fmt.Appendf(nil,
+		"providers: [{name: docker, type: InfrastructureProvider, url: %q}]\n", components), 0o600)).To(Succeed())
 
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(), "HOME="+GinkgoT().TempDir())
+	cmd := cluster.Command(ctx, tools.Clusterctl, "generate", "cluster", name, "--config", config,
+		"--infrastructure", "docker:"+version, "--flavor", "in-memory", "--target-namespace", "default",
+		"--kubernetes-version", "v1.34.0", "--control-plane-machine-count", "1", "--worker-machine-count", "2")
+	// clusterctl takes it for the key of its configuration.
+	cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, testproviders.Variable+"=") })
+	cmd.Env = append(cmd.Env, "CLUSTERCTL_DISABLE_VERSIONCHECK=true")
 
 	return bedtest.Output(GinkgoT(), cmd)
 }
