@@ -154,15 +154,15 @@ func isKind(t v1alpha2.ProviderType, word string) bool {
 	return slices.Contains([]string{kind, kind + "s", t.Name()}, strings.ToLower(word))
 }
 
-// describe lists providers with all names that a user can refer to them by, and counts those beyond maxNamed.
+// describe lists providers with all names that a user can refer to them by, and counts those beyond MaxNamed.
 func describe(providers []v1alpha2.Provider) string {
 	names := make([]string, 0, len(providers))
 	for _, p := range providers {
 		names = append(names, fmt.Sprintf("%s (%s)", v1alpha2.Label(p), v1alpha2.FullName(p)))
 	}
 
-	return object.List(names, maxNamed)
+	return object.List(names, MaxNamed)
 }
 
-// maxNamed bounds how many providers a message names.
-const maxNamed = 10
+// MaxNamed bounds how many providers a message names.
+const MaxNamed = 10

@@ -101,9 +101,6 @@ func readAvailable(
 	return installed, err
 }
 
-// maxNamed bounds how many providers a warning names.
-const maxNamed = 10
-
 // parallelSources is the number of sources that are asked at the same time.
 const parallelSources = 8
 
@@ -140,7 +137,7 @@ func warnOfUnread(o *cli.Options, installed []*installedProvider) {
 
 	for _, cause := range causes {
 		o.Warnf("the available versions of %s are unknown: %s; or give --config a file with other sources",
-			object.List(labels[cause], maxNamed), cause)
+			object.List(labels[cause], cli.MaxNamed), cause)
 	}
 }
 
