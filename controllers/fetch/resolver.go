@@ -75,6 +75,16 @@ func (e *UnknownProviderError) Error() string {
 		e.Type, e.Name, fix)
 }
 
+// Message is the error without the provider, if others may have the same.
+func (e *UnknownProviderError) Message() string {
+	if e.Similar != "" {
+		return e.Error()
+	}
+
+	return "neither clusterctl's list of providers nor the operator's configuration has a source; " +
+		"set spec.fetchConfig to where the components are"
+}
+
 // similar returns the name of a listed provider for one that repeats its type, such as infrastructure-docker; empty if
 // there is none.
 func similar(known *catalog.Catalog, t v1alpha2.ProviderType, name string) string {

@@ -10,10 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
-	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -119,13 +117,9 @@ func warnOfUnread(o *cli.Options, installed []*installedProvider) {
 		p.Unknown = p.unread.Error()
 		cause := p.Unknown
 
-		if server := new(transport.Error); errors.As(p.unread, &server) {
-			cause = server.Message()
-		}
-
-		if listed := new(fetch.UnknownProviderError); errors.As(p.unread, &listed) && listed.Similar == "" {
-			cause = "neither clusterctl's list of providers nor the operator's configuration has a source; " +
-				"set spec.fetchConfig to where the components are"
+		var shared interface{ Message() string }
+		if errors.As(p.unread, &shared) {
+			cause = shared.Message()
 		}
 
 		if labels[cause] == nil {
