@@ -46,6 +46,7 @@ var _ = Describe("A Job", func() {
 		job := create()
 
 		Expect(check(Default)).NotTo(beFinished)
+		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the watch shows it; what was only read is not remembered")
 
 		By("completing and being deleted")
 
