@@ -14,13 +14,13 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// job is deleted by Kubernetes as soon as it has completed.
+// job is deleted by Kubernetes once it has completed, a few seconds later: the watch may begin late on a busy machine.
 const job = `apiVersion: batch/v1
 kind: Job
 metadata:
   name: once
 spec:
-  ttlSecondsAfterFinished: 1
+  ttlSecondsAfterFinished: 5
   template:
     spec:
       restartPolicy: Never
