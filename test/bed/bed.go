@@ -37,9 +37,10 @@ type Options struct {
 	WithoutCertManager bool
 	// APIServerFlags are appended to the flags of kube-apiserver, so they override the bed's own.
 	APIServerFlags []string
-	// LazyGC lets the components spend less CPU time on garbage collection: they use several times the memory that
-	// they need, up to about a gibibyte each. Benchmarks measure components as they are elsewhere.
-	LazyGC bool
+	// LowCPU lets the components spend less CPU time: each uses one processor, which spares Go's threads the search for
+	// work, and collects garbage less often, which takes up to about a gibibyte of memory. Benchmarks measure
+	// components as they are elsewhere.
+	LowCPU bool
 	// WithoutAudit omits the audit log, for tests that do not call Requests.
 	WithoutAudit bool
 	// LogDir is a folder for the components' logs and the audit log, which are kept after Stop.

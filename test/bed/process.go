@@ -47,8 +47,8 @@ func (b *Bed) runAs(name, program string, args ...string) (*process, error) {
 	// The caller's environment is not passed on, so that no proxy, KUBECONFIG or settings file affects
 	// the bed.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir.path, "TMPDIR=" + b.dir.path}
-	if b.options.LazyGC {
-		cmd.Env = append(cmd.Env, "GOGC=400", "GOMEMLIMIT=1GiB")
+	if b.options.LowCPU {
+		cmd.Env = append(cmd.Env, "GOMAXPROCS=1", "GOGC=400", "GOMEMLIMIT=1GiB")
 	}
 
 	cmd.Stdout, cmd.Stderr = output, output

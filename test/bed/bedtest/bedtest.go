@@ -53,7 +53,7 @@ func Start(t TB, options bed.Options) *bed.Bed {
 
 // start starts a control plane. Tests run many of them, on a few processors.
 func start(options bed.Options) (*bed.Bed, error) {
-	options.LazyGC = true
+	options.LowCPU = true
 
 	return bed.Start(context.Background(), options)
 }
