@@ -157,8 +157,8 @@ test-binaries:
 test attack kubernetes-versions compat real-upgrades: test-binaries
 test attack kubernetes-versions compat real-upgrades: export CAPSTAN_BIN := $(CAPSTAN_BIN)
 
-# The scenarios in test/e2e mostly wait, so they run beside all other tests, in two processes of their own. vet is left to
-# `make lint`. `go test ./...` runs the same tests, one scenario after the other.
+# The scenarios in test/e2e mostly wait, so they run beside all other tests, in three processes of their own and in random
+# order. vet is left to `make lint`. `go test ./...` runs the same tests, one scenario after the other.
 SCENARIOS := github.com/capstan-project/capstan/test/e2e
 REPORTS := $(BIN)/reports
 .PHONY: test test-packages test-scenarios
@@ -172,7 +172,7 @@ test-packages:
 		-- -vet=off -timeout 60m $$(go list ./... | grep -vx $(SCENARIOS))
 
 test-scenarios:
-	@go tool ginkgo run --procs=2 --vet=off --ldflags='-s -w' --timeout=60m --no-color --succinct \
+	@go tool ginkgo run --procs=3 --randomize-all --vet=off --ldflags='-s -w' --timeout=60m --no-color --succinct \
 		--output-interceptor-mode=none --output-dir=$(REPORTS) --json-report=scenarios.json ./test/e2e
 
 # One after the other; with `make -k` all of them, although one fails. What they need beyond Go, the scenarios skip without.
