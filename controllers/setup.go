@@ -220,7 +220,7 @@ func watchCluster(
 	b *builder.Builder, local *clusters.Cluster, wakers *watch.Wakers, kind watch.Kind,
 ) *builder.Builder {
 	return b.
-		WatchesRawSource(kind.Definitions(local.Definitions, local.OwnTarget().CRDs.AffectedProviders)).
+		WatchesRawSource(kind.Definitions(local.Definitions, local.OwnTarget().CRDs)).
 		WatchesRawSource(local.Watches.Source(namespaces.ConfigMaps, kind.Inputs("ConfigMap"))).
 		WatchesRawSource(local.Watches.Source(namespaces.Secrets, kind.Inputs("Secret"))).
 		WatchesRawSource(local.Watches.Source(namespaces.Secrets, kind.Releases())).

@@ -133,9 +133,9 @@ func (m *memory) Forget(label string) {
 	delete(m.awaited, label)
 }
 
-// AffectedProviders returns the labels of the providers that a change of a CRD may affect: the one
-// that it belongs to, all whose charts include a CRD of that name, and all that wait for its kind.
-func (m *memory) AffectedProviders(crd *apiextensionsv1.CustomResourceDefinition) []string {
+// concerned returns the labels of the providers that a CRD belongs to, whose charts include one of its name, and that
+// wait for its kind.
+func (m *memory) concerned(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 
 	labels := sets.New[string]()

@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-func TestAffectedProviders(t *testing.T) {
+func TestConcerned(t *testing.T) {
 	g := NewWithT(t)
 	m := newMemory()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
@@ -23,20 +23,20 @@ func TestAffectedProviders(t *testing.T) {
 
 	files := []chart.File{{Name: "crds/samples.example.com.yaml"}, {Name: "crds/others.example.com.yaml"}}
 
-	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-owner"}))
+	g.Expect(m.concerned(crd)).To(Equal([]string{"infrastructure-owner"}))
 
 	m.rememberCRDs("infrastructure-other", files)
 	m.rememberCRDs("infrastructure-owner", files)
-	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-other", "infrastructure-owner"}))
+	g.Expect(m.concerned(crd)).To(Equal([]string{"infrastructure-other", "infrastructure-owner"}))
 
 	m.rememberCRDs("infrastructure-other", files[1:])
-	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-owner"}), "the new chart does not include it")
+	g.Expect(m.concerned(crd)).To(Equal([]string{"infrastructure-owner"}), "the new chart does not include it")
 
 	m.Await("core", schema.GroupKind{Group: "example.com", Kind: "Sample"}, schema.GroupKind{Group: "b", Kind: "Sample"})
-	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"core", "infrastructure-owner"}))
+	g.Expect(m.concerned(crd)).To(Equal([]string{"core", "infrastructure-owner"}))
 
 	crd.Spec.Group = "a"
-	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-owner"}))
+	g.Expect(m.concerned(crd)).To(Equal([]string{"infrastructure-owner"}))
 
 	m.Await("infrastructure-owner", schema.GroupKind{})
 	m.Await("core")

@@ -173,7 +173,7 @@ var _ = Describe("An unmanaged CRD", func() {
 
 		exists(ctx, d, "other")
 		Eventually(checkUnmanaged(ctx, request)).Should(MatchError(ContainSubstring("does not serve the version")))
-		Expect(applier.AffectedProviders(read(ctx, d.Name))).To(ContainElement("infrastructure-x"))
+		Expect(applier.concerned(read(ctx, d.Name))).To(ContainElement("infrastructure-x"))
 		before := read(ctx, d.Name)
 
 		edit(ctx, d.Name, func(newer *apiextensionsv1.CustomResourceDefinition) {

@@ -2,6 +2,7 @@ package crds
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -51,10 +52,50 @@ func StripSchemas(object any) (any, error) {
 	return object, nil
 }
 
-// IsUnchanged reports whether two states of a CRD are the same for an Applier.
-func IsUnchanged(a, b *apiextensionsv1.CustomResourceDefinition) bool {
-	return IsEstablished(a) == IsEstablished(b) &&
-		nameConflict(a) == nameConflict(b) &&
+// AffectedProviders returns the labels of the providers that a change of a CRD affects: the one that it belongs to, all
+// whose charts include a CRD of that name, and all that wait for its kind. before is nil for a CRD that was created,
+// and now for one that was deleted.
+//
+// The API server takes seconds to serve dozens of CRDs, one after the other, which affects a provider once no other is
+// left.
+func (a *Applier) AffectedProviders(
+	ctx context.Context, before, now *apiextensionsv1.CustomResourceDefinition,
+) []string {
+	switch {
+	case now == nil:
+		return a.concerned(before)
+	case before == nil && !IsEstablished(now), before != nil && isUnchanged(before, now):
+		return nil
+	}
+
+	labels := a.concerned(now)
+	if IsEstablished(now) && (before == nil || isOnlyServed(before, now)) {
+		labels = slices.DeleteFunc(labels, func(label string) bool { return a.awaitsCRDs(ctx, label) })
+	}
+
+	return labels
+}
+
+// awaitsCRDs reports whether the chart of a provider has CRDs that the API server is about to serve.
+func (a *Applier) awaitsCRDs(ctx context.Context, label string) bool {
+	for name := range a.includedCRDs(label) {
+		live, err := a.getCached(ctx, name)
+		if err == nil && live != nil && !IsEstablished(live) && obstacleOf(live) == "" && nameConflict(live) == "" {
+			return true
+		}
+	}
+
+	return false
+}
+
+// isUnchanged reports whether two states of a CRD are the same for an Applier.
+func isUnchanged(a, b *apiextensionsv1.CustomResourceDefinition) bool {
+	return IsEstablished(a) == IsEstablished(b) && isOnlyServed(a, b)
+}
+
+// isOnlyServed reports whether two states of a CRD differ at most in whether it is served.
+func isOnlyServed(a, b *apiextensionsv1.CustomResourceDefinition) bool {
+	return nameConflict(a) == nameConflict(b) &&
 		obstacleOf(a) == obstacleOf(b) &&
 		a.Generation == b.Generation &&
 		maps.Equal(a.Labels, b.Labels) &&

@@ -12,10 +12,12 @@ import (
 
 // onChange enqueues what find returns for the change of an object: before is nil for one that was created, and now for
 // one that was deleted; changed is never nil.
-func onChange(
-	find func(ctx context.Context, before, now, changed client.Object) []reconcile.Request,
-) handler.EventHandler {
+func onChange[T client.Object](
+	find func(ctx context.Context, before, now, changed T) []reconcile.Request,
+) handler.TypedEventHandler[T, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	var none T
 
 	add := func(q queue, found []reconcile.Request) {
 		for _, request := range found {
@@ -23,11 +25,15 @@ func onChange(
 		}
 	}
 
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(q, find(ctx, nil, e.Object, e.Object)) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) {
+			add(q, find(ctx, none, e.Object, e.Object))
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
 			add(q, find(ctx, e.ObjectOld, e.ObjectNew, e.ObjectNew))
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(q, find(ctx, e.Object, nil, e.Object)) },
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) {
+			add(q, find(ctx, e.Object, none, e.Object))
+		},
 	}
 }
