@@ -86,6 +86,20 @@ func TestRebuildKeepsNames(t *testing.T) {
 	g.Expect(rebuilt.Files).To(Equal(built.Files))
 }
 
+// TestRebuildWithoutObjects: a provider may have nothing but CRDs.
+func TestRebuildWithoutObjects(t *testing.T) {
+	g := NewWithT(t)
+	built, err := chartgen.Build(odd(t))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(built.CRDs).NotTo(BeEmpty())
+
+	built.Files = slices.DeleteFunc(built.Files, func(f chart.File) bool { return strings.HasPrefix(f.Name, "objects/") })
+
+	rebuilt, err := chartgen.Rebuild(built)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(rebuilt.CRDs).To(Equal(built.CRDs))
+}
+
 // TestRebuildInvalid: a chart that was not built from components is refused.
 func TestRebuildInvalid(t *testing.T) {
 	for name, c := range map[string]struct {

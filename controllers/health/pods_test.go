@@ -1,6 +1,7 @@
 package health
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -73,6 +74,10 @@ func TestPodsProblem(t *testing.T) {
 	evicted := func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
 	}
+	readyBeside := func(p *corev1.Pod) {
+		proxy := corev1.ContainerStatus{Name: "proxy", Ready: true}
+		p.Status.ContainerStatuses = slices.Insert(p.Status.ContainerStatuses, 0, proxy)
+	}
 	withoutStatus := func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }
 
 	// one returns a single pod.
@@ -98,6 +103,7 @@ func TestPodsProblem(t *testing.T) {
 		{"crashed and waiting", one(backOff), crashes},
 		{"crashed and running again", one(runsAgain), crashes},
 		{"just crashed", one(crashed), crashes},
+		{"crashed beside one that is ready", one(crashed, readyBeside), crashes},
 		{
 			"crashed and not restarted",
 			one(crashed, never),

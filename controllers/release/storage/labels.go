@@ -123,7 +123,7 @@ func Strip(m *metav1.PartialObjectMetadata) {
 		kept.OwnerReferences = nil
 		kept.Labels = map[string]string{}
 
-		for _, key := range ownLabels {
+		for _, key := range append(slices.Clone(ownLabels), RevisionLabel) {
 			if value, ok := m.Labels[key]; ok {
 				kept.Labels[key] = value
 			}

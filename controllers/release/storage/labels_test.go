@@ -130,3 +130,37 @@ func TestFinishedJobs(t *testing.T) {
 	g.Expect(IsFinished(revision, job)).To(BeTrue())
 	g.Expect(IsFinished(revision, other)).To(BeFalse())
 }
+
+// TestStrip: what is kept of the metadata of an object that anybody may have written is small, and tells all that is
+// read.
+func TestStrip(t *testing.T) {
+	written := metav1.NewTime(time.Unix(1, 0))
+	object := func(labels map[string]string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "n", Name: "a", UID: "u", ResourceVersion: "1", Labels: labels,
+			Annotations:     map[string]string{"a": strings.Repeat("a", 1<<18)},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: strings.Repeat("a", 1<<18)}},
+			ManagedFields: []metav1.ManagedFieldsEntry{
+				{Manager: strings.Repeat("a", 1<<18), Time: &written}, {Time: &metav1.Time{}},
+			},
+		}}
+	}
+	kept := func(labels map[string]string, owners ...metav1.OwnerReference) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: "n", Name: "a", UID: "u", ResourceVersion: "1", Labels: labels, OwnerReferences: owners,
+			ManagedFields: []metav1.ManagedFieldsEntry{{Time: &written}},
+		}
+	}
+	labels := map[string]string{RevisionLabel: "1", "team": "a"}
+	large := map[string]string{RevisionLabel: "1", "team": strings.Repeat("a", maxLabels)}
+
+	g := NewWithT(t)
+
+	o := object(labels)
+	Strip(o)
+	g.Expect(o.ObjectMeta).To(Equal(kept(labels, metav1.OwnerReference{APIVersion: "v1", Kind: "Secret"})))
+
+	o = object(large)
+	Strip(o)
+	g.Expect(o.ObjectMeta).To(Equal(kept(map[string]string{RevisionLabel: "1"})))
+}
