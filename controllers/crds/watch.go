@@ -56,8 +56,8 @@ func StripSchemas(object any) (any, error) {
 // whose charts include a CRD of that name, and all that wait for its kind. before is nil for a CRD that was created,
 // and now for one that was deleted.
 //
-// The API server takes seconds to serve dozens of CRDs, one after the other, which affects a provider once no other is
-// left.
+// The API server takes seconds to serve dozens of CRDs, one after the other. That affects a provider once none of its
+// others is about to be served.
 func (a *Applier) AffectedProviders(
 	ctx context.Context, before, now *apiextensionsv1.CustomResourceDefinition,
 ) []string {
@@ -69,7 +69,7 @@ func (a *Applier) AffectedProviders(
 	}
 
 	labels := a.concerned(now)
-	if IsEstablished(now) && (before == nil || isOnlyServed(before, now)) {
+	if IsEstablished(now) && (before == nil || isUnchangedExceptServed(before, now)) {
 		labels = slices.DeleteFunc(labels, func(label string) bool { return a.awaitsCRDs(ctx, label) })
 	}
 
@@ -90,11 +90,11 @@ func (a *Applier) awaitsCRDs(ctx context.Context, label string) bool {
 
 // isUnchanged reports whether two states of a CRD are the same for an Applier.
 func isUnchanged(a, b *apiextensionsv1.CustomResourceDefinition) bool {
-	return IsEstablished(a) == IsEstablished(b) && isOnlyServed(a, b)
+	return IsEstablished(a) == IsEstablished(b) && isUnchangedExceptServed(a, b)
 }
 
-// isOnlyServed reports whether two states of a CRD differ at most in whether it is served.
-func isOnlyServed(a, b *apiextensionsv1.CustomResourceDefinition) bool {
+// isUnchangedExceptServed reports whether two states of a CRD differ at most in whether the API server serves it.
+func isUnchangedExceptServed(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return nameConflict(a) == nameConflict(b) &&
 		obstacleOf(a) == obstacleOf(b) &&
 		a.Generation == b.Generation &&

@@ -38,7 +38,7 @@ type Options struct {
 	// APIServerFlags are appended to the flags of kube-apiserver, so they override the bed's own.
 	APIServerFlags []string
 	// LowCPU lets the components spend less CPU time: each uses one processor, which spares Go's threads the search for
-	// work, and collects garbage less often, which takes up to about a gibibyte of memory. Benchmarks measure
+	// work, and collects garbage less often, which takes up to about a gibibyte of memory each. Benchmarks measure
 	// components as they are elsewhere.
 	LowCPU bool
 	// WithoutAudit omits the audit log, for tests that do not call Requests.
