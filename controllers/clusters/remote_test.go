@@ -81,7 +81,7 @@ func TestManyAskAtTheSameTime(t *testing.T) {
 	}
 
 	g.Eventually(there.requests).Should(Equal(1))
-	time.Sleep(100 * time.Millisecond) // until all of them wait
+	g.Consistently(there.requests, "200ms").Should(Equal(1), "the others wait for its answer")
 	there.answer(http.StatusOK)
 
 	for range 5 {

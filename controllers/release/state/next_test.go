@@ -243,6 +243,10 @@ func TestNext(t *testing.T) {
 		"rollback failed twice": {
 			history(worked, rejected, rollbackFailed, rollbackFailed), policy(muchLater), Rollback, 1,
 		},
+		"rollback failed five times, later": {
+			history(slices.Concat([]Revision{worked, rejected}, slices.Repeat([]Revision{rollbackFailed}, 5))...),
+			policy(later), Wait, 0,
+		},
 		"rollback failed, its target refused": {history(worked, rejected, rollbackFailed), policy(refused(1)), Wait, 0},
 		"rollback failed, its target refused, later": {
 			history(worked, rejected, rollbackFailed), policy(later, refused(1)), Apply, 0,
