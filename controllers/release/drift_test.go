@@ -206,6 +206,23 @@ spec: {policyName: `+policy+`}
 		Expect(found(ctx)).To(BeEmpty())
 	})
 
+	It("is found beside an object whose kind is no longer served", func(ctx SpecContext) {
+		plural := "lost" + namespace
+		establishCRD(ctx, namespace, plural)
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "value"), custom(plural, "x")))
+
+		run(ctx, "kubectl", "delete", "crd", plural+".release.test")
+		patch(ctx, "configmap", "config", `{"data":{"key":"theirs"}}`)
+
+		engine = newEngine("one")
+		record, err := engine.Read(ctx, releaseIn(namespace), newest(ctx, engine, namespace))
+		Expect(err).NotTo(HaveOccurred())
+
+		comparison, err := engine.Compare(ctx, releaseIn(namespace), record.Objects)
+		expectError[*cluster.UnknownKindError](err)
+		Expect(comparison.Differences).To(ConsistOf(HaveField("Object.Name", "config")))
+	})
+
 	It("names the object and the reason if it cannot be corrected", func(ctx SpecContext) {
 		patch(ctx, "serviceaccount", "manager", `{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`)
 		patch(ctx, "configmap", "config", `{"data":{"key":"theirs"}}`)

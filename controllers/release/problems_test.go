@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"context"
 	"runtime"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,6 +16,30 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
+
+// guard makes the API server refuse what a rule of admission matches in a namespace.
+func guard(ctx context.Context, namespace, rule string) {
+	GinkgoHelper()
+	kubectlApply(ctx, namespace, `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: `+namespace+`}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{`+rule+`}]
+  matchConditions: [{name: here, expression: "request.namespace == '`+namespace+`'"}]
+  validations: [{expression: "false", message: it is guarded}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: `+namespace+`}
+spec: {policyName: `+namespace+`, validationActions: [Deny]}
+`)
+	DeferCleanup(func(ctx SpecContext) {
+		run(ctx, "kubectl", "delete", "--ignore-not-found",
+			"validatingadmissionpolicybinding,validatingadmissionpolicy", namespace)
+	})
+}
 
 var _ = Describe("A release with problems", func() {
 	var (
@@ -184,24 +209,26 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		Expect(d.Spec.Selector.MatchLabels).To(Equal(map[string]string{"app": "manager"}))
 	})
 
+	It("does not replace an object whose change a policy refuses", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", deployment("manager", "1")))
+		before := getDeployment(ctx, namespace, "manager")
+
+		guard(ctx, namespace, "apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments]")
+
+		Eventually(func() error {
+			return command(ctx, "kubectl", "patch", "deployment", "manager", "-n", namespace, "--dry-run=server",
+				"-p", `{"spec":{"replicas":2}}`).Run()
+		}).ShouldNot(Succeed())
+
+		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", deployment("manager", "2")))
+		expectError[*cluster.DryRunError](err)
+		Expect(err).To(MatchError(ContainSubstring("it is guarded")))
+		Expect(getDeployment(ctx, namespace, "manager").UID).To(Equal(before.UID))
+	})
+
 	It("names the object that could not be pruned, and prunes it later", func(ctx SpecContext) {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("kept", ""), configMap("guarded", "")))
-		policy := "delete-" + namespace
-		kubectlApply(ctx, namespace, `apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: `+policy+`}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [configmaps]}]
-  matchConditions: [{name: here, expression: "request.namespace == '`+namespace+`'"}]
-  validations: [{expression: "false", message: it is guarded}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: `+policy+`}
-spec: {policyName: `+policy+`, validationActions: [Deny]}
-`)
+		guard(ctx, namespace, `apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [configmaps]`)
 		Eventually(func() error {
 			return client.CoreV1().
 				ConfigMaps(namespace).
@@ -218,7 +245,7 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		Expect(err).To(MatchError(And(ContainSubstring("ConfigMap "+namespace+"/guarded could not be deleted"),
 			ContainSubstring("it is guarded"))))
 
-		run(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", policy)
+		run(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", namespace)
 		Eventually(again).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))
 	})

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -93,6 +94,9 @@ func TestTakeover(t *testing.T) {
 
 	taken := new(Client).takeoverOf(o, parse(t, wanted))
 	g.Expect(o).To(Equal(before))
+
+	g.Expect(slices.Compact(new(Client).Reclaimed(o, parse(t, wanted)))).To(ConsistOf("/metadata/labels/old",
+		"/spec/replicas", "/spec/template/spec/nodeSelector", "/spec/template/spec/containers"))
 
 	left := taken.without(o)
 	left.SetManagedFields(nil)
