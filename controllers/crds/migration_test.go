@@ -158,7 +158,7 @@ var _ = Describe("A migration", func() {
 		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil())
 		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
 
-		refused := func() bool {
+		refused := func(plan *Plan) bool {
 			GinkgoHelper()
 
 			report, err := applier.CheckChanges(ctx, plan, nil)
@@ -166,7 +166,16 @@ var _ = Describe("A migration", func() {
 
 			return report.Refused()
 		}
-		Expect(refused()).To(BeFalse())
+		Expect(refused(plan)).To(BeFalse())
+
+		By("not rewriting them again because they do not fit the schema")
+
+		breaking := definitionOf(k.name, "v1")
+		breaking.Spec.Versions[0].Schema.OpenAPIV3Schema.Required = []string{"status"}
+		another, err := applier.Plan(ctx, wants(fileOf(breaking)))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(refused(another)).To(BeTrue())
+		Expect(applier.MigrateBeforeApply(ctx, another)).To(BeNil())
 
 		By("rewriting them again after a client has used the version")
 		Expect(k.applyObject(ctx, "v1alpha1", 7)).To(Succeed())
@@ -175,9 +184,9 @@ var _ = Describe("A migration", func() {
 		plan, err = applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1"))))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil(), "it is finished")
-		Expect(refused()).To(BeTrue())
+		Expect(refused(plan)).To(BeTrue())
 		Expect(applier.MigrateBeforeApply(ctx, plan)).NotTo(BeNil())
-		Expect(refused()).To(BeFalse())
+		Expect(refused(plan)).To(BeFalse())
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 
 		Eventually(func() []apiextensionsv1.CustomResourceDefinitionVersion { return read(ctx, k.crd()).Spec.Versions }).

@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -138,6 +139,40 @@ var _ = Describe("The objects of a release", func() {
 
 		mustApply(ctx, engine, third)
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "third", "other"))
+	})
+
+	It("can be too large for etcd together with their managed fields", func(ctx SpecContext) {
+		many := func(version string) release.Spec {
+			first := strings.Index(webhooks, "- name")
+			configuration := strings.Replace(webhooks[:first], "metadata:", "metadata:\n  labels: {version: "+version+"}", 1)
+
+			for i := range 519 {
+				configuration += strings.Replace(webhooks[first:], "default", fmt.Sprintf("default-%d", i), 1)
+			}
+
+			return specOf(namespace, version, configuration)
+		}
+
+		mustApply(ctx, engine, many("1.0.0"))
+
+		configurations := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+		configuration, err := configurations.Get(ctx, namespace+"-webhooks", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		for i := range configuration.Webhooks {
+			configuration.Webhooks[i].ClientConfig.CABundle = bytes.Repeat([]byte("x"), 2750)
+		}
+
+		configuration, err = configurations.Update(ctx, configuration, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(configuration.ManagedFields).To(BeEmpty(), "the API server stores them without")
+
+		mustApply(ctx, engine, many("1.1.0"))
+
+		configuration, err = configurations.Get(ctx, configuration.Name, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(configuration.Labels).To(HaveKeyWithValue("version", "1.1.0"))
+		Expect(configuration.Webhooks).To(HaveEach(HaveField("ClientConfig.CABundle", HaveLen(2750))))
 	})
 
 	It("can be given away, and have no marks then", func(ctx SpecContext) {
