@@ -393,12 +393,7 @@ func (r *run) preparePlan(
 		options.Inventory = inventory.Union(options.Inventory, record.Keys())
 	}
 
-	prepared, err := r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
-	if unread := (*cluster.RejectedError)(nil); errors.As(err, &unread) {
-		return nil, &cluster.DryRunError{Objects: unread.Objects}
-	}
-
-	return prepared, err
+	return r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
 }
 
 // applyPlan installs or upgrades the release. Its namespace gets the labels and annotations of the

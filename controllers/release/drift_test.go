@@ -3,6 +3,7 @@ package release_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -226,8 +227,8 @@ spec: {policyName: `+policy+`}
 	It("names the object and the reason if it cannot be corrected", func(ctx SpecContext) {
 		patch(ctx, "serviceaccount", "manager", `{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`)
 		patch(ctx, "configmap", "config", `{"data":{"key":"theirs"}}`)
-		differences := compare(ctx, newRefusedEngine("configmaps"), namespace).Differences
-		engine = newRefusedEngine("configmaps")
+		differences := compare(ctx, newRefusedEngine("configmaps", http.MethodPatch), namespace).Differences
+		engine = newRefusedEngine("configmaps", http.MethodPatch)
 		result, err := engine.Correct(ctx, releaseIn(namespace), confirmed(namespace, 1), differences[:1])
 		Expect(differences).To(HaveLen(2))
 		expectError[*cluster.RejectedError](err)
@@ -305,12 +306,12 @@ func compare(ctx context.Context, e *release.Engine, namespace string) drift.Com
 	return comparison
 }
 
-// newRefusedEngine returns an engine that may read everything, but not write a certain resource.
-func newRefusedEngine(resource string) *release.Engine {
+// newRefusedEngine returns an engine whose requests with certain methods for a resource are refused.
+func newRefusedEngine(resource string, methods ...string) *release.Engine {
 	return newEngine("one", func(c *rest.Config) {
 		c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(r *http.Request) (*http.Response, error) {
-				if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/"+resource) {
+				if slices.Contains(methods, r.Method) && strings.Contains(r.URL.Path, "/"+resource) {
 					r.Header.Set("Impersonate-User", "powerless")
 				}
 

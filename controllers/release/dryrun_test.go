@@ -3,6 +3,7 @@ package release_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -119,6 +120,23 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 				options := release.RollbackOptions{Target: confirmed(namespace, 1)}
 				return rollback(ctx, engine, releaseIn(namespace), options, observe(ctx, engine, second))
 			})
+	})
+
+	It("of an upgrade or a rollback of what may not be read", func(ctx SpecContext) {
+		second := specOf(namespace, "2.0.0", configMap("config", "second"), serviceAccount("second"))
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), serviceAccount("first")))
+		mustApply(ctx, engine, second)
+
+		limited := newRefusedEngine("configmaps", http.MethodGet)
+		message := "the API server would refuse ConfigMap " + namespace + "/config, so nothing was changed: "
+
+		expectNothing(ctx, message, func() (release.Result, error) {
+			return apply(ctx, limited, specOf(namespace, "3.0.0", configMap("config", "third"), serviceAccount("third")))
+		})
+		expectNothing(ctx, message, func() (release.Result, error) {
+			options := release.RollbackOptions{Target: confirmed(namespace, 1)}
+			return rollback(ctx, limited, releaseIn(namespace), options, observe(ctx, engine, second))
+		})
 	})
 
 	It("because a value still has the wrong type after patches", func(ctx SpecContext) {

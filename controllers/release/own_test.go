@@ -3,6 +3,7 @@ package release_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -132,7 +133,9 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		options := release.AdvanceOptions{Own: own, Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
 
 		Eventually(func() bool {
-			_, err := advanceOnce(ctx, newRefusedEngine(plural), releaseIn(namespace), revision, options)
+			refused := newRefusedEngine(plural, http.MethodPost, http.MethodPatch)
+			_, err := advanceOnce(ctx, refused, releaseIn(namespace), revision, options)
+
 			return errors.As(err, new(*cluster.RejectedError))
 		}).Should(BeTrue())
 		Expect(newest(ctx, engine, namespace)).To(And(

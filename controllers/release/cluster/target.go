@@ -39,7 +39,7 @@ func (c *Client) brings(resource, name string) bool {
 }
 
 // SetTarget sets the manifest that the action applies, and reads those of its objects that the release may have. It
-// fails before anything is recorded or applied if a kind is unknown or an object must not be adopted. Objects
+// fails before anything is recorded or applied if a kind is unknown, or an object must not be adopted or read. Objects
 // that are scaled automatically keep their replicas.
 //
 // The objects are those of a manifest, as manifest.Decode returns them. They belong to the client then, which
@@ -61,7 +61,7 @@ func (c *Client) SetTarget(objects []*unstructured.Unstructured, isAwaited func(
 	}
 
 	if err := c.setTarget(list, list); err != nil {
-		return err
+		return asDryRunError(err)
 	}
 
 	c.target.later = len(later) > 0
@@ -148,7 +148,7 @@ func (c *Client) SetPartialTarget(objects []*unstructured.Unstructured) error {
 		c.log.Info("Leaving out an object whose kind is not served", "object", key.String())
 	}
 
-	return c.setTarget(list, list)
+	return asDryRunError(c.setTarget(list, list))
 }
 
 // setTarget sets the target to a list of the manifest's objects, where all are those that it has.

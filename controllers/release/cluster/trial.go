@@ -26,13 +26,17 @@ func (c *Client) DryRunTarget(withOwn bool) error {
 
 	others := c.target.objects.filter(func(o *unstructured.Unstructured) bool { return !isTried(o) })
 	if err := c.readEach(others); err != nil {
-		return err
+		return asDryRunError(err)
 	}
 
-	err := c.dryRunEach(c.target.objects.filter(isTried))
+	return asDryRunError(c.dryRunEach(c.target.objects.filter(isTried)))
+}
 
+// asDryRunError returns what a refusal means before anything is recorded or applied: an account that may not even read
+// an object would be refused to change it, too.
+func asDryRunError(err error) error {
 	if refused := (*RejectedError)(nil); errors.As(err, &refused) {
-		err = &DryRunError{Objects: refused.Objects}
+		return &DryRunError{Objects: refused.Objects}
 	}
 
 	return err
