@@ -52,14 +52,11 @@ func applyRendered(ctx context.Context, chart, namespace string, args ...string)
 
 	ns := &corev1.Namespace{ObjectMeta: objectName(namespace)}
 	Expect(client.IgnoreAlreadyExists(admin.Create(ctx, ns))).To(Succeed())
-	crds := yamlFile(run(ctx, "helm", "show", "crds", chart))
-	objects := yamlFile(
-		run(ctx, "helm", append([]string{"template", release, chart, "-n", namespace, "--include-crds"}, args...)...),
-	)
-	apply := func(file string) { run(ctx, "kubectl", "apply", "--server-side", "-f", file) }
-	apply(crds)
-	run(ctx, "kubectl", "wait", "--for", "condition=Established", "-f", crds)
-	Eventually(func() (string, error) { // what kubectl discovers may lag behind
+	rendered := run(ctx, "helm", append([]string{"template", release, chart, "-n", namespace}, args...)...)
+	objects := yamlFile(run(ctx, "helm", append(
+		[]string{"template", release, chart, "-n", namespace, "--include-crds"}, args...)...))
+
+	Eventually(func() (string, error) { // the CRDs are not served at once
 		return try(ctx, "kubectl", "apply", "--server-side", "-f", objects)
 	}).ShouldNot(BeEmpty())
 
@@ -85,11 +82,11 @@ func applyRendered(ctx context.Context, chart, namespace string, args ...string)
 		}).Should(BeEmpty(), side)
 	}
 
-	apply(objects)
+	run(ctx, "kubectl", "apply", "--server-side", "-f", objects)
 	Expect(generations()).To(Equal(before))
 
 	// The API server can take minutes to delete a CRD whose objects were never listed.
-	for _, crd := range strings.Fields(run(ctx, "kubectl", "get", "-f", crds, "-o", "name")) {
+	for _, crd := range strings.Fields(run(ctx, "kubectl", "get", "crds", "-o", "name")) {
 		kind := crd[strings.Index(crd, "/")+1:]
 
 		Eventually(func() error {
@@ -98,9 +95,7 @@ func applyRendered(ctx context.Context, chart, namespace string, args ...string)
 		}).Should(Succeed())
 	}
 
-	// kubectl must not wait: it never notices that a resource is gone whose CRD went first.
-	run(ctx, "kubectl", "delete", "--ignore-not-found", "--wait=false", "-f", objects)
-	Eventually(func() (string, error) {
-		return try(ctx, "kubectl", "get", "--ignore-not-found", "-f", crds)
-	}).Should(BeEmpty())
+	// The CRDs go last: kubectl never notices that a resource is gone whose CRD went first.
+	run(ctx, "kubectl", "delete", "-f", yamlFile(rendered))
+	run(ctx, "kubectl", "delete", "--ignore-not-found", "-f", objects)
 }
