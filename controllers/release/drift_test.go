@@ -3,7 +3,6 @@ package release_test
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -304,19 +303,4 @@ func compare(ctx context.Context, e *release.Engine, namespace string) drift.Com
 	Expect(err).NotTo(HaveOccurred())
 
 	return comparison
-}
-
-// newRefusedEngine returns an engine whose requests with certain methods for a resource are refused.
-func newRefusedEngine(resource string, methods ...string) *release.Engine {
-	return newEngine("one", func(c *rest.Config) {
-		c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
-				if slices.Contains(methods, r.Method) && strings.Contains(r.URL.Path, "/"+resource) {
-					r.Header.Set("Impersonate-User", "powerless")
-				}
-
-				return rt.RoundTrip(r)
-			})
-		})
-	})
 }

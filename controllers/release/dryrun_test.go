@@ -11,14 +11,19 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
-// denyIngresses makes the API server refuse the Ingresses of a namespace, if a CEL expression is false.
-func denyIngresses(ctx context.Context, namespace, unless string) {
+// deny makes the API server refuse an operation on a resource in a namespace with a message, unless a CEL expression is
+// true.
+func deny(
+	ctx context.Context, namespace string,
+	operation admissionv1.OperationType, resource schema.GroupResource, unless, message string,
+) {
 	GinkgoHelper()
 
 	policy := &admissionv1.ValidatingAdmissionPolicy{
@@ -26,15 +31,15 @@ func denyIngresses(ctx context.Context, namespace, unless string) {
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Operations: []admissionv1.OperationType{operation},
 					Rule: admissionv1.Rule{
-						APIGroups: []string{"networking.k8s.io"}, APIVersions: []string{"v1"}, Resources: []string{"ingresses"},
+						APIGroups: []string{resource.Group}, APIVersions: []string{"v1"}, Resources: []string{resource.Resource},
 					},
 				},
 			}}},
 			Validations: []admissionv1.Validation{{
 				Expression: "request.namespace != '" + namespace + "' || " + unless,
-				Message:    "no Ingress is allowed here",
+				Message:    message,
 			}},
 		},
 	}
@@ -52,9 +57,17 @@ func denyIngresses(ctx context.Context, namespace, unless string) {
 	Expect(err).NotTo(HaveOccurred())
 
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(policies.ValidatingAdmissionPolicyBindings().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
-		Expect(policies.ValidatingAdmissionPolicies().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
+		run(ctx, "kubectl", "delete", "--ignore-not-found",
+			"validatingadmissionpolicybinding,validatingadmissionpolicy", namespace)
 	})
+}
+
+// denyIngresses makes the API server refuse the Ingresses of a namespace, unless a CEL expression is true.
+func denyIngresses(ctx context.Context, namespace, unless string) {
+	GinkgoHelper()
+
+	ingresses := schema.GroupResource{Group: networkingv1.GroupName, Resource: "ingresses"}
+	deny(ctx, namespace, admissionv1.Create, ingresses, unless, "no Ingress is allowed here")
 
 	probe := &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"},

@@ -1,12 +1,14 @@
 package release_test
 
 import (
-	"context"
 	"runtime"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -16,30 +18,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
-
-// guard makes the API server refuse what a rule of admission matches in a namespace.
-func guard(ctx context.Context, namespace, rule string) {
-	GinkgoHelper()
-	kubectlApply(ctx, namespace, `apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: `+namespace+`}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules: [{`+rule+`}]
-  matchConditions: [{name: here, expression: "request.namespace == '`+namespace+`'"}]
-  validations: [{expression: "false", message: it is guarded}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: `+namespace+`}
-spec: {policyName: `+namespace+`, validationActions: [Deny]}
-`)
-	DeferCleanup(func(ctx SpecContext) {
-		run(ctx, "kubectl", "delete", "--ignore-not-found",
-			"validatingadmissionpolicybinding,validatingadmissionpolicy", namespace)
-	})
-}
 
 var _ = Describe("A release with problems", func() {
 	var (
@@ -213,7 +191,8 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", deployment("manager", "1")))
 		before := getDeployment(ctx, namespace, "manager")
 
-		guard(ctx, namespace, "apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments]")
+		deployments := schema.GroupResource{Group: appsv1.GroupName, Resource: "deployments"}
+		deny(ctx, namespace, admissionv1.Update, deployments, "false", "it is guarded")
 
 		Eventually(func() error {
 			return command(ctx, "kubectl", "patch", "deployment", "manager", "-n", namespace, "--dry-run=server",
@@ -228,7 +207,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 
 	It("names the object that could not be pruned, and prunes it later", func(ctx SpecContext) {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("kept", ""), configMap("guarded", "")))
-		guard(ctx, namespace, `apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [configmaps]`)
+		deny(ctx, namespace, admissionv1.Delete, schema.GroupResource{Resource: "configmaps"}, "false", "it is guarded")
 		Eventually(func() error {
 			return client.CoreV1().
 				ConfigMaps(namespace).

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
@@ -77,6 +78,21 @@ func newEngine(process string, changes ...func(*rest.Config)) *release.Engine {
 	Expect(err).NotTo(HaveOccurred())
 
 	return engine
+}
+
+// newRefusedEngine returns an engine whose requests with certain methods for a resource are refused.
+func newRefusedEngine(resource string, methods ...string) *release.Engine {
+	return newEngine("one", func(c *rest.Config) {
+		c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if slices.Contains(methods, r.Method) && strings.Contains(r.URL.Path, "/"+resource) {
+					r.Header.Set("Impersonate-User", "powerless")
+				}
+
+				return rt.RoundTrip(r)
+			})
+		})
+	})
 }
 
 // newImpatientEngine returns an engine that waits for other programs for a millisecond.
