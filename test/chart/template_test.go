@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -52,9 +53,12 @@ func applyRendered(ctx context.Context, chart, namespace string, args ...string)
 
 	ns := &corev1.Namespace{ObjectMeta: objectName(namespace)}
 	Expect(client.IgnoreAlreadyExists(admin.Create(ctx, ns))).To(Succeed())
-	rendered := run(ctx, "helm", append([]string{"template", release, chart, "-n", namespace}, args...)...)
-	objects := yamlFile(run(ctx, "helm", append(
-		[]string{"template", release, chart, "-n", namespace, "--include-crds"}, args...)...))
+
+	render := func(flags ...string) string {
+		template := []string{"template", release, chart, "-n", namespace}
+		return yamlFile(run(ctx, "helm", slices.Concat(template, args, flags)...))
+	}
+	objects := render("--include-crds")
 
 	Eventually(func() (string, error) { // the CRDs are not served at once
 		return try(ctx, "kubectl", "apply", "--server-side", "-f", objects)
@@ -96,6 +100,6 @@ func applyRendered(ctx context.Context, chart, namespace string, args ...string)
 	}
 
 	// The CRDs go last: kubectl never notices that a resource is gone whose CRD went first.
-	run(ctx, "kubectl", "delete", "-f", yamlFile(rendered))
+	run(ctx, "kubectl", "delete", "-f", render())
 	run(ctx, "kubectl", "delete", "--ignore-not-found", "-f", objects)
 }
