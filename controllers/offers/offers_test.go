@@ -12,19 +12,22 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
+// newResolver returns a resolver of sources without a cluster.
+func newResolver(t *testing.T) *fetch.Resolver {
+	t.Helper()
+
+	registry, err := fetch.NewRegistry("", "", "")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return &fetch.Resolver{Readers: &access.Readers{}, ConfigFile: fetch.DefaultConfigFile, Registry: registry}
+}
+
 func TestListHasContracts(t *testing.T) {
 	g := NewWithT(t)
 	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker"}}
 	docker.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: "../../test/data/providers"}
 
-	registry, err := fetch.NewRegistry("", "", "")
-	g.Expect(err).NotTo(HaveOccurred())
-
-	sources := &fetch.Resolver{
-		Readers: &access.Readers{}, ConfigFile: fetch.DefaultConfigFile, Registry: registry,
-	}
-
-	offered, err := List(t.Context(), sources, docker)
+	offered, err := List(t.Context(), newResolver(t), docker)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(offered).To(HaveExactElements(HaveField("Version", "v1.1.0"), HaveField("Version", "v1.0.0")))
 	g.Expect(offered).To(HaveEach(HaveField("Contract", Not(BeEmpty()))))

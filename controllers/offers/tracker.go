@@ -50,6 +50,8 @@ type lookup struct {
 	provider v1alpha2.Provider
 	asked    time.Time
 	known    Known
+	// isNews reports whether the provider has to know the answer that is on its way; nil if it always has to.
+	isNews func(context.Context, []v1alpha2.AvailableUpgrade) bool
 }
 
 // NewTracker returns a tracker that wakes a provider when its source has answered.
@@ -104,6 +106,25 @@ func (t *Tracker) Look(provider v1alpha2.Provider, since time.Time) Known {
 	}
 
 	return known.known
+}
+
+// WakeForNews wakes a provider whose lookup was pending when it looked only if isNews reports true for the answer, or
+// if that has come since. A restarted operator looks up every source, and most answers are what the resources show.
+func (t *Tracker) WakeForNews(
+	provider v1alpha2.Provider, isNews func(context.Context, []v1alpha2.AvailableUpgrade) bool,
+) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	l := t.lookups[provider.GetUID()]
+
+	switch {
+	case l == nil:
+	case l.known.Pending:
+		l.isNews = isNews
+	default:
+		t.wake(v1alpha2.Label(provider), provider.GetNamespace(), 0)
+	}
 }
 
 // outdated reports whether the source must be asked again: after an hour, on request, or because
@@ -166,7 +187,8 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 	offered, err := List(ctx, t.sources, l.provider)
 
 	t.mu.Lock()
-	l.known.Pending = false
+	isNews := l.isNews
+	l.isNews, l.known.Pending = nil, false
 
 	if err == nil {
 		l.known.Answered, l.known.Offered = true, offered
@@ -178,7 +200,9 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 		return
 	}
 
-	t.wake(v1alpha2.Label(l.provider), l.provider.GetNamespace(), 0)
+	if isNews == nil || isNews(ctx, offered) {
+		t.wake(v1alpha2.Label(l.provider), l.provider.GetNamespace(), 0)
+	}
 }
 
 // Forget drops what is known of a provider that is gone.

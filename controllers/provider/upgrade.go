@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -166,17 +168,37 @@ func (r *run) block(reason string) {
 
 // lookUpgrades finds out which upgrades the source offers.
 func (r *run) lookUpgrades(ctx context.Context) {
+	status := r.provider.GetStatus()
+
 	known := r.Offers.Look(r.provider, time.Time{})
 	r.offersKnown = known.Answered
 
-	installed := r.provider.GetStatus().InstalledVersion
+	installed := ptr.Deref(status.InstalledVersion, "")
 	if r.installed.healthy() {
-		installed = &r.installed.record.AppVersion
+		installed = r.installed.record.AppVersion
 	}
 
-	if installed != nil {
-		r.offered = offers.Upgrades(known.Offered, *installed, func(contract string) bool {
-			return r.Preflight.Contract(ctx, r.provider, contract) == nil
+	shown := status.AvailableUpgrades
+
+	if r.offersKnown {
+		r.offered = r.upgradesFrom(ctx, r.provider, installed, known.Offered)
+		shown = r.offered
+	}
+
+	if known.Pending && !offers.Automatic(r.provider.GetSpec()) {
+		provider := cloneProvider(r.provider) // the reconcile continues meanwhile
+
+		r.Offers.WakeForNews(provider, func(ctx context.Context, offered []v1alpha2.AvailableUpgrade) bool {
+			return !slices.Equal(r.upgradesFrom(ctx, provider, installed, offered), shown)
 		})
 	}
+}
+
+// upgradesFrom returns the versions on offer that an installed version may be upgraded to.
+func (r *Reconciler) upgradesFrom(
+	ctx context.Context, provider v1alpha2.Provider, installed string, offered []v1alpha2.AvailableUpgrade,
+) []v1alpha2.AvailableUpgrade {
+	return offers.Upgrades(offered, installed, func(contract string) bool {
+		return r.Preflight.Contract(ctx, provider, contract) == nil
+	})
 }
