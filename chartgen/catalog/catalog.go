@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/drone/envsubst/v2"
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -22,10 +23,13 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// builtIn is clusterctl's list of providers in the format of its configuration.
+// builtInList is clusterctl's list of providers in the format of its configuration.
 //
 //go:embed providers.yaml
-var builtIn []byte
+var builtInList []byte
+
+// builtIn returns the entries of clusterctl's list, which every reconcile needs.
+var builtIn = sync.OnceValues(func() ([]Entry, error) { return parseEntries(builtInList) })
 
 // Entry is a provider in the catalog.
 type Entry struct {
@@ -111,7 +115,7 @@ func scalar(value any) (string, bool) {
 // listEntries returns clusterctl's built-in list merged with the providers section of a
 // configuration.
 func listEntries(configured []byte) ([]Entry, error) {
-	entries, err := parseEntries(builtIn)
+	known, err := builtIn()
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +124,8 @@ func listEntries(configured []byte) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	entries := slices.Clone(known)
 
 	for _, e := range own {
 		if e.URL, err = envsubst.Eval(e.URL, os.Getenv); err != nil {

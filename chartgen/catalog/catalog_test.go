@@ -121,9 +121,9 @@ func updateBuiltIn(t *testing.T, list []config.Provider) {
 		text += fmt.Sprintf("- {type: %s, name: %s, url: %q}\n", e.Type(), e.Name(), e.URL())
 	}
 
-	builtIn = []byte(text)
+	builtIn = func() ([]Entry, error) { return parseEntries([]byte(text)) }
 
-	NewWithT(t).Expect(os.WriteFile("providers.yaml", builtIn, 0o600)).To(Succeed())
+	NewWithT(t).Expect(os.WriteFile("providers.yaml", []byte(text), 0o600)).To(Succeed())
 }
 
 func TestConfiguredEntries(t *testing.T) {
