@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,62 +149,68 @@ func (s *Store) Get(ctx context.Context, digest string) (*Stored, error) {
 // Put stores a chart that a namespace has fetched from an origin. Storing it again changes nothing, but repairs a
 // damaged one.
 func (s *Store) Put(ctx context.Context, stored *Stored, namespace, origin string) error {
-	archive, err := stored.Chart.Archive()
-	if err != nil {
-		return err
-	}
+	key := client.ObjectKey{Namespace: s.Namespace, Name: nameOf(stored.Digest)}
 
-	metadata := &stored.Chart.Metadata
-	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Namespace,
-			Name:      nameOf(stored.Digest),
-			Labels: map[string]string{
-				v1alpha2.ManagedByLabel: v1alpha2.FieldOwner,
-				labelComponent:          componentChart,
-				v1alpha2.ProviderLabel:  v1alpha2.LabelValue(metadata.Name),
-				v1alpha2.VersionLabel:   v1alpha2.LabelValue(metadata.AppVersion),
-			},
-		},
-		BinaryData: map[string][]byte{archiveKey: archive},
-		Data:       map[string]string{namespace: digestOf(origin)},
-	}
-
-	// Usually, as after each restart, the chart is there.
-	err = s.update(ctx, cm)
-	if apierrors.IsNotFound(err) {
-		err = s.Client.Create(ctx, cm, client.FieldOwner(v1alpha2.FieldOwner))
-	}
-
-	if err != nil {
-		return fmt.Errorf("store chart %s in ConfigMap %s: %w", stored.Chart.Filename(), client.ObjectKeyFromObject(cm), err)
+	if err := s.put(ctx, key, stored, map[string]string{namespace: digestOf(origin)}); err != nil {
+		return fmt.Errorf("store chart %s in ConfigMap %s: %w", stored.Chart.Filename(), key, err)
 	}
 
 	return nil
 }
 
-// update gives the ConfigMap that has the name of another one its archive, and its origin in addition.
-func (s *Store) update(ctx context.Context, cm *corev1.ConfigMap) error {
-	existing := &corev1.ConfigMap{}
-	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(cm), existing); err != nil {
+// put stores a chart in the ConfigMap of its digest, with an origin in addition to those that are there.
+func (s *Store) put(ctx context.Context, key client.ObjectKey, stored *Stored, origin map[string]string) error {
+	cm := &corev1.ConfigMap{}
+
+	err := s.Client.Get(ctx, key, cm)
+	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
 
-	updated := existing.DeepCopy()
-	updated.BinaryData = cm.BinaryData
-	updated.Data = map[string]string{}
-	maps.Copy(updated.Data, existing.Data)
-	maps.Copy(updated.Data, cm.Data)
+	isNew := apierrors.IsNotFound(err)
 
-	if len(updated.Data) > maxOrigins {
-		updated.Data = cm.Data // the others fetch the chart again
+	origins := map[string]string{}
+	maps.Copy(origins, cm.Data)
+	maps.Copy(origins, origin)
+
+	if len(origins) > maxOrigins {
+		origins = origin // the others fetch the chart again
 	}
 
-	if reflect.DeepEqual(updated, existing) {
+	// Usually, as after each restart, the chart is there, and need not be compressed again.
+	hasChart := chart.Digest(cm.BinaryData[archiveKey]) == stored.Digest
+	if hasChart && maps.Equal(origins, cm.Data) {
 		return nil
 	}
 
-	return s.Client.Update(ctx, updated, client.FieldOwner(v1alpha2.FieldOwner))
+	if !hasChart {
+		archive, err := stored.Chart.Archive()
+		if err != nil {
+			return err
+		}
+
+		cm.BinaryData = map[string][]byte{archiveKey: archive}
+	}
+
+	cm.Data = origins
+
+	if !isNew {
+		return s.Client.Update(ctx, cm, client.FieldOwner(v1alpha2.FieldOwner))
+	}
+
+	metadata := &stored.Chart.Metadata
+	cm.ObjectMeta = metav1.ObjectMeta{
+		Namespace: key.Namespace,
+		Name:      key.Name,
+		Labels: map[string]string{
+			v1alpha2.ManagedByLabel: v1alpha2.FieldOwner,
+			labelComponent:          componentChart,
+			v1alpha2.ProviderLabel:  v1alpha2.LabelValue(metadata.Name),
+			v1alpha2.VersionLabel:   v1alpha2.LabelValue(metadata.AppVersion),
+		},
+	}
+
+	return s.Client.Create(ctx, cm, client.FieldOwner(v1alpha2.FieldOwner))
 }
 
 // Collect deletes the charts whose digests are not used. used is asked once it is known which charts there are.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,7 +27,8 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 	found.unsaved = false
 	c.remember(provider, found)
 
-	if before := chartsOf(provider.GetStatus(), ""); len(before) > 0 { // it is not the provider's first chart
+	// With its first chart, and with one that it has had before, a provider leaves none unused.
+	if before := chartsOf(provider.GetStatus(), ""); len(before) > 0 && !slices.Contains(before, found.Digest) {
 		c.collect(ctx, provider, before)
 	}
 
