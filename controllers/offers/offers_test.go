@@ -12,6 +12,18 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
+const samples = "../../test/data/providers"
+
+// newDocker returns the sample provider docker, which comes from a folder.
+func newDocker(folder string) *v1alpha2.InfrastructureProvider {
+	docker := &v1alpha2.InfrastructureProvider{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker", UID: "uid"},
+	}
+	docker.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: folder}
+
+	return docker
+}
+
 // newResolver returns a resolver of sources without a cluster.
 func newResolver(t *testing.T) *fetch.Resolver {
 	t.Helper()
@@ -24,10 +36,8 @@ func newResolver(t *testing.T) *fetch.Resolver {
 
 func TestListHasContracts(t *testing.T) {
 	g := NewWithT(t)
-	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker"}}
-	docker.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: "../../test/data/providers"}
 
-	offered, err := List(t.Context(), newResolver(t), docker)
+	offered, err := List(t.Context(), newResolver(t), newDocker(samples))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(offered).To(HaveExactElements(HaveField("Version", "v1.1.0"), HaveField("Version", "v1.0.0")))
 	g.Expect(offered).To(HaveEach(HaveField("Contract", Not(BeEmpty()))))

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -21,12 +19,10 @@ func TestProviderIsWokenByAnAnswer(t *testing.T) {
 		}
 	}
 
-	const samples = "../../test/data/providers"
-
 	for name, tt := range map[string]struct {
-		directory string
-		isNews    func(context.Context, []v1alpha2.AvailableUpgrade) bool
-		woken     bool
+		folder string
+		isNews func(context.Context, []v1alpha2.AvailableUpgrade) bool
+		woken  bool
 	}{
 		"of any kind":                      {samples, nil, true},
 		"that is news":                     {samples, isNews(true), true},
@@ -35,11 +31,7 @@ func TestProviderIsWokenByAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-
-			docker := &v1alpha2.InfrastructureProvider{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker", UID: types.UID("uid")},
-			}
-			docker.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: tt.directory}
+			docker := newDocker(tt.folder)
 
 			woken := false
 			tracker := NewTracker(newResolver(t), func(string, string, time.Duration) { woken = true })
