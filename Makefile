@@ -212,13 +212,14 @@ compat: bed-binaries ## Test resources of cluster-api-operator and commands of c
 real-upgrades: bed-binaries ## Upgrade real providers of all ages, and adopt those of clusterctl (needs PROVIDERS)
 	REAL_UPGRADES=1 go test -vet=off -count 1 -timeout 60m ./test/e2e -ginkgo.focus-file 'crds_real|adopt_real'
 
-# A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs.
+# A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs. A step takes
+# about half a second, and may take more than two.
 CHAOS_SEED ?= 1 2 3
 CHAOS_STEPS ?= 500
 .PHONY: chaos
 chaos: bed-binaries ## Take random walks with real operators, under faults (takes a quarter of an hour)
 	@cd test/chaos && for seed in $(CHAOS_SEED); do \
-	CHAOS_SEED=$$seed CHAOS_STEPS=$(CHAOS_STEPS) go test -count 1 -timeout 30m || exit 1; done
+	CHAOS_SEED=$$seed CHAOS_STEPS=$(CHAOS_STEPS) go test -count 1 -timeout $$((10 + $(CHAOS_STEPS) / 25))m || exit 1; done
 
 # A real node needs root and some Debian packages, which are installed if they are missing. On other systems the scenarios
 # are skipped, with a line that gives the reason.
