@@ -49,7 +49,7 @@ type Origin struct {
 	Trust string
 }
 
-// String returns the origin as the status of a resource records it; empty if the content may change.
+// String returns the origin as the store of charts records it; empty if the content may change.
 func (o Origin) String() string {
 	text := o.Place
 	if text != "" && o.Digest != "" {
