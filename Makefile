@@ -184,7 +184,7 @@ nightly: attack chaos compat real-upgrades helm4 kubernetes-versions e2e-node e2
 # A scenario of test/e2e takes the pictures while it checks the pages.
 .PHONY: screenshots
 screenshots: bed-binaries ## Take the pictures of the status page in docs/images; needs Chromium
-	SCREENSHOTS=$(CURDIR)/docs/images go test ./test/e2e -vet=off -count 1 -timeout 15m -ginkgo.focus 'The status page'
+	SCREENSHOTS=$(CURDIR)/docs/images go test ./test/e2e -vet=off -count 1 -timeout 15m -ginkgo.focus 'The status page' -ginkgo.fail-on-empty
 
 # Each attempt prints a line. ATTACK_LOGS may be a folder for the operator's log.
 .PHONY: attack
@@ -197,7 +197,7 @@ KUBERNETES_VERSIONS ?= $(patsubst test/bed/tools/kubernetes-%,%,$(wildcard test/
 kubernetes-versions: ## Test with control planes of the other supported versions of Kubernetes (builds each once)
 	@status=0; for version in $(KUBERNETES_VERSIONS); do export KUBERNETES=$$version; echo "Kubernetes $$version"; \
 	go run ./test/bed/cmd/bed build && go test -vet=off -count 1 -timeout 30m ./test/chart || status=1; \
-	go test -vet=off -count 1 -timeout 45m ./test/e2e -ginkgo.label-filter=kubernetes || status=1; \
+	go test -vet=off -count 1 -timeout 45m ./test/e2e -ginkgo.label-filter=kubernetes -ginkgo.fail-on-empty || status=1; \
 	done; exit $$status
 
 .PHONY: helm4
@@ -210,7 +210,8 @@ compat: bed-binaries ## Test resources of cluster-api-operator and commands of c
 
 .PHONY: real-upgrades
 real-upgrades: bed-binaries ## Upgrade real providers of all ages, and adopt those of clusterctl (needs PROVIDERS)
-	REAL_UPGRADES=1 go test -vet=off -count 1 -timeout 60m ./test/e2e -ginkgo.focus-file 'crds_real|adopt_real'
+	REAL_UPGRADES=1 go test -vet=off -count 1 -timeout 60m ./test/e2e -ginkgo.focus-file 'crds_real|adopt_real' \
+	-ginkgo.fail-on-empty
 
 # A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs. A step takes
 # about half a second, and may take more than two.
