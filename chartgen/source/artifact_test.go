@@ -180,7 +180,7 @@ func TestArtifactWithSeveralVersions(t *testing.T) {
 
 	_, err := a.Fetch(t.Context(), source.Version{Name: "v1.2.0"})
 	g.Expect(source.IsNotFound(err)).To(BeTrue(), "%v", err)
-	g.Expect(err).To(MatchError(ContainSubstring("version v1.2.0 is not on offer")))
+	g.Expect(err).To(MatchError(ContainSubstring("version v1.2.0 is not available")))
 }
 
 func TestArtifactErrors(t *testing.T) {

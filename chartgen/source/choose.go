@@ -115,7 +115,7 @@ func (s *Source) choose(ctx context.Context, versions []Version, request Request
 
 	chosen, _, _, err := s.newest(ctx, older, request.Version)
 	if IsNotFound(err) {
-		which := "no version on offer"
+		which := "no available version"
 		if request.Version != "" {
 			which = "no version in the range " + request.Version
 		}
@@ -213,8 +213,8 @@ func Pick(versions []Version, requested, pinned string) (Version, error) {
 
 	if best == nil {
 		return Version{}, &transport.Error{
-			Kind: transport.NotFound, Problem: "version " + requested + " is not on offer",
-			Fix: "there is " + summarize(versions),
+			Kind: transport.NotFound, Problem: "version " + requested + " is not available",
+			Fix: "the source has " + summarize(versions),
 		}
 	}
 

@@ -235,7 +235,7 @@ func (r *repository) isOther(version Version) bool {
 // otherVersion returns the error for a version that is not that of the tag in the address.
 func (r *repository) otherVersion(version Version) error {
 	return &transport.Error{
-		Kind: transport.NotFound, Problem: "version " + version.Name + " is not on offer",
+		Kind: transport.NotFound, Problem: "version " + version.Name + " is not available",
 		Fix: fmt.Sprintf("%s is %s", r.ref, tagVersion(r.ref.Tag)),
 	}
 }

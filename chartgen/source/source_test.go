@@ -48,12 +48,12 @@ func TestPick(t *testing.T) {
 		"a missing version": {
 			available: all,
 			requested: "v9.9.9",
-			message:   "version v9.9.9 is not on offer; there is v1.15.0-rc.1, v1.14.0, v1.13.5, v1.10.0, v1.9.11",
+			message:   "version v9.9.9 is not available; the source has v1.15.0-rc.1, v1.14.0, v1.13.5, v1.10.0, v1.9.11",
 		},
 		"a range without a match": {
 			available: all,
 			requested: "~2",
-			message:   "version ~2 is not on offer",
+			message:   "version ~2 is not available",
 		},
 		"neither version nor range": {
 			available: all,

@@ -112,7 +112,7 @@ func (u Upgrading) best() string {
 	return u.newest(past.version, append(past.givenUp, u.GivenUp))
 }
 
-// newest returns the newest version on offer that may follow an installed one, and is newer than all that were given
+// newest returns the newest available version that may follow an installed one, and is newer than all that were given
 // up; empty if there is none.
 func (u Upgrading) newest(than string, givenUp []string) string {
 	installed, err := semver.NewVersion(than)

@@ -59,7 +59,7 @@ func TestReturnToAStoredVersion(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(planned.Version).To(Equal("v1.0.0"))
 			g.Expect(planned.Chart.Digest).To(Equal(p.Status.History[1].ChartDigest))
-			g.Expect(planned.Chart.Outdated).To(MatchError(ContainSubstring("is not on offer; there is v1.1.0")))
+			g.Expect(planned.Chart.Outdated).To(MatchError(ContainSubstring("is not available; the source has v1.1.0")))
 
 			_, err = newPlanner(c).Plan(t.Context(), Request{Provider: asks, Scope: c, Refresh: true})
 			g.Expect(source.IsNotFound(err)).To(BeTrue(), "%v", err)

@@ -194,7 +194,7 @@ func (r *run) lookUpgrades(ctx context.Context) {
 	}
 }
 
-// upgradesFrom returns the versions on offer that an installed version may be upgraded to.
+// upgradesFrom returns the available versions that an installed version may be upgraded to.
 func (r *Reconciler) upgradesFrom(
 	ctx context.Context, provider v1alpha2.Provider, installed string, offered []v1alpha2.AvailableUpgrade,
 ) []v1alpha2.AvailableUpgrade {

@@ -54,6 +54,6 @@ var _ = Describe("A provider without a version", func() {
 			v1alpha2.CAPIVersionIncompatibilityReason))
 		Expect(none.Spec.Version).To(BeEmpty())
 		Expect(none.Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring(
-			"no version on offer can be used; the newest is v1.1.0: this version has the Cluster API contract v1beta2"))))
+			"no available version can be used; the newest is v1.1.0: this version has the Cluster API contract v1beta2"))))
 	})
 })

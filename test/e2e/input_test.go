@@ -115,7 +115,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v9.9.9" },
 			v1alpha2.ProviderInstalledCondition,
 			v1alpha2.VersionNotFoundReason,
-			[]string{"version v9.9.9 is not on offer; there is v1.0.0"},
+			[]string{"version v9.9.9 is not available; the source has v1.0.0"},
 			func(ctx context.Context, _ tiny, p *v1alpha2.InfrastructureProvider) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 			},
@@ -403,7 +403,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), haveCondition(v1alpha2.InputsUnavailableCondition,
-			metav1.ConditionTrue, v1alpha2.VersionNotFoundReason, "version v1.0.0 is not on offer; there is v1.1.0")))
+			metav1.ConditionTrue, v1alpha2.VersionNotFoundReason, "version v1.0.0 is not available; the source has v1.1.0")))
 		Expect(w.helm(ctx, "helm", "list", "-n", t.name)).To(ConsistOf(HaveField("AppVersion", "v1.0.0")))
 	})
 })

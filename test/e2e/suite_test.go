@@ -240,7 +240,7 @@ func (w *world) withoutCore(ctx context.Context) {
 	})
 }
 
-// removeCore uninstalls core, and removes the versions of it that are on offer.
+// removeCore uninstalls core, and removes the versions of it that are available.
 func (w *world) removeCore(ctx context.Context) {
 	GinkgoHelper()
 

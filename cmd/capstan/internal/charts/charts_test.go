@@ -121,7 +121,7 @@ func TestFolders(t *testing.T) {
 			succeed("example/v1.0.0", "--name", "docker", "--type", "infrastructure")
 			succeed("out", "--name", "docker", "--version", "v1.0.0")
 
-			fail("version v1.0.1 is not on offer", "infrastructure-docker", "--version", "v1.0.1")
+			fail("version v1.0.1 is not available", "infrastructure-docker", "--version", "v1.0.1")
 			fail("it is not known which provider this is; set --type and --name", "example")
 			fail("it is not known which provider this is; set --type and --name", "example/v1.0.0")
 			fail("it is not known which provider this is", "out", "--version", "v1.0.0")

@@ -215,7 +215,7 @@ func TestMirrorErrors(t *testing.T) {
 		},
 		"another version": {
 			[]string{"infrastructure-aws:v9.9.9", "--source", sampleProviders, "--to", filepath.Join(dir, "a.tar")},
-			"version v9.9.9 is not on offer",
+			"version v9.9.9 is not available",
 		},
 		"no resources": {
 			[]string{"--filename", empty, "--to", filepath.Join(dir, "a.tar")},

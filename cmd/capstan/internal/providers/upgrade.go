@@ -67,7 +67,7 @@ func readAvailable(
 	for _, p := range found {
 		status := p.GetStatus()
 		if status.InstalledVersion == nil || status.Contract == nil {
-			o.Warnf("%s is left out, because it is not installed yet: %s", v1alpha2.FullName(p), view.VerdictOf(p))
+			o.Warnf("%s is left out: %s", v1alpha2.FullName(p), view.VerdictOf(p))
 			continue
 		}
 
