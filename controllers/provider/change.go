@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -390,7 +389,7 @@ func (r *run) preparePlan(
 
 	// What another program has installed is replaced.
 	if record := r.installed.record; record != nil && release.Adopts(r.provider) && options.Last == 0 {
-		options.Inventory = inventory.Union(options.Inventory, record.Keys())
+		options.Inventory = object.Union(options.Inventory, record.Keys())
 	}
 
 	return r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
@@ -458,7 +457,7 @@ func (r *run) announce(ctx context.Context) state.Announce {
 			state.Enter(status, revision)
 
 			if objects != nil {
-				status.Inventory = inventory.Entries(objects)
+				status.Inventory = object.Inventory(objects)
 			}
 		})
 	}
@@ -469,7 +468,7 @@ func (r *run) noteResult(result release.Result) {
 	status := r.provider.GetStatus()
 
 	if result.Inventory != nil {
-		status.Inventory = inventory.Entries(result.Inventory)
+		status.Inventory = object.Inventory(result.Inventory)
 	}
 
 	if len(result.Adopted) > 0 {

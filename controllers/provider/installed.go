@@ -12,7 +12,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -144,9 +143,9 @@ func (i *installed) unhealthy() string {
 // inventory returns the objects that the release has, or may have: those of the status, of the newest revision if that
 // is known to be the resource's, and those that were searched for because the status was lost.
 func (r *run) inventory() []object.Key {
-	objects := inventory.Union(inventory.Keys(r.provider.GetStatus().Inventory), r.found)
+	objects := object.Union(object.KeysOfInventory(r.provider.GetStatus().Inventory), r.found)
 	if r.installed.isOwn() {
-		objects = inventory.Union(objects, r.installed.record.Keys())
+		objects = object.Union(objects, r.installed.record.Keys())
 	}
 
 	return objects
@@ -154,5 +153,5 @@ func (r *run) inventory() []object.Key {
 
 // leaves reports whether the release has objects that the newest revision does not have.
 func (r *run) leaves() bool {
-	return r.installed.isOwn() && len(inventory.Without(r.inventory(), r.installed.record.Keys())) > 0
+	return r.installed.isOwn() && len(object.Without(r.inventory(), r.installed.record.Keys())) > 0
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/offers"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -232,7 +231,7 @@ func (r *run) writeStatus(status *v1alpha2.ProviderStatus, written *conditions) 
 		return nil
 	}
 
-	status.Inventory = inventory.Entries(r.inventory())
+	status.Inventory = object.Inventory(r.inventory())
 
 	if r.change.release.Decision.HoldsUninstalled(r.installed.history) {
 		r.forgetInstalled(status, written)

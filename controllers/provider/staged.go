@@ -13,7 +13,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
@@ -69,7 +68,7 @@ func (r *run) advance(ctx context.Context) error {
 	r.target.Health.MarkVerified(result.Applied)
 
 	if result.Inventory != nil {
-		r.provider.GetStatus().Inventory = inventory.Entries(result.Inventory)
+		r.provider.GetStatus().Inventory = object.Inventory(result.Inventory)
 	}
 
 	if problems := advanceProblems(err); len(problems) > 0 {

@@ -20,7 +20,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 )
 
 var _ = Describe("The objects of a release", func() {
@@ -114,7 +113,7 @@ var _ = Describe("The objects of a release", func() {
 		mustApply(ctx, engine, first)
 		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "first", "-n", namespace,
 			"meta.helm.sh/release-name=another")
-		setInventory(releaseIn(namespace), inventory.Union(
+		setInventory(releaseIn(namespace), object.Union(
 			inventoryOf(releaseIn(namespace)), []object.Key{configMapKey("other"), configMapKey("missing")}))
 
 		mustApply(ctx, engine, third)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -36,7 +36,7 @@ var (
 // perform records a new revision, applies its objects, deletes those that the release had before, and records the
 // result. From before anything is applied, the inventory has the objects of both.
 func (s *session) perform(rel *helm.Release, action action, limit int) error {
-	both := inventory.Union(s.client.Inventory(), s.known)
+	both := object.Union(s.client.Inventory(), s.known)
 	if len(both) > v1alpha2.InventoryMaxItems {
 		return fmt.Errorf("release %s would have %d objects, and can have %d", s.release, len(both),
 			v1alpha2.InventoryMaxItems)

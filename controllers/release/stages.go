@@ -13,7 +13,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -56,7 +55,7 @@ func (e *Engine) Advance(
 		}
 
 		wave, complete, err := s.client.Advance(rel.Manifest, options.Inventory, placeOf(revision))
-		s.inventory = inventory.Union(s.client.Inventory(), options.Inventory)
+		s.inventory = object.Union(s.client.Inventory(), options.Inventory)
 
 		if err := e.undoIfUninstalled(ctx, s.client, release); err != nil {
 			return err

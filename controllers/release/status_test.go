@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -42,7 +41,7 @@ func changeStatus(key types.NamespacedName, change func(*v1alpha2.ProviderStatus
 
 // setInventory sets the inventory in the status of a release's resource.
 func setInventory(key types.NamespacedName, objects []object.Key) {
-	changeStatus(key, func(s *v1alpha2.ProviderStatus) { s.Inventory = inventory.Entries(objects) })
+	changeStatus(key, func(s *v1alpha2.ProviderStatus) { s.Inventory = object.Inventory(objects) })
 }
 
 // mark notes that something has changed of the newest revision of a release.
@@ -67,7 +66,7 @@ func markHealthy(ctx context.Context, key types.NamespacedName) {
 
 // inventoryOf returns the inventory in the status of a release's resource.
 func inventoryOf(key types.NamespacedName) []object.Key {
-	return inventory.Keys(statusOf(key).Inventory)
+	return object.KeysOfInventory(statusOf(key).Inventory)
 }
 
 // seen returns the objects of a release as a reconcile knows them: those of its inventory, and of the newest record.
@@ -89,7 +88,7 @@ func seen(key types.NamespacedName) []object.Key {
 		return inventoryOf(key)
 	}
 
-	return inventory.Union(inventoryOf(key), record.Keys())
+	return object.Union(inventoryOf(key), record.Keys())
 }
 
 // announceBy returns what writes the status of a release's resource, by a process that may be killed after that.
@@ -189,5 +188,5 @@ func left(ctx context.Context, namespace string) []object.Key {
 	record, err := reader.Read(ctx, key, newest(ctx, reader, namespace))
 	Expect(err).NotTo(HaveOccurred())
 
-	return inventory.Without(inventoryOf(key), record.Keys())
+	return object.Without(inventoryOf(key), record.Keys())
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -191,7 +190,7 @@ func (r *Removal) observeObjects(ctx context.Context) error {
 	}
 
 	status := r.Provider.GetStatus()
-	r.own = inventory.Union(r.own, inventory.Keys(status.Inventory))
+	r.own = object.Union(r.own, object.KeysOfInventory(status.Inventory))
 
 	if status.ObservedGeneration <= 0 || r.recorded() && !r.confirmed {
 		found, err := Search(ctx, r.Provider, r.Target)
@@ -199,7 +198,7 @@ func (r *Removal) observeObjects(ctx context.Context) error {
 			return err
 		}
 
-		r.own = inventory.Union(r.own, found)
+		r.own = object.Union(r.own, found)
 	}
 
 	return r.checkRemains(ctx)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
@@ -137,7 +136,7 @@ func (c *Client) Advance(
 	}
 
 	// What is dropped is read in the next step.
-	last := len(left) == 1 && len(later) == 0 && len(inventory.Without(known, c.has)) == 0
+	last := len(left) == 1 && len(later) == 0 && len(object.Without(known, c.has)) == 0
 
 	return c.applied(left[0][0]), last, nil
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/inventory"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
@@ -61,7 +60,7 @@ func (c *Client) existing(known, except []object.Key) (Objects, error) {
 		failed   []*ObjectError
 	)
 
-	for _, key := range inventory.Without(known, except) {
+	for _, key := range object.Without(known, except) {
 		found, err := c.resolveKey(key)
 
 		switch {
@@ -75,7 +74,7 @@ func (c *Client) existing(known, except []object.Key) (Objects, error) {
 
 	// When an entry was made, it may have been unknown that its kind has namespaces, so that it names the object of
 	// another entry.
-	resolved = inventory.Union(inventory.Without(resolved, except), nil)
+	resolved = object.Union(object.Without(resolved, except), nil)
 	list := make(Objects, 0, len(resolved))
 
 	for _, key := range resolved {
@@ -143,7 +142,7 @@ func (c *Client) prune() error {
 // Inventory returns the objects that the release has once the target is applied and what it drops is deleted: those of
 // the target, and those that could not be deleted, or that finalizers held.
 func (c *Client) Inventory() []object.Key {
-	return inventory.Union(c.has, c.undeleted)
+	return object.Union(c.has, c.undeleted)
 }
 
 // Applied returns the inventory after Apply. What Apply has left to Advance stays in it.

@@ -1,6 +1,4 @@
-// Package inventory converts lists of objects to the inventory in the status of a provider, which has the format of
-// Flux's, and back.
-package inventory
+package object
 
 import (
 	"slices"
@@ -10,11 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// Entries returns the inventory of objects, sorted.
-func Entries(keys []object.Key) []v1alpha2.InventoryEntry {
+// Inventory returns the inventory of objects in the status of a provider, sorted. It has the format of Flux's.
+func Inventory(keys []Key) []v1alpha2.InventoryEntry {
 	entries := make([]v1alpha2.InventoryEntry, 0, len(keys))
 	for _, key := range keys {
 		entries = append(entries, v1alpha2.InventoryEntry{ID: idOf(key), Version: key.Version})
@@ -25,9 +22,9 @@ func Entries(keys []object.Key) []v1alpha2.InventoryEntry {
 	return slices.CompactFunc(entries, func(a, b v1alpha2.InventoryEntry) bool { return a.ID == b.ID })
 }
 
-// Keys returns the objects of an inventory, without entries that name none.
-func Keys(entries []v1alpha2.InventoryEntry) []object.Key {
-	keys := make([]object.Key, 0, len(entries))
+// KeysOfInventory returns the objects of an inventory, without entries that name none.
+func KeysOfInventory(entries []v1alpha2.InventoryEntry) []Key {
+	keys := make([]Key, 0, len(entries))
 
 	for _, entry := range entries {
 		// The name may have separators, too: those of RBAC's objects are not limited.
@@ -44,17 +41,17 @@ func Keys(entries []v1alpha2.InventoryEntry) []object.Key {
 			name = strings.ReplaceAll(name, colon, ":")
 		}
 
-		keys = append(keys, object.Key{GroupVersionKind: kind, Namespace: parts[0], Name: name})
+		keys = append(keys, Key{GroupVersionKind: kind, Namespace: parts[0], Name: name})
 	}
 
 	return keys
 }
 
 // Union returns the objects of both lists, each once, as the first one has them.
-func Union(first, second []object.Key) []object.Key {
+func Union(first, second []Key) []Key {
 	all, seen := slices.Concat(first, second), map[string]bool{}
 
-	return slices.DeleteFunc(all, func(key object.Key) bool {
+	return slices.DeleteFunc(all, func(key Key) bool {
 		id := idOf(key)
 		again := seen[id]
 		seen[id] = true
@@ -64,13 +61,13 @@ func Union(first, second []object.Key) []object.Key {
 }
 
 // Without returns the objects of a list that another one does not have, of whatever version.
-func Without(list, other []object.Key) []object.Key {
+func Without(list, other []Key) []Key {
 	ids := make(map[string]bool, len(other))
 	for _, key := range other {
 		ids[idOf(key)] = true
 	}
 
-	return slices.DeleteFunc(slices.Clone(list), func(key object.Key) bool { return ids[idOf(key)] })
+	return slices.DeleteFunc(slices.Clone(list), func(key Key) bool { return ids[idOf(key)] })
 }
 
 const (
@@ -80,7 +77,7 @@ const (
 )
 
 // idOf returns the id of an object.
-func idOf(key object.Key) string {
+func idOf(key Key) string {
 	name := key.Name
 	if key.Group == rbacv1.GroupName {
 		name = strings.ReplaceAll(name, ":", colon)
