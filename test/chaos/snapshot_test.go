@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,7 +70,8 @@ func (o *observer) snapshot(ctx context.Context) (model.Snapshot, error) {
 	return snapshot, nil
 }
 
-// recall completes the revisions of records by what the status knows of them.
+// recall completes the revisions of records by what the status knows of them: also that one has failed, just now, if
+// its record does not say so yet.
 func recall(provider v1alpha2.Provider, records []model.Record) {
 	history := state.History{}
 	for _, record := range records {
@@ -79,9 +81,16 @@ func recall(provider v1alpha2.Provider, records []model.Record) {
 	history = history.Show(provider.GetStatus())
 
 	for i := range records {
-		if revision, exists := history.Find(records[i].Number); exists {
-			records[i].Revision = revision
+		revision, exists := history.Find(records[i].Number)
+		if !exists {
+			continue
 		}
+
+		if revision.Status == v1alpha2.RevisionFailed && records[i].Status != v1alpha2.RevisionFailed {
+			revision.LastTransitionTime = metav1.Now()
+		}
+
+		records[i].Revision = revision
 	}
 }
 
