@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/drift"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // careForCRDs applies the CRDs of the installed chart that are missing or were changed, and waits until they are
@@ -114,7 +114,7 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan) error {
 		}
 
 		found.corrected = err == nil
-		r.memory.corrections.Record(r.subject(found.Object), now, found.corrected)
+		r.memory.corrections.record(r.subject(found.Object), now, found.corrected)
 
 		if !found.corrected {
 			r.explainLeft(found, errors.New(resultOf(err).Message), now)
@@ -131,7 +131,7 @@ func deviationsOf(planned *crds.Plan) []deviation {
 	found := make([]deviation, 0, len(planned.Drifted))
 
 	for _, d := range planned.Drifted {
-		found = append(found, deviation{Difference: drift.Difference{
+		found = append(found, deviation{Difference: cluster.Difference{
 			Object: object.Key{
 				GroupVersionKind: apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), Name: d.Name,
 			},

@@ -14,13 +14,12 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // deviation is an object that differs from the release, and whether it was corrected.
 type deviation struct {
-	drift.Difference
+	cluster.Difference
 	corrected bool
 	// why it was not corrected, unless there is an obstacle.
 	why string
@@ -108,7 +107,7 @@ func (r *run) compareObjects(ctx context.Context) error {
 }
 
 // compare compares objects with the release. With an error, it returns those that could be compared.
-func (r *run) compare(ctx context.Context, objects []object.Key) ([]drift.Difference, error) {
+func (r *run) compare(ctx context.Context, objects []object.Key) ([]cluster.Difference, error) {
 	if len(objects) == 0 {
 		return nil, nil
 	}
@@ -136,7 +135,7 @@ func driftPolicy(spec *v1alpha2.ProviderSpec) v1alpha2.DriftPolicy {
 func (r *run) correct(ctx context.Context, all []deviation) error {
 	now := time.Now()
 
-	var due []drift.Difference
+	var due []cluster.Difference
 
 	for _, d := range all {
 		if d.Obstacle == "" && r.isDue(d.Object, now) {
@@ -154,8 +153,8 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 		isObject := func(v object.Snapshot) bool { return v.Object == d.Object }
 		d.corrected = slices.ContainsFunc(corrected, isObject)
 
-		if slices.ContainsFunc(due, func(tried drift.Difference) bool { return tried.Object == d.Object }) {
-			r.memory.corrections.Record(r.subject(d.Object), now, d.corrected)
+		if slices.ContainsFunc(due, func(tried cluster.Difference) bool { return tried.Object == d.Object }) {
+			r.memory.corrections.record(r.subject(d.Object), now, d.corrected)
 		}
 
 		if !d.corrected && d.Obstacle == "" {
@@ -168,26 +167,26 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 
 // isDue reports whether an object may be corrected now.
 func (r *run) isDue(o object.Key, now time.Time) bool {
-	return !r.memory.corrections.Next(r.subject(o)).After(now) || r.policy.Requested
+	return !r.memory.corrections.next(r.subject(o)).After(now) || r.policy.Requested
 }
 
 // explainLeft explains why a deviation was not corrected, and wakes the provider for the next attempt.
 // failure is nil if none was made.
 func (r *run) explainLeft(d *deviation, failure error, now time.Time) {
-	next := r.memory.corrections.Next(r.subject(d.Object))
+	next := r.memory.corrections.next(r.subject(d.Object))
 	d.why = whyLeft(failure, next)
 	r.wakeAfter(next.Sub(now))
 }
 
 // subject returns what the back-off knows an object of this provider by.
-func (r *run) subject(o object.Key) drift.Subject {
-	return drift.Subject{Cluster: v1alpha2.Cluster(r.provider), Object: o}
+func (r *run) subject(o object.Key) subject {
+	return subject{Cluster: v1alpha2.Cluster(r.provider), Object: o}
 }
 
 // correctObjects corrects objects. failure is why some of them could not be corrected; err is why
 // nothing was done, because the release has changed meanwhile.
 func (r *run) correctObjects(
-	ctx context.Context, due []drift.Difference,
+	ctx context.Context, due []cluster.Difference,
 ) (corrected []object.Snapshot, failure, err error) {
 	if len(due) == 0 {
 		return nil, nil, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/drift"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 func TestDriftPolicy(t *testing.T) {
@@ -44,7 +44,7 @@ func TestLostMeanwhile(t *testing.T) {
 		return &health.Report{Objects: []health.ObjectHealth{{Object: role, Result: health.Result{Status: s}}}}
 	}
 	deviations := func(o object.Key) *[]deviation {
-		return &[]deviation{{Difference: drift.Difference{Object: o}}}
+		return &[]deviation{{Difference: cluster.Difference{Object: o}}}
 	}
 
 	for name, test := range map[string]struct {

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release/drift"
 )
 
 // memory is what is remembered of a resource from one reconcile to the next. It may be lost without harm. Only the
@@ -22,7 +21,7 @@ type memory struct {
 	// unannounced is set until events about the change have been emitted. What they are about may become known only after
 	// other reconciles of the generation.
 	unannounced bool
-	corrections drift.Backoff
+	corrections backoff
 	// healthy is the newest revision that was healthy while objects were stored in old versions, and since when that is
 	// known.
 	healthy      int

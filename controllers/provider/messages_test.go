@@ -44,7 +44,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/release/drift"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -500,7 +500,7 @@ func (c catalog) addAnnounced() {
 	for _, events := range [][]Event{
 		adopted([]object.Key{deployment}),
 		takenOver(),
-		corrected(deployment, false, (&deviation{Difference: drift.Difference{
+		corrected(deployment, false, (&deviation{Difference: cluster.Difference{
 			Object: deployment, Fields: []string{"/spec/replicas"},
 		}}).String()),
 		deletingCRDs([]string{"awsclusters.infrastructure.cluster.x-k8s.io"}),

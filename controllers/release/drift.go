@@ -9,21 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/drift"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Compare compares objects of a release, as Read returns them, with those in the cluster. It
-// changes nothing. See drift.Compare for what counts as a difference.
+// changes nothing. See cluster.Client.Compare for what counts as a difference.
 func (e *Engine) Compare(
 	ctx context.Context,
 	release types.NamespacedName,
 	objects []*unstructured.Unstructured,
-) (drift.Comparison, error) {
-	client := e.newClient(ctx, release)
-
-	return drift.Compare(client, objects)
+) (cluster.Comparison, error) {
+	return e.newClient(ctx, release).Compare(objects)
 }
 
 // IsScaled reports whether an autoscaler in the cluster sets the replicas of an object of a release.
@@ -43,7 +41,7 @@ func (e *Engine) Correct(
 	ctx context.Context,
 	release types.NamespacedName,
 	revision state.Revision,
-	differences []drift.Difference,
+	differences []cluster.Difference,
 ) (Result, error) {
 	if !revision.Confirmed() {
 		return Result{}, &UnconfirmedError{Release: release, Revision: revision.Number}
@@ -60,7 +58,7 @@ func (e *Engine) Correct(
 	}
 
 	client := e.newClient(ctx, release)
-	err = drift.Correct(client, differences)
+	err = client.Correct(differences)
 
 	return Result{Changes: client.Changes()}, cmp.Or(e.undoIfUninstalled(ctx, client, release), err)
 }

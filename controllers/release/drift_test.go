@@ -15,7 +15,6 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -290,7 +289,7 @@ spec: {policyName: `+policy+`}
 })
 
 // compare compares the newest revision with the cluster.
-func compare(ctx context.Context, e *release.Engine, namespace string) drift.Comparison {
+func compare(ctx context.Context, e *release.Engine, namespace string) cluster.Comparison {
 	GinkgoHelper()
 
 	history, err := e.Observe(ctx, releaseIn(namespace))

@@ -194,11 +194,3 @@ func (c *Client) createsNamespace(o *unstructured.Unstructured, err error) bool 
 	return missingNamespace(err) == o.GetNamespace() && o.GetNamespace() != "" &&
 		policies.CreatesNamespace(o) && !c.brings("namespaces", o.GetNamespace())
 }
-
-// Restore makes objects what the release defines: it creates those that are missing from live and
-// changes the others.
-func (c *Client) Restore(list Objects, live map[*unstructured.Unstructured]*unstructured.Unstructured) error {
-	c.target = target{objects: list, live: live}
-
-	return c.each(list, c.applyOne)
-}

@@ -1,5 +1,5 @@
-// Package cluster applies the objects of Helm releases to a cluster and deletes them. It keeps what the API server said
-// about each object.
+// Package cluster applies the objects of Helm releases to a cluster, compares them with it, and deletes them. It keeps
+// what the API server said about each object.
 package cluster
 
 import (

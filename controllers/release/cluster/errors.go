@@ -86,8 +86,8 @@ func newRefusal(o *unstructured.Unstructured, err error) *ObjectError {
 	return e
 }
 
-// NewCompareError returns the error for an object that cannot be compared with its release.
-func NewCompareError(key object.Key, err error) *ObjectError {
+// newCompareError returns the error for an object that cannot be compared with its release.
+func newCompareError(key object.Key, err error) *ObjectError {
 	e := newObjectError(key, err)
 	e.Reason = "it cannot be compared with the release: " + e.Reason
 

@@ -60,7 +60,7 @@ func TestErrorMessages(t *testing.T) {
 				"to take it over",
 		},
 		"not compared": {
-			NewCompareError(manager, errors.New("timeout")),
+			newCompareError(manager, errors.New("timeout")),
 			"Deployment ns/manager: it cannot be compared with the release: timeout",
 		},
 	} {

@@ -34,11 +34,11 @@ const concurrency = 16
 
 // each calls the function for all objects in parallel, and returns one error for those that failed.
 func (c *Client) each(list Objects, do func(*unstructured.Unstructured) error) error {
-	return c.aggregate(list, ForEach(list, do))
+	return c.aggregate(list, forEach(list, do))
 }
 
-// ForEach calls the function for all objects in parallel, and returns the error of each.
-func ForEach(list Objects, do func(*unstructured.Unstructured) error) []error {
+// forEach calls the function for all objects in parallel, and returns the error of each.
+func forEach(list Objects, do func(*unstructured.Unstructured) error) []error {
 	errs := make([]error, len(list))
 
 	var group errgroup.Group

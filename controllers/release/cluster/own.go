@@ -107,7 +107,7 @@ func (c *Client) Advance(
 		return applied, false, err
 	}
 
-	target, unknown, err := c.Resolve(objects)
+	target, unknown, err := c.resolve(objects)
 	if err != nil {
 		return applied, false, err
 	}
@@ -201,7 +201,7 @@ func (c *Client) removeCompletely(list Objects) error {
 			return err
 		}
 
-		live, err := c.Get(o)
+		live, err := c.get(o)
 		if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
 			return err // gone, or to be kept
 		}

@@ -19,9 +19,9 @@ import (
 // managedByHelm is the value of v1alpha2.ManagedByLabel on the objects of a release.
 const managedByHelm = "Helm"
 
-// Prepare changes an object of the release's manifest to what is applied. It adds the label and annotations that Helm
+// prepare changes an object of the release's manifest to what is applied. It adds the label and annotations that Helm
 // adds to the objects of a release.
-func (c *Client) Prepare(o *unstructured.Unstructured) {
+func (c *Client) prepare(o *unstructured.Unstructured) {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -96,7 +96,7 @@ func (e adoptionError) Error() string { return "it " + string(e) }
 // getOwn returns an object of the cluster, or nil if it does not exist. It fails if the object does not belong to
 // the release and must not be adopted.
 func (c *Client) getOwn(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live, err := c.Get(o)
+	live, err := c.get(o)
 	if err != nil || live == nil {
 		return nil, err
 	}
@@ -122,9 +122,9 @@ func isKept(o metav1.Object) bool {
 // The API group does not matter: what other groups call a namespace is likely to contain something, too.
 func isProtected(kind string) bool { return kind == "CustomResourceDefinition" || kind == "Namespace" }
 
-// Obstacle returns why an object of the cluster cannot be changed: it belongs to another release,
+// obstacle returns why an object of the cluster cannot be changed: it belongs to another release,
 // or is being deleted. It is empty if nothing prevents the change.
-func (c *Client) Obstacle(live metav1.Object) string {
+func (c *Client) obstacle(live metav1.Object) string {
 	if owner := ownerOf(live); owner != "" && !c.owns(live) {
 		return "it belongs to release " + owner
 	}

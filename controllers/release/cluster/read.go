@@ -13,8 +13,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/paging"
 )
 
-// Get returns an object as it is in the cluster, or nil if it does not exist.
-func (c *Client) Get(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// get returns an object as it is in the cluster, or nil if it does not exist.
+func (c *Client) get(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	found := reference(o)
 
 	err := c.connection.client.Get(c.ctx, client.ObjectKeyFromObject(o), found)

@@ -83,8 +83,8 @@ func (c *Client) existing(known, except []object.Key) (Objects, error) {
 
 	live := make(Objects, len(list))
 
-	errs := ForEach(list, func(o *unstructured.Unstructured) error {
-		found, err := c.Get(o)
+	errs := forEach(list, func(o *unstructured.Unstructured) error {
+		found, err := c.get(o)
 		if err == nil && found != nil && c.owns(found) {
 			live[slices.Index(list, o)] = found
 		}

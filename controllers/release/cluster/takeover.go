@@ -278,7 +278,7 @@ func (c *Client) takeOver(o, live *unstructured.Unstructured) error {
 			return err
 		}
 
-		current, readErr := c.Get(o)
+		current, readErr := c.get(o)
 		if readErr != nil || current == nil || current.GetUID() != live.GetUID() {
 			return fmt.Errorf("another program has deleted it: %w", err)
 		}
@@ -300,9 +300,9 @@ func (t *takeover) without(o *unstructured.Unstructured) *unstructured.Unstructu
 	return o
 }
 
-// Reclaimed returns the JSON pointers of the fields that go when an object is applied, because another installer has
+// reclaimed returns the JSON pointers of the fields that go when an object is applied, because another installer has
 // set them. Lists count as one field.
-func (c *Client) Reclaimed(live, desired *unstructured.Unstructured) []string {
+func (c *Client) reclaimed(live, desired *unstructured.Unstructured) []string {
 	t := c.takeoverOf(live, desired)
 	if t == nil {
 		return nil

@@ -95,7 +95,7 @@ func TestTakeover(t *testing.T) {
 	taken := new(Client).takeoverOf(o, parse(t, wanted))
 	g.Expect(o).To(Equal(before))
 
-	g.Expect(slices.Compact(new(Client).Reclaimed(o, parse(t, wanted)))).To(ConsistOf("/metadata/labels/old",
+	g.Expect(slices.Compact(new(Client).reclaimed(o, parse(t, wanted)))).To(ConsistOf("/metadata/labels/old",
 		"/spec/replicas", "/spec/template/spec/nodeSelector", "/spec/template/spec/containers"))
 
 	left := taken.without(o)
@@ -218,7 +218,7 @@ func TestFieldsThatStay(t *testing.T) {
 
 			client := &Client{release: types.NamespacedName{Namespace: "a", Name: "b"}}
 			if c.owned {
-				client.Prepare(o)
+				client.prepare(o)
 			}
 
 			target := &unstructured.Unstructured{Object: map[string]any{"kind": o.GetKind()}}

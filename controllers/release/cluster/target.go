@@ -45,7 +45,7 @@ func (c *Client) brings(resource, name string) bool {
 // The objects are those of a manifest, as manifest.Decode returns them. They belong to the client then, which
 // changes them. Those of unknown kinds for which isAwaited returns true are left to CompleteTarget.
 func (c *Client) SetTarget(objects []*unstructured.Unstructured, isAwaited func(schema.GroupKind) bool) error {
-	list, unknown, err := c.Resolve(objects)
+	list, unknown, err := c.resolve(objects)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (c *Client) CompleteTarget() error {
 		return nil
 	}
 
-	added, unknown, err := c.Resolve(known.awaited)
+	added, unknown, err := c.resolve(known.awaited)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (c *Client) SetPartialTarget(objects []*unstructured.Unstructured) error {
 	// What was discovered earlier may include kinds that are no longer served.
 	c.connection.Refresh()
 
-	list, unknown, err := c.Resolve(objects)
+	list, unknown, err := c.resolve(objects)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (c *Client) setTarget(list, all Objects) error {
 	c.has = all.keys()
 
 	for _, o := range list {
-		c.Prepare(o)
+		c.prepare(o)
 	}
 
 	return c.readEach(list.filter(func(o *unstructured.Unstructured) bool {
@@ -223,24 +223,24 @@ func (c *Client) parse(content string) (Objects, error) {
 		return nil, err
 	}
 
-	list, _, err := c.Resolve(objects)
+	list, _, err := c.resolve(objects)
 
 	return list, err
 }
 
-// Resolve returns the objects whose kinds exist, with their namespaces, and the keys of the others. It discovers the
+// resolve returns the objects whose kinds exist, with their namespaces, and the keys of the others. It discovers the
 // API again before it considers a kind unknown.
-func (c *Client) Resolve(objects []*unstructured.Unstructured) (Objects, []object.Key, error) {
-	known, unknown, err := c.resolve(objects)
+func (c *Client) resolve(objects []*unstructured.Unstructured) (Objects, []object.Key, error) {
+	known, unknown, err := c.mapKinds(objects)
 	if err == nil && len(unknown) > 0 {
 		c.connection.Refresh()
-		known, unknown, err = c.resolve(objects)
+		known, unknown, err = c.mapKinds(objects)
 	}
 
 	return known, unknown, err
 }
 
-func (c *Client) resolve(objects []*unstructured.Unstructured) (known Objects, unknown []object.Key, err error) {
+func (c *Client) mapKinds(objects []*unstructured.Unstructured) (known Objects, unknown []object.Key, err error) {
 	for _, o := range objects {
 		mapping, err := c.connection.Mapping(o.GroupVersionKind())
 

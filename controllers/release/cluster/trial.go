@@ -106,7 +106,7 @@ func (c *Client) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstruct
 		return live, nil
 	}
 
-	after, err := c.Try(o, live)
+	after, err := c.try(o, live)
 	if c.needsReplacement(o, err) {
 		return o, checkReplacement(o, live, err)
 	}
@@ -114,10 +114,10 @@ func (c *Client) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstruct
 	return after, err
 }
 
-// Try returns what would become of an object that exists if it was applied. Fields of other installers are still in it
+// try returns what would become of an object that exists if it was applied. Fields of other installers are still in it
 // when the API server tries that, so it is asked about the result without them, too. If they are invalid together with
 // what is applied, that is tried alone.
-func (c *Client) Try(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *Client) try(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	after, err := c.send(c.connection.trial, o, live)
 
 	taken := c.takeoverOf(live, o)
@@ -168,7 +168,7 @@ type Adoption struct {
 // installed by the release before. Objects whose kinds are not served are left out. The error is a
 // *ConflictError if an object belongs to another release, and otherwise one of those of an action.
 func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Adoption, error) {
-	list, _, err := c.Resolve(objects)
+	list, _, err := c.resolve(objects)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package drift
+package provider
 
 import (
 	"time"
@@ -17,19 +17,19 @@ const (
 	minDelay = 10 * time.Second
 )
 
-// Subject is an object that a provider resource corrects. Objects of the same name in different
+// subject is an object that a provider resource corrects. Objects of the same name in different
 // clusters have nothing to do with each other.
-type Subject struct {
+type subject struct {
 	// Cluster that the object is in, see v1alpha2.Cluster.
 	Cluster string
 	Object  object.Key
 }
 
-// Backoff remembers how often the objects of a resource were corrected, so that a program that keeps changing one back
+// backoff remembers how often the objects of a resource were corrected, so that a program that keeps changing one back
 // is not fought without end. It may be lost without harm: a restart begins new series. Its zero value
 // is ready for use, by one goroutine at a time.
-type Backoff struct {
-	series map[Subject]series
+type backoff struct {
+	series map[subject]series
 }
 
 // series is a row of corrections of one object.
@@ -47,15 +47,15 @@ func (s series) delay() time.Duration {
 	return state.Backoff(minDelay, s.count-freeCorrections+1)
 }
 
-// Next returns when an object may be corrected.
-func (b *Backoff) Next(o Subject) time.Time {
+// next returns when an object may be corrected.
+func (b *backoff) next(o subject) time.Time {
 	s := b.series[o]
 
 	return s.last.Add(s.delay())
 }
 
-// Record notes an attempt to correct an object. A failed attempt is not repeated at once.
-func (b *Backoff) Record(o Subject, now time.Time, succeeded bool) {
+// record notes an attempt to correct an object. A failed attempt is not repeated at once.
+func (b *backoff) record(o subject, now time.Time, succeeded bool) {
 	for subject, s := range b.series {
 		if now.Sub(s.last) > s.delay()+sameSeries {
 			delete(b.series, subject)
@@ -63,7 +63,7 @@ func (b *Backoff) Record(o Subject, now time.Time, succeeded bool) {
 	}
 
 	if b.series == nil {
-		b.series = map[Subject]series{}
+		b.series = map[subject]series{}
 	}
 
 	count := b.series[o].count + 1

@@ -1,6 +1,4 @@
-// Package drift finds and corrects differences between the objects of a release and those in the
-// cluster.
-package drift
+package cluster
 
 import (
 	"slices"
@@ -13,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
 	"github.com/capstan-project/capstan/controllers/release/autoscaling"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
@@ -79,14 +76,14 @@ type Comparison struct {
 //
 // Each object costs one GET, and one PATCH as a dry run if it seems to differ. If there is an error, the comparison has
 // the objects that could be compared.
-func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comparison, error) {
-	list, unknown, err := resolve(client, objects)
+func (c *Client) Compare(objects []*unstructured.Unstructured) (Comparison, error) {
+	list, unknown, err := c.asApplied(objects)
 	if err != nil {
 		return Comparison{}, err
 	}
 
 	if len(unknown) > 0 {
-		err = &cluster.UnknownKindError{Objects: unknown}
+		err = &UnknownKindError{Objects: unknown}
 	}
 
 	differences := make([]Difference, len(list))
@@ -96,8 +93,8 @@ func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comp
 		index[o] = i
 	}
 
-	errs := cluster.ForEach(list, func(o *unstructured.Unstructured) error {
-		difference, err := compareOne(client, o)
+	errs := forEach(list, func(o *unstructured.Unstructured) error {
+		difference, err := c.compareOne(o)
 		differences[index[o]] = difference
 
 		return err
@@ -108,7 +105,7 @@ func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comp
 	for i, difference := range differences {
 		switch {
 		case errs[i] != nil && err == nil:
-			err = cluster.NewCompareError(difference.Object, errs[i])
+			err = newCompareError(difference.Object, errs[i])
 		case errs[i] != nil:
 			continue // the first error counts
 		case !difference.isEmpty():
@@ -125,25 +122,23 @@ func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comp
 	return result, err
 }
 
-// resolve returns copies of the objects of a release as an upgrade would apply them, and those of unknown kinds.
-func resolve(
-	client *cluster.Client, objects []*unstructured.Unstructured,
-) (cluster.Objects, []object.Key, error) {
+// asApplied returns copies of the objects of a release as an upgrade would apply them, and those of unknown kinds.
+func (c *Client) asApplied(objects []*unstructured.Unstructured) (Objects, []object.Key, error) {
 	desired := make([]*unstructured.Unstructured, 0, len(objects))
 
 	for _, o := range objects {
 		o = o.DeepCopy()
-		client.Prepare(o)
+		c.prepare(o)
 		desired = append(desired, o)
 	}
 
-	return client.Resolve(desired)
+	return c.resolve(desired)
 }
 
-func compareOne(client *cluster.Client, o *unstructured.Unstructured) (Difference, error) {
+func (c *Client) compareOne(o *unstructured.Unstructured) (Difference, error) {
 	d := Difference{Object: object.KeyOf(o), desired: o}
 
-	live, err := client.Get(o)
+	live, err := c.get(o)
 	if err != nil {
 		return d, err
 	}
@@ -160,11 +155,11 @@ func compareOne(client *cluster.Client, o *unstructured.Unstructured) (Differenc
 		return d, nil
 	}
 
-	if d.Obstacle = client.Obstacle(live); d.Obstacle != "" {
+	if d.Obstacle = c.obstacle(live); d.Obstacle != "" {
 		return d, nil
 	}
 
-	d.Fields, err = compareFields(client, o, live)
+	d.Fields, err = c.compareFields(o, live)
 
 	return d, err
 }
@@ -173,35 +168,35 @@ func compareOne(client *cluster.Client, o *unstructured.Unstructured) (Differenc
 const replicasPointer = "/spec/replicas"
 
 // compareFields returns the fields that an upgrade would change, apart from those that others set.
-func compareFields(client *cluster.Client, o, live *unstructured.Unstructured) ([]string, error) {
-	fields, err := differingFields(client, o, live)
+func (c *Client) compareFields(o, live *unstructured.Unstructured) ([]string, error) {
+	fields, err := c.differingFields(o, live)
 	if err != nil || !slices.Contains(fields, replicasPointer) || !autoscaling.MayHaveScaled(o, live) {
 		return fields, err
 	}
 
 	// Autoscalers are looked for only if the replicas differ, because that costs requests.
-	scaled, err := client.IsScaled(object.KeyOf(o))
+	scaled, err := c.IsScaled(object.KeyOf(o))
 	if err != nil || !scaled {
 		return fields, err
 	}
 
 	unstructured.RemoveNestedField(o.Object, autoscaling.ReplicasPath...)
 
-	return differingFields(client, o, live)
+	return c.differingFields(o, live)
 }
 
 // differingFields returns the fields that an upgrade would change. A dry run shows what would become of an object that
 // seems to differ, because a value can be written in different ways, and a webhook may undo the change or make another
 // one. If the API server refuses the dry run, what seems to differ counts.
-func differingFields(client *cluster.Client, o, live *unstructured.Unstructured) ([]string, error) {
+func (c *Client) differingFields(o, live *unstructured.Unstructured) ([]string, error) {
 	seeming := differing("", o.Object, objectdiff.Project(o, live).Object)
-	seeming = append(seeming, client.Reclaimed(live, o)...)
+	seeming = append(seeming, c.reclaimed(live, o)...)
 
 	if len(seeming) == 0 {
 		return nil, nil
 	}
 
-	after, err := client.Try(o, live)
+	after, err := c.try(o, live)
 	if object.IsRefusal(err) {
 		return seeming, nil
 	}
@@ -214,9 +209,9 @@ func differingFields(client *cluster.Client, o, live *unstructured.Unstructured)
 }
 
 // Correct creates the objects that are missing and changes the others, except those with an
-// obstacle. The client's changes are what was corrected, also if other objects could not be.
-func Correct(client *cluster.Client, differences []Difference) error {
-	objects := make([]*unstructured.Unstructured, 0, len(differences))
+// obstacle. Changes are what was corrected, also if other objects could not be.
+func (c *Client) Correct(differences []Difference) error {
+	objects := make(Objects, 0, len(differences))
 	live := map[*unstructured.Unstructured]*unstructured.Unstructured{}
 
 	for _, d := range differences {
@@ -231,7 +226,9 @@ func Correct(client *cluster.Client, differences []Difference) error {
 		}
 	}
 
-	return client.Restore(objects, live)
+	c.target = target{objects: objects, live: live}
+
+	return c.each(objects, c.applyOne)
 }
 
 // isExcluded reports whether an annotation excludes an object from the comparison.

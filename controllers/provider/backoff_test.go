@@ -1,4 +1,4 @@
-package drift
+package provider
 
 import (
 	"testing"
@@ -13,25 +13,25 @@ import (
 func TestBackoffGrowsWithASeries(t *testing.T) {
 	g := NewWithT(t)
 	contested := object.Key{Name: "contested"}
-	object := Subject{Cluster: "ns/here/value", Object: contested}
-	others := []Subject{
+	object := subject{Cluster: "ns/here/value", Object: contested}
+	others := []subject{
 		{Cluster: "ns/here/value", Object: objectKey("other")},
 		{Cluster: "ns/there/value", Object: contested},
 	}
-	b, now := &Backoff{}, time.Now()
+	b, now := &backoff{}, time.Now()
 
 	for i := range freeCorrections {
-		g.Expect(b.Next(object)).NotTo(BeTemporally(">", now), "correction %d", i)
-		b.Record(object, now, true)
+		g.Expect(b.next(object)).NotTo(BeTemporally(">", now), "correction %d", i)
+		b.record(object, now, true)
 		now = now.Add(time.Second)
 	}
 
 	var delays []time.Duration
 
 	for range 9 {
-		delays = append(delays, b.Next(object).Sub(now).Round(10*time.Second))
-		now = b.Next(object)
-		b.Record(object, now, true)
+		delays = append(delays, b.next(object).Sub(now).Round(10*time.Second))
+		now = b.next(object)
+		b.record(object, now, true)
 	}
 
 	g.Expect(delays).To(HaveExactElements(
@@ -39,23 +39,23 @@ func TestBackoffGrowsWithASeries(t *testing.T) {
 		state.MaxBackoff, state.MaxBackoff, state.MaxBackoff))
 
 	for _, other := range others {
-		g.Expect(b.Next(other)).NotTo(BeTemporally(">", now), "%v is not affected", other)
+		g.Expect(b.next(other)).NotTo(BeTemporally(">", now), "%v is not affected", other)
 	}
 
-	now = b.Next(object).Add(2 * sameSeries)
-	b.Record(object, now, true)
-	g.Expect(b.Next(object)).NotTo(BeTemporally(">", now), "a new series begins after a quiet minute")
+	now = b.next(object).Add(2 * sameSeries)
+	b.record(object, now, true)
+	g.Expect(b.next(object)).NotTo(BeTemporally(">", now), "a new series begins after a quiet minute")
 }
 
 func TestBackoffAfterAFailedCorrection(t *testing.T) {
 	g := NewWithT(t)
-	b, now, object := &Backoff{}, time.Now(), Subject{Object: objectKey("refused")}
+	b, now, object := &backoff{}, time.Now(), subject{Object: objectKey("refused")}
 
-	b.Record(object, now, false)
-	g.Expect(b.Next(object)).To(Equal(now.Add(minDelay)))
+	b.record(object, now, false)
+	g.Expect(b.next(object)).To(Equal(now.Add(minDelay)))
 
-	b.Record(object, b.Next(object), false)
-	g.Expect(b.Next(object)).To(Equal(now.Add(3 * minDelay)))
+	b.record(object, b.next(object), false)
+	g.Expect(b.next(object)).To(Equal(now.Add(3 * minDelay)))
 }
 
 func objectKey(name string) object.Key { return object.Key{Name: name} }
