@@ -10,7 +10,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
-	"github.com/capstan-project/capstan/controllers/release/autoscaling"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
@@ -170,7 +169,7 @@ const replicasPointer = "/spec/replicas"
 // compareFields returns the fields that an upgrade would change, apart from those that others set.
 func (c *Client) compareFields(o, live *unstructured.Unstructured) ([]string, error) {
 	fields, err := c.differingFields(o, live)
-	if err != nil || !slices.Contains(fields, replicasPointer) || !autoscaling.MayHaveScaled(o, live) {
+	if err != nil || !slices.Contains(fields, replicasPointer) || !mayHaveScaled(o, live) {
 		return fields, err
 	}
 
@@ -180,7 +179,7 @@ func (c *Client) compareFields(o, live *unstructured.Unstructured) ([]string, er
 		return fields, err
 	}
 
-	unstructured.RemoveNestedField(o.Object, autoscaling.ReplicasPath...)
+	unstructured.RemoveNestedField(o.Object, replicasPath...)
 
 	return c.differingFields(o, live)
 }

@@ -1,26 +1,14 @@
-package autoscaling_test
+package cluster
 
 import (
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/autoscaling"
 )
-
-func parse(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-
-	o := &unstructured.Unstructured{}
-	NewWithT(t).Expect(yaml.Unmarshal([]byte(text), &o.Object)).To(Succeed())
-
-	return o
-}
 
 func TestScales(t *testing.T) {
 	manager := object.Key{
@@ -53,7 +41,7 @@ func TestScales(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(autoscaling.Scales(parse(t, tt.autoscaler), manager)).To(Equal(tt.want))
+			NewWithT(t).Expect(scales(parse(t, tt.autoscaler), manager)).To(Equal(tt.want))
 		})
 	}
 }
@@ -75,7 +63,7 @@ func TestMayHaveScaled(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := autoscaling.MayHaveScaled(parse(t, tt.desired), parse(t, tt.live))
+			got := mayHaveScaled(parse(t, tt.desired), parse(t, tt.live))
 			NewWithT(t).Expect(got).To(Equal(tt.want))
 		})
 	}
