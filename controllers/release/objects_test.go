@@ -251,24 +251,29 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 		Expect(find(ctx)).To(ContainElement(config()))
 	})
 
-	It("are searched for again after the API server failed to list a kind", func(ctx SpecContext) {
-		engine = newEngine("faulty", func(c *rest.Config) {
-			c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-				return roundTripper(func(r *http.Request) (*http.Response, error) {
-					if strings.HasSuffix(r.URL.Path, "/configmaps") {
-						return nil, syscall.ECONNREFUSED
-					}
+	DescribeTable("are searched for again after the API server failed",
+		func(ctx SpecContext, path string) {
+			engine = newEngine("faulty", func(c *rest.Config) {
+				c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+					return roundTripper(func(r *http.Request) (*http.Response, error) {
+						if strings.HasSuffix(r.URL.Path, path) {
+							return nil, syscall.ECONNREFUSED
+						}
 
-					return rt.RoundTrip(r)
+						return rt.RoundTrip(r)
+					})
 				})
 			})
-		})
-		search.Reader = engine.Metadata()
+			search.Reader = engine.Metadata()
 
-		_, err := engine.Search(ctx, releaseIn(namespace), search)
-		Expect(err).To(MatchError(And(
-			ContainSubstring("search for the objects of release "+namespace), ContainSubstring("connection refused"))))
-	})
+			_, err := engine.Search(ctx, releaseIn(namespace), search)
+			Expect(err).To(MatchError(And(
+				ContainSubstring("search for the objects of release "+namespace), ContainSubstring("connection refused"))))
+		},
+		Entry("to list a kind", "/configmaps"),
+		Entry("to list its own kinds", "/api"),
+		Entry("to list its API groups", "/apis"),
+	)
 
 	It("are found by the reader, and deleted with the engine's own permissions", func(ctx SpecContext) {
 		engine = newEngine("tenant", func(c *rest.Config) { c.Impersonate.UserName = "stranger" })

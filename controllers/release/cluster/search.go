@@ -48,6 +48,10 @@ func (c *Client) Search(ctx context.Context, search Search) ([]object.Key, error
 	c.connection.Refresh()
 
 	lists, err := discovery.ServerPreferredResources(c.connection.discovery)
+	if _, partial := discovery.GroupDiscoveryFailedErrorGroups(err); err != nil && !partial {
+		return nil, fmt.Errorf("search for the objects of release %s: discover the cluster's APIs: %w", c.release, err)
+	}
+
 	if err != nil {
 		c.log.Info("Searching for the objects of a release in a part of the APIs only", "problem", err.Error())
 	}
