@@ -81,7 +81,8 @@ func TestResolveByContract(t *testing.T) {
 			"an exact version":                 {Request{Version: "v1.10.0", Choice: only("v1beta1")}, "v1.10.0", ""},
 			"the pinned version":               {Request{Pinned: "v1.10.0", Choice: only("v1beta1")}, "v1.10.0", ""},
 			"no version": {
-				Request{Choice: only("v1beta3")}, "", "no available version can be used; the newest is v1.10.1: " + errUnmet.Error(),
+				Request{Choice: only("v1beta3")}, "",
+				"no available version can be used; the newest is v1.10.1: " + errUnmet.Error(),
 			},
 			"no version of a range": {
 				Request{Version: "~1.10", Choice: only("v1beta1")},
