@@ -163,9 +163,6 @@ func (c *Client) compareOne(o *unstructured.Unstructured) (Difference, error) {
 	return d, err
 }
 
-// replicasPointer is the JSON pointer of the field that autoscalers set.
-const replicasPointer = "/spec/replicas"
-
 // compareFields returns the fields that an upgrade would change, apart from those that others set.
 func (c *Client) compareFields(o, live *unstructured.Unstructured) ([]string, error) {
 	fields, err := c.differingFields(o, live)

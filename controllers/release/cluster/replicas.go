@@ -19,8 +19,10 @@ var AutoscalerKinds = []schema.GroupVersionKind{
 	{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"},
 }
 
-// replicasPath is the field that autoscalers set.
+// replicasPath is the field that autoscalers set, and replicasPointer its JSON pointer.
 var replicasPath = []string{"spec", "replicas"}
+
+const replicasPointer = "/spec/replicas"
 
 // keepReplicas makes the target of an object keep the replicas that it has in the cluster, if an
 // autoscaler sets them. An autoscaler that comes with the target counts already, and one that goes with

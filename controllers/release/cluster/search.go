@@ -48,12 +48,13 @@ func (c *Client) Search(ctx context.Context, search Search) ([]object.Key, error
 	c.connection.Refresh()
 
 	lists, err := discovery.ServerPreferredResources(c.connection.discovery)
-	if _, partial := discovery.GroupDiscoveryFailedErrorGroups(err); err != nil && !partial {
-		return nil, fmt.Errorf("search for the objects of release %s: discover the cluster's APIs: %w", c.release, err)
-	}
+	_, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
 
-	if err != nil {
+	switch {
+	case partial:
 		c.log.Info("Searching for the objects of a release in a part of the APIs only", "problem", err.Error())
+	case err != nil:
+		return nil, fmt.Errorf("search for the objects of release %s: discover the cluster's APIs: %w", c.release, err)
 	}
 
 	var (
