@@ -17,19 +17,11 @@ const (
 	minDelay = 10 * time.Second
 )
 
-// subject is an object that a provider resource corrects. Objects of the same name in different
-// clusters have nothing to do with each other.
-type subject struct {
-	// Cluster that the object is in, see v1alpha2.Cluster.
-	Cluster string
-	Object  object.Key
-}
-
 // backoff remembers how often the objects of a resource were corrected, so that a program that keeps changing one back
 // is not fought without end. It may be lost without harm: a restart begins new series. Its zero value
 // is ready for use, by one goroutine at a time.
 type backoff struct {
-	series map[subject]series
+	series map[object.Key]series
 }
 
 // series is a row of corrections of one object.
@@ -48,22 +40,22 @@ func (s series) delay() time.Duration {
 }
 
 // next returns when an object may be corrected.
-func (b *backoff) next(o subject) time.Time {
+func (b *backoff) next(o object.Key) time.Time {
 	s := b.series[o]
 
 	return s.last.Add(s.delay())
 }
 
 // record notes an attempt to correct an object. A failed attempt is not repeated at once.
-func (b *backoff) record(o subject, now time.Time, succeeded bool) {
-	for subject, s := range b.series {
+func (b *backoff) record(o object.Key, now time.Time, succeeded bool) {
+	for key, s := range b.series {
 		if now.Sub(s.last) > s.delay()+sameSeries {
-			delete(b.series, subject)
+			delete(b.series, key)
 		}
 	}
 
 	if b.series == nil {
-		b.series = map[subject]series{}
+		b.series = map[object.Key]series{}
 	}
 
 	count := b.series[o].count + 1

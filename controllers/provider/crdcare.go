@@ -114,7 +114,7 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan) error {
 		}
 
 		found.corrected = err == nil
-		r.memory.corrections.record(r.subject(found.Object), now, found.corrected)
+		r.memory.corrections.record(found.Object, now, found.corrected)
 
 		if !found.corrected {
 			r.explainLeft(found, errors.New(resultOf(err).Message), now)

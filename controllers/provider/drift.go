@@ -154,7 +154,7 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 		d.corrected = slices.ContainsFunc(corrected, isObject)
 
 		if slices.ContainsFunc(due, func(tried cluster.Difference) bool { return tried.Object == d.Object }) {
-			r.memory.corrections.record(r.subject(d.Object), now, d.corrected)
+			r.memory.corrections.record(d.Object, now, d.corrected)
 		}
 
 		if !d.corrected && d.Obstacle == "" {
@@ -167,20 +167,15 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 
 // isDue reports whether an object may be corrected now.
 func (r *run) isDue(o object.Key, now time.Time) bool {
-	return !r.memory.corrections.next(r.subject(o)).After(now) || r.policy.Requested
+	return !r.memory.corrections.next(o).After(now) || r.policy.Requested
 }
 
 // explainLeft explains why a deviation was not corrected, and wakes the provider for the next attempt.
 // failure is nil if none was made.
 func (r *run) explainLeft(d *deviation, failure error, now time.Time) {
-	next := r.memory.corrections.next(r.subject(d.Object))
+	next := r.memory.corrections.next(d.Object)
 	d.why = whyLeft(failure, next)
 	r.wakeAfter(next.Sub(now))
-}
-
-// subject returns what the back-off knows an object of this provider by.
-func (r *run) subject(o object.Key) subject {
-	return subject{Cluster: v1alpha2.Cluster(r.provider), Object: o}
 }
 
 // correctObjects corrects objects. failure is why some of them could not be corrected; err is why
