@@ -250,7 +250,8 @@ var _ = Describe("An unmanaged CRD", func() {
 			incompatible := wants(fileOf(definitionOf("cc", "v1alpha9")))
 			incompatible.Version = "v1.0.8"
 			Expect(checkUnmanaged(ctx, incompatible)()).To(MatchError(And(
-				ContainSubstring("v1.0.8 cannot replace v1.1.0"), ContainSubstring("v1alpha9"))))
+				ContainSubstring("v1.0.8 cannot work with CustomResourceDefinition ccs.example.com of v1.1.0"),
+				ContainSubstring("v1alpha9"))))
 		},
 	)
 })

@@ -39,9 +39,9 @@ func (e *IncompatibleError) Error() string {
 
 	switch {
 	case e.NewerVersion != "":
-		return fmt.Sprintf("%s cannot replace %s: its managers cannot work with %s, which is never downgraded: it %s; "+
+		return fmt.Sprintf("%s cannot work with CustomResourceDefinition %s of %s, which is never downgraded: it %s; "+
 			"use a version that can",
-			e.Version, e.NewerVersion, e.Name, reasons)
+			e.Version, e.Name, e.NewerVersion, reasons)
 	case e.Missing:
 		return fmt.Sprintf("CustomResourceDefinition %s, which %s needs, is not managed by Capstan and does not exist; "+
 			"ask its owner to install it", e.Name, e.Version)

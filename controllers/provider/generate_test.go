@@ -240,7 +240,7 @@ func (g generator) status(r *run) v1alpha2.ProviderStatus {
 
 	if g.rarely() {
 		before.markFalse(v1alpha2.PreflightCheckCondition, v1alpha2.UnsupportedProviderDowngradeReason,
-			"v0.9.0 cannot replace v1.0.0")
+			"v0.9.0 cannot work with CustomResourceDefinition awsclusters.infrastructure.cluster.x-k8s.io of v1.0.0")
 	}
 
 	switch g.IntN(4) {

@@ -404,7 +404,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.UnsupportedProviderDowngradeReason,
-				"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
+				"v1.0.0 cannot work with CustomResourceDefinition ", " of v1.2.0", "v1alpha9"))
 			Expect(w.helm(ctx, "helm", "list", "-n", "downgrade")).To(ContainElement(HaveField("AppVersion", "v1.1.0")))
 		},
 	)
@@ -450,7 +450,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 			}
 			back(1)
 			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.UnsupportedProviderDowngradeReason,
-				"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
+				"v1.0.0 cannot work with CustomResourceDefinition ", " of v1.2.0", "v1alpha9"))
 			back(2)
 			Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.HealthyReason, "v1.1.0"))
 			Expect(names(w.definition(ctx, oldest.crd()))).To(Equal([]string{"v1"}))
