@@ -209,9 +209,8 @@ compat: bed-binaries ## Test resources of cluster-api-operator and commands of c
 	COMPAT=1 go test -vet=off -count 1 -timeout 60m ./test/compat
 
 .PHONY: real-upgrades
-real-upgrades: bed-binaries ## Upgrade real providers of all ages, and adopt those of clusterctl (needs PROVIDERS)
-	REAL_UPGRADES=1 go test -vet=off -count 1 -timeout 60m ./test/e2e -ginkgo.focus-file 'crds_real|adopt_real' \
-	-ginkgo.fail-on-empty
+real-upgrades: bed-binaries ## Install, upgrade, roll back and remove all real releases, and adopt those of clusterctl (needs PROVIDERS)
+	REAL_UPGRADES=1 go test -vet=off -count 1 -timeout 60m ./test/e2e -ginkgo.focus-file '_real' -ginkgo.fail-on-empty
 
 # A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs. A step takes
 # about half a second, and may take more than two.

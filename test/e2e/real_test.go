@@ -232,8 +232,7 @@ var _ = Describe("Real providers", Ordered, func() {
 	It("replace only the object in which an immutable field changes", func(ctx SpecContext) {
 		const label = "runtime-extension-test"
 
-		folder := GinkgoT().TempDir()
-		Expect(os.Symlink(filepath.Join(repository, "runtime-extension"), filepath.Join(folder, label))).To(Succeed())
+		folder := withNamedExtension(repository)
 		p := w.install(ctx, folder, harness.Wanted{Label: label, Version: "v1.11.11"})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.11.11"))
 
@@ -355,6 +354,27 @@ var _ = Describe("Real providers", Ordered, func() {
 			"-l", "cluster.x-k8s.io/provider", "-o", "name")).To(BeEmpty())
 	})
 })
+
+// withNamedExtension returns a folder with all providers of another one. The runtime extension, which is published
+// without a name, is called "test".
+func withNamedExtension(repository string) string {
+	GinkgoHelper()
+
+	folder := GinkgoT().TempDir()
+	providers, err := os.ReadDir(repository)
+	Expect(err).NotTo(HaveOccurred())
+
+	for _, provider := range providers {
+		label := provider.Name()
+		if label == "runtime-extension" {
+			label = "runtime-extension-test"
+		}
+
+		Expect(os.Symlink(filepath.Join(repository, provider.Name()), filepath.Join(folder, label))).To(Succeed())
+	}
+
+	return folder
+}
 
 // eventsOf returns the notes of all events about providers, oldest first.
 func (w *world) eventsOf(ctx context.Context) []string {
