@@ -1,4 +1,4 @@
-package typed_test
+package manifest_test
 
 import (
 	"testing"
@@ -7,15 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-project/capstan/chartgen/typed"
+	"github.com/capstan-project/capstan/controllers/manifest"
 )
 
-const (
-	deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"
-	crd        = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\n"
-)
+func TestCheckType(t *testing.T) {
+	const (
+		deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"
+		crd        = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\n"
+		own        = "apiVersion: example.com/v1\nkind: Deployment\n"
+	)
 
-func TestCheck(t *testing.T) {
 	for text, want := range map[string]string{
 		deployment + "spec: {replicas: 1, unknown: {}}\n": "",
 		deployment + "spec: {replicas: null}\n":           "",
@@ -34,7 +35,9 @@ func TestCheck(t *testing.T) {
 			"spec.template.spec.containers.resources.limits.cpu is a text, expected a quantity, such as 100m or 1Gi",
 		deployment + "spec: {template: {metadata: {creationTimestamp: soon}}}\n": "the field " +
 			"spec.template.metadata.creationTimestamp is a text, expected one in the format that its kind requires",
-		"apiVersion: apps/v1\nkind: StatefulSet\nspec: {replicas: one}\n": "", // clusterctl does not convert it
+
+		own + "spec: {replicas: one}\n": "",
+		own + "metadata: {name: 1}\n":   "the field metadata.name is a number, expected a text: put it in quotes",
 
 		crd + "spec: {versions: [{schema: {openAPIV3Schema: {type: object, default: [1]}}}]}\n": "",
 		crd + "spec: {versions: [{schema: {openAPIV3Schema: {type: 1}}}]}\n": "the field " +
@@ -48,7 +51,7 @@ func TestCheck(t *testing.T) {
 			var content map[string]any
 			g.Expect(yaml.Unmarshal([]byte(text), &content)).To(Succeed())
 
-			err := typed.Check(&unstructured.Unstructured{Object: content})
+			err := manifest.CheckType(&unstructured.Unstructured{Object: content})
 			if want == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
