@@ -11,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/contract/audit"
-	"github.com/capstan-project/capstan/contract/audit/live"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
@@ -28,7 +27,7 @@ type auditOptions struct {
 	cluster  *cli.ClusterFlags
 	findings *cli.FindingsFlags
 	audit    audit.Options
-	limits   live.Limits
+	limits   audit.Limits
 }
 
 // newAuditCommand returns `capstan audit`.
@@ -91,7 +90,7 @@ func (o *auditOptions) run(ctx context.Context, args []string) error {
 
 	resources, unread := managers(ctx, cluster)
 
-	snapshot, err := live.Read(ctx, cluster.Config, usage.TypesByLabel(resources), o.limits)
+	snapshot, err := audit.Read(ctx, cluster.Config, usage.TypesByLabel(resources), o.limits)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Package audit checks what runs in a management cluster against the contracts of Cluster API: the CRDs
 // of providers and their objects, with the Secrets of workload clusters.
 //
-// It makes no requests. Package live reads a Snapshot from a cluster.
+// Read reads a Snapshot from a cluster, and Check checks it without any request.
 package audit
 
 import (
@@ -20,7 +20,7 @@ import (
 type Snapshot struct {
 	// Time is when the snapshot was taken.
 	Time time.Time
-	// CRDs are those for which Relevant returns true, and those of Managed. Their schemas are not needed.
+	// CRDs are those for which relevant returns true, and those of Managed. Their schemas are not needed.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Objects are the objects of the CRDs, in the versions that ReadVersion returns. Only the fields
 	// that Trim keeps are needed.

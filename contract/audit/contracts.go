@@ -30,9 +30,9 @@ const (
 // toolGroups are the API groups of programs that manage providers.
 var toolGroups = []string{"clusterctl.cluster.x-k8s.io", v1alpha2.GroupVersion.Group}
 
-// Relevant reports whether a CRD belongs to a provider: by clusterctl's labels, or, as they may be missing,
+// relevant reports whether a CRD belongs to a provider: by clusterctl's labels, or, as they may be missing,
 // by its API group.
-func Relevant(crd *apiextensionsv1.CustomResourceDefinition) bool {
+func relevant(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	group := crd.Spec.Group
 	if slices.Contains(toolGroups, group) {
 		return false
@@ -44,8 +44,8 @@ func Relevant(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		group == clusterv1.GroupVersion.Group || strings.HasSuffix(group, "."+clusterv1.GroupVersion.Group)
 }
 
-// CoreContract returns the newest contract of core among the CRDs, and the newest one of all without core.
-func CoreContract(crds []*apiextensionsv1.CustomResourceDefinition) string {
+// coreContract returns the newest contract of core among the CRDs, and the newest one of all without core.
+func coreContract(crds []*apiextensionsv1.CustomResourceDefinition) string {
 	for _, crd := range crds {
 		if crd.Spec.Group != clusterv1.GroupVersion.Group || crd.Spec.Names.Kind != clusterv1.ClusterKind {
 			continue

@@ -90,7 +90,7 @@ func newGraph(s *Snapshot, o Options) *graph {
 }
 
 func (g *graph) addKinds() {
-	core := CoreContract(g.snapshot.CRDs)
+	core := coreContract(g.snapshot.CRDs)
 
 	for _, crd := range g.snapshot.CRDs {
 		k := &kind{

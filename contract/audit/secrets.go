@@ -72,9 +72,9 @@ var secretRules = []rule{
 	},
 }
 
-// ExpectedSecrets returns the names of the kubeconfig Secrets and of those with bootstrap data that must exist
+// expectedSecrets returns the names of the kubeconfig Secrets and of those with bootstrap data that must exist
 // according to the CRDs and objects of a snapshot.
-func ExpectedSecrets(s *Snapshot) []types.NamespacedName {
+func expectedSecrets(s *Snapshot) []types.NamespacedName {
 	g := newGraph(s, Options{})
 	clusters, data := g.controlPlanes(), g.dataSecrets()
 	names := make([]types.NamespacedName, 0, len(clusters)+len(data))

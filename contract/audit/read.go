@@ -1,6 +1,4 @@
-// Package live reads what package audit checks from a management cluster. It reads no more than the limits
-// allow, and reports what it may not read as missing.
-package live
+package audit
 
 import (
 	"context"
@@ -21,9 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/contract/audit"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
-	"github.com/capstan-project/capstan/controllers/object"
+	apiobject "github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
@@ -56,13 +53,13 @@ type reader struct {
 	limits  Limits
 
 	mu       sync.Mutex // guards the snapshot
-	snapshot *audit.Snapshot
+	snapshot *Snapshot
 }
 
 // Read reads a snapshot. It is an error if the CRDs cannot be read; anything else that cannot be read
 // is reported in the snapshot.
-func Read(ctx context.Context, config *rest.Config, types Types, limits Limits) (*audit.Snapshot, error) {
-	r := &reader{types: types, limits: limits, snapshot: &audit.Snapshot{Time: time.Now()}}
+func Read(ctx context.Context, config *rest.Config, types Types, limits Limits) (*Snapshot, error) {
+	r := &reader{types: types, limits: limits, snapshot: &Snapshot{Time: time.Now()}}
 
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{} // the user did not choose the versions that are read
@@ -111,7 +108,7 @@ func (r *reader) readCRDs(ctx context.Context) error {
 				managed[crd.Name] = manager
 			}
 
-			if manager == "" && !audit.Relevant(crd) {
+			if manager == "" && !relevant(crd) {
 				continue
 			}
 
@@ -151,20 +148,20 @@ func (r *reader) dropUnmanaged(managed map[string]string) {
 
 	r.snapshot.Managed = managed
 	r.snapshot.CRDs = slices.DeleteFunc(r.snapshot.CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return managed[crd.Name] == "" && !audit.Relevant(crd)
+		return managed[crd.Name] == "" && !relevant(crd)
 	})
 }
 
 // readObjects reads the objects of all CRDs.
 func (r *reader) readObjects(ctx context.Context) {
-	core := audit.CoreContract(r.snapshot.CRDs)
+	core := coreContract(r.snapshot.CRDs)
 
 	group := errgroup.Group{}
 	group.SetLimit(parallel)
 
 	for _, crd := range r.snapshot.CRDs {
 		group.Go(func() error {
-			r.readKind(ctx, crd, audit.ReadVersion(crd, core))
+			r.readKind(ctx, crd, ReadVersion(crd, core))
 			return nil
 		})
 	}
@@ -185,7 +182,7 @@ func (r *reader) readKind(ctx context.Context, crd *apiextensionsv1.CustomResour
 	for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: pageSize}, list) {
 		if err == nil {
 			for i := range page.Items {
-				audit.Trim(&page.Items[i])
+				Trim(&page.Items[i])
 				objects = append(objects, &page.Items[i])
 			}
 
@@ -209,7 +206,7 @@ func (r *reader) readKind(ctx context.Context, crd *apiextensionsv1.CustomResour
 
 // unread records what could not be read.
 func (r *reader) unread(ctx context.Context, name string, err error) {
-	reason := object.Reason("", err)
+	reason := apiobject.Reason("", err)
 	if cause := context.Cause(ctx); cause != nil {
 		reason = cause.Error()
 	}
@@ -217,5 +214,5 @@ func (r *reader) unread(ctx context.Context, name string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	r.snapshot.Unread = append(r.snapshot.Unread, audit.Unread{Name: name, Reason: reason})
+	r.snapshot.Unread = append(r.snapshot.Unread, Unread{Name: name, Reason: reason})
 }

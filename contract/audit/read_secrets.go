@@ -1,4 +1,4 @@
-package live
+package audit
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/capstan-project/capstan/contract/audit"
 	"github.com/capstan-project/capstan/controllers/paging"
 )
 
@@ -24,7 +23,7 @@ func (r *reader) readSecrets(ctx context.Context) {
 	}
 
 	if err != nil {
-		r.unread(ctx, audit.SecretsName, err)
+		r.unread(ctx, SecretsName, err)
 	}
 }
 
@@ -59,7 +58,7 @@ func (r *reader) getSecrets(ctx context.Context) error {
 		known[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = true
 	}
 
-	for _, name := range audit.ExpectedSecrets(r.snapshot) {
+	for _, name := range expectedSecrets(r.snapshot) {
 		if known[name] {
 			continue
 		}
@@ -80,5 +79,5 @@ func (r *reader) getSecrets(ctx context.Context) error {
 }
 
 func (r *reader) addSecret(s *corev1.Secret) {
-	r.snapshot.Secrets = append(r.snapshot.Secrets, audit.NewSecret(s))
+	r.snapshot.Secrets = append(r.snapshot.Secrets, NewSecret(s))
 }
