@@ -15,24 +15,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/kubernetes/scheme"
 )
-
-// kinds are those of Kubernetes.
-var kinds = runtime.NewScheme()
-
-func init() {
-	utilruntime.Must(clientgoscheme.AddToScheme(kinds))
-	utilruntime.Must(apiextensionsv1.AddToScheme(kinds))
-}
 
 // CheckType returns an error if a field of an object has a value of the wrong type. It knows the fields of the kinds of
 // Kubernetes, and the metadata of all others, and ignores fields that a type does not have. The error names the field
 // without indexes of lists, and perhaps without keys of maps. It contains no values.
 func CheckType(o *unstructured.Unstructured) error {
+	kind := o.GroupVersionKind()
 	newObject := func() any {
-		if known, err := kinds.New(o.GroupVersionKind()); err == nil {
+		if kind == apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition") {
+			return &apiextensionsv1.CustomResourceDefinition{}
+		}
+
+		if known, err := scheme.Scheme.New(kind); err == nil {
 			return known
 		}
 

@@ -23,7 +23,7 @@ var _ = Describe("Every real release", Ordered, func() {
 		// core and others are the versions of core and of the other providers, oldest first.
 		core   []string
 		others map[string][]string
-		// contracts are those of the other providers' versions.
+		// contracts are those of the versions, by label.
 		contracts map[string][]string
 	)
 
