@@ -25,9 +25,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
-// Types are the types of objects that providers manage besides those of their own CRDs, by the labels of the providers.
-type Types map[string][]v1alpha2.ManagedType
-
 // Limits bound what is read.
 type Limits struct {
 	// Objects is how many objects of each kind are read.
@@ -49,16 +46,19 @@ const (
 type reader struct {
 	objects dynamic.Interface
 	core    kubernetes.Interface
-	types   Types
+	types   map[string][]v1alpha2.ManagedType
 	limits  Limits
 
 	mu       sync.Mutex // guards the snapshot
 	snapshot *Snapshot
 }
 
-// Read reads a snapshot. It is an error if the CRDs cannot be read; anything else that cannot be read
-// is reported in the snapshot.
-func Read(ctx context.Context, config *rest.Config, types Types, limits Limits) (*Snapshot, error) {
+// Read reads a snapshot. types are those of the objects that providers manage besides those of their own CRDs, by the
+// providers' labels. It is an error if the CRDs cannot be read; anything else that cannot be read is reported in the
+// snapshot.
+func Read(
+	ctx context.Context, config *rest.Config, types map[string][]v1alpha2.ManagedType, limits Limits,
+) (*Snapshot, error) {
 	r := &reader{types: types, limits: limits, snapshot: &Snapshot{Time: time.Now()}}
 
 	config = rest.CopyConfig(config)
