@@ -349,11 +349,18 @@ var _ = Describe("Real providers", Ordered, func() {
 
 		Expect(cli.succeed(ctx, "delete", "--all", "--include-crd", "--include-namespace", "--wait")).To(
 			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed"))
-		Expect(w.run(ctx, "kubectl", "get",
-			"crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations",
-			"-l", "cluster.x-k8s.io/provider", "-o", "name")).To(BeEmpty())
+		Expect(w.clusterObjects(ctx)).To(BeEmpty())
 	})
 })
+
+// clusterObjects returns the names of the providers' objects without a namespace, one per line.
+func (w *world) clusterObjects(ctx context.Context) string {
+	GinkgoHelper()
+
+	return w.run(ctx, "kubectl", "get",
+		"crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations",
+		"-l", "cluster.x-k8s.io/provider", "-o", "name")
+}
 
 // withNamedExtension returns a folder with all providers of another one. The runtime extension, which is published
 // without a name, is called "test".
