@@ -18,13 +18,13 @@ import (
 
 // cared is what care has done with the newest revision, which it does once.
 type cared struct {
-	revision                             int
-	pruned, restored, finished, advanced bool
+	revision                                      int
+	settled, pruned, restored, finished, advanced bool
 	// rolledBack is set once another revision was rolled back to this one.
 	rolledBack bool
 
-	// Problems with drift and with what could not be deleted keep care from nothing else.
-	drift, left error
+	// Problems with the record, with drift and with what could not be deleted keep care from nothing else.
+	record, drift, left error
 }
 
 // care takes care of what is installed until nothing is left to do with the newest revision.
@@ -33,7 +33,7 @@ func (r *run) care(ctx context.Context) error {
 
 	for r.installed.record != nil {
 		if err := r.careOnce(ctx, &did); err != nil {
-			return first(did.drift, err, did.left)
+			return first(did.drift, err, did.left, did.record)
 		}
 
 		if !r.installed.stale {
@@ -42,24 +42,38 @@ func (r *run) care(ctx context.Context) error {
 		}
 
 		if err := r.observe(ctx); err != nil {
-			return first(did.drift, err, did.left)
+			return first(did.drift, err, did.left, did.record)
 		}
 
 		if newest := r.installed.revision.Number; newest != did.revision {
-			did = cared{revision: newest, rolledBack: did.rolledBack, drift: did.drift, left: did.left}
+			did = cared{revision: newest, rolledBack: did.rolledBack, record: did.record, drift: did.drift, left: did.left}
 		}
 	}
 
-	return first(did.drift, did.left)
+	return first(did.drift, did.left, did.record)
 }
 
 // careOnce takes care of the newest revision as it was read. It ends early once that is stale.
 func (r *run) careOnce(ctx context.Context, did *cared) error {
-	for _, part := range []func(context.Context, *cared) error{r.restore, r.complete, r.judge} {
+	for _, part := range []func(context.Context, *cared) error{r.settle, r.restore, r.complete, r.judge} {
 		if err := part(ctx, did); err != nil || r.installed.stale {
 			return err
 		}
 	}
+
+	return nil
+}
+
+// settle completes the record of a revision whose end the status knows and the record does not. Otherwise helm shows an
+// action that is over as one that is running, and refuses its own.
+func (r *run) settle(ctx context.Context, did *cared) error {
+	if !r.installed.revision.RecordOutdated() || did.settled {
+		return nil
+	}
+
+	did.settled = true
+	did.record = r.target.Releases.Settle(ctx, r.installed.history.Release, r.installed.revision)
+	r.installed.stale = did.record == nil
 
 	return nil
 }

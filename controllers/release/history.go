@@ -26,6 +26,16 @@ func (e *Engine) MarkFailed(
 	return err
 }
 
+// Settle makes the record of an observed revision say how it has ended, which the status knows and storage does not,
+// because that write was lost. It applies nothing.
+func (e *Engine) Settle(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
+	_, err := e.amend(ctx, release, revision, []state.Revision{revision}, func(s *session) error {
+		return s.store.Settle("")
+	})
+
+	return err
+}
+
 // amend runs an action that changes an observed revision, which must still be the newest one.
 func (e *Engine) amend(
 	ctx context.Context,

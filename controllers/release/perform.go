@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -102,6 +103,9 @@ func undo(client *cluster.Client, release types.NamespacedName) error {
 
 // undoIfUninstalled does so after an action that writes no record, which therefore does not notice it.
 func (e *Engine) undoIfUninstalled(ctx context.Context, client *cluster.Client, release types.NamespacedName) error {
+	ctx, cancel := consistency.Outcome(ctx)
+	defer cancel()
+
 	history, err := e.observeLive(ctx, release)
 	if err != nil || len(history.Revisions) > 0 {
 		return err

@@ -171,7 +171,7 @@ func (p *Prepared) apply() error {
 		return s.perform(p.revision, installing, p.spec.HistoryLimit)
 	}
 
-	if err := s.store.FailInterrupted(p.observed.Message); err != nil {
+	if err := s.store.Settle(p.observed.Message); err != nil {
 		return err
 	}
 

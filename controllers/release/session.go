@@ -62,8 +62,7 @@ func (s *session) loadNewest(ctx context.Context, observed state.Revision) error
 		return err
 	}
 
-	newest, status := s.store.Newest()
-	if newest != observed.Number || status != observed.Status {
+	if !s.store.Shows(observed) {
 		s.remember() // what was observed is older than this
 
 		return fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
@@ -194,7 +193,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 
 	s.recordStages()
 
-	if err := s.store.FailInterrupted(observed.Message); err != nil {
+	if err := s.store.Settle(observed.Message); err != nil {
 		return err
 	}
 

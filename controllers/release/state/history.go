@@ -19,6 +19,8 @@ type Revision struct {
 	// last written.
 	v1alpha2.ReleaseRevision
 
+	// Stored is the status in storage, whatever the status of the resource knows.
+	Stored v1alpha2.RevisionStatus
 	// Origin is the number of the revision that Capstan wrote the label of the record for; 0 if there is none.
 	// Helm copies labels from one revision to the next: if Origin is not Number, another program
 	// created this revision by an upgrade of, or a rollback to, the revision Origin.
@@ -48,6 +50,10 @@ func (r Revision) Confirmed() bool { return r.Digest != "" }
 // Confirms reports whether a record with the digest is that of the revision: what has to be known before objects are
 // created, changed or deleted by a record.
 func (r Revision) Confirms(digest string) bool { return r.Confirmed() && digest == r.Digest }
+
+// RecordOutdated reports whether the record still has an earlier status of the revision, because the write of a later one was
+// lost: programs that read only the record wait for an action that is over.
+func (r Revision) RecordOutdated() bool { return r.Ours() && r.Confirmed() && r.Stored != r.Status }
 
 // Or returns the revision as it is known, or as it was read now if its record was written since.
 func (r Revision) Or(read Revision) Revision {

@@ -148,7 +148,8 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 			Time:               m.CreationTimestamp,
 			LastTransitionTime: m.CreationTimestamp,
 		},
-		UID: m.UID, ResourceVersion: m.ResourceVersion,
+		Stored: v1alpha2.RevisionStatus(m.Labels[statusLabel]),
+		UID:    m.UID, ResourceVersion: m.ResourceVersion,
 	}
 
 	// Helm copies its label modifiedAt from older revisions, so only the API server knows the time

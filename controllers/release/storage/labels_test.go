@@ -57,7 +57,7 @@ func TestRevisionOf(t *testing.T) {
 				Number: 3, Status: v1alpha2.RevisionDeployed, Time: metav1.NewTime(created.Time),
 				LastTransitionTime: metav1.NewTime(changed.Time),
 			},
-			Origin: 3, UID: "uid", ResourceVersion: "7",
+			Stored: v1alpha2.RevisionDeployed, Origin: 3, UID: "uid", ResourceVersion: "7",
 		}))
 	})
 

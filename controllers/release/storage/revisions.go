@@ -9,10 +9,11 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// Newest returns the number of the newest revision and its status in storage; zero if there is
-// none.
+// Newest returns the number of the newest revision and its status, as far as that is known or else as stored; zero if
+// there is none.
 func (s *Store) Newest() (int, v1alpha2.RevisionStatus) {
 	numbers := s.newestFirst()
 	if len(numbers) == 0 {
@@ -20,6 +21,13 @@ func (s *Store) Newest() (int, v1alpha2.RevisionStatus) {
 	}
 
 	return numbers[0], s.statuses[numbers[0]]
+}
+
+// Shows reports whether the newest revision is in storage as it was observed. Whether it has the same content, its
+// digest tells.
+func (s *Store) Shows(observed state.Revision) bool {
+	newest, _ := s.Newest()
+	return newest == observed.Number && s.stored[newest] == observed.Stored
 }
 
 // Find returns a revision; nil if there is none, or if it cannot be decoded.
@@ -131,12 +139,14 @@ func (s *Store) ProtectHealthy() {
 	}
 }
 
-// FailInterrupted marks the newest revision failed if its action was interrupted. Helm refuses to
-// upgrade or roll back otherwise. The caller has made sure that no program still works on it.
-func (s *Store) FailInterrupted(reason string) error {
+// Settle makes the record of the newest revision say how its action has ended: the write that would have said so was
+// lost, or the action was interrupted for the given reason. Helm refuses to upgrade or roll back otherwise. The caller
+// has made sure that no program still works on it.
+func (s *Store) Settle(reason string) error {
 	newest, status := s.Newest()
+	ended := status.Applied() || status == v1alpha2.RevisionFailed
 
-	if status.Applied() || status == v1alpha2.RevisionFailed {
+	if ended && status == s.stored[newest] {
 		return nil
 	}
 
@@ -145,9 +155,33 @@ func (s *Store) FailInterrupted(reason string) error {
 		return err
 	}
 
-	rel.SetStatus(helm.StatusFailed, "Interrupted: "+reason)
+	switch {
+	case !ended:
+		rel.SetStatus(helm.StatusFailed, "Interrupted: "+reason)
+	case status == v1alpha2.RevisionFailed:
+		rel.SetStatus(helm.StatusFailed, "Failed: "+lostReason(s.known[newest].Failure))
+	default:
+		rel.SetStatus(helm.Status(status), "Complete: what else was to be recorded of it was lost")
+	}
 
 	return s.Record(rel)
+}
+
+// lostReason describes a failure of which nothing else is known any more: its reason is in the record, and the write of
+// that was lost.
+func lostReason(failure v1alpha2.RevisionFailure) string {
+	switch failure {
+	case v1alpha2.FailureUnavailable:
+		return "the API server, or a webhook, did not answer or refused a request for a passing reason"
+	case v1alpha2.FailureUnhealthy:
+		return "its objects did not become healthy in time"
+	case v1alpha2.FailureFinal:
+		return "one of its objects cannot become healthy"
+	case v1alpha2.FailureRejected:
+		return "the API server refused an object"
+	}
+
+	return "the action was interrupted"
 }
 
 // FailNewest marks the newest revision failed for the given reason. It returns ErrChanged if

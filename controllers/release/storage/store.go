@@ -33,7 +33,8 @@ type Store struct {
 	release types.NamespacedName
 	new     NewRevision
 
-	statuses  map[int]v1alpha2.RevisionStatus // as stored, of all revisions
+	statuses  map[int]v1alpha2.RevisionStatus // of all revisions, as the caller knows them or else as stored
+	stored    map[int]v1alpha2.RevisionStatus // of all revisions, as stored
 	decoded   map[int]*helm.Release           // those that were read; nil for one that cannot be decoded
 	known     map[int]state.Revision          // what the caller knows of revisions
 	last      int                             // the last revision that the caller knows to have existed; 0 for none
@@ -75,12 +76,14 @@ func New(client corev1.SecretInterface, release types.NamespacedName) *Store {
 		secrets:   &secrets{SecretInterface: client, versions: map[string]string{}, read: map[string][]byte{}},
 		release:   release,
 		statuses:  map[int]v1alpha2.RevisionStatus{},
+		stored:    map[int]v1alpha2.RevisionStatus{},
 		decoded:   map[int]*helm.Release{},
 		protected: map[int]bool{},
 	}
 }
 
 // Load takes the metadata of the release's Secrets. Records that are too far ahead of the last revision are left out.
+// A status that the caller knows counts, also if its write to storage was lost.
 func (s *Store) Load(records []metav1.PartialObjectMetadata) {
 	for i := range records {
 		revision, ok := RevisionOf(&records[i].ObjectMeta)
@@ -88,14 +91,19 @@ func (s *Store) Load(records []metav1.PartialObjectMetadata) {
 			continue
 		}
 
+		if known, exists := s.known[revision.Number]; exists && known.Confirmed() {
+			revision.Recall(known.ReleaseRevision)
+		}
+
 		s.statuses[revision.Number] = revision.Status
+		s.stored[revision.Number] = revision.Stored
 		s.secrets.versions[records[i].Name] = records[i].ResourceVersion
 	}
 
 	s.loaded = true
 }
 
-// Recall sets what is known of revisions.
+// Recall sets what is known of revisions. It must be called before Load.
 func (s *Store) Recall(known []state.Revision) {
 	s.known = make(map[int]state.Revision, len(known))
 	for _, revision := range known {

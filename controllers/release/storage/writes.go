@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -69,7 +70,10 @@ func (s *Store) createNext(rel *helm.Release) error {
 		return s.Record(rel)
 	}
 
-	err := s.secrets.create(context.Background(), withoutFiles(rel))
+	ctx, cancel := consistency.Outcome(context.Background())
+	defer cancel()
+
+	err := s.secrets.create(ctx, withoutFiles(rel))
 	if apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -144,7 +148,10 @@ func (s *Store) Replace() error {
 // first: a process that is killed in between leaves none deployed, and a pending one that tells it. If another program
 // has made a later revision meanwhile, the action was interrupted, and the error wraps ErrChanged.
 func (s *Store) End(rel *helm.Release, outcome Outcome) error {
-	overtaken, err := s.secrets.isRecord(context.Background(), s.release.Name, rel.Version+1)
+	ctx, cancel := consistency.Outcome(context.Background())
+	defer cancel()
+
+	overtaken, err := s.secrets.isRecord(ctx, s.release.Name, rel.Version+1)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return s.wrote(rel, err)
 	}
@@ -212,21 +219,28 @@ func (s *Store) Purge() error {
 
 // Delete deletes the record of a revision.
 func (s *Store) Delete(number int) error {
+	ctx, cancel := consistency.Outcome(context.Background())
+	defer cancel()
+
 	secret := helm.RecordName(s.release.Name, number)
 
-	err := s.secrets.Delete(context.Background(), secret, metav1.DeleteOptions{})
+	err := s.secrets.Delete(ctx, secret, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return s.failed(secret, err)
 	}
 
 	delete(s.statuses, number)
+	delete(s.stored, number)
 
 	return nil
 }
 
 // Record writes what has changed of a revision that is stored.
 func (s *Store) Record(rel *helm.Release) error {
-	return s.wrote(rel, s.secrets.update(context.Background(), withoutFiles(rel)))
+	ctx, cancel := consistency.Outcome(context.Background())
+	defer cancel()
+
+	return s.wrote(rel, s.secrets.update(ctx, withoutFiles(rel)))
 }
 
 // wrote notes that a revision was written, unless that has failed.
@@ -237,6 +251,7 @@ func (s *Store) wrote(rel *helm.Release, err error) error {
 
 	s.decoded[rel.Version] = rel
 	s.statuses[rel.Version] = v1alpha2.RevisionStatus(rel.Info.Status)
+	s.stored[rel.Version] = s.statuses[rel.Version]
 	s.written = append(s.written, rel.Version)
 
 	return nil

@@ -208,6 +208,51 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestSettle: the newest record says afterwards how its action has ended, as the status of the resource knows, or that
+// it was interrupted.
+func TestSettle(t *testing.T) {
+	for name, c := range map[string]struct {
+		stored, known v1alpha2.RevisionStatus
+		failure       v1alpha2.RevisionFailure
+		want, reason  string
+	}{
+		"over":        {"deployed", "deployed", "", "deployed", ""},
+		"failed":      {"failed", "failed", v1alpha2.FailureRejected, "failed", ""},
+		"not known":   {"pending-upgrade", "", "", "failed", "Interrupted: killed"},
+		"interrupted": {"pending-upgrade", "pending-upgrade", "", "failed", "Interrupted: killed"},
+		"a failure of an action is lost": {
+			"pending-install", "failed", v1alpha2.FailureUnavailable, "failed", "Failed: the API server, or a webhook, did not",
+		},
+		"a failure of a deployed one is lost": {
+			"deployed", "failed", v1alpha2.FailureUnhealthy, "failed", "Failed: its objects did not become healthy in time",
+		},
+		"a success is lost":           {"pending-upgrade", "deployed", "", "deployed", "Complete: "},
+		"uninstalled by another":      {"uninstalled", "uninstalled", "", "failed", "Interrupted: killed"},
+		"failed by another meanwhile": {"failed", "pending-upgrade", "", "failed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			secrets := fake.NewClientset().CoreV1().Secrets("ns")
+			storeOf(t, secrets, [2]string{"superseded", "a"}, [2]string{string(c.stored), "b"})
+
+			store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
+			known := v1alpha2.ReleaseRevision{Number: 2, Status: c.known, Failure: c.failure}
+
+			if c.known != "" {
+				known.Digest = "v1:known"
+			}
+
+			store.Recall([]state.Revision{{ReleaseRevision: known}})
+			load(t, store, secrets)
+			g.Expect(store.Settle("killed")).To(Succeed())
+
+			settled := find(t, storeOf(t, secrets), 2)
+			g.Expect(string(settled.Info.Status)).To(Equal(c.want))
+			g.Expect(settled.Info.Description).To(HavePrefix(c.reason))
+		})
+	}
+}
+
 // TestNumbers: a revision gets the number after the last one, whether its record is there or not, and whatever other
 // Secrets are called. Records that are far ahead do not count.
 func TestNumbers(t *testing.T) {
