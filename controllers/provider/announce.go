@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -12,6 +13,10 @@ import (
 // begun to change since they were looked at first.
 func (r *run) announceChange(ctx context.Context) error {
 	if err := r.checkOthers(ctx); err != nil {
+		return err
+	}
+
+	if err := checkStopping(ctx); err != nil {
 		return err
 	}
 
@@ -49,6 +54,16 @@ func (r *run) checkOthers(ctx context.Context) error {
 
 	if r.changesVersion() {
 		return r.checkTurn(ctx)
+	}
+
+	return nil
+}
+
+// checkStopping returns an error once the operator stops, or no longer leads: nothing begins then. A reconcile that only takes
+// too long may begin what it has prepared, since a slow cluster would never get there otherwise.
+func checkStopping(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
 	}
 
 	return nil

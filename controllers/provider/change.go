@@ -405,16 +405,18 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 		}
 	}
 
+	prepared := context.WithoutCancel(ctx) // what took long to prepare is applied
+
 	labels, annotations, err := chartgen.Namespace(r.change.plan.Release.Chart, r.change.plan.Release.Values)
 	if err != nil {
 		return release.Result{}, err
 	}
 
-	if err := r.target.MarkNamespace(ctx, r.change.plan.Release.Release.Namespace, labels, annotations); err != nil {
+	if err := r.target.MarkNamespace(prepared, r.change.plan.Release.Release.Namespace, labels, annotations); err != nil {
 		return release.Result{}, err
 	}
 
-	if err := r.recordAdopted(ctx); err != nil {
+	if err := r.recordAdopted(prepared); err != nil {
 		return release.Result{}, err
 	}
 
@@ -453,6 +455,10 @@ func (r *run) compareRelease(ctx context.Context) error {
 // those that the release may have from then on; nil if these are as before.
 func (r *run) announce(ctx context.Context) state.Announce {
 	return func(revision state.Revision, objects []object.Key) error {
+		if err := checkStopping(ctx); err != nil && revision.Status.Pending() {
+			return err
+		}
+
 		return r.record(ctx, func(status *v1alpha2.ProviderStatus) {
 			state.Enter(status, revision)
 

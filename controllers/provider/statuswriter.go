@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/consistency"
 )
 
 // noticeDelay is how long something takes before the status says that it is being done.
@@ -92,9 +93,13 @@ func (w *statusWriter) waiting(ctx context.Context, what string) {
 	w.saved = sent
 }
 
-// record makes a change of the status at once, before something is done that others must know of.
+// record makes a change of the status at once: before something is done that others must know of, or after something
+// has happened, whatever the deadline of the reconcile is.
 func (w *statusWriter) record(ctx context.Context, change func(*v1alpha2.ProviderStatus)) error {
 	w.stop(ctx)
+
+	ctx, cancel := consistency.Outcome(ctx)
+	defer cancel()
 
 	sent := cloneProvider(w.saved)
 	change(sent.GetStatus())
@@ -125,13 +130,16 @@ func (w *statusWriter) pause(ctx context.Context, provider v1alpha2.Provider) {
 	}
 }
 
-// save writes the status of provider if it has changed, in one request.
+// save writes the status of provider if it has changed, in one request, whatever the deadline of the reconcile is.
 func (w *statusWriter) save(ctx context.Context, provider v1alpha2.Provider) error {
 	w.stop(ctx)
 
 	if equality.Semantic.DeepEqual(w.saved.GetStatus(), provider.GetStatus()) {
 		return nil
 	}
+
+	ctx, cancel := consistency.Outcome(ctx)
+	defer cancel()
 
 	return w.patch(ctx, w.saved, provider)
 }

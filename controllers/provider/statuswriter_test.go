@@ -225,6 +225,56 @@ func TestPause(t *testing.T) {
 	}
 }
 
+// TestOutcomeIsWritten checks that what has happened is written although the time for the work is over, and that nothing
+// begins once the operator stops.
+func TestOutcomeIsWritten(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	expired, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		begins bool
+	}{
+		"in time":              {t.Context(), true},
+		"too late":             {expired, true},
+		"the operator stopped": {canceled, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s, p := newServer(t, v1alpha2.ProviderStatus{})
+			s.Client = interceptor.NewClient(s.Client.(client.WithWatch), interceptor.Funcs{SubResourcePatch: func(
+				ctx context.Context, c client.Client, _ string, o client.Object, patch client.Patch,
+				options ...client.SubResourcePatchOption,
+			) error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+
+				return c.Status().Patch(ctx, o, patch, options...)
+			}})
+
+			r := newRun(&Reconciler{Dependencies: &Dependencies{}}, p)
+			r.status = newStatusWriter(s, s, p)
+			announce := r.announce(c.ctx)
+
+			begun := revision(1, v1alpha2.RevisionPendingInstall, wanted)
+			g.Expect(announce(begun, nil) == nil).To(Equal(c.begins))
+			g.Expect(s.read(t).GetStatus().History).To(HaveLen(map[bool]int{true: 1}[c.begins]))
+
+			failed := revision(1, v1alpha2.RevisionFailed, wanted)
+			g.Expect(announce(failed, nil)).To(Succeed())
+			g.Expect(s.read(t).GetStatus().History).To(ContainElement(HaveField("Status", v1alpha2.RevisionFailed)))
+
+			p.GetStatus().ObservedGeneration = p.GetGeneration()
+			g.Expect(r.status.save(c.ctx, p)).To(Succeed())
+			g.Expect(s.read(t).GetStatus().ObservedGeneration).To(Equal(p.GetGeneration()))
+		})
+	}
+}
+
 // TestLock checks that a status which another process has written is not overwritten, whatever else of the resource has
 // changed.
 func TestLock(t *testing.T) {
