@@ -216,10 +216,12 @@ real-upgrades: bed-binaries ## Install, upgrade, roll back and remove all real r
 # about half a second, and may take more than two.
 CHAOS_SEED ?= 1 2 3
 CHAOS_STEPS ?= 500
+CHAOS_CROWD ?= 300
 .PHONY: chaos
-chaos: bed-binaries ## Take random walks with real operators, under faults (takes a quarter of an hour)
+chaos: bed-binaries ## Take random walks with real operators, under faults, and install a crowd (takes half an hour)
 	@cd test/chaos && for seed in $(CHAOS_SEED); do \
-	CHAOS_SEED=$$seed CHAOS_STEPS=$(CHAOS_STEPS) go test -count 1 -timeout $$((10 + $(CHAOS_STEPS) / 25))m || exit 1; done
+	CHAOS_SEED=$$seed CHAOS_STEPS=$(CHAOS_STEPS) go test -count 1 -timeout $$((10 + $(CHAOS_STEPS) / 25))m -run TestChaos || exit 1; done
+	@cd test/chaos && CHAOS_SEED=1 CHAOS_CROWD=$(CHAOS_CROWD) go test -count 1 -timeout 60m -run 'TestCrowd|TestSlowCluster'
 
 # A real node needs root and some Debian packages, which are installed if they are missing. On other systems the scenarios
 # are skipped, with a line that gives the reason.

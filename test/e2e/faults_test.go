@@ -137,8 +137,9 @@ func bodyOf(r *http.Request) string {
 	return string(body)
 }
 
-// restartBehind starts the operator again, behind a proxy with faults, until the end of the container.
-func (w *world) restartBehind(f *faults.Faults) {
+// restartBehind starts the operator again, behind a proxy with faults, until the end of the container. It returns what
+// does so once more.
+func (w *world) restartBehind(f *faults.Faults) (start func()) {
 	GinkgoHelper()
 	Expect(w.operator.Stop()).To(Succeed())
 
@@ -151,8 +152,13 @@ func (w *world) restartBehind(f *faults.Faults) {
 	DeferCleanup(proxy.Close)
 	DeferCleanup(func() { w.restart() })
 
-	w.operator, err = harness.StartOperatorAs(w.bed, kubeconfig, []string{program}, w.log)
-	Expect(err).NotTo(HaveOccurred())
+	start = func() {
+		w.operator, err = harness.StartOperatorAs(w.bed, kubeconfig, []string{program}, w.log)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	start()
+
+	return start
 }
 
 // withConfigMaps adds ConfigMaps to the components: one half exists in every version, the other half
