@@ -73,7 +73,7 @@ func (c *change) held() bool { return c.release.Decision.Action == state.Hold }
 
 // makeChange changes what is installed to what the resource asks for.
 func (r *run) makeChange(ctx context.Context) error {
-	if err := r.identify(ctx); err != nil {
+	if err := r.inTime(ctx, r.identify); err != nil {
 		return err
 	}
 
@@ -120,7 +120,7 @@ func (r *run) preventsUpgrade(err error) bool {
 
 // installVersion plans the version that the resource asks for, and installs it.
 func (r *run) installVersion(ctx context.Context) error {
-	planned := r.makePlan(ctx)
+	planned := r.inTime(ctx, r.makePlan)
 
 	// Also a version that cannot be installed: a user who corrects that gets no other one meanwhile.
 	if err := r.writeVersion(ctx); err != nil {
@@ -192,7 +192,7 @@ func (r *run) take(ctx context.Context, step step) error {
 	ctrl.LoggerFrom(ctx).V(1).Info("Changing the provider", "step", step.name)
 
 	began := time.Now()
-	err := step.take(r, ctx)
+	err := r.inTime(ctx, func(ctx context.Context) error { return step.take(r, ctx) })
 
 	if step.part != "" {
 		r.spent[step.part] += time.Since(began)

@@ -37,7 +37,7 @@ import (
 )
 
 const (
-	// remoteTimeout bounds the work on a remote cluster, which may not answer.
+	// remoteTimeout bounds each part of the work on a remote cluster, which may not answer.
 	remoteTimeout = time.Minute
 	// conflictRetry is how soon a resource that another program has changed meanwhile is read again.
 	conflictRetry = 100 * time.Millisecond

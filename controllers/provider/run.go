@@ -154,16 +154,10 @@ func (r *run) reconcile(ctx context.Context) Summary {
 
 	unreached := r.reach(ctx)
 
-	if r.target != nil && r.target.Remote {
-		var cancel context.CancelFunc
-
-		ctx, cancel = context.WithTimeout(ctx, remoteTimeout)
-		defer cancel()
-	}
-
 	switch {
 	case deleted:
-		return Summary{Result: removalResult(resultOf(r.remove(ctx, unreached)))}
+		removed := r.inTime(ctx, func(ctx context.Context) error { return r.remove(ctx, unreached) })
+		return Summary{Result: removalResult(resultOf(removed))}
 	case unreached != nil:
 		return r.endedEarly(unreached)
 	case suspended:
@@ -191,17 +185,30 @@ func (r *run) reach(ctx context.Context) error {
 	return nil
 }
 
+// inTime does a part of the work in the time that a remote cluster gets for it. One that answers slowly, but answers,
+// gets to the next part.
+func (r *run) inTime(ctx context.Context, part func(context.Context) error) error {
+	if r.target != nil && r.target.Remote {
+		var cancel context.CancelFunc
+
+		ctx, cancel = context.WithTimeout(ctx, remoteTimeout)
+		defer cancel()
+	}
+
+	return part(ctx)
+}
+
 // show finds out how a suspended provider is, of which nothing is changed.
 func (r *run) show(ctx context.Context) Result {
-	if err := r.observe(ctx); err != nil {
+	if err := r.inTime(ctx, r.observe); err != nil {
 		return resultOf(err)
 	}
 
-	_ = r.identify(ctx) // another resource may have installed it
+	_ = r.inTime(ctx, r.identify) // another resource may have installed it
 
 	if r.installed.record != nil {
 		for _, look := range []func(context.Context) error{r.checkHealth, r.compareObjects, r.compareCRDs} {
-			if err := look(ctx); err != nil {
+			if err := r.inTime(ctx, look); err != nil {
 				return resultOf(err)
 			}
 		}
@@ -235,11 +242,11 @@ func (r *run) maintain(ctx context.Context) Summary {
 func (r *run) endedEarly(err error) Summary { return r.summarize(Result{}, resultOf(err)) }
 
 func (r *run) careAndChange(ctx context.Context) Summary {
-	if err := r.observeInstalled(ctx); err != nil {
+	if err := r.inTime(ctx, r.observeInstalled); err != nil {
 		return r.endedEarly(err)
 	}
 
-	care := r.care(ctx)
+	care := r.inTime(ctx, r.care)
 
 	changed := r.makeChange(ctx)
 	if result := resultOf(changed); result.Outcome == Repeated {
@@ -248,11 +255,11 @@ func (r *run) careAndChange(ctx context.Context) Summary {
 
 	// The change has left another newest revision, or did not come to replace the one that was left to it.
 	if r.done.applied || r.leftToChange {
-		if err := r.observeAgain(ctx); err != nil {
+		if err := r.inTime(ctx, r.observeAgain); err != nil {
 			return r.endedEarly(err)
 		}
 
-		care = r.care(ctx)
+		care = r.inTime(ctx, r.care)
 
 		if r.change.release.Decision.Action != "" {
 			r.assess()
@@ -261,14 +268,17 @@ func (r *run) careAndChange(ctx context.Context) Summary {
 
 	// The change has ended before it got to the CRDs.
 	if !r.change.appliedCRDs {
-		care = first(care, r.careForCRDs(ctx))
+		care = first(care, r.inTime(ctx, r.careForCRDs))
 	}
 
 	r.lookUpgrades(ctx)
 
 	ended := r.summarize(resultOf(care), resultOf(changed))
 	if ended.Outcome == Ready {
-		ended.Result = r.migrateCRDs(ctx, ended.Result)
+		_ = r.inTime(ctx, func(ctx context.Context) error {
+			ended.Result = r.migrateCRDs(ctx, ended.Result)
+			return nil
+		})
 	}
 
 	return ended
