@@ -171,9 +171,16 @@ func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[stri
 	return index(objects)
 }
 
-// leaveToOthers removes from an object of clusterctl's what a chart leaves out, because others fill it in: the rules of
-// an aggregated ClusterRole, the stringData of a Secret, and the CAs of webhooks.
+// leaveToOthers removes from an object of clusterctl's what a chart leaves out, because others fill it in: what the API
+// server sets, owners, the rules of an aggregated ClusterRole, the stringData of a Secret, and the CAs of webhooks.
 func leaveToOthers(o *unstructured.Unstructured) {
+	for _, field := range []string{
+		"deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "ownerReferences",
+		"resourceVersion", "selfLink", "uid",
+	} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+
 	texts, _, _ := unstructured.NestedMap(o.Object, "stringData")
 	_, aggregated := o.Object["aggregationRule"]
 

@@ -83,8 +83,10 @@ func readCRDs(files []chart.File, label string) ([]crd, error) {
 	return crds, nil
 }
 
-// newCRD labels a CRD and returns it with its file.
+// newCRD labels a CRD and returns it with its file, which can be created.
 func newCRD(object *unstructured.Unstructured, label string) (crd, error) {
+	bundle.RemoveServerFields(object)
+
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}

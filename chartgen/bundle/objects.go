@@ -74,6 +74,21 @@ func IsCanonicalImage(image string) bool {
 	return err == nil
 }
 
+// serverFields are the fields of the metadata that the API server refuses, sets itself, or obeys although they are about
+// an object in another cluster: it deletes an object whose owner does not exist.
+var serverFields = []string{
+	"deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion",
+	"selfLink", "uid",
+}
+
+// RemoveServerFields removes from the metadata of an object what one that was exported from a cluster has, and a new one
+// does not.
+func RemoveServerFields(o *unstructured.Unstructured) {
+	for _, field := range serverFields {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+}
+
 // IsHelmAnnotation reports whether an annotation is an instruction to Helm or a record of it.
 func IsHelmAnnotation(key string) bool {
 	return strings.HasPrefix(key, "helm.sh/") || strings.HasPrefix(key, "meta.helm.sh/")

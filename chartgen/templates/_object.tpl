@@ -23,6 +23,7 @@ Arguments, as a list: the chart's root context, and the object's entry in files/
 {{- if not $entry.clusterScoped }}{{ $_ := set $metadata "namespace" $root.Release.Namespace }}{{ end -}}
 {{- range $field := list "labels" "annotations" }}{{ include "capstan.checkTexts" (list $object $field) }}{{ end -}}
 {{- include "capstan.withoutHelm" $metadata -}}
+{{- include "capstan.withoutServerFields" $metadata -}}
 {{- include "capstan.setAll" (list $metadata "labels" $root.Values.commonLabels) -}}
 {{- include "capstan.setAll" (list $metadata "annotations" $root.Values.commonAnnotations) -}}
 {{- include "capstan.setAll" (list $metadata "labels" (dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name)) -}}
@@ -190,6 +191,15 @@ orders with .Values.commonAnnotations. */ -}}
     {{- range $key := keys $annotations -}}
       {{- if regexMatch "^(meta\\.)?helm\\.sh/" $key }}{{ $_ := unset $annotations $key }}{{ end -}}
     {{- end -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.withoutServerFields" -}}
+{{- /* METADATA: removes what an object that was exported from a cluster has, and a new one does not: the API server would refuse it, or
+delete an object whose owner does not exist. */ -}}
+  {{- $metadata := . -}}
+  {{- range $field := list "deletionGracePeriodSeconds" "deletionTimestamp" "generation" "managedFields" "ownerReferences" "resourceVersion" "selfLink" "uid" -}}
+    {{- $_ := unset $metadata $field -}}
   {{- end -}}
 {{- end -}}
 

@@ -97,7 +97,7 @@ func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceD
 }
 
 // prepare returns what is applied: the file with the provider's namespace in all references, without a placeholder for
-// the CA, with our annotations, and with versions of the live CRD that must be kept.
+// the CA and what the API server sets, with our annotations, and with versions of the live CRD that must be kept.
 func (d definition) prepare(
 	request Request, kept []apiextensionsv1.CustomResourceDefinitionVersion,
 ) (*unstructured.Unstructured, error) {
@@ -121,6 +121,7 @@ func (d definition) prepare(
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
 
+	bundle.RemoveServerFields(object)
 	unstructured.RemoveNestedField(object.Object, "status")
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 

@@ -3,9 +3,11 @@ package crds
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -49,6 +51,32 @@ func TestBodyOfAnOldAPIVersion(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError("CustomResourceDefinition apples.example.com was refused: its API version " +
 		`"apiextensions.k8s.io/v1beta1" is no longer served; choose a version of the provider that has ` +
 		"apiextensions.k8s.io/v1"))
+}
+
+// TestBodyOfAnExportedCRD: a CRD can be published as kubectl prints it.
+func TestBodyOfAnExportedCRD(t *testing.T) {
+	g := NewWithT(t)
+
+	f := chart.File{Name: "crds/apples.example.com.yaml", Data: []byte(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: apples.example.com
+  creationTimestamp: "2025-02-03T04:05:06Z"
+  generation: 2
+  labels: {own: kept}
+  managedFields: [{manager: a}]
+  ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]
+  resourceVersion: "48151623"
+  uid: 2b0f7a52-77ab-4a0e-93a5-3f1b7f6a0c11
+status: {storedVersions: [v1]}
+`)}
+
+	object, err := newDefinition(f, "target").prepare(Request{}, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	metadata := object.Object["metadata"].(map[string]any)
+	g.Expect(slices.Sorted(maps.Keys(metadata))).To(Equal([]string{"annotations", "labels", "name"}))
+	g.Expect(object.Object).NotTo(HaveKey("status"))
 }
 
 // TestParse: CRDs of real providers, and whatever else the library accepts, have the result of the library.

@@ -136,6 +136,11 @@ func (r *Renderer) Render(objects []*unstructured.Unstructured) ([]*unstructured
 		}
 	}
 
+	// Additional objects and patches may have brought back what reading the manifest has removed.
+	for _, o := range objects {
+		clean(o)
+	}
+
 	setDefaultPolicies(objects, r.in.Policies)
 
 	if r.in.Paused {

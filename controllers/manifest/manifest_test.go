@@ -33,6 +33,27 @@ func TestNoChanges(t *testing.T) {
 	g.Expect(got).To(Equal(objects(t, published)))
 }
 
+// TestNothingBringsServerFieldsBack checks that neither additional manifests nor patches bring back what was left out
+// of the manifest.
+func TestNothingBringsServerFieldsBack(t *testing.T) {
+	g := NewWithT(t)
+
+	in := additional("{apiVersion: v1, kind: ConfigMap, metadata: {name: exported, uid: a, resourceVersion: \"1\", "+
+		"ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}", nil)
+	in.Patches = []v1alpha2.Patch{{
+		Patch:  "{metadata: {uid: a, resourceVersion: \"1\", ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}",
+		Target: &v1alpha2.PatchTarget{Kind: "Deployment"},
+	}}
+
+	got, err := render(t, in)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	for _, name := range []string{"ConfigMap exported", "Deployment manager"} {
+		g.Expect(got[name]).To(HaveKeyWithValue("metadata", And(
+			HaveKey("name"), Not(Or(HaveKey("uid"), HaveKey("resourceVersion"), HaveKey("ownerReferences"))))), name)
+	}
+}
+
 func TestConcurrentRender(t *testing.T) {
 	r, err := manifest.New(manifest.Input{Patches: []v1alpha2.Patch{{
 		Patch:  "spec: {template: {spec: {containers: [{name: manager, image: x}]}}}",

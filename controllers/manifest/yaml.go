@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v2"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -75,11 +77,27 @@ func decodeDocument(document []byte) ([]*unstructured.Unstructured, error) {
 	return nil, errors.New("no Kubernetes object")
 }
 
-// clean removes the "creationTimestamp: null" that code generators write: it would show as a
-// difference from the object in the cluster.
+// controllerAnnotations are annotations in which Kubernetes' controllers count the changes of an object.
+var controllerAnnotations = []string{
+	appsv1.DeprecatedTemplateGeneration, "deployment.kubernetes.io/revision",
+}
+
+// clean removes what an object that was exported from a cluster has, and a new one does not. Code generators write some
+// of that without a value, too. The status of other kinds than those of Kubernetes may be a part of the object like any
+// other, and that of a CRD is left out where it is applied.
 func clean(o *unstructured.Unstructured) *unstructured.Unstructured {
+	bundle.RemoveServerFields(o)
+
+	for _, annotation := range controllerAnnotations {
+		unstructured.RemoveNestedField(o.Object, "metadata", "annotations", annotation)
+	}
+
 	unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(o.Object, "spec", "template", "metadata", "creationTimestamp")
+
+	if bundle.IsKubernetesGroup(o.GroupVersionKind().Group) && o.GetKind() != crdKind {
+		delete(o.Object, "status")
+	}
 
 	return o
 }

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 func TestDecode(t *testing.T) {
@@ -39,15 +40,52 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestDecodeRemovesCreationTimestamps(t *testing.T) {
-	g := NewWithT(t)
-	objects, err := Decode("apiVersion: v1\nkind: A\nmetadata: {name: a, creationTimestamp: null}\n" +
-		"spec: {template: {metadata: {creationTimestamp: null}}}\n")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(objects[0].Object).To(HaveKeyWithValue("metadata", map[string]any{"name": "a"}))
-	g.Expect(objects[0].Object).To(HaveKeyWithValue("spec", map[string]any{
-		"template": map[string]any{"metadata": map[string]any{}},
-	}))
+// serverFields are what the API server sets in the metadata of an object, as YAML.
+const serverFields = `creationTimestamp: "2025-02-03T04:05:06Z", deletionGracePeriodSeconds: 30,
+  deletionTimestamp: "2025-02-03T04:05:06Z", generation: 3, resourceVersion: "48151623", selfLink: /api/v1/a,
+  uid: 2b0f7a52-77ab-4a0e-93a5-3f1b7f6a0c11,
+  managedFields: [{apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:data": {}}, manager: a, operation: Update}],
+  ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: 9d1d4c3e-0000-4000-8000-000000000001}]`
+
+func TestServerFields(t *testing.T) {
+	for name, c := range map[string]struct{ exported, want string }{
+		"of code generators": {
+			"{apiVersion: v1, kind: A, metadata: {name: a, creationTimestamp: null}, " +
+				"spec: {template: {metadata: {creationTimestamp: null}}}}",
+			"{apiVersion: v1, kind: A, metadata: {name: a}, spec: {template: {metadata: {}}}}",
+		},
+		"of an object of Kubernetes": {
+			"{apiVersion: v1, kind: Service, metadata: {name: a, " + serverFields + "}, status: {loadBalancer: {}}}",
+			"{apiVersion: v1, kind: Service, metadata: {name: a}}",
+		},
+		"of another object, whose status may be content": {
+			"{apiVersion: example.com/v1, kind: A, metadata: {name: a, " + serverFields + "}, status: {a: b}}",
+			"{apiVersion: example.com/v1, kind: A, metadata: {name: a}, status: {a: b}}",
+		},
+		"of its controller": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {own: kept, ` +
+				`deployment.kubernetes.io/revision: "3", deprecated.daemonset.template.generation: "2"}}}`,
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {own: kept}}}`,
+		},
+		"and not what its publisher may want": {
+			"{apiVersion: v1, kind: Service, metadata: {name: a, finalizers: [example.com/a]}, spec: {clusterIP: 10.0.0.9}}",
+			"{apiVersion: v1, kind: Service, metadata: {name: a, finalizers: [example.com/a]}, spec: {clusterIP: 10.0.0.9}}",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(Decode(c.exported)).To(Equal([]*unstructured.Unstructured{parse(t, c.want)}))
+		})
+	}
+}
+
+// parse returns the object of a YAML document as it is.
+func parse(t *testing.T, document string) *unstructured.Unstructured {
+	t.Helper()
+
+	o := &unstructured.Unstructured{}
+	NewWithT(t).Expect(yaml.Unmarshal([]byte(document), &o.Object)).To(Succeed())
+
+	return o
 }
 
 func TestDecodeErrors(t *testing.T) {

@@ -174,7 +174,7 @@ func (r *run) isDue(o object.Key, now time.Time) bool {
 // failure is nil if none was made.
 func (r *run) explainLeft(d *deviation, failure error, now time.Time) {
 	next := r.memory.corrections.next(d.Object)
-	d.why = whyLeft(failure, next)
+	d.why = whyLeft(d.Difference, failure, next)
 	r.wakeAfter(next.Sub(now))
 }
 
@@ -200,11 +200,15 @@ func (r *run) correctObjects(
 }
 
 // whyLeft explains why an object still differs: because of an error, or because it was changed back
-// each time before.
-func whyLeft(failure error, next time.Time) string {
+// or deleted each time before.
+func whyLeft(d cluster.Difference, failure error, next time.Time) string {
 	why := "it is changed back each time it is corrected, by a program that kubectl get --show-managed-fields names"
-	if failure != nil {
+
+	switch {
+	case failure != nil:
 		why = failure.Error()
+	case d.Missing:
+		why = "it is deleted each time it is created, by a program that the audit log of the API server names"
 	}
 
 	return fmt.Sprintf("%s; the next attempt is at %s", why, next.UTC().Format(time.TimeOnly+" MST"))

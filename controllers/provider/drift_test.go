@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -63,5 +65,22 @@ func TestLostMeanwhile(t *testing.T) {
 			r := run{installed: installed{health: test.health, deviations: test.deviations}}
 			NewWithT(t).Expect(r.lostMeanwhile()).To(Equal(test.expected))
 		})
+	}
+}
+
+func TestWhyLeft(t *testing.T) {
+	next := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+	for want, c := range map[string]struct {
+		difference cluster.Difference
+		failure    error
+	}{
+		"it is changed back each time it is corrected, by a program that kubectl get --show-managed-fields names": {},
+		"it is deleted each time it is created, by a program that the audit log of the API server names": {
+			difference: cluster.Difference{Missing: true},
+		},
+		"it is forbidden": {difference: cluster.Difference{Missing: true}, failure: errors.New("it is forbidden")},
+	} {
+		NewWithT(t).Expect(whyLeft(c.difference, c.failure, next)).To(Equal(want + "; the next attempt is at 03:04:05 UTC"))
 	}
 }

@@ -174,6 +174,40 @@ var _ = Describe("The objects of a release", func() {
 		Expect(configuration.Webhooks).To(HaveEach(HaveField("ClientConfig.CABundle", HaveLen(2750))))
 	})
 
+	It("can be what was exported from a cluster", func(ctx SpecContext) {
+		const exported = `
+  creationTimestamp: "2025-02-03T04:05:06Z"
+  generation: 3
+  managedFields:
+  - {apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:key": {}}}, manager: kubectl, operation: Update}
+  ownerReferences:
+  - {apiVersion: apps/v1, kind: Deployment, name: elsewhere, uid: 9d1d4c3e-0000-4000-8000-000000000001}
+  resourceVersion: "48151623"
+  uid: 2b0f7a52-77ab-4a0e-93a5-3f1b7f6a0c11
+`
+		objects := func(data string) []string {
+			revisions := "\n  annotations: {deployment.kubernetes.io/revision: \"7\"}"
+
+			return []string{
+				strings.Replace(configMap("config", data), "config\n", "config"+exported, 1),
+				strings.Replace(service, "webhook\n", "webhook"+exported, 1) + "status: {loadBalancer: {}}\n",
+				strings.Replace(deployment("manager", "1"), "name: manager\n", "name: manager"+revisions+exported, 1) +
+					"status: {availableReplicas: 1, observedGeneration: 7}\n",
+			}
+		}
+
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", objects("1")...))
+		Expect(getConfigMap(ctx, namespace, "config").OwnerReferences).To(BeEmpty(), "it would be deleted with its owner")
+		Eventually(func() string {
+			return getDeployment(ctx, namespace, "manager").Annotations["deployment.kubernetes.io/revision"]
+		}).Should(Equal("1"))
+		Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())
+
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", objects("2")...))
+		run(ctx, "helm", "rollback", name, "1", "-n", namespace)
+		Expect(getConfigMap(ctx, namespace, "config").Data).To(HaveKeyWithValue("key", "1"))
+	})
+
 	It("can be given away, and have no marks then", func(ctx SpecContext) {
 		mustApply(ctx, engine, first)
 		Expect(engine.Dissolve(ctx, releaseIn(namespace), inventoryOf(releaseIn(namespace)))).To(Succeed())

@@ -63,13 +63,15 @@ func (c *Client) applyOne(o *unstructured.Unstructured) error {
 			return err
 		}
 
+		conflict := err
+
 		// Another program has created it since that was tried, or this one, without getting the answer.
 		if live, err = c.read(o); err != nil {
 			return err
 		}
 
 		if live == nil {
-			return errors.New("another program created and deleted it at the same time")
+			return conflict
 		}
 	}
 
