@@ -62,8 +62,8 @@ const (
 	MissingNamespacePolicyAnnotation = Prefix + "/missing-namespace-policy"
 )
 
-// OrphanedByAnnotation holds, on an object that its policy orphans, the release that it belonged to, as namespace/name.
-// A rollback takes it back, whatever the adoption policy is.
+// OrphanedByAnnotation holds, on an object that was not deleted with its release or by a revision, the release that it
+// belonged to, as namespace/name. That takes it back, whatever the adoption policy is.
 const OrphanedByAnnotation = Prefix + "/orphaned-by"
 
 // Labels of clusterctl. The provider contract requires them on every object of a provider.

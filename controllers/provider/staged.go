@@ -151,7 +151,7 @@ func advanceProblems(err error) []health.ObjectHealth {
 	case errors.As(err, &unavailable):
 		return inProgress("could not be applied yet: ", unavailable.Objects)
 	case errors.As(err, &remove):
-		return inProgress("could not be deleted yet: ", remove.Objects)
+		return inProgress("could not be removed from the release yet: ", remove.Objects)
 	case errors.As(err, &remaining):
 		return terminating(remaining.Objects)
 	default:

@@ -174,7 +174,8 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the error of each object.
 func (e *UnavailableError) Unwrap() []error { return causes(e.Objects) }
 
-// RemoveError means that objects which are no longer part of the release could not be deleted.
+// RemoveError means that objects which are no longer part of the release could not be deleted, or stay, but could not be
+// removed from the release.
 type RemoveError struct {
 	Objects []*ObjectError
 	// Passing is true if all of them failed for a reason that may go away by itself.
@@ -183,7 +184,13 @@ type RemoveError struct {
 
 func (e *RemoveError) Error() string {
 	first, others := summarize(e.Objects)
-	return fmt.Sprintf("%s could not be deleted: %s%s%s", first.Object, first.Reason, others, object.Fix(first.cause))
+
+	problem := "could not be deleted"
+	if errors.As(first, new(*leaveError)) {
+		problem = "stays, but Helm's label and annotations could not be removed from it"
+	}
+
+	return fmt.Sprintf("%s %s: %s%s%s", first.Object, problem, first.Reason, others, object.Fix(first.cause))
 }
 
 // Unwrap returns the error of each object.

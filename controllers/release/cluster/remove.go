@@ -200,19 +200,8 @@ func (c *Client) Remains(known []object.Key) (bool, error) {
 
 // removeOne deletes an object, which was read, unless it must stay.
 func (c *Client) removeOne(live *unstructured.Unstructured) error {
-	key := object.KeyOf(live)
-
-	switch {
-	case isProtected(key.Kind), isKept(live):
-		c.log.Info("Keeping an object that the release must not delete", "object", key.String())
-		c.addChange(&c.changes.Left, live)
-
-		return nil
-	case policies.IsOrphaned(live):
-		c.log.Info("Leaving an object in the cluster that its policy orphans", "object", key.String())
-		c.addChange(&c.changes.Left, live)
-
-		return c.orphan(live)
+	if isProtected(live.GetKind()) || isKept(live) || policies.IsOrphaned(live) {
+		return c.leave(live)
 	}
 
 	if err := c.delete(live); err != nil {
@@ -228,11 +217,33 @@ func (c *Client) removeOne(live *unstructured.Unstructured) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 
-		c.held = append(c.held, Remaining{Object: key, Finalizers: finalizers})
+		c.held = append(c.held, Remaining{Object: object.KeyOf(live), Finalizers: finalizers})
 	}
 
 	return nil
 }
+
+// leave leaves an object in the cluster that must not be deleted. It does not belong to the release any more, so that
+// another one can adopt it; like a deletion, that is tried again if it fails.
+func (c *Client) leave(live *unstructured.Unstructured) error {
+	if err := c.orphan(live); err != nil {
+		c.addChange(&c.undeleted, live)
+		return &leaveError{cause: err}
+	}
+
+	c.log.Info("Left an object in the cluster that the release must not delete", "object", object.KeyOf(live).String())
+	c.addChange(&c.changes.Left, live)
+
+	return nil
+}
+
+// leaveError means that an object which stays could not be removed from the release.
+type leaveError struct{ cause error }
+
+func (e *leaveError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the API server's error.
+func (e *leaveError) Unwrap() error { return e.cause }
 
 // delete deletes an object, but not one that has replaced it. It is not an error if it does not exist.
 func (c *Client) delete(live *unstructured.Unstructured) error {

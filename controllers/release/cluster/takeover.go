@@ -160,6 +160,8 @@ func ownersOf(entries []managedEntry) (owned, others *fieldpath.Set) {
 // fills in. ofRelease reports whether it is from another revision of the release.
 func isReclaimable(path fieldpath.Path, desired *unstructured.Unstructured, ofRelease bool) bool {
 	switch first := fieldName(path[0]); {
+	case fieldName(path[len(path)-1]) == v1alpha2.OrphanedByAnnotation:
+		return true // no object of a release has it
 	case !ofRelease && (desired.GetKind() == "Secret" || desired.GetKind() == "ConfigMap"):
 		return false
 	case first == "metadata":
