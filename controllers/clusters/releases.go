@@ -35,7 +35,7 @@ func (t *Target) HasRelease(ctx context.Context, release types.NamespacedName) b
 func (t *Target) InstalledElsewhere(
 	ctx context.Context, release types.NamespacedName, ignored func(namespace string) bool,
 ) (string, error) {
-	if found, err := t.cluster.readRelease(ctx, release); found || err != nil {
+	if found, err := t.cluster.isInstalled(ctx, release); found || err != nil {
 		return "", err
 	}
 
@@ -77,19 +77,14 @@ func (c *Cluster) searched() []string {
 	return slices.Sorted(maps.Keys(c.connection.Namespaces))
 }
 
-// readRelease reports whether Helm's storage contains a release. It makes a request only if the watch has
-// not started, or does not include the namespace. A release that must not be read counts as one.
-func (c *Cluster) readRelease(ctx context.Context, key types.NamespacedName) (bool, error) {
-	if found, known := c.findRelease(ctx, key); known {
-		return found, nil
+// isInstalled reports whether a Helm release is installed. It makes a request unless the watch knows that Helm's storage
+// does not contain it. A release that must not be read counts as installed.
+func (c *Cluster) isInstalled(ctx context.Context, key types.NamespacedName) (bool, error) {
+	if found, known := c.findRelease(ctx, key); known && !found {
+		return false, nil
 	}
 
-	history, err := release.ReadHistory(ctx, c.metadata, key)
-	if apierrors.IsForbidden(err) {
-		return true, nil
-	}
-
-	return len(history.Revisions) > 0, err
+	return release.IsInstalled(ctx, c.metadata, key)
 }
 
 // findRelease looks a release up in the watch of Helm's storage. It is not known whether there is one

@@ -21,7 +21,7 @@ var aws = types.NamespacedName{Namespace: "capa", Name: "infrastructure-aws"}
 func record(namespace, status string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "v1", Labels: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sh.helm.release.v1." + aws.Name + ".v1", Labels: map[string]string{
 			"owner": "helm", "name": aws.Name, storage.RevisionLabel: "1", "version": "1", "status": status,
 		}},
 	}
@@ -72,6 +72,32 @@ func TestMayHaveRelease(t *testing.T) {
 	watch(t, target)
 	g.Expect(target.MayHaveRelease(t.Context(), aws)).To(BeTrue())
 	g.Expect(target.HasRelease(t.Context(), aws)).To(BeTrue())
+}
+
+func TestIsInstalled(t *testing.T) {
+	kept := record("capa", "uninstalled")
+	kept.Name, kept.Labels["version"] = "sh.helm.release.v1."+aws.Name+".v2", "2"
+
+	for name, test := range map[string]struct {
+		records  []runtime.Object
+		expected bool
+	}{
+		"no release":                       {},
+		"one in another namespace":         {records: []runtime.Object{record("b", "deployed")}},
+		"one that is deployed":             {records: []runtime.Object{record("capa", "deployed")}, expected: true},
+		"one that has failed":              {records: []runtime.Object{record("capa", "failed")}, expected: true},
+		"the history of one that was kept": {records: []runtime.Object{record("capa", "superseded"), kept}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			target := targetWith(t, test.records)
+			g.Expect(target.cluster.isInstalled(t.Context(), aws)).To(Equal(test.expected), "the namespace is not watched yet")
+
+			watch(t, target)
+			g.Expect(target.cluster.isInstalled(t.Context(), aws)).To(Equal(test.expected))
+		})
+	}
 }
 
 func TestInstalledElsewhere(t *testing.T) {

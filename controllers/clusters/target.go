@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 // Target is a cluster, and an account to act as there.
@@ -65,13 +66,16 @@ func (c *Cluster) newTarget(account string, as clients) (*Target, error) {
 
 // newApplier creates an applier of CRDs. All appliers of the cluster share what they know of it.
 func (c *Cluster) newApplier(as clients) *crds.Applier {
+	finder := takeover.Finder{Metadata: c.metadata, Definitions: c.definitions()}
+
 	clients := crds.Clients{
 		Metadata:  as.metadata,
 		Client:    c.definitions(),
 		APIReader: as.client,
 		Objects:   trial.ClusterObjects{Client: as.objects},
 
-		HasRelease: c.readRelease,
+		HasRelease:  c.isInstalled,
+		HasProvider: finder.Anywhere,
 	}
 
 	if c.own == nil {

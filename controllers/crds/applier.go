@@ -45,8 +45,10 @@ type Clients struct {
 	APIReader client.Reader
 	// Objects reads the objects that a change is tried on.
 	Objects trial.Objects
-	// HasRelease reports whether Helm's storage contains a release; nil if no release has CRDs.
+	// HasRelease reports whether a Helm release is installed; nil if none is.
 	HasRelease func(context.Context, types.NamespacedName) (bool, error)
+	// HasProvider reports whether a provider, given its label, may be installed by whatever program; nil if none is.
+	HasProvider func(ctx context.Context, label string) (bool, error)
 }
 
 // Applier applies CRDs.

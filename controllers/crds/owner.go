@@ -60,24 +60,21 @@ func (a *Applier) otherOwner(
 ) (string, error) {
 	label := live.Labels[v1alpha2.ClusterctlProviderLabel]
 	appliedByCapstan := live.Annotations[digestAnnotation] != ""
-	release := helmRelease(live)
 
 	switch {
 	case live.Annotations[v1alpha2.AdoptCRDAnnotation] == r.Label:
 		return "", nil
 	case appliedByCapstan && label == r.Label:
 		return a.otherInstallation(ctx, r, live)
-	case release != "" && release != r.Namespace+"/"+r.Label:
-		return "the Helm release " + release, nil
-	case appliedByCapstan:
-		included, err := r.Includes(ctx, label, live.Name)
-		if err != nil || !included {
-			return "", err
-		}
+	}
 
-		return "the provider " + label, nil
-	case label != "" && label != r.Label:
-		return "the provider " + label, nil
+	if owner, err := a.otherRelease(ctx, r, live); owner != "" || err != nil {
+		return owner, err
+	}
+
+	switch {
+	case appliedByCapstan, label != "" && label != r.Label:
+		return a.otherProvider(ctx, r, live)
 	case label == "":
 		return managersOf(live, anyManager), nil
 	default:
@@ -85,17 +82,26 @@ func (a *Applier) otherOwner(
 	}
 }
 
-// otherInstallation returns another release of the same provider that uses a live CRD: two resources would otherwise
-// replace each other's CRDs without end. A CRD whose release is uninstalled is free.
-func (a *Applier) otherInstallation(
+// otherRelease returns the Helm release that a live CRD is part of; empty if it is the provider's own, or none. A
+// release that is uninstalled leaves its CRDs with its marks.
+func (a *Applier) otherRelease(
 	ctx context.Context, r Request, live *apiextensionsv1.CustomResourceDefinition,
 ) (string, error) {
-	namespace, _, marked := strings.Cut(live.Annotations[ownerAnnotation], "/")
-	if !marked || namespace == r.Namespace || a.HasRelease == nil {
+	release := helmRelease(live)
+	if release.Name == "" || release.Namespace == r.Namespace && release.Name == r.Label {
 		return "", nil
 	}
 
-	release := types.NamespacedName{Namespace: namespace, Name: r.Release}
+	return a.installed(ctx, release, live)
+}
+
+// installed returns how messages call a Helm release that a live CRD belongs to; empty if it is not installed.
+func (a *Applier) installed(
+	ctx context.Context, release types.NamespacedName, live *apiextensionsv1.CustomResourceDefinition,
+) (string, error) {
+	if a.HasRelease == nil {
+		return "", nil
+	}
 
 	installed, err := a.HasRelease(ctx, release)
 	if err != nil {
@@ -109,6 +115,42 @@ func (a *Applier) otherInstallation(
 	return "the Helm release " + release.String(), nil
 }
 
+// otherInstallation returns another release of the same provider that uses a live CRD: two resources would otherwise
+// replace each other's CRDs without end. A CRD whose release is uninstalled is free.
+func (a *Applier) otherInstallation(
+	ctx context.Context, r Request, live *apiextensionsv1.CustomResourceDefinition,
+) (string, error) {
+	namespace, _, marked := strings.Cut(live.Annotations[ownerAnnotation], "/")
+	if !marked || namespace == r.Namespace {
+		return "", nil
+	}
+
+	return a.installed(ctx, types.NamespacedName{Namespace: namespace, Name: r.Release}, live)
+}
+
+// otherProvider returns the provider that a live CRD is labelled with; empty if that is not installed any more, or does
+// not include the CRD. Another program may have installed it, unless Capstan has applied the CRD.
+func (a *Applier) otherProvider(
+	ctx context.Context, r Request, live *apiextensionsv1.CustomResourceDefinition,
+) (string, error) {
+	label := live.Labels[v1alpha2.ClusterctlProviderLabel]
+
+	owns, err := r.Includes(ctx, label, live.Name)
+	if err == nil && !owns && live.Annotations[digestAnnotation] == "" && a.HasProvider != nil {
+		owns, err = a.HasProvider(ctx, label)
+	}
+
+	if err != nil {
+		return "", fmt.Errorf("find out whether CustomResourceDefinition %s is in use: %w", live.Name, err)
+	}
+
+	if !owns {
+		return "", nil
+	}
+
+	return "the provider " + label, nil
+}
+
 func anyManager(metav1.ManagedFieldsEntry) bool { return true }
 
 // keepsApplying reports whether a field manager uses server-side apply, as GitOps tools do, and is
@@ -117,25 +159,29 @@ func keepsApplying(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Operation == metav1.ManagedFieldsOperationApply && !slices.Contains(predecessors, entry.Manager)
 }
 
-// helmRelease returns the Helm release that a CRD is part of, as namespace/name; empty if there is
-// none.
-func helmRelease(live *apiextensionsv1.CustomResourceDefinition) string {
-	name := live.Annotations[v1alpha2.HelmReleaseNameAnnotation]
-	if name == "" {
-		return ""
+// helmRelease returns the Helm release that a CRD is marked as a part of; zero if there is none.
+func helmRelease(live *apiextensionsv1.CustomResourceDefinition) types.NamespacedName {
+	return types.NamespacedName{
+		Namespace: live.Annotations[v1alpha2.HelmReleaseNamespaceAnnotation],
+		Name:      live.Annotations[v1alpha2.HelmReleaseNameAnnotation],
 	}
-
-	return live.Annotations[v1alpha2.HelmReleaseNamespaceAnnotation] + "/" + name
 }
 
-// managersOf returns the names of the field managers that wrote a CRD's versions and that match.
+// managersOf returns the names of the field managers that wrote a CRD's versions and that match. The API server writes
+// the status, and Helm does not own a CRD any more that is marked as a part of a release which is uninstalled.
 func managersOf(
 	live *apiextensionsv1.CustomResourceDefinition,
 	matches func(metav1.ManagedFieldsEntry) bool,
 ) string {
 	var names []string
 
+	left := helmRelease(live).Name != ""
+
 	for _, entry := range live.ManagedFields {
+		if entry.Subresource != "" || left && entry.Manager == "helm" {
+			continue
+		}
+
 		if matches(entry) && !slices.Contains(names, entry.Manager) {
 			names = append(names, entry.Manager)
 		}

@@ -84,18 +84,24 @@ var _ = Describe("An existing CRD", func() {
 		Entry("clusterctl's of the same provider", "aa", "clusterctl", ""),
 		Entry("cluster-api-operator's of the same provider", "ab", "capi-operator", ""),
 		Entry("a Helm chart's crds/ of the same provider", "ac", "helm", ""),
-		Entry(
-			"another provider's, installed by clusterctl",
-			"ad",
-			"clusterctl",
-			"the provider infrastructure-y",
-			labelled("infrastructure-y"),
-		),
+		Entry("another provider's, installed by clusterctl", "ad", "clusterctl", "the provider infrastructure-z",
+			labelled("infrastructure-z")),
+		Entry("another provider's, which has not applied it yet", "ai", "clusterctl", "the provider infrastructure-y",
+			labelled("infrastructure-y")),
+		Entry("that of a provider which is removed", "aj", "clusterctl", "", labelled("infrastructure-gone")),
 		Entry("another provider's, installed by Capstan", "ae", v1alpha2.FieldOwner, "the provider infrastructure-y",
 			labelled("infrastructure-y"), annotated(digestAnnotation, "0")),
 		Entry("kubectl's, without a provider", "af", "kubectl-create", "kubectl-create", alone),
 		Entry("another Helm release's", "ag", "helm", "the Helm release apps/tools",
 			annotated(v1alpha2.HelmReleaseNameAnnotation, "tools", v1alpha2.HelmReleaseNamespaceAnnotation, "apps")),
+		Entry("that of a Helm release which is uninstalled", "ak", "helm", "", alone,
+			annotated(v1alpha2.HelmReleaseNameAnnotation, "tools", v1alpha2.HelmReleaseNamespaceAnnotation, "left")),
+		Entry("that of a Helm release which is uninstalled, of a provider that is not", "al", "helm",
+			"the provider infrastructure-z", labelled("infrastructure-z"),
+			annotated(v1alpha2.HelmReleaseNameAnnotation, "tools", v1alpha2.HelmReleaseNamespaceAnnotation, "left")),
+		Entry("that of a Helm release which is uninstalled, from another program", "am", "kustomize-controller",
+			"belongs to kustomize-controller, but", alone,
+			annotated(v1alpha2.HelmReleaseNameAnnotation, "tools", v1alpha2.HelmReleaseNamespaceAnnotation, "left")),
 		Entry("this very release's, from a chart with CRDs as templates", "ah", "helm", "",
 			annotated(
 				v1alpha2.HelmReleaseNameAnnotation, "infrastructure-x",
@@ -111,6 +117,17 @@ var _ = Describe("An existing CRD", func() {
 		served(ctx, fileOf(d))
 		_, err := apply(ctx, wants(fileOf(d)))
 		Expect(err).To(MatchError(ContainSubstring("belongs to kustomize-controller")))
+	})
+
+	It("is adopted if Helm 4 has applied it for a release that is uninstalled", func(ctx SpecContext) {
+		d := definitionOf("bc", "v1")
+		annotated(v1alpha2.HelmReleaseNameAnnotation, "tools", v1alpha2.HelmReleaseNamespaceAnnotation, "left")(d)
+
+		//nolint:staticcheck // there is no apply configuration for a CRD with these fields
+		Expect(live.Patch(ctx, d.DeepCopy(), client.Apply, client.FieldOwner("helm"))).To(Succeed())
+
+		served(ctx, fileOf(d))
+		Expect(apply(ctx, wants(fileOf(definitionOf("bc", "v1"))))).To(ConsistOf(d.Name))
 	})
 
 	It("is taken over from a provider whose chart no longer includes it", func(ctx SpecContext) {

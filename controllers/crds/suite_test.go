@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -71,9 +72,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	objects, err := dynamic.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 
-	applier = NewApplier(
-		Clients{Metadata: writer, Client: definitions, APIReader: live, Objects: trial.ClusterObjects{Client: objects}},
-	)
+	applier = NewApplier(Clients{
+		Metadata: writer, Client: definitions, APIReader: live, Objects: trial.ClusterObjects{Client: objects},
+
+		HasRelease: func(_ context.Context, release types.NamespacedName) (bool, error) {
+			return release.Namespace == "apps", nil
+		},
+		HasProvider: func(_ context.Context, label string) (bool, error) { return label == "infrastructure-z", nil },
+	})
 })
 
 const crd = `apiVersion: apiextensions.k8s.io/v1
@@ -146,10 +152,10 @@ func fileOf(d *apiextensionsv1.CustomResourceDefinition) chart.File {
 	return chart.File{Name: "crds/" + d.Name + ".yaml", Data: data}
 }
 
-// wants returns a request of the provider x.
+// wants returns a request of the provider x. Capstan has installed the provider y, too, and another program z.
 func wants(files ...chart.File) Request {
 	return Request{Label: "infrastructure-x", Namespace: "target", Version: "v1.1.0", Files: files,
-		Includes: func(context.Context, string, string) (bool, error) { return true, nil }}
+		Includes: func(_ context.Context, label, _ string) (bool, error) { return label == "infrastructure-y", nil }}
 }
 
 // apply plans and applies a request.

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -110,6 +112,19 @@ func ListRecords(
 	}
 
 	return records, nil
+}
+
+// IsInstalled reports whether a Helm release is installed: storage contains it, and not only what an uninstall has kept
+// of it. A release that must not be read counts as installed.
+func IsInstalled(ctx context.Context, reader metadata.Interface, release types.NamespacedName) (bool, error) {
+	history, err := ReadHistory(ctx, reader, release)
+	if apierrors.IsForbidden(err) {
+		return true, nil
+	}
+
+	newest, exists := history.Newest()
+
+	return exists && newest.Status != v1alpha2.RevisionUninstalled, err
 }
 
 // historyOf returns the history that the metadata of a release's Secrets describes.

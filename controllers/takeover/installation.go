@@ -58,11 +58,7 @@ type Installation struct {
 // is none. It takes one request, one more if the cluster has clusterctl's inventory, and one more if the
 // provider's CRDs refer to another namespace. What must not be read shows nothing.
 func (f Finder) Elsewhere(ctx context.Context, label string, release types.NamespacedName) (*Installation, error) {
-	for _, find := range []func(context.Context, string, types.NamespacedName) (*Installation, error){
-		f.inInventory,
-		f.byDeployment,
-		f.byWebhook,
-	} {
+	for _, find := range f.ways() {
 		found, err := find(ctx, label, release)
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			continue
@@ -74,6 +70,34 @@ func (f Finder) Elsewhere(ctx context.Context, label string, release types.Names
 	}
 
 	return nil, nil
+}
+
+// Anywhere reports whether a provider may be installed in the cluster, with as many requests as Elsewhere. It may be if
+// something must not be read.
+func (f Finder) Anywhere(ctx context.Context, label string) (bool, error) {
+	none := types.NamespacedName{Name: label} // no release, and so no namespace, is left out
+
+	for _, find := range f.ways() {
+		found, err := find(ctx, label, none)
+
+		switch {
+		case found != nil, apierrors.IsForbidden(err):
+			return true, nil
+		case err != nil && !apierrors.IsNotFound(err):
+			return false, err
+		}
+	}
+
+	return false, nil
+}
+
+// ways are the ways to find a provider.
+func (f Finder) ways() []func(context.Context, string, types.NamespacedName) (*Installation, error) {
+	return []func(context.Context, string, types.NamespacedName) (*Installation, error){
+		f.inInventory,
+		f.byDeployment,
+		f.byWebhook,
+	}
 }
 
 // inInventory looks the provider up in clusterctl's inventory.

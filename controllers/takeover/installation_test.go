@@ -150,6 +150,46 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+func TestAnywhere(t *testing.T) {
+	none := types.NamespacedName{}
+	deleted := object(deploymentKind, "old", "manager", none)
+	deleted.DeletionTimestamp = &metav1.Time{}
+	*deleted.DeletionTimestamp = metav1.Now()
+	converting := []client.Object{definition("capd")}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+
+	for name, c := range map[string]struct {
+		objects     []runtime.Object
+		definitions []client.Object
+		err         error
+		want        bool
+	}{
+		"nothing":                            {},
+		"a Deployment":                       {objects: []runtime.Object{object(deploymentKind, "capd", "m", none)}, want: true},
+		"a Deployment of a release":          {objects: []runtime.Object{object(deploymentKind, "capd", "m", docker)}, want: true},
+		"a Deployment that is being deleted": {objects: []runtime.Object{deleted}},
+		"clusterctl's inventory":             {objects: []runtime.Object{object(inventoryKind, "capd", label, none)}, want: true},
+		"a conversion webhook": {
+			objects: []runtime.Object{object(serviceKind, "capd", "webhook", none)}, definitions: converting, want: true,
+		},
+		"a conversion webhook that is gone": {definitions: converting},
+		"what must not be read":             {err: forbidden, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f, fakeClient := newFinder(t, c.definitions, c.objects...)
+
+			if c.err != nil {
+				fakeClient.PrependReactor("list", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, c.err
+				})
+			}
+
+			g.Expect(f.Anywhere(t.Context(), label)).To(Equal(c.want))
+		})
+	}
+}
+
 // TestElsewhereIfRestricted checks that no workload of another namespace is read, and the rest is.
 func TestElsewhereIfRestricted(t *testing.T) {
 	g := NewWithT(t)

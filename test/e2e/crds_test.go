@@ -312,6 +312,29 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		Eventually(w.read(ctx, r)).Should(beReady("v1.0.0"), "CRDs without an owner are adopted")
 	})
 
+	It("of a Helm release are adopted once that is uninstalled", func(ctx SpecContext) {
+		t := newTiny("outlived", "v1.0.0")
+		w.run(ctx, "helm", "install", "platform", platformChart(), "-n", "platform-outlived", "--create-namespace")
+
+		crd := t.definition(nil)
+		crd.Annotations = map[string]string{
+			v1alpha2.HelmReleaseNameAnnotation: "platform", v1alpha2.HelmReleaseNamespaceAnnotation: "platform-outlived",
+		}
+		Expect(w.client.Create(ctx, crd, client.FieldOwner("helm"))).To(Succeed())
+
+		p := install(ctx, t)
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.CRDConflictReason,
+			"belongs to the Helm release platform-outlived/platform, but infrastructure-outlived includes it as well"))
+
+		w.run(ctx, "helm", "uninstall", "platform", "-n", "platform-outlived")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "uninstalled"})
+		})
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(w.definition(ctx, t.crd()).Labels).To(
+			HaveKeyWithValue(v1alpha2.ClusterctlProviderLabel, "infrastructure-outlived"))
+	})
+
 	It("that are unmanaged are waited for, and never changed", func(ctx SpecContext) {
 		t := newTiny("unmanaged", "v1.0.0")
 		w.offer(ctx, t)

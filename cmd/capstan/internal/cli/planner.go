@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +19,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 // PlannerFlags configure the planner like the operator.
@@ -145,8 +148,17 @@ func (p *Planner) connect(c *Cluster, options controllers.Options) error {
 
 	p.cluster, p.reader = c, &preview{Client: c.Client, operator: options.Namespace}
 	p.planner = controllers.NewPreviewPlanner(p.reader, options)
+
+	metadata := c.Releases.Metadata()
+	finder := takeover.Finder{Metadata: metadata, Definitions: definitions}
+
 	p.crds = crds.NewApplier(crds.Clients{
 		Client: definitions, APIReader: definitions, Objects: trial.ClusterObjects{Client: objects},
+
+		HasRelease: func(ctx context.Context, name types.NamespacedName) (bool, error) {
+			return release.IsInstalled(ctx, metadata, name)
+		},
+		HasProvider: finder.Anywhere,
 	})
 
 	return nil
