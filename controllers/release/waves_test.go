@@ -108,6 +108,21 @@ var _ = Describe("Waves", func() {
 		Expect(newest(ctx, engine, namespace)).To(And(HaveField("Staged()", false), HaveField("Number", 2)))
 	})
 
+	It("keep what a revision drops until all are applied, unlike a revision without waves", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		manager := func(image string) string { return strings.Replace(deployment("manager", "1"), ":v1", ":"+image, 1) }
+
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", manager("v1"), configMap("a", ""), configMap("b", "")))
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", manager("v2"), configMap("b", "")))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("b"))
+		Expect(getDeployment(ctx, namespace, "manager").Status.AvailableReplicas).To(BeZero(), "it is not awaited")
+
+		mustApply(ctx, engine, specOf(namespace, "1.2.0", manager("v3"), ordered(1, configMap("c", ""))))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("b"), "the next wave waits for the manager")
+		Expect(advance(ctx, engine, namespace)).To(Succeed())
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("c"))
+	})
+
 	It("may be what a policy of an earlier one admits", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
 		governed := func(version string) release.Spec {
