@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +23,14 @@ const maxReason = 1024
 func Reason(kind string, err error) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
-		return OneLine(err.Error(), maxReason)
+		return OneLine(Text(err), maxReason)
+	}
+
+	switch {
+	case isUnserved(err):
+		return "the API server does not serve its kind any more"
+	case isTerminating(err):
+		return "its CustomResourceDefinition is being deleted"
 	}
 
 	s := status.Status()
@@ -48,6 +57,21 @@ func Reason(kind string, err error) string {
 	}
 
 	return OneLine(s.Message, maxReason)
+}
+
+// Text returns the text of an error without the URL of a request that the API server has not answered.
+func Text(err error) string {
+	request := (*url.Error)(nil)
+	if !errors.As(err, &request) {
+		return err.Error()
+	}
+
+	why := "the API server cannot be reached: " + request.Err.Error()
+	if request.Timeout() {
+		why = "the API server has not answered in time"
+	}
+
+	return strings.ReplaceAll(err.Error(), request.Error(), why)
 }
 
 // untyped matches the error for an object that is not one of its kind: it has an unknown field, a value of the wrong
@@ -87,6 +111,24 @@ func IsMalformed(err error) bool {
 		strings.Contains(status.Status().Message, "to proper version: unable to convert unstructured object to ")
 }
 
+// isUnserved reports whether an error says that the API server does not serve a kind: it has no such path.
+func isUnserved(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeUnexpectedServerResponse
+	})
+}
+
+// isTerminating reports whether an object was not created because its CustomResourceDefinition is being deleted.
+func isTerminating(err error) bool {
+	return apierrors.IsForbidden(err) &&
+		strings.Contains(err.Error(), "while custom resource definition is terminating")
+}
+
 // quotedValue matches a cause that quotes the value it is about: the type of error, the value and
 // usually an explanation.
 var quotedValue = regexp.MustCompile(
@@ -96,6 +138,8 @@ var quotedValue = regexp.MustCompile(
 // withoutValue returns the message of a cause without the value that it quotes. The API server
 // formats values as Go strings, as JSON or as plain words.
 func withoutValue(kind, message string) string {
+	message, _, _ = strings.Cut(message, "\n") // a difference of values follows
+
 	match := quotedValue.FindStringSubmatch(message)
 	if match == nil {
 		return message
@@ -175,16 +219,37 @@ func exceedsQuota(err error) bool {
 		(strings.Contains(err.Error(), "exceeded quota: ") || strings.Contains(err.Error(), "failed quota: "))
 }
 
+// IsConversion reports whether objects cannot be read or written because the conversion webhook of their
+// CustomResourceDefinition does not answer, or not as it should.
+func IsConversion(err error) bool {
+	status := apierrors.APIStatus(nil)
+
+	return errors.As(err, &status) && strings.Contains(status.Status().Message, "conversion webhook for ")
+}
+
+// ConversionFix returns what to do about a conversion webhook of a CustomResourceDefinition, given its name, that does
+// not answer.
+func ConversionFix(crd string) string {
+	return "repair the webhook's server, or let the API server convert without it: kubectl patch " +
+		"customresourcedefinition " + crd + ` --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`
+}
+
 // Fix returns what to do about an error of the API server, to be appended to a message: it starts
 // with a semicolon. It is empty if nothing is known to help.
 func Fix(err error) string {
 	switch {
+	case IsConversion(err):
+		return "; repair the webhook's server, or replace the CustomResourceDefinition's spec.conversion by {strategy: None}"
 	case exceedsQuota(err):
 		return "; raise the quota, or delete what counts for it"
 	case IsDenied(err):
 		return "; change the policy or webhook that denies it, or what it checks"
 	case IsNotPermitted(err):
 		return "; grant that permission, for example with the roles that `capstan permissions` prints"
+	case isUnserved(err), isTerminating(err):
+		return "; install its CustomResourceDefinition again, or remove the object with spec.patches"
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "because it is being terminated"):
+		return "; create the namespace again once it is gone"
 	case apierrors.IsForbidden(err):
 		return "; lift the policy that forbids it"
 	case apierrors.IsNotFound(err):

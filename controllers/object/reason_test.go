@@ -1,8 +1,13 @@
 package object
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -68,6 +73,10 @@ func TestReasonQuotesNoValue(t *testing.T) {
 			"Deployment", deployment(field.NotSupported(path, secret, []string{"A", "B"})),
 			`spec.value: supported values: "A", "B"`,
 		},
+		"difference": {
+			"Pod", invalid("Pod", field.Forbidden(path, "is immutable\n  core.PodSpec{\n- Env: \""+secret)),
+			"spec.value: Forbidden: is immutable",
+		},
 		"missing value": {
 			"Deployment", deployment(field.Required(path, "")),
 			"spec.value: Required value",
@@ -107,6 +116,62 @@ func TestReasonQuotesNoValue(t *testing.T) {
 			g.Expect(reason).To(Equal(tt.want))
 			g.Expect(reason).NotTo(ContainSubstring("hunter2"))
 		})
+	}
+}
+
+// What the API server, and client-go, say of kinds that are not served, are being deleted, or cannot be converted.
+var (
+	unserved = apierrors.NewGenericServerResponse(http.StatusNotFound, "get",
+		schema.GroupResource{Group: "example.com", Resource: "targets"}, "x", "404 page not found", 0, true)
+	terminating = apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "targets"}, "x",
+		errors.New("create not allowed while custom resource definition is terminating"))
+	unconverted = apierrors.NewInternalError(errors.New(
+		`conversion webhook for example.com/v1, Kind=Target failed: Post "https://hooks.example.com/convert": EOF`))
+	reinitializing = apierrors.NewTooManyRequests(`storage is (re)initializing: conversion webhook for `+
+		`example.com/v1, Kind=Target failed: Post "https://hooks.example.com/convert": EOF`, 1)
+)
+
+func TestReasonOfKinds(t *testing.T) {
+	for want, err := range map[string]error{
+		"the API server does not serve its kind any more": unserved,
+		"its CustomResourceDefinition is being deleted":   terminating,
+	} {
+		NewWithT(t).Expect(Reason("Target", fmt.Errorf("wrapped: %w", err))).To(Equal(want))
+	}
+}
+
+func TestIsConversion(t *testing.T) {
+	g := NewWithT(t)
+
+	for _, err := range []error{unconverted, reinitializing} {
+		g.Expect(IsConversion(fmt.Errorf("list: %w", err))).To(BeTrue())
+	}
+
+	for _, err := range []error{nil, unserved, errors.New("conversion webhook for x failed"),
+		apierrors.NewTooManyRequests("storage is (re)initializing", 1)} {
+		g.Expect(IsConversion(err)).To(BeFalse())
+	}
+}
+
+// TestText: the URL of a request without an answer, which is that of the API server, is left out. A server that the API
+// server has asked is named.
+func TestText(t *testing.T) {
+	failed := func(cause error) error {
+		return fmt.Errorf("read Secret a/b: %w", &url.Error{
+			Op: "Get", URL: "https://10.0.0.1:443/api/v1/namespaces/a/secrets/b?timeout=30s", Err: cause,
+		})
+	}
+
+	for want, err := range map[string]error{
+		"read Secret a/b: the API server has not answered in time": failed(context.DeadlineExceeded),
+		"read Secret a/b: the API server cannot be reached: EOF":   failed(io.EOF),
+		"list: " + unconverted.Error():                             fmt.Errorf("list: %w", unconverted),
+		"one\nread Secret a/b: the API server has not answered in time": errors.Join(
+			errors.New("one"), failed(os.ErrDeadlineExceeded)),
+		"not JSON": errors.New("not JSON"),
+	} {
+		NewWithT(t).Expect(Text(err)).To(Equal(want))
+		NewWithT(t).Expect(Reason("Secret", err)).NotTo(ContainSubstring("10.0.0.1"))
 	}
 }
 
@@ -160,10 +225,15 @@ func TestFix(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 
 	for want, err := range map[string]error{
-		"grant that permission":  apierrors.NewForbidden(pods, "x", errors.New(`User "a" cannot get resource "pods"`)),
-		"lift the policy":        apierrors.NewForbidden(pods, "x", errors.New("the namespace is being terminated")),
-		"create what is missing": apierrors.NewNotFound(pods, "x"),
-		"raise the quota":        apierrors.NewForbidden(pods, "x", errors.New("exceeded quota: q, requested: pods=1")),
+		"grant that permission": apierrors.NewForbidden(pods, "x", errors.New(`User "a" cannot get resource "pods"`)),
+		"lift the policy":       apierrors.NewForbidden(pods, "x", errors.New("no PriorityClass was found")),
+		"create the namespace again": apierrors.NewForbidden(pods, "x", errors.New(
+			"unable to create new content in namespace b because it is being terminated")),
+		"install its CustomResourceDefinition again":                                             terminating,
+		"install its CustomResourceDefinition":                                                   unserved,
+		"repair the webhook's server, or replace the CustomResourceDefinition's spec.conversion": reinitializing,
+		"create what is missing":                                                                 apierrors.NewNotFound(pods, "x"),
+		"raise the quota":                                                                        apierrors.NewForbidden(pods, "x", errors.New("exceeded quota: q, requested: pods=1")),
 		"change the policy or webhook": apierrors.NewForbidden(pods, "x",
 			errors.New("ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: it must stay")),
 		"correct the variables":       invalid("Pod"),
