@@ -48,8 +48,8 @@ const (
 	InputsUnavailableCondition = "InputsUnavailable"
 
 	// CRDsSafeCondition is False when a change to the provider's CustomResourceDefinitions would
-	// break objects or another provider and was therefore not applied. It is absent until existing
-	// CustomResourceDefinitions change.
+	// break objects or another provider, or could not be tried on the objects, and was therefore not applied. It is
+	// absent until existing CustomResourceDefinitions change.
 	CRDsSafeCondition = "CRDsSafe"
 
 	// CRDsMigratedCondition is True when every object of the provider's kinds is stored in the
@@ -206,6 +206,10 @@ const (
 
 	// UnsafeCRDsReason: the change would break objects or another provider. The message names them and the fix.
 	UnsafeCRDsReason = "UnsafeCRDs"
+
+	// UnreadableObjectsReason: the change could not be tried, because objects cannot be converted to be read. The message
+	// names the CustomResourceDefinition, its webhook, and the ways out.
+	UnreadableObjectsReason = "UnreadableObjects"
 
 	// CRDsMigratedReason: all objects are stored in the storage version.
 	CRDsMigratedReason = "CRDsMigrated"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // observedAnnotation is set on a CRD by Cluster API's own migrator when it has rewritten the objects.
@@ -147,6 +148,11 @@ func (a *Applier) migrate(
 	err := a.rewritePage(ctx, crd, t, &m)
 	if err == nil && m.finished != "" && len(t.from) > 0 {
 		err = a.trimStoredVersions(ctx, crd, t)
+	}
+
+	if object.IsConversion(err) {
+		return nil, fmt.Errorf("the objects of %s could not be migrated to the storage version, which will be retried: %w; %s",
+			crd.Name, err, object.ConversionFix(crd.Name))
 	}
 
 	if err != nil {

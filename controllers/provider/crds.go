@@ -30,7 +30,7 @@ const managersTime = time.Minute
 // maxUnmigrated bounds how many CRDs the message of a condition names.
 const maxUnmigrated = 5
 
-// unsafeError reports that a change of CRDs would break something.
+// unsafeError reports that a change of CRDs would break something, or could not be tried.
 type unsafeError struct {
 	report *trial.Report
 	// version of the provider that has the changed CRDs.
@@ -38,9 +38,13 @@ type unsafeError struct {
 }
 
 func (e *unsafeError) Error() string {
-	return fmt.Sprintf("changes of CustomResourceDefinitions are not safe: %s; to apply them anyway, set the "+
-		"annotation %s: %s", e.report.Message(),
-		v1alpha2.AllowUnsafeCRDAnnotation, e.report.Allowance(e.version))
+	verdict := "are not safe"
+	if e.report.Untried() {
+		verdict = "cannot be tried on existing objects"
+	}
+
+	return fmt.Sprintf("changes of CustomResourceDefinitions %s: %s; to apply them anyway, set the annotation %s: %s",
+		verdict, e.report.Message(), v1alpha2.AllowUnsafeCRDAnnotation, e.report.Allowance(e.version))
 }
 
 // planChange plans the CRDs of the plan.
@@ -273,8 +277,8 @@ func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
 	remaining := time.Until(r.memory.turn(r.installed.revision.Number, time.Now()).Add(managersTime))
 	if remaining > 0 {
 		r.migration = migration{reason: v1alpha2.WaitingForManagerReason, message: fmt.Sprintf("Objects of %s may be "+
-			"stored in old versions; the provider's manager has a minute to rewrite them in the storage version, and then "+
-			"the operator does it", object.List(unmigrated, maxUnmigrated))}
+			"stored in old versions; the provider's manager rewrites them in the storage version, and the operator those "+
+			"that are left after a minute, while the provider is ready", object.List(unmigrated, maxUnmigrated))}
 	}
 
 	return remaining

@@ -50,8 +50,8 @@ func TestManagersTurn(t *testing.T) {
 		g.Expect(r.managersTurn(all, some)).To(Equal(time.Minute))
 		g.Expect(r.migration).To(Equal(migration{
 			reason: v1alpha2.WaitingForManagerReason,
-			message: "Objects of a.example.com, b.example.com may be stored in old versions; the provider's manager has a " +
-				"minute to rewrite them in the storage version, and then the operator does it",
+			message: "Objects of a.example.com, b.example.com may be stored in old versions; the provider's manager rewrites " +
+				"them in the storage version, and the operator those that are left after a minute, while the provider is ready",
 		}))
 
 		time.Sleep(50 * time.Second) // of the bubble's clock

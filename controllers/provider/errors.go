@@ -99,7 +99,13 @@ var errorTable = []row{
 		result.Message = e.Error()
 	}),
 	{err: reflect.TypeFor[*apierrors.StatusError](), fill: notPermitted},
-	on[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, Stalled),
+	onValue(func(e *unsafeError, result *Result) {
+		set(result, v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, Stalled)
+
+		if e.report.Untried() { // which the restart of a manager ends
+			result.Reason, result.Outcome = v1alpha2.UnreadableObjectsReason, Retrying
+		}
+	}),
 	onValue(func(e *crds.IncompatibleError, result *Result) {
 		set(result, preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, Stalled)
 

@@ -114,6 +114,14 @@ var errorCases = map[string]errorCase{
 		err:       &unsafeError{&trial.Report{}, "v1.2.0"},
 		condition: v1alpha2.CRDsSafeCondition, reason: v1alpha2.UnsafeCRDsReason, outcome: Stalled,
 	},
+	"objects that cannot be read": {
+		err:       &unsafeError{&trial.Report{Findings: []trial.Finding{{Unread: true}}}, "v1.2.0"},
+		condition: v1alpha2.CRDsSafeCondition, reason: v1alpha2.UnreadableObjectsReason, outcome: Retrying,
+	},
+	"objects that cannot be read, and others that break": {
+		err:       &unsafeError{&trial.Report{Findings: []trial.Finding{{Unread: true}, {}}}, "v1.2.0"},
+		condition: v1alpha2.CRDsSafeCondition, reason: v1alpha2.UnsafeCRDsReason, outcome: Stalled,
+	},
 	"a CRD of a newer version": {
 		err:       &crds.IncompatibleError{NewerVersion: "v1.1.0"},
 		condition: preflightFailed, reason: v1alpha2.UnsupportedProviderDowngradeReason, outcome: Stalled,

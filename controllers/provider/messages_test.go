@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -477,7 +479,33 @@ func (c catalog) addAllowed(t *testing.T) {
 	}, nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	c.addStopped(resultOf(&unsafeError{report: trial.NewReport(findings, nil), version: "v2.12.0"}))
+
+	live.Spec.Versions[0].Served = true
+	unread, err := trial.Run(t.Context(), trial.Change{
+		Live: live, Desired: &apiextensionsv1.CustomResourceDefinition{},
+	}, unconverted{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	c.addStopped(resultOf(&unsafeError{report: trial.NewReport(unread, nil), version: "v2.12.0"}))
 	c.addEvents(unsafeCRDsAllowed(trial.NewReport(findings, []string{live.Name}).Allowed()))
+}
+
+// unconverted are objects whose conversion webhook does not answer.
+type unconverted struct{}
+
+func (unconverted) All(
+	context.Context, schema.GroupVersionResource,
+) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		yield(nil, apierrors.NewInternalError(errors.New(`conversion webhook for infrastructure.cluster.x-k8s.io/v1beta1, `+
+			`Kind=AWSCluster failed: Post "https://capa-webhook-service.capa-system.svc:443/convert?timeout=30s": no `+
+			`endpoints available for service "capa-webhook-service"`)))
+	}
+}
+
+func (o unconverted) Stored(
+	ctx context.Context, resource schema.GroupVersionResource,
+) iter.Seq2[*unstructured.Unstructured, error] {
+	return o.All(ctx, resource)
 }
 
 // addRemoval adds the message of a removal that waits.

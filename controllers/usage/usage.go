@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -141,7 +140,7 @@ func (f *Finder) find(
 	}
 
 	if err != nil && !apierrors.IsNotFound(err) { // the kind no longer exists
-		found.Problem = problem(err)
+		found.Problem = problem(crd.Name, err)
 	}
 
 	return found
@@ -183,16 +182,15 @@ func list(
 	return k, nil
 }
 
-// problem returns why a kind cannot be read, and what to do about it.
-func problem(err error) string {
-	message := err.Error()
+// problem returns why the objects of a CRD cannot be read, and what to do about it.
+func problem(crd string, err error) string {
+	message := object.Text(err)
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		message = status.Status().Message
 	}
 
-	if strings.Contains(message, "conversion webhook") {
-		return message + "; repair the webhook's server, or set the CustomResourceDefinition's " +
-			"spec.conversion.strategy to None"
+	if object.IsConversion(err) {
+		return message + "; " + object.ConversionFix(crd)
 	}
 
 	return message

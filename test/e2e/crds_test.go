@@ -190,6 +190,54 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		)
 	})
 
+	It("are changed while their conversion webhook does not answer: by itself, or once that is allowed", func(ctx SpecContext) {
+		first := newTiny("unconverted", "v1.0.0")
+		p := install(ctx, first)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Eventually(func() error { return w.client.Create(ctx, first.object("v1", "old")) }).Should(Succeed())
+
+		// unconverted returns a version of the provider with a newer storage version, and another schema in each.
+		unconverted := func(version string) tiny {
+			t := newTiny(first.name, version)
+			t.components = strings.NewReplacer("storage: true", "storage: false", "scope: Namespaced\n", `scope: Namespaced
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1/convert"}}
+`, "  versions:\n", `  versions:
+  - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object, description: `+version+`,
+    x-kubernetes-preserve-unknown-fields: true}}}
+`).Replace(t.components)
+
+			return t
+		}
+
+		upgrade(ctx, p, unconverted("v1.1.0"))
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		DeferCleanup(repairConversion, w, first)
+
+		By("reading objects in the version that all of them are stored in")
+		upgrade(ctx, p, unconverted("v1.2.0"))
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+
+		By("not being able to read those that are stored in different versions")
+		Eventually(func() error { return w.client.Create(ctx, first.object("v2", "new")) }).Should(Succeed())
+		upgrade(ctx, p, unconverted("v1.2.1"))
+		Eventually(w.read(ctx, p)).Should(And(
+			notBeReady(v1alpha2.UnreadableObjectsReason, "v1.2.0 runs; v1.2.1 is not applied yet", first.crd()+" v2",
+				"conversion webhook for infrastructure.cluster.x-k8s.io/v1, Kind="+first.kind()+" failed",
+				"kubectl patch customresourcedefinition "+first.crd(),
+				v1alpha2.AllowUnsafeCRDAnnotation+": "+first.crd()+"@v1.2.1"),
+			haveCondition(v1alpha2.CRDsSafeCondition, metav1.ConditionFalse, v1alpha2.UnreadableObjectsReason),
+		))
+		Eventually(w.events(ctx, p)).Should(ContainElement(And(
+			HaveField("Reason", v1alpha2.UnreadableObjectsReason), HaveField("Type", corev1.EventTypeWarning))))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd() + "@v1.2.1"})
+		})
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.1"))
+	})
+
 	It("are not changed by an upgrade that could not be applied", func(ctx SpecContext) {
 		good, bad := newTiny("whole", "v1.0.0"), newTiny("whole", "v1.1.0").serving("v1", "v2")
 		bad.components = strings.Replace(bad.components, "replicas: 1", "replicas: -1", 1) +

@@ -183,6 +183,12 @@ func (o objects) All(context.Context, schema.GroupVersionResource) iter.Seq2[*un
 	}
 }
 
+func (o objects) Stored(
+	ctx context.Context, resource schema.GroupVersionResource,
+) iter.Seq2[*unstructured.Unstructured, error] {
+	return o.All(ctx, resource)
+}
+
 // withStatus returns a CRD whose status has a phase that must match a pattern.
 func withStatus(pattern string) *apiextensionsv1.CustomResourceDefinition {
 	crd := definition(nil, false)

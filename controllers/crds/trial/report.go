@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // Report is what changes of CRDs would break.
@@ -29,6 +30,8 @@ type Finding struct {
 	Examples []string
 	// Allowed means that a user accepts it.
 	Allowed bool
+	// Unread means that the change was not tried, because the objects cannot be read.
+	Unread bool
 }
 
 // Problem is what a change of a CRD breaks about objects.
@@ -41,6 +44,15 @@ type Problem struct {
 	Message string
 	// Remedy is what a user can do about it.
 	Remedy string
+}
+
+// unread returns the finding that the objects of a CRD cannot be read, because their conversion fails.
+func unread(crd, version string, failure error) Finding {
+	return Finding{CRD: crd, Unread: true, Problem: Problem{
+		Version: version,
+		Message: "its objects cannot be read: " + object.Reason("", failure),
+		Remedy:  object.ConversionFix(crd),
+	}}
 }
 
 // NewReport sorts findings, and marks those about the CRDs that a user allows to break objects, see AllowedCRDs.
@@ -64,6 +76,14 @@ func NewReport(findings []Finding, allow []string) *Report {
 
 // Refused reports whether the changes must not be applied.
 func (r *Report) Refused() bool { return len(r.with(false)) > 0 }
+
+// Untried reports whether the changes must not be applied only because objects cannot be read, on which they would be
+// tried.
+func (r *Report) Untried() bool {
+	broken := func(f Finding) bool { return !f.Unread }
+
+	return r.Refused() && !slices.ContainsFunc(r.with(false), broken)
+}
 
 // with returns the findings that are allowed, or those that are not.
 func (r *Report) with(allowed bool) []Finding {

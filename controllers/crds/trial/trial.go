@@ -11,14 +11,17 @@ import (
 	"iter"
 	"slices"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/capstan-project/capstan/controllers/crds/versions"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
 )
 
@@ -36,6 +39,9 @@ type Objects interface {
 	// All returns every object of a resource, in the requested version, with one page of them in
 	// memory at a time. A pair with an error is the last one.
 	All(ctx context.Context, resource schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error]
+	// Stored is like All for objects that are stored in the version, and need no conversion. It is an error of the
+	// conversion if one is not, while their conversion fails.
+	Stored(ctx context.Context, resource schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error]
 }
 
 // ClusterObjects reads objects from an API server.
@@ -66,6 +72,32 @@ func (c ClusterObjects) All(
 	}
 }
 
+// Stored implements Objects. A list may have objects that were converted long ago, so each is read again.
+func (c ClusterObjects) Stored(
+	ctx context.Context,
+	resource schema.GroupVersionResource,
+) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for listed, err := range c.All(ctx, resource) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+
+			objects := c.Client.Resource(resource).Namespace(listed.GetNamespace())
+
+			o, err := objects.Get(ctx, listed.GetName(), metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				continue // it was deleted meanwhile
+			}
+
+			if !yield(o, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Change is the change of one CRD.
 type Change struct {
 	// Live is the complete CRD in the cluster.
@@ -77,14 +109,15 @@ type Change struct {
 }
 
 // Run returns what a change would break. It reads the objects in the version that they are stored in, and not at all if
-// the change can break none. An error means that objects could not be read, and says nothing about the change.
+// the change can break none. An error means that objects could not be read for a reason that may pass, and says nothing
+// about the change. That their conversion fails is a finding, because the change may be what repairs it.
 func Run(ctx context.Context, change Change, objects Objects) ([]Finding, error) {
-	f := &findings{crd: change.Live.Name}
+	known := findings{crd: change.Live.Name}
 
 	removed := change.removedVersions()
 	for _, version := range removed {
 		for _, label := range change.Users[version] {
-			f.add(Problem{
+			known.add(Problem{
 				Version: version,
 				Message: "the version is removed, but " + label + " needs it",
 				Remedy:  "upgrade " + label + " first to a version that does not",
@@ -92,40 +125,68 @@ func Run(ctx context.Context, change Change, objects Objects) ([]Finding, error)
 		}
 	}
 
+	// A CRD that was established stays so, and one that never was has no objects.
 	from := versions.Preferred(change.Live)
-	if from == nil {
-		return f.all, nil
+	if from == nil || apihelpers.IsCRDConditionFalse(change.Live, apiextensionsv1.Established) ||
+		len(removed)+len(change.successors(from)) == 0 {
+		return known.all, nil
 	}
 
-	to := change.successors(from)
-	if len(removed)+len(to) == 0 {
-		return f.all, nil
+	found, failed := change.tryOn(ctx, from, objects.All, known)
+
+	// Objects that were never migrated are all stored in an older version.
+	for _, stored := range versions.Stored(change.Live) {
+		if !object.IsConversion(failed) {
+			break
+		}
+
+		inStored, err := change.tryOn(ctx, stored, objects.Stored, known)
+		if !object.IsConversion(err) {
+			found, failed = inStored, err
+		}
 	}
 
+	if object.IsConversion(failed) {
+		return append(known.all, unread(change.Live.Name, from.Name, failed)), nil
+	}
+
+	return found.all, failed
+}
+
+// read reads objects; see Objects.
+type read func(context.Context, schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error]
+
+// tryOn tries the change on objects that are read in one version, and returns the findings with those that are known.
+func (c Change) tryOn(
+	ctx context.Context, from *apiextensionsv1.CustomResourceDefinitionVersion, objects read, known findings,
+) (findings, error) {
 	var tries []*try
 
-	for object, err := range objects.All(ctx, versions.Resource(change.Live, from.Name)) {
+	found := findings{crd: known.crd, all: slices.Clone(known.all)}
+	removed, to := c.removedVersions(), c.successors(from)
+
+	for object, err := range objects(ctx, versions.Resource(c.Live, from.Name)) {
 		// Compiling the schemas is slow, so it is left out if there are no objects.
 		if err == nil && tries == nil {
-			tries, err = newTries(change, from, to)
+			tries, err = newTries(c, from, to)
 		}
 
 		if err != nil {
-			return nil, fmt.Errorf("try the new CustomResourceDefinition on the %s in version %s: %w",
-				change.Live.Name, from.Name, err)
+			return findings{}, fmt.Errorf("try the new CustomResourceDefinition on the %s in version %s: %w",
+				c.Live.Name, from.Name, err)
 		}
 
-		problems := change.lostWriters(object, removed)
+		problems := c.lostWriters(object, removed)
 		for _, try := range tries {
 			problems = append(problems, try.problems(ctx, object)...)
 		}
 
-		if f.record(object, problems); f.broken == maxBroken {
+		if found.record(object, problems); found.broken == maxBroken {
 			break
 		}
 	}
 
-	return f.all, nil
+	return found, nil
 }
 
 // removedVersions returns the names of the versions that are removed or no longer served.
@@ -157,8 +218,10 @@ func (c Change) successors(
 	conversion := c.Desired.Spec.Conversion
 	converted := conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter
 
+	stored := from.Storage || slices.Contains(c.Live.Status.StoredVersions, from.Name)
+
 	storage := versions.Storage(c.Desired)
-	if from.Storage && storage != nil && storage.Name != from.Name && !converted {
+	if stored && storage != nil && storage.Name != from.Name && !converted {
 		to = append(to, storage)
 	}
 

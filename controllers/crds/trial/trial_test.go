@@ -160,6 +160,12 @@ func (unreadable) All(context.Context, schema.GroupVersionResource) iter.Seq2[*u
 	return func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, errors.New("no connection")) }
 }
 
+func (u unreadable) Stored(
+	ctx context.Context, resource schema.GroupVersionResource,
+) iter.Seq2[*unstructured.Unstructured, error] {
+	return u.All(ctx, resource)
+}
+
 func TestUnreadableObjects(t *testing.T) {
 	change := trial.Change{Live: v1alpha1(), Desired: v1alpha1()}
 	delete(change.Desired.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties, "status")

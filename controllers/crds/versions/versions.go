@@ -44,6 +44,19 @@ func Preferred(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.C
 	return first(crd, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
 }
 
+// Stored returns the served versions besides the storage version that objects may be stored in.
+func Stored(crd *apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinitionVersion {
+	var stored []*apiextensionsv1.CustomResourceDefinitionVersion
+
+	for _, name := range crd.Status.StoredVersions {
+		if v := Find(crd, name); v != nil && v.Served && !v.Storage {
+			stored = append(stored, v)
+		}
+	}
+
+	return stored
+}
+
 // Served returns the names of the served versions, in the order of the CRD.
 func Served(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	var names []string

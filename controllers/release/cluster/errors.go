@@ -168,7 +168,7 @@ type UnavailableError struct{ Objects []*ObjectError }
 
 func (e *UnavailableError) Error() string {
 	first, others := summarize(e.Objects)
-	return fmt.Sprintf("%s could not be applied for now: %s%s", first.Object, first.Reason, others)
+	return fmt.Sprintf("%s could not be applied for now: %s%s%s", first.Object, first.Reason, others, first.fix())
 }
 
 // Unwrap returns the error of each object.

@@ -39,6 +39,12 @@ func TestErrorMessages(t *testing.T) {
 			&UnavailableError{Objects: []*ObjectError{timeout}},
 			"Deployment ns/manager could not be applied for now: timeout",
 		},
+		"unavailable because of a webhook": {
+			&UnavailableError{Objects: []*ObjectError{newObjectError(manager, apierrors.NewInternalError(errors.New(
+				"conversion webhook for example.com/v1, Kind=Widget failed: EOF")))}},
+			"Deployment ns/manager could not be applied for now: conversion webhook for example.com/v1, Kind=Widget failed: " +
+				"EOF; repair the webhook's server, or replace the CustomResourceDefinition's spec.conversion by {strategy: None}",
+		},
 		"not deleted": {
 			&RemoveError{Objects: []*ObjectError{timeout}},
 			"Deployment ns/manager could not be deleted: timeout",
