@@ -99,12 +99,76 @@ var _ = Describe("Apply", Ordered, func() {
 		)))
 	})
 
-	It("names a CRD whose names are taken", func(ctx SpecContext) {
+	It("names a CRD whose kind is taken", func(ctx SpecContext) {
 		twin := file("cherry", "Apple", "the kind of another")
 		Eventually(applied(ctx, twin)).ShouldNot(BeNil())
-		Eventually(func() error { _, _, err := applier.Served(ctx, []chart.File{twin}); return err }).Should(
-			MatchError(And(ContainSubstring("cherrys.example.com was refused"),
-				ContainSubstring(`"AppleList" is already in use; find the other CustomResourceDefinition by kubectl`))))
+		Eventually(refusal(ctx, twin)).Should(MatchError(And(
+			ContainSubstring("cherrys.example.com was refused"), ContainSubstring(`"AppleList" is already in use, as kubectl`),
+			ContainSubstring("a cluster can have only one of the two"))))
+	})
+
+	Context("with a short name that another one has", Ordered, func() {
+		short := func(singular string, description string, shortNames ...string) chart.File {
+			d := definitionOf(singular, "v1")
+			d.Spec.Names.ShortNames = shortNames
+			d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = description
+
+			return fileOf(d)
+		}
+
+		BeforeAll(func(ctx SpecContext) {
+			first, second := short("date", "first", "dt"), short("elder", "first")
+			Eventually(applied(ctx, first, second)).Should(HaveLen(2))
+			served(ctx, first, second)
+		})
+
+		It("refuses a new one, and says how it is repaired, which works", func(ctx SpecContext) {
+			Eventually(applied(ctx, short("grape", "first", "dt"))).ShouldNot(BeEmpty())
+			Eventually(refusal(ctx, short("grape", "first", "dt"))).Should(MatchError(And(
+				ContainSubstring(`grapes.example.com was refused: "dt" is already in use`),
+				HaveSuffix("replace that short name in its spec.names.shortNames with spec.patches"))))
+
+			// Another schema is tried on objects, and cannot have any.
+			repaired := short("grape", "second", "gr")
+
+			plan, err := applier.Plan(ctx, wants(repaired))
+			Expect(err).NotTo(HaveOccurred())
+
+			report, err := applier.CheckChanges(ctx, plan, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(report.Refused()).To(BeFalse(), report.Message())
+
+			Expect(applier.Apply(ctx, plan)).To(Equal([]string{"grapes.example.com"}))
+			served(ctx, repaired)
+		})
+
+		It("says how a new one is repaired that has lost it, which works", func(ctx SpecContext) {
+			taken, without := short("melon", "first", "dt"), short("melon", "first")
+			Eventually(applied(ctx, taken)).ShouldNot(BeEmpty())
+			Eventually(refusal(ctx, taken)).Should(HaveOccurred())
+
+			Eventually(applied(ctx, without)).ShouldNot(BeEmpty())
+			Eventually(refusal(ctx, without)).Should(MatchError(
+				ContainSubstring("the API server does not notice that; delete it, to be created again")))
+
+			Expect(live.Delete(ctx, read(ctx, "melons.example.com"))).To(Succeed())
+			Eventually(applied(ctx, without)).ShouldNot(BeEmpty())
+			served(ctx, without)
+		})
+
+		It("accepts one that was established before, with a remark", func(ctx SpecContext) {
+			remark := func(f chart.File) func() (Serving, error) {
+				return func() (Serving, error) { return applier.Served(ctx, []chart.File{f}) }
+			}
+
+			taken, without := short("elder", "first", "dt"), short("elder", "first")
+			Eventually(applied(ctx, taken)).Should(Equal([]string{"elders.example.com"}))
+			Eventually(remark(taken)).Should(Equal(Serving{All: true, Remark: "CustomResourceDefinition elders.example.com " +
+				`is served without a new name, because "dt" is already in use`}))
+
+			Eventually(applied(ctx, without)).Should(Equal([]string{"elders.example.com"}))
+			Eventually(remark(without)).Should(Equal(Serving{All: true}))
+		})
 	})
 
 	It("names a CRD that waits for its CA", func(ctx SpecContext) {
@@ -143,10 +207,18 @@ var _ = Describe("Apply", Ordered, func() {
 // obstacle returns a function that returns why a CRD will not be served.
 func obstacle(ctx context.Context, f chart.File) func(Gomega) string {
 	return func(g Gomega) string {
-		served, obstacle, err := applier.Served(ctx, []chart.File{f})
+		found, err := applier.Served(ctx, []chart.File{f})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(served).To(BeFalse())
+		g.Expect(found.All).To(BeFalse())
 
-		return obstacle
+		return found.Obstacle
+	}
+}
+
+// refusal returns a function that returns why a CRD will never be served.
+func refusal(ctx context.Context, f chart.File) func() error {
+	return func() error {
+		_, err := applier.Served(ctx, []chart.File{f})
+		return err
 	}
 }

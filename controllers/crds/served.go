@@ -10,40 +10,62 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// Served reports whether the API server serves the CRDs of a chart, and what has to be done before it will serve one of
-// them; the obstacle is empty if waiting is enough. If the names of one are taken by another CRD, the error is a
-// *RefusedError.
-func (a *Applier) Served(ctx context.Context, files []chart.File) (served bool, obstacle string, err error) {
-	served = true
+// Serving is whether the API server serves the CRDs of a chart.
+type Serving struct {
+	// All is set if it serves all of them.
+	All bool
+	// Obstacle is what has to be done before it will serve one of them; empty if waiting is enough.
+	Obstacle string
+	// Remark is about CRDs that are served without names that they ask for; empty for none.
+	Remark string
+}
+
+// Served returns whether the API server serves the CRDs of a chart. If it never will, because the names of one are
+// taken by another CRD, the error is a *RefusedError.
+func (a *Applier) Served(ctx context.Context, files []chart.File) (Serving, error) {
+	found := Serving{All: true}
+
+	var remarks []string
 
 	for _, f := range files {
 		live, err := a.getCached(ctx, crdName(f))
 		if err != nil {
-			return false, "", err
+			return Serving{}, err
 		}
 
-		if live == nil {
-			served = false
-			continue
-		}
-
-		if conflict := nameConflict(live); conflict != "" && live.DeletionTimestamp.IsZero() {
-			return false, "", &RefusedError{Name: live.Name, Err: errors.New(conflict)}
-		}
-
-		if !live.DeletionTimestamp.IsZero() || !IsEstablished(live) {
-			served = false
-			obstacle = cmp.Or(obstacle, obstacleOf(live))
+		switch {
+		case live == nil:
+			found.All = false
+		case !live.DeletionTimestamp.IsZero():
+			found.All = false
+			found.Obstacle = cmp.Or(found.Obstacle, obstacleOf(live))
+		case IsEstablished(live):
+			if taken := takenNames(live); taken != nil && !hasItsNames(live) {
+				remarks = append(remarks, fmt.Sprintf("CustomResourceDefinition %s is served without a new name, because %s",
+					live.Name, taken.Message))
+			}
+		case takenNames(live) != nil:
+			return Serving{}, &RefusedError{Name: live.Name, Err: errors.New(whyNotServed(live))}
+		default:
+			found.All = false
+			found.Obstacle = cmp.Or(found.Obstacle, obstacleOf(live))
 		}
 	}
 
-	return served, obstacle, nil
+	found.Remark = object.List(remarks, maxRemarks)
+
+	return found, nil
 }
+
+// maxRemarks bounds how many CRDs a remark names.
+const maxRemarks = 3
 
 // IsEstablished reports whether the API server serves a CRD.
 func IsEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
@@ -86,14 +108,37 @@ func OtherFinalizers(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	})
 }
 
-// nameConflict returns which name of a CRD another one has, and what to do; empty if the API server accepts all names,
-// or has not decided yet.
-func nameConflict(crd *apiextensionsv1.CustomResourceDefinition) string {
+// takenNames returns the condition that names of a CRD are taken by another one; nil if the API server accepts all
+// names, or has not decided yet.
+func takenNames(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionCondition {
 	accepted := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted)
 	if accepted == nil || accepted.Status != apiextensionsv1.ConditionFalse {
-		return ""
+		return nil
 	}
 
-	return fmt.Sprintf("%s; find the other CustomResourceDefinition by kubectl api-resources --api-group=%s, and delete "+
-		"it if nothing needs it any more", accepted.Message, crd.Spec.Group)
+	return accepted
+}
+
+// hasItsNames reports whether a CRD has all names that it asks for. The API server does not look at it again then, so
+// the condition that names are taken stays, and so does what follows from it, if it asks for them no longer.
+func hasItsNames(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames)
+}
+
+// whyNotServed returns why the API server does not serve a CRD, some of whose names were taken, and what to do.
+func whyNotServed(crd *apiextensionsv1.CustomResourceDefinition) string {
+	if hasItsNames(crd) {
+		return "it has no taken names any more, but the API server does not notice that; delete it, to be created again: it " +
+			"has no objects, because it was never served"
+	}
+
+	fix := "a cluster can have only one of the two: choose a version of the provider without it, or delete the other " +
+		"one if it is left of a provider that is gone"
+
+	taken := takenNames(crd)
+	if taken.Reason == "ShortNamesConflict" {
+		fix = "replace that short name in its spec.names.shortNames with spec.patches"
+	}
+
+	return fmt.Sprintf("%s, as kubectl api-resources --api-group=%s shows; %s", taken.Message, crd.Spec.Group, fix)
 }

@@ -192,7 +192,7 @@ func edit(
 func served(ctx context.Context, files ...chart.File) {
 	GinkgoHelper()
 	Eventually(func() (bool, error) {
-		served, _, err := applier.Served(ctx, files)
-		return served, err
+		found, err := applier.Served(ctx, files)
+		return found.All, err
 	}).Should(BeTrue())
 }

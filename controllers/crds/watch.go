@@ -80,7 +80,7 @@ func (a *Applier) AffectedProviders(
 func (a *Applier) awaitsCRDs(ctx context.Context, label string) bool {
 	for name := range a.includedCRDs(label) {
 		live, err := a.getCached(ctx, name)
-		if err == nil && live != nil && !IsEstablished(live) && obstacleOf(live) == "" && nameConflict(live) == "" {
+		if err == nil && live != nil && !IsEstablished(live) && obstacleOf(live) == "" && takenNames(live) == nil {
 			return true
 		}
 	}
@@ -95,7 +95,7 @@ func isUnchanged(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 
 // isUnchangedExceptServed reports whether two states of a CRD differ at most in whether the API server serves it.
 func isUnchangedExceptServed(a, b *apiextensionsv1.CustomResourceDefinition) bool {
-	return nameConflict(a) == nameConflict(b) &&
+	return reflect.DeepEqual(takenNames(a), takenNames(b)) &&
 		obstacleOf(a) == obstacleOf(b) &&
 		a.Generation == b.Generation &&
 		maps.Equal(a.Labels, b.Labels) &&

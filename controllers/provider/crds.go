@@ -179,16 +179,18 @@ func (r *run) awaitCRDs(ctx context.Context) error {
 
 // served waits for the CRDs of a chart.
 func (r *run) served(ctx context.Context, c *chart.Chart) error {
-	served, obstacle, err := r.target.CRDs.Served(ctx, c.CRDs)
+	found, err := r.target.CRDs.Served(ctx, c.CRDs)
 	if err != nil {
 		return err
 	}
 
+	r.namesKept = found.Remark
+
 	switch {
-	case served:
+	case found.All:
 		return nil
-	case obstacle != "":
-		return waitFor(v1alpha2.CRDsNotReadyReason, obstacle, time.Time{})
+	case found.Obstacle != "":
+		return waitFor(v1alpha2.CRDsNotReadyReason, found.Obstacle, time.Time{})
 	}
 
 	// The message does not count them: each of dozens would otherwise cause a write of the status.

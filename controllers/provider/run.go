@@ -66,6 +66,8 @@ type run struct {
 	// migration is how far objects are rewritten, and crdDeviations are the CRDs that another program has changed.
 	migration     migration
 	crdDeviations []deviation
+	// namesKept is a remark about CRDs that are served without names that they ask for; empty for none.
+	namesKept string
 }
 
 // change is what is being prepared for the release.

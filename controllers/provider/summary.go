@@ -25,7 +25,7 @@ type Summary struct {
 // summarize combines how care and change ended: what is installed, and why it is not yet what was asked for.
 func (r *run) summarize(care, change Result) Summary {
 	ended := r.conclude(care, change)
-	ended.Result = ended.also(undeletedMessage(r.done.undeleted))
+	ended.Result = ended.also(undeletedMessage(r.done.undeleted)).also(r.namesKept)
 
 	if ended.Outcome == Ready {
 		return ended

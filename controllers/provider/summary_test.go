@@ -184,6 +184,16 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*run)
 		outcome Outcome
+// TestNamesKept: a CRD that is served without a name that it asks for makes a provider no less ready.
+func TestNamesKept(t *testing.T) {
+	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
+	r.change.release.State.State = state.InSync
+	r.namesKept = `CustomResourceDefinition a.example.com is served without a new name, because "dm" is already in use`
+
+	NewWithT(t).Expect(r.summarize(Result{}, Result{}).Result).To(And(
+		HaveField("Outcome", Ready), HaveField("Message", "v1.0.0 is healthy; "+r.namesKept)))
+}
+
 		reason  string
 	}{
 		"healthy":         {func(*run) {}, Ready, v1alpha2.HealthyReason},
