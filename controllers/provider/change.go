@@ -354,7 +354,7 @@ func (r *run) saveChart(ctx context.Context) error {
 
 	if outdated := r.change.plan.Chart.Outdated; outdated != nil {
 		r.change.problem = resultOf(&fetchError{outdated})
-		r.emit(r.provider, sourceUnavailable(r.change.plan.Chart.Digest, outdated.Error()))
+		r.emit(r.provider, sourceUnavailable(r.change.plan.Chart.Digest, object.Text(outdated)))
 	}
 
 	return nil

@@ -127,7 +127,7 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) error {
 	progress, err := r.target.CRDs.MigrateBeforeApply(ctx, planned)
 	if err != nil {
 		if r.migrationFailed(err) <= migrationPatience {
-			return waitFor(v1alpha2.CRDMigrationFailedReason, err.Error(), time.Now().Add(migrationRetry))
+			return waitFor(v1alpha2.CRDMigrationFailedReason, object.Text(err), time.Now().Add(migrationRetry))
 		}
 
 		ctrl.LoggerFrom(ctx).Error(err,
@@ -299,7 +299,7 @@ func (r *run) migrationFailed(err error) time.Duration {
 		return time.Since(condition.LastTransitionTime.Time)
 	}
 
-	r.migration = migration{reason: v1alpha2.CRDMigrationFailedReason, message: err.Error()}
+	r.migration = migration{reason: v1alpha2.CRDMigrationFailedReason, message: object.Text(err)}
 
 	return 0
 }

@@ -206,7 +206,7 @@ func whyLeft(d cluster.Difference, failure error, next time.Time) string {
 
 	switch {
 	case failure != nil:
-		why = failure.Error()
+		why = object.Text(failure)
 	case d.Missing:
 		why = "it is deleted each time it is created, by a program that the audit log of the API server names"
 	}

@@ -206,7 +206,7 @@ func resultOf(err error) Result {
 	}
 
 	result := Result{
-		Outcome: Retrying, Condition: installFailed, Reason: v1alpha2.InstallFailedReason, Message: err.Error(),
+		Outcome: Retrying, Condition: installFailed, Reason: v1alpha2.InstallFailedReason, Message: object.Text(err),
 	}
 
 	for _, row := range errorTable {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/removal"
@@ -143,7 +144,7 @@ func (r *run) removalFailed(ctx context.Context, err error) error {
 	case !errors.As(err, &blocked):
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove the provider; the removal is retried")
 
-		blocked = &removal.BlockedError{Message: err.Error() + r.unreachedHint(), Waiting: true}
+		blocked = &removal.BlockedError{Message: object.Text(err) + r.unreachedHint(), Waiting: true}
 	case blocked.Waiting:
 		reason = v1alpha2.DeletingReason
 	}

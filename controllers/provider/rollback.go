@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -210,7 +211,7 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) error {
 // be completed, which tells another reason.
 func (r *run) failureReason(ctx context.Context, digest string) string {
 	if r.done.failure != nil {
-		return r.done.failure.Error()
+		return object.Text(r.done.failure)
 	}
 
 	history := r.installed.history

@@ -3,6 +3,7 @@ package provider
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -106,6 +108,9 @@ func (r *run) stopped(care, change Result) Result {
 	case r.change.release.State.State == state.InSync:
 		said.runs = r.installed.version() + " is not ready" + yet
 		return said.of(change)
+	case change.Outcome != Stalled && r.installsFirst():
+		said.runs = r.installed.version() + " is not installed yet"
+		return said.of(change)
 	}
 
 	said.wanted = r.wanted() + " is not applied" + yet
@@ -121,6 +126,17 @@ func (r *run) stopped(care, change Result) Result {
 	}
 
 	return said.of(change)
+}
+
+// installsFirst reports whether the first installation of a version was begun, and not completed. It is repeated, so
+// what became of it so far is of no interest.
+func (r *run) installsFirst() bool {
+	newest := r.installed.revision.Status
+	applied := func(revision state.Revision) bool { return revision.Status.Applied() }
+
+	return (newest == v1alpha2.RevisionPendingInstall || newest == v1alpha2.RevisionFailed) &&
+		ranges.IsSame(r.wantedVersion(), r.installed.version()) &&
+		!slices.ContainsFunc(r.installed.history.Revisions, applied)
 }
 
 // unconfirmed explains that the newest revision is not known to be the resource's.
@@ -293,7 +309,7 @@ func (r *run) attemptReason() string {
 // failure returns why the newest attempt failed.
 func (r *run) failure() string {
 	if r.done.failure != nil {
-		return r.done.failure.Error()
+		return object.Text(r.done.failure)
 	}
 
 	revision, description := r.installed.revision, r.installed.description()

@@ -1,7 +1,10 @@
 package provider
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net/url"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // problem describes missing.
@@ -180,10 +184,41 @@ func TestPendingRevisionIsNotInstalled(t *testing.T) {
 			"revision 3 is pending-rollback: Rollback to 1"))
 }
 
-func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
+// TestFirstInstallationWithoutAnswer: a first installation that meets a time-out has one state, and its message has no
+// URL of the API server.
+func TestFirstInstallationWithoutAnswer(t *testing.T) {
+	late := &url.Error{
+		Op: "Put", URL: "https://10.96.0.1:443/api/v1/namespaces/capa-system/secrets/x", Err: context.DeadlineExceeded,
+	}
+	record := storage.NewError("capa-system/sh.helm.release.v1.infrastructure-aws.v1", late)
+
+	const why = "Helm's record in Secret capa-system/sh.helm.release.v1.infrastructure-aws.v1 could not be stored: " +
+		"the API server has not answered in time"
+
 	for name, test := range map[string]struct {
-		prepare func(*run)
-		outcome Outcome
+		newest []state.Revision
+		err    error
+		want   string
+	}{
+		"before it": {nil, fmt.Errorf("list pods: %w", late),
+			"not installed yet: list pods: the API server has not answered in time"},
+		"while it is recorded": {
+			[]state.Revision{revision(1, v1alpha2.RevisionPendingInstall, wanted)}, record, "v1.0.0 is not installed yet: " + why},
+		"when it is repeated": {
+			[]state.Revision{revision(1, v1alpha2.RevisionFailed, wanted)}, record, "v1.0.0 is not installed yet: " + why},
+		"in an upgrade": {
+			[]state.Revision{revision(2, v1alpha2.RevisionFailed, wanted), revision(1, v1alpha2.RevisionSuperseded, former)},
+			record, "v1.0.0 failed; a change is not applied yet: " + why + "; revision 2 is failed: Upgrade complete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTestRun(test.newest...)
+			r.change.goal.version = "v1.0.0"
+
+			NewWithT(t).Expect(r.summarize(Result{}, resultOf(test.err)).Message).To(Equal(test.want))
+		})
+	}
+}
+
 // TestNamesKept: a CRD that is served without a name that it asks for makes a provider no less ready.
 func TestNamesKept(t *testing.T) {
 	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
@@ -194,6 +229,10 @@ func TestNamesKept(t *testing.T) {
 		HaveField("Outcome", Ready), HaveField("Message", "v1.0.0 is healthy; "+r.namesKept)))
 }
 
+func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*run)
+		outcome Outcome
 		reason  string
 	}{
 		"healthy":         {func(*run) {}, Ready, v1alpha2.HealthyReason},

@@ -71,9 +71,9 @@ func (s *session) perform(rel *helm.Release, action action, limit int) error {
 
 	switch {
 	case err != nil && action.failed == "":
-		outcome.Description = action.started + "; the rollback failed: " + err.Error()
+		outcome.Description = action.started + "; the rollback failed: " + object.Text(err)
 	case err != nil:
-		outcome.Description = fmt.Sprintf(action.failed, s.release.Name, err)
+		outcome.Description = fmt.Sprintf(action.failed, s.release.Name, object.Text(err))
 	default:
 		s.inventory = s.client.Applied(both)
 		err = s.store.Supersede(rel.Version)
