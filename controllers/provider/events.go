@@ -76,11 +76,20 @@ func readyEvent(before, now []metav1.Condition, result Result, stalled bool) []E
 		return nil
 	}
 
-	if stalled {
+	if stalled || isFailure(result) {
 		return warn(result.Reason, "Reconcile", result.within(maxNote))
 	}
 
 	return news(result.Reason, "Reconcile", result.within(maxNote))
+}
+
+// isFailure reports whether a result is a failure, although a user need not do anything about it yet.
+func isFailure(result Result) bool {
+	failures := []string{
+		v1alpha2.UnhealthyReason, v1alpha2.CRDMigrationFailedReason, v1alpha2.ClusterUnreachableReason,
+	}
+
+	return result.Outcome == Retrying || slices.Contains(failures, result.Reason)
 }
 
 // isNews reports whether a change of the condition Ready is worth an event. That a resource which was not ready begins

@@ -569,6 +569,19 @@ func TestReadyIsNews(t *testing.T) {
 			ready{"True", "Succeeded", "ok"}, Result{Outcome: Waiting, Reason: progressing, Message: "a pod crashes"},
 			"Normal Progressing a pod crashes",
 		},
+		"cannot be upgraded for now": {
+			ready{"True", "Succeeded", "ok"}, Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason, Message: "EOF"},
+			"Warning InstallFailed EOF",
+		},
+		"waits for a migration that fails": {
+			ready{"True", "Succeeded", "ok"},
+			Result{Outcome: Waiting, Reason: v1alpha2.CRDMigrationFailedReason, Message: "no webhook"},
+			"Warning CRDMigrationFailed no webhook",
+		},
+		"is no longer healthy": {
+			ready{"True", "Succeeded", "ok"}, ofVersion("v1.0.0", v1alpha2.UnhealthyReason, "a pod crashes"),
+			"Warning Unhealthy applying v1.0.0: a pod crashes",
+		},
 		"waits for core": {
 			ready{}, Result{Outcome: Waiting, Reason: "Waiting", Message: "for core"}, "Normal Waiting for core",
 		},
