@@ -65,7 +65,24 @@ func podProblem(pod *corev1.Pod) (problem string, stuck bool) {
 		return cmp.Or(pod.Status.Reason, "Failed") + ": " + oneLine(pod.Status.Message), true
 	}
 
+	if isTrue(pod, corev1.ContainersReady) {
+		return unreadyProblem(pod), false
+	}
+
 	return cmp.Or(initProblem, problem, "no container has been started yet"), false
+}
+
+// unreadyProblem returns why a pod is not ready although its containers are: of its readiness gates, which the kubelet
+// explains, or of its node, for which Kubernetes says only that the pod is not ready.
+func unreadyProblem(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Message != "" {
+			return "its containers are ready, but " + oneLine(c.Message)
+		}
+	}
+
+	return fmt.Sprintf("its containers were ready when node %s was last heard of; see kubectl describe node %[1]s",
+		pod.Spec.NodeName)
 }
 
 // initContainersProblem returns the problem of the first init container that is stuck, or else of

@@ -74,6 +74,13 @@ func TestPodsProblem(t *testing.T) {
 	evicted := func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
 	}
+	up := running
+	up.Ready = true
+	containersReady := withCondition(corev1.ContainersReady, corev1.ConditionTrue, "", "")
+	unreachable := withCondition(corev1.PodReady, corev1.ConditionFalse, "", "")
+	gated := withCondition(corev1.PodReady, corev1.ConditionFalse, "ReadinessGatesNotReady",
+		`the status of pod readiness gate "example.com/lb" is not "True", but False`)
+	onNode := func(p *corev1.Pod) { p.Spec.NodeName = "worker-1" }
 	readyBeside := func(p *corev1.Pod) {
 		proxy := corev1.ContainerStatus{Name: "proxy", Ready: true}
 		p.Status.ContainerStatuses = slices.Insert(p.Status.ContainerStatuses, 0, proxy)
@@ -127,6 +134,16 @@ func TestPodsProblem(t *testing.T) {
 		{"evicted", one(running, evicted), "pod a: Evicted: low on memory"},
 		{"starting", one(waiting("ContainerCreating", "")), "pod a: container manager: ContainerCreating"},
 		{"not ready", one(running), "pod a: container manager: running but not ready"},
+		{
+			"ready, but for a readiness gate",
+			one(up, containersReady, gated, onNode),
+			`pod a: its containers are ready, but the status of pod readiness gate "example.com/lb" is not "True", but False`,
+		},
+		{
+			"on a node that is not reachable",
+			one(up, containersReady, unreachable, onNode),
+			"pod a: its containers were ready when node worker-1 was last heard of; see kubectl describe node worker-1",
+		},
 		{
 			"no container status",
 			one(corev1.ContainerStatus{}, withoutStatus),
