@@ -68,8 +68,8 @@ func Compute(o client.Object) Result {
 		}
 
 		if isPausedRollout(o) {
-			found.Message = fmt.Sprintf("its rollout is paused (%s); run `kubectl rollout resume deployment/%s -n %s`",
-				found.Message, o.GetName(), o.GetNamespace())
+			found.Message = fmt.Sprintf("its rollout is paused; run `kubectl rollout resume deployment/%s -n %s`",
+				o.GetName(), o.GetNamespace())
 		}
 
 		return found
