@@ -80,6 +80,63 @@ func TestPausedRollout(t *testing.T) {
 	g.Expect(health.Compute(deployment).Message).To(Equal("ReplicaSet not Available"))
 }
 
+// TestReplacedByHand: workloads whose pods a user replaces need pods that are ready, of any revision.
+func TestReplacedByHand(t *testing.T) {
+	workload := func(kind, strategy string, spec, found map[string]any) *unstructured.Unstructured {
+		spec["updateStrategy"] = map[string]any{"type": strategy}
+		found["observedGeneration"] = int64(2)
+
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": kind, "metadata": map[string]any{"name": "agent", "generation": int64(2)},
+			"spec": spec, "status": found,
+		}}
+	}
+	agents := func(strategy string, current, updated, ready int64) *unstructured.Unstructured {
+		return workload("DaemonSet", strategy, map[string]any{}, map[string]any{
+			"desiredNumberScheduled": int64(3), "currentNumberScheduled": current, "updatedNumberScheduled": updated,
+			"numberAvailable": ready, "numberReady": ready,
+		})
+	}
+	replicas := func(strategy string, all, updated, ready int64) *unstructured.Unstructured {
+		return workload("StatefulSet", strategy, map[string]any{"replicas": int64(3)}, map[string]any{
+			"replicas": all, "readyReplicas": ready, "currentReplicas": all - updated, "updatedReplicas": updated,
+			"currentRevision": "agent-1", "updateRevision": "agent-2",
+		})
+	}
+	partitioned := replicas("RollingUpdate", 3, 1, 2)
+	NewWithT(t).Expect(unstructured.SetNestedField(partitioned.Object, int64(2), "spec", "updateStrategy",
+		"rollingUpdate", "partition")).To(Succeed())
+
+	unobserved := agents("OnDelete", 3, 0, 3)
+	unobserved.SetGeneration(3)
+
+	for name, c := range map[string]struct {
+		object *unstructured.Unstructured
+		want   status.Status
+	}{
+		"a DaemonSet with old pods":                   {agents("RollingUpdate", 3, 0, 3), status.InProgressStatus},
+		"a DaemonSet, OnDelete, with old pods":        {agents("OnDelete", 3, 0, 3), status.CurrentStatus},
+		"a DaemonSet, OnDelete, without a pod":        {agents("OnDelete", 2, 0, 2), status.InProgressStatus},
+		"a DaemonSet, OnDelete, with pods not ready":  {agents("OnDelete", 3, 0, 1), status.InProgressStatus},
+		"a DaemonSet, OnDelete, not observed yet":     {unobserved, status.InProgressStatus},
+		"a StatefulSet with old pods":                 {replicas("RollingUpdate", 3, 0, 3), status.InProgressStatus},
+		"a StatefulSet, OnDelete, with old pods":      {replicas("OnDelete", 3, 0, 3), status.CurrentStatus},
+		"a StatefulSet, OnDelete, with some new pods": {replicas("OnDelete", 3, 2, 3), status.CurrentStatus},
+		"a StatefulSet, OnDelete, without pods":       {replicas("OnDelete", 0, 0, 0), status.InProgressStatus},
+		"a StatefulSet, OnDelete, none ready":         {replicas("OnDelete", 3, 0, 0), status.InProgressStatus},
+		"a StatefulSet, partitioned, one not ready":   {partitioned, status.InProgressStatus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := c.object.DeepCopy()
+			result := health.Compute(c.object)
+
+			g := NewWithT(t)
+			g.Expect(result.Status).To(Equal(c.want), result.Message)
+			g.Expect(c.object).To(Equal(before))
+		})
+	}
+}
+
 func TestReport(t *testing.T) {
 	g := NewWithT(t)
 	configMap := func(name string, s status.Status) health.ObjectHealth {

@@ -50,7 +50,7 @@ func Compute(o client.Object) Result {
 	case *metav1.PartialObjectMetadata:
 		return Result{Status: status.CurrentStatus}
 	case *unstructured.Unstructured:
-		result, err := status.Compute(o)
+		result, err := status.Compute(ofAnyRevision(o))
 		if err != nil {
 			return Result{Status: status.UnknownStatus, Message: "its status cannot be read: " + err.Error()}
 		}
@@ -103,6 +103,35 @@ func Images(o *unstructured.Unstructured) map[string]string {
 func isPausedRollout(o *unstructured.Unstructured) bool {
 	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
 	return paused && o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apps", Kind: "Deployment"}
+}
+
+// ofAnyRevision returns a workload for kstatus. The pods of one with the strategy OnDelete are replaced only when a user
+// deletes them, so it is asked for its pods of any revision: kstatus would wait for those of the new one, or for none.
+func ofAnyRevision(o *unstructured.Unstructured) *unstructured.Unstructured {
+	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "updateStrategy", "type")
+	if strategy != "OnDelete" {
+		return o
+	}
+
+	seen := o.DeepCopy()
+
+	switch o.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
+		if desired, found, _ := unstructured.NestedInt64(o.Object, "status", "desiredNumberScheduled"); found {
+			_ = unstructured.SetNestedField(seen.Object, desired, "status", "updatedNumberScheduled")
+		}
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+		replicas, found, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+		if !found {
+			replicas = 1
+		}
+
+		_ = unstructured.SetNestedMap(seen.Object, map[string]any{
+			"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": replicas},
+		}, "spec", "updateStrategy")
+	}
+
+	return seen
 }
 
 var jobKind = schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}
