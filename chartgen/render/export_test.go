@@ -9,7 +9,12 @@ import (
 // ReleaseSize returns the number of bytes that Helm stores for a release of the chart, without values and notes, which
 // usually take less than 2 KiB.
 func ReleaseSize(c *chart.Chart) (int, error) {
-	data, err := releaseData(c)
+	whole, rendered, err := release(c)
+	if err != nil {
+		return 0, err
+	}
+
+	data, err := releaseData(whole, rendered)
 	if err != nil {
 		return 0, err
 	}

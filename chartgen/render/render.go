@@ -53,9 +53,13 @@ func Render(c *chart.Chart, values map[string]any, options helm.ReleaseOptions) 
 	}
 
 	manifest, notes, err := helm.Sort(c.Metadata.Name, files)
-	stored := &helm.Chart{Metadata: loaded.Metadata, Values: loaded.Values, Schema: loaded.Schema}
 
-	return &Result{Manifest: manifest, Notes: notes, Chart: stored}, err
+	return &Result{Manifest: manifest, Notes: notes, Chart: recorded(loaded)}, err
+}
+
+// recorded returns a chart as it is recorded with a release of the operator.
+func recorded(c *helm.Chart) *helm.Chart {
+	return &helm.Chart{Metadata: c.Metadata, Values: c.Values, Schema: c.Schema}
 }
 
 // execute renders the templates. A panic of Helm's library is an error of the chart.

@@ -2,8 +2,13 @@ package render_test
 
 import (
 	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -136,18 +141,31 @@ func TestOversize(t *testing.T) {
 	g := NewWithT(t)
 	c := build(t, "../../test/data/providers/infrastructure-aws")
 
-	size, err := render.Oversize(c, render.MaxReleaseSize/2)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(size).To(BeZero(), "the release is small, whatever the size of the archive")
+	g.Expect(render.Oversize(c, render.MaxReleaseSize/2)).To(BeZero(), "it is small, whatever the size of the archive")
 
 	noise := make([]byte, render.MaxReleaseSize)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
 	c.Files = append(c.Files, chart.File{Name: "noise", Data: noise})
 
-	size, err = render.Oversize(c, render.MaxReleaseSize/2)
+	sizes, err := render.Oversize(c, render.MaxReleaseSize/2)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(size).To(BeNumerically(">", render.MaxReleaseSize))
-	g.Expect(render.ReleaseSize(c)).To(Equal(size))
+	g.Expect(sizes.Helm).To(BeNumerically(">", render.MaxReleaseSize))
+	g.Expect(sizes.Operator).To(BeZero(), "its releases have no files")
+	g.Expect(render.ReleaseSize(c)).To(Equal(sizes.Helm))
+
+	folder := t.TempDir()
+	g.Expect(os.CopyFS(folder, os.DirFS("../../test/data/providers/infrastructure-aws"))).To(Succeed())
+
+	components, err := os.OpenFile(
+		filepath.Join(folder, "v1.0.0", "infrastructure-components.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = fmt.Fprintf(components, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: noise}\nbinaryData: {a: %s}\n",
+		base64.StdEncoding.EncodeToString(noise))
+	g.Expect(errors.Join(err, components.Close())).To(Succeed())
+
+	sizes, err = render.Oversize(build(t, folder), render.MaxReleaseSize/2)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(sizes.Operator).To(And(BeNumerically(">", render.MaxReleaseSize), BeNumerically("<", sizes.Helm)))
 
 	c.Files = append(c.Files, chart.File{Name: chart.TemplatesDir + "broken.yaml", Data: []byte("{{ fail }}")})
 

@@ -23,14 +23,67 @@ const MaxReleaseSize = 1 << 20
 // releases are two to four times as large.
 const maxGrowth = 5
 
-// Oversize returns the size of a release of the chart if Helm cannot store it, and otherwise 0. It depends
-// on the size of the chart's archive how much work that is: usually none.
-func Oversize(c *chart.Chart, archive int) (int, error) {
+// Sizes are those of a chart's releases that cannot be stored; 0 for one that can.
+type Sizes struct {
+	// Helm is the size of the release that the helm command creates, and Operator that of the operator's, which has no
+	// templates, files and CRDs.
+	Helm, Operator int
+}
+
+// Oversize returns the sizes of the releases of a chart that cannot be stored. It depends on the size of the chart's
+// archive how much work that is: usually none.
+func Oversize(c *chart.Chart, archive int) (Sizes, error) {
 	if archive*maxGrowth <= MaxReleaseSize {
-		return 0, nil
+		return Sizes{}, nil
 	}
 
-	data, err := releaseData(c)
+	whole, rendered, err := release(c)
+	if err != nil {
+		return Sizes{}, err
+	}
+
+	found := Sizes{}
+	if found.Helm, err = oversize(whole, rendered); err != nil || found.Helm == 0 {
+		return found, err
+	}
+
+	found.Operator, err = oversize(recorded(whole), rendered)
+
+	return found, err
+}
+
+// release returns what a release of the chart consists of: the chart including its CRDs, and the rendered manifest.
+func release(c *chart.Chart) (whole *helm.Chart, rendered string, err error) {
+	whole, err = load(&chart.Chart{Metadata: c.Metadata, Files: slices.Concat(c.Files, c.CRDs)})
+	if err != nil {
+		return nil, "", err
+	}
+
+	rendered, err = Manifest(c, "default", nil)
+
+	return whole, rendered, err
+}
+
+// releaseData returns a release as JSON.
+func releaseData(of *helm.Chart, rendered string) ([]byte, error) {
+	data, err := json.Marshal(&helm.Release{
+		Name:      of.Metadata.Name,
+		Namespace: "default",
+		Version:   1,
+		Info:      &helm.Info{},
+		Chart:     of,
+		Manifest:  rendered,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", of.Metadata.Name, err)
+	}
+
+	return data, nil
+}
+
+// oversize returns the size of a release if it cannot be stored, and otherwise 0.
+func oversize(of *helm.Chart, rendered string) (int, error) {
+	data, err := releaseData(of, rendered)
 	if err != nil {
 		return 0, err
 	}
@@ -46,33 +99,6 @@ func Oversize(c *chart.Chart, archive int) (int, error) {
 	}
 
 	return size, nil
-}
-
-// releaseData returns a release of the chart as JSON: the chart including its CRDs, and the rendered manifest.
-func releaseData(c *chart.Chart) ([]byte, error) {
-	loaded, err := load(&chart.Chart{Metadata: c.Metadata, Files: slices.Concat(c.Files, c.CRDs)})
-	if err != nil {
-		return nil, err
-	}
-
-	rendered, err := Manifest(c, "default", nil)
-	if err != nil {
-		return nil, err
-	}
-
-	data, err := json.Marshal(&helm.Release{
-		Name:      c.Metadata.Name,
-		Namespace: "default",
-		Version:   1,
-		Info:      &helm.Info{},
-		Chart:     loaded,
-		Manifest:  rendered,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
-	}
-
-	return data, nil
 }
 
 // encodedSize returns the size of data that is compressed at a level of gzip, in base64.

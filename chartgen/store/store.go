@@ -81,14 +81,23 @@ func New(c *chart.Chart) (*Stored, error) {
 		return nil, err
 	}
 
-	if len(archive) > maxArchive {
-		return nil, &bundle.InvalidError{File: c.Filename(), Reason: fmt.Sprintf(
-			"the chart of %s %s has %d KiB, and a ConfigMap has room for %d KiB; publish less, for example fewer cluster "+
-				"templates, or CRDs without descriptions",
-			c.Metadata.Name, c.Metadata.AppVersion, (len(archive)+1<<10-1)>>10, maxArchive>>10)}
+	if err := CheckSize(c, len(archive)); err != nil {
+		return nil, err
 	}
 
 	return &Stored{Chart: c, Digest: chart.Digest(archive), Size: len(archive)}, nil
+}
+
+// CheckSize returns a *bundle.InvalidError if a chart, whose archive has the given size, is too large to be stored.
+func CheckSize(c *chart.Chart, archive int) error {
+	if archive <= maxArchive {
+		return nil
+	}
+
+	return &bundle.InvalidError{File: c.Filename(), Reason: fmt.Sprintf(
+		"the chart of %s %s has %d KiB, and a ConfigMap has room for %d KiB; publish less, for example fewer cluster "+
+			"templates, or CRDs without descriptions",
+		c.Metadata.Name, c.Metadata.AppVersion, (archive+1<<10-1)>>10, maxArchive>>10)}
 }
 
 // IsFrom reports whether a namespace has fetched the chart from an origin.

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/contract"
 )
@@ -169,10 +170,15 @@ func (o *buildOptions) writeCRDs(c *chart.Chart, folder string) error {
 	return nil
 }
 
-// warnOfSize warns if Helm cannot store a release of the chart, whose archive has the given size.
+// warnOfSize warns if a chart, whose archive has the given size, is too large for the operator, or its release for Helm.
 func (o *buildOptions) warnOfSize(c *chart.Chart, archive int) error {
-	size, err := render.Oversize(c, archive)
-	if err != nil || size == 0 {
+	refused := store.CheckSize(c, archive)
+	if refused != nil {
+		o.Warnf("the operator does not install this chart: %s.", refused)
+	}
+
+	sizes, err := render.Oversize(c, archive)
+	if err != nil || sizes.Helm == 0 {
 		return err
 	}
 
@@ -181,14 +187,17 @@ func (o *buildOptions) warnOfSize(c *chart.Chart, archive int) error {
 		fix = "build it with --crds separate"
 	}
 
-	o.Warnf(
-		"the helm command cannot install %s: its release would have %d KiB, and Kubernetes stores at most %d KiB; %s. "+
-			"The operator can install it, because it does not store CRDs in releases.",
-		c.Filename(),
-		size>>10,
-		render.MaxReleaseSize>>10,
-		fix,
-	)
+	remark := ""
+
+	switch {
+	case sizes.Operator > 0:
+		fix, remark = "publish fewer or smaller objects", " The operator cannot install it, either."
+	case refused == nil:
+		remark = " The operator can install it, because its releases have no CRDs and templates."
+	}
+
+	o.Warnf("the helm command cannot install %s: its release would have %d KiB, and Kubernetes stores at most %d KiB; "+
+		"%s.%s", c.Filename(), sizes.Helm>>10, render.MaxReleaseSize>>10, fix, remark)
 
 	return nil
 }

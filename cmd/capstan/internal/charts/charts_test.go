@@ -68,21 +68,32 @@ func TestBuildSeparateCRDs(t *testing.T) {
 	g.Expect(lines[2]).To(Equal(chart.Digest(archive)))
 }
 
-func TestBuildTooLargeForHelm(t *testing.T) {
-	g := NewWithT(t)
-	random := rand.NewChaCha8([32]byte{})
-	noise := make([]byte, 600<<10)
-	_, _ = random.Read(noise)
-	folder := oddFolder(t, fmt.Sprintf("%x", noise))
+// TestBuildTooLarge: what cannot be installed, and by whom, is what the operator and Helm refuse.
+func TestBuildTooLarge(t *testing.T) {
+	const helm = `Warning: the helm command cannot install infrastructure-odd-1\.0\.0\.tgz: its release would ` +
+		`have [1-3]\d\d\d KiB, and Kubernetes stores at most 1024 KiB; build it with --crds separate\.`
 
-	_, log, err := run(t, "build", folder, "--destination", t.TempDir())
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(log).
-		To(MatchRegexp(`^Warning: the helm command cannot install infrastructure-odd-1\.0\.0\.tgz: its release would ` +
-			`have 1\d\d\d KiB, and Kubernetes stores at most 1024 KiB; build it with --crds separate\.`))
-	_, log, err = run(t, "build", folder, "--destination", t.TempDir(), "--crds", "separate")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(log).NotTo(ContainSubstring("the helm command"))
+	for kib, want := range map[int]string{
+		600: `^` + helm + ` The operator can install it, because its releases have no CRDs and templates\.\n`,
+		1600: `^Warning: the operator does not install this chart: infrastructure-odd-1\.0\.0\.tgz: the chart of ` +
+			`infrastructure-odd v1\.0\.0 has 1\d\d\d KiB, and a ConfigMap has room for 896 KiB; .*\.\n` + helm + `\n`,
+	} {
+		t.Run(fmt.Sprint(kib), func(t *testing.T) {
+			g := NewWithT(t)
+			random := rand.NewChaCha8([32]byte{})
+			noise := make([]byte, kib<<10)
+			_, _ = random.Read(noise)
+			folder := oddFolder(t, fmt.Sprintf("%x", noise))
+
+			_, log, err := run(t, "build", folder, "--destination", t.TempDir())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(log).To(MatchRegexp(want))
+
+			_, log, err = run(t, "build", folder, "--destination", t.TempDir(), "--crds", "separate")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(log).NotTo(Or(ContainSubstring("the helm command"), ContainSubstring("the operator")))
+		})
+	}
 }
 
 // TestFolders: every command that reads a provider's folder finds the version in it, with and without "v", and
