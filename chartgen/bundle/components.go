@@ -70,6 +70,12 @@ func parseFile(data []byte, parse func(string) (*expr.Text, error)) (*Components
 			"larger than %d MiB; publish the provider's components only", limit.MaxText>>20)}
 	}
 
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
+		if bytes.HasPrefix(data, []byte(mark)) {
+			return nil, &InvalidError{File: ComponentsFile, Reason: "encoded in UTF-16; publish it in UTF-8"}
+		}
+	}
+
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 
 	parts, err := split(data)
@@ -290,7 +296,7 @@ func expressionError(err error) error {
 		return &InvalidError{
 			File:   ComponentsFile,
 			Line:   syntax.Line,
-			Reason: fmt.Sprintf("expression %s: %v", syntax.Expression, syntax.Err),
+			Reason: syntax.Reason(),
 			Err:    err,
 		}
 	}

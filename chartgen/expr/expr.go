@@ -88,12 +88,21 @@ type token struct {
 // SyntaxError reports an expression that a chart cannot contain.
 type SyntaxError struct {
 	Line       int    // of the file, starting at 1
-	Expression string // as written, shortened to one line
+	Expression string // as written, shortened to one line; empty if the error is about none
 	Err        error  // the reason, and what to write instead
 }
 
 func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("line %d: expression %s: %v", e.Line, e.Expression, e.Err)
+	return fmt.Sprintf("line %d: %s", e.Line, e.Reason())
+}
+
+// Reason returns the error without its line.
+func (e *SyntaxError) Reason() string {
+	if e.Expression == "" {
+		return e.Err.Error()
+	}
+
+	return fmt.Sprintf("expression %s: %v", e.Expression, e.Err)
 }
 
 func (e *SyntaxError) Unwrap() error { return e.Err }

@@ -53,7 +53,6 @@ func TestExpandAsClusterctl(t *testing.T) {
 		"${A B}":                             "write ${NAME}",
 		"${A-b}":                             "write ${NAME}",
 		"${A$B}":                             "write ${NAME}",
-		"a\x00b":                             "NUL",
 		"${A:=" + strings.Repeat("b", 1<<15): "write ${NAME}",
 		strings.Repeat("${A}", 2001):         "more than 2000 expressions",
 	} {
@@ -87,6 +86,12 @@ func TestExpandAsClusterctl(t *testing.T) {
 }
 
 // TestVariables: a variable is required if its first use in the file has no default, as clusterctl has it.
+// TestNUL: what is wrong with a text, and with none of its expressions, names none.
+func TestNUL(t *testing.T) {
+	_, err := expr.Parse("a\n${A}\x00b")
+	NewWithT(t).Expect(err).To(MatchError(HavePrefix("line 2: the text has a NUL character")))
+}
+
 func TestVariables(t *testing.T) {
 	g := NewWithT(t)
 	text := "${A} ${B:=1}\n${A:=2} ${B:=3} ${C}\n${C} $${D}\n"
