@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -95,11 +97,22 @@ func testRegistryWithTLSAndPassword(t *testing.T, i bed.Implementation) {
 		})
 	}
 
+	file := filepath.Join(t.TempDir(), "config.json")
+	helper := fmt.Appendf(nil, `{"credHelpers": {%q: "of-the-test"}}`, r.Address)
+	NewWithT(t).Expect(os.WriteFile(file, helper, 0o600)).To(Succeed())
+
+	helped, err := transport.DockerConfigFile(file)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	for name, test := range map[string]struct {
 		options transport.Options
 		reason  transport.Kind
 		message string
 	}{
+		"credential helper": {
+			options: transport.Options{CA: r.CA, Credentials: helped}, reason: transport.Denied,
+			message: "among its auths; the operator runs no credential helpers",
+		},
 		"no credentials": {options: transport.Options{CA: r.CA}, reason: transport.Denied, message: "asks for credentials"},
 		"wrong credentials": {
 			options: transport.Options{CA: r.CA, Credentials: transport.StaticCredentials(r.Address, "me", "wr0ng-"+secret)},

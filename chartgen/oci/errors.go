@@ -78,7 +78,8 @@ func diagnose(registry string, err error) *transport.Error {
 		return &transport.Error{
 			Kind:    transport.Denied,
 			Problem: "the registry asks for credentials, and there are none for " + registry,
-			Fix:     "give a username and a password, or a docker configuration that names the host",
+			Fix: "give a username and a password, or a docker configuration that has them among its auths; the operator " +
+				"runs no credential helpers",
 		}
 	case errors.Is(err, errdef.ErrNotFound):
 		return &transport.Error{Kind: transport.NotFound, Problem: "not found", Fix: "check the path and the tag"}
