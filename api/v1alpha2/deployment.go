@@ -31,15 +31,16 @@ type DeploymentSpec struct {
 	HighAvailability *bool `json:"highAvailability,omitempty"`
 
 	// nodeSelector lists the labels that a node must have to run the pods, e.g.
-	// `node-role.kubernetes.io/control-plane: ""`. An empty map removes those of the components.
+	// `node-role.kubernetes.io/control-plane: ""`, in place of those of the components. An empty map removes them.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitzero"`
 
-	// tolerations of the pods. An empty list removes those of the components.
+	// tolerations of the pods, in place of those of the components, such as the one for nodes of the control plane. An
+	// empty list removes them.
 	// +optional
 	Tolerations *[]corev1.Toleration `json:"tolerations,omitempty"`
 
-	// affinity of the pods.
+	// affinity of the pods, in place of that of the components.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
@@ -52,8 +53,8 @@ type DeploymentSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// imagePullSecrets are Secrets in the provider's namespace with credentials for registries. An empty list
-	// removes those of the components.
+	// imagePullSecrets are Secrets in the provider's namespace with credentials for registries, in place of those of
+	// the components. An empty list removes them.
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitzero"`
 
@@ -71,7 +72,7 @@ type DeploymentSpec struct {
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// topologySpreadConstraints of the pods. An empty list removes those of the components.
+	// topologySpreadConstraints of the pods, in place of those of the components. An empty list removes them.
 	// +optional
 	TopologySpreadConstraints *[]corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
