@@ -252,6 +252,14 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 			"example.com/hold"))
 		Expect(left(ctx, namespace)).To(ConsistOf(HaveField("Name", "held")))
 
+		// A version that has it again waits before anything is changed.
+		_, err = apply(ctx, engine, specOf(namespace, "1.2.0", configMap("held", ""), configMap("kept", "changed")))
+		expectError[*cluster.UnavailableError](err)
+		Expect(err).To(MatchError("ConfigMap " + namespace + "/held could not be applied for now: it is being deleted, but " +
+			"its finalizers hold it: example.com/hold"))
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
+		Expect(getConfigMap(ctx, namespace, "kept").Data).To(Equal(map[string]string{"key": ""}))
+
 		finalizer("null")
 		Expect(prune(ctx, engine, namespace, revision)).To(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))

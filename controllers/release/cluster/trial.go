@@ -102,6 +102,10 @@ func (c *Client) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstruct
 		live = found
 	}
 
+	if live.GetDeletionTimestamp() != nil {
+		return nil, errors.New(deletionMessage(live))
+	}
+
 	if c.isLeft(o, live) {
 		return live, nil
 	}
