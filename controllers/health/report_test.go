@@ -80,6 +80,18 @@ func TestPausedRollout(t *testing.T) {
 	g.Expect(health.Compute(deployment).Message).To(Equal("ReplicaSet not Available"))
 }
 
+// TestPendingClaim: the claim's status does not say what it waits for.
+func TestPendingClaim(t *testing.T) {
+	claim := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+		"metadata": map[string]any{"namespace": "capi-system", "name": "images"},
+		"status":   map[string]any{"phase": "Pending"},
+	}}
+	NewWithT(t).Expect(health.Compute(claim)).To(And(HaveField("Status", status.InProgressStatus), HaveField("Message",
+		"it has no volume, or its StorageClass waits for a pod that uses it; see kubectl describe persistentvolumeclaim "+
+			"images -n capi-system")))
+}
+
 // TestReplacedByHand: workloads whose pods a user replaces need pods that are ready, of any revision.
 func TestReplacedByHand(t *testing.T) {
 	workload := func(kind, strategy string, spec, found map[string]any) *unstructured.Unstructured {

@@ -67,6 +67,11 @@ func Compute(o client.Object) Result {
 			return computeRequired(o, found)
 		}
 
+		if isPendingClaim(o) {
+			found.Message = fmt.Sprintf("it has no volume, or its StorageClass waits for a pod that uses it; see "+
+				"kubectl describe persistentvolumeclaim %s -n %s", o.GetName(), o.GetNamespace())
+		}
+
 		if isPausedRollout(o) {
 			found.Message = fmt.Sprintf("its rollout is paused; run `kubectl rollout resume deployment/%s -n %s`",
 				o.GetName(), o.GetNamespace())
@@ -96,6 +101,14 @@ func Images(o *unstructured.Unstructured) map[string]string {
 	}
 
 	return images
+}
+
+// isPendingClaim reports whether an object is a PersistentVolumeClaim that is not bound yet.
+func isPendingClaim(o *unstructured.Unstructured) bool {
+	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
+
+	return phase == string(corev1.ClaimPending) &&
+		o.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "PersistentVolumeClaim"}
 }
 
 // isPausedRollout reports whether an object is a Deployment whose rollout a user has paused, so that its pods stay as

@@ -85,6 +85,25 @@ spec:
 		Expect(replicas(ctx)).To(Equal(2))
 	})
 
+	It("tells without values why a claim cannot be changed, and keeps it as it is if asked to", func(ctx SpecContext) {
+		claim := func(mode, policy string) string {
+			return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: images\n  annotations: {" + policy + "}\n" +
+				"spec:\n  storageClassName: none\n  accessModes: [" + mode + "]\n  resources: {requests: {storage: 1Gi}}\n"
+		}
+
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", claim("ReadWriteOnce", "")))
+
+		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", claim("ReadWriteMany", "")))
+		expectError[*cluster.DryRunError](err)
+		Expect(err).To(MatchError(And(
+			ContainSubstring("images, so nothing was changed: spec: Forbidden: spec is immutable after creation except "),
+			ContainSubstring("for bound claims; this change requires that the object is recreated, but it is not deleted because "),
+			ContainSubstring("set the annotation capstan.dev/update-policy: Once on it in the release"),
+			Not(ContainSubstring("ReadWrite")))))
+
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", claim("ReadWriteMany", "capstan.dev/update-policy: Once")))
+	})
+
 	It("does not delete a Service with a load balancer to change an immutable field", func(ctx SpecContext) {
 		balanced := func(class string) string {
 			return "apiVersion: v1\nkind: Service\nmetadata:\n  name: balanced\nspec:\n  type: LoadBalancer\n" +
@@ -100,7 +119,8 @@ spec:
 		Expect(err).To(MatchError("the API server would refuse Service " + namespace +
 			"/balanced, so nothing was changed: spec.loadBalancerClass: " +
 			"may not change once set; this change requires that the object is recreated, but it is not deleted because " +
-			"its load balancer and address would be lost with it; delete it yourself if that is acceptable; " +
+			"its load balancer and address would be lost with it; delete it yourself if that is acceptable, or set the " +
+			"annotation capstan.dev/update-policy: Once on it in the release to keep it as it is; " +
 			"correct the variables or the resource's patches, or choose another version"))
 
 		after, err := client.CoreV1().Services(namespace).Get(ctx, "balanced", metav1.GetOptions{})

@@ -140,7 +140,8 @@ type notReplacedError struct {
 
 func (e *notReplacedError) Error() string {
 	return fmt.Sprintf("%s; this change requires that the object is recreated, but it is not deleted because %s; "+
-		"delete it yourself if that is acceptable", object.Reason(e.kind, e.refusal), e.obstacle)
+		"delete it yourself if that is acceptable, or set the annotation %s: %s on it in the release to keep it as it is",
+		object.Reason(e.kind, e.refusal), e.obstacle, v1alpha2.UpdatePolicyAnnotation, v1alpha2.UpdateOnce)
 }
 
 // Unwrap returns the API server's error.
