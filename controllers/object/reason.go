@@ -166,6 +166,19 @@ func withoutValue(kind, message string) string {
 	return rest
 }
 
+// uninitialized is what the API server says while its cache of a kind cannot be filled, before the reason if it knows
+// that.
+const uninitialized = "storage is (re)initializing"
+
+// IsUnconverted reports whether objects could not be read because the webhook that has to convert them does not work. A
+// server that does not say why its cache of the kind cannot be filled may mean that as well.
+func IsUnconverted(err error) bool {
+	status := apierrors.APIStatus(nil)
+
+	return IsConversion(err) || errors.As(err, &status) && apierrors.IsTooManyRequests(err) &&
+		strings.HasSuffix(status.Status().Message, uninitialized)
+}
+
 // IsRefusal reports whether the API server refused a request because of its content, so that the
 // same request would be refused again. Timeouts, conflicts and rate limits are not refusals.
 func IsRefusal(err error) bool {

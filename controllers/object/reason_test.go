@@ -181,6 +181,29 @@ func TestReasonOfOtherErrors(t *testing.T) {
 	g.Expect(len(Reason("Deployment", errors.New(strings.Repeat("long ", 1000))))).To(BeNumerically("<", 1100))
 }
 
+func TestIsUnconverted(t *testing.T) {
+	const webhook = `conversion webhook for a.test/v1, Kind=Thing failed: Post "https://b.c.svc:443/?timeout=30s": EOF`
+
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"an object":                   {apierrors.NewInternalError(errors.New(webhook)), true},
+		"a list":                      {apierrors.NewTooManyRequests("storage is (re)initializing: "+webhook, 1), true},
+		"a list, by an older server":  {apierrors.NewTooManyRequests("storage is (re)initializing", 1), true},
+		"wrapped":                     {fmt.Errorf("list: %w", apierrors.NewInternalError(errors.New(webhook))), true},
+		"a cache that waits for etcd": {apierrors.NewTooManyRequests("storage is (re)initializing: etcd is down", 1), false},
+		"too many requests":           {apierrors.NewTooManyRequests("slow down", 1), false},
+		"another error of the server": {apierrors.NewInternalError(errors.New("etcdserver: leader changed")), false},
+		"no answer of the API server": {errors.New(webhook), false},
+		"none":                        {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(IsUnconverted(tt.err)).To(Equal(tt.want))
+		})
+	}
+}
+
 func TestIsRefusal(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 

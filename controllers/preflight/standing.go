@@ -67,7 +67,7 @@ func (s Standing) mayChange(p v1alpha2.Provider) bool {
 	status := p.GetStatus()
 
 	switch {
-	case p.GetGeneration() != status.ObservedGeneration:
+	case p.GetGeneration() != status.ObservedGeneration && status.ObservedGeneration > 0: // otherwise it was lost
 		return true
 	case s.Ready, isStalled(status):
 		return false

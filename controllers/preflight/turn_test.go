@@ -50,6 +50,7 @@ func TestChangesVersion(t *testing.T) {
 	changedAgain := func(p v1alpha2.Provider) { p.SetGeneration(3) }
 	theirs := func(p v1alpha2.Provider) { p.GetStatus().Release = nil }
 	suspended := func(p v1alpha2.Provider) { p.GetSpec().Suspend = true }
+	lost := func(p v1alpha2.Provider) { p.GetStatus().ObservedGeneration = -1 }
 	rollingBack := func(p v1alpha2.Provider) {
 		p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)}
 	}
@@ -71,6 +72,7 @@ func TestChangesVersion(t *testing.T) {
 		"of one of cluster-api-operator":           {[]option{other, theirs}, false},
 		"it has failed and is tried again":         {[]option{other, progressing, upgradeFailed}, false},
 		"a user has to do something":               {[]option{other, progressing, stalled}, false},
+		"objects cannot be found of it":            {[]option{other, progressing, stalled, lost}, false},
 		"it waits for contracts":                   {[]option{other, incompatible}, false},
 		"the revision of another program is kept":  {[]option{other, observed, ready}, false},
 		"it is suspended":                          {[]option{other, suspended}, false},

@@ -180,14 +180,14 @@ func (r *run) rollBackFailed(ctx context.Context, did *cared) error {
 // observeInstalled observes the release, unless nothing is installed for certain: hundreds of providers
 // that wait for core then cost no request.
 func (r *run) observeInstalled(ctx context.Context) error {
-	if err := r.findLost(ctx); err != nil {
-		return err
-	}
-
 	known := r.provider.GetStatus().Release != nil
 	if known || r.target.MayHaveRelease(ctx, plan.ReleaseKey(r.provider)) {
-		return r.observe(ctx)
+		if err := r.observe(ctx); err != nil {
+			return err
+		}
 	}
+
+	r.findLost(ctx)
 
 	return nil
 }

@@ -77,6 +77,10 @@ func (r *run) makeChange(ctx context.Context) error {
 		return err
 	}
 
+	if err := r.checkFound(); err != nil {
+		return err
+	}
+
 	// Until the version can be planned, later reconciles would respect that the release was uninstalled.
 	if r.asksForUninstalled() {
 		r.provider.GetStatus().Release = nil

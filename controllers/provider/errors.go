@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/acl"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -166,6 +167,15 @@ var errorTable = []row{
 	}),
 
 	// Passing troubles.
+	onValue(func(e *cluster.UnlistedError, result *Result) {
+		set(result, "", v1alpha2.ProgressingReason, Waiting)
+		result.At = e.Until
+
+		if e.Lasting() {
+			set(result, installFailed, v1alpha2.InstallFailedReason, Stalled)
+			result.At = time.Time{}
+		}
+	}),
 	onValue(func(e *release.LockedError, result *Result) {
 		set(result, installFailed, v1alpha2.ProgressingReason, Waiting)
 		result.At = e.Until

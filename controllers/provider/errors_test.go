@@ -49,6 +49,14 @@ var limit = time.Now().Add(time.Hour)
 var denied = fmt.Sprintf("User %q cannot list resource %q", "b", "secrets")
 
 var errorCases = map[string]errorCase{
+	"objects of the release that are not known yet": {
+		err:       &cluster.UnlistedError{Until: limit},
+		condition: "", reason: v1alpha2.ProgressingReason, outcome: Waiting, at: limit,
+	},
+	"objects of the release that are not known until a webhook is repaired": {
+		err:       &cluster.UnlistedError{Until: limit, Kinds: []cluster.Unlisted{{Lasting: true}}},
+		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
+	},
 	"a failed check": {
 		err:       &preflight.Error{Reason: v1alpha2.MissingVariablesReason},
 		condition: preflightFailed, reason: v1alpha2.MissingVariablesReason, outcome: Stalled,

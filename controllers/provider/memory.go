@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // memory is what is remembered of a resource from one reconcile to the next. It may be lost without harm. Only the
@@ -26,6 +27,12 @@ type memory struct {
 	// known.
 	healthy      int
 	healthySince time.Time
+	// search is how far the search for the objects of the release has come, and searched its newest revision; nil unless
+	// it was not complete.
+	search   *cluster.Progress
+	searched int
+	// unsettled is the newest generation that was reported although the status does not say so, because it was lost.
+	unsettled int64
 }
 
 // arrival returns when a generation was seen first: now, unless it was asked before.
@@ -45,6 +52,16 @@ func (m *memory) turn(revision int, now time.Time) time.Time {
 	}
 
 	return m.healthySince
+}
+
+// searching returns how far the search for the objects of a release has come. It begins again if another program has
+// made a newer revision.
+func (m *memory) searching(newest int) *cluster.Progress {
+	if m.search == nil || m.searched != newest {
+		m.search, m.searched = &cluster.Progress{}, newest
+	}
+
+	return m.search
 }
 
 // memories are those of the resources of one kind. It is safe for concurrent use, and its zero value is ready to use.

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/removal"
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
@@ -206,30 +208,48 @@ func (r *run) recordsLost(ctx context.Context) bool {
 }
 
 // findLost searches for the objects of a release whose status was lost, for example because the resource was restored
-// without it: until a status was written, it is not known whether the resource had one.
-func (r *run) findLost(ctx context.Context) error {
-	if r.provider.GetStatus().ObservedGeneration > 0 || r.added {
-		return nil
+// without it: until a status was written, it is not known whether the resource had one. Until they are found, nothing is
+// changed.
+func (r *run) findLost(ctx context.Context) {
+	if r.lost() {
+		r.unfound = r.search(ctx)
 	}
-
-	return r.search(ctx)
 }
 
 // findMade searches for what a newest revision of another program has installed, before it is replaced: its record is
 // not believed, and the inventory does not have its objects.
 func (r *run) findMade(ctx context.Context) error {
-	if len(r.installed.history.Revisions) == 0 || r.installed.isOwn() || r.found != nil {
+	if len(r.installed.history.Revisions) > 0 && !r.installed.isOwn() && !r.searched && r.unfound == nil {
+		r.unfound = r.search(ctx)
+	}
+
+	return r.checkFound()
+}
+
+// search searches for the objects of the release by the marks that they bear. A search that is not complete is continued
+// by the next reconcile.
+func (r *run) search(ctx context.Context) (err error) {
+	newest, _ := r.installed.history.Newest()
+
+	r.found, err = removal.Search(ctx, r.provider, r.target, r.memory.searching(newest.Number))
+	r.searched = err == nil
+
+	return err
+}
+
+// checkFound stops a change while objects of the release are not known, unless it may bring the manager that these need
+// to be found. What it drops of them is deleted afterwards.
+func (r *run) checkFound() error {
+	if unlisted := (*cluster.UnlistedError)(nil); errors.As(r.unfound, &unlisted) && unlisted.NeedsManager() {
 		return nil
 	}
 
-	return r.search(ctx)
+	return r.unfound
 }
 
-// search searches for the objects of the release by the marks that they bear.
-func (r *run) search(ctx context.Context) (err error) {
-	r.found, err = removal.Search(ctx, r.provider, r.target)
-
-	return err
+// lost reports whether it is not known which objects the release has, because the status was lost or does not say.
+func (r *run) lost() bool {
+	return r.unfound != nil || release.HasLostStatus(r.provider) && !r.added && !r.searched
 }
 
 // describeChart describes the chart of a record for messages.

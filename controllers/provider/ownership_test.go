@@ -2,12 +2,15 @@ package provider
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -78,4 +81,75 @@ func TestLeaveFormerCluster(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLostStatus: a status that was lost remains so, whatever else a reconcile reports, until all objects of the release
+// are known, which are then in its inventory.
+func TestLostStatus(t *testing.T) {
+	found := []object.Key{{Namespace: "capa-system", Name: "found"}}
+	managed := []string{v1alpha2.Finalizer}
+
+	for name, c := range map[string]struct {
+		finalizers []string
+		observed   int64
+		reach      func(*run)
+		lost       bool
+		inventory  int
+	}{
+		"a reconcile that ended before it searched": {
+			finalizers: managed, observed: -1, reach: func(*run) {}, lost: true,
+		},
+		"one whose status the API server has not even begun": {finalizers: managed, reach: func(*run) {}, lost: true},
+		"one that has found a part": {
+			finalizers: managed, observed: -1, reach: func(r *run) { r.found = found }, lost: true, inventory: 1,
+		},
+		"one that has found all": {
+			finalizers: managed, observed: -1, reach: func(r *run) { r.found, r.searched = found, true }, inventory: 1,
+		},
+		"the first one": {
+			finalizers: managed, observed: -1, reach: func(r *run) { r.added = true },
+		},
+		"a resource that was never the operator's": {observed: -1, reach: func(*run) {}},
+		"a status that was not lost":               {finalizers: managed, observed: 1, reach: func(*run) {}},
+		"one without what another program has made": {
+			finalizers: managed, observed: 1, reach: func(r *run) { r.unfound = &cluster.UnlistedError{} }, lost: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := newTestRun()
+			r.provider.SetFinalizers(c.finalizers)
+			r.provider.GetStatus().ObservedGeneration = c.observed
+			r.memory.searching(3)
+			c.reach(r)
+
+			report := r.report(Summary{Result: Result{Outcome: Stalled, Reason: "Some"}}, time.Now())
+			g.Expect(report.Status.Inventory).To(HaveLen(c.inventory))
+
+			if !c.lost {
+				g.Expect(report.Status.ObservedGeneration).To(Equal(r.provider.GetGeneration()))
+				return
+			}
+
+			g.Expect(report.Status.ObservedGeneration).To(BeEquivalentTo(-1))
+		})
+	}
+}
+
+// TestSearchesAreRemembered: a search is continued unless it was complete, or another program has made a revision since.
+func TestSearchesAreRemembered(t *testing.T) {
+	g := NewWithT(t)
+	r := newTestRun()
+	r.provider.SetFinalizers([]string{v1alpha2.Finalizer})
+
+	search := r.memory.searching(2)
+	r.remember()
+	g.Expect(r.memory.unsettled).To(Equal(r.provider.GetGeneration()))
+	g.Expect(r.memory.searching(2)).To(BeIdenticalTo(search))
+	g.Expect(r.memory.searching(3)).NotTo(BeIdenticalTo(search))
+
+	r.searched = true
+	r.remember()
+	g.Expect(r.memory.unsettled).To(BeZero())
+	g.Expect(r.memory.search).To(BeNil())
 }

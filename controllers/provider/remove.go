@@ -41,6 +41,7 @@ func (r *run) remove(ctx context.Context, unreached error) error {
 
 	attempt := r.removal()
 	err := r.removeInstalled(ctx, attempt)
+	r.noteFound(attempt.Found)
 
 	if attempt.Uninstalled {
 		r.Offers.Forget(r.provider.GetUID())
@@ -51,24 +52,28 @@ func (r *run) remove(ctx context.Context, unreached error) error {
 		return err
 	}
 
+	if attempt.Unlisted != nil {
+		r.emit(r.provider, releaseKept(fmt.Sprintf("Objects of the release may be left behind: %s", attempt.Unlisted)))
+	}
+
 	return r.dropFinalizer(ctx, attempt.Unconfirmed)
 }
 
 // leave lets a resource go whose cluster is gone with its kubeconfig, which may in turn have gone with its namespace:
 // otherwise a user may create it again. A cluster that only cannot be reached is awaited.
 func (r *run) leave(ctx context.Context, unreached error) error {
-	recorded := release.MayHaveInstalled(r.provider)
+	recorded := release.MayHaveInstalled(r.provider) || release.HasLostStatus(r.provider)
 
-	lost, err := r.kubeConfigGone(ctx)
-	if err == nil && lost && recorded {
-		lost, err = r.namespaceTerminates(ctx)
+	gone, err := r.kubeConfigGone(ctx)
+	if err == nil && gone && recorded {
+		gone, err = r.namespaceTerminates(ctx)
 	}
 
 	if err != nil {
 		return err
 	}
 
-	if !lost && !r.expired() {
+	if !gone && !r.expired() {
 		return unreached
 	}
 
@@ -233,6 +238,21 @@ func (r *run) removing() Result {
 // cluster, where a release may be that the status does not have.
 const unreachedGrace = time.Minute
 
+// noteFound notes what a removal has found, before it may be blocked: the next attempt then knows it.
+func (r *run) noteFound(found removal.Found) {
+	status := r.provider.GetStatus()
+
+	if found.Newest.Number != 0 && status.Release == nil {
+		key := plan.ReleaseKey(r.provider)
+		status.Release = &v1alpha2.ReleaseStatus{
+			Name: key.Name, Namespace: key.Namespace, ClusterUID: string(r.self.Cluster),
+			Revision: found.Newest.Number, Status: found.Newest.Status,
+		}
+	}
+
+	r.found, r.searched = found.Objects, found.Complete
+}
+
 // removal returns the removal of the provider, which has not begun.
 func (r *run) removal() *removal.Removal {
 	return &removal.Removal{
@@ -241,6 +261,7 @@ func (r *run) removal() *removal.Removal {
 		Provider:    r.provider,
 		Owner:       r.self,
 		Target:      r.target,
+		Progress:    r.memory.searching,
 		Uninstalled: r.uninstalled(),
 	}
 }
@@ -250,7 +271,9 @@ func (r *run) removal() *removal.Removal {
 func (r *run) expired() bool {
 	age := time.Since(r.provider.GetDeletionTimestamp().Time)
 
-	return !release.MayHaveInstalled(r.provider) && !r.uninstalled() && age > unreachedGrace
+	known := release.MayHaveInstalled(r.provider) || release.HasLostStatus(r.provider) || r.uninstalled()
+
+	return !known && age > unreachedGrace
 }
 
 // uninstalled reports whether an earlier attempt of the removal has uninstalled the release: it has then removed the

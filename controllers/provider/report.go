@@ -40,7 +40,11 @@ func (r *run) report(ended Summary, now time.Time) Report {
 	before := slices.Clone(written.list)
 	report := Report{}
 
-	status.ObservedGeneration = r.provider.GetGeneration()
+	// Until all objects of the release are known, its status is one that was lost.
+	if status.ObservedGeneration = r.provider.GetGeneration(); r.lost() {
+		status.ObservedGeneration = -1
+	}
+
 	report.Events = r.writeStatus(&status, written)
 	r.writeConditions(ended, status, written)
 
@@ -383,6 +387,7 @@ func (r *run) end(ended Summary) (ctrl.Result, error) {
 	}
 
 	made := r.report(ended, time.Now())
+	r.remember()
 	*r.provider.GetStatus() = made.Status
 	r.emit(r.provider, made.Events)
 
@@ -395,6 +400,18 @@ func (r *run) end(ended Summary) (ctrl.Result, error) {
 	}
 
 	return ctrl.Result{RequeueAfter: made.After}, nil
+}
+
+// remember keeps what the next reconcile needs to continue a search, and nothing of one that was complete.
+func (r *run) remember() {
+	r.memory.unsettled = 0
+
+	switch {
+	case r.lost():
+		r.memory.unsettled = r.provider.GetGeneration()
+	case r.searched:
+		r.memory.search = nil
+	}
 }
 
 // emit emits events about an object.

@@ -43,8 +43,11 @@ type run struct {
 	// added is set if the finalizer was added in this run.
 	added bool
 
-	// found are the objects of the release, if its inventory was lost.
-	found []object.Key
+	// found are the objects of the release that were searched for, because its inventory lacks them. searched is set if
+	// these are all, and unfound is why they are not.
+	found    []object.Key
+	searched bool
+	unfound  error
 
 	// installed is what was read last, change what is being prepared, and done what was written.
 	installed installed
@@ -180,6 +183,11 @@ func (r *run) reach(ctx context.Context) error {
 
 	r.target = target
 	r.policy = policyOf(r.provider)
+
+	if r.lost() && r.memory.unsettled == r.provider.GetGeneration() {
+		r.policy.SpecChanged = false
+	}
+
 	r.self = r.Clusters.Owner(r.provider, target)
 	r.arrived = r.memory.arrival(r.provider.GetGeneration(), time.Now())
 	r.memory.unannounced = r.memory.unannounced || r.policy.SpecChanged
@@ -205,6 +213,8 @@ func (r *run) show(ctx context.Context) Result {
 	if err := r.inTime(ctx, r.observe); err != nil {
 		return resultOf(err)
 	}
+
+	r.findLost(ctx)
 
 	_ = r.inTime(ctx, r.identify) // another resource may have installed it
 
@@ -276,7 +286,12 @@ func (r *run) careAndChange(ctx context.Context) Summary {
 	r.lookUpgrades(ctx)
 
 	ended := r.summarize(resultOf(care), resultOf(changed))
-	if ended.Outcome == Ready {
+
+	switch {
+	case ended.Outcome != Ready:
+	case r.unfound != nil:
+		return r.endedEarly(r.unfound)
+	default:
 		_ = r.inTime(ctx, func(ctx context.Context) error {
 			ended.Result = r.migrateCRDs(ctx, ended.Result)
 			return nil

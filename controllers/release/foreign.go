@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -76,6 +77,12 @@ func Unconfirmed(
 func MayHaveInstalled(provider v1alpha2.Provider) bool {
 	status := provider.GetStatus()
 	return status.Release != nil || len(status.Inventory) > 0
+}
+
+// HasLostStatus reports whether a resource has lost its status, for example because it was restored without: it has the
+// operator's finalizer, which comes before an installation, and what was installed since is not known.
+func HasLostStatus(provider v1alpha2.Provider) bool {
+	return controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer) && provider.GetStatus().ObservedGeneration <= 0
 }
 
 // Adopts reports whether a user allows to take over a release of something else, by what the spec asks for: its records

@@ -6,16 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -214,108 +209,5 @@ var _ = Describe("The objects of a release", func() {
 		Expect(history(ctx, namespace)).To(BeEmpty())
 		Expect(getConfigMap(ctx, namespace, "first").ObjectMeta).To(And(
 			HaveField("Labels", BeEmpty()), HaveField("Annotations", BeEmpty())))
-	})
-})
-
-var _ = Describe("The objects of a release whose inventory is lost", func() {
-	var (
-		namespace string
-		engine    *release.Engine
-		search    cluster.Search
-	)
-
-	BeforeEach(func(ctx SpecContext) {
-		namespace, engine = newNamespace(ctx), newEngine("one")
-		search = cluster.Search{
-			Selector: labels.Everything(),
-			Reader:   engine.Metadata(),
-			Resources: []schema.GroupResource{
-				{Resource: "configmaps"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
-				{Group: "away.test", Resource: "things"},
-			},
-		}
-
-		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), configMap("moved", ""), clusterRole,
-			deployment("manager", "1")))
-		kubectlApply(ctx, namespace, configMap("other", ""))
-		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "moved", "-n", namespace,
-			"meta.helm.sh/release-name=another")
-	})
-
-	find := func(ctx context.Context) []string {
-		found := []string{}
-
-		keys, err := engine.Search(ctx, releaseIn(namespace), search)
-		Expect(err).NotTo(HaveOccurred())
-
-		for _, key := range keys {
-			found = append(found, key.String())
-		}
-
-		return found
-	}
-	config := func() string { return fmt.Sprintf("ConfigMap %s/config", namespace) }
-	role := func() string { return fmt.Sprintf("ClusterRole %s-role", namespace) }
-
-	It("are found by its marks, but not what a controller has created, nor other kinds", func(ctx SpecContext) {
-		manager := getDeployment(ctx, namespace, "manager")
-		owner := metav1.NewControllerRef(manager, appsv1.SchemeGroupVersion.WithKind("Deployment"))
-		created := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: "created", Annotations: manager.Annotations, OwnerReferences: []metav1.OwnerReference{*owner},
-		}}
-		_, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, created, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-
-		Expect(find(ctx)).To(ConsistOf(role(), config()))
-	})
-
-	It("are found on all pages of a list", func(ctx SpecContext) {
-		// Objects of a namespace that comes first fill the first page.
-		for i := range 21 {
-			filler := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("filler-%d", i)}}
-			_, err := client.CoreV1().ConfigMaps("default").Create(ctx, filler, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-		}
-
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(client.CoreV1().ConfigMaps("default").
-				DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})).To(Succeed())
-		})
-
-		Expect(find(ctx)).To(ContainElement(config()))
-	})
-
-	DescribeTable("are searched for again after the API server failed",
-		func(ctx SpecContext, path string) {
-			engine = newEngine("faulty", func(c *rest.Config) {
-				c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-					return roundTripper(func(r *http.Request) (*http.Response, error) {
-						if strings.HasSuffix(r.URL.Path, path) {
-							return nil, syscall.ECONNREFUSED
-						}
-
-						return rt.RoundTrip(r)
-					})
-				})
-			})
-			search.Reader = engine.Metadata()
-
-			_, err := engine.Search(ctx, releaseIn(namespace), search)
-			Expect(err).To(MatchError(And(
-				ContainSubstring("search for the objects of release "+namespace), ContainSubstring("connection refused"))))
-		},
-		Entry("to list a kind", "/configmaps"),
-		Entry("to list its own kinds", "/api"),
-		Entry("to list its API groups", "/apis"),
-	)
-
-	It("are found by the reader, and deleted with the engine's own permissions", func(ctx SpecContext) {
-		engine = newEngine("tenant", func(c *rest.Config) { c.Impersonate.UserName = "stranger" })
-
-		Expect(find(ctx)).To(ConsistOf(role(), config()))
-
-		_, err := uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})
-		Expect(expectError[*cluster.RemoveError](err)).To(MatchError(ContainSubstring(`User "stranger" cannot`)))
-		Expect(configMaps(ctx, namespace)).To(ContainElement("config"))
 	})
 })

@@ -49,6 +49,10 @@ func (r *Removal) Find(ctx context.Context) error {
 		Terminating: r.terminating,
 	}
 
+	if err == nil {
+		r.Found.Newest, r.Found.Objects, r.Found.Complete = r.newest, r.own, !r.more
+	}
+
 	return err
 }
 
@@ -128,7 +132,7 @@ func (r *Removal) recorded() bool { return r.newest.Number != 0 }
 // the inventory, so records of a release that the resource has installed are deleted with it, whatever they are. A
 // resource whose status was lost does not know.
 func (r *Removal) isPlanted(newest state.Revision) bool {
-	lost := r.Provider.GetStatus().ObservedGeneration <= 0 && newest.Ours()
+	lost := release.HasLostStatus(r.Provider) && newest.Ours()
 
 	return !newest.Confirmed() && !r.known && !lost
 }
@@ -189,19 +193,44 @@ func (r *Removal) observeObjects(ctx context.Context) error {
 		return nil
 	}
 
-	status := r.Provider.GetStatus()
-	r.own = object.Union(r.own, object.KeysOfInventory(status.Inventory))
+	r.own = object.Union(r.own, object.KeysOfInventory(r.Provider.GetStatus().Inventory))
 
-	if status.ObservedGeneration <= 0 || r.recorded() && !r.confirmed {
-		found, err := Search(ctx, r.Provider, r.Target)
-		if err != nil {
+	if release.HasLostStatus(r.Provider) || r.recorded() && !r.confirmed {
+		if err := r.search(ctx); err != nil {
 			return err
 		}
-
-		r.own = object.Union(r.own, found)
 	}
 
 	return r.checkRemains(ctx)
+}
+
+// search adds the objects that bear the release's marks. Objects of own kinds that only the provider's manager could
+// convert, which does not run, stay behind if a user has accepted that for all objects of these kinds.
+func (r *Removal) search(ctx context.Context) error {
+	found, err := Search(ctx, r.Provider, r.Target, r.Progress(r.newest.Number))
+	r.own = object.Union(r.own, found)
+
+	unlisted := (*cluster.UnlistedError)(nil)
+	if !errors.As(err, &unlisted) {
+		return err
+	}
+
+	leaves := r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation)
+	needsManager := unlisted.NeedsManager()
+
+	switch {
+	case len(unlisted.Kinds) == 0:
+		r.more = true
+		return nil
+	case needsManager && leaves:
+		r.more, r.Unlisted = unlisted.More, unlisted
+		return nil
+	case needsManager:
+		return &BlockedError{Message: fmt.Sprintf("%s; or set the annotation %s: \"true\" to leave such objects behind",
+			unlisted, v1alpha2.DeleteInUseAnnotation)}
+	}
+
+	return &BlockedError{Message: unlisted.Error(), Waiting: !unlisted.Lasting()}
 }
 
 // checkRemains forgets objects that are deleted with their namespace, and those of a release without records if none of
@@ -219,6 +248,8 @@ func (r *Removal) checkRemains(ctx context.Context) error {
 	if !remains && err == nil {
 		r.own = nil
 	}
+
+	r.known = r.known || remains
 
 	return err
 }
@@ -255,8 +286,11 @@ var searched = []schema.GroupResource{
 	{Group: "scheduling.k8s.io", Resource: "priorityclasses"},
 }
 
-// Search returns the objects of a provider's release that bear its marks, whatever its inventory says.
-func Search(ctx context.Context, provider v1alpha2.Provider, target *clusters.Target) ([]object.Key, error) {
+// Search returns the objects of a provider's release that bear its marks, whatever its inventory says. These are all if
+// there is no error; see cluster.Client.Search.
+func Search(
+	ctx context.Context, provider v1alpha2.Provider, target *clusters.Target, progress *cluster.Progress,
+) ([]object.Key, error) {
 	label := v1alpha2.Label(provider)
 
 	own, err := target.CRDs.OwnKinds(ctx, label)
@@ -265,8 +299,11 @@ func Search(ctx context.Context, provider v1alpha2.Provider, target *clusters.Ta
 	}
 
 	return target.Releases.Search(ctx, plan.ReleaseKey(provider), cluster.Search{
-		Selector:  labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: label}),
-		Resources: slices.Concat(searched, own),
-		Reader:    target.Metadata,
+		Selector:    labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: label}),
+		Resources:   searched,
+		Own:         own,
+		Reader:      target.Metadata,
+		Definitions: target.CRDs.Client,
+		Progress:    progress,
 	})
 }

@@ -42,6 +42,11 @@ type Found struct {
 	Installed, Release, Foreign bool
 	// Terminating is set if the namespace is being deleted with all that it has.
 	Terminating bool
+	// Newest is the newest revision in Helm's storage, if that has the release.
+	Newest state.Revision
+	// Objects are those that the release has, or may have, and Complete is set if it has no others.
+	Objects  []object.Key
+	Complete bool
 }
 
 // Removal is one attempt to remove a provider. It may be repeated until it succeeds. The errors of its steps are
@@ -55,12 +60,16 @@ type Removal struct {
 	// Owner is how the resource is recorded as the owner of its release.
 	Owner  state.Owner
 	Target *clusters.Target
+	// Progress returns what earlier attempts have found of a release whose inventory is lost, by its newest revision.
+	Progress func(newest int) *cluster.Progress
 	// Uninstalled reports whether this or an earlier attempt has uninstalled the release.
 	Uninstalled bool
 	// Found is what is installed; zero before Find.
 	Found Found
 	// Unconfirmed is the newest revision of a release that stays because it is not known to be the resource's; 0 for none.
 	Unconfirmed int
+	// Unlisted is why objects of the release may stay behind that could not be found; nil if none do.
+	Unlisted *cluster.UnlistedError
 
 	// release is the key of the release, known whether the resource is known to have installed it.
 	release types.NamespacedName
@@ -73,6 +82,8 @@ type Removal struct {
 	foreign bool
 	// own are the objects that the release has, or may have.
 	own []object.Key
+	// more is set if there are more than those that were searched for.
+	more bool
 	// terminating is set if the namespace and all that is in it is being deleted.
 	terminating bool
 }
@@ -105,7 +116,9 @@ func (r *Removal) Explain(err error) error {
 // can be removed in order.
 func (r *Removal) CheckOthers(ctx context.Context) error {
 	others, err := r.others(ctx, func(p v1alpha2.Provider) bool {
-		return p.ProviderType() != v1alpha2.CoreProviderType && preflight.StandingOf(p).Installed
+		mayBeInstalled := preflight.StandingOf(p).Installed || release.HasLostStatus(p)
+
+		return p.ProviderType() != v1alpha2.CoreProviderType && mayBeInstalled
 	})
 	if err != nil || len(others) == 0 {
 		return err
@@ -161,6 +174,11 @@ func (r *Removal) Uninstall(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+
+	if r.more {
+		return &BlockedError{Waiting: true, Message: fmt.Sprintf(
+			"%d objects of release %s are deleted; there are more, which are searched for next", len(r.own), r.release)}
 	}
 
 	ctrl.LoggerFrom(ctx).Info("Uninstalled the release", "release", r.release.Name)

@@ -75,6 +75,10 @@ func TestCheckOthers(t *testing.T) {
 	deleted.SetFinalizers([]string{v1alpha2.Finalizer})
 	deleted.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 
+	lost := provider(infrastructure, "tenant", "aws", false)
+	lost.SetFinalizers([]string{v1alpha2.Finalizer})
+	lost.GetStatus().ObservedGeneration = -1
+
 	for name, c := range map[string]struct {
 		other v1alpha2.Provider
 		want  *BlockedError
@@ -86,6 +90,10 @@ func TestCheckOthers(t *testing.T) {
 		"with an installed provider that is being deleted": {
 			other: deleted,
 			want:  &BlockedError{Message: "core is removed last, after InfrastructureProvider tenant/aws", Waiting: true},
+		},
+		"with one that may be installed, whose status was lost": {
+			other: lost,
+			want:  &BlockedError{Message: "core is removed last; delete first: InfrastructureProvider tenant/aws"},
 		},
 		"with a provider of another cluster": {other: remote},
 		"with one that is not installed":     {other: provider(infrastructure, "tenant", "aws", false)},

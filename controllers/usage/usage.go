@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -30,6 +31,8 @@ const (
 	concurrency = 8
 	// pageSize is how many objects of a kind one request reads: as large as possible, they are 30 MiB.
 	pageSize = 20
+	// maxListing limits the listing of one kind. The API server itself takes no longer for a page.
+	maxListing = time.Minute
 	// maxExamples is how many objects of a kind are named.
 	maxExamples = 2
 )
@@ -131,6 +134,9 @@ func (f *Finder) find(
 		}
 	}
 
+	ctx, cancel := context.WithTimeout(ctx, maxListing)
+	defer cancel()
+
 	resource := versions.Resource(crd, version.Name)
 
 	found, err := list(ctx, crd, f.Metadata.Resource(resource).Namespace(namespace), own)
@@ -140,7 +146,7 @@ func (f *Finder) find(
 	}
 
 	if err != nil && !apierrors.IsNotFound(err) { // the kind no longer exists
-		found.Problem = problem(crd.Name, err)
+		found.Problem = problem(crd, err)
 	}
 
 	return found
@@ -182,18 +188,17 @@ func list(
 	return k, nil
 }
 
-// problem returns why the objects of a CRD cannot be read, and what to do about it.
-func problem(crd string, err error) string {
-	message := object.Text(err)
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		message = status.Status().Message
+// problem returns why a kind cannot be read, and what to do about it.
+func problem(crd *apiextensionsv1.CustomResourceDefinition, err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "the API server takes too long"
 	}
 
-	if object.IsConversion(err) {
-		return message + "; " + object.ConversionFix(crd)
+	if unconverted := versions.ConversionProblem(crd, err); unconverted != "" {
+		return unconverted
 	}
 
-	return message
+	return object.Reason(crd.Spec.Names.Kind, err)
 }
 
 // objectID identifies an object independently of its version.

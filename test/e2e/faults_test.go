@@ -30,7 +30,7 @@ var _ = Describe("An API server with faults", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		w = sharedWorld(ctx)
 		faulty = faults.New(uint64(GinkgoRandomSeed()))
-		w.restartBehind(faulty)
+		w.restartBehind(faulty, func() {})
 	})
 
 	// start installs the first of two versions of a provider, which has no retries to waste.
@@ -137,11 +137,12 @@ func bodyOf(r *http.Request) string {
 	return string(body)
 }
 
-// restartBehind starts the operator again, behind a proxy with faults, until the end of the container. It returns what
-// does so once more.
-func (w *world) restartBehind(f *faults.Faults) (start func()) {
+// restartBehind starts the operator again, behind a proxy with faults, until the end of the container. Something happens
+// before it starts. It returns what starts it once more.
+func (w *world) restartBehind(f *faults.Faults, before func()) (start func()) {
 	GinkgoHelper()
 	Expect(w.operator.Stop()).To(Succeed())
+	before()
 
 	config, err := w.bed.ConfigFor(harness.OperatorUser)
 	Expect(err).NotTo(HaveOccurred())

@@ -40,7 +40,7 @@ var _ = Describe("A helm command in the middle of an action of the operator", Or
 	BeforeAll(func(ctx SpecContext) {
 		w = sharedWorld(ctx)
 		proxy = faults.New(0)
-		w.restartBehind(proxy)
+		w.restartBehind(proxy, func() {})
 	})
 
 	manager := func(p v1alpha2.Provider) *appsv1.Deployment {

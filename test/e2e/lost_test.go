@@ -147,7 +147,7 @@ var _ = Describe("A write of what the operator remembers", Ordered, ContinueOnFa
 
 		faulty := faults.New(uint64(GinkgoRandomSeed()))
 		faulty.Break(lost.matches)
-		start = w.restartBehind(faulty)
+		start = w.restartBehind(faulty, func() {})
 	})
 
 	// prepare creates a provider for each write that is lost, and installs it if the action is about what is installed.

@@ -123,11 +123,6 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 		before()
 		w.start()
 	}
-	loseRecords := func(ctx context.Context, p v1alpha2.Provider) {
-		GinkgoHelper()
-		Expect(w.client.DeleteAllOf(ctx, &corev1.Secret{},
-			client.InNamespace(p.GetNamespace()), client.MatchingLabels{"owner": "helm"})).To(Succeed())
-	}
 
 	It("keeps the version that was chosen from its range", func(ctx SpecContext) {
 		p := install(ctx, newTiny("chosen", "v1.0.0"), func(spec *v1alpha2.ProviderSpec) { spec.Version = "~1.0" })
@@ -202,7 +197,7 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 			Expect(w.client.Get(ctx, client.ObjectKeyFromObject(settings(p)), settings(p))).To(Succeed())
 
 			restore(ctx, p, func() {
-				loseRecords(ctx, p)
+				w.loseRecords(ctx, p)
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 			})
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -214,7 +209,7 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 			manager := &appsv1.Deployment{ObjectMeta: named(p.Namespace, p.Name+"-controller-manager")}
 
 			restore(ctx, p, func() {
-				loseRecords(ctx, p)
+				w.loseRecords(ctx, p)
 				Expect(w.client.Delete(ctx, p)).To(Succeed())
 			})
 			Eventually(gone(ctx, w, p)).Should(BeTrue())

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -23,6 +24,7 @@ type Faults struct {
 	rate     atomic.Int64 // in a million
 	injected atomic.Int64
 	broken   atomic.Pointer[func(*http.Request) bool]
+	slow     atomic.Pointer[func(*http.Request) time.Duration]
 }
 
 // New returns faults that are the same for the same seed and sequence of requests. There are none until
@@ -40,6 +42,16 @@ func (f *Faults) Break(match func(*http.Request) bool) {
 	}
 
 	f.broken.Store(&match)
+}
+
+// Slow makes requests wait before they are sent; nil slows none.
+func (f *Faults) Slow(delay func(*http.Request) time.Duration) {
+	if delay == nil {
+		f.slow.Store(nil)
+		return
+	}
+
+	f.slow.Store(&delay)
 }
 
 // Injected returns how many requests have failed so far.
@@ -85,6 +97,14 @@ func (f *Faults) Wrap(next http.RoundTripper) http.RoundTripper {
 			f.injected.Add(1)
 
 			return answer(request, http.StatusInternalServerError, metav1.StatusReasonInternalError), nil
+		}
+
+		if delay := f.slow.Load(); delay != nil {
+			select {
+			case <-request.Context().Done():
+				return nil, request.Context().Err()
+			case <-time.After((*delay)(request)):
+			}
 		}
 
 		return f.send(next, request)

@@ -1,12 +1,16 @@
 // Package versions answers questions about the versions of a CustomResourceDefinition: which one
-// objects are stored in, and which one to read them in.
+// objects are stored in, which one to read them in, and why they cannot be converted.
 package versions
 
 import (
+	"fmt"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // Find returns the version with the given name, or nil if the CRD does not have it.
@@ -77,6 +81,32 @@ func Resource(crd *apiextensionsv1.CustomResourceDefinition, version string) sch
 		Version:  version,
 		Resource: crd.Spec.Names.Plural,
 	}
+}
+
+// ConversionProblem returns the problem of the webhook that converts the objects of a CRD, and what to do about it, if
+// that is why they could not be read. It is empty otherwise.
+func ConversionProblem(crd *apiextensionsv1.CustomResourceDefinition, err error) string {
+	webhook := converter(crd)
+	if webhook == "" || !object.IsUnconverted(err) {
+		return ""
+	}
+
+	return fmt.Sprintf("its conversion webhook, %s, fails: %s; %s",
+		webhook, object.Reason(crd.Spec.Names.Kind, err), object.ConversionFix(crd.Name))
+}
+
+// converter returns what converts the objects of a CRD: a Service, or a URL. It is empty if nothing does.
+func converter(crd *apiextensionsv1.CustomResourceDefinition) string {
+	conversion := crd.Spec.Conversion
+	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {
+		return ""
+	}
+
+	if service := conversion.Webhook.ClientConfig.Service; service != nil {
+		return object.Name("Service", service.Namespace, service.Name)
+	}
+
+	return ptr.Deref(conversion.Webhook.ClientConfig.URL, "")
 }
 
 func first(

@@ -1,13 +1,16 @@
 package versions_test
 
 import (
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/controllers/crds/versions"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 type version = apiextensionsv1.CustomResourceDefinitionVersion
@@ -83,4 +86,49 @@ func TestFind(t *testing.T) {
 func TestResource(t *testing.T) {
 	NewWithT(t).Expect(versions.Resource(newCRD(), "v1")).
 		To(Equal(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "samples"}))
+}
+
+func TestConversionProblem(t *testing.T) {
+	failed := apierrors.NewInternalError(errors.New("conversion webhook for example.com/v1, Kind=Sample failed: EOF"))
+	webhook := func(config *apiextensionsv1.WebhookClientConfig) *apiextensionsv1.CustomResourceConversion {
+		return &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: config},
+		}
+	}
+
+	for name, c := range map[string]struct {
+		conversion *apiextensionsv1.CustomResourceConversion
+		err        error
+		want       string
+	}{
+		"of a Service": {
+			webhook(&apiextensionsv1.WebhookClientConfig{
+				Service: &apiextensionsv1.ServiceReference{Namespace: "capx-system", Name: "capx-webhook"},
+			}),
+			failed,
+			"its conversion webhook, Service capx-system/capx-webhook, fails: conversion webhook for " +
+				"example.com/v1, Kind=Sample failed: EOF; " + object.ConversionFix(newCRD().Name),
+		},
+		"of a URL": {
+			webhook(&apiextensionsv1.WebhookClientConfig{URL: new("https://converter.test/convert")}),
+			apierrors.NewTooManyRequests("storage is (re)initializing", 1),
+			"its conversion webhook, https://converter.test/convert, fails: storage is (re)initializing; " +
+				object.ConversionFix(newCRD().Name),
+		},
+		"of none": {
+			&apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter},
+			apierrors.NewTooManyRequests("storage is (re)initializing", 1), "",
+		},
+		"of another kind": {
+			webhook(&apiextensionsv1.WebhookClientConfig{URL: new("https://converter.test/convert")}),
+			apierrors.NewInternalError(errors.New("etcdserver: leader changed")), "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crd := newCRD()
+			crd.Spec.Conversion = c.conversion
+
+			NewWithT(t).Expect(versions.ConversionProblem(crd, c.err)).To(Equal(c.want))
+		})
+	}
 }
