@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -146,17 +147,21 @@ func (p *Planner) connect(c *Cluster, options controllers.Options) error {
 		return err
 	}
 
+	reader, err := metadata.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+
 	p.cluster, p.reader = c, &preview{Client: c.Client, operator: options.Namespace}
 	p.planner = controllers.NewPreviewPlanner(p.reader, options)
 
-	metadata := c.Releases.Metadata()
-	finder := takeover.Finder{Metadata: metadata, Definitions: definitions}
+	finder := takeover.Finder{Metadata: reader, Definitions: definitions}
 
 	p.crds = crds.NewApplier(crds.Clients{
 		Client: definitions, APIReader: definitions, Objects: trial.ClusterObjects{Client: objects},
 
 		HasRelease: func(ctx context.Context, name types.NamespacedName) (bool, error) {
-			return release.IsInstalled(ctx, metadata, name)
+			return release.IsInstalled(ctx, reader, name)
 		},
 		HasProvider: finder.Anywhere,
 	})
