@@ -311,6 +311,14 @@ const (
 
 	// DriftCorrectedReason: objects differed and have been corrected. Only events have this reason.
 	DriftCorrectedReason = "DriftCorrected"
+
+	// FieldsRemovedReason: fields of others were removed from an object, because they are invalid beside those of the
+	// release. Only events have this reason.
+	FieldsRemovedReason = "FieldsRemoved"
+
+	// RecreatedReason: an object was deleted and created again to change an immutable field. Only events have this
+	// reason.
+	RecreatedReason = "Recreated"
 )
 
 // FindCondition returns a condition of a list; zero if there is none.

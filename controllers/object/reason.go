@@ -33,6 +33,10 @@ func Reason(kind string, err error) string {
 		return "its CustomResourceDefinition is being deleted"
 	}
 
+	if IsTooLarge(err) {
+		return "it is larger than etcd accepts"
+	}
+
 	s := status.Status()
 
 	if s.Details != nil && len(s.Details.Causes) > 0 {
@@ -187,7 +191,7 @@ func IsRefusal(err error) bool {
 		return false
 	}
 
-	if isUntyped(err) {
+	if isUntyped(err) || IsTooLarge(err) {
 		return true
 	}
 
@@ -199,6 +203,18 @@ func IsRefusal(err error) bool {
 	}
 
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+}
+
+// IsTooLarge reports whether etcd refuses an object because of its size: its server, or already its client.
+func IsTooLarge(err error) bool {
+	if err == nil {
+		return false
+	}
+
+	text := err.Error()
+
+	return strings.Contains(text, "etcdserver: request is too large") ||
+		strings.Contains(text, "code = ResourceExhausted desc = trying to send message larger than max")
 }
 
 // IsNotPermitted reports whether a request was refused because its user lacks a permission.
@@ -267,7 +283,7 @@ func Fix(err error) string {
 		return "; lift the policy that forbids it"
 	case apierrors.IsNotFound(err):
 		return "; create what is missing"
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isUntyped(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isUntyped(err), IsTooLarge(err):
 		return "; correct the variables or the resource's patches, or choose another version"
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return "; repair the webhook's server, or delete the webhook's configuration"

@@ -105,6 +105,10 @@ func TestReasonQuotesNoValue(t *testing.T) {
 			"Deployment", mistyped(`.spec.ports: duplicate entries for key [port=53,protocol="TCP"]`),
 			`.spec.ports: duplicate entries for key [port=53,protocol="TCP"]`,
 		},
+		"too large": {
+			"Secret", tooLarge("etcdserver: request is too large"),
+			"it is larger than etcd accepts",
+		},
 		"webhook": {
 			"Deployment", denied,
 			`admission webhook "policy" denied the request: no latest`,
@@ -175,6 +179,13 @@ func TestText(t *testing.T) {
 	}
 }
 
+// tooLarge returns an error of etcd as the API server passes it on.
+func tooLarge(text string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: text,
+	}}
+}
+
 func TestReasonOfOtherErrors(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(Reason("Deployment", errors.New("connection\nrefused"))).To(Equal("connection refused"))
@@ -219,8 +230,11 @@ func TestIsRefusal(t *testing.T) {
 		"request timeout":   {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 408}}, false},
 		"not of its kind":   {mistyped(".spec.a: field not declared in schema"), true},
 		"malformed":         {malformed("illegal base64 data"), true},
-		"server error":      {apierrors.NewInternalError(errors.New("down")), false},
-		"no answer":         {errors.New("connection refused"), false},
+		"too large":         {tooLarge("etcdserver: request is too large"), true},
+		"too large to send": {tooLarge("rpc error: code = ResourceExhausted desc = trying to send message larger than max " +
+			"(2597398 vs. 2097152)"), true},
+		"server error": {apierrors.NewInternalError(errors.New("down")), false},
+		"no answer":    {errors.New("connection refused"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(IsRefusal(tt.err)).To(Equal(tt.want))
@@ -259,9 +273,10 @@ func TestFix(t *testing.T) {
 		"raise the quota":                                                                        apierrors.NewForbidden(pods, "x", errors.New("exceeded quota: q, requested: pods=1")),
 		"change the policy or webhook": apierrors.NewForbidden(pods, "x",
 			errors.New("ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: it must stay")),
-		"correct the variables":       invalid("Pod"),
-		"correct the variables or ":   mistyped(".spec.a: field not declared in schema"),
-		"repair the webhook's server": apierrors.NewInternalError(errors.New("failed calling webhook x")),
+		"correct the variables":        invalid("Pod"),
+		"correct the variables or ":    mistyped(".spec.a: field not declared in schema"),
+		"correct the variables or the": tooLarge("etcdserver: request is too large"),
+		"repair the webhook's server":  apierrors.NewInternalError(errors.New("failed calling webhook x")),
 	} {
 		NewWithT(t).Expect(Fix(err)).To(HavePrefix("; " + want))
 	}

@@ -36,10 +36,12 @@ func projectMap(defined, live map[string]any) map[string]any {
 	part := map[string]any{}
 
 	for key, value := range defined {
+		_, isObject := value.(map[string]any)
+
 		switch current, exists := live[key]; {
 		case exists && value != nil:
 			part[key] = project(value, current)
-		case isZero(value): // the API server leaves out what is empty
+		case isZero(value) && !isObject: // the API server leaves out what is empty, except objects such as an emptyDir
 			part[key] = value
 		}
 	}

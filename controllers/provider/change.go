@@ -504,6 +504,7 @@ func (r *run) apply(ctx context.Context) error {
 	r.noteResult(result)
 	r.target.Health.MarkVerified(result.Applied)
 	r.emit(r.provider, adopted(result.Adopted))
+	r.emit(r.provider, rewritten(result.Changes))
 
 	if result.Revision != 0 {
 		log.Info("Applied the release", "revision", result.Revision, "status", result.Status)

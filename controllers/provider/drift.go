@@ -195,6 +195,7 @@ func (r *run) correctObjects(
 	}
 
 	r.target.Health.MarkVerified(result.Applied)
+	r.emit(r.provider, rewritten(result.Changes))
 
 	return result.Applied, failure, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -142,13 +143,14 @@ func upgradeStarted(description string) []Event {
 	return news(v1alpha2.AutomaticUpgradeReason, "Upgrade", description)
 }
 
+// maxNamed is how many objects, or fields of one, an event names.
+const maxNamed = 5
+
 // adopted returns the event about objects that existed before they became part of the release.
 func adopted(adopted []object.Key) []Event {
 	if len(adopted) == 0 {
 		return nil
 	}
-
-	const maxNamed = 5
 
 	names := make([]string, 0, len(adopted))
 	for _, key := range adopted {
@@ -161,6 +163,34 @@ func adopted(adopted []object.Key) []Event {
 		fmt.Sprintf("Adopted %s that existed: %s", object.Count(len(names), "object"), object.List(names, maxNamed)))
 }
 
+// rewritten returns the events about objects that were recreated, or lost fields of others, when they were changed. There
+// is one for each object, as for those that are corrected.
+func rewritten(changes cluster.Changes) []Event {
+	var all []Event
+
+	for _, recreated := range changes.Replaced {
+		all = append(all, about(recreated.Object, news(v1alpha2.RecreatedReason, "Recreate", fmt.Sprintf(
+			"Deleted and recreated %s to change an immutable field: %s", recreated.Object, recreated.Reason)))...)
+	}
+
+	for _, removed := range changes.Removals {
+		all = append(all, about(removed.Object, news(v1alpha2.FieldsRemovedReason, "Patch", fmt.Sprintf(
+			"Removed from %s what is invalid beside the fields of the release: %s",
+			removed.Object, object.List(removed.Fields, maxNamed))))...)
+	}
+
+	return all
+}
+
+// about returns events with the other object that they are about.
+func about(o object.Key, all []Event) []Event {
+	for i := range all {
+		all[i].Related = o
+	}
+
+	return all
+}
+
 // corrected returns the event about an object that differed from the release, or was missing. There is one for each
 // object: events with the same reason, action and objects are counted, and only the first shows its message.
 func corrected(o object.Key, missing bool, description string) []Event {
@@ -169,10 +199,7 @@ func corrected(o object.Key, missing bool, description string) []Event {
 		action = "Create"
 	}
 
-	corrected := news(v1alpha2.DriftCorrectedReason, action, "Corrected drift: "+description)
-	corrected[0].Related = o
-
-	return corrected
+	return about(o, news(v1alpha2.DriftCorrectedReason, action, "Corrected drift: "+description))
 }
 
 // deletingCRDs returns the event about CRDs that are being deleted.

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -696,6 +697,24 @@ func TestCorrectionNamesItsObject(t *testing.T) {
 	g.Expect(corrected(role, true, "Role a is missing")).To(ConsistOf(And(
 		HaveField("Action", "Create"), HaveField("Related", role), HaveField("Note", "Corrected drift: Role a is missing"))))
 	g.Expect(corrected(role, false, "Role a differs")).To(ConsistOf(HaveField("Action", "Patch")))
+}
+
+func TestEachRewrittenObjectHasAnEvent(t *testing.T) {
+	g := NewWithT(t)
+	a, b := object.Key{Name: "a"}, object.Key{Name: "b"}
+	a.Kind, b.Kind = "Role", "Role"
+
+	g.Expect(rewritten(cluster.Changes{})).To(BeEmpty())
+	g.Expect(rewritten(cluster.Changes{
+		Replaced: []cluster.Replacement{{Object: a, Reason: "x: no"}, {Object: b, Reason: "y: no"}},
+		Removals: []cluster.Removal{{Object: b, Fields: []string{"/1", "/2", "/3", "/4", "/5", "/6"}}},
+	})).To(ConsistOf(
+		And(HaveField("Reason", v1alpha2.RecreatedReason), HaveField("Related", a),
+			HaveField("Note", "Deleted and recreated Role a to change an immutable field: x: no")),
+		And(HaveField("Reason", v1alpha2.RecreatedReason), HaveField("Related", b), HaveField("Note", HaveSuffix("y: no"))),
+		And(HaveField("Reason", v1alpha2.FieldsRemovedReason), HaveField("Related", b), HaveField("Note",
+			"Removed from Role b what is invalid beside the fields of the release: /1, /2, /3, /4, /5 and 1 more")),
+	))
 }
 
 func TestRemovingNamesWhatIsLeft(t *testing.T) {

@@ -184,6 +184,7 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) error {
 	result, err := r.returnTo(ctx, options, observed)
 	r.noteResult(result)
 	r.target.Health.MarkVerified(result.Applied)
+	r.emit(r.provider, rewritten(result.Changes))
 
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 

@@ -85,6 +85,7 @@ func (r *run) advance(ctx context.Context) error {
 
 	r.done.failure = err
 	r.emit(r.provider, adopted(result.Adopted))
+	r.emit(r.provider, rewritten(result.Changes))
 
 	if err == nil {
 		newest := &r.installed.revision

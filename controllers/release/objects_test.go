@@ -169,6 +169,26 @@ var _ = Describe("The objects of a release", func() {
 		Expect(configuration.Webhooks).To(HaveEach(HaveField("ClientConfig.CABundle", HaveLen(2750))))
 	})
 
+	It("can be so when they are created, and even more so when they are changed then", func(ctx SpecContext) {
+		const keys = 18000
+
+		for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+			many := &strings.Builder{}
+			many.WriteString(configMap("many", version))
+
+			for i := range keys {
+				fmt.Fprintf(many, "  a-name-of-forty-characters-%013d: x\n", i)
+			}
+
+			mustApply(ctx, engine, specOf(namespace, version, many.String()))
+
+			stored := getConfigMap(ctx, namespace, "many")
+			Expect(stored.Data).To(HaveLen(keys + 1))
+			Expect(stored.Data).To(HaveKeyWithValue("key", version))
+			Expect(stored.ManagedFields).To(BeEmpty(), "the API server stores them without")
+		}
+	})
+
 	It("can be what was exported from a cluster", func(ctx SpecContext) {
 		const exported = `
   creationTimestamp: "2025-02-03T04:05:06Z"

@@ -237,7 +237,7 @@ var _ = Describe("The policy of an object", func() {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", balanced("Always", "one"), immutable("Never", "1")))
 
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", balanced("Always", "two"), immutable("Never", "1")))
-		Expect(result.Replaced).To(ConsistOf(HaveField("Kind", "Service")))
+		Expect(result.Replaced).To(ConsistOf(HaveField("Object.Kind", "Service")))
 
 		_, err := apply(ctx, engine, specOf(namespace, "1.2.0", immutable("Never", "2")))
 		Expect(expectError[*cluster.DryRunError](err)).To(MatchError(

@@ -176,8 +176,8 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		before := getConfigMap(ctx, namespace, "config")
 
 		result := mustApply(ctx, engine, spec("1.1.0", "manager", "two", "example.org/two"))
-		Expect(result.Replaced).To(ConsistOf(
-			HaveField("Kind", "Deployment"), HaveField("Kind", "RoleBinding"), HaveField("Kind", "Job")))
+		Expect(result.Replaced).To(ConsistOf(HaveField("Object.Kind", "Deployment"),
+			HaveField("Object.Kind", "RoleBinding"), HaveField("Object.Kind", "Job")))
 
 		after := getConfigMap(ctx, namespace, "config")
 		Expect(after.UID).To(Equal(before.UID))

@@ -318,6 +318,75 @@ var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 	})
 })
 
+var _ = Describe("A manager with high availability", Ordered, func() {
+	const name = "in-place"
+
+	var (
+		w      *world
+		p      *v1alpha2.InfrastructureProvider
+		before *appsv1.Deployment
+	)
+
+	manager := func(ctx context.Context, g Gomega) *appsv1.Deployment {
+		d := &appsv1.Deployment{}
+		g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: name, Name: name + "-controller-manager"}, d)).To(Succeed())
+
+		return d
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		w = sharedWorld(ctx)
+
+		published, selected := electing(name, "v1.0.0"), electing(name, "v1.1.0")
+		published.components += "        livenessProbe: {httpGet: {path: /healthz, port: 9440}}\n"
+		selected.components = strings.ReplaceAll(selected.components, "app: "+name, "app: selected")
+
+		for _, o := range []client.Object{published.namespace(), published.configMap(), selected.configMap()} {
+			Expect(w.client.Create(ctx, o)).To(Succeed())
+		}
+
+		p = published.resource()
+		p.Spec.Deployment = &v1alpha2.DeploymentSpec{HighAvailability: new(true)}
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+	BeforeEach(func(ctx SpecContext) { before = manager(ctx, Default) })
+
+	It("is corrected in place after a user has chosen another handler of a probe", func(ctx SpecContext) {
+		edit := `[{"op": "replace", "path": "/spec/template/spec/containers/0/livenessProbe",
+			"value": {"tcpSocket": {"port": 1}, "failureThreshold": 7}}]`
+		Expect(w.client.Patch(ctx, before.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(edit)),
+			client.FieldOwner("kubectl-edit"))).To(Succeed())
+
+		Eventually(func(g Gomega) {
+			Expect(manager(ctx, Default).Status.ReadyReplicas).To(BeNumerically(">", 0))
+			g.Expect(w.events(ctx, p)(g)).To(ContainElement(And(
+				HaveField("Reason", v1alpha2.FieldsRemovedReason), HaveField("Related.Name", before.Name),
+				HaveField("Note", "Removed from Deployment in-place/in-place-controller-manager what is invalid beside the fields "+
+					"of the release: /spec/template/spec/containers/0/livenessProbe/tcpSocket"))))
+		}).Should(Succeed())
+
+		after := manager(ctx, Default)
+		probe := after.Spec.Template.Spec.Containers[0].LivenessProbe
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Generation).To(Equal(before.Generation+2), "the user's change, and the correction")
+		Expect(probe.HTTPGet).NotTo(BeNil())
+		Expect(probe.TCPSocket).To(BeNil())
+		Expect(probe.FailureThreshold).To(BeEquivalentTo(7))
+		Expect(w.operatorWrites(func(r bed.Request) bool { return r.Namespace == name && r.Verb == "delete" })).To(BeEmpty())
+	})
+
+	It("is recreated to change its selector, which an event says", func(ctx SpecContext) {
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.events(ctx, p)).Should(ContainElement(And(
+			HaveField("Reason", v1alpha2.RecreatedReason),
+			HaveField("Note", "Deleted and recreated Deployment in-place/in-place-controller-manager to change an immutable "+
+				"field: spec.selector: field is immutable"))))
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(manager(ctx, Default).UID).NotTo(Equal(before.UID))
+	})
+})
+
 // insist scales docker's Deployment to zero whenever it is not.
 func insist(ctx context.Context, w *world) {
 	for ctx.Err() == nil {

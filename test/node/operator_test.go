@@ -122,6 +122,27 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		Eventually(func() []string { return images(ctx) }).Should(And(HaveLen(2), HaveEach(managerImage+":v1.1.0")))
 	})
 
+	It("corrects a probe that a user has changed in place, without downtime", func(ctx SpecContext) {
+		before := deployment(ctx)
+		edit := `[{"op": "replace", "path": "/spec/template/spec/containers/0/readinessProbe",
+			"value": {"tcpSocket": {"port": "health"}, "periodSeconds": 1}}]`
+		Expect(admin.Patch(ctx, before.DeepCopy(), client.RawPatch("application/json-patch+json", []byte(edit)))).To(Succeed())
+
+		Eventually(func(g Gomega) {
+			now := deployment(ctx)
+			Expect(now.UID).To(Equal(before.UID))
+			Expect(now.Status.AvailableReplicas).To(BeNumerically(">=", 2))
+
+			probe := now.Spec.Template.Spec.Containers[0].ReadinessProbe
+			g.Expect(probe.HTTPGet).NotTo(BeNil())
+			g.Expect(probe.TCPSocket).To(BeNil())
+			g.Expect(now.Generation).To(Equal(before.Generation+2), "the user's change, and the correction")
+			g.Expect(now.Status.ObservedGeneration).To(Equal(now.Generation))
+			g.Expect(now.Status.UpdatedReplicas).To(Equal(now.Status.Replicas))
+		}).Should(Succeed())
+		Eventually(version(ctx, infra)).Should(Equal("v1.1.0"))
+	})
+
 	It("rolls back a version whose containers exit, and reports why", func(ctx SpecContext) {
 		ask(ctx, infra, repository, "v1.2.0", `"release":{"timeout":"15s","retries":0}`)
 		Eventually(func(g Gomega) {

@@ -1,9 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/policies"
@@ -59,7 +60,7 @@ func (c *Client) applyOne(o *unstructured.Unstructured) error {
 			return nil
 		}
 
-		if !apierrors.IsConflict(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 
@@ -103,27 +104,63 @@ func (c *Client) isLeft(o, live *unstructured.Unstructured) bool {
 	return c.owns(live) && policies.IsAppliedOnce(o)
 }
 
-// update changes an object that exists.
+// update changes an object that exists. One that the API server refuses is applied without its leftovers, or replaced if
+// an immutable field changes.
 func (c *Client) update(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if err := c.takeOver(o, live); err != nil {
+	applied, err := c.change(o, live, nil)
+	if !isInvalid(err) {
+		return applied, err
+	}
+
+	current, readErr := c.get(o)
+	if readErr != nil || current == nil || current.GetUID() != live.GetUID() {
+		return nil, cmp.Or(readErr, err)
+	}
+
+	settled, err := c.settle(o, current, err)
+	if immutable := new(immutableError); errors.As(err, &immutable) {
+		return c.replace(o, current, immutable.refusal)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	if applied, err = c.change(o, current, settled.leftovers); err != nil {
+		return nil, err
+	}
+
+	c.addRemoval(o, settled.fields)
+
+	return applied, nil
+}
+
+// change applies an object that exists, once what is another installer's and its leftovers are taken over.
+func (c *Client) change(
+	o, live *unstructured.Unstructured, leftovers *fieldpath.Set,
+) (*unstructured.Unstructured, error) {
+	if err := c.takeOver(o, live, leftovers); err != nil {
 		return nil, err
 	}
 
 	applied, err := c.send(c.connection.client, o, live)
-
-	switch {
-	case isTooLarge(err):
+	if object.IsTooLarge(err) {
 		return c.overwrite(o, live)
-	case c.needsReplacement(o, err):
-		return c.replace(o, live, err)
 	}
 
 	return applied, err
 }
 
-// isTooLarge reports whether etcd refuses an object because of its size.
-func isTooLarge(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
+// addRemoval notes that fields of others were removed from an object.
+func (c *Client) addRemoval(o *unstructured.Unstructured, fields []string) {
+	if len(fields) == 0 {
+		return
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.changes.Removals = append(c.changes.Removals, Removal{Object: object.KeyOf(o), Fields: fields})
 }
 
 // overwrite updates an object that is too large for etcd together with its managed fields, such as a configuration of
@@ -166,10 +203,10 @@ func (c *Client) patch(
 }
 
 // create creates an object, and first its namespace if that does not exist and the policy of the object asks for it. An
-// object that exists is not changed: the error is a conflict. An object in a namespace that does not exist cannot be
-// tried.
+// object that exists is not changed: the error is a conflict, or says that it exists. An object in a namespace that does
+// not exist cannot be tried.
 func (c *Client) create(to client.Client, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	created, err := c.send(to, o, nil)
+	created, err := c.sendNew(to, o)
 	if !c.createsNamespace(o, err) {
 		return created, err
 	}
@@ -187,7 +224,20 @@ func (c *Client) create(to client.Client, o *unstructured.Unstructured) (*unstru
 
 	c.log.Info("Created a namespace", "namespace", o.GetNamespace(), "object", object.KeyOf(o).String())
 
-	return c.send(to, o, nil)
+	return c.sendNew(to, o)
+}
+
+// sendNew applies an object that does not exist. One that is too large for etcd together with its managed fields is
+// created, which stores it without them.
+func (c *Client) sendNew(to client.Client, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	applied, err := c.send(to, o, nil)
+	if !object.IsTooLarge(err) {
+		return applied, err
+	}
+
+	created := o.DeepCopy()
+
+	return created, to.Create(c.ctx, created)
 }
 
 // createsNamespace reports whether the error of a creation says that the namespace of the object does not exist, and

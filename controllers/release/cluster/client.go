@@ -51,8 +51,10 @@ type Client struct {
 type Changes struct {
 	// Adopted objects existed and belonged to no release.
 	Adopted []object.Key
-	// Replaced objects were deleted and recreated, because an immutable field had to change.
-	Replaced []object.Key
+	// Replaced objects were deleted and recreated.
+	Replaced []Replacement
+	// Removals are fields of others that were removed, because they were invalid beside what is applied.
+	Removals []Removal
 	// Pruned objects were deleted.
 	Pruned []object.Key
 	// Left objects are no longer part of the release and were not deleted: their annotation asks to
@@ -60,6 +62,19 @@ type Changes struct {
 	Left []object.Key
 	// Applied objects are as the release defines them, changed or not.
 	Applied []object.Snapshot
+}
+
+// Replacement is an object that was deleted and recreated, because an immutable field had to change.
+type Replacement struct {
+	Object object.Key
+	// Reason is what the API server said about the change, without values.
+	Reason string
+}
+
+// Removal are fields that were removed from an object, as JSON pointers.
+type Removal struct {
+	Object object.Key
+	Fields []string
 }
 
 // NewClient returns the client for one action on a release.

@@ -192,7 +192,7 @@ func (c *Client) differingFields(o, live *unstructured.Unstructured) ([]string, 
 		return nil, nil
 	}
 
-	after, err := c.try(o, live)
+	tried, err := c.try(o, live)
 	if object.IsRefusal(err) {
 		return seeming, nil
 	}
@@ -201,7 +201,7 @@ func (c *Client) differingFields(o, live *unstructured.Unstructured) ([]string, 
 		return nil, err
 	}
 
-	return overlapping(changedFields(live, after), seeming), nil
+	return overlapping(changedFields(live, tried.after), append(seeming, tried.fields...)), nil
 }
 
 // Correct creates the objects that are missing and changes the others, except those with an

@@ -64,8 +64,8 @@ type ObjectError struct {
 
 func newObjectError(key object.Key, err error) *ObjectError {
 	reason := object.Reason(key.Kind, err)
-	if kept := new(notReplacedError); errors.As(err, &kept) {
-		reason = kept.Error()
+	if explained := new(notAppliedError); errors.As(err, &explained) {
+		reason = explained.Error()
 	}
 
 	return &ObjectError{Object: key, Reason: reason, cause: err}

@@ -1,11 +1,17 @@
 package cluster
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/capstan-project/capstan/controllers/objectdiff"
 )
 
 // partAt returns a part of a JSON value.
@@ -95,3 +101,112 @@ func removePart(from any, path fieldpath.Path) any {
 
 // fieldName returns the name of a field in an object; empty for an item of a list.
 func fieldName(element fieldpath.PathElement) string { return ptr.Deref(element.FieldName, "") }
+
+// partAtPath returns a part of a JSON value, and whether it exists.
+func partAtPath(from any, path fieldpath.Path) (part any, found bool) {
+	for _, element := range path {
+		if from, found = partAt(from, element); !found {
+			return nil, false
+		}
+	}
+
+	return from, true
+}
+
+// overlaid returns a JSON value with another one on top, as an apply merges them. fields are those of the former, which
+// tell what is merged by keys from what is replaced as a whole. Both values may be changed.
+func overlaid(below, above any, fields *fieldpath.Set) any {
+	if fields.Empty() {
+		return above
+	}
+
+	switch above := above.(type) {
+	case map[string]any:
+		merged, isObject := below.(map[string]any)
+		if !isObject {
+			return above
+		}
+
+		for name, part := range above {
+			merged[name] = overlaid(merged[name], part, fields.WithPrefix(fieldpath.FieldNameElement(name)))
+		}
+
+		return merged
+	case []any:
+		merged, _ := below.([]any)
+
+		for _, item := range above {
+			element, found := keyOf(item, fields)
+			if i := itemIndex(merged, element); found && i >= 0 {
+				merged[i] = overlaid(merged[i], item, fields.WithPrefix(element))
+				continue
+			}
+
+			merged = append(merged, item)
+		}
+
+		return merged
+	}
+
+	return above
+}
+
+// keyOf returns what identifies an item in a list with keys, given the fields of the list, and whether there is such
+// an item.
+func keyOf(item any, fields *fieldpath.Set) (fieldpath.PathElement, bool) {
+	for element := range fields.Members.All() {
+		if element.Index == nil && itemIndex([]any{item}, element) == 0 {
+			return element, true
+		}
+	}
+
+	return fieldpath.PathElement{}, false
+}
+
+// namedParts matches the parts of a field as the API server names it, such as spec.containers[0].env.
+var namedParts = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
+
+// namedPath returns the path of a field that the API server names in an object, whose fields are given. It ends at the
+// list for an item that has no key.
+func namedPath(named string, in any, fields *fieldpath.Set) fieldpath.Path {
+	path := fieldpath.Path{}
+
+	for _, part := range namedParts.FindAllString(named, -1) {
+		element := fieldpath.FieldNameElement(strings.Trim(part, "[]"))
+
+		if list, isList := in.([]any); isList {
+			i, err := strconv.Atoi(*element.FieldName)
+			if err != nil || i < 0 || i >= len(list) {
+				return path
+			}
+
+			key, found := keyOf(list[i], fields)
+			if !found {
+				return path
+			}
+
+			element = key
+		}
+
+		path = append(path, element)
+		in, _ = partAt(in, element)
+		fields = fields.WithPrefix(element)
+	}
+
+	return path
+}
+
+// pointerOf returns the JSON pointer of a part of a JSON value.
+func pointerOf(path fieldpath.Path, from any) string {
+	pointer := ""
+
+	for _, element := range path {
+		list, _ := from.([]any)
+		name := cmp.Or(fieldName(element), strconv.Itoa(itemIndex(list, element)))
+
+		pointer = objectdiff.Child(pointer, name)
+		from, _ = partAt(from, element)
+	}
+
+	return pointer
+}

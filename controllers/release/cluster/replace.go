@@ -2,13 +2,10 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -71,29 +68,6 @@ func obstacleToReplacement(
 	}
 }
 
-// needsReplacement reports whether a change that the API server has refused is possible only by deleting and
-// recreating the object, because it is one of an immutable field. The object must be valid in itself then: the dry run
-// of a creation fails only because the object exists.
-func (c *Client) needsReplacement(o *unstructured.Unstructured, refusal error) bool {
-	if !apierrors.IsInvalid(refusal) || isAdmission(refusal) || isRecreated(refusal) {
-		return false
-	}
-
-	return apierrors.IsAlreadyExists(c.connection.trial.Create(c.ctx, o.DeepCopy()))
-}
-
-// isAdmission reports whether a policy has refused a change, which says nothing about the fields.
-func isAdmission(refusal error) bool {
-	return strings.Contains(refusal.Error(), "ValidatingAdmissionPolicy")
-}
-
-// isRecreated reports whether a change was refused because another program has deleted and recreated the object.
-func isRecreated(refusal error) bool {
-	return slices.ContainsFunc(detailsOf(refusal).Causes, func(cause metav1.StatusCause) bool {
-		return cause.Field == "metadata.uid"
-	})
-}
-
 // replace deletes and recreates an object. refusal is what the API server said about the change.
 func (c *Client) replace(
 	o, live *unstructured.Unstructured, refusal error,
@@ -102,7 +76,9 @@ func (c *Client) replace(
 		return nil, err
 	}
 
-	c.log.Info("Replacing an object to change an immutable field", "object", object.KeyOf(o).String())
+	key := object.KeyOf(o)
+	replacement := Replacement{Object: key, Reason: object.Reason(key.Kind, refusal)}
+	c.log.Info("Replacing an object to change an immutable field", "object", key.String(), "reason", replacement.Reason)
 
 	if err := c.delete(live); err != nil {
 		return nil, fmt.Errorf("replace it: %w", err)
@@ -113,7 +89,10 @@ func (c *Client) replace(
 		return nil, fmt.Errorf("recreate it after its deletion: %w", err)
 	}
 
-	c.addChange(&c.changes.Replaced, o)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.changes.Replaced = append(c.changes.Replaced, replacement)
 
 	return created, nil
 }
@@ -125,24 +104,23 @@ func checkReplacement(o, live *unstructured.Unstructured, refusal error) error {
 	policy := policies.Recreate(o)
 
 	if obstacle := obstacleToReplacement(key.GroupKind(), policy, live); obstacle != "" {
-		return &notReplacedError{kind: key.Kind, obstacle: obstacle, refusal: refusal}
+		return &notAppliedError{kind: key.Kind, refusal: refusal, why: fmt.Sprintf("this change requires that the object is "+
+			"recreated, but it is not deleted because %s; delete it yourself if that is acceptable, or set the annotation "+
+			"%s: %s on it in the release to keep it as it is",
+			obstacle, v1alpha2.UpdatePolicyAnnotation, v1alpha2.UpdateOnce)}
 	}
 
 	return nil
 }
 
-// notReplacedError means that a change was refused, and that an object which must not be deleted would
-// have to be recreated for it.
-type notReplacedError struct {
-	kind, obstacle string
-	refusal        error
+// notAppliedError means that the API server has refused a change, and why Capstan does not make it possible.
+type notAppliedError struct {
+	kind    string
+	refusal error
+	why     string
 }
 
-func (e *notReplacedError) Error() string {
-	return fmt.Sprintf("%s; this change requires that the object is recreated, but it is not deleted because %s; "+
-		"delete it yourself if that is acceptable, or set the annotation %s: %s on it in the release to keep it as it is",
-		object.Reason(e.kind, e.refusal), e.obstacle, v1alpha2.UpdatePolicyAnnotation, v1alpha2.UpdateOnce)
-}
+func (e *notAppliedError) Error() string { return object.Reason(e.kind, e.refusal) + "; " + e.why }
 
 // Unwrap returns the API server's error.
-func (e *notReplacedError) Unwrap() error { return e.refusal }
+func (e *notAppliedError) Unwrap() error { return e.refusal }

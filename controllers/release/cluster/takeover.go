@@ -46,9 +46,10 @@ type takeover struct {
 //   - certificates in caBundle and rules of aggregated ClusterRoles, which other programs fill in
 //   - fields in a part that is not applied, and that has fields of other programs
 //
-// References to provider resources as owners go, even if another program has set them: the garbage collector would
-// delete the object as soon as the resource is deleted in the foreground, in the wrong order.
-func (c *Client) takeoverOf(live, desired *unstructured.Unstructured) *takeover {
+// Leftovers, if there are any, become those of Capstan, whether they have owners or not. References to provider resources
+// as owners go, even if another program has set them: the garbage collector would delete the object as soon as the
+// resource is deleted in the foreground, in the wrong order.
+func (c *Client) takeoverOf(live, desired *unstructured.Unstructured, leftovers *fieldpath.Set) *takeover {
 	entries := entriesOf(live, c.owns(live))
 	owned, others := ownersOf(entries)
 	taken, items := &fieldpath.Set{}, &fieldpath.Set{}
@@ -81,6 +82,11 @@ func (c *Client) takeoverOf(live, desired *unstructured.Unstructured) *takeover 
 
 	if object.PredecessorOwns(live) {
 		items.Insert(fieldpath.MakePathOrDie("metadata", "ownerReferences"))
+	}
+
+	if leftovers != nil {
+		items = items.Union(leftovers)
+		entries = append(entries, managedEntry{fields: leftovers}) // of none
 	}
 
 	return newTakeover(entries, taken, items, live, desired)
@@ -263,11 +269,11 @@ func (e managedEntry) stayingFields(taken, items *fieldpath.Set) *fieldpath.Set 
 	}
 }
 
-// takeOver makes the fields of an object those of Capstan that other installers own. Nothing but its managed fields
-// changes.
-func (c *Client) takeOver(o, live *unstructured.Unstructured) error {
+// takeOver makes the fields of an object those of Capstan that other installers own, and its leftovers. Nothing but its
+// managed fields changes.
+func (c *Client) takeOver(o, live *unstructured.Unstructured, leftovers *fieldpath.Set) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		t := c.takeoverOf(live, o)
+		t := c.takeoverOf(live, o, leftovers)
 		if t == nil {
 			return nil
 		}
@@ -305,7 +311,7 @@ func (t *takeover) without(o *unstructured.Unstructured) *unstructured.Unstructu
 // reclaimed returns the JSON pointers of the fields that go when an object is applied, because another installer has
 // set them. Lists count as one field.
 func (c *Client) reclaimed(live, desired *unstructured.Unstructured) []string {
-	t := c.takeoverOf(live, desired)
+	t := c.takeoverOf(live, desired, nil)
 	if t == nil {
 		return nil
 	}

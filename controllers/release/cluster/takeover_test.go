@@ -92,7 +92,7 @@ func TestTakeover(t *testing.T) {
 	})
 	before := o.DeepCopy()
 
-	taken := new(Client).takeoverOf(o, parse(t, wanted))
+	taken := new(Client).takeoverOf(o, parse(t, wanted), nil)
 	g.Expect(o).To(Equal(before))
 
 	g.Expect(slices.Compact(new(Client).reclaimed(o, parse(t, wanted)))).To(ConsistOf("/metadata/labels/old",
@@ -143,14 +143,14 @@ func TestTakeoverIsComplete(t *testing.T) {
 	o := parse(t, deployed)
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{entry("helm", "", `{"f:metadata": {"f:labels": {"f:app": {}}}}`)})
 
-	taken := new(Client).takeoverOf(o, parse(t, wanted))
+	taken := new(Client).takeoverOf(o, parse(t, wanted), nil)
 	g.Expect(taken.removed).To(BeEmpty())
 	g.Expect(taken.managed).To(ConsistOf(
 		HaveField("APIVersion", "apps/v1"), // the only entry is Capstan's
 	))
 
 	o.SetManagedFields(taken.managed)
-	g.Expect(new(Client).takeoverOf(o, parse(t, wanted))).To(BeNil())
+	g.Expect(new(Client).takeoverOf(o, parse(t, wanted), nil)).To(BeNil())
 }
 
 // TestFieldsThatStay checks what is not taken over although an installer may have set it.
@@ -227,7 +227,7 @@ func TestFieldsThatStay(t *testing.T) {
 				target.SetKind(c.kind)
 			}
 
-			taken := client.takeoverOf(o, target)
+			taken := client.takeoverOf(o, target, nil)
 			g.Expect(taken == nil || len(taken.removed) == 0).To(Equal(c.stays))
 		})
 	}
@@ -258,7 +258,7 @@ func TestOwnersOfPredecessor(t *testing.T) {
 			live.SetManagedFields([]metav1.ManagedFieldsEntry{entry("any", "",
 				`{"f:metadata": {"f:ownerReferences": {".": {}, "k:{\"uid\":\"1\"}": {}}}}`)})
 
-			taken := new(Client).takeoverOf(live, target)
+			taken := new(Client).takeoverOf(live, target, nil)
 			if !c.changes {
 				g.Expect(taken).To(BeNil())
 				return

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -73,7 +72,7 @@ func (c *Client) dryRunEach(checked Objects) error {
 func (c *Client) isSame(o, live, after *unstructured.Unstructured) bool {
 	before, applied := object.SnapshotOf(object.KeyOf(o), live), object.SnapshotOf(object.KeyOf(o), after)
 
-	return before.Same(applied) && appliedFields(live).Equals(appliedFields(after)) && c.takeoverOf(live, o) == nil
+	return before.Same(applied) && appliedFields(live).Equals(appliedFields(after)) && c.takeoverOf(live, o, nil) == nil
 }
 
 // isDefinedEarlier reports whether an earlier wave of the target has the CRD of an object.
@@ -110,33 +109,36 @@ func (c *Client) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstruct
 		return live, nil
 	}
 
-	after, err := c.try(o, live)
-	if c.needsReplacement(o, err) {
-		return o, checkReplacement(o, live, err)
+	tried, err := c.try(o, live)
+	if immutable := new(immutableError); errors.As(err, &immutable) {
+		return o, checkReplacement(o, live, immutable.refusal)
 	}
 
-	return after, err
+	if err != nil {
+		return nil, err
+	}
+
+	return tried.after, nil
 }
 
 // try returns what would become of an object that exists if it was applied. Fields of other installers are still in it
-// when the API server tries that, so it is asked about the result without them, too. If they are invalid together with
-// what is applied, that is tried alone.
-func (c *Client) try(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// when the API server tries that, so it is asked about the result without them, too.
+func (c *Client) try(o, live *unstructured.Unstructured) (*settlement, error) {
 	after, err := c.send(c.connection.trial, o, live)
 
-	taken := c.takeoverOf(live, o)
-
-	switch {
-	case taken == nil || len(taken.removed) == 0:
-		return after, err
-	case err == nil:
-		return c.tryReplacing(live, taken.without(after))
-	case apierrors.IsInvalid(err):
-		return c.tryReplacing(live, o)
+	if taken := c.takeoverOf(live, o, nil); err == nil && taken != nil && len(taken.removed) > 0 {
+		after, err = c.tryReplacing(live, taken.without(after))
 	}
 
-	return nil, err
+	if err != nil {
+		return c.settle(o, live, err)
+	}
+
+	return &settlement{after: after}, nil
 }
+
+// bookkeeping are the fields of an object that are not its content.
+var bookkeeping = []string{"apiVersion", "kind", "metadata", "status"}
 
 // tryReplacing replaces all of an object but its status and bookkeeping in a dry run.
 func (c *Client) tryReplacing(live, with *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -154,7 +156,7 @@ func (c *Client) tryReplacing(live, with *unstructured.Unstructured) (*unstructu
 	maps.Copy(fields, with.Object)
 
 	for field := range fields {
-		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, field) {
+		if !slices.Contains(bookkeeping, field) {
 			changes = append(changes, replace(objectdiff.Child("", field), with.Object[field]))
 		}
 	}
