@@ -240,11 +240,18 @@ func (c *Client) listKind(
 		return errors.Join(err, failed)
 	}
 
+	unconverted := err
+
 	if stored := versions.Preferred(definition); stored != nil && stored.Name != gvk.Version {
 		err = c.listAs(ctx, search, kind, gvk.GroupKind().WithVersion(stored.Name))
 	}
 
-	if problem := versions.ConversionProblem(definition, err); problem != "" {
+	// The client waits for a server that answers so, up to the end of the time for the kind.
+	if !errors.Is(err, context.DeadlineExceeded) {
+		unconverted = err
+	}
+
+	if problem := versions.ConversionProblem(definition, unconverted); problem != "" {
 		return lastingError(problem)
 	}
 
