@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
@@ -113,7 +114,7 @@ func (c Connection) clientsOf(account string) (as clients, err error) {
 		return as, err
 	}
 
-	as.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(as.config), httpClient)
+	as.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(as.config), paging.Impatient(httpClient))
 	if err != nil {
 		return as, err
 	}

@@ -162,7 +162,7 @@ func list(
 	k := Kind{Name: crd.Name}
 	groupKind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 
-	for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: pageSize}, objects.List) {
+	for page, err := range paging.Pages(paging.WithoutWaiting(ctx), metav1.ListOptions{Limit: pageSize}, objects.List) {
 		if err != nil {
 			return k, err
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/paging"
 )
 
 // Connection is what all actions on the releases of one cluster share: HTTP connections, and the
@@ -41,7 +42,7 @@ func Connect(config *rest.Config) (*Connection, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 
-	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
+	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), paging.Impatient(httpClient))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}

@@ -275,7 +275,7 @@ func (c *Client) list(
 ) error {
 	options := metav1.ListOptions{LabelSelector: search.Selector.String(), Limit: searchPage, Continue: kind.next}
 
-	for page, err := range paging.Pages(ctx, options, objects.List) {
+	for page, err := range paging.Pages(paging.WithoutWaiting(ctx), options, objects.List) {
 		if err != nil {
 			// A token that the API server does not know any more, for example.
 			if object.IsRefusal(err) {
