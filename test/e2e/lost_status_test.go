@@ -331,14 +331,6 @@ var _ = Describe("A provider whose resource has lost its status while its object
 			repairConversion(ctx, w, t)
 			Eventually(w.remains(ctx, t)).Should(ConsistOf("only-v1-0-0"))
 		})
-
-		It("is upgraded, since that may bring what converts them", func(ctx SpecContext) {
-			t, p := lose(ctx, "lost-upgraded", func(p *v1alpha2.InfrastructureProvider) {
-				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = second })
-			})
-			Eventually(w.read(ctx, p)).Should(beReady(second))
-			Expect(w.remains(ctx, t)(Default)).To(ConsistOf(t.objects(second)))
-		})
 	})
 
 // loseStatus removes the status of a resource.
