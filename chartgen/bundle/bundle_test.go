@@ -71,9 +71,11 @@ func TestParseInvalidComponents(t *testing.T) {
 		},
 		"an expression over a border": {named("${ONE:=a\n---\nb}"), "components.yaml line 4: expression ${ONE:=a"},
 		"an unreadable expression":    {named("${VAR$FOO}"), "components.yaml line 4: expression ${VAR$FOO}"},
-		"UTF-16, little-endian":       {"\xff\xfea\x00:\x00 \x00b\x00", "components.yaml: encoded in UTF-16; publish it in UTF-8"},
-		"UTF-16, big-endian":          {"\xfe\xff\x00a\x00:\x00 \x00b", "components.yaml: encoded in UTF-16; publish it in UTF-8"},
-		"a NUL character":             {named("one") + "# a\x00b\n", "components.yaml line 5: the text has a NUL character"},
+		"UTF-16, little-endian": {"\xff\xfea\x00:\x00 \x00b\x00",
+			"components.yaml: encoded in UTF-16; publish it in UTF-8"},
+		"UTF-16, big-endian": {"\xfe\xff\x00a\x00:\x00 \x00b",
+			"components.yaml: encoded in UTF-16; publish it in UTF-8"},
+		"a NUL character": {named("one") + "# a\x00b\n", "components.yaml line 5: the text has a NUL character"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

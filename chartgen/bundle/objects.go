@@ -74,15 +74,15 @@ func IsCanonicalImage(image string) bool {
 	return err == nil
 }
 
-// serverFields are the fields of the metadata that the API server refuses, sets itself, or obeys although they are about
-// an object in another cluster: it deletes an object whose owner does not exist.
+// serverFields are the fields of the metadata that the API server refuses, sets itself, or obeys although they are
+// about an object in another cluster: it deletes an object whose owner does not exist.
 var serverFields = []string{
 	"deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion",
 	"selfLink", "uid",
 }
 
-// RemoveServerFields removes from the metadata of an object what one that was exported from a cluster has, and a new one
-// does not.
+// RemoveServerFields removes from the metadata of an object what one that was exported from a cluster has, and a new
+// one does not.
 func RemoveServerFields(o *unstructured.Unstructured) {
 	for _, field := range serverFields {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)

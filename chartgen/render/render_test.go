@@ -159,7 +159,8 @@ func TestOversize(t *testing.T) {
 	components, err := os.OpenFile(
 		filepath.Join(folder, "v1.0.0", "infrastructure-components.yaml"), os.O_APPEND|os.O_WRONLY, 0)
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = fmt.Fprintf(components, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: noise}\nbinaryData: {a: %s}\n",
+	_, err = fmt.Fprintf(components,
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: noise}\nbinaryData: {a: %s}\n",
 		base64.StdEncoding.EncodeToString(noise))
 	g.Expect(errors.Join(err, components.Close())).To(Succeed())
 

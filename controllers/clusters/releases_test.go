@@ -21,9 +21,10 @@ var aws = types.NamespacedName{Namespace: "capa", Name: "infrastructure-aws"}
 func record(namespace, status string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sh.helm.release.v1." + aws.Name + ".v1", Labels: map[string]string{
-			"owner": "helm", "name": aws.Name, storage.RevisionLabel: "1", "version": "1", "status": status,
-		}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sh.helm.release.v1." + aws.Name + ".v1",
+			Labels: map[string]string{
+				"owner": "helm", "name": aws.Name, storage.RevisionLabel: "1", "version": "1", "status": status,
+			}},
 	}
 }
 

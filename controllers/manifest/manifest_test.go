@@ -39,6 +39,7 @@ func TestNothingBringsServerFieldsBack(t *testing.T) {
 	g := NewWithT(t)
 
 	in := additional("{apiVersion: v1, kind: ConfigMap, metadata: {name: exported, uid: a, resourceVersion: \"1\", "+
+		""+
 		"ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}", nil)
 	in.Patches = []v1alpha2.Patch{{
 		Patch:  "{metadata: {uid: a, resourceVersion: \"1\", ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}",

@@ -9,8 +9,8 @@ import (
 // withoutWaiting is the key of a context whose requests are not repeated.
 type withoutWaiting struct{}
 
-// WithoutWaiting returns a context whose requests an impatient client does not repeat when the API server asks it to wait:
-// the server's answer is the result, and not that the time was up. The caller tries again itself.
+// WithoutWaiting returns a context whose requests an impatient client does not repeat when the API server asks it to
+// wait: the server's answer is the result, and not that the time was up. The caller tries again itself.
 func WithoutWaiting(ctx context.Context) context.Context {
 	return context.WithValue(ctx, withoutWaiting{}, true)
 }

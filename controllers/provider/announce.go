@@ -59,8 +59,8 @@ func (r *run) checkOthers(ctx context.Context) error {
 	return nil
 }
 
-// checkStopping returns an error once the operator stops, or no longer leads: nothing begins then. A reconcile that only takes
-// too long may begin what it has prepared, since a slow cluster would never get there otherwise.
+// checkStopping returns an error once the operator stops, or no longer leads: nothing begins then. A reconcile that
+// only takes too long may begin what it has prepared, since a slow cluster would never get there otherwise.
 func checkStopping(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()

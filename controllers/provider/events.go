@@ -163,10 +163,10 @@ func adopted(adopted []object.Key) []Event {
 		fmt.Sprintf("Adopted %s that existed: %s", object.Count(len(names), "object"), object.List(names, maxNamed)))
 }
 
-// rewritten returns the events about objects that were recreated, or lost fields of others, when they were changed. There
-// is one for each object, as for those that are corrected.
+// rewritten returns the events about objects that were recreated, or lost fields of others, when they were changed.
+// There is one for each object, as for those that are corrected.
 func rewritten(changes cluster.Changes) []Event {
-	var all []Event
+	all := make([]Event, 0, len(changes.Replaced)+len(changes.Removals))
 
 	for _, recreated := range changes.Replaced {
 		all = append(all, about(recreated.Object, news(v1alpha2.RecreatedReason, "Recreate", fmt.Sprintf(

@@ -52,10 +52,12 @@ func TestAdvanceProblems(t *testing.T) {
 		err  error
 		want string
 	}{
-		"none":                       {},
-		"a webhook that is away":     {&cluster.UnavailableError{Objects: failed}, "yet: failed calling webhook"},
-		"a deletion that is refused": {&cluster.RemoveError{Objects: failed}, "removed from the release yet: failed calling webhook"},
-		"finalizers":                 {&cluster.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
+		"none":                   {},
+		"a webhook that is away": {&cluster.UnavailableError{Objects: failed}, "yet: failed calling webhook"},
+		"a deletion that is refused": {
+			&cluster.RemoveError{Objects: failed}, "removed from the release yet: failed calling webhook",
+		},
+		"finalizers": {&cluster.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
 		"a Pod that stops": {&cluster.RemainingError{Objects: []cluster.Remaining{{Object: own}}},
 			"no longer part of the release and is being deleted; other objects"},
 		"an object that is refused":   {&cluster.RejectedError{Objects: failed}, ""},

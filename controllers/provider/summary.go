@@ -82,10 +82,7 @@ func (r *run) stopped(care, change Result) Result {
 	change.Cause = change.Message
 	said := message{runs: r.running(care), causes: []string{change.Message}}
 
-	yet := ""
-	if change.Outcome != Stalled {
-		yet = " yet"
-	}
+	yet := yetUnless(change.Outcome == Stalled)
 
 	switch {
 	case change.Verdict != "":
@@ -137,6 +134,15 @@ func (r *run) installsFirst() bool {
 	return (newest == v1alpha2.RevisionPendingInstall || newest == v1alpha2.RevisionFailed) &&
 		ranges.IsSame(r.wantedVersion(), r.installed.version()) &&
 		!slices.ContainsFunc(r.installed.history.Revisions, applied)
+}
+
+// yetUnless returns the end of what is not done, unless it is not done by itself.
+func yetUnless(stalled bool) string {
+	if stalled {
+		return ""
+	}
+
+	return " yet"
 }
 
 // unconfirmed explains that the newest revision is not known to be the resource's.

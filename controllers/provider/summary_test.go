@@ -203,7 +203,8 @@ func TestFirstInstallationWithoutAnswer(t *testing.T) {
 		"before it": {nil, fmt.Errorf("list pods: %w", late),
 			"not installed yet: list pods: the API server has not answered in time"},
 		"while it is recorded": {
-			[]state.Revision{revision(1, v1alpha2.RevisionPendingInstall, wanted)}, record, "v1.0.0 is not installed yet: " + why},
+			[]state.Revision{revision(1, v1alpha2.RevisionPendingInstall, wanted)}, record,
+			"v1.0.0 is not installed yet: " + why},
 		"when it is repeated": {
 			[]state.Revision{revision(1, v1alpha2.RevisionFailed, wanted)}, record, "v1.0.0 is not installed yet: " + why},
 		"in an upgrade": {

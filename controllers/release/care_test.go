@@ -97,7 +97,8 @@ spec:
 		expectError[*cluster.DryRunError](err)
 		Expect(err).To(MatchError(And(
 			ContainSubstring("images, so nothing was changed: spec: Forbidden: spec is immutable after creation except "),
-			ContainSubstring("for bound claims; this change requires that the object is recreated, but it is not deleted because "),
+			ContainSubstring("for bound claims; this change requires that the object is recreated, "+
+				"but it is not deleted because "),
 			ContainSubstring("set the annotation capstan.dev/update-policy: Once on it in the release"),
 			Not(ContainSubstring("ReadWrite")))))
 

@@ -102,8 +102,10 @@ var _ = Describe("A field that a revision drops", func() {
 
 		before := get(ctx, "deployment", "{.metadata.uid}")
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", objects("")...))
+
 		Expect(accounts()).To(And(HaveKeyWithValue("Pod", "default default"), HaveEach(BeElementOf(none, "default default"))))
-		Expect(result.Replaced).To(ConsistOf(HaveField("Object.Kind", "Job"), HaveField("Object.Kind", "Pod")), "theirs is immutable")
+		Expect(result.Replaced).To(
+			ConsistOf(HaveField("Object.Kind", "Job"), HaveField("Object.Kind", "Pod")), "theirs is immutable")
 		Expect(get(ctx, "deployment", "{.metadata.uid} {.metadata.generation}")).To(Equal(before + " 2"))
 		Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())
 

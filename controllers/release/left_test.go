@@ -101,6 +101,7 @@ var _ = Describe("What stays of a release", func() {
 
 		o := &outage{method: http.MethodPatch, path: "/configmaps/kept"}
 		engine = during(o, lasting)
+
 		Expect(drop(ctx).Left).To(BeEmpty())
 
 		again := func() error { return prune(ctx, engine, namespace, newest(ctx, engine, namespace)) }

@@ -200,6 +200,7 @@ var _ = Describe("The objects of a release", func() {
   resourceVersion: "48151623"
   uid: 2b0f7a52-77ab-4a0e-93a5-3f1b7f6a0c11
 `
+
 		objects := func(data string) []string {
 			revisions := "\n  annotations: {deployment.kubernetes.io/revision: \"7\"}"
 

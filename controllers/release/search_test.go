@@ -171,6 +171,7 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 		It("are found by attempts that have the time for one page each", func(ctx SpecContext) {
 			onePage := func() (found, asked []string, err error) {
 				read := 0
+
 				short, cancel := context.WithTimeout(ctx, briefly)
 				defer cancel()
 

@@ -391,7 +391,8 @@ var _ = Describe("A member of a union beside the one that is applied", func() {
 		Entry("an autoscaler's target", inObject(autoscalers, unionScaler,
 			"{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}",
 			"{type: Resource, resource: {name: cpu, target: {type: AverageValue, averageValue: 1}}}",
-			`{"op": "replace", "path": "/spec/metrics/0/resource/target", "value": {"type": "AverageValue", "averageValue": "5"}}`)),
+			`{"op": "replace", "path": "/spec/metrics/0/resource/target", `+
+				`"value": {"type": "AverageValue", "averageValue": "5"}}`)),
 		Entry("an autoscaler's metric", inObject(autoscalers, unionScaler,
 			"{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}",
 			"{type: Pods, pods: {metric: {name: a}, target: {type: AverageValue, averageValue: 1}}}",
@@ -442,6 +443,7 @@ var _ = Describe("An immutable field", func() {
 
 	uid := func(ctx context.Context, kind string) string {
 		GinkgoHelper()
+
 		return run(ctx, "kubectl", "get", kind, "-n", namespace, "-o",
 			`jsonpath={.items[?(@.metadata.annotations.meta\.helm\.sh/release-namespace=="`+namespace+`")].metadata.uid}`)
 	}

@@ -124,7 +124,9 @@ func TestSlowCluster(t *testing.T) {
 	const wait = 10 * time.Minute
 
 	started := time.Now()
+
 	g.Eventually(ready).WithTimeout(wait).Should(HaveField("Message", "v1.0.0 is healthy"))
+
 	installed := time.Since(started)
 
 	p.GetSpec().Version = "v1.1.0"

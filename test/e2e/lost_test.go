@@ -24,7 +24,8 @@ import (
 
 // memoryWrite matches the path of a write to what the operator remembers, with its namespace: a status, or a record of
 // Helm.
-var memoryWrite = regexp.MustCompile(`/namespaces/([^/]+)/(infrastructureproviders/[^/]+/status|secrets(/sh\.helm\.[^/]+)?)$`)
+var memoryWrite = regexp.MustCompile(`/namespaces/([^/]+)/` +
+	`(infrastructureproviders/[^/]+/status|secrets(/sh\.helm\.[^/]+)?)$`)
 
 // lostWrite is a write to what the operator remembers of one provider that never takes effect.
 type lostWrite struct {

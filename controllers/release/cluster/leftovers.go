@@ -145,7 +145,7 @@ func (s *leftoverSearch) readFields() error {
 	applied, err := s.client.send(s.client.connection.trial, content, s.live)
 	if object.IsRefusal(err) {
 		s.refusal = err
-		return nil
+		return nil //nolint:nilerr // it is the result
 	}
 
 	s.fields = appliedFields(applied)

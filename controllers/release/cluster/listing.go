@@ -117,7 +117,7 @@ func (p *Progress) objects() []object.Key {
 		far = append(far, l.far...)
 	}
 
-	all := append(near, far...)
+	all := slices.Concat(near, far)
 
 	return all[:min(len(all), v1alpha2.InventoryMaxItems)]
 }

@@ -51,8 +51,8 @@ func (r Revision) Confirmed() bool { return r.Digest != "" }
 // created, changed or deleted by a record.
 func (r Revision) Confirms(digest string) bool { return r.Confirmed() && digest == r.Digest }
 
-// RecordOutdated reports whether the record still has an earlier status of the revision, because the write of a later one was
-// lost: programs that read only the record wait for an action that is over.
+// RecordOutdated reports whether the record still has an earlier status of the revision, because the write of a later
+// one was lost: programs that read only the record wait for an action that is over.
 func (r Revision) RecordOutdated() bool { return r.Ours() && r.Confirmed() && r.Stored != r.Status }
 
 // Or returns the revision as it is known, or as it was read now if its record was written since.
