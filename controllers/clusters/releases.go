@@ -77,7 +77,8 @@ func (c *Cluster) searched() []string {
 	return slices.Sorted(maps.Keys(c.connection.Namespaces))
 }
 
-// isInstalled reports whether a Helm release is installed. It makes a request unless the watch knows that Helm's storage
+// isInstalled reports whether a Helm release is installed. It makes a request unless the watch knows that Helm's
+// storage
 // does not contain it. A release that must not be read counts as installed.
 func (c *Cluster) isInstalled(ctx context.Context, key types.NamespacedName) (bool, error) {
 	if found, known := c.findRelease(ctx, key); known && !found {

@@ -151,7 +151,8 @@ func (a *Applier) migrate(
 	}
 
 	if object.IsConversion(err) {
-		return nil, fmt.Errorf("the objects of %s could not be migrated to the storage version, which will be retried: %w; %s",
+		return nil, fmt.Errorf("the objects of %s could not be migrated to the storage version, "+
+			"which will be retried: %w; %s",
 			crd.Name, err, object.ConversionFix(crd.Name))
 	}
 

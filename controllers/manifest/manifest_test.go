@@ -42,7 +42,8 @@ func TestNothingBringsServerFieldsBack(t *testing.T) {
 		""+
 		"ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}", nil)
 	in.Patches = []v1alpha2.Patch{{
-		Patch:  "{metadata: {uid: a, resourceVersion: \"1\", ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}",
+		Patch: "{metadata: {uid: a, resourceVersion: \"1\", " +
+			"ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}",
 		Target: &v1alpha2.PatchTarget{Kind: "Deployment"},
 	}}
 

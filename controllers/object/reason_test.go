@@ -269,7 +269,9 @@ func TestFix(t *testing.T) {
 		"install its CustomResourceDefinition again":                                             terminating,
 		"install its CustomResourceDefinition":                                                   unserved,
 		"repair the webhook's server, or replace the CustomResourceDefinition's spec.conversion": reinitializing,
-		"create what is missing":                                                                 apierrors.NewNotFound(pods, "x"),
+
+		"create what is missing": apierrors.NewNotFound(pods, "x"),
+
 		"raise the quota": apierrors.NewForbidden(pods, "x",
 			errors.New("exceeded quota: q, requested: pods=1")),
 		"change the policy or webhook": apierrors.NewForbidden(pods, "x",

@@ -471,7 +471,8 @@ var _ = Describe("An immutable field", func() {
 		Entry("a Job's template", "Job", "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: object\n"+
 			"spec: {template: {spec: {restartPolicy: Never, containers: [{name: j, image: j, env: [{name: A, VALUE}]}]}}}\n",
 			"value: a", "valueFrom: {fieldRef: {fieldPath: metadata.name}}", "spec.template: "),
-		Entry("a Service's address", "Service", strings.Replace(unionService, "MEMBER", "clusterIP: VALUE, ports: [{port: 1}]", 1),
+		Entry("a Service's address", "Service",
+			strings.Replace(unionService, "MEMBER", "clusterIP: VALUE, ports: [{port: 1}]", 1),
 			`""`, "None", "spec.clusterIPs[0]: "),
 		Entry("a Secret's type", "Secret", secret+"type: VALUE\n", "Opaque", "example.org/other", "type: "),
 		Entry("what an immutable ConfigMap has", "ConfigMap", configMap("object", "VALUE")+"immutable: true\n", "a", "b",

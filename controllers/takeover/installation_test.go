@@ -164,8 +164,10 @@ func TestAnywhere(t *testing.T) {
 		err         error
 		want        bool
 	}{
-		"nothing":                            {},
-		"a Deployment":                       {objects: []runtime.Object{object(deploymentKind, "capd", "m", none)}, want: true},
+		"nothing": {},
+		"a Deployment": {
+			objects: []runtime.Object{object(deploymentKind, "capd", "m", none)}, want: true,
+		},
 		"a Deployment of a release":          {objects: []runtime.Object{object(deploymentKind, "capd", "m", docker)}, want: true},
 		"a Deployment that is being deleted": {objects: []runtime.Object{deleted}},
 		"clusterctl's inventory": {

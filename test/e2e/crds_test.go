@@ -362,6 +362,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 
 	It("of a Helm release are adopted once that is uninstalled", func(ctx SpecContext) {
 		t := newTiny("outlived", "v1.0.0")
+
 		w.run(ctx, "helm", "install", "platform", platformChart(), "-n", "platform-outlived", "--create-namespace")
 
 		crd := t.definition(nil)

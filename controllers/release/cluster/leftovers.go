@@ -129,7 +129,7 @@ func (s *leftoverSearch) find() error {
 	}
 
 	if s.refusal != nil {
-		return nil
+		return nil //nolint:nilerr // it is the result
 	}
 
 	return s.reduce()
@@ -145,7 +145,7 @@ func (s *leftoverSearch) readFields() error {
 	applied, err := s.client.send(s.client.connection.trial, content, s.live)
 	if object.IsRefusal(err) {
 		s.refusal = err
-		return nil //nolint:nilerr // it is the result
+		return nil
 	}
 
 	s.fields = appliedFields(applied)

@@ -41,7 +41,9 @@ func TestNormalize(t *testing.T) {
 		"a NetworkPolicy with egress": {
 			policy + "{policyTypes: [], egress: [{}]}", policy + "{egress: [{}], policyTypes: [Ingress, Egress]}",
 		},
-		"a NetworkPolicy with types":                  {policy + "{policyTypes: [Egress]}", policy + "{policyTypes: [Egress]}"},
+		"a NetworkPolicy with types": {
+			policy + "{policyTypes: [Egress]}", policy + "{policyTypes: [Egress]}",
+		},
 		"a NetworkPolicy with types that are no list": {policy + "{policyTypes: a}", policy + "{policyTypes: a}"},
 		"an autoscaler": {
 			scaler, scaler + `metadata: {annotations: {autoscaling.alpha.kubernetes.io/metrics: ""}}`,
@@ -63,9 +65,10 @@ func TestNormalize(t *testing.T) {
 // TestNormalizeAccount checks that the account of pods has one name, and that none is applied, too.
 func TestNormalizeAccount(t *testing.T) {
 	kinds := map[string]string{
-		"Deployment":            `{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {%s}}}}`,
-		"Job":                   `{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {%s}}}}`,
-		"CronJob":               `{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {%s}}}}}}`,
+		"Deployment": `{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {%s}}}}`,
+		"Job":        `{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {%s}}}}`,
+		"CronJob": `{apiVersion: batch/v1, kind: CronJob, ` +
+			`spec: {jobTemplate: {spec: {template: {spec: {%s}}}}}}`,
 		"ReplicationController": `{apiVersion: v1, kind: ReplicationController, spec: {template: {spec: {%s}}}}`,
 		"PodTemplate":           `{apiVersion: v1, kind: PodTemplate, template: {spec: {%s}}}`,
 		"Pod":                   `{apiVersion: v1, kind: Pod, spec: {%s}}`,

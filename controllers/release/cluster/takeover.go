@@ -47,7 +47,8 @@ type takeover struct {
 //   - fields in a part that is not applied, and that has fields of other programs
 //
 // Leftovers, if there are any, become those of Capstan, whether they have owners or not. References to provider
-// resources as owners go, even if another program has set them: the garbage collector would delete the object as soon as the
+// resources as owners go, even if another program has set them: the garbage collector would delete the object as
+// soon as the
 // resource is deleted in the foreground, in the wrong order.
 func (c *Client) takeoverOf(live, desired *unstructured.Unstructured, leftovers *fieldpath.Set) *takeover {
 	entries := entriesOf(live, c.owns(live))
