@@ -128,9 +128,8 @@ func hasItsNames(crd *apiextensionsv1.CustomResourceDefinition) bool {
 // whyNotServed returns why the API server does not serve a CRD, some of whose names were taken, and what to do.
 func whyNotServed(crd *apiextensionsv1.CustomResourceDefinition) string {
 	if hasItsNames(crd) {
-		return "it has no taken names any more, but the API server does not notice that; delete it, " +
-			"to be created again: it " +
-			"has no objects, because it was never served"
+		return "it has no taken names any more, but the API server does not notice that; delete it, to be created " +
+			"again: it has no objects, because it was never served"
 	}
 
 	fix := "a cluster can have only one of the two: choose a version of the provider without it, or delete the other " +

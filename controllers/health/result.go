@@ -118,8 +118,9 @@ func isPausedRollout(o *unstructured.Unstructured) bool {
 	return paused && o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apps", Kind: "Deployment"}
 }
 
-// ofAnyRevision returns a workload for kstatus. The pods of one with the strategy OnDelete are replaced only when a user
-// deletes them, so it is asked for its pods of any revision: kstatus would wait for those of the new one, or for none.
+// ofAnyRevision returns a workload for kstatus. The pods of one with the strategy OnDelete are replaced only when a
+// user deletes them, so it is asked for its pods of any revision: kstatus would wait for those of the new one, or for
+// none.
 func ofAnyRevision(o *unstructured.Unstructured) *unstructured.Unstructured {
 	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "updateStrategy", "type")
 	if strategy != "OnDelete" {

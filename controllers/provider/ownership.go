@@ -208,8 +208,8 @@ func (r *run) recordsLost(ctx context.Context) bool {
 }
 
 // findLost searches for the objects of a release whose status was lost, for example because the resource was restored
-// without it: until a status was written, it is not known whether the resource had one. Until they are found, nothing is
-// changed.
+// without it: until a status was written, it is not known whether the resource had one. Until they are found, nothing
+// is changed.
 func (r *run) findLost(ctx context.Context) {
 	if r.lost() {
 		r.unfound = r.search(ctx)

@@ -168,7 +168,9 @@ func TestAnywhere(t *testing.T) {
 		"a Deployment": {
 			objects: []runtime.Object{object(deploymentKind, "capd", "m", none)}, want: true,
 		},
-		"a Deployment of a release":          {objects: []runtime.Object{object(deploymentKind, "capd", "m", docker)}, want: true},
+		"a Deployment of a release": {
+			objects: []runtime.Object{object(deploymentKind, "capd", "m", docker)}, want: true,
+		},
 		"a Deployment that is being deleted": {objects: []runtime.Object{deleted}},
 		"clusterctl's inventory": {
 			objects: []runtime.Object{object(inventoryKind, "capd", label, none)}, want: true,

@@ -170,7 +170,8 @@ func (o *buildOptions) writeCRDs(c *chart.Chart, folder string) error {
 	return nil
 }
 
-// warnOfSize warns if a chart, whose archive has the given size, is too large for the operator, or its release for Helm.
+// warnOfSize warns if a chart, whose archive has the given size, is too large for the operator, or its release for
+// Helm.
 func (o *buildOptions) warnOfSize(c *chart.Chart, archive int) error {
 	refused := store.CheckSize(c, archive)
 	if refused != nil {
