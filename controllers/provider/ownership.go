@@ -226,8 +226,8 @@ func (r *run) findMade(ctx context.Context) error {
 	return r.checkFound()
 }
 
-// search searches for the objects of the release by the marks that they bear. A search that is not complete is continued
-// by the next reconcile.
+// search searches for the objects of the release by the marks that they bear. A search that is not complete is
+// continued by the next reconcile.
 func (r *run) search(ctx context.Context) (err error) {
 	newest, _ := r.installed.history.Newest()
 

@@ -83,8 +83,8 @@ func TestLeaveFormerCluster(t *testing.T) {
 	}
 }
 
-// TestLostStatus: a status that was lost remains so, whatever else a reconcile reports, until all objects of the release
-// are known, which are then in its inventory.
+// TestLostStatus: a status that was lost remains so, whatever else a reconcile reports, until all objects of the
+// release are known, which are then in its inventory.
 func TestLostStatus(t *testing.T) {
 	found := []object.Key{{Namespace: "capa-system", Name: "found"}}
 	managed := []string{v1alpha2.Finalizer}
@@ -136,7 +136,8 @@ func TestLostStatus(t *testing.T) {
 	}
 }
 
-// TestSearchesAreRemembered: a search is continued unless it was complete, or another program has made a revision since.
+// TestSearchesAreRemembered: a search is continued unless it was complete, or another program has made a revision
+// since.
 func TestSearchesAreRemembered(t *testing.T) {
 	g := NewWithT(t)
 	r := newTestRun()

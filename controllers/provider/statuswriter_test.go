@@ -225,8 +225,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestOutcomeIsWritten checks that what has happened is written although the time for the work is over, and that nothing
-// begins once the operator stops.
+// TestOutcomeIsWritten checks that what has happened is written although the time for the work is over, and that
+// nothing begins once the operator stops.
 func TestOutcomeIsWritten(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -70,7 +70,8 @@ spec:
 // inContainer, inPod and inSpec are a union of a Deployment. The person inserts another container, so that the API
 // server counts containers differently than the release.
 func inContainer(first, second, path, theirs string, gone []string, kept map[string]any) union {
-	const insert = `{"op": "add", "path": "/spec/template/spec/containers/0", "value": {"name": "first", "image": "first"}}`
+	const insert = `{"op": "add", "path": "/spec/template/spec/containers/0",
+		"value": {"name": "first", "image": "first"}}`
 
 	const manager = "/spec/template/spec/containers/2/"
 

@@ -190,7 +190,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		)
 	})
 
-	It("are changed while their conversion webhook does not answer, once that is allowed if needed", func(ctx SpecContext) {
+	It("are changed while their conversion webhook does not answer, if need be once allowed", func(ctx SpecContext) {
 		first := newTiny("unconverted", "v1.0.0")
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))

@@ -137,8 +137,8 @@ func bodyOf(r *http.Request) string {
 	return string(body)
 }
 
-// restartBehind starts the operator again, behind a proxy with faults, until the end of the container. Something happens
-// before it starts. It returns what starts it once more.
+// restartBehind starts the operator again, behind a proxy with faults, until the end of the container. Something
+// happens before it starts. It returns what starts it once more.
 func (w *world) restartBehind(f *faults.Faults, before func()) (start func()) {
 	GinkgoHelper()
 	Expect(w.operator.Stop()).To(Succeed())

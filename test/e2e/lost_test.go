@@ -254,7 +254,8 @@ func readyMessage(ctx context.Context, w *world, p v1alpha2.Provider) string {
 	return fmt.Sprintf("Ready=%s %s: %s", ready.Status, ready.Reason, ready.Message)
 }
 
-// expectSettled expects that Helm's records of a provider say how its actions have ended, or that nothing of it is left.
+// expectSettled expects that Helm's records of a provider say how its actions have ended, or that nothing of it is
+// left.
 func expectSettled(ctx context.Context, w *world, p v1alpha2.Provider, exists bool) {
 	GinkgoHelper()
 

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -126,7 +127,8 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		before := deployment(ctx)
 		edit := `[{"op": "replace", "path": "/spec/template/spec/containers/0/readinessProbe",
 			"value": {"tcpSocket": {"port": "health"}, "periodSeconds": 1}}]`
-		Expect(admin.Patch(ctx, before.DeepCopy(), client.RawPatch("application/json-patch+json", []byte(edit)))).To(Succeed())
+		patch := client.RawPatch(types.JSONPatchType, []byte(edit))
+		Expect(admin.Patch(ctx, before.DeepCopy(), patch)).To(Succeed())
 
 		Eventually(func(g Gomega) {
 			now := deployment(ctx)

@@ -104,8 +104,8 @@ func (c *Client) isLeft(o, live *unstructured.Unstructured) bool {
 	return c.owns(live) && policies.IsAppliedOnce(o)
 }
 
-// update changes an object that exists. One that the API server refuses is applied without its leftovers, or replaced if
-// an immutable field changes.
+// update changes an object that exists. One that the API server refuses is applied without its leftovers, or replaced
+// if an immutable field changes.
 func (c *Client) update(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	applied, err := c.change(o, live, nil)
 	if !isInvalid(err) {
@@ -203,8 +203,8 @@ func (c *Client) patch(
 }
 
 // create creates an object, and first its namespace if that does not exist and the policy of the object asks for it. An
-// object that exists is not changed: the error is a conflict, or says that it exists. An object in a namespace that does
-// not exist cannot be tried.
+// object that exists is not changed: the error is a conflict, or says that it exists. An object in a namespace that
+// does not exist cannot be tried.
 func (c *Client) create(to client.Client, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	created, err := c.sendNew(to, o)
 	if !c.createsNamespace(o, err) {

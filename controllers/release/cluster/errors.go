@@ -174,8 +174,8 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the error of each object.
 func (e *UnavailableError) Unwrap() []error { return causes(e.Objects) }
 
-// RemoveError means that objects which are no longer part of the release could not be deleted, or stay, but could not be
-// removed from the release.
+// RemoveError means that objects which are no longer part of the release could not be deleted, or stay, but could not
+// be removed from the release.
 type RemoveError struct {
 	Objects []*ObjectError
 	// Passing is true if all of them failed for a reason that may go away by itself.

@@ -188,9 +188,9 @@ func (s *leftoverSearch) reduce() error {
 	return nil
 }
 
-// around returns the fields around one that the API server names that are not found yet and can be leftovers: that field
-// itself if up is -1, what is in it if up is 0, and otherwise what is in one of its parents: fields, or items if the
-// field is in one of a list.
+// around returns the fields around one that the API server names that are not found yet and can be leftovers: that
+// field itself if up is -1, what is in it if up is 0, and otherwise what is in one of its parents: fields, or items if
+// the field is in one of a list.
 func (s *leftoverSearch) around(named string, up int) []fieldpath.Path {
 	path := namedPath(named, s.merged.Object, s.fields)
 	if up < 0 {
@@ -269,8 +269,8 @@ func (s *leftoverSearch) parts(paths []fieldpath.Path) *fieldpath.Set {
 	return all
 }
 
-// merged returns what becomes of a live object if another one is applied once leftovers are taken over. fields are those
-// of the live object.
+// merged returns what becomes of a live object if another one is applied once leftovers are taken over. fields are
+// those of the live object.
 func (c *Client) merged(
 	o, live *unstructured.Unstructured, fields, leftovers *fieldpath.Set,
 ) *unstructured.Unstructured {

@@ -13,8 +13,8 @@ import (
 )
 
 // Normalize changes an object of a manifest to what is applied. The API server derives fields from others, and keeps
-// them when these are dropped, because no program owns them. Other fields can be written, but not read, or are filled in
-// by other programs:
+// them when these are dropped, because no program owns them. Other fields can be written, but not read, or are filled
+// in by other programs:
 //   - a Secret's stringData, which is moved to data
 //   - the rules of an aggregated ClusterRole, which Kubernetes gathers from others
 //   - the account of pods, which has two names
