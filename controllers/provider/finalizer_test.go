@@ -78,3 +78,37 @@ func TestOutOfScope(t *testing.T) {
 	g.Expect(found.Finalizers).To(BeEmpty())
 	g.Expect(found.Status.Conditions).To(BeEmpty())
 }
+
+// TestNoteVersions: the version that a range was resolved to is noted until another one is known, also by a reconcile
+// that does not get to a plan after the status was lost.
+func TestNoteVersions(t *testing.T) {
+	g := NewWithT(t)
+	live, err := harness.NewClient(bedtest.StartAPIServer(t).Config())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(harness.InstallCRDs(t.Context(), live)).To(Succeed())
+
+	for _, tt := range []struct{ what, noted, requested, desired, want string }{
+		{"resolved", "", "~1.0", "v1.0.0", "v1.0.0"},
+		{"resolved again", "v1.0.0", "~1.0", "v1.0.1", "v1.0.1"},
+		{"not known yet", "v1.0.0", "~1.0", "", "v1.0.0"},
+		{"never known", "", "~1.0", "", ""},
+		{"exact", "v1.0.0", "v1.0.1", "v1.0.1", ""},
+		{"exact, and not known yet", "v1.0.0", "v1.0.0", "", ""},
+	} {
+		p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-", Namespace: "default"}}
+		p.Spec.Version = tt.requested
+
+		if tt.noted != "" {
+			p.Annotations = map[string]string{v1alpha2.ResolvedVersionAnnotation: tt.noted}
+		}
+
+		g.Expect(live.Create(t.Context(), p)).To(Succeed(), tt.what)
+
+		r := newRun(&Reconciler{Dependencies: &Dependencies{Client: consistency.NewClient(live)}}, p)
+		p.Status.DesiredVersion = tt.desired
+		g.Expect(r.noteVersions(t.Context())).To(Succeed(), tt.what)
+
+		g.Expect(live.Get(t.Context(), client.ObjectKeyFromObject(p), p)).To(Succeed(), tt.what)
+		g.Expect(p.Annotations[v1alpha2.ResolvedVersionAnnotation]).To(Equal(tt.want), tt.what)
+	}
+}

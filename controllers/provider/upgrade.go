@@ -110,7 +110,10 @@ func (r *run) refuseGivenUp(context.Context) error {
 // noteVersions writes into annotations of the resource what a lost status must not undo: the version that its range was
 // resolved to, and the one that was given up. If it does not succeed, a later reconcile does it.
 func (r *run) noteVersions(ctx context.Context) error {
-	resolved := r.provider.GetStatus().DesiredVersion
+	// A reconcile that ended before it planned does not know it after the status was lost.
+	known := r.provider.GetAnnotations()[v1alpha2.ResolvedVersionAnnotation]
+
+	resolved := cmp.Or(r.provider.GetStatus().DesiredVersion, known)
 	if ranges.IsSame(resolved, r.provider.GetSpec().Version) {
 		resolved = ""
 	}

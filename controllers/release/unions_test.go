@@ -19,16 +19,16 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// union is an object of a release with a field that has one of several members, and a change by a person who chooses
+// union is an object of a release with a field that has one of several members, and a change by a user who chooses
 // another one.
 type union struct {
 	resource schema.GroupVersionResource
 	// object is its manifest, where MEMBER is the first or second, which versions 1.0.0 and 1.1.0 have.
 	object, first, second string
-	// added is what the person adds once, and edit what is changed each time, as operations of a JSON patch; none if there
+	// added is what the user adds once, and edit what is changed each time, as operations of a JSON patch; none if there
 	// is only what the API server fills in.
 	added, edit string
-	// gone are the fields that make the object invalid, as JSON pointers, and kept are others of the person's.
+	// gone are the fields that make the object invalid, as JSON pointers, and kept are others of the user's.
 	gone []string
 	kept map[string]any
 }
@@ -67,7 +67,7 @@ spec:
 `, kind, spec, pod, container)
 }
 
-// inContainer, inPod and inSpec are a union of a Deployment. The person inserts another container, so that the API
+// inContainer, inPod and inSpec are a union of a Deployment. The user inserts another container, so that the API
 // server counts containers differently than the release.
 func inContainer(first, second, path, theirs string, gone []string, kept map[string]any) union {
 	const insert = `{"op": "add", "path": "/spec/template/spec/containers/0",
@@ -166,7 +166,7 @@ var _ = Describe("A member of a union beside the one that is applied", func() {
 			[]byte("["+operations+"]"), metav1.PatchOptions{FieldManager: "kubectl-edit"})
 		Expect(err).NotTo(HaveOccurred())
 	}
-	// edit makes the person's change, of fields that nobody owns if forgotten is true, and returns the object then.
+	// edit makes the user's change, of fields that no program owns if forgotten is true, and returns the object then.
 	edit := func(ctx context.Context, u union, forgotten bool) *unstructured.Unstructured {
 		GinkgoHelper()
 
@@ -280,7 +280,7 @@ var _ = Describe("A member of a union beside the one that is applied", func() {
 			"livenessProbe", `{"exec": {"command": ["x"]}, "failureThreshold": 7, "initialDelaySeconds": 5}`,
 			[]string{"livenessProbe/exec"},
 			map[string]any{"livenessProbe/failureThreshold": int64(7), "livenessProbe/initialDelaySeconds": int64(5)})),
-		Entry("a probe, the person's is named", inContainer(
+		Entry("a probe, the user's is named", inContainer(
 			"livenessProbe: {exec: {command: [a]}}", "livenessProbe: {httpGet: {port: 1}}",
 			"livenessProbe", `{"grpc": {"port": 2}, "failureThreshold": 7, "initialDelaySeconds": 5}`,
 			[]string{"livenessProbe/grpc"},
@@ -293,7 +293,7 @@ var _ = Describe("A member of a union beside the one that is applied", func() {
 			"lifecycle: {preStop: {httpGet: {port: 1}}}", "lifecycle: {preStop: {sleep: {seconds: 1}}}",
 			"lifecycle", `{"preStop": {"exec": {"command": ["x"]}}, "postStart": {"exec": {"command": ["y"]}}}`,
 			[]string{"lifecycle/preStop/exec"}, map[string]any{"lifecycle/postStart/exec/command/0": "y"})),
-		Entry("a handler of the lifecycle, the person's is named", inContainer(
+		Entry("a handler of the lifecycle, the user's is named", inContainer(
 			"lifecycle: {postStart: {exec: {command: [a]}}}", "lifecycle: {postStart: {httpGet: {port: 1}}}",
 			"lifecycle", `{"postStart": {"sleep": {"seconds": 1}}, "stopSignal": "SIGUSR1"}`,
 			[]string{"lifecycle/postStart/sleep"}, nil)),
@@ -328,7 +328,7 @@ var _ = Describe("A member of a union beside the one that is applied", func() {
 			"volumes", `[{"name": "x", "emptyDir": {}}, {"name": "v", "hostPath": {"path": "/x"}}]`,
 			[]string{"/spec/template/spec/volumes/1/hostPath"},
 			map[string]any{"/spec/template/spec/volumes/0/name": "x"})),
-		Entry("a volume's source, the person's is named", inPod(
+		Entry("a volume's source, the user's is named", inPod(
 			"volumes: [{name: v, emptyDir: {}}]", "volumes: [{name: v, secret: {secretName: a}}]",
 			"volumes", `[{"name": "x", "emptyDir": {}}, {"name": "v", "csi": {"driver": "x"}}]`,
 			[]string{"/spec/template/spec/volumes/1/csi"},

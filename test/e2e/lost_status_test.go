@@ -48,7 +48,7 @@ metadata: {name: only-%[2]s, namespace: %[1]s-system}
 	return t
 }
 
-// objects returns the names of the objects of lostVersion, and what stands for Helm's records.
+// objects returns the names of the objects of lostVersion, and "records" for Helm's.
 func (t tiny) objects(version string) []string {
 	suffix := strings.ReplaceAll(version, ".", "-")
 

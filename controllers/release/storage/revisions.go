@@ -161,7 +161,7 @@ func (s *Store) Settle(reason string) error {
 	case status == v1alpha2.RevisionFailed:
 		rel.SetStatus(helm.StatusFailed, "Failed: "+lostReason(s.known[newest].Failure))
 	default:
-		rel.SetStatus(helm.Status(status), "Complete: what else was to be recorded of it was lost")
+		rel.SetStatus(helm.Status(status), "Complete: the rest of its record was lost")
 	}
 
 	return s.Record(rel)
