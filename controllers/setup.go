@@ -28,6 +28,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/provider"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/seats"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
@@ -116,16 +117,21 @@ func newDependencies(
 
 	planner := options.planner(readers, uncached, mgr.GetClient())
 
+	// What sources offer is found out by other workers.
+	offering := *planner.Sources
+	planner.Sources.Seats = seats.OfKinds(options.Concurrency)
+
 	pool := &clusters.Pool{
 		Local:      local,
 		Readers:    readers,
 		Addresses:  &options.SourcePolicy.Guard,
 		Scheme:     uncached.Scheme(),
 		Namespaces: options.Scope.CacheNamespaces(),
+		Seats:      planner.Sources.Seats,
 	}
 
 	planner.Cluster, planner.AwaitCore = pool.Identity, true
-	tracker := offers.NewTracker(planner.Sources, wakers.Wake)
+	tracker := offers.NewTracker(&offering, wakers.Wake)
 	resources := consistency.NewClient(mgr.GetClient())
 
 	return &provider.Dependencies{

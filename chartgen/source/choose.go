@@ -57,6 +57,12 @@ func (s *Source) resolve(ctx context.Context, request Request) (Version, error) 
 		return s.exact(exact), nil
 	}
 
+	done, err := s.admit()
+	if err != nil {
+		return Version{}, err
+	}
+	defer done()
+
 	versions, err := s.Versions(ctx)
 	if err != nil {
 		return Version{}, err
@@ -128,6 +134,12 @@ func (s *Source) choose(ctx context.Context, versions []Version, request Request
 
 // List returns all versions, newest first, and the metadata of the newest, which lists the contracts of all.
 func (s *Source) List(ctx context.Context) ([]Version, *bundle.Metadata, error) {
+	done, err := s.admit()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+
 	versions, err := s.Versions(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -116,6 +116,9 @@ type Source struct {
 	Digest string
 	// Trust describes the signatures that the place requires; nil for none.
 	Trust func(ctx context.Context) (string, error)
+	// Admit gives the caller a turn to ask the place, which ends with done; nil if nobody waits for one. Where nothing has
+	// to be asked, none is taken.
+	Admit func() (done func(), err error)
 
 	// components is the name of the components in the address; empty if there is none.
 	components string
@@ -158,6 +161,12 @@ const (
 
 // Fetch reads what is published of a version. If files are missing, it returns those that exist with the error.
 func (s *Source) Fetch(ctx context.Context, version Version) (*Release, error) {
+	done, err := s.admit()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+
 	files, err := s.Files(ctx, version)
 	if err != nil {
 		return nil, err
@@ -188,6 +197,20 @@ func (s *Source) Fetch(ctx context.Context, version Version) (*Release, error) {
 	}
 
 	return release, b.CheckDigest(s.Digest)
+}
+
+// admit lets the caller ask the place. Without a turn it is as if that did not answer.
+func (s *Source) admit() (done func(), err error) {
+	if s.Admit == nil {
+		return func() {}, nil
+	}
+
+	done, err = s.Admit()
+	if err != nil {
+		return nil, &transport.Error{Kind: transport.Unavailable, Problem: err.Error(), Err: err}
+	}
+
+	return done, nil
 }
 
 // readComponents reads the file with the components.

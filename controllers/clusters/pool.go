@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/seats"
 )
 
 // Pool finds the targets of provider resources. It connects to a remote cluster when the first
@@ -29,6 +30,8 @@ type Pool struct {
 	// Scheme and Namespaces are passed to remote clusters, see Connection and NewCluster.
 	Scheme     *runtime.Scheme
 	Namespaces map[string]cache.Config
+	// Seats bound how many workers wait for clusters that the resources of each kind name; none for no bound.
+	Seats map[v1alpha2.ProviderType]*seats.Seats
 
 	mu      sync.Mutex
 	remotes map[string]*remote // by kubeConfig.key
@@ -83,7 +86,7 @@ func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, er
 
 	remote := p.use(resourceOf(provider), use{key: config.key, account: account}, config.rest)
 
-	cluster, err := remote.reach(ctx, p)
+	cluster, err := p.reach(ctx, provider, remote)
 	if unreachable := (*UnreachableError)(nil); errors.As(err, &unreachable) {
 		return nil, unreachable.withHint(deletionHint(provider))
 	}
@@ -93,6 +96,23 @@ func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, er
 	}
 
 	return cluster.target(account)
+}
+
+// reach returns the cluster of a resource once it has answered. One that answered last is not waited for in a seat.
+func (p *Pool) reach(ctx context.Context, provider v1alpha2.Provider, of *remote) (*Cluster, error) {
+	if down := of.awaited(); down != nil {
+		return nil, down
+	}
+
+	if !of.answered() {
+		done, err := p.Seats[provider.ProviderType()].Take(provider.GetNamespace())
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+
+	return of.reach(ctx, p)
 }
 
 // Forget releases what a deleted resource has used.

@@ -45,14 +45,9 @@ func newRemote(config *rest.Config) *remote {
 	return &remote{config: config, backoff: newBackoff()}
 }
 
-// reach returns the cluster once it has said which one it is, and connects to it the first time. If the server could
-// not be reached before, only the first one who asks waits for it. The error is an *UnreachableError, or a
-// *KubeConfigError.
+// reach returns the cluster once it has said which one it is, and connects to it the first time. The error is an
+// *UnreachableError, or a *KubeConfigError.
 func (r *remote) reach(ctx context.Context, p *Pool) (*Cluster, error) {
-	if down := r.awaited(); down != nil {
-		return nil, down
-	}
-
 	_, err, _ := r.asking.Do("", func() (any, error) {
 		if down := r.down.Load(); down != nil {
 			again := *down
@@ -78,7 +73,10 @@ func (r *remote) reach(ctx context.Context, p *Pool) (*Cluster, error) {
 	return r.cluster.Load(), err
 }
 
-// awaited returns why the server cannot be reached if it is not asked again yet.
+// answered reports whether the server has answered, and did so last.
+func (r *remote) answered() bool { return r.cluster.Load() != nil && r.down.Load() == nil }
+
+// awaited returns why the server cannot be reached if it is not asked again yet, or is being asked again.
 func (r *remote) awaited() *UnreachableError {
 	down := r.down.Load()
 	if down == nil || !time.Now().Before(down.Until) {

@@ -13,9 +13,11 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/seats"
 )
 
 func TestSilentCluster(t *testing.T) {
@@ -89,6 +91,56 @@ func TestManyAskAtTheSameTime(t *testing.T) {
 	}
 
 	g.Expect(there.requests()).To(Equal(1), "one answer is enough")
+}
+
+// Silent clusters of a namespace take no more than their seats, and one that has answered needs none.
+func TestManySilentClusters(t *testing.T) {
+	g := NewWithT(t)
+	good := provider("good", "", "good")
+
+	secrets := []client.Object{secret("good", kubeConfig(serve(t, "good")))}
+	servers := map[string]*switched{}
+
+	for i := range 10 {
+		name := fmt.Sprint("silent-", i)
+		servers[name] = newSwitched(t)
+		servers[name].answer(0)
+		secrets = append(secrets, secret(name, kubeConfig(servers[name].URL)))
+	}
+
+	pool, _ := newPool(t, secrets...)
+	pool.Seats = seats.OfKinds(10)
+
+	_, err := pool.For(t.Context(), good)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	results := make(chan error, len(servers))
+
+	for name := range servers {
+		go func() {
+			_, err := pool.For(t.Context(), provider(name, "", name))
+			results <- err
+		}()
+	}
+
+	for range len(servers) - 3 {
+		g.Eventually(results, "5s").Should(Receive(BeAssignableToTypeOf(&seats.BusyError{})))
+	}
+
+	_, err = pool.For(t.Context(), good)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	for _, server := range servers {
+		server.answer(http.StatusOK)
+	}
+
+	for range 3 {
+		g.Eventually(results, "5s").Should(Receive(BeNil()))
+	}
+
+	for name := range servers {
+		target(t, pool, provider(name, "", name))
+	}
 }
 
 func TestImpersonationInKubeConfig(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/seats"
 )
 
 // Resolver creates the sources of providers.
@@ -30,6 +31,8 @@ type Resolver struct {
 	Registry *Registry
 	// Policy restricts sources; nil for no restriction.
 	Policy *Policy
+	// Seats bound how many workers wait for sources that the resources of each kind name; none for no bound.
+	Seats map[v1alpha2.ProviderType]*seats.Seats
 }
 
 // DefaultConfigFile is the path of cluster-api-operator's configuration, which is also read if no
@@ -116,7 +119,21 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (*source.Source, error) {
 
 	from.Digest = Digest(provider)
 
+	if namesServer(provider) {
+		from.Admit = func() (func(), error) {
+			return r.Seats[provider.ProviderType()].Take(provider.GetNamespace())
+		}
+	}
+
 	return from, nil
+}
+
+// namesServer reports whether a resource names the server of its source. Others are the administrator's choice, or in
+// the cluster.
+func namesServer(provider v1alpha2.Provider) bool {
+	config := cmp.Or(provider.GetSpec().FetchConfig, &v1alpha2.FetchConfiguration{})
+
+	return cmp.Or(config.OCI, config.Image, config.URL, config.HTTP) != ""
 }
 
 // source returns the source of a provider, which may have any content.

@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/seats"
 )
 
 const (
@@ -30,6 +31,8 @@ const (
 	lookupTimeout = 2 * time.Minute
 	// workers is how many sources are asked at a time.
 	workers = 4
+	// seatDelay is when a lookup is tried again for which too many others of the namespace wait.
+	seatDelay = time.Second
 )
 
 // Tracker knows what sources offer. It is a Runnable of the manager: sources are asked by a few
@@ -38,7 +41,8 @@ const (
 type Tracker struct {
 	sources *fetch.Resolver
 	wake    health.Wake
-	queue   workqueue.TypedInterface[types.UID]
+	queue   workqueue.TypedDelayingInterface[types.UID]
+	seats   *seats.Seats
 
 	mu      sync.Mutex
 	lookups map[types.UID]*lookup
@@ -54,12 +58,14 @@ type lookup struct {
 	isNews func(context.Context, []v1alpha2.AvailableUpgrade) bool
 }
 
-// NewTracker returns a tracker that wakes a provider when its source has answered.
+// NewTracker returns a tracker that wakes a provider when its source has answered. The sources must have no seats: the
+// tracker has its own.
 func NewTracker(sources *fetch.Resolver, wake health.Wake) *Tracker {
 	return &Tracker{
 		sources: sources,
 		wake:    wake,
-		queue:   workqueue.NewTyped[types.UID](),
+		queue:   workqueue.NewTypedDelayingQueue[types.UID](),
+		seats:   seats.New(workers),
 		lookups: map[types.UID]*lookup{},
 	}
 }
@@ -172,9 +178,18 @@ func (t *Tracker) next(ctx context.Context) bool {
 	l := t.lookups[uid]
 	t.mu.Unlock()
 
-	if l != nil {
-		t.ask(ctx, l)
+	if l == nil {
+		return true
 	}
+
+	done, err := t.seats.Take(l.provider.GetNamespace())
+	if err != nil {
+		t.queue.AddAfter(uid, seatDelay)
+		return true
+	}
+	defer done()
+
+	t.ask(ctx, l)
 
 	return true
 }

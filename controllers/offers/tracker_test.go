@@ -53,3 +53,35 @@ func TestProviderIsWokenByAnAnswer(t *testing.T) {
 		})
 	}
 }
+
+// Lookups for which too many others of the namespace wait are tried again, and hold up none of another namespace.
+func TestLookupsTakeSeats(t *testing.T) {
+	g := NewWithT(t)
+	woken := make(chan string, 2)
+	tracker := NewTracker(newResolver(t), func(_, namespace string, _ time.Duration) { woken <- namespace })
+
+	other := newDocker(samples)
+	other.Namespace, other.UID = "other", "other"
+
+	var ends []func()
+
+	for range workers / 2 {
+		done, err := tracker.seats.Take("capd-system")
+		g.Expect(err).NotTo(HaveOccurred())
+
+		ends = append(ends, done)
+	}
+
+	tracker.Look(newDocker(samples), time.Time{})
+	g.Expect(tracker.next(t.Context())).To(BeTrue())
+	g.Expect(tracker.Look(newDocker(samples), time.Time{})).To(HaveField("Pending", BeTrue()))
+	g.Expect(woken).NotTo(Receive())
+
+	ends[0]()
+	tracker.Look(other, time.Time{})
+	g.Expect(tracker.next(t.Context())).To(BeTrue())
+	g.Expect(woken).To(Receive(Equal("other")))
+
+	g.Expect(tracker.next(t.Context())).To(BeTrue(), "waits for the lookup to come again")
+	g.Expect(woken).To(Receive(Equal("capd-system")))
+}

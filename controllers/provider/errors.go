@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/seats"
 	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -76,6 +77,9 @@ var errorTable = []row{
 			result.At = e.Until
 		}
 	}),
+
+	// It is asked for later, whatever it is for.
+	on[*seats.BusyError]("", v1alpha2.ProgressingReason, Retrying),
 
 	// The resource is wrong, or something that it refers to, or is not Capstan's.
 	onValue(func(e *takeover.RunningError, result *Result) {

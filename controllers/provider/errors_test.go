@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/seats"
 	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -76,6 +77,14 @@ var errorCases = map[string]errorCase{
 	"a finalizer that the other operator's webhook refuses": {
 		err:       takeover.Refused(apierrors.NewForbidden(schema.GroupResource{}, "docker", errors.New("refused"))),
 		condition: preflightFailed, reason: v1alpha2.ChangeRefusedReason, outcome: Stalled,
+	},
+	"a cluster that is asked later": {
+		err:       &seats.BusyError{Asked: 5},
+		condition: "", reason: v1alpha2.ProgressingReason, outcome: Retrying,
+	},
+	"a source that is asked later": {
+		err:       &transport.Error{Kind: transport.Unavailable, Err: &seats.BusyError{Asked: 3, Namespace: "team"}},
+		condition: "", reason: v1alpha2.ProgressingReason, outcome: Retrying,
 	},
 	"an invalid fetchConfig": {
 		err:       &fetch.ConfigError{},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,6 +71,17 @@ var bombs = []bomb{
 	}},
 	{tried: "Five API servers whose answers never end", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		return a.remotes(5, a.server(http.HandlerFunc(endless)))
+	}},
+	{tried: "100 silent web servers, in one namespace", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		return a.waiting(100, 1)
+	}},
+	{tried: "100 silent web servers, in ten namespaces", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		return a.waiting(10, 10)
+	}},
+	{tried: "100 silent API servers", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		return a.several(100, func(s small) (v1alpha2.Provider, []client.Object) {
+			return a.remote(s, "https://"+a.silent())
+		})
 	}},
 	{tried: "Six web servers that send a byte a second", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		return a.fetching(6, func(w http.ResponseWriter, r *http.Request) {
@@ -191,17 +203,43 @@ func (a *arena) silent() string {
 
 // remotes returns providers for the clusters of several kubeconfigs with one server.
 func (a *arena) remotes(count int, server string) []v1alpha2.Provider {
-	return a.several(count, func(s small) (v1alpha2.Provider, []client.Object) {
-		kubeconfig := a.kubeconfig(server, nil)
-		kubeconfig.ObjectMeta = named(tenant, s.name+"-kc")
+	return a.several(count, func(s small) (v1alpha2.Provider, []client.Object) { return a.remote(s, server) })
+}
 
-		p := s.by("installer") // which may read the kubeconfig
-		p.Spec.KubeConfig = &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{
-			LocalSecretReference: v1alpha2.LocalSecretReference{Name: kubeconfig.Name}, Key: "value",
-		}}
+// remote returns a provider for the cluster of a kubeconfig with a server, and what it names.
+func (a *arena) remote(s small, server string) (v1alpha2.Provider, []client.Object) {
+	kubeconfig := a.kubeconfig(server, nil)
+	kubeconfig.ObjectMeta = named(tenant, s.name+"-kc")
 
-		return p, []client.Object{kubeconfig, s.configMap()}
-	})
+	p := s.by("installer") // which may read the kubeconfig
+	p.Spec.KubeConfig = &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{
+		LocalSecretReference: v1alpha2.LocalSecretReference{Name: kubeconfig.Name}, Key: "value",
+	}}
+
+	return p, []client.Object{kubeconfig, s.configMap()}
+}
+
+// waiting returns providers in several namespaces, each with a web server of its own that says nothing.
+func (a *arena) waiting(count, namespaces int) []v1alpha2.Provider {
+	var all []v1alpha2.Provider
+
+	for n := range namespaces {
+		namespace := tenant
+
+		if namespaces > 1 {
+			namespace = fmt.Sprintf("room-%s-%d", a.name, n)
+			a.Expect(a.admin.Create(a.ctx, &corev1.Namespace{ObjectMeta: named("", namespace)})).To(Succeed())
+		}
+
+		for i := range count {
+			s := small{namespace, fmt.Sprintf("%s-%d-%d", a.name, n, i), "v1.0.0", ""}
+			p := s.resource()
+			p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{HTTP: "https://" + a.silent()}
+			all = append(all, a.one(p)...)
+		}
+	}
+
+	return all
 }
 
 // fetching returns providers from a web server of the attacker.

@@ -1,0 +1,89 @@
+// Package seats bounds how many of the operator's workers wait for servers that resources name: sources, and the API
+// servers of kubeconfigs. A worker that waits for one that says nothing serves nobody meanwhile.
+package seats
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// perNamespace is how many workers wait for servers that the resources of one namespace name.
+const perNamespace = 3
+
+// Seats are those in which a number of workers wait. They are safe for concurrent use; nil has room for all.
+type Seats struct {
+	all int
+
+	mu    sync.Mutex
+	taken map[string]int // by namespace
+}
+
+// New returns the seats of a number of workers: half of them may wait.
+func New(workers int) *Seats { return &Seats{all: max(workers/2, 1), taken: map[string]int{}} }
+
+// OfKinds returns the seats of each kind of provider resources, which has a number of workers.
+func OfKinds(workers int) map[v1alpha2.ProviderType]*Seats {
+	kinds := map[v1alpha2.ProviderType]*Seats{}
+	for _, kind := range v1alpha2.ProviderTypes() {
+		kinds[kind] = New(workers)
+	}
+
+	return kinds
+}
+
+// BusyError reports that a server is not asked yet, since too many others have not answered.
+type BusyError struct {
+	// Asked is how many servers are asked. Namespace is that of the resources that name them; empty for any.
+	Asked     int
+	Namespace string
+}
+
+func (e *BusyError) Error() string {
+	if e.Namespace == "" {
+		return fmt.Sprintf("the operator asks %d other servers that resources of this kind name, and none has answered yet",
+			e.Asked)
+	}
+
+	return fmt.Sprintf("the operator asks %d other servers that resources of this kind in namespace %s name, and none "+
+		"has answered yet", e.Asked, e.Namespace)
+}
+
+// Take takes a seat for a resource in a namespace, until done is called. It does not wait: if there is none, it returns
+// a *BusyError.
+func (s *Seats) Take(namespace string) (done func(), err error) {
+	if s == nil {
+		return func() {}, nil
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if asked := s.taken[namespace]; asked >= min(perNamespace, s.all) {
+		return nil, &BusyError{Asked: asked, Namespace: namespace}
+	}
+
+	asked := 0
+	for _, n := range s.taken {
+		asked += n
+	}
+
+	if asked >= s.all {
+		return nil, &BusyError{Asked: asked}
+	}
+
+	s.taken[namespace]++
+
+	return sync.OnceFunc(func() { s.leave(namespace) }), nil
+}
+
+// leave frees a seat.
+func (s *Seats) leave(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.taken[namespace]--; s.taken[namespace] == 0 {
+		delete(s.taken, namespace)
+	}
+}
