@@ -276,7 +276,7 @@ func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
 		return 0
 	}
 
-	remaining := time.Until(r.memory.turn(r.installed.revision.Number, time.Now()).Add(managersTime))
+	remaining := time.Until(r.readySince(time.Now()).Add(managersTime))
 	if remaining > 0 {
 		r.migration = migration{reason: v1alpha2.WaitingForManagerReason, message: fmt.Sprintf("Objects of %s may be "+
 			"stored in old versions; the provider's manager rewrites them in the storage version, and the operator those "+
@@ -284,6 +284,26 @@ func (r *run) managersTurn(unmigrated, tried []string) time.Duration {
 	}
 
 	return remaining
+}
+
+// readySince returns since when the newest revision has been ready; now if it becomes so. The status tells, so that the
+// time of the manager does not begin again with the operator.
+func (r *run) readySince(now time.Time) time.Time {
+	ready := v1alpha2.FindCondition(r.provider.GetConditions(), v1alpha2.ReadyCondition)
+	if ready.Status != metav1.ConditionTrue {
+		return now
+	}
+
+	since := ready.LastTransitionTime.Time
+	if deployed := r.installed.revision.LastTransitionTime.Time; deployed.After(since) {
+		since = deployed
+	}
+
+	if since.After(now) {
+		return now
+	}
+
+	return since
 }
 
 // migrated returns the condition that reports how far the objects of CRDs are rewritten; zero if there is none.

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -37,12 +38,21 @@ func TestNothingToMigrate(t *testing.T) {
 	}
 }
 
-// TestManagersTurn checks that the manager of each revision has a minute, unless it has tried.
+// TestManagersTurn checks that the manager of each revision has a minute, unless it has tried, also if the operator is
+// restarted meanwhile.
 func TestManagersTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 		all, some := []string{"a.example.com", "b.example.com"}, []string{"a.example.com"}
+		report := func(status metav1.ConditionStatus, at time.Time) {
+			r = newTestRun(revision(r.installed.revision.Number, v1alpha2.RevisionDeployed, wanted))
+			r.provider.SetConditions([]metav1.Condition{{
+				Type: v1alpha2.ReadyCondition, Status: status, LastTransitionTime: metav1.NewTime(at),
+			}})
+		}
+
+		report(metav1.ConditionFalse, time.Now().Add(-time.Hour))
 
 		g.Expect(r.managersTurn(all, all)).To(BeZero())
 		g.Expect(r.migration).To(BeZero())
@@ -54,14 +64,21 @@ func TestManagersTurn(t *testing.T) {
 				"them in the storage version, and the operator those that are left after a minute, while the provider is ready",
 		}))
 
+		began := time.Now()
+
 		time.Sleep(50 * time.Second) // of the bubble's clock
+		report(metav1.ConditionTrue, began)
 		g.Expect(r.managersTurn(all, some)).To(Equal(10 * time.Second))
 
-		r.installed.revision.Number = 2
+		r.installed.revision.LastTransitionTime = metav1.Now()
 		g.Expect(r.managersTurn(all, some)).To(Equal(time.Minute), "it has another manager")
 
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Second)
+		report(metav1.ConditionTrue, began)
 		g.Expect(r.managersTurn(all, some)).To(BeZero())
+
+		report(metav1.ConditionTrue, time.Now().Add(time.Hour))
+		g.Expect(r.managersTurn(all, some)).To(Equal(time.Minute), "a clock was wrong")
 	})
 }
 

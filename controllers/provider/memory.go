@@ -23,10 +23,6 @@ type memory struct {
 	// other reconciles of the generation.
 	unannounced bool
 	corrections backoff
-	// healthy is the newest revision that was healthy while objects were stored in old versions, and since when that is
-	// known.
-	healthy      int
-	healthySince time.Time
 	// search is how far the search for the objects of the release has come, and searched its newest revision; nil unless
 	// it was not complete.
 	search   *cluster.Progress
@@ -42,16 +38,6 @@ func (m *memory) arrival(generation int64, now time.Time) time.Time {
 	}
 
 	return m.arrived
-}
-
-// turn returns since when the manager of a healthy revision has had the time to rewrite objects: now, unless it was
-// asked before.
-func (m *memory) turn(revision int, now time.Time) time.Time {
-	if m.healthy != revision {
-		m.healthy, m.healthySince = revision, now
-	}
-
-	return m.healthySince
 }
 
 // searching returns how far the search for the objects of a release has come. It begins again if another program has
