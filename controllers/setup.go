@@ -139,6 +139,7 @@ func newDependencies(
 		APIReader: uncached,
 		Scope:     options.Scope,
 		Clusters:  pool,
+		Watches:   local.Watches,
 		Planner:   planner,
 		Preflight: &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity, Namespace: options.Namespace},
 		Offers:    tracker,

@@ -289,6 +289,7 @@ func (r *run) makePlan(ctx context.Context) error {
 	r.change.plan = planned
 
 	r.status.pause(ctx, r.provider)
+	r.followInputs(ctx, err)
 
 	if planned.Version != "" {
 		r.provider.GetStatus().DesiredVersion = planned.Version

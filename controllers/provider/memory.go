@@ -115,6 +115,7 @@ func (r *Reconciler) forgetGone(name types.NamespacedName) {
 func (r *Reconciler) forget(provider v1alpha2.Provider) {
 	r.memories.set(client.ObjectKeyFromObject(provider), nil)
 	r.Clusters.Forget(provider)
+	r.Watches.Follow(inputsOf(provider))
 	r.Planner.Charts.Forget(provider)
 	r.Offers.Forget(provider.GetUID())
 	r.Metrics.Forget(provider)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/namespaces"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 )
@@ -18,6 +19,7 @@ func TestForget(t *testing.T) {
 	name := types.NamespacedName{Namespace: "capa-system", Name: "aws"}
 	r := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
 		Clusters: &clusters.Pool{},
+		Watches:  namespaces.New(nil, nil),
 		Planner:  &plan.Planner{Charts: &plan.Charts{}},
 		Offers:   offers.NewTracker(nil, nil),
 	}}

@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/inventory"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/namespaces"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -62,7 +63,9 @@ type Dependencies struct {
 	// Scope selects the resources that are reconciled.
 	Scope watch.Scope
 	// Clusters are the clusters that providers are installed in.
-	Clusters  *clusters.Pool
+	Clusters *clusters.Pool
+	// Watches show the ConfigMaps and Secrets that resources name.
+	Watches   *namespaces.Watches
 	Planner   *plan.Planner
 	Preflight *preflight.Checker
 	Offers    *offers.Tracker

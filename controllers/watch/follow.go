@@ -11,8 +11,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/namespaces"
 )
 
-// FollowProviders makes namespaces be watched as long as provider resources are in them, or name an object there. The
-// resources of other operators count as well: their releases matter to the preflight checks.
+// FollowProviders makes namespaces be watched as long as provider resources are in them. The resources of other
+// operators count as well: their releases matter to the preflight checks.
 func FollowProviders(ctx context.Context, providers cache.Cache, watches *namespaces.Watches) error {
 	for _, t := range v1alpha2.ProviderTypes() {
 		informer, err := providers.GetInformer(ctx, t.New(), cache.BlockUntilSynced(false))
@@ -22,7 +22,7 @@ func FollowProviders(ctx context.Context, providers cache.Cache, watches *namesp
 
 		follow := func(o any) {
 			if p, ok := o.(v1alpha2.Provider); ok {
-				watches.Follow(userOf(p), namespacesOf(p)...)
+				watches.Follow(userOf(p), p.GetNamespace())
 			}
 		}
 
@@ -49,19 +49,4 @@ func FollowProviders(ctx context.Context, providers cache.Cache, watches *namesp
 
 func userOf(p v1alpha2.Provider) string {
 	return string(p.ProviderType()) + "/" + client.ObjectKeyFromObject(p).String()
-}
-
-// namespacesOf returns the namespace of a resource, and those of the objects that it names.
-func namespacesOf(p v1alpha2.Provider) []string {
-	found := []string{p.GetNamespace()}
-
-	if secret, named := p.GetSpec().VariablesSecret(p.GetNamespace()); named {
-		found = append(found, secret.Namespace)
-	}
-
-	if manifests := p.GetSpec().AdditionalManifests; manifests != nil && manifests.Namespace != "" {
-		found = append(found, manifests.Namespace)
-	}
-
-	return found
 }

@@ -78,6 +78,9 @@ var bombs = []bomb{
 	{tried: "100 silent web servers, in ten namespaces", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		return a.waiting(10, 10)
 	}},
+	{tried: "300 resources that name 600 namespaces", lasting: true, most: 130, throw: func(a *arena) []v1alpha2.Provider {
+		return a.naming(300)
+	}},
 	{tried: "100 silent API servers", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		return a.several(100, func(s small) (v1alpha2.Provider, []client.Object) {
 			return a.remote(s, "https://"+a.silent())
@@ -217,6 +220,21 @@ func (a *arena) remote(s small, server string) (v1alpha2.Provider, []client.Obje
 	}}
 
 	return p, []client.Object{kubeconfig, s.configMap()}
+}
+
+// naming returns providers of one source, each of which names objects in two namespaces that do not exist.
+func (a *arena) naming(count int) []v1alpha2.Provider {
+	s := a.small("")
+	a.create(s.configMap())
+
+	return a.several(count, func(named small) (v1alpha2.Provider, []client.Object) {
+		p := named.resource()
+		p.Spec.FetchConfig = s.resource().Spec.FetchConfig
+		p.Spec.ConfigSecret = &v1alpha2.SecretReference{Namespace: named.name + "-a", Name: "variables"}
+		p.Spec.AdditionalManifests = &v1alpha2.ConfigMapReference{Namespace: named.name + "-b", Name: "manifests"}
+
+		return p, nil
+	})
 }
 
 // waiting returns providers in several namespaces, each with a web server of its own that says nothing.

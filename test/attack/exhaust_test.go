@@ -29,6 +29,8 @@ type bomb struct {
 	// lasting says that the operator may be busy with the input for minutes, or accept it. Otherwise it
 	// must say within a minute what is wrong with the provider.
 	lasting bool
+	// most is how many MiB the operator may have afterwards; 0 for its limit.
+	most int64
 	// tolerable says that the operator may also accept the input.
 	tolerable bool
 }
@@ -98,8 +100,13 @@ func (a *arena) survive(b bomb) string {
 
 	a.Expect(a.restarts.Load()).To(Equal(restarts), "the operator had to be restarted")
 
+	memory := a.operator.Load().Memory() >> 20
+	if b.most > 0 {
+		a.Expect(memory).To(BeNumerically("<=", b.most), "MiB that the operator has")
+	}
+
 	return fmt.Sprintf("others waited %.1f s, then %.1f s; the operator has %d MiB; %s",
-		waited.Seconds(), again.Seconds(), a.operator.Load().Memory()>>20, answer)
+		waited.Seconds(), again.Seconds(), memory, answer)
 }
 
 // othersAreServed installs a small provider in the victim's namespace and returns how long that took.

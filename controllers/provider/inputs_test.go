@@ -1,0 +1,71 @@
+package provider
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/fluxcd/pkg/runtime/acl"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/manifest"
+	"github.com/capstan-project/capstan/controllers/namespaces"
+)
+
+// TestFollowInputs checks that only namespaces are watched in which the resource's objects can be read.
+func TestFollowInputs(t *testing.T) {
+	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "x")
+
+	for name, tt := range map[string]struct {
+		problem  error
+		followed []string
+	}{
+		"all were read":                {nil, []string{"production", "absent"}},
+		"the account may not read":     {&access.ForbiddenError{}, nil},
+		"flags do not allow it":        {acl.AccessDeniedError("no"), nil},
+		"the Secret does not exist":    {&access.SecretNotFoundError{}, []string{"production"}},
+		"the ConfigMap does not exist": {&manifest.Error{Err: notFound}, []string{"production"}},
+		"nothing was read by then":     {errors.New("the source does not answer"), []string{"before"}},
+		"with what the plan was for":   {&fetchError{&access.ForbiddenError{}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			scheme := metadatafake.NewTestScheme()
+			g.Expect(metav1.AddMetaToScheme(scheme)).To(Succeed())
+
+			r := newTestRun()
+			r.APIReader = fake.NewClientBuilder().
+				WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "production"}}).Build()
+			r.Watches = namespaces.New(metadatafake.NewSimpleMetadataClient(scheme), nil)
+			go func() { _ = r.Watches.Start(t.Context()) }()
+
+			r.provider.GetSpec().ConfigSecret = &v1alpha2.SecretReference{Namespace: "production", Name: "settings"}
+			r.provider.GetSpec().AdditionalManifests = &v1alpha2.ConfigMapReference{Namespace: "absent", Name: "more"}
+
+			r.Watches.Follow(inputsOf(r.provider), "before")
+			r.followInputs(t.Context(), tt.problem)
+
+			for _, namespace := range []string{"before", "production", "absent"} {
+				watched := func() bool {
+					_, known := r.Watches.Records(types.NamespacedName{Namespace: namespace, Name: "x"})
+					return known
+				}
+
+				if slices.Contains(tt.followed, namespace) {
+					g.Eventually(watched).Should(BeTrue(), namespace)
+				} else {
+					g.Expect(watched()).To(BeFalse(), namespace)
+				}
+			}
+		})
+	}
+}
