@@ -85,6 +85,9 @@ type Tracker struct {
 	// used are the places of the objects of each owner.
 	used    map[string]map[place]bool
 	objects map[object.Key]*known
+	// strangers is when providers were, or will be, woken last for objects that they have not looked at: label/namespace
+	// -> time.
+	strangers map[string]time.Time
 }
 
 // known is what is known of an object of a release.
@@ -111,6 +114,7 @@ func NewTracker(options Options) *Tracker {
 		wake:       options.Wake,
 		used:       map[string]map[place]bool{},
 		objects:    map[object.Key]*known{},
+		strangers:  map[string]time.Time{},
 	}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 
@@ -340,8 +344,9 @@ func get(ctx context.Context, reader client.Reader, o object.Key) (*seen, error)
 }
 
 // matters notes that a watch has shown an object, and reports whether that matters to its provider: the health has
-// changed, or the object differs from its recorded version, or has it at last.
-func (t *Tracker) matters(id object.Key, e event) bool {
+// changed, or the object differs from its recorded version, or has it at last. It is a stranger if no provider has looked
+// at it.
+func (t *Tracker) matters(id object.Key, e event) (stranger, matters bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -349,7 +354,7 @@ func (t *Tracker) matters(id object.Key, e event) bool {
 	recorded := o != nil && o.verified != nil
 
 	if recorded && e.now.snapshot.OlderThan(*o.verified) {
-		return false
+		return false, false
 	}
 
 	if o != nil {
@@ -359,13 +364,13 @@ func (t *Tracker) matters(id object.Key, e event) bool {
 	switch {
 	case e.deleted && o != nil:
 		t.objects[id] = &known{finished: o.finished}
-		return true
+		return false, true
 	case recorded && !o.shown:
 		o.shown = true
-		return true
+		return false, true
 	case recorded && !e.now.snapshot.Same(*o.verified):
-		return true
+		return false, true
 	default:
-		return !e.initial && e.changes()
+		return o == nil, !e.initial && e.changes()
 	}
 }

@@ -271,7 +271,10 @@ func (t *Tracker) handle(gvk schema.GroupVersionKind, e event) {
 	}
 
 	o := e.now
-	if !t.matters(object.Key{GroupVersionKind: gvk, Namespace: o.Namespace, Name: o.Name}, e) {
+	id := object.Key{GroupVersionKind: gvk, Namespace: o.Namespace, Name: o.Name}
+
+	stranger, matters := t.matters(id, e)
+	if !matters {
 		return
 	}
 
@@ -280,5 +283,40 @@ func (t *Tracker) handle(gvk schema.GroupVersionKind, e event) {
 		o = e.before
 	}
 
-	t.wake(o.Labels[v1alpha2.ClusterctlProviderLabel], o.Annotations[v1alpha2.HelmReleaseNamespaceAnnotation], 0)
+	label := o.Labels[v1alpha2.ClusterctlProviderLabel]
+	namespace := o.Annotations[v1alpha2.HelmReleaseNamespaceAnnotation]
+
+	if !stranger {
+		t.wake(label, namespace, 0)
+	} else if delay, due := t.introduce(label, namespace, time.Now()); !due {
+		t.wake(label, namespace, delay)
+	}
+}
+
+// strangerTime is how often a provider is woken for objects that it has not looked at.
+const strangerTime = 10 * time.Second
+
+// introduce returns when a provider has to be woken for an object that it has not looked at, or that this is due
+// already. It may be one that the release has dropped, but anybody can give an object the marks of a release, and change
+// it all the time.
+func (t *Tracker) introduce(label, namespace string, now time.Time) (delay time.Duration, due bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	maps.DeleteFunc(t.strangers, func(_ string, at time.Time) bool { return now.Sub(at) >= strangerTime })
+
+	name := Owner{Provider: label, Namespace: namespace}.key()
+	last, known := t.strangers[name]
+
+	if last.After(now) {
+		return 0, true
+	}
+
+	if known {
+		delay = last.Add(strangerTime).Sub(now)
+	}
+
+	t.strangers[name] = now.Add(delay)
+
+	return delay, false
 }
