@@ -290,7 +290,7 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 			return refusal(r, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
 				"storage is (re)initializing"), nil
 		}),
-		Entry("may be listed hours later", "the API server takes too long", func(r *http.Request) (*http.Response, error) {
+		Entry("may be listed hours later", "slow down", func(r *http.Request) (*http.Response, error) {
 			later := refusal(r, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "slow down")
 			later.Header.Set("Retry-After", "3600")
 

@@ -139,7 +139,7 @@ func bodyOf(r *http.Request) string {
 
 // restartBehind starts the operator again, behind a proxy with faults, until the end of the container. Something
 // happens before it starts. It returns what starts it once more.
-func (w *world) restartBehind(f *faults.Faults, before func()) (start func()) {
+func (w *world) restartBehind(f *faults.Faults, before func(), flags ...string) (start func()) {
 	GinkgoHelper()
 	Expect(w.operator.Stop()).To(Succeed())
 	before()
@@ -154,7 +154,7 @@ func (w *world) restartBehind(f *faults.Faults, before func()) (start func()) {
 	DeferCleanup(func() { w.restart() })
 
 	start = func() {
-		w.operator, err = harness.StartOperatorAs(w.bed, kubeconfig, []string{program}, w.log)
+		w.operator, err = harness.StartOperatorAs(w.bed, kubeconfig, []string{program}, w.log, flags...)
 		Expect(err).NotTo(HaveOccurred())
 	}
 	start()
