@@ -60,8 +60,12 @@ type release struct {
 func hostile() map[string]release {
 	return map[string]release{
 		"aliases of an object": {configMap + "data: " + aliasBomb() + "\n", series, "once its aliases are expanded"},
-		"aliases of metadata":  {configMap, series + "more: " + aliasBomb() + "\n", "once its aliases are expanded"},
-		"deep nesting":         {configMap + "data: " + strings.Repeat("[", 90000) + "\n", series, "exceeded max depth"},
+		"aliases of many objects": {
+			many(200, "---\n"+configMap+"n: %d\na: &a "+strings.Repeat("x", 8<<10)+"\nb: ["+strings.Repeat("*a,", 900)+"]\n"),
+			series, "the document brings the total to more than 16 MiB",
+		},
+		"aliases of metadata": {configMap, series + "more: " + aliasBomb() + "\n", "once its aliases are expanded"},
+		"deep nesting":        {configMap + "data: " + strings.Repeat("[", 90000) + "\n", series, "exceeded max depth"},
 		"deep lists": {
 			crdHead + strings.Repeat("[", 900) + strings.Repeat("]", 900) + "\n", series, "100 levels",
 		},

@@ -24,8 +24,6 @@ type Components struct {
 	Namespace string
 	// Variables are the variables of all documents, sorted by name.
 	Variables []expr.Variable
-
-	values int // at most as many as all documents have
 }
 
 // ErrNoObject is the cause of the error for a file without objects.
@@ -91,6 +89,7 @@ func parseFile(data []byte, parse func(string) (*expr.Text, error)) (*Components
 	}
 
 	c := &Components{Variables: text.Variables()}
+	budget := limit.NewFile()
 
 	for _, p := range parts {
 		p.source = source[p.start:p.end]
@@ -99,7 +98,7 @@ func parseFile(data []byte, parse func(string) (*expr.Text, error)) (*Components
 			return nil, expressionError(err)
 		}
 
-		if err := c.add(p); err != nil {
+		if err := c.add(p, budget); err != nil {
 			return nil, err
 		}
 	}
@@ -113,19 +112,11 @@ func parseFile(data []byte, parse func(string) (*expr.Text, error)) (*Components
 	return c, nil
 }
 
-// add parses a document and appends it, unless it is empty.
-func (c *Components) add(p part) error {
-	doc, values, err := p.document()
-	if err != nil {
+// add parses a document and appends it, unless it is empty. All documents together have a budget.
+func (c *Components) add(p part, budget *limit.Budget) error {
+	doc, err := p.document(budget)
+	if doc == nil || err != nil {
 		return err
-	}
-
-	if c.values += values; c.values > limit.MaxValues {
-		return p.invalid(fmt.Sprintf("the documents up to here have more than %d values", limit.MaxValues), nil)
-	}
-
-	if doc == nil {
-		return nil
 	}
 
 	if doc.IsNamespace() {
@@ -214,45 +205,43 @@ func split(data []byte) ([]part, error) {
 	return append(parts, current), nil
 }
 
-// document parses the part. It returns nil if the part is empty, and an upper bound for the number of
-// its values.
-func (p part) document() (doc *Document, values int, err error) {
+// document parses the part. It returns nil if the part is empty.
+func (p part) document(budget *limit.Budget) (*Document, error) {
 	expanded, err := p.text.Expand(placeholders(p.text))
 	if err != nil {
-		return nil, 0, p.invalid(err.Error(), err)
+		return nil, p.invalid(err.Error(), err)
 	}
 
-	values, err = limit.Document(expanded)
-	if err != nil {
-		return nil, 0, p.invalid(fmt.Sprintf("the document %v", err), err)
+	if err := budget.Document(expanded); err != nil {
+		return nil, p.invalid(fmt.Sprintf("the document %v", err), err)
 	}
 
 	if endsEarly(expanded) {
-		return nil, 0, p.invalid(errEndsEarly.Error()+"; remove it", errEndsEarly)
+		return nil, p.invalid(errEndsEarly.Error()+"; remove it", errEndsEarly)
 	}
 
 	content, err := decode(expanded, yaml.YAMLToJSONStrict)
 	if errors.Is(err, errNoObject) {
-		return nil, 0, p.invalid(err.Error(), err)
+		return nil, p.invalid(err.Error(), err)
 	}
 
 	if err != nil {
-		return nil, 0, p.invalidYAML(err)
+		return nil, p.invalidYAML(err)
 	}
 
 	if content == nil {
-		return nil, values, nil
+		return nil, nil
 	}
 
-	doc = &Document{
+	doc := &Document{
 		Line: p.line, Source: p.source, Text: p.text, Object: &unstructured.Unstructured{Object: content},
 	}
 
 	if err := p.checkObject(doc.Object); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 
-	return doc, values, p.checkDefaults(doc)
+	return doc, p.checkDefaults(doc)
 }
 
 // checkDefaults returns an error if the defaults of variables change more of an object than the fields that contain

@@ -132,16 +132,11 @@ func Read(r io.Reader) (*Chart, error) {
 
 // checkCRDs returns an error if parsing the CRDs would take too much memory.
 func checkCRDs(files []File) error {
-	total := 0
+	budget := limit.NewBudget(maxUnpacked, limit.MaxValues)
 
 	for _, f := range files {
-		values, err := limit.Documents(string(f.Data))
-		if err != nil {
+		if err := budget.Documents(string(f.Data)); err != nil {
 			return fmt.Errorf("chart archive: %s %w", f.Name, err)
-		}
-
-		if total += values; total > limit.MaxValues {
-			return fmt.Errorf("chart archive: the CRDs up to %s have more than %d values", f.Name, limit.MaxValues)
 		}
 	}
 

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v2"
@@ -10,16 +11,14 @@ import (
 // valueSize is the size of a value in addition to its text, in bytes.
 const valueSize = 64
 
-// checkAliases checks the size of a document whose aliases are replaced by what they refer to. It uses the
+// sizeWithAliases returns the size of a document whose aliases are replaced by what they refer to. It uses the
 // parser of sigs.k8s.io/yaml, which decodes the document later: parsers disagree on odd documents, and
-// another one might refuse a good document or find fewer aliases. The error is an *Error.
-func checkAliases(text string) error {
+// another one might refuse a good document or find fewer aliases. The error is an *Error if the document is too large.
+func sizeWithAliases(text string) (size int, err error) {
 	var root undecoded
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
-		return invalidYAML(err)
+		return 0, invalidYAML(err)
 	}
-
-	size := 0
 
 	for pending := []undecoded{root}; len(pending) > 0; {
 		last := len(pending) - 1
@@ -28,18 +27,18 @@ func checkAliases(text string) error {
 
 		children, ownSize, err := decode.content()
 		if err != nil {
-			return invalidYAML(err)
+			return 0, invalidYAML(err)
 		}
 
 		// The size of the children counts before they are decoded, so it also limits how many are pending.
 		if size += ownSize + valueSize*len(children); size > maxExpanded {
-			return exceeded("is larger than %d MiB once its aliases are expanded", maxExpanded>>20)
+			return 0, exceeded("is larger than %d MiB once its aliases are expanded", maxExpanded>>20)
 		}
 
 		pending = append(pending, children...)
 	}
 
-	return nil
+	return size, nil
 }
 
 // undecoded is a value of a document that is decoded only when the function is called, one level at a time.
@@ -86,7 +85,7 @@ func (u undecoded) content() (children []undecoded, size int, err error) {
 	return children, size, nil
 }
 
-// invalidYAML returns the error for a document that the parser refuses.
+// invalidYAML returns the error for a document that the parser refuses, of which it quotes names. It is no *Error.
 func invalidYAML(err error) error {
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
 
@@ -95,5 +94,5 @@ func invalidYAML(err error) error {
 		reason = "a key is not a text" // the parser names types of Go
 	}
 
-	return exceeded("has anchors and is not valid YAML: %s", reason)
+	return fmt.Errorf("has anchors and is not valid YAML: %s", reason)
 }

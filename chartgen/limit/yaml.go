@@ -40,55 +40,100 @@ func (e *Error) Error() string { return e.Reason }
 
 func exceeded(format string, args ...any) error { return &Error{Reason: fmt.Sprintf(format, args...)} }
 
-// Document checks one document and returns an upper bound for the number of its values. The error is
-// an *Error.
-func Document(text string) (values int, err error) {
+// Cost is what parsing YAML takes.
+type Cost struct {
+	// Size is in bytes, with aliases replaced by what they refer to.
+	Size int
+	// Values is an upper bound for the number of scalars, lists, and maps.
+	Values int
+}
+
+// Budget limits what several documents cost together. Each one that is checked takes its part of it.
+type Budget struct{ max, taken Cost }
+
+// NewBudget returns a budget of so many bytes and values.
+func NewBudget(size, values int) *Budget { return &Budget{max: Cost{Size: size, Values: values}} }
+
+// NewFile returns the budget of a file or manifest.
+func NewFile() *Budget { return NewBudget(MaxText, MaxValues) }
+
+// Take takes a part of the budget. The error is an *Error: so much is not left.
+func (b *Budget) Take(cost Cost) error {
+	b.taken.Size += cost.Size
+	b.taken.Values += cost.Values
+
+	switch {
+	case b.taken.Size > b.max.Size:
+		return exceeded("brings the total to more than %d MiB", b.max.Size>>20)
+	case b.taken.Values > b.max.Values:
+		return exceeded("brings the total to more than %d values", b.max.Values)
+	}
+
+	return nil
+}
+
+// Document checks one document and takes its cost. The error is an *Error if a limit is exceeded.
+func (b *Budget) Document(text string) error {
+	cost, err := Document(text)
+	if err != nil {
+		return err
+	}
+
+	return b.Take(cost)
+}
+
+// Documents checks a file or manifest with any number of documents and takes their cost. The error is an *Error if a
+// limit is exceeded.
+func (b *Budget) Documents(text string) error {
+	if len(text) > MaxText {
+		return exceeded("is larger than %d MiB", MaxText>>20)
+	}
+
+	for i := range MaxDocuments {
+		document, rest, more := cutDocument(text)
+
+		if err := b.Document(document); err != nil {
+			return exceeded("has a document, number %d, that %v", i+1, err)
+		}
+
+		if !more {
+			return nil
+		}
+
+		text = rest
+	}
+
+	return exceeded("has more than %d documents", MaxDocuments)
+}
+
+// Document checks one document and returns its cost. The error is an *Error if a limit is exceeded.
+func Document(text string) (Cost, error) {
 	if len(text) > MaxDocument {
-		return 0, exceeded("is larger than %d MiB", MaxDocument>>20)
+		return Cost{}, exceeded("is larger than %d MiB", MaxDocument>>20)
 	}
 
 	found := scan(text)
 
 	switch {
 	case found.utf16:
-		return 0, exceeded("is UTF-16; convert it to UTF-8")
+		return Cost{}, exceeded("is UTF-16; convert it to UTF-8")
 	case found.values > MaxDocumentValues:
-		return 0, exceeded("has more than %d values", MaxDocumentValues)
-	case found.anchors && found.aliases:
-		err = checkAliases(text)
+		return Cost{}, exceeded("has more than %d values", MaxDocumentValues)
 	}
 
-	return found.values, err
+	cost := Cost{Size: len(text), Values: found.values}
+	if !found.anchors || !found.aliases {
+		return cost, nil
+	}
+
+	expanded, err := sizeWithAliases(text)
+	cost.Size = max(cost.Size, expanded)
+
+	return cost, err
 }
 
-// Documents checks a file or manifest with any number of documents, and returns an upper bound for the
-// number of its values. The error is an *Error.
-func Documents(text string) (values int, err error) {
-	if len(text) > MaxText {
-		return 0, exceeded("is larger than %d MiB", MaxText>>20)
-	}
-
-	for i := range MaxDocuments {
-		document, rest, more := cutDocument(text)
-
-		found, err := Document(document)
-		if err != nil {
-			return 0, exceeded("has a document, number %d, that %v", i+1, err)
-		}
-
-		if values += found; values > MaxValues {
-			return 0, exceeded("has more than %d values", MaxValues)
-		}
-
-		if !more {
-			return values, nil
-		}
-
-		text = rest
-	}
-
-	return 0, exceeded("has more than %d documents", MaxDocuments)
-}
+// Documents checks a file or manifest with any number of documents. The error is an *Error if a limit is exceeded.
+func Documents(text string) error { return NewFile().Documents(text) }
 
 // List checks the JSON of a list, such as a server's list of releases. Each element becomes a
 // structure, however small it is in JSON. The error is an *Error.

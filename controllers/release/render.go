@@ -66,7 +66,7 @@ func (s Spec) render(options helm.ReleaseOptions) (*helm.Release, []*unstructure
 		return nil, nil, s.renderError(err)
 	}
 
-	if _, err := limit.Documents(text); err != nil {
+	if err := limit.Documents(text); err != nil {
 		return nil, nil, s.renderError(fmt.Errorf("the manifest with patches and additional objects %w", err))
 	}
 

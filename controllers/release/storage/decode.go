@@ -109,22 +109,16 @@ func pack(document []byte) ([]byte, error) {
 
 // checkManifests returns an error if parsing the objects of a record would take too much memory.
 func checkManifests(rel *helm.Release) error {
-	total, err := limit.Documents(rel.Manifest)
-	if err != nil {
+	budget := limit.NewFile()
+
+	if err := budget.Documents(rel.Manifest); err != nil {
 		return fmt.Errorf("its manifest %w", err)
 	}
 
 	for _, hook := range rel.Hooks {
-		values, err := limit.Documents(hook.Manifest)
-		if err != nil {
+		if err := budget.Documents(hook.Manifest); err != nil {
 			return fmt.Errorf("its hook %w", err)
 		}
-
-		total += values
-	}
-
-	if total > limit.MaxValues {
-		return fmt.Errorf("its manifest and hooks have more than %d values", limit.MaxValues)
 	}
 
 	return nil

@@ -87,7 +87,7 @@ func TestDecodeHostileRecords(t *testing.T) {
 					}
 				})
 			},
-			"its manifest and hooks have more than 300000 values",
+			"brings the total to more than 300000 values",
 		},
 		"a release at the limits": {
 			func(t *testing.T) []byte {
