@@ -1,6 +1,7 @@
 package chartgen_test
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -75,4 +76,18 @@ func TestNamespaceWithWrongValues(t *testing.T) {
 		g.Expect(err).To(MatchError("chart infrastructure-odd: the provider's Namespace: the value of variable ODD changes " +
 			"more than the field that contains it; remove line breaks from it, or put the expression in quotes"))
 	}
+}
+
+// TestNamespaceWithLargeValues: a value is refused before it is put into the places of its expressions.
+func TestNamespaceWithLargeValues(t *testing.T) {
+	g := NewWithT(t)
+
+	built, err := chartgen.Build(provider("odd",
+		"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  annotations:\n"+many(1900, "    a%d: ${ODD:=b}\n")))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	values := map[string]any{"variables": map[string]any{"ODD": strings.Repeat("x", 900<<10)}}
+	_, _, err = chartgen.Namespace(built, values)
+	g.Expect(err).To(MatchError("chart infrastructure-odd: the provider's Namespace: with the values of its variables, " +
+		"it is larger than 16 MiB; shorten them"))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/expr"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // content is what a chart is generated from.
@@ -315,7 +316,7 @@ func namespaceMetadata(
 		variables[v.Name], _ = given[v.Name].(string)
 	}
 
-	content, err := doc.Decode(variables)
+	content, err := doc.Decode(variables, limit.NewFile())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 const head = "apiVersion: v1\nkind: ConfigMap\nmetadata:"
@@ -119,7 +120,7 @@ func checkSameRule(g Gomega, b *bundle.Bundle, values map[string]string, chartEr
 	components, err := bundle.ParseComponents(b.Components)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	_, err = components.Documents[0].Decode(values)
+	_, err = components.Documents[0].Decode(values, limit.NewFile())
 	g.Expect(err != nil).To(Equal(chartErr != nil && strings.Contains(chartErr.Error(), "changes more than")),
 		"%q: %v, but %v", values, err, chartErr)
 }

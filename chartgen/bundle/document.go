@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -47,15 +48,22 @@ func (d *Document) String() string {
 	return d.Object.GetKind() + " " + d.Object.GetName()
 }
 
-// Decode returns the content of the document with these values of variables. All required ones must be
-// set. The error is a *ValueError if values change more than the fields that contain them.
-func (d *Document) Decode(values map[string]string) (map[string]any, error) {
-	text, err := d.Text.Expand(values)
-	if err != nil {
+// Decode returns the content of the document with these values of variables, and takes its cost from a budget. All
+// required variables must be set. The error is a *ValueError if values change more than the fields that contain them,
+// and wraps a *limit.Error if they are too large.
+func (d *Document) Decode(values map[string]string, budget *limit.Budget) (map[string]any, error) {
+	content, err := d.expand(values, budget)
+
+	exceeded := (*limit.Error)(nil)
+	if errors.As(err, &exceeded) {
+		return nil, fmt.Errorf("with the values of its variables, it %w; shorten them", exceeded)
+	}
+
+	missing := (*expr.MissingError)(nil)
+	if errors.As(err, &missing) {
 		return nil, err
 	}
 
-	content, err := parse(text)
 	if invalid := d.checkValues(content, values); invalid != nil {
 		return nil, invalid
 	}
@@ -63,9 +71,19 @@ func (d *Document) Decode(values map[string]string) (map[string]any, error) {
 	return content, err
 }
 
+// expand is Decode without a check of what the values change.
+func (d *Document) expand(values map[string]string, budget *limit.Budget) (map[string]any, error) {
+	text, err := d.Text.Expand(values)
+	if err != nil {
+		return nil, err
+	}
+
+	return parse(text, budget)
+}
+
 // parse returns the content of a document with values of variables, or nil if it contains only comments.
-func parse(text string) (map[string]any, error) {
-	if _, err := limit.Document(text); err != nil {
+func parse(text string, budget *limit.Budget) (map[string]any, error) {
+	if err := budget.Document(text); err != nil {
 		return nil, err
 	}
 
@@ -135,7 +153,7 @@ func (d *Document) Vary() map[string]any {
 		values[v.Name] = "other"
 	}
 
-	content, err := d.Decode(values)
+	content, err := d.Decode(values, limit.NewFile())
 	if err != nil {
 		return nil
 	}

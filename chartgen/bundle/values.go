@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/capstan-project/capstan/chartgen/expr"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // ValueError means that values of variables change more of a document than the fields that contain them, or that
@@ -35,7 +36,7 @@ func (d *Document) checkValues(content map[string]any, values map[string]string)
 		return nil
 	}
 
-	marked, err := parse(d.Text.Marked())
+	marked, err := parse(d.Text.Marked(), limit.NewFile())
 	if err == nil && content != nil && !differs(marked, content) {
 		return nil
 	}
@@ -68,12 +69,7 @@ func (d *Document) isCause(marked map[string]any, name, value string) bool {
 
 	alone[name] = value
 
-	text, err := d.Text.Expand(alone)
-	if err != nil {
-		return false
-	}
-
-	content, err := parse(text)
+	content, err := d.expand(alone, limit.NewFile())
 
 	return err != nil || differs(marked, content)
 }

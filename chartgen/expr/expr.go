@@ -18,6 +18,8 @@ import (
 
 	"github.com/drone/envsubst/v2"
 	"github.com/drone/envsubst/v2/parse"
+
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // Limits of a text. Real components have at most 70 expressions and escaped dollar signs in total.
@@ -47,17 +49,17 @@ type Expression struct {
 	Replacement string `json:"replacement,omitempty"`
 }
 
-// value returns what the expression becomes with a value of its variable.
-func (e *Expression) value(value string) string {
+// value returns what the expression becomes with a value of its variable, in two parts: it may be large.
+func (e *Expression) value(value string) (replacement, rest string) {
 	if rest, found := strings.CutPrefix(value, e.Prefix); found && e.Prefix != "" {
-		return e.Replacement + rest
+		return e.Replacement, rest
 	}
 
 	if value == "" {
-		return e.Default
+		return "", e.Default
 	}
 
-	return value
+	return "", value
 }
 
 // Variable describes how a text uses a variable.
@@ -83,6 +85,15 @@ type token struct {
 	written          string
 	expression       *Expression // nil for a dollar sign
 	optional         bool        // the expression has an operator
+}
+
+// value returns what the token becomes, in two parts.
+func (k *token) value(values map[string]string) (replacement, rest string) {
+	if k.expression == nil {
+		return "", "$"
+	}
+
+	return k.expression.value(values[k.expression.Name])
 }
 
 // SyntaxError reports an expression that a chart cannot contain.
@@ -378,7 +389,8 @@ func (t *Text) Expressions() map[string]Expression {
 }
 
 // Expand returns the text with these values of variables. A variable that is not in the map is not set. If a required
-// one is not set, the error is a *MissingError.
+// one is not set, the error is a *MissingError. If the result would be larger than limit.MaxText, because a value is
+// used in many places, it is a *limit.Error.
 func (t *Text) Expand(values map[string]string) (string, error) {
 	var missing []string
 
@@ -392,7 +404,23 @@ func (t *Text) Expand(values map[string]string) (string, error) {
 		return "", &MissingError{Names: missing}
 	}
 
+	if t.size(values) > limit.MaxText {
+		return "", &limit.Error{Reason: fmt.Sprintf("is larger than %d MiB", limit.MaxText>>20)}
+	}
+
 	return t.replace(values), nil
+}
+
+// size returns the size of what replace returns, in bytes.
+func (t *Text) size(values map[string]string) int {
+	size := len(t.source)
+
+	for _, k := range t.tokens {
+		replacement, rest := k.value(values)
+		size += len(replacement) + len(rest) - (k.end - k.start)
+	}
+
+	return size
 }
 
 // Marked returns the text with a mark in place of each expression.
@@ -420,11 +448,9 @@ func (t *Text) replace(values map[string]string) string {
 	for _, k := range t.tokens {
 		b.WriteString(t.source[at-t.offset : k.start-t.offset])
 
-		if k.expression == nil {
-			b.WriteByte('$')
-		} else {
-			b.WriteString(k.expression.value(values[k.expression.Name]))
-		}
+		replacement, rest := k.value(values)
+		b.WriteString(replacement)
+		b.WriteString(rest)
 
 		at = k.end
 	}

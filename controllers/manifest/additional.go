@@ -20,6 +20,13 @@ import (
 
 const additionalField = "spec.additionalManifests"
 
+// Bounds of the additional objects together, with the values of variables. They are those of one object, and more than
+// a ConfigMap has room for without values.
+const (
+	maxAdditional       = limit.MaxDocument
+	maxAdditionalValues = limit.MaxDocumentValues
+)
+
 // Additional is the content of the ConfigMap of spec.additionalManifests.
 type Additional struct {
 	ConfigMap types.NamespacedName
@@ -110,9 +117,10 @@ func (in *Input) additionalObjects() ([]*unstructured.Unstructured, error) {
 	}
 
 	objects := make([]*unstructured.Unstructured, 0, len(components.Documents))
+	budget := limit.NewBudget(maxAdditional, maxAdditionalValues)
 
 	for i := range components.Documents {
-		object, err := in.expand(&components.Documents[i])
+		object, err := in.expand(&components.Documents[i], budget)
 		if err != nil {
 			return nil, err
 		}
@@ -146,8 +154,8 @@ func (a *Additional) invalid(err error) error {
 }
 
 // expand substitutes the variables in a document and returns its object.
-func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error) {
-	content, err := doc.Decode(in.Variables)
+func (in *Input) expand(doc *bundle.Document, budget *limit.Budget) (*unstructured.Unstructured, error) {
+	content, err := doc.Decode(in.Variables, budget)
 
 	var missing *expr.MissingError
 	if errors.As(err, &missing) {
@@ -158,14 +166,10 @@ func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error
 		}
 	}
 
-	if invalid := (*bundle.ValueError)(nil); errors.As(err, &invalid) {
-		return nil, in.Additional.invalid(&bundle.InvalidError{
-			Line: doc.Line, Reason: fmt.Sprintf("%s: %v", doc, invalid), Err: invalid,
-		})
-	}
-
 	if err != nil {
-		return nil, in.Additional.invalid(err)
+		return nil, in.Additional.invalid(&bundle.InvalidError{
+			Line: doc.Line, Reason: fmt.Sprintf("%s: %v", doc, err), Err: err,
+		})
 	}
 
 	object := &unstructured.Unstructured{Object: content}

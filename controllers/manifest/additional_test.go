@@ -214,6 +214,44 @@ func TestRefusedAdditionalManifests(t *testing.T) {
 	})
 }
 
+// TestAdditionalManifestsAreBounded: values are refused before they are put into the places of their expressions.
+func TestAdditionalManifestsAreBounded(t *testing.T) {
+	secret := func(n int, format string) string {
+		return "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n" + numbered(n, format) + "---\n"
+	}
+
+	for name, c := range map[string]struct {
+		manifests, value, reason string
+	}{
+		"a value in many places": {
+			secret(1900, "  k%d: ${A}\n"), strings.Repeat("x", 900<<10), "Secret a: with the values of its variables, " +
+				"it is larger than 16 MiB; shorten them",
+		},
+		"a replaced prefix in many places": {
+			secret(1900, "  k%d: ${A/#x/y}\n"), strings.Repeat("x", 900<<10), "it is larger than 16 MiB; shorten them",
+		},
+		"a value in many objects": {
+			strings.Repeat(secret(1, "  k%d: ${A}\n"), 1900), strings.Repeat("x", 900<<10),
+			"it brings the total to more than 4 MiB; shorten them",
+		},
+		"lists in many objects": {
+			strings.Repeat(secret(1, "  k%d: ${A}\n"), 1900), "[" + strings.Repeat("{},", 30<<10) + "]",
+			"it brings the total to more than 100000 values; shorten them",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			used := allocated(func() {
+				_, err := render(t, additional(c.manifests, map[string]string{"A": c.value}))
+				g.Expect(err).To(MatchError(HavePrefix("spec.additionalManifests: ConfigMap tiny/more, key manifests, line ")))
+				g.Expect(err).To(MatchError(ContainSubstring(c.reason)))
+			})
+			g.Expect(used).To(BeNumerically("<", 160<<20), "bytes, a great part of them for the manifests as published")
+		})
+	}
+}
+
 func TestReadAdditional(t *testing.T) {
 	reader := fake.NewClientBuilder().WithObjects(
 		&corev1.ConfigMap{

@@ -1,8 +1,10 @@
 package manifest_test
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -10,6 +12,27 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/manifest"
 )
+
+// numbered returns texts from a format with the numbers from 0.
+func numbered(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+
+	return b.String()
+}
+
+// allocated returns how many bytes a function allocates, whether they are used again or not.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+
+	return after.TotalAlloc - before.TotalAlloc
+}
 
 // published is a manifest as Helm renders it.
 const published = `---
