@@ -13,12 +13,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/controllers/object"
 )
-
-// maxPatchedCRDs limits how many bytes of CRDs all patches together are applied to: a patch without a
-// target changes all of a provider's CRDs, which can have megabytes.
-const maxPatchedCRDs = 32 << 20
 
 // CRDs are the CRDs of a chart as the patches of a resource change them.
 type CRDs struct {
@@ -53,7 +50,7 @@ func PatchCRDs(files []chart.File, spec *v1alpha2.ProviderSpec) (*CRDs, error) {
 	}
 
 	changed := map[int]bool{}
-	size := 0
+	budget := newBudget()
 
 	for _, p := range patches {
 		for i, o := range crds.objects {
@@ -61,14 +58,9 @@ func PatchCRDs(files []chart.File, spec *v1alpha2.ProviderSpec) (*CRDs, error) {
 				continue
 			}
 
-			if size += len(files[i].Data); size > maxPatchedCRDs {
-				return nil, &Error{Field: p.field, Reason: "the patches change too much of the CustomResourceDefinitions; " +
-					"select fewer by target.name, or combine patches"}
-			}
-
 			key := object.KeyOf(o)
 
-			if crds.objects[i], err = p.changeCRD(o); err != nil {
+			if crds.objects[i], err = p.changeCRD(o, budget); err != nil {
 				return nil, p.failed(key, err)
 			}
 
@@ -101,10 +93,12 @@ func (c *CRDs) read() error {
 
 // changeCRD returns the changed CRD, unless it would become another one, or Capstan would no longer know it as the
 // provider's.
-func (p *patch) changeCRD(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (p *patch) changeCRD(
+	o *unstructured.Unstructured, budget *limit.Budget,
+) (*unstructured.Unstructured, error) {
 	before := fixedFields(o)
 
-	changed, err := p.change(o)
+	changed, err := p.change(o, budget)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -210,16 +211,22 @@ func TestRefusedPatchesOfCRDs(t *testing.T) {
 		})
 	}
 
-	t.Run("too much", func(t *testing.T) {
-		large := machines
-		large.Data = append(large.Data, "# "+strings.Repeat("x", 1<<20)...)
-		many := make([]v1alpha2.Patch, 64)
+	large := v1alpha2.Patch{Patch: "metadata: {annotations: {a: " + strings.Repeat("x", 400<<10) + "}}"}
 
-		for i := range many {
-			many[i] = v1alpha2.Patch{Patch: "metadata: {labels: {team: a}}"}
-		}
+	for name, c := range map[string]struct{ crds, patches int }{
+		"one patch of many CRDs":   {1900, 1},
+		"many patches of few CRDs": {2, 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
 
-		_, err := manifest.PatchCRDs([]chart.File{large}, &v1alpha2.ProviderSpec{Patches: many})
-		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("select fewer by target.name")))
-	})
+			used := allocated(func() {
+				_, err := manifest.PatchCRDs(slices.Repeat([]chart.File{machines}, c.crds),
+					&v1alpha2.ProviderSpec{Patches: slices.Repeat([]v1alpha2.Patch{large}, c.patches)})
+				g.Expect(err).To(MatchError(ContainSubstring(
+					"the result brings the total to more than 16 MiB; select fewer objects, or combine patches")))
+			})
+			g.Expect(used).To(BeNumerically("<", 400<<20), "bytes, a great part of them for the CRDs as published")
+		})
+	}
 }

@@ -130,8 +130,10 @@ func (r *Renderer) Render(objects []*unstructured.Unstructured) ([]*unstructured
 		applySettings(r.in.Managers, deployment, r.in.Label)
 	}
 
+	budget := newBudget()
+
 	for _, p := range r.patches {
-		if objects, err = p.apply(objects, r.in.CRDs); err != nil {
+		if objects, err = p.apply(objects, r.in.CRDs, budget); err != nil {
 			return nil, err
 		}
 	}

@@ -21,8 +21,19 @@ const (
 	deleteDirective = "delete"
 )
 
-// change returns an object with the patch, which may be the changed object itself; nil if the patch deletes it.
-func (p *patch) change(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// Bounds of the results of all patches of a resource together, once for CRDs and once for other objects. A patch may
+// change each object of a kind, or all of them.
+const (
+	maxPatched       = limit.MaxText
+	maxPatchedValues = 2 * limit.MaxValues
+)
+
+// newBudget returns what the results of patches may have together.
+func newBudget() *limit.Budget { return limit.NewBudget(maxPatched, maxPatchedValues) }
+
+// change returns an object with the patch, which may be the changed object itself; nil if the patch deletes it. The
+// result takes its part of the budget.
+func (p *patch) change(o *unstructured.Unstructured, budget *limit.Budget) (*unstructured.Unstructured, error) {
 	if p.strategic && p.fields[directiveKey] == deleteDirective {
 		return nil, nil
 	}
@@ -34,7 +45,7 @@ func (p *patch) change(o *unstructured.Unstructured) (*unstructured.Unstructured
 
 	changed := &unstructured.Unstructured{Object: content}
 
-	return changed, checkResult(changed)
+	return changed, checkResult(changed, budget)
 }
 
 // merged returns the content of an object with the patch.
@@ -161,8 +172,9 @@ func merge(target, patch any) any {
 
 var errNoObject = errors.New("the result is not an object: it needs apiVersion, kind and metadata.name")
 
-// checkResult checks the result of a patch: that it is an object with values of the right types, and not too large.
-func checkResult(o *unstructured.Unstructured) error {
+// checkResult checks the result of a patch: that it is an object with values of the right types, and not too large,
+// alone and together with those before.
+func checkResult(o *unstructured.Unstructured, budget *limit.Budget) error {
 	if err := limit.Depth(o.Object); err != nil {
 		return fmt.Errorf("the result %w", err)
 	}
@@ -172,8 +184,13 @@ func checkResult(o *unstructured.Unstructured) error {
 		return err
 	}
 
-	if _, err := limit.Document(string(data)); err != nil {
+	cost, err := limit.Document(string(data))
+	if err != nil {
 		return fmt.Errorf("the result %w", err)
+	}
+
+	if err := budget.Take(cost); err != nil {
+		return fmt.Errorf("the result %w; select fewer objects, or combine patches", err)
 	}
 
 	if o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {

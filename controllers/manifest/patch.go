@@ -202,8 +202,10 @@ func takeIdentity(fields map[string]any) selector {
 }
 
 // apply changes all objects that the target selects, and returns those that are left. It is an error if there are
-// none, unless the patch changes a CRD.
-func (p *patch) apply(objects []*unstructured.Unstructured, crds *CRDs) ([]*unstructured.Unstructured, error) {
+// none, unless the patch changes a CRD. All patches have one budget.
+func (p *patch) apply(
+	objects []*unstructured.Unstructured, crds *CRDs, budget *limit.Budget,
+) ([]*unstructured.Unstructured, error) {
 	matched := crds.matches(p)
 	left := make([]*unstructured.Unstructured, 0, len(objects))
 
@@ -213,7 +215,7 @@ func (p *patch) apply(objects []*unstructured.Unstructured, crds *CRDs) ([]*unst
 
 			key := object.KeyOf(o)
 
-			changed, err := p.change(o)
+			changed, err := p.change(o, budget)
 			if err != nil {
 				return nil, p.failed(key, err)
 			}

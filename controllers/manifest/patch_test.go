@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,6 +196,53 @@ func TestManifestPatches(t *testing.T) {
 }
 
 // TestMergePatch covers the examples of objects in RFC 7396, appendix A, and nulls inside of lists.
+// TestPatchesAreBounded: what patches make of all objects together is limited, before more is made.
+func TestPatchesAreBounded(t *testing.T) {
+	large := strings.Repeat("x", 400<<10)
+	many := numbered(1900, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%d}\n---\n")
+	onConfigMaps := &v1alpha2.PatchTarget{Kind: "ConfigMap"}
+
+	for name, c := range map[string]struct {
+		objects         string
+		patches         []v1alpha2.Patch
+		manifestPatches []string
+		reason          string
+	}{
+		"spec.manifestPatches": {
+			objects: many, manifestPatches: []string{"kind: ConfigMap\ndata: {a: " + large + "}"}, reason: "16 MiB",
+		},
+		"spec.patches, merged": {
+			objects: many, patches: []v1alpha2.Patch{{Patch: "{data: {a: " + large + "}}", Target: onConfigMaps}},
+			reason: "16 MiB",
+		},
+		"spec.patches, with operations": {
+			objects: many, reason: "16 MiB", patches: []v1alpha2.Patch{{Target: onConfigMaps, Patch: `[{op: add, path: /data,
+				value: {a: ` + large[:200<<10] + `}}, {op: copy, from: /data/a, path: /data/b}]`}},
+		},
+		"many values": {
+			objects: many, reason: "600000 values", patches: []v1alpha2.Patch{
+				{Patch: "{data: {" + numbered(40000, "a%d: b,") + "}}", Target: onConfigMaps},
+			},
+		},
+		"many patches of one object": {
+			objects: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: " + large + "}}", reason: "16 MiB",
+			manifestPatches: slices.Repeat([]string{"kind: ConfigMap\ndata: {b: c}"}, 256),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			used := allocated(func() {
+				_, err := renderOf(t, manifest.Input{Patches: c.patches, ManifestPatches: c.manifestPatches}, c.objects)
+				g.Expect(err).To(MatchError(And(
+					HavePrefix("spec."), ContainSubstring("cannot be applied to ConfigMap a"), HaveSuffix(
+						"the result brings the total to more than "+c.reason+"; select fewer objects, or combine patches"))))
+			})
+			g.Expect(used).To(BeNumerically("<", 400<<20), "bytes, a great part of them to read patches and objects")
+		})
+	}
+}
+
 func TestMergePatch(t *testing.T) {
 	for _, c := range [][3]string{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},

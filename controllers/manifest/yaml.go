@@ -14,6 +14,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -102,7 +103,7 @@ func clean(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// Encode returns objects as a manifest.
+// Encode returns objects as a manifest of at most limit.MaxText.
 func Encode(objects []*unstructured.Unstructured) (string, error) {
 	var out strings.Builder
 
@@ -110,6 +111,10 @@ func Encode(objects []*unstructured.Unstructured) (string, error) {
 		text, err := yaml.Marshal(o.Object)
 		if err != nil {
 			return "", fmt.Errorf("write %s: %w", object.KeyOf(o), err)
+		}
+
+		if out.Len()+len(text) > limit.MaxText {
+			return "", fmt.Errorf("the manifest up to %s is larger than %d MiB", object.KeyOf(o), limit.MaxText>>20)
 		}
 
 		out.WriteString("---\n")

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -86,6 +88,15 @@ func parse(t *testing.T, document string) *unstructured.Unstructured {
 	NewWithT(t).Expect(yaml.Unmarshal([]byte(document), &o.Object)).To(Succeed())
 
 	return o
+}
+
+func TestEncodeIsBounded(t *testing.T) {
+	objects, err := Decode("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: " +
+		strings.Repeat("x", 1<<20) + "}}")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	_, err = Encode(slices.Repeat(objects, 1900))
+	NewWithT(t).Expect(err).To(MatchError("the manifest up to ConfigMap a is larger than 16 MiB"))
 }
 
 func TestDecodeErrors(t *testing.T) {
