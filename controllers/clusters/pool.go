@@ -33,6 +33,8 @@ type Pool struct {
 	// Seats bound how many workers wait for clusters that the resources of each kind name; none for no bound.
 	Seats map[v1alpha2.ProviderType]*seats.Seats
 
+	room room
+
 	mu      sync.Mutex
 	remotes map[string]*remote // by kubeConfig.key
 	uses    map[resource]use
@@ -142,7 +144,7 @@ func (p *Pool) use(user resource, now use, config *rest.Config) *remote {
 	}
 
 	if now.key != "" && p.remotes[now.key] == nil {
-		p.remotes[now.key] = newRemote(config)
+		p.remotes[now.key] = newRemote(user.namespace, config)
 	}
 
 	before, used := p.uses[user]

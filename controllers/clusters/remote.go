@@ -3,9 +3,6 @@ package clusters
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -19,16 +16,14 @@ import (
 	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
-const (
-	// connectTimeout limits the request that finds out whether a server answers.
-	connectTimeout = 10 * time.Second
-	// maxResponse limits a response in bytes.
-	maxResponse = 16 << 20
-)
+// connectTimeout limits the request that finds out whether a server answers.
+const connectTimeout = 10 * time.Second
 
 // remote is a cluster that a kubeconfig points to. Nothing there is watched: each reconcile reads what it needs.
 type remote struct {
-	config *rest.Config
+	// namespace is that of the Secret with the kubeconfig.
+	namespace string
+	config    *rest.Config
 
 	// cluster is nil until the server has answered, and down until it cannot be reached.
 	cluster atomic.Pointer[Cluster]
@@ -41,8 +36,8 @@ type remote struct {
 }
 
 // newRemote returns a remote cluster that is not connected yet.
-func newRemote(config *rest.Config) *remote {
-	return &remote{config: config, backoff: newBackoff()}
+func newRemote(namespace string, config *rest.Config) *remote {
+	return &remote{namespace: namespace, config: config, backoff: newBackoff()}
 }
 
 // reach returns the cluster once it has said which one it is, and connects to it the first time. The error is an
@@ -98,7 +93,9 @@ func (r *remote) failed(err error) error {
 
 	reason := reasonOf(err)
 
-	switch {
+	switch response := (*responseError)(nil); {
+	case errors.As(err, &response):
+		reason = response.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		reason = "no response within " + connectTimeout.String()
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
@@ -120,7 +117,7 @@ func (r *remote) ask(ctx context.Context, p *Pool) (*Cluster, error) {
 		}
 	}
 
-	cluster, err := p.connect(r.config)
+	cluster, err := p.connect(r)
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +126,11 @@ func (r *remote) ask(ctx context.Context, p *Pool) (*Cluster, error) {
 }
 
 // connect creates the clients of a remote cluster. It sends no request.
-func (p *Pool) connect(config *rest.Config) (*Cluster, error) {
-	config = rest.CopyConfig(config)
-	config.Dial = p.Addresses.Dial
-	config.Wrap(limitResponses)
+func (p *Pool) connect(r *remote) (*Cluster, error) {
+	config, err := p.guarded(r)
+	if err != nil {
+		return nil, &KubeConfigError{"spec.kubeConfig: " + err.Error()}
+	}
 
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -152,38 +150,4 @@ func (p *Pool) connect(config *rest.Config) (*Cluster, error) {
 		Namespaces: p.Namespaces,
 		Remote:     true,
 	}, func(string, string, time.Duration) {}) // reconciles are requeued anyway
-}
-
-// limitResponses returns a transport whose responses have no more than maxResponse.
-func limitResponses(next http.RoundTripper) http.RoundTripper { return limited{next} }
-
-type limited struct{ http.RoundTripper }
-
-// RoundTrip sends a request.
-func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := l.RoundTripper.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-
-	response.Body = &limitedBody{ReadCloser: response.Body, left: maxResponse}
-
-	return response, nil
-}
-
-// limitedBody is the body of a response, with the number of bytes that may still be read.
-type limitedBody struct {
-	io.ReadCloser
-	left int
-}
-
-// Read reads from the body.
-func (b *limitedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-
-	if b.left -= n; b.left < 0 {
-		return 0, fmt.Errorf("the API server of spec.kubeConfig sends more than %d MiB in a response", maxResponse>>20)
-	}
-
-	return n, err
 }

@@ -267,21 +267,3 @@ func TestAnotherClusterAtTheSameAddress(t *testing.T) {
 		Should(BeEquivalentTo("another"))
 	g.Expect(target(t, pool, provider("a", "", "there"))).NotTo(BeIdenticalTo(before), "nothing is known of it")
 }
-
-func TestResponsesAreLimited(t *testing.T) {
-	g := NewWithT(t)
-	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-
-		for text := []byte(`{"a":"` + strings.Repeat("x", 1<<20)); ; {
-			if _, err := w.Write(text); err != nil {
-				return
-			}
-		}
-	}))
-	t.Cleanup(endless.Close)
-
-	pool, _ := newPool(t, secret("there", kubeConfig(endless.URL)))
-	_, err := pool.For(t.Context(), provider("a", "", "there"))
-	g.Expect(err).To(MatchError(ContainSubstring("sends more than 16 MiB in a response")))
-}
