@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // Limits of what is read from a registry.
@@ -18,10 +21,12 @@ const (
 	// maxManifest is the maximum size of a manifest or index in bytes, which registries enforce too.
 	maxManifest = 4 << 20
 	// maxManifestValues is the maximum number of values of a manifest or index: each layer or manifest
-	// in it takes at least three.
-	maxManifestValues = 100000
+	// in it takes at least two.
+	maxManifestValues = 10000
 	// maxAnswer is the maximum size of a list of tags or referrers in bytes.
 	maxAnswer = 1 << 20
+	// maxAnswerValues is the maximum number of values in it.
+	maxAnswerValues = 2 * maxTags
 	// maxTags is the maximum number of tags of a repository.
 	maxTags = 10000
 	// maxPages is the maximum number of pages of a list of tags or referrers.
@@ -80,12 +85,55 @@ func (c *Client) Referrers(
 	return all, wrapError(action, ref, err)
 }
 
-// lists returns oras's client for lists, whose elements take far more memory than JSON.
+// lists returns oras's client for lists, whose elements take far more memory than JSON: they are counted while oras
+// reads them.
 func (c *Client) lists(ref Reference) *remote.Repository {
+	counting := *c.auth.Client
+	counting.Transport = counted{counting.Transport}
+
+	client := &auth.Client{
+		Client: &counting, Header: c.auth.Header, Cache: c.auth.Cache, Credential: c.auth.Credential,
+	}
+
 	repository := c.Repository(ref)
+	repository.Client = client
 	repository.MaxMetadataBytes = maxAnswer
 
 	return repository
+}
+
+// counted is a transport for lists.
+type counted struct{ http.RoundTripper }
+
+// RoundTrip sends a request. Reading too many values is an error of kind Invalid.
+func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := c.RoundTripper.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+
+	counted := &countedList{json: limit.JSON{MaxBytes: maxManifest, MaxValues: maxAnswerValues, MaxDepth: limit.MaxDepth}}
+	counted.ReadCloser = response.Body
+	response.Body = counted
+
+	return response, nil
+}
+
+// countedList is the body of a response with a list.
+type countedList struct {
+	io.ReadCloser
+	json limit.JSON
+}
+
+// Read reads from the body.
+func (l *countedList) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+
+	if _, exceeded := l.json.Write(p[:n]); exceeded != nil {
+		return 0, &transport.Error{Kind: transport.Invalid, Problem: "the registry sends a list that " + exceeded.Error()}
+	}
+
+	return n, err
 }
 
 // Resolve returns the descriptor of a manifest or index by its tag or digest, without reading it.

@@ -208,3 +208,68 @@ func TestResolveIsCanceled(t *testing.T) {
 	_, err := client(t, transport.Options{}).Resolve(ctx, parse(t, server.URL+"/a:v1"))
 	NewWithT(t).Expect(errors.Is(err, context.Canceled)).To(BeTrue())
 }
+
+// TestAnswersAreCounted: lists and manifests of empty elements, each of which takes a hundred times as much in memory,
+// are refused before they are decoded.
+func TestAnswersAreCounted(t *testing.T) {
+	tags := func(ctx context.Context, c *Client, ref Reference) error {
+		_, err := c.Tags(ctx, ref)
+		return err
+	}
+	referrers := func(ctx context.Context, c *Client, ref Reference) error {
+		_, err := c.Referrers(ctx, ref, ocispec.DescriptorEmptyJSON)
+		return err
+	}
+	manifest := func(ctx context.Context, c *Client, ref Reference) error {
+		_, err := c.Artifact(ctx, ref)
+		return err
+	}
+
+	for name, c := range map[string]struct {
+		read        func(context.Context, *Client, Reference) error
+		path, begin string
+		element     string
+		mediaType   string
+		problem     string
+	}{
+		"tags": {
+			read: tags, path: "/tags/list", begin: `{"tags":[`, element: `""`, mediaType: "application/json",
+			problem: "the registry sends a list that has more than 20000 values",
+		},
+		"referrers": {
+			read: referrers, path: "/referrers/", begin: `{"manifests":[`, element: `{}`,
+			mediaType: ocispec.MediaTypeImageIndex,
+			problem:   "the registry sends a list that has more than 20000 values",
+		},
+		"referrers by a tag": {
+			read: referrers, path: "/manifests/", begin: `{"manifests":[`, element: `{}`,
+			mediaType: ocispec.MediaTypeImageIndex,
+			problem:   "the registry sends a list that has more than 20000 values",
+		},
+		"a manifest": {
+			read: manifest, path: "/manifests/", begin: `{"layers":[`, element: `{}`,
+			mediaType: ocispec.MediaTypeImageManifest,
+			problem:   "a manifest with more than 10000 values",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			text := c.begin + strings.Repeat(c.element+",", 30000) + c.element + `]}`
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.Contains(r.URL.Path, c.path) {
+					http.NotFound(w, r)
+					return
+				}
+
+				w.Header().Set("Content-Type", c.mediaType)
+				w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+				_, _ = w.Write([]byte(text))
+			}))
+			t.Cleanup(server.Close)
+
+			err := c.read(t.Context(), client(t, transport.Options{}), parse(t, server.URL+"/a:v1"))
+			g.Expect(transport.Is(err, transport.Invalid)).To(BeTrue(), "%v", err)
+			g.Expect(err).To(MatchError(ContainSubstring(c.problem)))
+		})
+	}
+}
