@@ -83,6 +83,18 @@ func hostile() map[string]release {
 			configMap + "b: ${A}\ndata: " + strings.Repeat("${A//e/", 25) + "x" + strings.Repeat("}", 25),
 			series, "bad substitution",
 		},
+		"expressions in keys below each other": {configMap + nestedKeys(50), series, "one of them is below another one"},
+		"expressions in keys of lists below each other": {
+			configMap + "data: " + strings.Repeat("{'${A:=a}': [", 25) + strings.Repeat("]}", 25), series,
+			"one of them is below another one",
+		},
+		"expressions in many keys of a map": {
+			configMap + "data: {" + many(5, "'${A%d:=a%[1]d}': x,") + "}", series, "4 keys of a map",
+		},
+		"expressions that hide a deep object": {
+			configMap + "data: [${A:='}," + strings.Repeat("{a: ", 900) + strings.Repeat("}", 900) + ",${B:='}]",
+			series, "100 levels",
+		},
 		"large objects":      {many(4, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 1<<20)+"\n"), series, "2 MiB"},
 		"many variables":     {configMap + "data:\n" + many(1001, "- ${A%d:=b}\n"), series, "1000 expressions"},
 		"objects with lists": {configMap + "data: [" + strings.Repeat("1,", 90000) + "]\n", series, "30000 values"},
@@ -95,6 +107,9 @@ func hostile() map[string]release {
 		},
 		"texts at the limit": {
 			configMap + "data: " + strings.Repeat("x", 2<<20-200) + "\n", series, "",
+		},
+		"expressions in keys at the limit": {
+			configMap + "data: {" + many(4, "'${A%d:=a%[1]d}': ["+strings.Repeat("[x],", 3700)+"%[1]d],") + "}", series, "",
 		},
 		"documents at the limit": {
 			many(1990, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 900)+"\n"), series, "",
@@ -119,6 +134,21 @@ func hostile() map[string]release {
 			configMap + "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [*a,*a,*a,*a,*a,*a]\n", series, "",
 		},
 	}
+}
+
+// nestedKeys returns a map whose only key has an expression, and a map of the same kind as its value, and so on.
+func nestedKeys(depth int) string {
+	var b strings.Builder
+
+	b.WriteString("data:\n")
+
+	for level := range depth {
+		fmt.Fprintf(&b, "%*s${A:=a}:\n", level+1, "")
+	}
+
+	fmt.Fprintf(&b, "%*sx: y\n", depth+1, "")
+
+	return b.String()
 }
 
 // hostileFolder is the environment variable that tells a copy of this program which release to build.

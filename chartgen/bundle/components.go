@@ -247,9 +247,18 @@ func (p part) document(budget *limit.Budget) (*Document, error) {
 // checkDefaults returns an error if the defaults of variables change more of an object than the fields that contain
 // them: its chart could not be rendered. CRDs are not rendered with other values.
 func (p part) checkDefaults(doc *Document) error {
-	invalid := (*ValueError)(nil)
-	if doc.IsCRD() || !errors.As(doc.checkValues(doc.Object.Object, placeholders(doc.Text)), &invalid) {
+	if doc.IsCRD() {
 		return nil
+	}
+
+	err := doc.checkValues(doc.Object.Object, placeholders(doc.Text))
+	if err == nil {
+		return nil
+	}
+
+	invalid := (*ValueError)(nil)
+	if !errors.As(err, &invalid) {
+		return p.invalid(fmt.Sprintf("%s: %v", doc, err), err)
 	}
 
 	return p.invalid(fmt.Sprintf("%s: an expression of %s is neither a value, nor a key, nor a part of one; "+

@@ -27,9 +27,56 @@ func (e *ValueError) Error() string {
 		strings.Join(e.Variables, ", "))
 }
 
+// maxMarkedKeys limits the keys of a map that contain expressions. Each of them is compared with each key that it may
+// have become, with all that is below them: that multiplies if others are below. No real provider has such keys.
+const maxMarkedKeys = 4
+
+var errMarkedKeys = fmt.Errorf("more than %d keys of a map contain expressions, or one of them is below another one; "+
+	"write the others without", maxMarkedKeys)
+
+// checkKeys returns an error if a marked document has too many keys with marks, or is too deep, to compare it.
+func checkKeys(marked map[string]any) error {
+	if err := limit.Depth(marked); err != nil {
+		return fmt.Errorf("with other values of its variables, it %w", err)
+	}
+
+	if hasManyKeys(marked, false) {
+		return errMarkedKeys
+	}
+
+	return nil
+}
+
+// hasManyKeys reports whether a map in a value has many keys with marks, or any if the value is below such a key.
+func hasManyKeys(value any, below bool) bool {
+	switch value := value.(type) {
+	case []any:
+		for _, child := range value {
+			if hasManyKeys(child, below) {
+				return true
+			}
+		}
+	case map[string]any:
+		keys := 0
+
+		for key, child := range value {
+			marked := isMarked(key)
+			if marked {
+				keys++
+			}
+
+			if keys > maxMarkedKeys || marked && below || hasManyKeys(child, below || marked) {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
 // checkValues returns a *ValueError if content, which the document has with these values, differs from the document
-// with a mark in place of each expression elsewhere than in the fields with marks. The template capstan.checkValues
-// applies the same rule.
+// with a mark in place of each expression elsewhere than in the fields with marks, and another error if that would take
+// too long to find out. The template capstan.checkValues applies the same rule.
 func (d *Document) checkValues(content map[string]any, values map[string]string) error {
 	variables := d.Text.Variables()
 	if len(variables) == 0 {
@@ -37,6 +84,10 @@ func (d *Document) checkValues(content map[string]any, values map[string]string)
 	}
 
 	marked, err := parse(d.Text.Marked(), limit.NewFile())
+	if err := checkKeys(marked); err != nil {
+		return err
+	}
+
 	if err == nil && content != nil && !differs(marked, content) {
 		return nil
 	}

@@ -29,6 +29,9 @@ func TestRenderHostileCharts(t *testing.T) {
 	}{
 		"texts at the limit":      {configMap + "  a: " + strings.Repeat("x", 2<<20-200) + "\n", "", ""},
 		"containers at the limit": {deployment, "", ""},
+		"expressions in keys at the limit": {
+			configMap + "  a: ${V}\n" + numbered(4, "  a${A%d:=a%[1]d}: ["+strings.Repeat("[x],", 3700)+"%[1]d]\n"), "x", "",
+		},
 		"a large value in many places": {
 			configMap + numbered(900, "  a%d: ${V}\n"), strings.Repeat("x", 64<<10),
 			"the values of variables up to V are larger than 4 MiB where they are used; shorten them",
