@@ -7,7 +7,9 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/ui"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
@@ -63,12 +65,22 @@ func (o *uiOptions) run(ctx context.Context, _ []string) error {
 		return fmt.Errorf("serve the status page: %w; select another --port", err)
 	}
 
-	site := ui.NewSite(clusterReader{cluster.Views(), cluster}, cluster.Config.Host, listener.Addr())
+	site := ui.NewSite(clusterReader{cluster.Views(), cluster}, shownServer(cluster.Config), listener.Addr())
 
 	o.Printf("The status page is at %s", site.URL())
 	o.Printf("Press Ctrl-C to stop.")
 
 	return site.Serve(ctx, listener)
+}
+
+// shownServer returns the address of an API server without what may be credentials, also in the path.
+func shownServer(config *rest.Config) string {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return "" // no request could have been sent to it
+	}
+
+	return transport.Origin(server)
 }
 
 // clusterReader reads what the page shows.

@@ -96,16 +96,28 @@ func (r *remote) failed(err error) error {
 	switch response := (*responseError)(nil); {
 	case errors.As(err, &response):
 		reason = response.Error()
+	case errors.Is(err, transport.ErrEcho):
+		reason = transport.ErrEcho.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		reason = "no response within " + connectTimeout.String()
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		reason = "its responses are not those of an API server" // they would be quoted
 	}
 
-	down := &UnreachableError{Address: r.config.Host, Reason: reason, Until: time.Now().Add(r.backoff.Step())}
+	down := &UnreachableError{Address: r.address(), Reason: reason, Until: time.Now().Add(r.backoff.Step())}
 	r.down.Store(down)
 
 	return down
+}
+
+// address returns the server's address without its path, which may be a credential.
+func (r *remote) address() string {
+	server, _, err := rest.DefaultServerUrlFor(r.config)
+	if err != nil {
+		return "" // it is not connected to
+	}
+
+	return transport.Origin(server)
 }
 
 // ask asks the server which cluster it is. One that is another than before has new clients, which know nothing yet.

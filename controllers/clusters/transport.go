@@ -1,10 +1,14 @@
 package clusters
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // Limits of what an API server of spec.kubeConfig answers.
@@ -50,7 +55,7 @@ func (p *Pool) guarded(r *remote) (*rest.Config, error) {
 	// The scheme depends on the TLS options, which a configuration with a transport must not have.
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, err
+		return nil, errors.New("server is not a URL")
 	}
 
 	tls, err := rest.TLSConfigFor(config)
@@ -63,9 +68,14 @@ func (p *Pool) guarded(r *remote) (*rest.Config, error) {
 		proxy = config.Proxy
 	}
 
-	config.Host = server.String()
+	// Errors of HTTP clients quote the URL, and a path may be a credential.
+	config.Host = transport.Origin(server)
 	config.TLSClientConfig, config.Proxy = rest.TLSClientConfig{}, nil
+	secrets := secretsOf(config, proxy)
 	config.Transport = &guardedTransport{
+		path:  strings.TrimSuffix(server.EscapedPath(), "/"),
+		echo:  transport.NewEcho(secrets...),
+		paths: transport.NewEcho(append(secrets, partsOf(server.Path)...)...),
 		next: utilnet.SetTransportDefaults(&http.Transport{
 			DialContext:            p.Addresses.Dial,
 			Proxy:                  proxy,
@@ -81,7 +91,12 @@ func (p *Pool) guarded(r *remote) (*rest.Config, error) {
 
 // guardedTransport sends requests to an API server that is not trusted.
 type guardedTransport struct {
-	next      http.RoundTripper
+	next http.RoundTripper
+	// path is that of the server, escaped.
+	path string
+	// echo finds the credentials in what is used of a response, and paths also the path in an error, which quotes it.
+	echo, paths transport.Echo
+
 	room      *room
 	namespace string
 }
@@ -91,31 +106,130 @@ func (t *guardedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	request = request.Clone(request.Context())
 	request.Header.Set("Accept", onlyJSON(request.Header.Get("Accept")))
 
-	response, err := t.next.RoundTrip(request)
-	if err != nil {
+	if err := t.setPath(request); err != nil {
 		return nil, err
 	}
 
-	if !isJSON(response) {
-		_ = response.Body.Close()
-
-		if response.StatusCode < http.StatusMultipleChoices {
-			return nil, &responseError{"is not JSON"}
-		}
-
-		response.Body = http.NoBody // such as the page of a proxy, which would be quoted
-
-		return response, nil
+	response, err := t.next.RoundTrip(request)
+	if err != nil {
+		return nil, t.hidden(err)
 	}
 
-	response.Body = &countedBody{
+	counted := &countedBody{
 		body:    response.Body,
 		counted: limit.JSON{MaxBytes: maxResponse, MaxValues: maxValues, MaxDepth: maxDepth},
 		enter:   func() error { return t.room.enter(request.Context(), t.namespace) },
 		leave:   func() { t.room.leave(t.namespace) },
 	}
+	response.Body = counted
+
+	response.Status, response.Trailer = http.StatusText(response.StatusCode), nil
+	response.Header = t.header(response)
+
+	switch {
+	case response.StatusCode >= http.StatusBadRequest:
+		if err := t.readError(response); err != nil {
+			return nil, err
+		}
+
+		return response, nil
+	case response.StatusCode >= http.StatusMultipleChoices:
+		_ = counted.Close()
+		return nil, &responseError{"is a redirect; name the address that it redirects to"}
+	case !isJSON(response):
+		_ = counted.Close()
+		return nil, &responseError{"is not JSON"}
+	}
+
+	response.Body = t.echo.Body(counted)
 
 	return response, nil
+}
+
+// setPath adds the path of the server.
+func (t *guardedTransport) setPath(request *http.Request) error {
+	if t.path == "" {
+		return nil
+	}
+
+	escaped := t.path + request.URL.EscapedPath()
+
+	path, err := url.PathUnescape(escaped)
+	if err != nil {
+		return errors.New("the path of the server cannot be used")
+	}
+
+	request.URL.Path, request.URL.RawPath = path, escaped
+
+	return nil
+}
+
+// hidden returns the error of a request, which may quote what the server or a proxy has sent, such as the names of a
+// certificate.
+func (t *guardedTransport) hidden(err error) error {
+	if t.paths.In([]byte(err.Error())) {
+		return transport.ErrEcho
+	}
+
+	return err
+}
+
+// header returns what is used of the header. All else, such as warnings, would be logged.
+func (t *guardedTransport) header(response *http.Response) http.Header {
+	used := http.Header{}
+
+	for _, name := range []string{"Content-Type", "Retry-After"} {
+		if value := response.Header.Get(name); value != "" && !t.paths.In([]byte(value)) {
+			used.Set(name, value)
+		}
+	}
+
+	return used
+}
+
+// readError reads the body of an error. One that is no answer of an API server, such as the page of a proxy, or that
+// contains credentials would be quoted: only its status is used.
+func (t *guardedTransport) readError(response *http.Response) error {
+	defer response.Body.Close()
+
+	var text []byte
+
+	if isJSON(response) {
+		var err error
+		if text, err = io.ReadAll(response.Body); err != nil {
+			return t.hidden(err)
+		}
+	}
+
+	if t.paths.In(text) {
+		text = nil
+	}
+
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+
+	return nil
+}
+
+// partsOf returns the parts of a path that may be credentials, which are long.
+func partsOf(path string) []string {
+	const minLength = 16
+
+	return slices.DeleteFunc(strings.Split(path, "/"), func(part string) bool { return len(part) < minLength })
+}
+
+// secretsOf returns the credentials of a configuration.
+func secretsOf(config *rest.Config, proxy func(*http.Request) (*url.URL, error)) []string {
+	secrets := append(transport.BasicAuth(config.Username, config.Password), config.BearerToken)
+
+	for _, scheme := range []string{"https", "http"} {
+		through, err := proxy(&http.Request{URL: &url.URL{Scheme: scheme, Host: "server.invalid"}})
+		if err == nil && through != nil {
+			password, _ := through.User.Password()
+			secrets = append(secrets, transport.BasicAuth(through.User.Username(), password)...)
+		}
+	}
+
+	return secrets
 }
 
 // isJSON reports whether a response is decoded as JSON, or not at all.
