@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
-	"k8s.io/client-go/rest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"k8s.io/client-go/util/flowcontrol"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 const (
@@ -25,6 +25,9 @@ const (
 	// answerTime is for how long an answer is used, and maxAnswers how many answers are kept.
 	answerTime = time.Minute
 	maxAnswers = 1024
+	// reviewsPerSecond and reviewsAtOnce limit what is asked for tokens that are not known: anybody may send some.
+	reviewsPerSecond = 5
+	reviewsAtOnce    = 20
 )
 
 // access lets those read the metrics who may get their path, according to the API server. controller-runtime's filter
@@ -33,7 +36,10 @@ const (
 type access struct {
 	tokens  authenticationclient.TokenReviewsGetter
 	users   authorizationclient.SubjectAccessReviewsGetter
-	answers *cache.LRUExpireCache // statuses of HTTP by request
+	reviews flowcontrol.PassiveRateLimiter
+	// allowed are the requests that are allowed, and refused the statuses of HTTP of others, which are so many that they
+	// would replace them.
+	allowed, refused *cache.LRUExpireCache
 }
 
 // request is what an answer is for.
@@ -42,29 +48,33 @@ type request struct {
 	verb, path string
 }
 
-// newAccessFilter returns the filter of the metrics server.
-func newAccessFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
-	tokens, err := authenticationclient.NewForConfigAndClient(config, client)
+// restricted returns a handler of the metrics for those who may read them.
+func restricted(mgr ctrl.Manager, metrics http.Handler) (http.Handler, error) {
+	tokens, err := authenticationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, err
 	}
 
-	users, err := authorizationclient.NewForConfigAndClient(config, client)
+	users, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, err
 	}
 
-	return newAccess(tokens, users).filter, nil
+	return newAccess(tokens, users).filter(mgr.GetLogger(), metrics), nil
 }
 
 func newAccess(
 	tokens authenticationclient.TokenReviewsGetter, users authorizationclient.SubjectAccessReviewsGetter,
 ) *access {
-	return &access{tokens: tokens, users: users, answers: cache.NewLRUExpireCache(maxAnswers)}
+	return &access{
+		tokens: tokens, users: users,
+		reviews: flowcontrol.NewTokenBucketPassiveRateLimiter(reviewsPerSecond, reviewsAtOnce),
+		allowed: cache.NewLRUExpireCache(maxAnswers), refused: cache.NewLRUExpireCache(maxAnswers),
+	}
 }
 
 // filter returns a handler that passes on only the requests that are allowed.
-func (a *access) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
+func (a *access) filter(log logr.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, err := a.check(r)
 
@@ -77,7 +87,7 @@ func (a *access) filter(log logr.Logger, next http.Handler) (http.Handler, error
 		default:
 			next.ServeHTTP(w, r)
 		}
-	}), nil
+	})
 }
 
 // check returns the status of the answer to a request, which is OK if it is allowed.
@@ -88,16 +98,29 @@ func (a *access) check(r *http.Request) (int, error) {
 	}
 
 	asked := request{token: sha256.Sum256([]byte(token)), verb: strings.ToLower(r.Method), path: r.URL.Path}
-	if status, known := a.answers.Get(asked); known {
+	if _, known := a.allowed.Get(asked); known {
+		return http.StatusOK, nil
+	}
+
+	if status, known := a.refused.Get(asked); known {
 		return status.(int), nil
+	}
+
+	if !a.reviews.TryAccept() {
+		return http.StatusTooManyRequests, nil
 	}
 
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
 
 	status, err := a.review(ctx, token, asked)
-	if err == nil {
-		a.answers.Add(asked, status, answerTime)
+
+	switch {
+	case err != nil:
+	case status == http.StatusOK:
+		a.allowed.Add(asked, status, answerTime)
+	default:
+		a.refused.Add(asked, status, answerTime)
 	}
 
 	return status, err

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
@@ -65,8 +67,7 @@ func TestAccess(t *testing.T) {
 				})
 
 			metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("metrics")) })
-			handler, err := newAccess(client.AuthenticationV1(), client.AuthorizationV1()).filter(logr.Discard(), metrics)
-			g.Expect(err).NotTo(HaveOccurred())
+			handler := newAccess(client.AuthenticationV1(), client.AuthorizationV1()).filter(logr.Discard(), metrics)
 
 			for range 2 {
 				request := httptest.NewRequestWithContext(t.Context(), c.method, "/metrics", nil)
@@ -81,4 +82,48 @@ func TestAccess(t *testing.T) {
 			g.Expect(client.Actions()).To(HaveLen(c.reviews))
 		})
 	}
+}
+
+// TestReviewsAreLimited: unknown tokens are not passed on to the API server without a limit, and do not make it forget
+// who may read the metrics.
+func TestReviewsAreLimited(t *testing.T) {
+	g := NewWithT(t)
+	client := fake.NewClientset()
+
+	client.PrependReactor("create", "tokenreviews", func(action k8stesting.Action) (bool, runtime.Object, error) {
+		review := action.(k8stesting.CreateAction).GetObject().(*authenticationv1.TokenReview)
+		review.Status.Authenticated = review.Spec.Token == "reader"
+
+		return true, review, nil
+	})
+	client.PrependReactor("create", "subjectaccessreviews",
+		func(action k8stesting.Action) (bool, runtime.Object, error) {
+			review := action.(k8stesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+			review.Status.Allowed = true
+
+			return true, review, nil
+		})
+
+	access := newAccess(client.AuthenticationV1(), client.AuthorizationV1())
+	status := func(token string) int {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		request.Header.Set("Authorization", "Bearer "+token)
+
+		status, err := access.check(request)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return status
+	}
+
+	g.Expect(status("reader")).To(Equal(http.StatusOK))
+
+	begin, seen := time.Now(), map[int]int{}
+	for i := range 5000 {
+		seen[status(strconv.Itoa(i))]++
+	}
+
+	most := reviewsAtOnce + reviewsPerSecond*(int(time.Since(begin).Seconds())+1)
+	g.Expect(seen[http.StatusUnauthorized]).To(BeNumerically("<=", most))
+	g.Expect(seen[http.StatusTooManyRequests]).To(BeNumerically(">=", 5000-most))
+	g.Expect(status("reader")).To(Equal(http.StatusOK))
 }

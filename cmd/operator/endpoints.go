@@ -4,16 +4,24 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/pflag"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	corev1 "k8s.io/api/core/v1"
+	certutil "k8s.io/client-go/util/cert"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// endpoints are the flags of the metrics and of the Go profiles.
+// endpoints are the flags of the metrics, the health and the Go profiles.
 type endpoints struct {
 	metrics     string
+	health      string
 	secure      bool
 	certificate string
 	pprof       string
@@ -21,6 +29,7 @@ type endpoints struct {
 
 func (e *endpoints) bindFlags(set *pflag.FlagSet) {
 	set.StringVar(&e.metrics, "metrics-bind-address", ":8443", "Address of the metrics; 0 disables them.")
+	set.StringVar(&e.health, "health-probe-bind-address", ":9440", "Address of /healthz and /readyz; 0 disables them.")
 	set.BoolVar(
 		&e.secure,
 		"metrics-secure",
@@ -42,30 +51,99 @@ func (e *endpoints) bindFlags(set *pflag.FlagSet) {
 	)
 }
 
-// metricsOptions returns the options of the metrics server.
-func (e *endpoints) metricsOptions() (metricsserver.Options, error) {
-	options := metricsserver.Options{BindAddress: e.metrics, SecureServing: e.secure}
-	if !e.secure {
-		return options, nil
+// addTo adds the metrics and the health to the manager, whose own servers have no limits.
+func (e *endpoints) addTo(mgr ctrl.Manager) error {
+	if isDisabled(e.metrics) {
+		return e.addHealth(mgr)
 	}
 
-	options.FilterProvider = newAccessFilter
+	var (
+		handler http.Handler = promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{
+			ErrorHandling: promhttp.HTTPErrorOnError,
+		})
+		config *tls.Config
+		err    error
+	)
 
+	if e.secure {
+		if handler, err = restricted(mgr, handler); err != nil {
+			return err
+		}
+
+		if config, err = e.tlsConfig(mgr); err != nil {
+			return err
+		}
+	}
+
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", handler)
+
+	server, err := newServer("metrics", e.metrics, mux, config)
+	if err != nil {
+		return fmt.Errorf("serve the metrics: %w", err)
+	}
+
+	if err := mgr.Add(server); err != nil {
+		return err
+	}
+
+	return e.addHealth(mgr)
+}
+
+// addHealth adds /healthz and /readyz to the manager.
+func (e *endpoints) addHealth(mgr ctrl.Manager) error {
+	if isDisabled(e.health) {
+		return nil
+	}
+
+	mux := http.NewServeMux()
+
+	for _, path := range []string{"/healthz", "/readyz"} {
+		ping := http.StripPrefix(path, &healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}})
+		mux.Handle(path, ping)
+		mux.Handle(path+"/", ping)
+	}
+
+	server, err := newServer("health", e.health, mux, nil)
+	if err != nil {
+		return fmt.Errorf("serve the health: %w", err)
+	}
+
+	return mgr.Add(server)
+}
+
+func isDisabled(address string) bool { return address == "" || address == "0" }
+
+// tlsConfig returns the TLS configuration of the metrics, with the certificate of the flag, or else a self-signed one.
+func (e *endpoints) tlsConfig(mgr ctrl.Manager) (*tls.Config, error) {
 	// A scrape has a single request, so that HTTP/2 has no benefit; without it, its attacks do not matter.
-	options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 
 	if e.certificate == "" {
-		return options, nil
+		certificate, key, err := certutil.GenerateSelfSignedCertKey("localhost", []net.IP{{127, 0, 0, 1}}, nil)
+		if err != nil {
+			return nil, err
+		}
+
+		pair, err := tls.X509KeyPair(certificate, key)
+		config.Certificates = []tls.Certificate{pair}
+
+		return config, err
 	}
 
-	// The server would use a self-signed certificate instead of a missing one.
 	if err := checkCertificate(e.certificate); err != nil {
-		return options, err
+		return nil, err
 	}
 
-	options.CertDir = e.certificate
+	watcher, err := certwatcher.New(
+		filepath.Join(e.certificate, corev1.TLSCertKey), filepath.Join(e.certificate, corev1.TLSPrivateKeyKey))
+	if err != nil {
+		return nil, err
+	}
 
-	return options, nil
+	config.GetCertificate = watcher.GetCertificate
+
+	return config, mgr.Add(watcher)
 }
 
 // checkCertificate returns an error if a folder does not contain the certificate of the metrics and its key.

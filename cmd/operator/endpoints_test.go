@@ -25,10 +25,10 @@ func TestPprofAddress(t *testing.T) {
 	}
 }
 
-func TestMetricsOptionsRefuseMissingCertificate(t *testing.T) {
+func TestMissingCertificate(t *testing.T) {
 	g := NewWithT(t)
 	e := endpoints{metrics: ":8443", secure: true, certificate: t.TempDir()}
 
-	_, err := e.metricsOptions()
+	_, err := e.tlsConfig(nil)
 	g.Expect(err).To(MatchError(ContainSubstring("--metrics-cert-path needs a folder with tls.crt and tls.key")))
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers"
@@ -30,10 +30,9 @@ var version = "dev"
 
 // flags are the values of the command line flags.
 type flags struct {
-	endpoints     endpoints
-	healthAddress string
-	upgradeCRDs   bool
-	showVersion   bool
+	endpoints   endpoints
+	upgradeCRDs bool
+	showVersion bool
 
 	config   controllers.Config
 	requests requests
@@ -61,7 +60,6 @@ func parse() *flags {
 	f := &flags{}
 	set := pflag.NewFlagSet("operator", pflag.ExitOnError)
 	f.endpoints.bindFlags(set)
-	set.StringVar(&f.healthAddress, "health-probe-bind-address", ":9440", "Address of /healthz and /readyz.")
 	set.BoolVar(
 		&f.upgradeCRDs,
 		"upgrade-crds",
@@ -93,32 +91,22 @@ func run(f *flags) error {
 		return err
 	}
 
-	metricsOptions, err := f.endpoints.metricsOptions()
-	if err != nil {
-		return err
-	}
-
 	pprofAddress, err := f.endpoints.pprofAddress()
 	if err != nil {
 		return err
 	}
 
 	mgr, err := f.newManager(ctrl.Options{
-		Scheme:                 scheme,
-		Cache:                  controllers.CacheOptions(),
-		Metrics:                metricsOptions,
-		PprofBindAddress:       pprofAddress,
-		HealthProbeBindAddress: f.healthAddress,
+		Scheme:           scheme,
+		Cache:            controllers.CacheOptions(),
+		Metrics:          metricsserver.Options{BindAddress: "0"}, // by endpoints
+		PprofBindAddress: pprofAddress,
 	})
 	if err != nil {
 		return err
 	}
 
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return err
-	}
-
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+	if err := f.endpoints.addTo(mgr); err != nil {
 		return err
 	}
 

@@ -54,7 +54,15 @@ var _ = Describe("The NetworkPolicy", func() {
 		}
 
 		Expect(policy.Spec.Ingress).To(HaveExactElements(And(
-			HaveField("Ports", HaveExactElements(HaveField("Port.StrVal", "metrics"))), HaveField("From", BeEmpty()))))
+			HaveField("Ports", HaveExactElements(HaveField("Port.StrVal", "metrics"))),
+			HaveField("From", HaveExactElements(
+				HaveField("NamespaceSelector.MatchLabels", Equal(map[string]string{"metrics": "enabled"})))))))
+
+		policy = render(ctx, "--set", "networkPolicy.metricsFrom=null")
+		Expect(policy.Spec.Ingress).To(BeEmpty(), "no peer is named")
+
+		policy = render(ctx, "--set-json", "networkPolicy.metricsFrom=[]")
+		Expect(policy.Spec.Ingress).To(BeEmpty(), "no peer is named")
 	})
 
 	It("has the ports, addresses and rules in the values", func(ctx SpecContext) {

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// TestServerLimitsClients: a client has little room and time before the handler asks who it is, and cannot keep
+// others away for longer than that.
+func TestServerLimitsClients(t *testing.T) {
+	g := NewWithT(t)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+
+	server, err := newServer("test", "127.0.0.1:0", handler, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+
+	go func() { ended <- server.Start(ctx) }()
+
+	t.Cleanup(func() {
+		stop()
+		NewWithT(t).Expect(<-ended).To(Succeed())
+	})
+
+	address := server.Listener.Addr().String()
+	connect := func() net.Conn {
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { _ = connection.Close() })
+		g.Expect(connection.SetDeadline(time.Now().Add(3 * headerTimeout))).To(Succeed())
+
+		return connection
+	}
+	send := func(header string) (int, error) {
+		connection := connect()
+		_, _ = io.WriteString(connection, "GET / HTTP/1.1\r\nHost: a\r\n"+header+"\r\n\r\n") // it may be refused before
+
+		response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+		if err != nil {
+			return 0, err
+		}
+		defer response.Body.Close()
+
+		g.Expect(response.Close).To(BeTrue(), "the connection is not kept")
+
+		return response.StatusCode, nil
+	}
+
+	g.Expect(send("Authorization: Bearer " + strings.Repeat("x", 8<<10))).To(Equal(http.StatusOK))
+	g.Expect(send("Authorization: Bearer " + strings.Repeat("x", 960<<10))).
+		To(Equal(http.StatusRequestHeaderFieldsTooLarge))
+
+	// More connections than are served, which never send a header.
+	begin := time.Now()
+
+	for range maxConnections {
+		_, err := io.WriteString(connect(), "GET / HTTP/1.1\r\n")
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+
+	g.Expect(send("")).To(Equal(http.StatusOK))
+	g.Expect(time.Since(begin)).To(BeNumerically(">", headerTimeout/2), "it had to wait")
+}
