@@ -192,6 +192,8 @@ func TestArtifactErrors(t *testing.T) {
 	pinned := pushFiles(t, c, base+"good:v1.0.0", files)
 	pushFiles(t, c, base+"good:latest", files)
 	pushFiles(t, c, base+"bad:v1.0.0", map[string]string{"README": "x"})
+	pushFiles(t, c, base+"untitled:v1.0.0", map[string]string{"": "as in any container image"})
+	pushFiles(t, c, base+"empty:v1.0.0", nil)
 	pushFiles(t, c, base+"half:v1.0.0", map[string]string{"metadata.yaml": files["metadata.yaml"]})
 
 	other := "sha256:" + strings.Repeat("0", 64)
@@ -245,6 +247,18 @@ func TestArtifactErrors(t *testing.T) {
 			version: "v1.0.0",
 			kind:    transport.Invalid,
 			message: "but only README",
+		},
+		"layers without titles": {
+			address: "untitled",
+			version: "v1.0.0",
+			kind:    transport.Invalid,
+			message: "has no *-components.yaml, nor any other file of a release; add that of v1.0.0",
+		},
+		"no layers": {
+			address: "empty",
+			version: "v1.0.0",
+			kind:    transport.Invalid,
+			message: "has no *-components.yaml, nor any other file of a release; add that of v1.0.0",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

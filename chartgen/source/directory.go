@@ -123,7 +123,7 @@ func (d directory) Files(ctx context.Context, version Version) (*Files, error) {
 		return nil, err
 	}
 
-	files := &Files{Place: "folder " + path, Source: "directory", names: append([]string{}, names...)}
+	files := &Files{Place: "folder " + path, Source: "directory", names: names}
 	files.read = func(_ context.Context, name string, limit int64) ([]byte, error) {
 		return readFile(path, name, limit)
 	}

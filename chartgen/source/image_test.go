@@ -77,6 +77,10 @@ metadata:
 			layers:  [][]byte{image.Layer(entry("etc/passwd", "x"))},
 			message: "has no folder /capi-manifests; choose an image",
 		},
+		"subfolders only": {
+			layers:  [][]byte{image.Layer(entry("capi-manifests/v1.0.0/components.yaml", components))},
+			message: "/capi-manifests: has no *-components.yaml, nor any other file of a release; add that of v1.0.0",
+		},
 		"no components": {
 			layers:  [][]byte{image.Layer(entry("capi-manifests/metadata.yaml", metadata))},
 			message: "has no *-components.yaml, but only metadata.yaml; add that of v1.0.0",

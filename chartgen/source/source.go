@@ -70,9 +70,10 @@ type Files struct {
 	// Chart is the provider's chart if that is published instead of files.
 	Chart *chart.Chart
 
-	// names of all files; nil if the place does not tell them by itself.
+	// names of all files, which may be none; not set if there is list.
 	names []string
-	// list requests the names if the place does not tell them. It returns nil if the place never does.
+	// list requests the names if the place does not tell them by itself; nil if names has them. It returns nil if the
+	// place never tells them.
 	list func(ctx context.Context) ([]string, error)
 	// read returns a file of at most limit bytes. If there is none, the error is of the kind NotFound.
 	read func(ctx context.Context, name string, limit int64) ([]byte, error)
@@ -239,9 +240,9 @@ func (s *Source) componentsIn(files *Files, version Version) ([]string, error) {
 	invalid := &transport.Error{Kind: transport.Invalid, Place: files.Place}
 
 	switch {
-	case files.names == nil && s.components == "":
+	case files.list != nil && s.components == "":
 		return componentsNames(s.Provider), nil
-	case files.names == nil, slices.Contains(files.names, s.components):
+	case files.list != nil, slices.Contains(files.names, s.components):
 		return []string{s.components}, nil
 	case s.components != "":
 		invalid.Problem = fmt.Sprintf("has no file %s, which the address of the provider names", s.components)
@@ -269,7 +270,7 @@ func butOnly(names []string) string {
 	const maxListed = 10
 
 	if len(names) == 0 {
-		return ""
+		return ", nor any other file of a release"
 	}
 
 	return ", but only " + strings.Join(names[:min(len(names), maxListed)], ", ")
@@ -326,13 +327,14 @@ func (s *Source) readTemplates(ctx context.Context, files *Files) (read []bundle
 		return nil, false, nil
 	}
 
-	names := slices.Clone(files.names)
-	if names == nil {
+	names, isGuess := slices.Clone(files.names), false
+
+	if files.list != nil {
 		names, err = files.list(ctx)
 		unlisted = err != nil
+		isGuess = names == nil
 	}
 
-	isGuess := names == nil
 	if isGuess {
 		names = []string{defaultTemplate}
 	}
