@@ -264,6 +264,9 @@ const (
 	// ProgressingReason: work is in progress.
 	ProgressingReason = "Progressing"
 
+	// InternalErrorReason: a bug in Capstan ended the reconcile, which is tried again. The message says what to report.
+	InternalErrorReason = "InternalError"
+
 	// UnhealthyReason: objects of the release were healthy and no longer are. The message names
 	// them.
 	UnhealthyReason = "Unhealthy"

@@ -132,6 +132,7 @@ func TestMessages(t *testing.T) {
 	found.addInputs(t)
 	found.addHealth()
 	found.addAnnounced()
+	found.addReport(newTestRun().reportPanic(now))
 
 	api, err := os.ReadFile("../../api/v1alpha2/conditions.go")
 	g.Expect(err).NotTo(HaveOccurred())

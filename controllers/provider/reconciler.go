@@ -108,14 +108,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 
 	run := newRun(r, provider)
 	listed := inventory.Lists(provider)
+	panicked := true
 
 	defer func() {
+		// The panic continues: controller-runtime logs it with its stack, counts it, and retries.
+		if panicked {
+			run.endPanicked()
+		}
+
 		r.Inventory.Update(ctx, provider, listed)
 
 		err = errors.Join(err, run.status.save(ctx, provider))
 	}()
 
-	return run.end(unlessCanceled(ctx, run.reconcile(ctx)))
+	result, err = run.end(unlessCanceled(ctx, run.reconcile(ctx)))
+	panicked = false
+
+	return result, err
 }
 
 // setFinalizer adds or removes the finalizer at once. A patch replaces all finalizers, so it is a

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -400,6 +401,35 @@ func (r *run) end(ended Summary) (ctrl.Result, error) {
 	}
 
 	return ctrl.Result{RequeueAfter: made.After}, nil
+}
+
+// endPanicked reports that a panic ended the run.
+func (r *run) endPanicked() {
+	r.status.discard(r.provider)
+
+	made := r.reportPanic(time.Now())
+	*r.provider.GetStatus() = made.Status
+	r.emit(r.provider, made.Events)
+}
+
+// reportPanic returns what is known of a run that a panic ended. What it has computed may be half of something, so only
+// the conditions change. The panic itself may quote a Secret, so it is only in the log.
+func (r *run) reportPanic(now time.Time) Report {
+	status := *r.provider.GetStatus().DeepCopy()
+	written := &conditions{list: status.Conditions, generation: r.provider.GetGeneration(), now: now}
+	before := slices.Clone(written.list)
+
+	result := message{
+		runs:   lastKnown(status),
+		causes: []string{"a bug in Capstan ended this reconcile, which is tried again, later each time"},
+		remedy: fmt.Sprintf("report it to Capstan's developers, with %s %s and what the operator's log has of it after "+
+			"\"Observed a panic\"", r.provider.ProviderType(), client.ObjectKeyFromObject(r.provider)),
+	}.of(Result{Outcome: Retrying, Reason: v1alpha2.InternalErrorReason, Limited: true})
+
+	overdue := r.finish(&result, written)
+	status.Conditions = written.list
+
+	return Report{Status: status, Events: readyEvent(before, written.list, result, overdue)}
 }
 
 // remember keeps what the next reconcile needs to continue a search, and nothing of one that was complete.

@@ -9,14 +9,20 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/values"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // of returns the report of a reconcile that ended with a result.
@@ -144,6 +150,53 @@ func TestMessagesAreBounded(t *testing.T) {
 	g.Expect(len(message)).To(And(BeNumerically("<=", maxReady), BeNumerically(">", maxReady-4)))
 	g.Expect(long.Events).To(ConsistOf(HaveField("Note", HaveSuffix("€ …"))))
 	g.Expect(len(long.Events[0].Note)).To(And(BeNumerically("<=", 1024), BeNumerically(">", 1016)))
+}
+
+// TestPanicIsReported: a reconcile that panics says so in the conditions, and leaves the rest of the status as it was.
+func TestPanicIsReported(t *testing.T) {
+	g := NewWithT(t)
+	live, err := harness.NewClient(bedtest.StartAPIServer(t).Config())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(harness.InstallCRDs(t.Context(), live)).To(Succeed())
+
+	p := aws()
+	p.Namespace, p.ResourceVersion = "default", ""
+	g.Expect(live.Create(t.Context(), p)).To(Succeed())
+
+	p.Status.ObservedGeneration = -1
+	p.Status.History = []v1alpha2.ReleaseRevision{{
+		Number: 3, Status: v1alpha2.RevisionDeployed, Version: "v1.0.0", Time: metav1.NewTime(now),
+	}}
+	g.Expect(live.Status().Update(t.Context(), p)).To(Succeed())
+
+	recorder := events.NewFakeRecorder(10)
+	r := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
+		Client: consistency.NewClient(live), APIReader: live, Events: recorder,
+	}}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}
+
+	g.Expect(func() { _, _ = r.Reconcile(t.Context(), request) }).To(Panic(), "there are no clusters; controller-runtime "+
+		"counts, logs and retries it")
+
+	before := p.DeepCopy()
+	g.Expect(live.Get(t.Context(), request.NamespacedName, p)).To(Succeed())
+
+	for name, status := range map[string]metav1.ConditionStatus{
+		v1alpha2.ReadyCondition: metav1.ConditionFalse, v1alpha2.ReconcilingCondition: metav1.ConditionTrue,
+	} {
+		g.Expect(v1alpha2.FindCondition(p.GetConditions(), name)).To(And(
+			HaveField("Status", status), HaveField("Reason", v1alpha2.InternalErrorReason),
+			HaveField("Message", HavePrefix("v1.0.0 is installed"))), name)
+	}
+
+	g.Expect(v1alpha2.FindCondition(p.GetConditions(), v1alpha2.ReadyCondition).Message).To(Equal(
+		"v1.0.0 is installed: a bug in Capstan ended this reconcile, which is tried again, later each time; report it to " +
+			"Capstan's developers, with InfrastructureProvider default/aws and what the operator's log has of it after " +
+			`"Observed a panic"`))
+	g.Expect(recorder.Events).To(Receive(HavePrefix("Warning InternalError v1.0.0 is installed: a bug")))
+
+	p.Status.Conditions = nil
+	g.Expect(p.Status).To(Equal(before.Status))
 }
 
 // TestCausesAreCutFirst: the verdict and the remedy of a long message stay.
