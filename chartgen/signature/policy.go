@@ -16,6 +16,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
+	"github.com/sigstore/sigstore/pkg/signature/options"
 
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
@@ -67,12 +68,12 @@ func (p Policy) Verifier(client *oci.Client) (source.Verifier, error) {
 			return nil, fmt.Errorf("%s is not a public key in PEM, as cosign generate-key-pair writes it", name)
 		}
 
-		key, err := signature.LoadVerifier(public, crypto.SHA256)
+		keys, err := verifiers(public)
 		if err != nil {
 			return nil, fmt.Errorf("%s is not a key that cosign uses: %w", name, err)
 		}
 
-		v.keys = append(v.keys, key)
+		v.keys = append(v.keys, keys...)
 	}
 
 	if len(v.keys) == 0 {
@@ -82,14 +83,32 @@ func (p Policy) Verifier(client *oci.Client) (source.Verifier, error) {
 	return v, nil
 }
 
+// verifiers returns one verifier for each way in which cosign signs with a key. Cosign 1 and 2 sign with SHA-256, or
+// the message itself with Ed25519. Since then, sigstore's algorithm for the kind of key is the default, which is
+// SHA-384 for P-384, SHA-512 for P-521, and Ed25519ph.
+func verifiers(public crypto.PublicKey) ([]signature.Verifier, error) {
+	former, err := signature.LoadVerifier(public, crypto.SHA256)
+	if err != nil {
+		return nil, err
+	}
+
+	current, err := signature.LoadDefaultVerifier(public, options.WithED25519ph())
+	if err != nil { // such as RSA of 1024 bits, for which sigstore has no algorithm
+		return []signature.Verifier{former}, nil
+	}
+
+	return []signature.Verifier{former, current}, nil
+}
+
 // verifier trusts artifacts that were signed by the program cosign with one of some keys.
 type verifier struct {
 	client   *oci.Client
 	keysFrom string
-	keys     []signature.Verifier
+	// keys are the public keys, each in all ways to sign with it.
+	keys []signature.Verifier
 }
 
-// Verify returns a *source.UntrustedError unless the manifest has a signature by one of the keys that
+// Verify returns an error of the kind transport.Unverified unless the manifest has a signature by one of the keys that
 // does not name another version.
 func (v *verifier) Verify(ctx context.Context, ref oci.Reference, version string) error {
 	subject, err := v.client.Resolve(ctx, ref)

@@ -1,12 +1,19 @@
 package signature
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
 	"fmt"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sigstore/sigstore/pkg/signature"
 	"github.com/sigstore/sigstore/pkg/signature/dsse"
 
 	"github.com/capstan-project/capstan/chartgen/oci"
@@ -248,6 +255,63 @@ func testCosign(t *testing.T, i bed.Implementation) {
 
 			g.Expect(transport.Is(err, transport.Unverified)).To(BeTrue())
 			g.Expect(err).To(MatchError(And(ContainSubstring(test.message), ContainSubstring(ref.String()))))
+		})
+	}
+}
+
+// TestKeys: what cosign signs with a key verifies, whatever kind of key that is.
+func TestKeys(t *testing.T) {
+	c, address := runRegistry(t, bed.Distribution)
+
+	curve := func(c elliptic.Curve) func() (crypto.Signer, error) {
+		return func() (crypto.Signer, error) { return ecdsa.GenerateKey(c, rand.Reader) }
+	}
+	bits := func(n int) func() (crypto.Signer, error) {
+		return func() (crypto.Signer, error) { return rsa.GenerateKey(rand.Reader, n) }
+	}
+
+	for name, generate := range map[string]func() (crypto.Signer, error){
+		"P-256":    curve(elliptic.P256()),
+		"P-384":    curve(elliptic.P384()),
+		"P-521":    curve(elliptic.P521()),
+		"RSA 2048": bits(2048),
+		"RSA 3072": bits(3072),
+		"RSA 4096": bits(4096),
+		"Ed25519": func() (crypto.Signer, error) {
+			_, private, err := ed25519.GenerateKey(rand.Reader)
+			return private, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			private, err := generate()
+			g.Expect(err).NotTo(HaveOccurred())
+
+			current, err := cosign.KeyOf(private)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			former := current // of cosign 1 and 2, and with --signature-digest-algorithm=sha256
+			former.SignerVerifier, err = signature.LoadSignerVerifier(private, crypto.SHA256)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			trusting, err := Policy{Keys: map[string][]byte{"cosign.pub": current.Public}}.Verifier(c)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			other, err := Policy{Keys: map[string][]byte{"cosign.pub": newKey(t).Public}}.Verifier(c)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			for way, key := range map[string]cosign.Key{"former": former, "current": current} {
+				ref, _ := pushUnsigned(t, c, address, name+" payload "+way)
+				signByTag(t, key, c, ref, cosign.Payload(ref.Digest))
+				g.Expect(trusting.Verify(t.Context(), ref, "v1.0.0")).To(Succeed(), "a payload, signed in the %s way", way)
+				g.Expect(transport.Is(other.Verify(t.Context(), ref, "v1.0.0"), transport.Unverified)).To(BeTrue())
+
+				ref, subject := pushUnsigned(t, c, address, name+" bundle "+way)
+				bundle := newBundle(t, key, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign))
+				refer(t, c, ref, subject, typeBundle+".v0.3+json", bundle)
+				g.Expect(trusting.Verify(t.Context(), ref, "v1.0.0")).To(Succeed(), "a bundle, signed in the %s way", way)
+				g.Expect(transport.Is(other.Verify(t.Context(), ref, "v1.0.0"), transport.Unverified)).To(BeTrue())
+			}
 		})
 	}
 }

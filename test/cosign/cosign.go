@@ -16,6 +16,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
+	"github.com/sigstore/sigstore/pkg/signature/options"
 	"oras.land/oras-go/v2"
 
 	"github.com/capstan-project/capstan/chartgen/oci"
@@ -25,21 +26,26 @@ import (
 // TypeSignature is the type of a signature's manifest that refers to the signed one.
 const TypeSignature = "application/vnd.dev.cosign.artifact.sig.v1+json"
 
-// Key is a key pair as `cosign generate-key-pair` creates it.
+// Key is a key pair.
 type Key struct {
 	signature.SignerVerifier
 	// Public is the public key in PEM.
 	Public []byte
 }
 
-// NewKey returns a new key pair.
+// NewKey returns a new key pair as `cosign generate-key-pair` creates it.
 func NewKey() (Key, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Key{}, err
 	}
 
-	pair, err := signature.LoadECDSASignerVerifier(private, crypto.SHA256)
+	return KeyOf(private)
+}
+
+// KeyOf returns the key pair of a private key, with which cosign signs after `cosign import-key-pair`.
+func KeyOf(private crypto.Signer) (Key, error) {
+	pair, err := signature.LoadDefaultSignerVerifier(private, options.WithED25519ph())
 	if err != nil {
 		return Key{}, err
 	}
