@@ -18,6 +18,7 @@ import (
 type Client struct {
 	http    *http.Client
 	login   auth.Credential
+	echo    Echo // finds the login
 	origins []string
 	// timeout limits a Get including all its attempts.
 	timeout time.Duration
@@ -31,7 +32,9 @@ func NewClient(o Options, login auth.Credential, origins ...string) (*Client, er
 		return nil, err
 	}
 
-	return &Client{http: client, login: login, origins: origins, timeout: 90 * time.Second}, nil
+	echo := NewEcho(append(BasicAuth(login.Username, login.Password), login.AccessToken)...)
+
+	return &Client{http: client, login: login, echo: echo, origins: origins, timeout: 90 * time.Second}, nil
 }
 
 // Request describes a download.
@@ -100,6 +103,10 @@ func (c *Client) get(req *http.Request, limit int64) (*Response, error) {
 	body, err := readBody(res, limit)
 	if err != nil {
 		return nil, err
+	}
+
+	if c.echo.In(body) {
+		return nil, ErrEcho
 	}
 
 	return &Response{Body: body, Header: res.Header}, nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"testing/iotest"
 
 	. "github.com/onsi/gomega"
+	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/capstan-project/capstan/chartgen/transport"
 )
@@ -60,4 +63,56 @@ func TestEcho(t *testing.T) {
 	harmless := strings.Repeat(`{"a":"s3cr3t \\ \u0061"}`, 1000)
 	g.Expect(io.ReadAll(echo.Body(io.NopCloser(strings.NewReader(harmless))))).To(BeEquivalentTo(harmless))
 	g.Expect(transport.NewEcho("").In([]byte(harmless))).To(BeFalse())
+}
+
+// TestLoginIsNotRepeated: neither a file nor an error of a web server has the login in it.
+func TestLoginIsNotRepeated(t *testing.T) {
+	for name, login := range map[string]auth.Credential{
+		"a token":    {AccessToken: "hunter2-of-the-tenant"},
+		"a password": {Username: "me", Password: "hunter2-of-the-tenant"},
+	} {
+		for answer, repeat := range map[string]http.HandlerFunc{
+			"a file": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "name: hunter2-of-the-tenant") },
+			"a redirect": func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "http://hunter2-of-the-tenant.example.com/")
+				w.WriteHeader(http.StatusFound)
+			},
+		} {
+			t.Run(answer+" with "+name, func(t *testing.T) {
+				g := NewWithT(t)
+				server := httptest.NewServer(repeat)
+				t.Cleanup(server.Close)
+
+				client, err := transport.NewClient(transport.Options{}, login, server.URL)
+				g.Expect(err).NotTo(HaveOccurred())
+
+				_, err = client.Get(t.Context(), transport.Request{URL: server.URL, Limit: 1 << 10})
+				g.Expect(err).To(MatchError(ContainSubstring("the server repeats the credentials that it is sent")))
+				g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
+			})
+		}
+	}
+}
+
+// TestProxyIsNotRepeated: a proxy refuses with a text that has its password.
+func TestProxyIsNotRepeated(t *testing.T) {
+	g := NewWithT(t)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer connection.Close()
+
+		fmt.Fprint(connection, "HTTP/1.1 407 you sent hunter2-of-the-tenant\r\n\r\n")
+	}))
+	t.Cleanup(proxy.Close)
+
+	through := strings.Replace(proxy.URL, "//", "//me:hunter2-of-the-tenant@", 1)
+	client, err := transport.NewClient(transport.Options{Proxy: through}, auth.EmptyCredential)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	_, err = client.Get(t.Context(), transport.Request{URL: "https://a.example.com", Limit: 1 << 10})
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
 }

@@ -115,6 +115,8 @@ func diagnose(server string, err error) *Error {
 	)
 
 	switch {
+	case errors.Is(err, ErrEcho):
+		return &Error{Kind: Invalid, Problem: ErrEcho.Error(), Fix: "check whether " + server + " is the right server"}
 	case errors.As(err, &certificate):
 		return &Error{
 			Kind:    Untrusted,

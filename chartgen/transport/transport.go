@@ -98,8 +98,14 @@ func NewHTTP(o Options) (*http.Client, error) {
 		base = &certified{asked: asked, redirected: t}
 	}
 
+	quiet := &quiet{next: base}
+	if proxy, err := url.Parse(o.Proxy); err == nil {
+		password, _ := proxy.User.Password()
+		quiet.remember(BasicAuth(proxy.User.Username(), password))
+	}
+
 	return &http.Client{
-		Transport:     &retry.Transport{Base: base, Policy: func() retry.Policy { return retries }},
+		Transport:     &retry.Transport{Base: quiet, Policy: func() retry.Policy { return retries }},
 		CheckRedirect: o.Guard.checkRedirect,
 	}, nil
 }
