@@ -25,12 +25,16 @@ type Echo struct {
 	longest int
 }
 
-// NewEcho returns what finds the secrets. Empty ones are ignored.
+// minSecret is the size in bytes of the shortest secret that is looked for: a server that repeats nothing also has
+// "registry" or "password" in its answers.
+const minSecret = 10
+
+// NewEcho returns what finds the secrets. Short ones are ignored.
 func NewEcho(secrets ...string) Echo {
 	e := Echo{}
 
 	for _, secret := range secrets {
-		if secret == "" {
+		if len(secret) < minSecret {
 			continue
 		}
 

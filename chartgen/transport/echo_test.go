@@ -62,7 +62,8 @@ func TestEcho(t *testing.T) {
 	g := NewWithT(t)
 	harmless := strings.Repeat(`{"a":"s3cr3t \\ \u0061"}`, 1000)
 	g.Expect(io.ReadAll(echo.Body(io.NopCloser(strings.NewReader(harmless))))).To(BeEquivalentTo(harmless))
-	g.Expect(transport.NewEcho("").In([]byte(harmless))).To(BeFalse())
+	g.Expect(transport.NewEcho("", "registry", "json").In([]byte("registry/2.0 application/json"))).To(BeFalse(),
+		"a short secret is not told from what servers write")
 }
 
 // TestLoginIsNotRepeated: neither a file nor an error of a web server has the login in it.

@@ -180,7 +180,7 @@ func TestNamesOfCertificatesAreNotRepeated(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"hunter2"}, NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		SerialNumber: big.NewInt(1), DNSNames: []string{"hunter2-of-the-tenant"}, NotAfter: time.Now().Add(time.Hour), IsCA: true,
 		BasicConstraintsValid: true,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -191,7 +191,8 @@ func TestNamesOfCertificatesAreNotRepeated(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 
-	pool, _ := newPool(t, secret("there", kubeConfig(strings.Replace(server.URL, "127.0.0.1", "localhost", 1))))
+	config := kubeConfig(strings.Replace(server.URL, "127.0.0.1", "localhost", 1))
+	pool, _ := newPool(t, secret("there", strings.Replace(config, "hunter2", "hunter2-of-the-tenant", 1)))
 	_, err = pool.For(t.Context(), provider("a", "", "there"))
 	g.Expect(err).To(BeAssignableToTypeOf(&clusters.UnreachableError{}))
 	g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
