@@ -35,6 +35,8 @@ type Charts struct {
 
 	// known are the charts of providers when they were last found: providerID -> knownChart.
 	known sync.Map
+	// saved are the charts that were last stored for providers: providerID -> digest.
+	saved sync.Map
 	// patched are the CRDs of the providers' charts, as their resources patch them: providerID -> patchedCRDs.
 	patched sync.Map
 	// contents are those of charts that were used last: digest -> *content.

@@ -27,12 +27,23 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 	found.unsaved = false
 	c.remember(provider, found)
 
-	// With its first chart, and with one that it has had before, a provider leaves none unused.
-	if before := chartsOf(provider.GetStatus(), ""); len(before) > 0 && !slices.Contains(before, found.Digest) {
-		c.collect(ctx, provider, before)
+	named := chartsOf(provider.GetStatus(), "")
+	if c.replaces(provider, named, found.Digest) {
+		c.collect(ctx, provider, named)
 	}
 
 	return nil
+}
+
+// replaces reports whether a chart that was just stored may leave another one of the provider unused: not the first one,
+// nor one that its status names. The one before is not in the status if it could not be planned.
+func (c *Charts) replaces(provider v1alpha2.Provider, named []string, digest string) bool {
+	last, exists := c.saved.Swap(idOf(provider), digest)
+	if exists && last != digest {
+		return true
+	}
+
+	return len(named) > 0 && !slices.Contains(named, digest)
 }
 
 // Collect removes the charts that no resource uses, besides one that is gone.
@@ -47,6 +58,7 @@ func (c *Charts) Collect(ctx context.Context, gone v1alpha2.Provider) {
 // Forget removes what is in memory of a provider.
 func (c *Charts) Forget(provider v1alpha2.Provider) {
 	c.known.Delete(idOf(provider))
+	c.saved.Delete(idOf(provider))
 	c.patched.Delete(idOf(provider))
 }
 

@@ -255,6 +255,34 @@ func TestUnusedChartsAreDeleted(t *testing.T) {
 	g.Expect(storedCharts(t, c)).To(BeEmpty())
 }
 
+// TestChartsThatCannotBePlannedAreDeleted: the source of a resource that lacks its Secret changes many times. Its status
+// never names a chart.
+func TestChartsThatCannotBePlannedAreDeleted(t *testing.T) {
+	g := NewWithT(t)
+	c := writableClient()
+	planner := newPlanner(c)
+	folder := t.TempDir()
+	g.Expect(os.CopyFS(folder, os.DirFS(samples))).To(Succeed())
+
+	p := aws("v1.0.0")
+	p.Spec.FetchConfig.Directory = folder
+	g.Expect(c.Create(t.Context(), p)).To(Succeed())
+
+	components := filepath.Join(folder, "infrastructure-aws", "v1.0.0", "infrastructure-components.yaml")
+	published, err := os.ReadFile(components)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	for range 8 {
+		published = append(published, "\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: more}}"...)
+		g.Expect(os.WriteFile(components, published, 0o600)).To(Succeed())
+
+		planned, err := planner.Plan(t.Context(), Request{Provider: p, Scope: c})
+		g.Expect(err).To(MatchError(ContainSubstring("Secret")))
+		g.Expect(planner.Charts.Save(t.Context(), p, planned.Chart)).To(Succeed())
+		g.Expect(storedCharts(t, c)).To(HaveLen(1))
+	}
+}
+
 // TestSaveIsRetried: a chart that could not be stored is stored by the next reconcile, which does not build it again.
 func TestSaveIsRetried(t *testing.T) {
 	g := NewWithT(t)
