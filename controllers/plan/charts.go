@@ -42,15 +42,18 @@ type Charts struct {
 	// contents are those of charts that were used last: digest -> *content.
 	contents *lru.Cache
 
-	// building is locked while a chart is built: that takes much memory.
-	building sync.Mutex
+	// building has an element while a chart is built: that takes much memory.
+	building chan struct{}
 	// storing is locked while a chart is stored, and while those that nothing uses are deleted.
 	storing sync.Mutex
 }
 
 // NewCharts returns the charts in a store. providers lists all resources that use it.
 func NewCharts(store *store.Store, providers client.Reader, recorder *metrics.Recorder) *Charts {
-	return &Charts{store: store, providers: providers, metrics: recorder, contents: lru.New(maxContents)}
+	return &Charts{
+		store: store, providers: providers, metrics: recorder, contents: lru.New(maxContents),
+		building: make(chan struct{}, 1),
+	}
 }
 
 // providerID identifies a provider's resource.

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +43,26 @@ func TestChartsShareMemory(t *testing.T) {
 	}
 
 	g.Expect(read(1)).NotTo(BeIdenticalTo(first), "nor are too many")
+}
+
+// TestWaitForABuild: who waits until another chart is built waits no longer than the reconcile may take.
+func TestWaitForABuild(t *testing.T) {
+	g := NewWithT(t)
+	_, p := publish(t)
+	c := writableClient()
+	planner := newPlanner(c)
+	planner.Charts.building <- struct{}{}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+
+	_, err := planner.Plan(ctx, Request{Provider: p, Scope: c})
+	g.Expect(err).To(MatchError("wait until the charts of other providers are built: context deadline exceeded"))
+
+	<-planner.Charts.building
+
+	_, err = planner.Plan(t.Context(), Request{Provider: p, Scope: c})
+	g.Expect(err).NotTo(HaveOccurred())
 }
 
 func TestInstalledChartsAreReadOnce(t *testing.T) {

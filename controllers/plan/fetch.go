@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -22,7 +23,7 @@ func (c *Charts) fetch(ctx context.Context, from *source.Source, version source.
 		return nil, err
 	}
 
-	built, err := c.build(published)
+	built, err := c.build(ctx, published)
 	if err != nil {
 		return nil, err
 	}
@@ -38,11 +39,15 @@ func (c *Charts) fetch(ctx context.Context, from *source.Source, version source.
 }
 
 // build builds the chart of what is published, one at a time: a build takes much memory, and the first one, usually
-// core's, must not be slowed down by those that wait for it. Of a chart, which anybody may have written, only the
-// content is used.
-func (c *Charts) build(published *source.Release) (*chart.Chart, error) {
-	c.building.Lock()
-	defer c.building.Unlock()
+// core's, must not be slowed down by those that wait for it. They wait no longer than the context lasts. Of a chart,
+// which anybody may have written, only the content is used.
+func (c *Charts) build(ctx context.Context, published *source.Release) (*chart.Chart, error) {
+	select {
+	case c.building <- struct{}{}:
+		defer func() { <-c.building }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait until the charts of other providers are built: %w", context.Cause(ctx))
+	}
 
 	if published.Chart != nil {
 		return chartgen.Rebuild(published.Chart)
