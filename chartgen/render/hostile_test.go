@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/render"
 )
@@ -54,14 +55,7 @@ func TestRenderHostileCharts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			built, err := chartgen.Build(&bundle.Bundle{
-				Provider:   bundle.Provider{Type: "InfrastructureProvider", Name: "x", Label: "infrastructure-x"},
-				Version:    "v1.0.0",
-				Components: []byte(c.components),
-				Metadata: []byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
-					"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"),
-			})
-			g.Expect(err).NotTo(HaveOccurred())
+			built := buildText(g, c.components)
 
 			values := map[string]any{}
 			if c.value != "" {
@@ -69,7 +63,7 @@ func TestRenderHostileCharts(t *testing.T) {
 			}
 
 			start := time.Now()
-			_, err = render.Render(built, values, helm.ReleaseOptions{Name: "x", Namespace: "x"})
+			_, err := render.Render(built, values, helm.ReleaseOptions{Name: "x", Namespace: "x"})
 			t.Logf("%v: %.200v", time.Since(start), err)
 			g.Expect(time.Since(start)).To(BeNumerically("<", 3*time.Minute), "it usually takes some seconds")
 
@@ -80,6 +74,51 @@ func TestRenderHostileCharts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRenderRefusesManyKeys: Helm refuses a chart whose objects were edited after it was built, too, before it compares
+// keys that contain expressions.
+func TestRenderRefusesManyKeys(t *testing.T) {
+	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: "
+
+	for name, data := range map[string]string{
+		"below each other": strings.Repeat("{'${A:=a}': [", 30) + strings.Repeat("]}", 30),
+		"of a map":         "{" + numbered(900, "'%d${A:=a}': {b: c},") + "}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			built := buildText(g, head+"{a: '${A:=a}'}\n")
+
+			for i, f := range built.Files {
+				if strings.HasPrefix(f.Name, "objects/") {
+					built.Files[i].Data = []byte(head + data + "\n")
+				}
+			}
+
+			rendered := make(chan error, 1)
+			go func() {
+				_, err := render.Render(built, nil, helm.ReleaseOptions{Name: "x", Namespace: "x"})
+				rendered <- err
+			}()
+
+			g.Eventually(rendered, time.Minute).Should(Receive(MatchError(ContainSubstring("ConfigMap x/a: more than 4 keys " +
+				"of a map contain expressions, or one of them is below another one; write the others without"))))
+		})
+	}
+}
+
+// buildText builds the chart of components.
+func buildText(g Gomega, components string) *chart.Chart {
+	built, err := chartgen.Build(&bundle.Bundle{
+		Provider:   bundle.Provider{Type: "InfrastructureProvider", Name: "x", Label: "infrastructure-x"},
+		Version:    "v1.0.0",
+		Components: []byte(components),
+		Metadata: []byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
+			"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"),
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	return built
 }
 
 // aliasBomb returns a list that expands to 9^7 texts.

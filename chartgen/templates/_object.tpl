@@ -103,6 +103,9 @@ compared with the same text with a mark in place of each expression. Errors cont
   {{- range $entry.expressions }}{{ $_ := set $marks .name (print "capstan0mark0" .name) }}{{ end -}}
   {{- $marked := dict -}}
   {{- include "capstan.parse" (list $marked (include "capstan.substitute" (list $text $entry.expressions $marks))) -}}
+  {{- if include "capstan.hasManyKeys" (list $marked.object false) -}}
+    {{- fail (printf "%s: more than 4 keys of a map contain expressions, or one of them is below another one; write the others without" (include "capstan.called" (list (index . 0) $entry $marked.object))) -}}
+  {{- end -}}
   {{- if include "capstan.differs" (list $marked.object (last .).object) -}}
     {{- $causes := list -}}
     {{- $names := keys $marks | sortAlpha -}}
@@ -128,6 +131,27 @@ compared with the same text with a mark in place of each expression. Errors cont
     {{- end -}}
     {{- fail (printf "%s: %s; %s" (include "capstan.called" (list (index . 0) $entry $marked.object)) $subject $fix) -}}
   {{- end -}}
+{{- end -}}
+
+{{- define "capstan.hasManyKeys" -}}
+{{- /* (list MARKED BELOW): prints "true" if a map of MARKED has more than 4 keys with marks, or any if BELOW is set or it is below such a
+key. The comparison would take long: each of them is compared with each key that it may have become. */ -}}
+  {{- $value := first . -}}
+  {{- $below := last . -}}
+  {{- $many := false -}}
+  {{- if kindIs "map" $value -}}
+    {{- $keys := 0 -}}
+    {{- range $key, $child := $value -}}
+      {{- $marked := contains "capstan0mark0" $key -}}
+      {{- if $marked }}{{ $keys = add $keys 1 }}{{ end -}}
+      {{- if and $marked $below }}{{ $many = true }}
+      {{- else if include "capstan.hasManyKeys" (list $child (or $marked $below)) }}{{ $many = true }}{{ end -}}
+    {{- end -}}
+    {{- if gt $keys 4 }}{{ $many = true }}{{ end -}}
+  {{- else if kindIs "slice" $value -}}
+    {{- range $value }}{{ if include "capstan.hasManyKeys" (list . $below) }}{{ $many = true }}{{ end }}{{ end -}}
+  {{- end -}}
+  {{- if $many }}true{{ end -}}
 {{- end -}}
 
 {{- define "capstan.differs" -}}
