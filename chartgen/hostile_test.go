@@ -95,7 +95,11 @@ func hostile() map[string]release {
 			configMap + "data: [${A:='}," + strings.Repeat("{a: ", 900) + strings.Repeat("}", 900) + ",${B:='}]",
 			series, "100 levels",
 		},
-		"large objects":      {many(4, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 1<<20)+"\n"), series, "2 MiB"},
+		"large objects": {many(4, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 1<<20)+"\n"), series, "2 MiB"},
+		"many lines at the last level": {
+			configMap + "data: " + strings.Repeat("{a: ", 90) + `"` + strings.Repeat(`x\n`, 600<<10) + `"` +
+				strings.Repeat("}", 90), series, "larger than 16 MiB once all lines are indented",
+		},
 		"many variables":     {configMap + "data:\n" + many(1001, "- ${A%d:=b}\n"), series, "1000 expressions"},
 		"objects with lists": {configMap + "data: [" + strings.Repeat("1,", 90000) + "]\n", series, "30000 values"},
 

@@ -56,11 +56,13 @@ const (
 	maxObjects     = 2 << 20 // bytes
 	maxValues      = 30000
 	maxExpressions = 1000
+	// maxWritten is their size with values of variables, as Helm writes them, in bytes.
+	maxWritten = limit.MaxText
 )
 
 // addObjects adds all objects but CRDs.
 func (c *content) addObjects(components *bundle.Components) error {
-	size, values, expressions := 0, 0, 0
+	size, values, expressions, written := 0, 0, 0, 0
 
 	scopes := bundle.Scopes{}
 	for _, crd := range c.crds {
@@ -87,10 +89,16 @@ func (c *content) addObjects(components *bundle.Components) error {
 		size += len(doc.Source)
 		values += count
 		expressions += len(found)
+		written += limit.Written(doc.Object.Object)
 
 		if size > maxObjects || values > maxValues || expressions > maxExpressions {
 			return invalid(doc, fmt.Errorf("the objects up to here are larger than %d MiB, or have more than %d values or %d "+
 				"expressions", maxObjects>>20, maxValues, maxExpressions))
+		}
+
+		if written > maxWritten {
+			return invalid(doc, fmt.Errorf("the objects up to here are larger than %d MiB once all lines are indented; "+
+				"make them less deep", maxWritten>>20))
 		}
 
 		for _, v := range doc.Text.Variables() {
@@ -279,6 +287,52 @@ func VariableUses(c *chart.Chart) map[string]int {
 	}
 
 	return uses
+}
+
+// CheckWritten returns an error if rendering the objects of a chart would take much memory with these values of
+// variables: a short value may be a list or a text that becomes many lines, all of which are indented.
+func CheckWritten(c *chart.Chart, variables map[string]string) error {
+	var table []entry
+
+	// The table of a chart that Build returned can be read.
+	_ = json.Unmarshal(c.File(tableFile), &table)
+
+	budget := limit.NewBudget(maxWritten, limit.MaxDocumentValues)
+	written := 0
+
+	for _, e := range table {
+		if len(e.Expressions) == 0 {
+			continue
+		}
+
+		components, err := bundle.ParseComponents(c.File(e.File))
+		if err != nil {
+			return fmt.Errorf("chart %s: %s: %w", c.Metadata.Name, e.File, err)
+		}
+
+		doc := &components.Documents[0]
+		content, err := doc.Decode(variables, budget)
+
+		exceeded := (*limit.Error)(nil)
+		if errors.As(err, &exceeded) {
+			return fmt.Errorf("%s: %w", doc, err)
+		}
+
+		if err != nil {
+			continue // the template says what is wrong
+		}
+
+		if err := limit.Depth(content); err != nil {
+			return fmt.Errorf("%s: with the values of its variables, it %w", doc, err)
+		}
+
+		if written += limit.Written(content); written > maxWritten {
+			return fmt.Errorf("%s: with the values of variables, the objects up to here are larger than %d MiB once all lines "+
+				"are indented; shorten them", doc, maxWritten>>20)
+		}
+	}
+
+	return nil
 }
 
 // Namespace returns the labels and annotations that the namespace of a chart's release should have with

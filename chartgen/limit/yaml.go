@@ -173,6 +173,35 @@ func Depth(value any) error {
 	return nil
 }
 
+// Written returns about how many bytes a decoded document takes as YAML, which is at most twice as much: each level
+// indents the lines of all that is in it.
+func Written(value any) int { return written(value, 0) }
+
+func written(value any, indent int) int {
+	const perLevel = 2
+
+	switch value := value.(type) {
+	case map[string]any:
+		size := 0
+		for key, child := range value {
+			size += indent + len(key) + written(child, indent+perLevel)
+		}
+
+		return size
+	case []any:
+		size := 0
+		for _, child := range value {
+			size += indent + written(child, indent+perLevel)
+		}
+
+		return size
+	case string:
+		return len(value) + strings.Count(value, "\n")*indent
+	default:
+		return len("false")
+	}
+}
+
 // deeper reports whether a value has more levels than the given number.
 func deeper(value any, levels int) bool {
 	switch value := value.(type) {

@@ -38,7 +38,20 @@ func TestRenderHostileCharts(t *testing.T) {
 			"the values of variables up to V are larger than 4 MiB where they are used; shorten them",
 		},
 		"a value with lists": {
-			configMap + "  a: ${V}\n", "[" + strings.Repeat("[],", 100<<10) + "]", "",
+			configMap + "  a: ${V}\n", "[" + strings.Repeat("[],", 40<<10) + "]", "",
+		},
+		"a deep value": {
+			configMap + numbered(10, "  a%d: ${V}\n"), strings.Repeat("{a: ", 2000) + strings.Repeat("}", 2000),
+			"ConfigMap a: with the values of its variables, it has more than 100 levels of lists and maps",
+		},
+		"a value with a list at the last level": {
+			configMap + numbered(10, "  a%d: ${V}\n"),
+			strings.Repeat("[", 90) + strings.Repeat("x,", 90000) + strings.Repeat("]", 90),
+			"ConfigMap a: with the values of its variables, it has more than 100000 values; shorten them",
+		},
+		"a value with many lines": {
+			configMap + strings.Repeat("  a: {", 90) + `b: "${V}"` + strings.Repeat("}", 90), strings.Repeat(`x\n`, 300<<10),
+			"with the values of variables, the objects up to here are larger than 16 MiB once all lines are indented",
 		},
 		"a value with aliases": {
 			configMap + "  a: ${V}\n", aliasBomb(),

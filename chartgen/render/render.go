@@ -20,8 +20,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
-// maxRendered limits the values of all expressions in bytes. Helm can store 1 MiB of objects, compressed.
-const maxRendered = 4 << 20
+const (
+	// maxRendered limits the values of all expressions in bytes. Helm can store 1 MiB of objects, compressed.
+	maxRendered = 4 << 20
+	// smallValues are so short that the objects stay small, whatever the values contain. Those of real providers are.
+	smallValues = 4 << 10
+)
 
 // Result is a rendered chart, as Helm records it.
 type Result struct {
@@ -85,17 +89,27 @@ func checkVariables(c *chart.Chart, values map[string]any) error {
 		}
 	}
 
+	texts := map[string]string{}
 	size := 0
 
 	for name, uses := range chartgen.VariableUses(c) {
-		text, _ := variables[name].(string)
-		if size += uses * len(text); size > maxRendered {
+		value, isSet := variables[name]
+		if !isSet || value == nil {
+			continue
+		}
+
+		texts[name] = fmt.Sprint(value)
+		if size += uses * len(texts[name]); size > maxRendered {
 			return fmt.Errorf("the values of variables up to %s are larger than %d MiB where they are used; shorten them",
 				name, maxRendered>>20)
 		}
 	}
 
-	return nil
+	if size <= smallValues {
+		return nil
+	}
+
+	return chartgen.CheckWritten(c, texts)
 }
 
 // Manifest renders the chart's objects for a namespace, in the order of installation. It validates the values against
