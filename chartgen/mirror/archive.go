@@ -72,7 +72,7 @@ func CreateArchive(file string) (*Archive, error) {
 }
 
 // open returns the work folder, with what an earlier archive has of the item.
-func (a *Archive) open(ctx context.Context, item *Item) (content.Storage, func(context.Context) error, error) {
+func (a *Archive) open(ctx context.Context, item *Item) (content.Storage, finishFunc, error) {
 	if a.previous != nil {
 		if exists, err := a.previous.Exists(ctx, item.Root); err == nil && exists {
 			if err := oras.CopyGraph(ctx, a.previous, a.storage, item.Root, oras.DefaultCopyGraphOptions); err != nil {
@@ -81,7 +81,7 @@ func (a *Archive) open(ctx context.Context, item *Item) (content.Storage, func(c
 		}
 	}
 
-	finish := func(context.Context) error {
+	finish := func(context.Context, content.Fetcher) error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 
@@ -121,8 +121,9 @@ func (a *Archive) pack(file string) (err error) {
 
 	for _, name := range slices.Sorted(maps.Keys(a.items)) {
 		item := a.items[name]
-		index.Manifests = append(index.Manifests, item.roots...)
-		index.Manifests[len(index.Manifests)-len(item.roots)].Annotations = map[string]string{ocispec.AnnotationRefName: name}
+		roots := item.roots()
+		roots[0].Annotations = map[string]string{ocispec.AnnotationRefName: name}
+		index.Manifests = append(index.Manifests, roots...)
 
 		maps.Copy(blobs, item.sizes)
 	}

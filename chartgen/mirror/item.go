@@ -35,10 +35,13 @@ type Item struct {
 	// Note is a remark for users, for example about platforms; usually empty.
 	Note string
 
-	source content.ReadOnlyGraphStorage
-	roots  []ocispec.Descriptor    // Root, and the manifests that refer to it
-	sizes  map[digest.Digest]int64 // of all manifests and blobs
+	source    content.ReadOnlyGraphStorage
+	referrers []referrer              // the manifests that refer to Root, and those that refer to them
+	sizes     map[digest.Digest]int64 // of all manifests and blobs
 }
+
+// referrer is a manifest that refers to another one.
+type referrer struct{ manifest, subject ocispec.Descriptor }
 
 // newItem returns the item of a reference, which gets the reference's path and tag in a mirror.
 func newItem(
@@ -56,18 +59,17 @@ func newItem(
 		sizes:      map[digest.Digest]int64{},
 	}
 
-	return item, item.addRoot(ctx, root)
-}
-
-// addRoot adds a manifest, and everything that refers to it. If the registry refuses to list that, the item gets a
-// note instead.
-func (i *Item) addRoot(ctx context.Context, root ocispec.Descriptor) error {
-	i.roots = append(i.roots, root)
-	if err := i.add(ctx, root); err != nil {
-		return err
+	if err := item.add(ctx, root); err != nil {
+		return item, err
 	}
 
-	referrers, err := registry.Referrers(ctx, i.source, root, "")
+	return item, item.addReferrers(ctx, root)
+}
+
+// addReferrers adds everything that refers to a manifest. If the registry refuses to list that, the item gets a note
+// instead.
+func (i *Item) addReferrers(ctx context.Context, subject ocispec.Descriptor) error {
+	referrers, err := registry.Referrers(ctx, i.source, subject, "")
 	if err != nil {
 		return i.withoutSignatures(err)
 	}
@@ -77,8 +79,14 @@ func (i *Item) addRoot(ctx context.Context, root ocispec.Descriptor) error {
 			continue
 		}
 
-		plain := ocispec.Descriptor{MediaType: r.MediaType, Digest: r.Digest, Size: r.Size}
-		if err := i.addRoot(ctx, plain); err != nil {
+		manifest := ocispec.Descriptor{MediaType: r.MediaType, Digest: r.Digest, Size: r.Size}
+		if err := i.add(ctx, manifest); err != nil {
+			return err
+		}
+
+		i.referrers = append(i.referrers, referrer{manifest: manifest, subject: subject})
+
+		if err := i.addReferrers(ctx, manifest); err != nil {
 			return err
 		}
 	}
@@ -128,6 +136,16 @@ func (i *Item) note(text string) {
 	}
 
 	i.Note = text
+}
+
+// roots returns the manifests that no other manifest of the item contains: its own, and those that refer to it.
+func (i *Item) roots() []ocispec.Descriptor {
+	roots := []ocispec.Descriptor{i.Root}
+	for _, r := range i.referrers {
+		roots = append(roots, r.manifest)
+	}
+
+	return roots
 }
 
 // IsChart reports whether the item is a chart.

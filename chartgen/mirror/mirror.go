@@ -28,8 +28,11 @@ import (
 // Target is a mirror to copy to: a *Registry or an *Archive.
 type Target interface {
 	// open returns where to copy an item to, and what makes it available under its name once everything is copied.
-	open(ctx context.Context, item *Item) (to content.Storage, finish func(context.Context) error, err error)
+	open(ctx context.Context, item *Item) (to content.Storage, finish finishFunc, err error)
 }
+
+// finishFunc makes an item available that was copied from a source.
+type finishFunc func(ctx context.Context, source content.Fetcher) error
 
 // Result is the result of copying an item.
 type Result struct {
@@ -117,13 +120,15 @@ func copyItem(ctx context.Context, item *Item, target Target, progress func(int6
 		}
 	}}
 
-	for _, root := range item.roots {
+	for _, root := range item.roots() {
 		if err := oras.CopyGraph(ctx, source, to, root, oras.DefaultCopyGraphOptions); err != nil {
 			return Result{Err: oci.WrapError("copy", item.Name, err)}
 		}
 	}
 
-	return Result{Copied: copied.Load(), Err: finish(ctx)}
+	err = finish(ctx, source)
+
+	return Result{Copied: copied.Load(), Err: err}
 }
 
 // countingStorage counts the bytes that are read from a storage.

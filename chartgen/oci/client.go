@@ -41,5 +41,7 @@ func (c *Client) Repository(ref Reference) *remote.Repository {
 		MaxMetadataBytes:     maxManifest,
 		TagListMaxPages:      maxPages,
 		ReferrerListMaxPages: maxPages,
+		// Most registries do not allow to delete, and another client may still read the former list.
+		SkipReferrersGC: true,
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-// registryConfig has placeholders for the storage folder, the address and more settings.
+// registryConfig has placeholders for the storage folder, the address and more settings. Deletion is off, as by
+// default.
 const registryConfig = `version: 0.1
 log: {level: info, accesslog: {disabled: true}}
 storage:
   filesystem: {rootdirectory: %q}
-  delete: {enabled: true}
 http:
   addr: %q
 %s`
