@@ -140,7 +140,9 @@ func (i *Item) note(text string) {
 
 // roots returns the manifests that no other manifest of the item contains: its own, and those that refer to it.
 func (i *Item) roots() []ocispec.Descriptor {
-	roots := []ocispec.Descriptor{i.Root}
+	roots := make([]ocispec.Descriptor, 0, 1+len(i.referrers))
+	roots = append(roots, i.Root)
+
 	for _, r := range i.referrers {
 		roots = append(roots, r.manifest)
 	}

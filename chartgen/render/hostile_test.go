@@ -109,6 +109,7 @@ func TestRenderRefusesManyKeys(t *testing.T) {
 			}
 
 			rendered := make(chan error, 1)
+
 			go func() {
 				_, err := render.Render(built, nil, helm.ReleaseOptions{Name: "x", Namespace: "x"})
 				rendered <- err

@@ -117,8 +117,8 @@ type Source struct {
 	Digest string
 	// Trust describes the signatures that the place requires; nil for none.
 	Trust func(ctx context.Context) (string, error)
-	// Admit gives the caller a turn to ask the place, which ends with done; nil if that needs none. Where nothing has to be
-	// asked, none is taken.
+	// Admit gives the caller a turn to ask the place, which ends with done; nil if that needs none. Where nothing has to
+	// be asked, none is taken.
 	Admit func() (done func(), err error)
 
 	// components is the name of the components in the address; empty if there is none.

@@ -60,10 +60,9 @@ func BasicAuth(username, password string) []string {
 func formsOf(text string) []string {
 	quoted, _ := json.Marshal(text) //nolint:errchkjson // a text
 
-	all := []string{
+	all := append(make([]string, 0, 12),
 		text, strings.Trim(string(quoted), `"`), strings.Trim(strconv.Quote(text), `"`), html.EscapeString(text),
-		url.QueryEscape(text), hex.EncodeToString([]byte(text)),
-	}
+		url.QueryEscape(text), hex.EncodeToString([]byte(text)))
 
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {

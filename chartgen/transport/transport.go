@@ -99,6 +99,7 @@ func NewHTTP(o Options) (*http.Client, error) {
 	}
 
 	quiet := &quiet{next: base}
+
 	if proxy, err := url.Parse(o.Proxy); err == nil {
 		password, _ := proxy.User.Password()
 		quiet.remember(BasicAuth(proxy.User.Username(), password))

@@ -58,7 +58,7 @@ func (e *endpoints) addTo(mgr ctrl.Manager) error {
 	}
 
 	var (
-		handler http.Handler = promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{
+		handler = promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{
 			ErrorHandling: promhttp.HTTPErrorOnError,
 		})
 		config *tls.Config

@@ -102,6 +102,7 @@ func TestCredentialsAreNotRepeated(t *testing.T) {
 	}
 
 	log := &bytes.Buffer{}
+
 	klog.LogToStderr(false)
 	klog.SetOutput(log)
 	t.Cleanup(func() { klog.LogToStderr(true) })
@@ -180,8 +181,8 @@ func TestNamesOfCertificatesAreNotRepeated(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"hunter2-of-the-tenant"}, NotAfter: time.Now().Add(time.Hour), IsCA: true,
-		BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), DNSNames: []string{"hunter2-of-the-tenant"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	g.Expect(err).NotTo(HaveOccurred())

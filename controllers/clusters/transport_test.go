@@ -152,8 +152,8 @@ func TestResponsesAreLimited(t *testing.T) {
 			texts[c.path] = c.text
 
 			pool, _ := newPool(t, secret("there", kubeConfig(answers(t, c.mediaType, texts))))
-			there, err := pool.For(t.Context(), provider("a", "", "there"))
 
+			there, err := pool.For(t.Context(), provider("a", "", "there"))
 			if err == nil {
 				err = c.ask(t.Context(), there)
 			}

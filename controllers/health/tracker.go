@@ -344,8 +344,8 @@ func get(ctx context.Context, reader client.Reader, o object.Key) (*seen, error)
 }
 
 // matters notes that a watch has shown an object, and reports whether that matters to its provider: the health has
-// changed, or the object differs from its recorded version, or has it at last. It is a stranger if no provider has looked
-// at it.
+// changed, or the object differs from its recorded version, or has it at last. It is a stranger if no provider has
+// looked at it.
 func (t *Tracker) matters(id object.Key, e event) (stranger, matters bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

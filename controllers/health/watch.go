@@ -297,8 +297,8 @@ func (t *Tracker) handle(gvk schema.GroupVersionKind, e event) {
 const strangerTime = 10 * time.Second
 
 // introduce returns when a provider has to be woken for an object that it has not looked at, or that this is due
-// already. It may be one that the release has dropped, but anybody can give an object the marks of a release, and change
-// it all the time.
+// already. It may be one that the release has dropped, but anybody can give an object the marks of a release, and
+// change it all the time.
 func (t *Tracker) introduce(label, namespace string, now time.Time) (delay time.Duration, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

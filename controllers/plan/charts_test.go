@@ -50,6 +50,7 @@ func TestWaitForABuild(t *testing.T) {
 	g := NewWithT(t)
 	_, p := publish(t)
 	c := writableClient()
+
 	planner := newPlanner(c)
 	planner.Charts.building <- struct{}{}
 

@@ -35,8 +35,8 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 	return nil
 }
 
-// replaces reports whether a chart that was just stored may leave another one of the provider unused: not the first one,
-// nor one that its status names. The one before is not in the status if it could not be planned.
+// replaces reports whether a chart that was just stored may leave another one of the provider unused: not the first
+// one, nor one that its status names. The one before is not in the status if it could not be planned.
 func (c *Charts) replaces(provider v1alpha2.Provider, named []string, digest string) bool {
 	last, exists := c.saved.Swap(idOf(provider), digest)
 	if exists && last != digest {

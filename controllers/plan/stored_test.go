@@ -255,8 +255,8 @@ func TestUnusedChartsAreDeleted(t *testing.T) {
 	g.Expect(storedCharts(t, c)).To(BeEmpty())
 }
 
-// TestChartsThatCannotBePlannedAreDeleted: the source of a resource that lacks its Secret changes many times. Its status
-// never names a chart.
+// TestChartsThatCannotBePlannedAreDeleted: the source of a resource that lacks its Secret changes many times. Its
+// status never names a chart.
 func TestChartsThatCannotBePlannedAreDeleted(t *testing.T) {
 	g := NewWithT(t)
 	c := writableClient()

@@ -45,6 +45,7 @@ func TestFollowInputs(t *testing.T) {
 			r := newTestRun()
 			r.APIReader = fake.NewClientBuilder().
 				WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "production"}}).Build()
+
 			r.Watches = namespaces.New(metadatafake.NewSimpleMetadataClient(scheme), nil)
 			go func() { _ = r.Watches.Start(t.Context()) }()
 

@@ -106,6 +106,7 @@ var _ = Describe("A leader", Ordered, ContinueOnFailure, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(func() []string { return w.configMapsOf(ctx, "lost-lease") }).WithTimeout(time.Minute).
 			Should(ContainElement(HaveSuffix(" v1.1.0")))
+
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "capstan.operator.cluster.x-k8s.io",
 		}}
