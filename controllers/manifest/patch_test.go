@@ -196,7 +196,7 @@ func TestManifestPatches(t *testing.T) {
 }
 
 // TestMergePatch covers the examples of objects in RFC 7396, appendix A, and nulls inside of lists.
-// TestPatchesAreBounded: what patches make of all objects together is limited, before more is made.
+// TestPatchesAreBounded: the results of all patches together are limited, before there are more.
 func TestPatchesAreBounded(t *testing.T) {
 	large := strings.Repeat("x", 400<<10)
 	many := numbered(1900, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%d}\n---\n")
