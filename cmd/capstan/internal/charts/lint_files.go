@@ -65,7 +65,7 @@ func (i *lintInput) lintChart(path string, c *chart.Chart) ([]contract.Finding, 
 
 	components, err := componentsOf(c, provider)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 
 	b := &bundle.Bundle{
@@ -94,8 +94,13 @@ func (i *lintInput) lintChart(path string, c *chart.Chart) ([]contract.Finding, 
 }
 
 // componentsOf returns the components that a chart was built from, as far as it has them: the rendered
-// objects, the CRDs and the Namespace.
+// objects, the CRDs and the Namespace. Templates of others are not rendered: they could take any time.
 func componentsOf(c *chart.Chart, provider bundle.Provider) ([]byte, error) {
+	c, err := chartgen.Rebuild(c)
+	if err != nil {
+		return nil, err
+	}
+
 	namespace := cmp.Or(c.Metadata.Annotations[chartgen.AnnotationDefaultNamespace], provider.Label+"-system")
 
 	manifest, err := render.Manifest(c, namespace, nil)

@@ -1,13 +1,17 @@
 package charts
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/chartgen/catalog"
+	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 	"github.com/capstan-project/capstan/test/fakesource"
 )
@@ -97,6 +101,63 @@ func TestLintInputs(t *testing.T) {
 	} {
 		_, _, err := run(t, append([]string{"lint"}, args...)...)
 		g.Expect(err).To(MatchError(ContainSubstring(message)))
+	}
+}
+
+// TestLintRendersNoTemplatesOfOthers: only the objects of an archive are checked, whatever its templates are.
+func TestLintRendersNoTemplatesOfOthers(t *testing.T) {
+	g := NewWithT(t)
+	archive := filepath.Join(t.TempDir(), "docker.tgz")
+	release := filepath.Join(sampleProviders, "infrastructure-docker", "v1.0.0")
+
+	_, _, err := run(t, "build", release, "--destination", archive)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	file, err := os.Open(archive)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer file.Close()
+
+	c, err := chart.Read(file)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	for i := range c.Files {
+		if strings.HasPrefix(c.Files[i].Name, chart.TemplatesDir) {
+			c.Files[i].Data = []byte(`{{ fail "it was rendered" }}`)
+		}
+	}
+
+	changed, err := c.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.WriteFile(archive, changed, 0o600)).To(Succeed())
+
+	out, _, err := run(t, "lint", archive)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(HaveSuffix("2 warnings, 1 info\n"))
+}
+
+// TestNestedKeysEnd: what would take for ever is refused at once.
+func TestNestedKeysEnd(t *testing.T) {
+	g := NewWithT(t)
+	folder := filepath.Join(t.TempDir(), "infrastructure-nested", "v1.0.0")
+	g.Expect(os.MkdirAll(folder, 0o700)).To(Succeed())
+
+	for file, content := range map[string]string{
+		"infrastructure-components.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: " +
+			strings.Repeat("{'${A:=a}': ", 50) + "x" + strings.Repeat("}", 50),
+		"metadata.yaml": "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" +
+			"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n",
+	} {
+		g.Expect(os.WriteFile(filepath.Join(folder, file), []byte(content), 0o600)).To(Succeed())
+	}
+
+	for _, args := range [][]string{{"lint", folder}, {"build", folder, "--destination", t.TempDir()}} {
+		ended := make(chan string, 1)
+		go func() {
+			out, _, err := run(t, args...)
+			ended <- fmt.Sprint(out, err)
+		}()
+
+		g.Eventually(ended, 5*time.Second).Should(Receive(ContainSubstring("more than 4 keys of a map")), "%v", args)
 	}
 }
 

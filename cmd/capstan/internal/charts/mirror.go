@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/mirror"
 	"github.com/capstan-project/capstan/chartgen/mirror/certmanager"
 	"github.com/capstan-project/capstan/chartgen/oci"
@@ -231,7 +232,12 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases 
 			continue
 		}
 
-		images, err := render.Images(r.chart)
+		rebuilt, err := chartgen.Rebuild(r.chart) // without templates of others, which could take any time
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.chart.Filename(), err)
+		}
+
+		images, err := render.Images(rebuilt)
 		if err != nil {
 			return nil, err
 		}
