@@ -289,6 +289,24 @@ func VariableUses(c *chart.Chart) map[string]int {
 	return uses
 }
 
+// DeploymentUses returns how many Deployments of a chart have each name: there may be several, in other namespaces.
+func DeploymentUses(c *chart.Chart) map[string]int {
+	var table []entry
+
+	// The table of a chart that Build returned can be read.
+	_ = json.Unmarshal(c.File(tableFile), &table)
+
+	uses := map[string]int{}
+
+	for _, e := range table {
+		if strings.HasPrefix(e.File, objectsFolder+"deployment-") {
+			uses[e.Name]++
+		}
+	}
+
+	return uses
+}
+
 // CheckWritten returns an error if rendering the objects of a chart would take much memory with these values of
 // variables: a short value may be a list or a text that becomes many lines, all of which are indented.
 func CheckWritten(c *chart.Chart, variables map[string]string) error {

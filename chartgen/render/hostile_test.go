@@ -89,6 +89,37 @@ func TestRenderHostileCharts(t *testing.T) {
 	}
 }
 
+// TestRenderHostileDeployments: the changes of a Deployment are refused if they would be made many times.
+func TestRenderHostileDeployments(t *testing.T) {
+	const head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: b%d}\n" +
+		"spec: {template: {spec: {containers: ["
+
+	for name, c := range map[string]struct {
+		components string
+		settings   map[string]any
+		refusal    string
+	}{
+		"Deployments with the same name": {
+			numbered(900, head+"{name: m, image: a.b/c}]}}}\n---\n"),
+			map[string]any{"nodeSelector": map[string]any{"a": strings.Repeat("x", 64<<10)}},
+			"the changes of Deployments up to a are larger than 4 MiB where they are used; shorten them",
+		},
+		"containers with the same name": {
+			numbered(1, head) + strings.Repeat("{name: m, image: a.b/c},", 9000) + "]}}}",
+			map[string]any{"containers": map[string]any{"m": map[string]any{"command": []any{strings.Repeat("x", 64<<10)}}}},
+			"deployments.a.containers: the Deployment has several containers m, of which none can be changed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			values := map[string]any{"deployments": map[string]any{"a": c.settings}}
+
+			_, err := render.Render(buildText(g, c.components), values, helm.ReleaseOptions{Name: "x", Namespace: "x"})
+			g.Expect(err).To(MatchError(ContainSubstring(c.refusal)))
+		})
+	}
+}
+
 // TestRenderRefusesManyKeys: Helm refuses a chart whose objects were edited after it was built, too, before it compares
 // keys that contain expressions.
 func TestRenderRefusesManyKeys(t *testing.T) {

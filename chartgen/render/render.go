@@ -3,6 +3,7 @@
 package render
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,6 +44,10 @@ var rendering sync.Mutex
 // Render renders a chart that chartgen has built. Its errors may quote values.
 func Render(c *chart.Chart, values map[string]any, options helm.ReleaseOptions) (*Result, error) {
 	if err := checkVariables(c, values); err != nil {
+		return nil, err
+	}
+
+	if err := checkDeployments(c, values); err != nil {
 		return nil, err
 	}
 
@@ -110,6 +115,30 @@ func checkVariables(c *chart.Chart, values map[string]any) error {
 	}
 
 	return chartgen.CheckWritten(c, texts)
+}
+
+// checkDeployments returns an error if the changes of Deployments are too large.
+func checkDeployments(c *chart.Chart, values map[string]any) error {
+	deployments, _ := values["deployments"].(map[string]any)
+	if len(deployments) == 0 {
+		return nil
+	}
+
+	size := 0
+
+	for name, uses := range chartgen.DeploymentUses(c) {
+		settings, err := json.Marshal(deployments[name])
+		if err != nil {
+			return fmt.Errorf("the value deployments.%s is not JSON: %w", name, err)
+		}
+
+		if size += uses * len(settings); size > maxRendered {
+			return fmt.Errorf("the changes of Deployments up to %s are larger than %d MiB where they are used; shorten them",
+				name, maxRendered>>20)
+		}
+	}
+
+	return nil
 }
 
 // Manifest renders the chart's objects for a namespace, in the order of installation. It validates the values against

@@ -61,8 +61,13 @@ nothing. A value that is absent or null changes nothing.
   {{- $_ := set $pod "metadata" $metadata -}}
   {{- include "capstan.setAll" (list $metadata "labels" $settings.podLabels) -}}
   {{- include "capstan.setAll" (list $metadata "annotations" $settings.podAnnotations) -}}
+  {{- $changed := dict -}}
   {{- range $container := concat ($pod.spec.initContainers | default list) ($pod.spec.containers | default list) -}}
     {{- with index ($settings.containers | default dict) $container.name -}}
+      {{- if hasKey $changed $container.name -}}
+        {{- fail (printf "deployments.%s.containers: the Deployment has several containers %s, of which none can be changed" $deployment.metadata.name $container.name) -}}
+      {{- end -}}
+      {{- $_ := set $changed $container.name true -}}
       {{- include "capstan.container" (list $container .) -}}
     {{- end -}}
   {{- end -}}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // ImagesVariable is the provider's variable with clusterctl's image overrides.
@@ -39,15 +40,31 @@ func (e *ImagesError) Unwrap() error { return e.Err }
 // <label>/<image>.
 type imageOverrides map[string]v1alpha2.ImageMeta
 
+// maxImagePart is the maximum length of each part of an image reference in bytes, which is that of a whole reference:
+// an override becomes a part of each image of a provider.
+const maxImagePart = 512
+
 // parseImageOverrides reads image overrides in YAML. Its errors do not quote the text.
 func parseImageOverrides(text string) (imageOverrides, error) {
+	if _, err := limit.Document(text); err != nil {
+		return nil, errNoOverrides
+	}
+
 	var overrides imageOverrides
 	if err := yaml.UnmarshalStrict([]byte(text), &overrides); err != nil {
-		return nil, errors.New("each key needs a map of repository, name and tag")
+		return nil, errNoOverrides
+	}
+
+	for _, o := range overrides {
+		if max(len(o.Repository), len(o.Name), len(o.Tag)) > maxImagePart {
+			return nil, fmt.Errorf("a repository, name or tag is longer than %d bytes", maxImagePart)
+		}
 	}
 
 	return overrides, nil
 }
+
+var errNoOverrides = errors.New("each key needs a map of repository, name and tag")
 
 // images returns the chart's value "images" for the overrides of the operator and the provider.
 func (s *Schema) images(in Input) (map[string]any, error) {

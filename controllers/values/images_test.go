@@ -1,6 +1,7 @@
 package values_test
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -107,16 +108,21 @@ func TestImageOfContainer(t *testing.T) {
 func TestImagesError(t *testing.T) {
 	chart := buildChart(t, managerComponents)
 
-	for name, overrides := range map[string]string{
-		"not YAML":       `{all: [hunter2`,
-		"not a map":      `[hunter2]`,
-		"an unknown key": `{all: {registry: hunter2}}`,
-		"a string":       `{all: hunter2}`,
+	const form, long = "each key needs a map", "a repository, name or tag is longer than 512"
+
+	for name, c := range map[string]struct{ overrides, reason string }{
+		"not YAML":        {`{all: [hunter2`, form},
+		"not a map":       {`[hunter2]`, form},
+		"an unknown key":  {`{all: {registry: hunter2}}`, form},
+		"a string":        {`{all: hunter2}`, form},
+		"many values":     {`{all: {tag: hunter2}, others: [` + strings.Repeat("{},", 100000) + `]}`, form},
+		"a long tag":      {`{all: {tag: hunter2` + strings.Repeat("x", 512) + `}}`, long},
+		"a long registry": {`{all: {repository: ` + strings.Repeat("x", 900<<10) + `}}`, long},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for source, in := range map[string]values.Input{
-				"the provider's Secret":        {Variables: map[string]string{"images": overrides}},
-				"the operator's configuration": {ImageOverrides: overrides},
+				"the provider's Secret":        {Variables: map[string]string{"images": c.overrides}},
+				"the operator's configuration": {ImageOverrides: c.overrides},
 			} {
 				g := NewWithT(t)
 				in.Spec = &v1alpha2.ProviderSpec{}
@@ -124,7 +130,7 @@ func TestImagesError(t *testing.T) {
 
 				var refused *values.ImagesError
 				g.Expect(err).To(BeAssignableToTypeOf(refused))
-				g.Expect(err).To(MatchError(HavePrefix(`key "images" of ` + source + ` cannot be read: each key needs a map`)))
+				g.Expect(err).To(MatchError(HavePrefix(`key "images" of ` + source + ` cannot be read: ` + c.reason)))
 				g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
 			}
 		})
