@@ -62,6 +62,15 @@ func TestSignedVersion(t *testing.T) {
 		}
 	}
 
+	// annotated is what `cosign sign -a org.opencontainers.image.version=0.9.0` of cosign 3.1.3 writes.
+	annotated := func(t *testing.T, ref oci.Reference, desc ocispec.Descriptor) {
+		t.Helper()
+		refer(t, c, ref, desc, typeBundle+".v0.3+json", newBundle(t, key, fmt.Sprintf(
+			`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q},`+
+				`"annotations":{"org.opencontainers.image.version":"0.9.0"}}],"predicateType":%q,"predicate":{}}`,
+			ref.Digest.Encoded(), predicateSign)))
+	}
+
 	for name, test := range map[string]struct {
 		manifest string
 		sign     func(*testing.T, oci.Reference, ocispec.Descriptor)
@@ -75,6 +84,7 @@ func TestSignedVersion(t *testing.T) {
 		"payload-annotation":  {sign: payload("x", `{"org.opencontainers.image.version":"v0.9.0"}`), as: "v0.9.0"},
 		"bundle-without-name": {sign: bundled("")},
 		"bundle-subject":      {sign: bundled("registry.example.com/x:v0.9.0"), as: "v0.9.0"},
+		"bundle-annotation":   {sign: annotated, as: "v0.9.0"},
 		"manifest-annotation": {sign: payload("x", "null"), manifest: "0.9.0", as: "v0.9.0"},
 		"manifest-no-version": {sign: payload("x", "null"), manifest: "24.04"},
 	} {
