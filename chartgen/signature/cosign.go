@@ -22,7 +22,12 @@ const (
 	typeStatement       = "application/vnd.in-toto+json"
 	predicateSign       = "https://sigstore.dev/cosign/sign/v1"
 	annotationSignature = "dev.cosignproject.cosign/signature"
+	annotationPredicate = "dev.sigstore.bundle.predicateType"
 )
+
+// maxEnvelopeSignatures is the maximum number of signatures of a bundle, each of which is verified with each key.
+// Cosign makes one.
+const maxEnvelopeSignatures = 16
 
 // checkPayload reports whether the signature of a payload is valid and the payload names the subject. It returns the
 // versions that the payload names.
@@ -60,18 +65,20 @@ func (v *verifier) checkBundle(data []byte, subject digest.Digest) (versions []s
 		return nil, false
 	}
 
+	var envelope struct {
+		Payload     []byte            `json:"payload"`
+		PayloadType string            `json:"payloadType"`
+		Signatures  []json.RawMessage `json:"signatures"`
+	}
+	if err := json.Unmarshal(bundle.Envelope, &envelope); err != nil || envelope.PayloadType != typeStatement ||
+		len(envelope.Signatures) > maxEnvelopeSignatures {
+		return nil, false
+	}
+
 	valid = slices.ContainsFunc(v.keys, func(key signature.Verifier) bool {
 		return dsse.WrapVerifier(key).VerifySignature(bytes.NewReader(bundle.Envelope), nil) == nil
 	})
 	if !valid {
-		return nil, false
-	}
-
-	var envelope struct {
-		Payload     []byte `json:"payload"`
-		PayloadType string `json:"payloadType"`
-	}
-	if err := json.Unmarshal(bundle.Envelope, &envelope); err != nil || envelope.PayloadType != typeStatement {
 		return nil, false
 	}
 

@@ -8,9 +8,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -26,8 +28,11 @@ import (
 const (
 	// maxSignature is the maximum size of a signature in bytes.
 	maxSignature = 1 << 20
-	// maxSignatures is the maximum number of signatures in a manifest that are checked.
+	// maxSignatures is the maximum number of signatures in a manifest, and of manifests that refer to another one, that
+	// are checked.
 	maxSignatures = 100
+	// verifyTimeout limits the verification of an artifact, with all requests that it takes.
+	verifyTimeout = 5 * time.Minute
 )
 
 // Policy is what artifacts are verified with.
@@ -110,88 +115,135 @@ type verifier struct {
 
 // Verify returns an error of the kind transport.Unverified unless the manifest has a signature by one of the keys that
 // does not name another version.
+//
+// What cannot be read hides no other signature. Only if there is no good one does the reason count: it may go away.
 func (v *verifier) Verify(ctx context.Context, ref oci.Reference, version string) error {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+
 	subject, err := v.client.Resolve(ctx, ref)
 	if err != nil {
 		return err
 	}
 
-	signatures, err := v.find(ctx, ref, subject)
-	if err != nil {
-		return err
-	}
+	found := &findings{}
 
-	other := ""
+	for manifest := range v.candidates(ctx, ref, subject, found) {
+		for _, layer := range v.layers(ctx, manifest, found) {
+			data, err := v.client.Blob(ctx, ref, layer, maxSignature)
+			if err != nil {
+				found.addUnread(err)
+				continue
+			}
 
-	for _, layer := range signatures {
-		data, err := v.client.Blob(ctx, ref, layer, maxSignature)
-		if err != nil {
-			return err
-		}
+			found.signatures++
 
-		versions, valid := v.check(layer, data, subject.Digest)
-		if !valid {
-			continue
-		}
+			versions, valid := v.check(layer, data, subject.Digest)
+			if !valid {
+				continue
+			}
 
-		if other = otherVersion(version, versions...); other == "" {
-			return checkManifest(ctx, v.client, ref, version)
-		}
-	}
-
-	switch {
-	case other != "":
-		return newVersionError(ref, other, version)
-	case len(signatures) == 0:
-		return newUntrustedError(ref, "it has no cosign signature; sign it with a key in %s", v.keysFrom)
-	}
-
-	return newUntrustedError(
-		ref,
-		"none of its %d cosign signatures is by a trusted key; check the keys in %s",
-		len(signatures),
-		v.keysFrom,
-	)
-}
-
-// find returns the layers that are signatures by their media type, of the manifests that refer to the subject and of
-// the one under cosign's tag.
-func (v *verifier) find(
-	ctx context.Context,
-	ref oci.Reference,
-	subject ocispec.Descriptor,
-) ([]ocispec.Descriptor, error) {
-	referrers, err := v.client.Referrers(ctx, ref, subject)
-	if err != nil {
-		return nil, err
-	}
-
-	candidates := []oci.Reference{ref.WithTag(oci.SignatureTag(subject.Digest))}
-	for _, r := range referrers {
-		candidates = append(candidates, ref.WithDigest(r.Digest))
-	}
-
-	var found []ocispec.Descriptor
-
-	for _, candidate := range candidates {
-		artifact, err := v.client.Artifact(ctx, candidate)
-		if transport.Is(err, transport.NotFound) || transport.Is(err, transport.Invalid) {
-			continue
-		}
-
-		if err != nil {
-			return nil, err
-		}
-
-		layers := artifact.Manifest.Layers
-		for _, layer := range layers[:min(len(layers), maxSignatures)] {
-			if layer.MediaType == typeSimpleSigning || strings.HasPrefix(layer.MediaType, typeBundle) {
-				found = append(found, layer)
+			if found.version = otherVersion(version, versions...); found.version == "" {
+				return checkManifest(ctx, v.client, ref, version)
 			}
 		}
 	}
 
-	return found, nil
+	if found.version != "" {
+		return newVersionError(ref, found.version, version)
+	}
+
+	return v.untrusted(ref, found)
+}
+
+// findings are what was found instead of a signature that is good.
+type findings struct {
+	// signatures is how many layers are signatures by their media type.
+	signatures int
+	// version is another one that a valid signature names; empty for none.
+	version string
+	// unread is why something could not be read, of which there may be more. What may go away comes first.
+	unread error
+}
+
+// addUnread adds the reason why something could not be read.
+func (f *findings) addUnread(err error) {
+	if f.unread == nil || isDamaged(f.unread) && !isDamaged(err) {
+		f.unread = err
+	}
+}
+
+// isDamaged reports whether an error is about content that no other attempt gets.
+func isDamaged(err error) bool {
+	return transport.Is(err, transport.Invalid) || transport.Is(err, transport.NotFound)
+}
+
+// untrusted returns the error of an artifact without a good signature.
+func (v *verifier) untrusted(ref oci.Reference, found *findings) error {
+	unread := ""
+
+	switch {
+	case found.unread == nil:
+	case isDamaged(found.unread):
+		unread = fmt.Sprintf(", and not all can be read (%v)", found.unread)
+	default:
+		return found.unread
+	}
+
+	if found.signatures == 0 {
+		return newUntrustedError(ref, "it has no cosign signature%s; sign it with a key in %s", unread, v.keysFrom)
+	}
+
+	return newUntrustedError(ref, "none of its %d cosign signatures is by a trusted key%s; check the keys in %s",
+		found.signatures, unread, v.keysFrom)
+}
+
+// candidates yields the manifests that may contain signatures of the subject: first the one under cosign's tag, then
+// those that refer to the subject.
+func (v *verifier) candidates(
+	ctx context.Context, ref oci.Reference, subject ocispec.Descriptor, found *findings,
+) iter.Seq[oci.Reference] {
+	return func(yield func(oci.Reference) bool) {
+		if !yield(ref.WithTag(oci.SignatureTag(subject.Digest))) {
+			return
+		}
+
+		referrers, err := v.client.Referrers(ctx, ref, subject)
+		if err != nil {
+			found.addUnread(err)
+		}
+
+		for _, r := range referrers[:min(len(referrers), maxSignatures)] {
+			if !yield(ref.WithDigest(r.Digest)) {
+				return
+			}
+		}
+	}
+}
+
+// layers returns the layers of a manifest that are signatures by their media type. The type of the manifest in the list
+// of referrers is no help: some registries give that of its config. Attestations are stored like signatures, and their
+// manifests name another predicate.
+func (v *verifier) layers(ctx context.Context, ref oci.Reference, found *findings) []ocispec.Descriptor {
+	artifact, err := v.client.Artifact(ctx, ref)
+
+	switch {
+	case transport.Is(err, transport.NotFound) && ref.Digest == "": // there is no tag of cosign
+		return nil
+	case err != nil:
+		found.addUnread(err)
+		return nil
+	}
+
+	if predicate := artifact.Manifest.Annotations[annotationPredicate]; predicate != "" && predicate != predicateSign {
+		return nil
+	}
+
+	layers := slices.DeleteFunc(artifact.Manifest.Layers, func(layer ocispec.Descriptor) bool {
+		return layer.MediaType != typeSimpleSigning && !strings.HasPrefix(layer.MediaType, typeBundle)
+	})
+
+	return layers[:min(len(layers), maxSignatures)]
 }
 
 // check reports whether a layer is a signature of the subject by one of the keys, and returns the

@@ -43,7 +43,7 @@ func (a artifacts) Files(ctx context.Context, version Version) (*Files, error) {
 
 	artifact, err := a.access.Client.Artifact(ctx, pinned)
 	if err != nil {
-		return nil, err
+		return nil, damaged(err)
 	}
 
 	layers, named := a.layers(artifact, version)
@@ -61,7 +61,7 @@ func (a artifacts) Files(ctx context.Context, version Version) (*Files, error) {
 		read: func(ctx context.Context, name string, limit int64) ([]byte, error) {
 			data, err := a.access.Client.Blob(ctx, artifact.Reference, layers[name], limit)
 
-			return data, err
+			return data, damaged(err)
 		},
 	}
 
@@ -112,7 +112,7 @@ func (a artifacts) layers(artifact *oci.Artifact, version Version) (map[string]o
 func (a artifacts) chart(ctx context.Context, artifact *oci.Artifact, version Version) (*Files, error) {
 	published, err := a.access.Client.ReadChart(ctx, artifact)
 	if err != nil {
-		return nil, err
+		return nil, damaged(err)
 	}
 
 	files := &Files{

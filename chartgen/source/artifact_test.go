@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -283,6 +284,68 @@ func TestArtifactErrors(t *testing.T) {
 		_, err := newArtifact(t, c, base+"good:latest", source.OCIOptions{}).Versions(t.Context())
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("set spec.version")))
 	})
+}
+
+// TestDamagedVersion: a version of which the registry has lost something is an error, and no older one is chosen.
+func TestDamagedVersion(t *testing.T) {
+	dir := t.TempDir()
+	server, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: dir})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(server.Stop)
+
+	c, err := oci.NewClient(transport.Options{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	base := "http://" + server.Address + "/capi/"
+	metadata := func(version string) string { return sampleFile(t, "v1.0.0", "metadata.yaml") + "# " + version + "\n" }
+	access := source.OCIOptions{Access: func(context.Context) (source.Access, error) {
+		return source.Access{Client: c}, nil
+	}}
+
+	push := func(g *WithT, kind, version string) (lost digest.Digest) {
+		ref, err := oci.Parse(base + kind + ":" + version)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		if kind == "artifact" {
+			pushFiles(t, c, ref.String(), map[string]string{"metadata.yaml": metadata(version)})
+			return digest.FromString(metadata(version))
+		}
+
+		layer := image.Layer(
+			image.Entry{Name: "capi-manifests/metadata.yaml", Content: metadata(version)},
+			image.Entry{Name: "capi-manifests/components.yaml", Content: "{}"},
+		)
+		_, err = image.Push(t.Context(), c, ref, nil, layer)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return digest.FromBytes(layer)
+	}
+
+	for kind, open := range map[string]func(string, bundle.Provider, source.OCIOptions) (*source.Source, error){
+		"artifact": source.NewArtifact, "image": source.NewImage,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			g := NewWithT(t)
+			push(g, kind, "v1.0.0")
+			lost := push(g, kind, "v1.1.0")
+			resolve := func() error {
+				s, err := open(base+kind, docker, access)
+				g.Expect(err).NotTo(HaveOccurred())
+
+				version, err := s.Resolve(t.Context(), source.Request{Version: "~1"})
+				g.Expect(version.Name).To(Or(Equal("v1.1.0"), BeEmpty()))
+
+				return err
+			}
+
+			g.Expect(resolve()).To(Succeed())
+
+			blob := filepath.Join(dir, "data/docker/registry/v2/blobs/sha256", lost.Encoded()[:2], lost.Encoded())
+			g.Expect(os.RemoveAll(blob)).To(Succeed())
+
+			g.Expect(resolve()).To(MatchError(HaveSuffix("the registry has lost a part of it; push the version again")))
+		})
+	}
 }
 
 func TestArtifactChart(t *testing.T) {

@@ -54,7 +54,7 @@ func (i images) Files(ctx context.Context, version Version) (*Files, error) {
 
 	pinned, image, err := i.access.Client.Image(ctx, ref)
 	if err != nil {
-		return nil, err
+		return nil, damaged(err)
 	}
 
 	isComplete := func(found map[string][]byte) bool {
@@ -66,7 +66,7 @@ func (i images) Files(ctx context.Context, version Version) (*Files, error) {
 
 	found, err := i.access.Client.Files(ctx, image, []string{imageFolder}, isComplete)
 	if err != nil {
-		return nil, err
+		return nil, damaged(err)
 	}
 
 	if len(found) == 0 {

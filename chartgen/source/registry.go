@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/opencontainers/go-digest"
@@ -221,6 +222,19 @@ func (r *repository) find(ctx context.Context, version Version) (oci.Reference, 
 	}
 
 	return r.ref, missing
+}
+
+// damaged returns the error of reading what the tag of a version refers to. If that is missing, the version is not
+// unpublished, for which an older one would be chosen, but damaged.
+func damaged(err error) error {
+	e := &transport.Error{}
+	if !errors.As(err, &e) || e.Kind != transport.NotFound {
+		return err
+	}
+
+	return &transport.Error{
+		Kind: transport.Invalid, Place: e.Place, Problem: "the registry has lost a part of it", Fix: "push the version again",
+	}
 }
 
 // howToProvide is the fix for a version that a registry lacks.
