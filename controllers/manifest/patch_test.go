@@ -195,7 +195,6 @@ func TestManifestPatches(t *testing.T) {
 	})
 }
 
-// TestMergePatch covers the examples of objects in RFC 7396, appendix A, and nulls inside of lists.
 // TestPatchesAreBounded: the results of all patches together are limited, before there are more.
 func TestPatchesAreBounded(t *testing.T) {
 	large := strings.Repeat("x", 400<<10)
@@ -243,6 +242,7 @@ func TestPatchesAreBounded(t *testing.T) {
 	}
 }
 
+// TestMergePatch covers the examples of objects in RFC 7396, appendix A, and nulls inside of lists.
 func TestMergePatch(t *testing.T) {
 	for _, c := range [][3]string{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},

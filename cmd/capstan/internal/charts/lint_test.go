@@ -135,7 +135,7 @@ func TestLintRendersNoTemplatesOfOthers(t *testing.T) {
 	g.Expect(out).To(HaveSuffix("2 warnings, 1 info\n"))
 }
 
-// TestNestedKeysEnd: what would take for ever is refused at once.
+// TestNestedKeysEnd: what would take forever is refused at once.
 func TestNestedKeysEnd(t *testing.T) {
 	g := NewWithT(t)
 	folder := filepath.Join(t.TempDir(), "infrastructure-nested", "v1.0.0")
