@@ -155,7 +155,7 @@ CAPSTAN_BIN := $(BIN)/test
 test-binaries:
 	@$(COMPILER) go build -ldflags='-s -w' -o $(CAPSTAN_BIN)/ ./cmd/capstan ./cmd/operator
 test attack kubernetes-versions compat real-upgrades: test-binaries
-test attack kubernetes-versions compat real-upgrades: export CAPSTAN_BIN := $(CAPSTAN_BIN)
+test test-changed attack kubernetes-versions compat real-upgrades: export CAPSTAN_BIN := $(CAPSTAN_BIN)
 
 # The scenarios in test/e2e mostly wait, so they run beside all other tests, in three processes of their own and in random
 # order. vet is left to `make lint`. `go test ./...` runs the same tests, one scenario after the other.
@@ -174,6 +174,14 @@ test-packages:
 test-scenarios:
 	@go tool ginkgo run --procs=3 --randomize-all --vet=off --ldflags='-s -w' --timeout=60m --no-color --succinct \
 		--output-interceptor-mode=none --output-dir=$(REPORTS) --json-report=scenarios.json ./test/e2e
+
+# The scenarios that a change selects are in a table in test/changed. CI runs all tests.
+BASE ?= main
+.PHONY: test-changed
+test-changed: bed-binaries test-binaries ## Run the tests that depend on what differs from main (or BASE)
+	@packages=$$(go run ./test/changed -base $(BASE) -packages) && scenarios=$$(go run ./test/changed -base $(BASE) -scenarios) && \
+	if [ -n "$$packages" ]; then go test -vet=off -timeout 60m $$packages; fi && \
+	if [ -n "$$scenarios" ]; then go tool ginkgo run --procs=3 --vet=off --ldflags='-s -w' --timeout=60m --succinct $$scenarios ./test/e2e; fi
 
 # One after the other; with `make -k` all of them, although one fails. What they need beyond Go, the scenarios skip without.
 .PHONY: nightly

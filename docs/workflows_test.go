@@ -237,6 +237,7 @@ var manual = map[string]string{
 	"bed":                "it runs until Ctrl-C",
 	"bench-availability": "it needs the programs of managers, and real releases of their providers",
 	"screenshots":        "it changes the pictures",
+	"test-changed":       "it is a part of test, for contributors",
 	"help":               "it only prints",
 }
 
