@@ -13,7 +13,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -94,7 +93,7 @@ func (c *CRDs) read() error {
 // changeCRD returns the changed CRD, unless it would become another one, or Capstan would no longer know it as the
 // provider's.
 func (p *patch) changeCRD(
-	o *unstructured.Unstructured, budget *limit.Budget,
+	o *unstructured.Unstructured, budget *budget,
 ) (*unstructured.Unstructured, error) {
 	before := fixedFields(o)
 

@@ -26,30 +26,38 @@ const (
 const (
 	maxPatched       = limit.MaxText
 	maxPatchedValues = 2 * limit.MaxValues
+	// maxCompared limits the pairs of elements that strategic merges compare: the library looks for each element of a
+	// patch's lists among those of the object and of the patch. That takes some seconds.
+	maxCompared = 5000000
 )
 
-// newBudget returns what the results of patches may have together.
-func newBudget() *limit.Budget { return limit.NewBudget(maxPatched, maxPatchedValues) }
+// budget is what the patches of a resource may take together.
+type budget struct {
+	results  *limit.Budget
+	compared int
+}
+
+func newBudget() *budget { return &budget{results: limit.NewBudget(maxPatched, maxPatchedValues)} }
 
 // change returns an object with the patch, which may be the changed object itself; nil if the patch deletes it. The
 // result takes its part of the budget.
-func (p *patch) change(o *unstructured.Unstructured, budget *limit.Budget) (*unstructured.Unstructured, error) {
+func (p *patch) change(o *unstructured.Unstructured, budget *budget) (*unstructured.Unstructured, error) {
 	if p.strategic && p.fields[directiveKey] == deleteDirective {
 		return nil, nil
 	}
 
-	content, err := p.merged(o)
+	content, err := p.merged(o, budget)
 	if err != nil {
 		return nil, err
 	}
 
 	changed := &unstructured.Unstructured{Object: content}
 
-	return changed, checkResult(changed, budget)
+	return changed, checkResult(changed, budget.results)
 }
 
 // merged returns the content of an object with the patch.
-func (p *patch) merged(o *unstructured.Unstructured) (map[string]any, error) {
+func (p *patch) merged(o *unstructured.Unstructured, budget *budget) (map[string]any, error) {
 	if p.operations != nil {
 		return p.operate(o)
 	}
@@ -57,6 +65,10 @@ func (p *patch) merged(o *unstructured.Unstructured) (map[string]any, error) {
 	fields := runtime.DeepCopyJSON(p.fields) // parts of it become parts of the object
 
 	if known, err := scheme.Scheme.New(o.GroupVersionKind()); err == nil && p.strategic {
+		if err := budget.compare(o.Object, fields); err != nil {
+			return nil, err
+		}
+
 		return strategicMerge(o.Object, fields, known)
 	}
 
@@ -105,6 +117,35 @@ func strategicMerge(object, fields map[string]any, known runtime.Object) (merged
 	}
 
 	return merged, nil
+}
+
+// compare takes what a strategic merge compares.
+func (b *budget) compare(object, fields map[string]any) error {
+	added := elements(fields)
+	if b.compared += added * (added + elements(object)); b.compared > maxCompared {
+		return errors.New("the lists of strategic merges have too many elements; use a JSON patch")
+	}
+
+	return nil
+}
+
+// elements returns how many elements all lists in a value have.
+func elements(value any) int {
+	total := 0
+
+	switch value := value.(type) {
+	case map[string]any:
+		for _, child := range value {
+			total += elements(child)
+		}
+	case []any:
+		total = len(value)
+		for _, child := range value {
+			total += elements(child)
+		}
+	}
+
+	return total
 }
 
 // typedFields are the fields of a type. Those that the type does not have, such as fields of newer versions of

@@ -204,7 +204,7 @@ func takeIdentity(fields map[string]any) selector {
 // apply changes all objects that the target selects, and returns those that are left. It is an error if there are
 // none, unless the patch changes a CRD. All patches have one budget.
 func (p *patch) apply(
-	objects []*unstructured.Unstructured, crds *CRDs, budget *limit.Budget,
+	objects []*unstructured.Unstructured, crds *CRDs, budget *budget,
 ) ([]*unstructured.Unstructured, error) {
 	matched := crds.matches(p)
 	left := make([]*unstructured.Unstructured, 0, len(objects))

@@ -242,6 +242,23 @@ func TestPatchesAreBounded(t *testing.T) {
 	}
 }
 
+// TestListsOfPatchesAreBounded: the time of a strategic merge grows with the square of the number of elements.
+func TestListsOfPatchesAreBounded(t *testing.T) {
+	patched := func(patches, containers int) error {
+		patch := "{kind: Deployment, spec: {template: {spec: {containers: [" + numbered(containers, "{name: c%d},") + "]}}}}"
+		_, err := render(t, manifest.Input{Patches: slices.Repeat([]v1alpha2.Patch{{Patch: patch}}, patches)})
+
+		return err
+	}
+
+	const refused = "cannot be applied to Deployment tiny/manager: the lists of strategic merges have too many " +
+		"elements; use a JSON patch"
+
+	NewWithT(t).Expect(patched(5, 500)).To(Succeed())
+	NewWithT(t).Expect(patched(1, 30000)).To(MatchError("spec.patches[0]: " + refused))
+	NewWithT(t).Expect(patched(256, 500)).To(MatchError(HaveSuffix(refused)))
+}
+
 // TestMergePatch covers the examples of objects in RFC 7396, appendix A, and nulls inside of lists.
 func TestMergePatch(t *testing.T) {
 	for _, c := range [][3]string{
