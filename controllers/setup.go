@@ -27,7 +27,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/provider"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/seats"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
@@ -37,6 +36,8 @@ const (
 	minRemoteInterval = 10 * time.Second
 	// reconcileTimeout bounds a reconcile.
 	reconcileTimeout = 5 * time.Minute
+	// maxDelay is the longest time between two attempts of a reconcile that fails.
+	maxDelay = time.Minute
 )
 
 // Setup adds a controller for each kind to the manager.
@@ -215,9 +216,9 @@ func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: options.Concurrency,
 			LogConstructor:          logger,
-			// A resource whose reconcile fails is tried again later each time.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				time.Second, state.MaxBackoff),
+			// A resource whose reconcile fails is tried again later each time. What fails is not the resource's fault, such as
+			// requests that the API server sometimes fails: each attempt sends many.
+			RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, maxDelay),
 			ReconciliationTimeout: reconcileTimeout,
 		})
 }
