@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -24,6 +23,7 @@ import (
 	"oras.land/oras-go/v2/content"
 	ocilayout "oras.land/oras-go/v2/content/oci"
 
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/oci"
 )
 
@@ -181,18 +181,33 @@ func add(archive *tar.Writer, name string, content io.Reader, size int64) error 
 	return err
 }
 
+// Limits of an archive: ten times what the mirror of all providers has.
+const (
+	// maxIndex is the maximum size of its index in bytes, and maxIndexValues that of its values, which are six a name.
+	maxIndex       = 4 << 20
+	maxIndexValues = 100000
+	// maxArchiveContent is the maximum number of manifests and blobs of all items.
+	maxArchiveContent = 1000000
+)
+
 // OpenArchive returns the items of an archive, by name. The file must stay in place while they are copied.
 func OpenArchive(ctx context.Context, file string) ([]*Item, error) {
-	layout, err := ocilayout.NewFromTar(ctx, file)
-	if errors.Is(err, fs.ErrNotExist) {
+	ctx, cancel := context.WithTimeout(ctx, maxLookup)
+	defer cancel()
+
+	if err := checkIndex(file); err != nil {
 		return nil, err
 	}
 
+	layout, err := ocilayout.NewFromTar(ctx, file)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not an OCI image layout in a tar archive: %w", file, err)
+		return nil, notArchive(file, err)
 	}
 
-	var items []*Item
+	var (
+		items []*Item
+		count int
+	)
 
 	err = layout.Tags(ctx, "", func(names []string) error {
 		for _, name := range names {
@@ -202,6 +217,10 @@ func OpenArchive(ctx context.Context, file string) ([]*Item, error) {
 			}
 
 			items = append(items, item)
+
+			if count += len(item.sizes); count > maxArchiveContent {
+				return fmt.Errorf("its images have more than %d manifests and layers", maxArchiveContent)
+			}
 		}
 
 		return nil
@@ -211,6 +230,46 @@ func OpenArchive(ctx context.Context, file string) ([]*Item, error) {
 	}
 
 	return items, nil
+}
+
+// notArchive returns the error of a file that cannot be read as an archive.
+func notArchive(file string, err error) error {
+	return fmt.Errorf("%s is not an OCI image layout in a tar archive: %w", file, err)
+}
+
+// checkIndex returns an error if the index of an archive is too large to be read. Of several, the last one counts for
+// readers, so all are checked.
+func checkIndex(file string) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+
+	for archive := tar.NewReader(in); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+
+		if err != nil {
+			return notArchive(file, err)
+		}
+
+		if path.Clean(header.Name) != ocispec.ImageIndexFile {
+			continue
+		}
+
+		data, err := io.ReadAll(io.LimitReader(archive, maxIndex+1))
+
+		switch {
+		case err != nil:
+			return notArchive(file, err)
+		case len(data) > maxIndex, limit.List(data, maxIndexValues) != nil:
+			return fmt.Errorf("%s: its %s is larger than that of any mirror: %d KiB and %d values are the limit; create "+
+				"several archives", file, ocispec.ImageIndexFile, maxIndex>>10, maxIndexValues)
+		}
+	}
 }
 
 // openItem returns the item of a name in a layout.

@@ -1,19 +1,39 @@
 package mirror
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/registry"
 
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/transport"
+)
+
+// Limits of what a registry or an archive says of an item, which is read before anything is copied. Images have at most a
+// few hundred manifests and layers, and signatures are seldom signed again.
+const (
+	// maxContent is the maximum number of manifests and blobs of an item.
+	maxContent = 10000
+	// maxItemSize is the maximum size of an item in bytes.
+	maxItemSize = 1 << 40
+	// maxManifest is the maximum size of a manifest in bytes, and maxManifestValues that of its values.
+	maxManifest       = 4 << 20
+	maxManifestValues = 100000
+	// maxReferrals is how many referrers may follow one another: the signature of an attestation of an image are two.
+	maxReferrals = 4
+	// maxLookup limits the time to find out what belongs to an item.
+	maxLookup = 10 * time.Minute
 )
 
 // chartsFolder is the path of charts in a mirror.
@@ -59,17 +79,20 @@ func newItem(
 		sizes:      map[digest.Digest]int64{},
 	}
 
+	ctx, cancel := context.WithTimeout(ctx, maxLookup)
+	defer cancel()
+
 	if err := item.add(ctx, root); err != nil {
 		return item, err
 	}
 
-	return item, item.addReferrers(ctx, root)
+	return item, item.addReferrers(ctx, root, maxReferrals)
 }
 
-// addReferrers adds everything that refers to a manifest. If the registry refuses to list that, the item gets a note
-// instead.
-func (i *Item) addReferrers(ctx context.Context, subject ocispec.Descriptor) error {
-	referrers, err := registry.Referrers(ctx, i.source, subject, "")
+// addReferrers adds everything that refers to a manifest, of which as many may follow one another as are left. If the
+// registry refuses to list that, the item gets a note instead.
+func (i *Item) addReferrers(ctx context.Context, subject ocispec.Descriptor, left int) error {
+	referrers, err := listReferrers(ctx, i.source, subject)
 	if err != nil {
 		return i.withoutSignatures(err)
 	}
@@ -79,6 +102,10 @@ func (i *Item) addReferrers(ctx context.Context, subject ocispec.Descriptor) err
 			continue
 		}
 
+		if left == 0 {
+			return invalid("what refers to it is referred to itself, more than %d times over", maxReferrals)
+		}
+
 		manifest := ocispec.Descriptor{MediaType: r.MediaType, Digest: r.Digest, Size: r.Size}
 		if err := i.add(ctx, manifest); err != nil {
 			return err
@@ -86,7 +113,7 @@ func (i *Item) addReferrers(ctx context.Context, subject ocispec.Descriptor) err
 
 		i.referrers = append(i.referrers, referrer{manifest: manifest, subject: subject})
 
-		if err := i.addReferrers(ctx, manifest); err != nil {
+		if err := i.addReferrers(ctx, manifest, left-1); err != nil {
 			return err
 		}
 	}
@@ -100,10 +127,22 @@ func (i *Item) add(ctx context.Context, desc ocispec.Descriptor) error {
 		return nil
 	}
 
+	switch {
+	case len(i.sizes) == maxContent:
+		return invalid("more than %d manifests and layers", maxContent)
+	case desc.Size < 0 || desc.Size > maxItemSize-i.Size:
+		return invalid("a negative size, or more than %d TiB in all", maxItemSize>>40)
+	}
+
 	i.sizes[desc.Digest] = desc.Size
 	i.Size += desc.Size
 
-	successors, err := content.Successors(ctx, i.source, desc)
+	fetch := func(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
+		data, err := readManifest(ctx, i.source, desc)
+		return io.NopCloser(bytes.NewReader(data)), err
+	}
+
+	successors, err := content.Successors(ctx, content.FetcherFunc(fetch), desc)
 	if err != nil {
 		return err
 	}
@@ -115,6 +154,51 @@ func (i *Item) add(ctx context.Context, desc ocispec.Descriptor) error {
 	}
 
 	return nil
+}
+
+// readManifest reads a manifest whose size, and what it is decoded to, are limited.
+func readManifest(ctx context.Context, source content.Fetcher, desc ocispec.Descriptor) ([]byte, error) {
+	if err := ctx.Err(); err != nil { // archives do not look
+		return nil, err
+	}
+
+	if desc.Size > maxManifest {
+		return nil, invalid("a manifest of %d bytes; %d is the limit", desc.Size, maxManifest)
+	}
+
+	data, err := content.FetchAll(ctx, source, desc)
+	if err == nil && limit.List(data, maxManifestValues) != nil {
+		err = invalid("a manifest with more than %d values", maxManifestValues)
+	}
+
+	return data, err
+}
+
+// listReferrers returns the manifests that refer to another one, of which there is a limited number.
+func listReferrers(
+	ctx context.Context, source content.ReadOnlyGraphStorage, subject ocispec.Descriptor,
+) ([]ocispec.Descriptor, error) {
+	lister, isRegistry := source.(registry.ReferrerLister)
+	if !isRegistry {
+		return registry.Referrers(ctx, source, subject, "")
+	}
+
+	var all []ocispec.Descriptor
+
+	err := lister.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
+		if all = append(all, page...); len(all) > maxContent {
+			return invalid("more than %d", maxContent)
+		}
+
+		return nil
+	})
+
+	return all, err
+}
+
+// invalid returns the error of content that no image or chart has.
+func invalid(format string, args ...any) error {
+	return &transport.Error{Kind: transport.Invalid, Problem: fmt.Sprintf(format, args...)}
 }
 
 // withoutSignatures notes why signatures are not copied, unless the error may go away.

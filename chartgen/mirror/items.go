@@ -151,7 +151,10 @@ func selectPlatforms(
 	root ocispec.Descriptor,
 	platforms []string,
 ) (*partialIndex, error) {
-	data, err := content.FetchAll(ctx, source, root)
+	ctx, cancel := context.WithTimeout(ctx, maxLookup)
+	defer cancel()
+
+	data, err := readManifest(ctx, source, root)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/errgroup"
@@ -103,8 +104,18 @@ func failure(items []*Item, results []Result) error {
 	return errors.Join(all...)
 }
 
+// The time to copy an item: that of all requests, and as if a slow line carried its bytes. A line that carries none is
+// noticed sooner.
+const (
+	copyTime = 15 * time.Minute
+	minRate  = 4 << 10 // bytes per second
+)
+
 // copyItem copies one item.
 func copyItem(ctx context.Context, item *Item, target Target, progress func(int64)) Result {
+	ctx, cancel := context.WithTimeout(ctx, copyTime+time.Duration(item.Size/minRate)*time.Second)
+	defer cancel()
+
 	to, finish, err := target.open(ctx, item)
 	if err != nil {
 		return Result{Err: err}

@@ -11,7 +11,6 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"oras.land/oras-go/v2/content"
-	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
 
 	"github.com/capstan-project/capstan/chartgen/oci"
@@ -128,7 +127,7 @@ func unlisted(ctx context.Context, to *remote.Repository, referrers []referrer) 
 
 	for _, r := range referrers {
 		if _, known := listed[r.subject.Digest]; !known {
-			found, err := registry.Referrers(ctx, to, r.subject, "")
+			found, err := listReferrers(ctx, to, r.subject)
 			if err != nil {
 				return nil, err
 			}
