@@ -20,8 +20,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
-// Limits of what a registry or an archive says of an item, which is read before anything is copied. Images have at most a
-// few hundred manifests and layers, and signatures are seldom signed again.
+// Limits of what a registry or an archive says of an item, which is read before anything is copied. Images have at most
+// a few hundred manifests and layers, and signatures are seldom signed again.
 const (
 	// maxContent is the maximum number of manifests and blobs of an item.
 	maxContent = 10000

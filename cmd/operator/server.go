@@ -13,8 +13,9 @@ import (
 
 // Limits of a client, which may be anything that reaches the port: they hold before it says who it is.
 const (
-	// maxConnections is how many connections are served. Others wait.
-	maxConnections = 16
+	// maxConnections is how many connections are served. Others wait, among them the kubelet's, so these are many: with a
+	// header that is as large as possible, they take some 25 MiB.
+	maxConnections = 256
 	// maxHeader limits the header of a request in bytes: a token has up to some KiB.
 	maxHeader = 16 << 10
 	// headerTimeout limits the time for the TLS handshake, and for the header; requestTimeout the time for a request.

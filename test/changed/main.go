@@ -1,5 +1,5 @@
-// Command changed prints which tests depend on what differs from a commit, by default main: the packages with -packages,
-// and the files with scenarios, as flags of Ginkgo, with -scenarios.
+// Command changed prints which tests depend on what differs from a commit, by default main: the packages with
+// -packages, and the files with scenarios, as flags of Ginkgo, with -scenarios.
 package main
 
 import (
