@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -135,7 +137,7 @@ func (d directory) Files(ctx context.Context, version Version) (*Files, error) {
 	return files, err
 }
 
-// readFile reads a file in a folder.
+// readFile reads a file in a folder. Without waiting, a pipe opens at once, and is refused.
 func readFile(folder, name string, limit int64) ([]byte, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -143,16 +145,29 @@ func readFile(folder, name string, limit int64) ([]byte, error) {
 	}
 	defer root.Close()
 
-	info, err := root.Stat(name)
-	if err == nil {
-		err = checkSize("folder "+folder, name, info.Size(), limit)
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("folder %s: %w", folder, err)
+	}
+	defer file.Close()
+
+	info, err := file.Stat()
+
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("folder %s: %w", folder, err)
+	case !info.Mode().IsRegular():
+		return nil, &transport.Error{
+			Kind: transport.Invalid, Place: "folder " + folder, Problem: "its " + name + " is not a regular file",
+		}
 	}
 
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("folder %s: %w", folder, err)
 	}
 
-	return root.ReadFile(name)
+	return data, checkSize("folder "+folder, name, int64(len(data)), limit)
 }
 
 // fingerprint returns a hash of the names, sizes and modification times of the files in a folder. It

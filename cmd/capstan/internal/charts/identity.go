@@ -2,9 +2,9 @@ package charts
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,24 +107,26 @@ func (i *Identity) ofFolder(label bundle.Provider, names []string) (bundle.Provi
 }
 
 // versionOf returns the version of a folder whose name is none.
-func (i *Identity) versionOf(path string) (string, error) {
+func (i *Identity) versionOf(ctx context.Context, path string) (string, error) {
 	if i.version == "" && !i.guessVersion {
 		return "", fmt.Errorf("%s: the name of the folder is no version; set --version", path)
 	}
 
-	return "v" + strings.TrimPrefix(cmp.Or(i.version, newestSeries(path)), "v"), nil
+	return "v" + strings.TrimPrefix(cmp.Or(i.version, newestSeries(ctx, path)), "v"), nil
 }
 
 // newestSeries returns the first version of the newest series of the metadata in a folder.
-func newestSeries(path string) string {
+func newestSeries(ctx context.Context, path string) string {
 	const none = "v0.0.0"
 
-	data, err := os.ReadFile(filepath.Join(path, bundle.MetadataFile))
+	folder := source.NewFolder(filepath.Dir(path), bundle.Provider{})
+
+	files, err := folder.Files(ctx, source.Version{ID: filepath.Base(path)})
 	if err != nil {
 		return none
 	}
 
-	m, err := bundle.ParseMetadata(data)
+	m, err := bundle.ParseMetadata(files.Metadata)
 	if err != nil || len(m.ReleaseSeries) == 0 {
 		return none
 	}

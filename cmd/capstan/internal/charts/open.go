@@ -87,7 +87,7 @@ func openFolder(ctx context.Context, path string, identity *Identity) (*versionF
 	)
 
 	if isRelease(path) && !ranges.IsExact(release.ID) {
-		release.Name, err = identity.versionOf(path)
+		release.Name, err = identity.versionOf(ctx, path)
 	} else if parent, release, err = pickVersion(ctx, path, identity.version); err == nil {
 		label = labelOf(parent)
 	}
