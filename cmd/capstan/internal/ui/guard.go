@@ -47,6 +47,7 @@ func (s *Site) guard(next http.Handler) http.Handler {
 		case !slices.Contains(hosts, r.Host):
 			http.Error(w, "Open the URL that capstan ui has printed.", http.StatusMisdirectedRequest)
 		case subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1:
+			w.Header().Set("Connection", "close") // another user of the computer keeps none open
 			http.Error(w, "Open the URL that capstan ui has printed: it contains a token.", http.StatusForbidden)
 		case foreign:
 			http.Error(w, "Another site must not use the page.", http.StatusForbidden)

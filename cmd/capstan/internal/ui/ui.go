@@ -48,11 +48,15 @@ func (s *Site) URL() string { return "http://" + s.host + s.base() }
 // base returns the path of the overview.
 func (s *Site) base() string { return "/" + s.token + "/" }
 
+// idleTimeout is how long a connection of a browser stays open for the next request.
+var idleTimeout = time.Minute
+
 // Serve serves the pages until the context ends.
 func (s *Site) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           s.guard(http.StripPrefix("/"+s.token, s.pages())),
 		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       idleTimeout,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 

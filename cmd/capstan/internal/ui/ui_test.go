@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -323,4 +325,39 @@ func TestFirstPaint(t *testing.T) {
 
 	_, body := get(t, s.URL(), nil)
 	g.Expect(strings.Count(body, `<tr class="waiting"`)).To(Equal(500))
+}
+
+// TestIdleConnectionsEnd: nobody keeps connections open, so that the page has no files left. Without the token, one ends
+// with its first request.
+func TestIdleConnectionsEnd(t *testing.T) {
+	usual := idleTimeout
+	idleTimeout = 100 * time.Millisecond
+
+	t.Cleanup(func() { idleTimeout = usual })
+
+	s := newSite(t)
+
+	for name, path := range map[string]string{"without the token": "/", "with the token": s.base() + "static/style.css"} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			conn, err := net.Dial("tcp", s.address)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			defer conn.Close()
+
+			_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, s.address)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			in := bufio.NewReader(conn)
+			response, err := http.ReadResponse(in, nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = io.Copy(io.Discard, response.Body)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(response.Close).To(Equal(name == "without the token"))
+
+			g.Expect(conn.SetReadDeadline(time.Now().Add(10 * time.Second))).To(Succeed())
+			_, err = in.ReadByte()
+			g.Expect(err).To(MatchError(io.EOF))
+		})
+	}
 }
