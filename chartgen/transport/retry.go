@@ -29,9 +29,21 @@ var retries = &retry.GenericPolicy{
 
 		return retry.DefaultPredicate(res, err)
 	},
-	Backoff:  retry.DefaultBackoff,
+	Backoff:  pause,
 	MaxWait:  maxPause,
 	MaxRetry: maxRetries,
+}
+
+// pause returns how long to wait for the next attempt: as long as the server asks for, which oras reads with one status
+// and in seconds only.
+func pause(attempt int, res *http.Response) time.Duration {
+	if res != nil {
+		if until, stated := rateLimit(res); stated {
+			return time.Until(until)
+		}
+	}
+
+	return retry.DefaultBackoff(attempt, res)
 }
 
 // rateLimit returns when an exceeded rate limit ends, or the zero time if none is exceeded, and whether the server
