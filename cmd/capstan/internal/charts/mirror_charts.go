@@ -2,17 +2,11 @@ package charts
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -57,10 +51,22 @@ type release struct {
 	components []byte
 }
 
+// wanted is a version of a provider.
+type wanted struct {
+	name, version string
+	// resource is what asks for it; nil if an argument does.
+	resource *resource
+}
+
 // load returns the releases of the given providers, as LABEL[:VERSION], and of those that flags
 // select. The client is for registries in the catalog.
 func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []string) ([]release, error) {
-	wanted := slices.Clone(given)
+	var all []wanted
+
+	for _, argument := range given {
+		name, version, _ := strings.Cut(argument, ":")
+		all = append(all, wanted{name: name, version: version})
+	}
 
 	if f.filename != "" {
 		resources, err := readResources(f.filename)
@@ -68,17 +74,17 @@ func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []strin
 			return nil, err
 		}
 
-		wanted = append(wanted, resources...)
+		for _, r := range resources {
+			all = append(all, wanted{name: v1alpha2.Label(r.Provider), version: r.GetSpec().Version, resource: r})
+		}
 	}
 
-	releases := make([]release, 0, len(wanted))
+	releases := make([]release, 0, len(all))
 
-	for _, provider := range wanted {
-		name, version, _ := strings.Cut(provider, ":")
-
-		r, err := f.build(ctx, client, name, version)
+	for _, w := range all {
+		r, err := f.build(ctx, client, w)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", w.name, err)
 		}
 
 		releases = append(releases, r)
@@ -97,13 +103,13 @@ func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []strin
 }
 
 // build builds the chart of a provider's version, or reads the one that is published.
-func (f *chartFlags) build(ctx context.Context, client *oci.Client, name, version string) (release, error) {
-	from, err := f.source(client, name)
+func (f *chartFlags) build(ctx context.Context, client *oci.Client, w wanted) (release, error) {
+	from, err := f.source(client, w)
 	if err != nil {
 		return release{}, err
 	}
 
-	resolved, err := from.Resolve(ctx, source.Request{Version: version})
+	resolved, err := from.Resolve(ctx, source.Request{Version: w.version})
 	if err != nil {
 		return release{}, err
 	}
@@ -119,7 +125,7 @@ func (f *chartFlags) build(ctx context.Context, client *oci.Client, name, versio
 
 	if published.Unlisted {
 		f.warn("the cluster templates of %s %s could not be listed, so its chart has only the default one; "+
-			"set GITHUB_TOKEN, or try again later", name, resolved.Name)
+			"set GITHUB_TOKEN, or try again later", w.name, resolved.Name)
 	}
 
 	built, err := chartgen.Build(published.Bundle)
@@ -128,9 +134,9 @@ func (f *chartFlags) build(ctx context.Context, client *oci.Client, name, versio
 }
 
 // source returns the source of a provider.
-func (f *chartFlags) source(client *oci.Client, name string) (*source.Source, error) {
+func (f *chartFlags) source(client *oci.Client, w wanted) (*source.Source, error) {
 	if f.folder != "" {
-		return source.NewDirectory(filepath.Join(f.folder, name))
+		return source.NewDirectory(filepath.Join(f.folder, w.name))
 	}
 
 	known, err := f.catalog.Load()
@@ -138,7 +144,11 @@ func (f *chartFlags) source(client *oci.Client, name string) (*source.Source, er
 		return nil, err
 	}
 
-	entry, err := cli.FindEntry(known, name)
+	if w.resource != nil && w.resource.GetSpec().FetchConfig != nil {
+		return w.resource.source(client, known)
+	}
+
+	entry, err := cli.FindEntry(known, w.name)
 	if err != nil {
 		return nil, err
 	}
@@ -146,46 +156,6 @@ func (f *chartFlags) source(client *oci.Client, name string) (*source.Source, er
 	return known.Open(entry, catalog.Access{Registry: func(context.Context, oci.Reference) (source.Access, error) {
 		return source.Access{Client: client}, nil
 	}})
-}
-
-// readResources reads the providers in a file of resources, as LABEL:VERSION.
-func readResources(file string) ([]string, error) {
-	in, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-
-	var wanted []string
-
-	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
-
-	for {
-		object := &unstructured.Unstructured{}
-
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-
-		t := v1alpha2.ProviderType(object.GetKind())
-		if object.GroupVersionKind().Group != v1alpha2.GroupVersion.Group || t.New() == nil {
-			continue // such as Namespaces and Secrets
-		}
-
-		version, _, _ := unstructured.NestedString(object.Object, "spec", "version")
-		wanted = append(wanted, t.Label(object.GetName())+":"+version)
-	}
-
-	if len(wanted) == 0 {
-		return nil, fmt.Errorf("%s contains no provider resource of %s", file, v1alpha2.GroupVersion.Group)
-	}
-
-	return wanted, nil
 }
 
 // installedCharts reads the charts of the installed providers, which the operator keeps in the

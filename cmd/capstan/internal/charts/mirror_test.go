@@ -285,7 +285,8 @@ func TestMirrorInstalled(t *testing.T) {
 	_, _, err = runMirror(t, args...)
 	g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider default/docker has no chart yet")))
 
-	built, err := (&chartFlags{folder: sampleProviders}).build(t.Context(), nil, "infrastructure-docker", "v1.0.0")
+	built, err := (&chartFlags{folder: sampleProviders}).build(t.Context(), nil,
+		wanted{name: "infrastructure-docker", version: "v1.0.0"})
 	g.Expect(err).NotTo(HaveOccurred())
 	stored, err := store.New(built.chart)
 	g.Expect(err).NotTo(HaveOccurred())
