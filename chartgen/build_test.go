@@ -106,18 +106,25 @@ data:
   mixed: ${ODD_NUMBER:=1} ${ODD_NUMBER:=010}
   broken: "${ODD_BROKEN:=x\u2028injected: yes\x85injected: yes}"
   special: ${ODD_SPECIAL:=grün}
+  derived: ${ODD_DERIVED:=${ODD_TOKEN}-x}
 `))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	text := string(built.File(chart.ValuesFile))
 	g.Expect(text).To(ContainSubstring(`variables: {}
   # ODD_BROKEN: 'x\u2028injected: yes\x85injected: yes'
+  # ODD_DERIVED: "" # default ${ODD_TOKEN}-x
   # ODD_KEY: key
   # ODD_NUMBER: "1"
   # ODD_QUOTED: '"it''s"'
   # ODD_SPECIAL: "gr\u00fcn"
   # ODD_TOKEN: "" # required
 `))
+
+	g.Expect(string(built.File(chart.ReadmeFile))).To(
+		ContainSubstring("| variables.ODD_DERIVED | Optional, default ${ODD_TOKEN}-x. |\n"))
+	g.Expect(string(built.File(chart.SchemaFile))).To(And(
+		ContainSubstring(`"Optional, default ${ODD_TOKEN}-x."`), Not(ContainSubstring(`"default": "${`))))
 
 	var values map[string]any
 	g.Expect(yaml.Unmarshal([]byte(text), &values)).To(Succeed())

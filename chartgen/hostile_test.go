@@ -81,7 +81,15 @@ func hostile() map[string]release {
 		"expressions in a line": {configMap + "data: " + strings.Repeat("${A:=b}", 1<<17), series, "2000 expressions"},
 		"nested replacements": {
 			configMap + "b: ${A}\ndata: " + strings.Repeat("${A//e/", 25) + "x" + strings.Repeat("}", 25),
-			series, "bad substitution",
+			series, "more than 20 expressions contain each other",
+		},
+		"variables in defaults": {
+			configMap + "a: " + strings.Repeat("${A:=", 2<<20) + strings.Repeat("}", 2<<20), series,
+			"more than 20 expressions contain each other",
+		},
+		"many variables in defaults": {
+			configMap + "data:\n" + many(990, "- ${A%[1]d:="+nestedDefaults(19, strings.Repeat("x", 500))+"}\n"), series,
+			"larger than 512 KiB",
 		},
 		"expressions in keys below each other": {configMap + nestedKeys(50), series, "one of them is below another one"},
 		"expressions in keys of lists below each other": {
@@ -121,6 +129,9 @@ func hostile() map[string]release {
 		"variables at the limit": {
 			configMap + "data:\n" + many(990, "- ${A%d:=b}\n"), series, "",
 		},
+		"variables in defaults at the limit": {
+			configMap + "data:\n" + many(390, "- ${A%[1]d:="+nestedDefaults(19, "x")+"}\n"), series, "",
+		},
 		"uses of a variable at the limit": {
 			configMap + "data:\n  " + strings.Repeat("x", 1000) + ":\n" +
 				many(1990, "  - {name: a%d, "+strings.Repeat("y", 300)+": \"${A:=b}\"}\n"), series, "",
@@ -138,6 +149,11 @@ func hostile() map[string]release {
 			configMap + "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [*a,*a,*a,*a,*a,*a]\n", series, "",
 		},
 	}
+}
+
+// nestedDefaults returns an expression in whose default is another one, and so on, and a text in the last one.
+func nestedDefaults(depth int, text string) string {
+	return strings.Repeat("${A:=", depth) + text + strings.Repeat("}", depth)
 }
 
 // nestedKeys returns a map whose only key has an expression, and a map of the same kind as its value, and so on.

@@ -280,10 +280,7 @@ func VariableUses(c *chart.Chart) map[string]int {
 	uses := map[string]int{}
 
 	for _, e := range table {
-		text := string(c.File(e.File))
-		for written, expression := range e.Expressions {
-			uses[expression.Name] += strings.Count(text, written)
-		}
+		addUses(uses, string(c.File(e.File)), 1, e.Expressions)
 	}
 
 	return uses
@@ -305,6 +302,16 @@ func DeploymentUses(c *chart.Chart) map[string]int {
 	}
 
 	return uses
+}
+
+// addUses adds the uses of variables in a text that is used several times, and in defaults.
+func addUses(uses map[string]int, text string, times int, expressions map[string]expr.Expression) {
+	for written, expression := range expressions {
+		n := times * strings.Count(text, written)
+		uses[expression.Name] += n
+
+		addUses(uses, expression.Default, n, expression.Expressions)
+	}
 }
 
 // CheckWritten returns an error if rendering the objects of a chart would take much memory with these values of

@@ -95,7 +95,7 @@ func (c *content) variablesSchema() *schemaNode {
 			property.Type = []string{"string", "number", "boolean"}
 
 			variables.Required = append(variables.Required, v.Name)
-		case len(v.Defaults) == 1:
+		case len(v.Defaults) == 1 && !v.IsDerived():
 			property.Default = v.Defaults[0]
 		}
 

@@ -49,6 +49,8 @@ func (c *content) valuesFile() []byte {
 			fmt.Fprintf(&out, "  # %s: \"\" # required\n", v.Name)
 		case len(v.Defaults) == 0:
 			fmt.Fprintf(&out, "  # %s: \"\"\n", v.Name)
+		case v.IsDerived(): // a value is text, in which no expression is replaced
+			fmt.Fprintf(&out, "  # %s: \"\" # %s\n", v.Name, defaultOf(v))
 		default:
 			fmt.Fprintf(&out, "  # %s: %s\n", v.Name, quote(v.Defaults[0]))
 		}

@@ -48,7 +48,7 @@ func ParseComponents(data []byte) (*Components, error) {
 }
 
 // loneExpression matches lines with nothing but an expression. Its value may be any number of lines, or none.
-var loneExpression = regexp.MustCompile(`(?m)^[ \t]*\$\{[^}\n]*\}[ \t]*$`)
+var loneExpression = regexp.MustCompile(`(?m)^[ \t]*\$\{[^}\n]*\}+[ \t]*$`)
 
 // ParseTemplate parses a cluster template, with expressions of any form. If it is not valid, expressions that are alone
 // on their line are left out: it may be valid with their values. The error is an *InvalidError.

@@ -97,7 +97,7 @@ func (d *Document) checkValues(content map[string]any, values map[string]string)
 	invalid := &ValueError{}
 
 	for _, v := range variables[:min(len(variables), many)] {
-		if d.isCause(marked, v.Name, values[v.Name]) {
+		if d.isCause(marked, v.Name, values) {
 			invalid.Variables = append(invalid.Variables, v.Name)
 		}
 	}
@@ -111,14 +111,20 @@ func (d *Document) checkValues(content map[string]any, values map[string]string)
 	return invalid
 }
 
-// isCause reports whether the value of a variable alone changes more than the fields that contain it.
-func (d *Document) isCause(marked map[string]any, name, value string) bool {
+// isCause reports whether the value of a variable alone changes more than the fields that contain it. If it is used in
+// the default of others that have no value, they have none here either.
+func (d *Document) isCause(marked map[string]any, name string, values map[string]string) bool {
 	alone := map[string]string{}
+
 	for _, v := range d.Text.Variables() {
 		alone[v.Name] = expr.MarkPrefix + v.Name
+
+		if v.IsDerived() && values[v.Name] == "" {
+			alone[v.Name] = ""
+		}
 	}
 
-	alone[name] = value
+	alone[name] = values[name]
 
 	content, err := d.expand(alone, limit.NewFile())
 

@@ -3,8 +3,9 @@
 // template in a chart can replace them.
 //
 // Charts support ${NAME}, the default of a variable that is empty, ${NAME:=default}, written with =, :=, :-, :+ or :?,
-// which all mean the same to drone/envsubst, and the replacement of a prefix, ${NAME/#prefix/replacement}. [Parse]
-// refuses all others, and whatever clusterctl would read in another way.
+// which all mean the same to drone/envsubst, and the replacement of a prefix, ${NAME/#prefix/replacement}. A default
+// may contain expressions, such as ${NAME:=https://${HOST:=localhost}}. [Parse] refuses all others, and whatever
+// clusterctl would read in another way.
 package expr
 
 import (
@@ -22,18 +23,20 @@ import (
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
-// Limits of a text. Real components have at most 70 expressions and escaped dollar signs in total.
+// Limits of a text. Real components have at most 70 expressions and escaped dollar signs in total, of 2 KiB, and one
+// expression in the default of another.
 const (
 	maxTokens     = 2000
 	maxExpression = 16 << 10 // bytes
+	// maxWritten is the size of all expressions together, those in defaults counted again, in bytes.
+	maxWritten = 512 << 10
+	// maxDepth is how many expressions contain each other.
+	maxDepth = 20
 )
 
 // MarkPrefix begins the marks that replace values, such as capstan0mark0NAME. A mark is plain text to YAML, so it
 // shows which nodes of a document contain expressions.
 const MarkPrefix = "capstan0mark0"
-
-// form matches an escaped dollar sign or an expression. The template in a chart looks for the same.
-var form = regexp.MustCompile(`\$\$|\$\{[^}]*\}`)
 
 // legacy matches the form with spaces.
 var legacy = regexp.MustCompile(`\$\{\s*([A-Za-z0-9_$]+)\s*\}`)
@@ -44,22 +47,28 @@ type Expression struct {
 	Name string `json:"name"`
 	// Default replaces a value that is empty or not set.
 	Default string `json:"default,omitempty"`
+	// Expressions are those in Default, by how they are written.
+	Expressions map[string]Expression `json:"expressions,omitempty"`
 	// Prefix is replaced by Replacement where a value begins with it, if it is not empty.
 	Prefix      string `json:"prefix,omitempty"`
 	Replacement string `json:"replacement,omitempty"`
+
+	tokens []token // in Default
 }
 
-// value returns what the expression becomes with a value of its variable, in two parts: it may be large.
-func (e *Expression) value(value string) (replacement, rest string) {
-	if rest, found := strings.CutPrefix(value, e.Prefix); found && e.Prefix != "" {
-		return e.Replacement, rest
-	}
+// write writes what the expression becomes with these values of variables, in parts: it may be large.
+func (e *Expression) write(values map[string]string, write func(string)) {
+	value := values[e.Name]
 
-	if value == "" {
-		return "", e.Default
+	switch rest, found := strings.CutPrefix(value, e.Prefix); {
+	case found && e.Prefix != "":
+		write(e.Replacement)
+		write(rest)
+	case value == "":
+		replace(e.Default, 0, e.tokens, values, write)
+	default:
+		write(value)
 	}
-
-	return "", value
 }
 
 // Variable describes how a text uses a variable.
@@ -67,8 +76,13 @@ type Variable struct {
 	Name string
 	// Required reports whether clusterctl requires a value: the first use in the whole file has no default.
 	Required bool
-	// Defaults are the distinct defaults, in order of use.
+	// Defaults are the distinct defaults as written, in order of use.
 	Defaults []string
+}
+
+// IsDerived reports whether a default contains other variables.
+func (v *Variable) IsDerived() bool {
+	return slices.ContainsFunc(v.Defaults, func(word string) bool { return strings.Contains(word, "${") })
 }
 
 // Text is a text with expressions, or a part of one. It is immutable.
@@ -85,15 +99,7 @@ type token struct {
 	written          string
 	expression       *Expression // nil for a dollar sign
 	optional         bool        // the expression has an operator
-}
-
-// value returns what the token becomes, in two parts.
-func (k *token) value(values map[string]string) (replacement, rest string) {
-	if k.expression == nil {
-		return "", "$"
-	}
-
-	return k.expression.value(values[k.expression.Name])
+	err              error       // why drone/envsubst cannot read the expression of a cluster template
 }
 
 // SyntaxError reports an expression that a chart cannot contain.
@@ -142,25 +148,16 @@ func ParseTemplate(source string) (*Text, error) {
 	}
 
 	if _, err := envsubst.Parse(withoutSpaces(source)); err != nil {
-		at := t.lastValid()
+		for _, k := range t.tokens {
+			if k.err != nil {
+				return nil, k.invalid(k.err)
+			}
+		}
 
-		return nil, t.invalid(at, source[at:], fmt.Errorf("%w: %s", err, toWrite))
+		return nil, t.invalid(0, "", fmt.Errorf("%w: %s", err, toWrite))
 	}
 
 	return t, nil
-}
-
-// lastValid returns where the first expression begins after which drone/envsubst cannot read the text any more.
-func (t *Text) lastValid() int {
-	valid := 0
-
-	for _, k := range t.tokens {
-		if _, err := envsubst.Parse(withoutSpaces(t.source[:k.end])); err == nil {
-			valid = k.end
-		}
-	}
-
-	return valid + max(strings.Index(t.source[valid:], "${"), 0)
 }
 
 func read(source string, parse func(*token) error) (*Text, error) {
@@ -170,18 +167,27 @@ func read(source string, parse func(*token) error) (*Text, error) {
 		return nil, t.invalid(end, "", errors.New("the text has a NUL character, at which clusterctl ends it; remove it"))
 	}
 
-	line, counted := 1, 0
+	line, counted, written := 1, 0, 0
 
-	for _, at := range form.FindAllStringIndex(source, maxTokens+1) {
-		line += strings.Count(source[counted:at[0]], "\n")
-		counted = at[0]
-		k := token{start: at[0], end: at[1], line: line, written: source[at[0]:at[1]]}
+	for f := range find(source, true) {
+		line += strings.Count(source[counted:f.start], "\n")
+		counted = f.start
+		k := token{start: f.start, end: f.end, line: line, written: source[f.start:f.end]}
 
 		if len(t.tokens) == maxTokens {
 			return nil, k.invalid(fmt.Errorf("%w: the text has more than %d expressions", ErrUnsupported, maxTokens))
 		}
 
-		if k.written != "$$" {
+		if err := f.check(); err != nil {
+			return nil, k.invalid(err)
+		}
+
+		if written += f.written; written > maxWritten {
+			return nil, k.invalid(fmt.Errorf("%w: the expressions up to here are larger than %d KiB, those in defaults "+
+				"counted again; shorten them", ErrUnsupported, maxWritten>>10))
+		}
+
+		if f.isExpression() {
 			if err := parse(&k); err != nil {
 				return nil, k.invalid(err)
 			}
@@ -198,37 +204,92 @@ func read(source string, parse func(*token) error) (*Text, error) {
 }
 
 // parse sets the expression of a token.
-func (k *token) parse() error {
-	root, arguments, err := k.root()
+func (k *token) parse() (err error) {
+	if len(k.written) > maxExpression {
+		return fmt.Errorf("%w: it is longer than %d bytes", ErrUnsupported, maxExpression)
+	}
+
+	k.expression, k.optional, err = parseExpression(k.written)
+
+	return err
+}
+
+// parseExpression returns an expression, and whether it has an operator.
+func parseExpression(written string) (e *Expression, optional bool, err error) {
+	tree, err := parse.Parse(withoutSpaces(written))
 	if err != nil {
-		return err
+		return nil, false, fmt.Errorf("%w: %s", err, toWrite)
+	}
+
+	root, ok := tree.Root.(*parse.FuncNode)
+	if !ok {
+		return nil, false, errNested
 	}
 
 	switch {
-	case root.Name == "/#" && len(arguments) == 2:
-		k.expression = &Expression{Name: root.Param, Prefix: arguments[0], Replacement: arguments[1]}
-	case slices.Contains([]string{"", "=", ":=", ":-", ":+", ":?"}, root.Name):
-		k.expression = &Expression{Name: root.Param, Default: strings.Join(arguments, "")}
+	case root.Name == "/#" && len(root.Args) == 2:
+		e, err = parsePrefix(root)
+	case root.Name == "":
+		e = &Expression{Name: root.Param}
+	case slices.Contains([]string{"=", ":=", ":-", ":+", ":?"}, root.Name):
+		e, err = parseDefault(root.Param, written[len("${")+len(root.Param)+len(root.Name):len(written)-len("}")])
 	default:
-		return fmt.Errorf("%w: charts have ${NAME}, ${NAME:=default} and ${NAME/#prefix/replacement}; use one of these",
+		err = fmt.Errorf("%w: charts have ${NAME}, ${NAME:=default} and ${NAME/#prefix/replacement}; use one of these",
 			ErrUnsupported)
 	}
 
-	return nil
+	return e, len(root.Args) > 0, err
+}
+
+// parsePrefix returns the expression that replaces a prefix.
+func parsePrefix(root *parse.FuncNode) (*Expression, error) {
+	prefix, isText := root.Args[0].(*parse.TextNode)
+	replacement, areTexts := root.Args[1].(*parse.TextNode)
+
+	if !isText || !areTexts {
+		return nil, errNested
+	}
+
+	return &Expression{Name: root.Param, Prefix: prefix.Value, Replacement: replacement.Value}, nil
+}
+
+// parseDefault returns the expression of a variable with a default, and of those in the default.
+func parseDefault(name, word string) (*Expression, error) {
+	e := &Expression{Name: name, Default: word}
+
+	for f := range find(word, false) {
+		k := token{start: f.start, end: f.end, written: word[f.start:f.end]}
+		if err := k.parse(); err != nil {
+			return nil, fmt.Errorf("%s: %w", shorten(k.written), err)
+		}
+
+		if e.Expressions == nil {
+			e.Expressions = map[string]Expression{}
+		}
+
+		e.Expressions[k.written] = *k.expression
+		e.tokens = append(e.tokens, k)
+	}
+
+	return e, nil
 }
 
 // name matches the beginning of an expression.
 var name = regexp.MustCompile(`^\$\{\s*#?(\w+)`)
 
-// parseAny is like parse for an expression that charts may not support, or that contains another one.
+// parseAny is like parse for an expression that charts may not support.
 func (k *token) parseAny() error {
-	if k.parse() == nil {
+	if k.err = k.parse(); k.err == nil {
 		return nil
 	}
 
 	match := name.FindStringSubmatch(k.written)
 	if match == nil {
 		return errors.New(toWrite)
+	}
+
+	if errors.Is(k.err, ErrUnsupported) {
+		k.err = nil // only a chart
 	}
 
 	k.expression, k.optional = &Expression{Name: match[1]}, true
@@ -239,37 +300,8 @@ func (k *token) parseAny() error {
 // toWrite is what to write instead of an expression that cannot be parsed.
 const toWrite = "write ${NAME} or ${NAME:=default}, or \"$${\" for the literal text \"${\""
 
-// root returns an expression as drone/envsubst parses it, and the arguments of its operator.
-func (k *token) root() (root *parse.FuncNode, arguments []string, err error) {
-	if len(k.written) > maxExpression {
-		return nil, nil, fmt.Errorf("%w: it is longer than %d bytes", ErrUnsupported, maxExpression)
-	}
-
-	tree, err := parse.Parse(withoutSpaces(k.written))
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %s", err, toWrite)
-	}
-
-	root, ok := tree.Root.(*parse.FuncNode)
-	if !ok {
-		return nil, nil, errNested
-	}
-
-	for _, argument := range root.Args {
-		text, ok := argument.(*parse.TextNode)
-		if !ok {
-			return nil, nil, errNested
-		}
-
-		arguments = append(arguments, text.Value)
-	}
-
-	k.optional = len(arguments) > 0
-
-	return root, arguments, nil
-}
-
-var errNested = fmt.Errorf("%w: an expression contains another one; use a variable of its own", ErrUnsupported)
+var errNested = fmt.Errorf("%w: only the default of a variable may contain another expression; "+
+	"use a variable of its own", ErrUnsupported)
 
 // withoutSpaces rewrites ${ NAME } to ${NAME}, as clusterctl does before it looks for expressions.
 func withoutSpaces(source string) string { return legacy.ReplaceAllString(source, "$${${1}}") }
@@ -336,7 +368,15 @@ func (t *Text) compare() error {
 		return fmt.Errorf("%w: %s", err, toWrite)
 	}
 
-	for _, values := range []map[string]string{{}, t.marks()} {
+	marks, inDefaults := t.marks(), t.marks()
+
+	for _, v := range t.Variables() {
+		if v.IsDerived() {
+			delete(inDefaults, v.Name)
+		}
+	}
+
+	for _, values := range []map[string]string{{}, marks, inDefaults} {
 		theirs, err := tree.Execute(func(name string) string { return values[name] })
 		if err != nil || theirs != t.replace(values) {
 			return fmt.Errorf("%w: clusterctl reads an expression of this document in another way, because of a dollar sign, "+
@@ -347,11 +387,22 @@ func (t *Text) compare() error {
 	return nil
 }
 
-// Variables returns the variables of the text, sorted by name.
+// Variables returns the variables of the text, and of its defaults, sorted by name.
 func (t *Text) Variables() []Variable {
 	byName := map[string]*Variable{}
+	t.addVariables(byName, t.tokens)
 
-	for _, k := range t.tokens {
+	variables := make([]Variable, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		variables = append(variables, *byName[name])
+	}
+
+	return variables
+}
+
+// addVariables adds the variables of tokens, and those in their defaults.
+func (t *Text) addVariables(byName map[string]*Variable, tokens []token) {
+	for _, k := range tokens {
 		if k.expression == nil {
 			continue
 		}
@@ -365,14 +416,9 @@ func (t *Text) Variables() []Variable {
 		if k.expression.Default != "" && !slices.Contains(v.Defaults, k.expression.Default) {
 			v.Defaults = append(v.Defaults, k.expression.Default)
 		}
-	}
 
-	variables := make([]Variable, 0, len(byName))
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		variables = append(variables, *byName[name])
+		t.addVariables(byName, k.expression.tokens)
 	}
-
-	return variables
 }
 
 // Expressions returns the expressions of the text, by how they are written.
@@ -411,14 +457,10 @@ func (t *Text) Expand(values map[string]string) (string, error) {
 	return t.replace(values), nil
 }
 
-// size returns the size of what replace returns, in bytes.
+// size returns the size of what replace writes, in bytes.
 func (t *Text) size(values map[string]string) int {
-	size := len(t.source)
-
-	for _, k := range t.tokens {
-		replacement, rest := k.value(values)
-		size += len(replacement) + len(rest) - (k.end - k.start)
-	}
+	size := 0
+	replace(t.source, t.offset, t.tokens, values, func(part string) { size += len(part) })
 
 	return size
 }
@@ -430,10 +472,8 @@ func (t *Text) Marked() string { return t.replace(t.marks()) }
 func (t *Text) marks() map[string]string {
 	marks := map[string]string{}
 
-	for _, k := range t.tokens {
-		if k.expression != nil {
-			marks[k.expression.Name] = MarkPrefix + k.expression.Name
-		}
+	for _, v := range t.Variables() {
+		marks[v.Name] = MarkPrefix + v.Name
 	}
 
 	return marks
@@ -443,19 +483,26 @@ func (t *Text) marks() map[string]string {
 func (t *Text) replace(values map[string]string) string {
 	var b strings.Builder
 
-	at := t.offset
-
-	for _, k := range t.tokens {
-		b.WriteString(t.source[at-t.offset : k.start-t.offset])
-
-		replacement, rest := k.value(values)
-		b.WriteString(replacement)
-		b.WriteString(rest)
-
-		at = k.end
-	}
-
-	b.WriteString(t.source[at-t.offset:])
+	replace(t.source, t.offset, t.tokens, values, func(part string) { b.WriteString(part) })
 
 	return b.String()
+}
+
+// replace writes a text with values in place of its tokens. Their positions count from an offset before it.
+func replace(source string, offset int, tokens []token, values map[string]string, write func(string)) {
+	at := 0
+
+	for _, k := range tokens {
+		write(source[at : k.start-offset])
+
+		if k.expression == nil {
+			write("$")
+		} else {
+			k.expression.write(values, write)
+		}
+
+		at = k.end - offset
+	}
+
+	write(source[at:])
 }

@@ -47,7 +47,25 @@ func TestExpandAsClusterctl(t *testing.T) {
 		"${A%.*}":                            unsupported,
 		"${A//a/b}":                          unsupported,
 		"${#A}":                              unsupported,
-		"${A:=${B}}":                         "write ${NAME} or ${NAME:=default}",
+		"${A:=${B}}":                         "",
+		"${A:-${B}} ${B} ${A}":               "",
+		"${A=x-${B:=y}-z}":                   "",
+		"${A:=${C:=${D:=${E}${B}}-${F:=}}}}": "",
+		"${A:=${C:+c ${ B } $$ $B $c {}}":    "",
+		"${A:=$${B}$$${B}$}":                 "",
+		"${A:=${B/#b/x}}":                    "",
+		"${A:=${C/#$$b/x}}":                  "",
+		"${A/#$${b/x}":                       "",
+		"${A/#$${b}/x}":                      "bad substitution",
+		"${Ä:=${Ü:=ß}}":                      "",
+		nested(20):                           "",
+		nested(21):                           "more than 20 expressions contain each other",
+		nested(5000):                         "more than 20 expressions contain each other",
+		"${A/#${B}/x}":                       "only the default of a variable may contain another",
+		"${A:=${C:=${B:0:1}}}":               ": ${C:=${B:0:1}}: ${B:0:1}: not supported in a chart",
+		"${A:=${}}":                          "write ${NAME}",
+		"${A${B}}":                           "expression ${A${B}}: ",
+		"${A:=${B}":                          "expression ${A:=${B}: missing closing brace: write ${NAME}",
 		"${A:=b":                             "write ${NAME}",
 		"${}":                                "write ${NAME}",
 		"${A B}":                             "write ${NAME}",
@@ -55,6 +73,9 @@ func TestExpandAsClusterctl(t *testing.T) {
 		"${A$B}":                             "write ${NAME}",
 		"${A:=" + strings.Repeat("b", 1<<15): "write ${NAME}",
 		strings.Repeat("${A}", 2001):         "more than 2000 expressions",
+		"${A:=" + strings.Repeat("b", 1<<14) + "}":                             "longer than 16384 bytes",
+		strings.Repeat("${A:="+nested(19)+strings.Repeat("b", 15<<10)+"}", 40): "larger than 512 KiB",
+		strings.Repeat("${A:="+strings.Repeat(nested(18)+"b", 100)+"}", 40):    "larger than 512 KiB",
 	} {
 		t.Run(fmt.Sprintf("%.40q", text), func(t *testing.T) {
 			g := NewWithT(t)
@@ -74,24 +95,59 @@ func TestExpandAsClusterctl(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 
 			for _, value := range []string{"", "value", "${B}", "$$", "va", "two\nlines"} {
-				values := map[string]string{"A": value, "B": "b", "Ä": value}
-				variable := func(name string) (string, error) { return values[name], nil }
+				for _, other := range []string{"", "b", "${A}", "$$"} {
+					values := map[string]string{"A": value, "B": other, "Ä": value, "E": other}
+					variable := func(name string) (string, error) { return values[name], nil }
 
-				want, err := yamlprocessor.NewSimpleProcessor().Process([]byte(text), variable)
-				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(parsed.Expand(values)).To(Equal(string(want)), "%q", value)
+					want, err := yamlprocessor.NewSimpleProcessor().Process([]byte(text), variable)
+					g.Expect(err).NotTo(HaveOccurred())
+					g.Expect(parsed.Expand(values)).To(Equal(string(want)), "%q, %q", value, other)
+				}
 			}
+
+			checkRequired(g, parsed, text)
 		})
 	}
 }
 
-// TestVariables: a variable is required if its first use in the file has no default, as clusterctl has it.
+// nested returns an expression that contains others, one in each other.
+func nested(depth int) string {
+	return strings.Repeat("${A:=", depth-1) + "${B}" + strings.Repeat("}", depth-1)
+}
+
+// checkRequired checks that the same variables are required as with clusterctl.
+func checkRequired(g Gomega, parsed *expr.Text, text string) {
+	theirs, err := yamlprocessor.NewSimpleProcessor().GetVariableMap([]byte(text))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	var want, got []string
+
+	for name, word := range theirs {
+		if word == nil {
+			want = append(want, name)
+		}
+	}
+
+	for _, v := range parsed.Variables() {
+		if v.Required {
+			got = append(got, v.Name)
+		}
+
+		delete(theirs, v.Name)
+	}
+
+	g.Expect(got).To(ConsistOf(want))
+	g.Expect(theirs).To(BeEmpty(), "all are listed")
+}
+
 // TestNUL: what is wrong with a text, and with none of its expressions, names none.
 func TestNUL(t *testing.T) {
 	_, err := expr.Parse("a\n${A}\x00b")
 	NewWithT(t).Expect(err).To(MatchError(HavePrefix("line 2: the text has a NUL character")))
 }
 
+// TestVariables: a variable is required if its first use in the file has no default, as clusterctl has it. A use in a
+// default does not count.
 func TestVariables(t *testing.T) {
 	g := NewWithT(t)
 	text := "${A} ${B:=1}\n${A:=2} ${B:=3} ${C}\n${C} $${D}\n"
@@ -116,13 +172,29 @@ func TestVariables(t *testing.T) {
 	g.Expect(err).To(MatchError("line 1: expression ${A}: it extends into the next document; close it before"))
 }
 
+// TestVariablesInDefaults: a default is described as it is written.
+func TestVariablesInDefaults(t *testing.T) {
+	g := NewWithT(t)
+
+	file, err := expr.Parse("${A:=x-${B:=y}-${C}} ${C}")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(file.Variables()).To(Equal([]expr.Variable{
+		{Name: "A", Defaults: []string{"x-${B:=y}-${C}"}},
+		{Name: "B", Defaults: []string{"y"}},
+		{Name: "C", Required: true},
+	}))
+}
+
 // TestParseTemplate: cluster templates may have any expression of clusterctl.
 func TestParseTemplate(t *testing.T) {
 	for text, refusal := range map[string]string{
-		"${A} ${A%.*} ${A:0:3} ${#A} ${A:=${B}}": "",
+		"${A} ${A%.*} ${A:0:3} ${#A} ${A:=${A}}": "",
+		"${A} ${A/#${B}/${C}}":                   "",
 		"${A":                                    "line 1: expression ${A: ",
 		"${}":                                    "line 1: expression ${}: write ${NAME}",
 		"\n${":                                   "line 2: expression ${: ",
+		"${A}\n${A-b}\n${A-b}":                   "line 2: expression ${A-b}: ",
+		"${A}\n${A:=${B}":                        "line 2: expression ${A:=${B}: missing closing brace",
 	} {
 		parsed, err := expr.ParseTemplate(text)
 		if refusal != "" {

@@ -64,6 +64,16 @@ func TestRenderHostileCharts(t *testing.T) {
 		"many variables, of which one is wrong": {
 			configMap + numbered(990, "  a%[1]d: ${V%[1]d:=b}\n") + "  a: ${V}\n", "b\nc: d", "change more than the fields",
 		},
+		"variables in defaults at the limit": {
+			configMap + numbered(390, "  a%[1]d: ${V%[1]d:="+strings.Repeat("${V:=", 18)+"x"+strings.Repeat("}", 19)+"\n"), "", "",
+		},
+		"a large value in many defaults": {
+			configMap + numbered(390, "  a%[1]d: ${A%[1]d:=${B:=${V}}}\n"), strings.Repeat("x", 64<<10),
+			"the values of variables up to V are larger than 4 MiB where they are used; shorten them",
+		},
+		"a default of many variables": {
+			configMap + "  a: ${A:=" + strings.Repeat("${V}", 2000) + "}\n", "x", "",
+		},
 		"no UTF-8": {configMap + "  a: ${V}\n", "\xff", "the value of variable V is not valid UTF-8; encode it in base64"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ Arguments, as a list: the chart's root context, and the object's entry in files/
 {{- $text := $root.Files.Get $entry.file -}}
 {{- $variables := $root.Values.variables | default dict -}}
 {{- $document := dict -}}
-{{- include "capstan.parse" (list $document (include "capstan.substitute" (list $text $entry.expressions $variables))) -}}
+{{- include "capstan.parse" (list $document (include "capstan.expand" (list $text $entry.expressions $variables))) -}}
 {{- if $entry.expressions }}{{ include "capstan.checkValues" (list $root $entry $text $document) }}{{ end -}}
 {{- $object := $document.object -}}
 {{- $metadata := $object.metadata -}}
@@ -54,12 +54,20 @@ Arguments, as a list: the chart's root context, and the object's entry in files/
   {{- (last .).kind }} {{ if not $entry.clusterScoped }}{{ (index . 0).Release.Namespace }}/{{ end }}{{ $entry.name -}}
 {{- end -}}
 
+{{- define "capstan.expand" -}}
+{{- /* (list TEXT EXPRESSIONS VARIABLES): prints TEXT with the values of its expressions, and a dollar sign for $$. */ -}}
+  {{- include "capstan.substitute" (append . (list "$$")) -}}
+{{- end -}}
+
 {{- define "capstan.substitute" -}}
-{{- /* (list TEXT EXPRESSIONS VARIABLES): prints TEXT with the values of its expressions, in one pass: a value is text, and not read again.
-EXPRESSIONS says what each one does, by how it is written. */ -}}
-  {{- $expressions := index . 1 -}}
+{{- /* (list TEXT EXPRESSIONS VARIABLES ESCAPES): prints TEXT with the values of its expressions, in one pass: a value is text, and not read
+again. EXPRESSIONS says what each one does, by how it is written. Each of ESCAPES becomes a dollar sign. */ -}}
+  {{- $expressions := index . 1 | default dict -}}
   {{- $variables := index . 2 -}}
-  {{- $form := "\\$\\$|\\$\\{[^}]*\\}" -}}
+  {{- $forms := list -}}
+  {{- /* The longest of those that begin alike is the first. */ -}}
+  {{- range concat (last .) (keys $expressions | sortAlpha | reverse) }}{{ $forms = append $forms (regexQuoteMeta .) }}{{ end -}}
+  {{- $form := join "|" $forms -}}
   {{- $found := regexFindAll $form (first .) -1 -}}
   {{- range $i, $text := regexSplit $form (first .) -1 -}}
     {{- $text -}}
@@ -78,6 +86,8 @@ EXPRESSIONS says what each one does, by how it is written. */ -}}
   {{- if kindIs "invalid" $value }}{{ $value = "" }}{{ else }}{{ $value = include "capstan.text" $value }}{{ end -}}
   {{- $prefix := $expression.prefix | default "" -}}
   {{- if and $prefix (hasPrefix $prefix $value) }}{{ $expression.replacement | default "" }}{{ trimPrefix $prefix $value }}
+  {{- else if and (eq $value "") $expression.expressions -}}
+    {{- include "capstan.substitute" (list $expression.default $expression.expressions (last .) list) -}}
   {{- else if eq $value "" }}{{ $expression.default | default "" }}
   {{- else }}{{ $value }}{{ end -}}
 {{- end -}}
@@ -100,20 +110,25 @@ compared with the same text with a mark in place of each expression. Errors cont
   {{- $text := index . 2 -}}
   {{- $variables := (index . 0).Values.variables | default dict -}}
   {{- $marks := dict -}}
-  {{- range $entry.expressions }}{{ $_ := set $marks .name (print "capstan0mark0" .name) }}{{ end -}}
+  {{- $derived := dict -}}
+  {{- include "capstan.marks" (list $marks $derived $entry.expressions) -}}
   {{- $marked := dict -}}
-  {{- include "capstan.parse" (list $marked (include "capstan.substitute" (list $text $entry.expressions $marks))) -}}
+  {{- include "capstan.parse" (list $marked (include "capstan.expand" (list $text $entry.expressions $marks))) -}}
   {{- if include "capstan.hasManyKeys" (list $marked.object false) -}}
     {{- fail (printf "%s: more than 4 keys of a map contain expressions, or one of them is below another one; write the others without" (include "capstan.called" (list (index . 0) $entry $marked.object))) -}}
   {{- end -}}
   {{- if include "capstan.differs" (list $marked.object (last .).object) -}}
     {{- $causes := list -}}
     {{- $names := keys $marks | sortAlpha -}}
-    {{- /* Each variable alone, unless that takes long. */ -}}
+    {{- /* Each variable alone, unless that takes long. If it is used in the default of others that have no value, they have none here either. */ -}}
+    {{- $others := $marks -}}
+    {{- range $variable := keys $derived -}}
+      {{- if not (include "capstan.value" (list (dict "name" $variable) $variables)) }}{{ $others = omit $others $variable }}{{ end -}}
+    {{- end -}}
     {{- range $variable := ternary $names list (le (len $names) 20) -}}
-      {{- $alone := merge (dict $variable (get $variables $variable)) $marks -}}
+      {{- $alone := merge (dict $variable (get $variables $variable)) $others -}}
       {{- $document := dict -}}
-      {{- include "capstan.parse" (list $document (include "capstan.substitute" (list $text $entry.expressions $alone))) -}}
+      {{- include "capstan.parse" (list $document (include "capstan.expand" (list $text $entry.expressions $alone))) -}}
       {{- if include "capstan.differs" (list $marked.object $document.object) }}{{ $causes = append $causes $variable }}{{ end -}}
     {{- end -}}
     {{- $causes = $causes | default $names -}}
@@ -130,6 +145,18 @@ compared with the same text with a mark in place of each expression. Errors cont
       {{- $subject = printf "the values of variables %s change more than the fields that contain them" (join ", " $causes) -}}
     {{- end -}}
     {{- fail (printf "%s: %s; %s" (include "capstan.called" (list (index . 0) $entry $marked.object)) $subject $fix) -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.marks" -}}
+{{- /* (list MARKS DERIVED EXPRESSIONS): sets in MARKS a mark for each variable of EXPRESSIONS, and of their defaults. The keys of DERIVED
+become the variables whose defaults contain others. */ -}}
+  {{- range $expression := last . -}}
+    {{- $_ := set (first $) $expression.name (print "capstan0mark0" $expression.name) -}}
+    {{- if $expression.expressions -}}
+      {{- $_ := set (index $ 1) $expression.name true -}}
+      {{- include "capstan.marks" (list (first $) (index $ 1) $expression.expressions) -}}
+    {{- end -}}
   {{- end -}}
 {{- end -}}
 

@@ -1,0 +1,108 @@
+package chartgen_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/limit"
+)
+
+// constructs are unusual parts of components that real providers publish.
+var constructs = map[string]string{
+	"a variable in a default": configMap + "data: {a: '${A}', b: \"${B:=${A}}\"}\n",
+	"variables in defaults in each other": configMap +
+		"data: {a: 'x-${A:=${B:-y-${ C }$}-${D/#x/y}z}', b: '$$ ${B}', c: \"${C:=$$}\"}\n",
+	"a variable that only defaults contain": configMap + "data: {a: '${A:=${B:=c}}', b: '${A:-${B}}'}\n",
+	"a default after =": configMap + "data:\n  a: |\n    {\"port\": ${PORT=9440}, \"user\": \"${USER=}\"}\n" +
+		"binaryData: {ca.crt: \"${CA=''}\"}\n",
+	"JSON in a text": configMap + "data:\n  a: |\n    {\n      \"a\": {\"b\": [\"$${C}\", \"$D\"]}\n    }\n",
+	"labels of null": strings.Replace(configMap, "name: a", "name: a, labels: null, annotations: null", 1),
+	"comments in a row": "# Source: a\n---\n# Source: b\n---\n---\n" + configMap +
+		"---\n# Source: c\n---\n\n# Source: d\n---\n",
+	"a default of one blank": deploymentWith("args: ['--clusters=${A:= }', \"--x=y\"]"),
+	"a blank at the end of an item": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n" +
+		"  template:\n    spec:\n      containers:\n      - name: manager\n        image: a.b/c\n" +
+		"        args:\n        - --clusters=${A:= }\n        - --x=${B:=${A:=:8443}}\n",
+	"a name in lower case":     configMap + "data: {a: '${ClusterTopology:=false}', b: '${cluster_topology}'}\n",
+	"a variable in a strategy": deploymentHead + "}]}}, strategy: {type: '${STRATEGY:=RollingUpdate}'}}\n",
+}
+
+// TestConstructs: with unusual components, Helm renders the objects that clusterctl applies, and requires the same
+// variables.
+func TestConstructs(t *testing.T) {
+	for name, components := range constructs {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			b := provider("odd", components)
+			built, err := chartgen.Build(b)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			required, all, err := chartgen.RequiredVariables(built)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			defaults := map[string]string{}
+			for _, name := range required {
+				defaults[name] = "given"
+			}
+
+			compareOnce(t, "defaults", b, built, defaults)
+
+			for _, name := range required {
+				without := maps.Clone(defaults)
+				delete(without, name)
+
+				_, err = clusterctlObjects(t.Context(), b, without)
+				g.Expect(err).To(MatchError(ContainSubstring("[" + name + "]")))
+				_, err = chartObjects(built, without)
+				g.Expect(err).To(MatchError(ContainSubstring("'" + name + "'")))
+			}
+
+			for _, kind := range slices.Sorted(maps.Keys(assignments)) {
+				for _, name := range all {
+					if kind == "indented" {
+						continue // it changes another field, which a chart refuses
+					}
+
+					with := maps.Clone(defaults)
+					with[name] = assignments[kind](name)
+
+					compareOnce(t, kind+" "+name, b, built, with)
+				}
+			}
+		})
+	}
+}
+
+// TestRefusedValuesInDefaults: the message names the variable whose value is wrong, also if only the default of another
+// one contains it.
+func TestRefusedValuesInDefaults(t *testing.T) {
+	const components = configMap + "data: {a: \"${A:=x-${B:=${C}}}\", d: \"${D}\"}\n"
+
+	for wrong, values := range map[string]map[string]string{
+		"A": {"A": `hunter"2`, "B": `hunter"2`, "D": "d"},
+		"B": {"B": `hunter"2`, "C": `hunter"2`, "D": "d"},
+		"C": {"C": `hunter"2`, "D": "d"},
+		"D": {"C": "c", "D": `hunter"2`},
+	} {
+		t.Run(wrong, func(t *testing.T) {
+			g := NewWithT(t)
+			want := ContainSubstring("the value of variable %s changes more than the field that contains it", wrong)
+
+			built, err := chartgen.Build(provider("odd", components))
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = chartObjects(built, values)
+			g.Expect(err).To(MatchError(And(want, Not(ContainSubstring("hunter")))))
+
+			parsed, err := bundle.ParseComponents([]byte(components))
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = parsed.Documents[0].Decode(values, limit.NewFile())
+			g.Expect(err).To(MatchError(And(want, Not(ContainSubstring("hunter")))))
+		})
+	}
+}
