@@ -19,6 +19,9 @@ var constructs = map[string]string{
 	"variables in defaults in each other": configMap +
 		"data: {a: 'x-${A:=${B:-y-${ C }$}-${D/#x/y}z}', b: '$$ ${B}', c: \"${C:=$$}\"}\n",
 	"a variable that only defaults contain": configMap + "data: {a: '${A:=${B:=c}}', b: '${A:-${B}}'}\n",
+	"an end marker":                         configMap + "...\n---\n" + crdWith("a") + "...\n",
+	"end markers and comments": configMap + "data: {a: \"${A:=...}\"}\n...  # end\n\n... \r\n# more\n---\n" +
+		strings.Replace(configMap, "name: a", "name: b", 1) + "...",
 	"a default after =": configMap + "data:\n  a: |\n    {\"port\": ${PORT=9440}, \"user\": \"${USER=}\"}\n" +
 		"binaryData: {ca.crt: \"${CA=''}\"}\n",
 	"JSON in a text": configMap + "data:\n  a: |\n    {\n      \"a\": {\"b\": [\"$${C}\", \"$D\"]}\n    }\n",

@@ -61,6 +61,11 @@ func TestParseInvalidComponents(t *testing.T) {
 			named("one") + "--- two\n",
 			"components.yaml line 5: text after the document separator",
 		},
+		"an object after an end marker": {
+			named("one") + "...\n" + named("two"), "components.yaml line 1: text follows the end of the document; remove it",
+		},
+		"text in the line of an end marker": {named("one") + "...# two\n", "line 1: text follows the end of the document"},
+		"an expression over an end marker":  {named("one") + "# ${A:=\n...\n# }\n", "expression ${A:=: it extends into"},
 		"two Namespaces": {
 			strings.Replace(namespace, "%", "a", 1) + "---\n" + strings.Replace(namespace, "%", "b", 1),
 			"components.yaml line 5: a second Namespace, b in addition to a",

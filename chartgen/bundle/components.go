@@ -92,6 +92,7 @@ func parseFile(data []byte, parse func(string) (*expr.Text, error)) (*Components
 	budget := limit.NewFile()
 
 	for _, p := range parts {
+		p.end = p.start + contentEnd(data[p.start:p.end])
 		p.source = source[p.start:p.end]
 
 		if p.text, err = text.Slice(p.start, p.end, p.line); err != nil {
@@ -203,6 +204,31 @@ func split(data []byte) ([]part, error) {
 	current.end = len(data)
 
 	return append(parts, current), nil
+}
+
+// endMarker matches a line that ends a document of YAML.
+var endMarker = regexp.MustCompile(`^\.\.\.\s*(\s#.*)?$`)
+
+// contentEnd returns where the content of a document ends: before its end marker, unless content follows it, which
+// parsers would ignore.
+func contentEnd(document []byte) int {
+	content := len(document)
+
+	for end := len(document); end > 0; {
+		start := bytes.LastIndexByte(document[:end-1], '\n') + 1
+		line := bytes.TrimRight(document[start:end], "\r\n")
+		text := bytes.TrimSpace(line)
+
+		if endMarker.Match(line) {
+			content = start
+		} else if len(text) > 0 && text[0] != '#' {
+			break
+		}
+
+		end = start
+	}
+
+	return content
 }
 
 // document parses the part. It returns nil if the part is empty.
