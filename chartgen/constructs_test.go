@@ -109,3 +109,59 @@ func TestRefusedValuesInDefaults(t *testing.T) {
 		})
 	}
 }
+
+// TestValuesOfContainers: what is no text in a container is refused with the expression and its variable, as clusterctl
+// refuses it in a Deployment. The API server would not say where it comes from.
+func TestValuesOfContainers(t *testing.T) {
+	const pod = "      containers:\n      - name: manager\n        image: a.b/c\n        args:\n" +
+		"        - --address=${A:=:8443}\n        - ${B:=b}\n        command: [\"${C:=c}\", '${E:=${C}}', \"${EF}\"]\n" +
+		"        env:\n        - name: D\n          value: ${D}\n        - name: DD\n          value: ${DD:=${F:=}}\n"
+
+	for _, kind := range []string{"Deployment", "StatefulSet"} {
+		b := provider("odd", "apiVersion: apps/v1\nkind: "+kind+
+			"\nmetadata: {name: a}\nspec:\n  template:\n    spec:\n"+pod)
+		built, err := chartgen.Build(b)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		for _, c := range []struct{ variable, value, written, field string }{
+			{"A", "hunter: b # c", "${A:=:8443}", "args"},
+			{"B", "[hunter]", "${B:=b}", "args"},
+			{"B", "{hunter: a}", "${B:=b}", "args"},
+			{"B", "8443", "${B:=b}", "args"},
+			{"D", "true", "${D}", "value"},
+			{"D", "[hunter, a]", "${D}", "value"},
+			{"DD", "{hunter: a}", "${DD:=${F:=}}", "value"},
+			{"F", "{hunter: a}", "${DD:=${F:=}}", "value"},
+			{"D", "", "", ""},
+			{"D", `"true"`, "", ""},
+			{"A", "hunter:8443", "", ""},
+			{"EF", "8443", "", ""},
+		} {
+			g := NewWithT(t)
+			values := map[string]string{"D": "x", "EF": "x"}
+			values[c.variable] = c.value
+
+			_, err = chartObjects(built, values)
+			if c.written == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				continue
+			}
+
+			variables := c.variable
+			if strings.Contains(c.written, "F") {
+				variables = "DD or F"
+			}
+
+			g.Expect(err).To(MatchError(HaveSuffix(
+				"): %s target-namespace/a: the expression %s is no text in the field %s with the given value of variable %s; "+
+					"write it as YAML requires in this place: in quotes, or without a colon before a blank",
+				kind, c.written, c.field, variables)))
+			g.Expect(err).NotTo(MatchError(ContainSubstring("hunter")))
+
+			if kind == "Deployment" {
+				_, err = clusterctlObjects(t.Context(), b, values)
+				g.Expect(err).To(HaveOccurred(), c.value)
+			}
+		}
+	}
+}

@@ -146,6 +146,42 @@ compared with the same text with a mark in place of each expression. Errors cont
     {{- end -}}
     {{- fail (printf "%s: %s; %s" (include "capstan.called" (list (index . 0) $entry $marked.object)) $subject $fix) -}}
   {{- end -}}
+  {{- if has (last .).object.kind (list "Deployment" "DaemonSet" "StatefulSet" "ReplicaSet" "Job" "CronJob" "Pod") -}}
+    {{- $called := include "capstan.called" (list (index . 0) $entry (last .).object) -}}
+    {{- include "capstan.checkContainers" (list $called $entry.expressions $marked.object (last .).object "") -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.checkContainers" -}}
+{{- /* (list CALLED EXPRESSIONS MARKED OBJECT FIELD): fails if values of variables make something else than texts in the command, the arguments
+and the environment of containers. The API server would refuse it without saying where the value comes from. */ -}}
+  {{- $called := index . 0 -}}
+  {{- $expressions := index . 1 -}}
+  {{- $marked := index . 2 -}}
+  {{- $object := index . 3 -}}
+  {{- $field := index . 4 -}}
+  {{- if deepEqual $marked $object -}}
+  {{- else if kindIs "map" $marked -}}
+    {{- range $key, $value := $marked -}}
+      {{- if hasKey $object $key }}{{ include "capstan.checkContainers" (list $called $expressions $value (get $object $key) $key) }}{{ end -}}
+    {{- end -}}
+  {{- else if kindIs "slice" $marked -}}
+    {{- range $i, $value := $marked }}{{ include "capstan.checkContainers" (list $called $expressions $value (index $object $i) $field) }}{{ end -}}
+  {{- else if and (has $field (list "command" "args" "value")) (not (has (kindOf $object) (list "string" "invalid"))) -}}
+    {{- $found := "" -}}
+    {{- $variables := dict -}}
+    {{- $longest := 0 -}}
+    {{- range $written, $expression := $expressions -}}
+      {{- /* The name of a variable may begin with that of another one. */ -}}
+      {{- if and (contains (print "capstan0mark0" $expression.name) $marked) (gt (len $expression.name) $longest) -}}
+        {{- $found = $written -}}
+        {{- $longest = len $expression.name -}}
+        {{- $variables = dict -}}
+        {{- include "capstan.marks" (list $variables dict (list $expression)) -}}
+      {{- end -}}
+    {{- end -}}
+    {{- fail (printf "%s: the expression %s is no text in the field %s with the given value of variable %s; write it as YAML requires in this place: in quotes, or without a colon before a blank" $called (abbrev 500 $found) $field (keys $variables | sortAlpha | join " or ")) -}}
+  {{- end -}}
 {{- end -}}
 
 {{- define "capstan.marks" -}}
