@@ -3,6 +3,7 @@ package oci
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
@@ -28,13 +29,27 @@ func IsIndex(desc ocispec.Descriptor) bool {
 	return desc.MediaType == ocispec.MediaTypeImageIndex || desc.MediaType == mediaTypeDockerList
 }
 
-// Artifact reads a manifest. An index is an error of kind Invalid; use Index for it.
+// maxIndexed is the maximum number of manifests in an index that are read to find a chart.
+const maxIndexed = 16
+
+// Artifact reads a manifest. An index with one chart in it, perhaps beside attestations, stands for the chart, as for
+// Helm. Any other index is an error of kind Invalid; use Index for it.
 func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error) {
 	desc, data, err := c.Manifest(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 
+	if IsIndex(desc) {
+		return c.indexedChart(ctx, ref, data)
+	}
+
+	return newArtifact(ref, desc, data)
+}
+
+// newArtifact returns the artifact of a manifest that was read. Anything but the manifest of an image is an error of
+// kind Invalid.
+func newArtifact(ref Reference, desc ocispec.Descriptor, data []byte) (*Artifact, error) {
 	if desc.MediaType != ocispec.MediaTypeImageManifest && desc.MediaType != mediaTypeDockerManifest {
 		return nil, newInvalidError("pull", ref, "an OCI manifest was expected, not %s", desc.MediaType)
 	}
@@ -45,6 +60,47 @@ func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error)
 	}
 
 	return a, nil
+}
+
+// indexedChart returns the only chart of an index. Helm takes any of several, each time another one.
+func (c *Client) indexedChart(ctx context.Context, ref Reference, data []byte) (*Artifact, error) {
+	var index ocispec.Index
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, newInvalidError("pull", ref, "its index is not JSON: %v", err)
+	}
+
+	// Charts are for no platform, unlike images.
+	manifests := slices.DeleteFunc(index.Manifests, func(d ocispec.Descriptor) bool {
+		return d.Platform != nil || IsIndex(d)
+	})
+
+	var charts []*Artifact
+
+	for _, manifest := range manifests[:min(len(manifests), maxIndexed)] {
+		desc, data, err := c.Manifest(ctx, ref.WithDigest(manifest.Digest))
+		if err != nil {
+			return nil, err
+		}
+
+		found, err := newArtifact(ref, desc, data)
+		if err != nil {
+			return nil, err
+		}
+
+		if found.IsChart() {
+			charts = append(charts, found)
+		}
+	}
+
+	switch {
+	case len(charts) == 0:
+		return nil, newInvalidError("pull", ref, "an OCI manifest was expected, not an index without a chart")
+	case len(charts) > 1 || len(manifests) > maxIndexed:
+		return nil, newInvalidError("pull", ref, "its index has several charts, or more than %d manifests; name a chart "+
+			"by its digest, such as @%s", maxIndexed, charts[0].Descriptor.Digest)
+	}
+
+	return charts[0], nil
 }
 
 // Index reads an index and returns the manifests that it lists. Anything else is an error of kind

@@ -1,12 +1,17 @@
 package oci
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -137,4 +142,80 @@ func testChartsOfHelm(t *testing.T, i bed.Implementation) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(pulled.Chart).To(Equal(c))
 	g.Expect(pulled.Digest).To(Equal(pushed.Digest))
+}
+
+// TestIndexedChart: an index with one chart in it is the chart, whatever attestations are beside it.
+func TestIndexedChart(t *testing.T) {
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { testIndexedChart(t, i) })
+	}
+}
+
+func testIndexedChart(t *testing.T, i bed.Implementation) {
+	r, client := chartRegistry(t, i)
+	ref := parse(t, r.Address+"/capi/"+chartName+":1.2.3")
+	repository := client.Repository(ref)
+
+	pack := func(ch *chart.Chart) ocispec.Descriptor {
+		desc, err := PackChart(t.Context(), repository, ch)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		return ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size}
+	}
+	one := pack(testChart(t))
+	other := pack(testChart(t, chart.File{Name: "values.yaml", Data: []byte("a: b\n")}))
+
+	attestation, err := oras.PackManifest(t.Context(), repository, oras.PackManifestVersion1_1,
+		"application/vnd.in-toto+json", oras.PackManifestOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	ofPlatform := attestation
+	ofPlatform.Platform = &ocispec.Platform{OS: "linux", Architecture: "amd64"}
+
+	for name, test := range map[string]struct {
+		manifests []ocispec.Descriptor
+		message   string
+	}{
+		"one chart":             {manifests: []ocispec.Descriptor{one}},
+		"an attestation behind": {manifests: []ocispec.Descriptor{one, attestation}},
+		"an attestation before": {manifests: []ocispec.Descriptor{attestation, one}},
+		"two charts": {
+			manifests: []ocispec.Descriptor{one, other},
+			message:   "its index has several charts, or more than 16 manifests; name a chart by its digest, such as @sha256:",
+		},
+		"no chart": {
+			manifests: []ocispec.Descriptor{attestation},
+			message:   "an OCI manifest was expected, not an index without a chart",
+		},
+		"an image": {
+			manifests: []ocispec.Descriptor{ofPlatform},
+			message:   "an OCI manifest was expected, not an index without a chart",
+		},
+		"many manifests": {
+			manifests: append(slices.Repeat([]ocispec.Descriptor{attestation}, maxIndexed-1), one, attestation),
+			message:   "its index has several charts, or more than 16 manifests",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			data, err := json.Marshal(ocispec.Index{
+				Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: test.manifests,
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = oras.TagBytes(t.Context(), repository, ocispec.MediaTypeImageIndex, data, ref.Tag)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			pulled, err := client.PullChart(t.Context(), ref)
+			if test.message != "" {
+				g.Expect(transport.Is(err, transport.Invalid)).To(BeTrue())
+				g.Expect(err).To(MatchError(ContainSubstring(test.message)))
+
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(pulled.Chart).To(Equal(testChart(t)))
+			g.Expect(pulled.Reference).To(Equal(ref.WithDigest(one.Digest)))
+		})
+	}
 }
