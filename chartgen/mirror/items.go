@@ -84,7 +84,7 @@ func publishedItems(
 }
 
 // Images returns the items of container images and of their signatures, by the names that containers
-// use.
+// use, or with http:// for a registry without TLS.
 //
 // Platforms such as linux/amd64 restrict what is copied of images for several platforms; empty means
 // all. An image that is restricted loses its signatures, which are for the complete image. An image
@@ -94,7 +94,7 @@ func Images(ctx context.Context, client *oci.Client, names, platforms []string) 
 	var items []*Item
 
 	for _, name := range names {
-		ref, err := oci.ParseImage(name)
+		ref, err := parseImage(name)
 		if err != nil {
 			return nil, err
 		}
@@ -108,6 +108,20 @@ func Images(ctx context.Context, client *oci.Client, names, platforms []string) 
 	}
 
 	return items, nil
+}
+
+// parseImage reads the name of an image. That of containers cannot say that a registry has no TLS.
+func parseImage(name string) (oci.Reference, error) {
+	if !strings.HasPrefix(name, "http://") {
+		return oci.ParseImage(name)
+	}
+
+	ref, err := oci.Parse(name)
+	if err == nil && ref.Identifier() == "" {
+		ref = ref.WithTag("latest")
+	}
+
+	return ref, err
 }
 
 // imageItems returns the items of an image and of its signatures.

@@ -181,6 +181,27 @@ func TestMirrorPrintsFlagsThatFit(t *testing.T) {
 	g.Expect(run("--image", image)).To(Equal(images))
 }
 
+// TestMirrorImageWithoutTLS: what the message about a registry without TLS says to write can be written.
+func TestMirrorImageWithoutTLS(t *testing.T) {
+	g := NewWithT(t)
+	registry, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(registry.Stop)
+
+	name := registry.Address + "/app:v1"
+	ref, err := oci.Parse("http://" + name)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = image.Push(t.Context(), registryClient(t, registry), ref, nil, image.Random(1<<10, 1))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	_, _, err = runMirror(t, "--image", name, "--dry-run")
+	g.Expect(err).To(MatchError(HaveSuffix("does not use TLS; if that is intended, write http:// in front of it")))
+
+	out, _, err := runMirror(t, "--image", "http://"+name, "--dry-run")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(ContainSubstring(" " + name))
+}
+
 // TestMirrorFailure: a cause that concerns several items is printed once, with their names.
 func TestMirrorFailure(t *testing.T) {
 	g := NewWithT(t)
