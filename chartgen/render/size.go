@@ -23,14 +23,14 @@ const MaxReleaseSize = 1 << 20
 // releases are two to four times as large.
 const maxGrowth = 5
 
-// Sizes are those of a chart's releases that cannot be stored; 0 for one that can.
+// Sizes are those of a chart's releases that are too large; 0 for one that is not.
 type Sizes struct {
-	// Helm is the size of the release that the helm command creates, and Operator that of the operator's, which has no
-	// templates, files and CRDs.
+	// Helm is the size of the release that the helm command creates, if it is larger than MaxReleaseSize, and Operator
+	// that of the operator's, which has no templates, files and CRDs, if it is larger than helm.MaxRecord.
 	Helm, Operator int
 }
 
-// Oversize returns the sizes of the releases of a chart that cannot be stored. It depends on the size of the chart's
+// Oversize returns the sizes of the releases of a chart that are too large. It depends on the size of the chart's
 // archive how much work that is: usually none.
 func Oversize(c *chart.Chart, archive int) (Sizes, error) {
 	if archive*maxGrowth <= MaxReleaseSize {
@@ -43,11 +43,11 @@ func Oversize(c *chart.Chart, archive int) (Sizes, error) {
 	}
 
 	found := Sizes{}
-	if found.Helm, err = oversize(whole, rendered); err != nil || found.Helm == 0 {
+	if found.Helm, err = oversize(whole, rendered, MaxReleaseSize); err != nil {
 		return found, err
 	}
 
-	found.Operator, err = oversize(recorded(whole), rendered)
+	found.Operator, err = oversize(recorded(whole), rendered, helm.MaxRecord)
 
 	return found, err
 }
@@ -81,8 +81,8 @@ func releaseData(of *helm.Chart, rendered string) ([]byte, error) {
 	return data, nil
 }
 
-// oversize returns the size of a release if it cannot be stored, and otherwise 0.
-func oversize(of *helm.Chart, rendered string) (int, error) {
+// oversize returns the size of a release if it is larger than allowed, and otherwise 0.
+func oversize(of *helm.Chart, rendered string, allowed int) (int, error) {
 	data, err := releaseData(of, rendered)
 	if err != nil {
 		return 0, err
@@ -93,7 +93,7 @@ func oversize(of *helm.Chart, rendered string) (int, error) {
 	// Fast compression results in more bytes than Helm's, so a second one is rarely necessary.
 	for _, level := range []int{gzip.BestSpeed, gzip.BestCompression} {
 		size, err = encodedSize(data, level)
-		if err != nil || size <= MaxReleaseSize {
+		if err != nil || size <= allowed {
 			return 0, err
 		}
 	}

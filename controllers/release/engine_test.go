@@ -154,6 +154,15 @@ var _ = Describe("The engine", func() {
 		Expect(err).To(MatchError(ContainSubstring(namespace + "/" + secretOf(2))))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
+
+		// One that takes 93 % of a Secret is refused before CRDs are applied, too.
+		engine := newEngine("one")
+		spec := newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise[:1240000])})
+		_, err = engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{})
+		expectError[*storage.Error](err)
+		Expect(err).To(MatchError(ContainSubstring("KiB, and may take 921 KiB, 90 % of a Secret; reduce the chart, its values")))
+
+		mustApply(ctx, engine, newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise[:1140000])}))
 	})
 
 	It("names the Secret that it could not write", func(ctx SpecContext) {

@@ -45,8 +45,8 @@ type PrepareOptions struct {
 // the objects, and asks the API server, by dry runs, whether it would accept what changes.
 //
 // The error is, or wraps, one of these: storage.ErrChanged, *LockedError, *RenderError, *object.AnnotationError,
-// *cluster.UnknownKindError, *cluster.ConflictError, *cluster.DryRunError, or *cluster.UnavailableError if the API
-// server could not be asked.
+// *cluster.UnknownKindError, *cluster.ConflictError, *cluster.DryRunError, *cluster.UnavailableError if the API server
+// could not be asked, or *storage.Error if the record would be too large.
 func (e *Engine) Prepare(
 	ctx context.Context, spec Spec, observed state.Observed, options PrepareOptions,
 ) (*Prepared, error) {
@@ -113,7 +113,8 @@ func (p *Prepared) check(options PrepareOptions) error {
 		return found
 	}
 
-	if err := cmp.Or(waves.Check(p.objects), policies.Check(p.objects)); err != nil {
+	err := cmp.Or(waves.Check(p.objects), policies.Check(p.objects), p.session.store.CheckSize(p.revision))
+	if err != nil {
 		return err
 	}
 

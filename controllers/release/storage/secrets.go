@@ -29,26 +29,32 @@ type secrets struct {
 	read     map[string][]byte // records as Helm stores them, by name
 }
 
-// growth is by how many bytes a record may grow after it was created: by descriptions, for example.
-const growth = 16 << 10
-
 // oversizeError is the size of a record that is too large, in bytes.
 type oversizeError int
 
 func (e oversizeError) Error() string {
-	return fmt.Sprintf("it takes %d KiB, and a Secret holds %d KiB; reduce the chart, its values or the patches",
-		(e+growth)>>10, corev1api.MaxSecretSize>>10)
+	return fmt.Sprintf("it takes %d KiB, and may take %d KiB, 90 %% of a Secret; "+
+		"reduce the chart, its values or the patches", e>>10, helm.MaxRecord>>10)
 }
 
-// create creates the Secret of a revision, unless it could not be written later.
+// checkSize returns an oversizeError if a record, as Helm stores it, is too large.
+func checkSize(record []byte) error {
+	if len(record) > helm.MaxRecord {
+		return oversizeError(len(record))
+	}
+
+	return nil
+}
+
+// create creates the Secret of a revision, unless it is too large.
 func (s *secrets) create(ctx context.Context, rel *helm.Release) error {
 	secret, err := newSecret(rel, createdLabel)
 	if err != nil {
 		return err
 	}
 
-	if size := len(secret.Data[recordKey]); size > corev1api.MaxSecretSize-growth {
-		return oversizeError(size)
+	if err := checkSize(secret.Data[recordKey]); err != nil {
+		return err
 	}
 
 	return s.write(ctx, secret, func() (*corev1api.Secret, error) {

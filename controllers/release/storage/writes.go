@@ -3,6 +3,7 @@ package storage
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -50,6 +51,25 @@ func (s *Store) Create(rel *helm.Release) error {
 
 		rel.Version++
 	}
+}
+
+// CheckSize returns an *Error if the record of a revision would be too large to be created.
+func (s *Store) CheckSize(rel *helm.Release) error {
+	document, err := json.Marshal(withoutFiles(rel))
+	if err != nil || len(document) < helm.MaxRecord/2 { // it becomes a third larger at most
+		return err
+	}
+
+	record, err := pack(document)
+	if err != nil {
+		return err
+	}
+
+	if err := checkSize(record); err != nil {
+		return NewError(s.release.Namespace+"/"+helm.RecordName(rel.Name, rel.Version), err)
+	}
+
+	return nil
 }
 
 // createNext is Create with the number that the revision has.
@@ -263,10 +283,6 @@ func (s *Store) failed(secret string, err error) error {
 
 	if apierrors.IsConflict(err) {
 		err = fmt.Errorf("%w: another process has written the record since", ErrChanged)
-	}
-
-	if large := oversizeError(0); errors.As(err, &large) {
-		err = large
 	}
 
 	return NewError(s.release.Namespace+"/"+secret, err)

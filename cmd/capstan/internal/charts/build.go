@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -179,8 +180,15 @@ func (o *buildOptions) warnOfSize(c *chart.Chart, archive int) error {
 	}
 
 	sizes, err := render.Oversize(c, archive)
-	if err != nil || sizes.Helm == 0 {
+
+	switch {
+	case err != nil || sizes == render.Sizes{}:
 		return err
+	case sizes.Helm == 0:
+		o.Warnf("the operator cannot install %s: its release would have %d KiB, and may have %d KiB; publish fewer or smaller "+
+			"objects.", c.Filename(), sizes.Operator>>10, helm.MaxRecord>>10)
+
+		return nil
 	}
 
 	fix := "remove cluster templates from the provider's folder"
