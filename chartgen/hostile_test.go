@@ -103,7 +103,7 @@ func hostile() map[string]release {
 			configMap + "data: [${A:='}," + strings.Repeat("{a: ", 900) + strings.Repeat("}", 900) + ",${B:='}]",
 			series, "100 levels",
 		},
-		"large objects": {many(4, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 1<<20)+"\n"), series, "2 MiB"},
+		"large objects": {many(5, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 1<<20)+"\n"), series, "larger than 4 MiB"},
 		"many lines at the last level": {
 			configMap + "data: " + strings.Repeat("{a: ", 90) + `"` + strings.Repeat(`x\n`, 600<<10) + `"` +
 				strings.Repeat("}", 90), series, "larger than 16 MiB once all lines are indented",
@@ -118,7 +118,7 @@ func hostile() map[string]release {
 			configMap + "data: {" + many(29900, "a%d: b,") + "}\n", series, "",
 		},
 		"texts at the limit": {
-			configMap + "data: " + strings.Repeat("x", 2<<20-200) + "\n", series, "",
+			configMap + "data: " + strings.Repeat("x", 4<<20-200) + "\n", series, "",
 		},
 		"expressions in keys at the limit": {
 			configMap + "data: {" + many(4, "'${A%d:=a%[1]d}': ["+strings.Repeat("[x],", 3700)+"%[1]d],") + "}", series, "",

@@ -51,9 +51,10 @@ type entry struct {
 	HasBudget bool `json:"hasBudget,omitempty"`
 }
 
-// Bounds of the objects of a provider, without CRDs. Real ones have 150 KB, 5,000 values and 70 expressions.
+// Bounds of the objects of a provider, without CRDs. Most real ones have 150 KB, 5,000 values and 70 expressions; the
+// largest have 1.5 MB.
 const (
-	maxObjects     = 2 << 20 // bytes
+	maxObjects     = 4 << 20 // bytes
 	maxValues      = 30000
 	maxExpressions = 1000
 	// maxWritten is their size with values of variables, as Helm writes them, in bytes.

@@ -28,7 +28,7 @@ func TestRenderHostileCharts(t *testing.T) {
 		value      string
 		refusal    string
 	}{
-		"texts at the limit":      {configMap + "  a: " + strings.Repeat("x", 2<<20-200) + "\n", "", ""},
+		"texts at the limit":      {configMap + "  a: " + strings.Repeat("x", 4<<20-200) + "\n", "", ""},
 		"containers at the limit": {deployment, "", ""},
 		"expressions in keys at the limit": {
 			configMap + "  a: ${V}\n" + numbered(4, "  a${A%d:=a%[1]d}: ["+strings.Repeat("[x],", 3700)+"%[1]d]\n"), "x", "",
