@@ -64,7 +64,7 @@ installed in its default namespace.`,
 		"destination",
 		"d",
 		".",
-		"File or folder to write to.",
+		"Folder to write to, which is created, or file CHART.tgz.",
 	)
 	flags.StringVar(
 		&o.crds,
@@ -89,9 +89,8 @@ func (o *buildOptions) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("unknown --crds %q; use %s or %s", o.crds, crdsInChart, crdsSeparate)
 	case o.crds == crdsInChart && o.namespace != "":
 		return errors.New("--namespace only applies to separate CRDs; add --crds separate")
-	case len(args) > 1 && !isFolder(o.destination):
-		return fmt.Errorf("--destination %s is the file of a single chart; give a folder, with a slash at the end, "+
-			"for several", o.destination)
+	case len(args) > 1 && isArchive(o.destination):
+		return fmt.Errorf("--destination %s is the file of a single chart; give a folder for several", o.destination)
 	}
 
 	if err := o.identity.checkArguments(args); err != nil {

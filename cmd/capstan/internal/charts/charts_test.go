@@ -161,16 +161,22 @@ func TestFolders(t *testing.T) {
 // TestSeveralFolders: what is wrong with one of several folders does not keep the others from being built or checked.
 func TestSeveralFolders(t *testing.T) {
 	g := NewWithT(t)
-	dir := t.TempDir() + "/charts/"
+	dir := t.TempDir() + "/charts/new" // does not exist yet
 	docker, aws := sampleProviders+"/infrastructure-docker", sampleProviders+"/infrastructure-aws/v1.0.0"
 
 	out, _, err := run(t, "build", docker, filepath.Join(dir, "none"), aws, "--destination", dir)
 	g.Expect(err).To(MatchError(ContainSubstring("none does not exist")))
 	g.Expect(out).To(MatchRegexp(
-		`^\S+/infrastructure-docker-1\.1\.0\.tgz\nsha256:\w+\n\S+/infrastructure-aws-1\.0\.0\.tgz\nsha256:\w+\n$`))
+		`^\S+/charts/new/infrastructure-docker-1\.1\.0\.tgz\nsha256:\w+\n\S+/infrastructure-aws-1\.0\.0\.tgz\nsha256:\w+\n$`))
 
 	_, _, err = run(t, "build", docker, aws, "--destination", filepath.Join(dir, "one.tgz"))
 	g.Expect(err).To(MatchError(ContainSubstring("is the file of a single chart")))
+
+	out, _, err = run(t, "build", docker, "--destination", filepath.Join(dir, "another", "one.tgz"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(MatchRegexp(`^\S+/charts/new/another/one\.tgz\n`))
+	_, _, err = run(t, "build", docker, "--destination", filepath.Join(dir, "another", "one.tgz", "below"))
+	g.Expect(err).To(MatchError(ContainSubstring("one.tgz: not a directory")))
 
 	out, _, err = run(t, "lint", docker, filepath.Join(dir, "none"), aws, "--fail-on", "warning")
 	g.Expect(err).To(MatchError(And(

@@ -159,19 +159,20 @@ func pickVersion(ctx context.Context, path, wanted string) (string, source.Versi
 	return path, picked, nil
 }
 
-// destination returns the file to write a chart to: destination itself, or a file with the chart's
-// usual name if it is a folder, which is created.
+// destination returns the file to write a chart to: destination itself if it is an archive, or a file with the chart's
+// usual name in that folder. Folders are created.
 func destination(c *chart.Chart, destination string) (string, error) {
-	if !isFolder(destination) {
-		return destination, nil
+	if !isArchive(destination) {
+		destination = filepath.Join(destination, c.Filename())
 	}
 
-	return filepath.Join(destination, c.Filename()), os.MkdirAll(destination, 0o755)
+	return destination, os.MkdirAll(filepath.Dir(destination), 0o755)
 }
 
-// isFolder reports whether a destination is a folder, or is to become one.
-func isFolder(destination string) bool {
+// isArchive reports whether a destination is the archive of a chart, not a folder for charts.
+func isArchive(destination string) bool {
 	info, err := os.Stat(destination)
+	isFolder := err == nil && info.IsDir()
 
-	return err == nil && info.IsDir() || strings.HasSuffix(destination, "/")
+	return strings.HasSuffix(destination, ".tgz") && !isFolder
 }
