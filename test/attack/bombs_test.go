@@ -2,11 +2,14 @@ package attack
 
 import (
 	"compress/gzip"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -86,6 +89,22 @@ var bombs = []bomb{
 			return a.remote(s, "https://"+a.silent())
 		})
 	}},
+	{tried: "An API server that answers with five million owners", throw: func(a *arena) []v1alpha2.Provider {
+		return a.owned(1, "{}"+strings.Repeat(",{}", 5<<20))
+	}},
+	{tried: "Six API servers that answer with five million owners, in six namespaces",
+		throw: func(a *arena) []v1alpha2.Provider { return a.owned(6, "{}"+strings.Repeat(",{}", 5<<20)) }},
+	{tried: "Six API servers whose answers are as large as possible, in six namespaces",
+		throw: func(a *arena) []v1alpha2.Provider {
+			return a.owned(6, `{"name":"`+strings.Repeat("x", 15<<20)+`"}`+strings.Repeat(",{}", 99_900))
+		}},
+	{tried: "410 connections to the metrics without a token, each with a header of 960 KiB", tolerable: true,
+		throw: func(a *arena) []v1alpha2.Provider {
+			a.connect(410)
+			s := a.small("")
+
+			return a.one(s.by("installer"), s.configMap())
+		}},
 	{tried: "Six web servers that send a byte a second", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		return a.fetching(6, func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
@@ -212,7 +231,7 @@ func (a *arena) remotes(count int, server string) []v1alpha2.Provider {
 // remote returns a provider for the cluster of a kubeconfig with a server, and what it names.
 func (a *arena) remote(s small, server string) (v1alpha2.Provider, []client.Object) {
 	kubeconfig := a.kubeconfig(server, nil)
-	kubeconfig.ObjectMeta = named(tenant, s.name+"-kc")
+	kubeconfig.ObjectMeta = named(s.namespace, s.name+"-kc")
 
 	p := s.by("installer") // which may read the kubeconfig
 	p.Spec.KubeConfig = &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{
@@ -220,6 +239,54 @@ func (a *arena) remote(s small, server string) (v1alpha2.Provider, []client.Obje
 	}}
 
 	return p, []client.Object{kubeconfig, s.configMap()}
+}
+
+// owned returns providers in several namespaces, each for an API server whose first answer has these owners as JSON.
+func (a *arena) owned(namespaces int, owners string) []v1alpha2.Provider {
+	server := a.server(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"x",`+
+			`"ownerReferences":[`+owners+`]}}`)
+	}))
+
+	var all []v1alpha2.Provider
+
+	for n := range namespaces {
+		s := small{a.roomNamed(fmt.Sprintf("room-%s-%d", a.name, n)), fmt.Sprintf("%s-%d", a.name, n), "v1.0.0", ""}
+		p, objects := a.remote(s, server)
+		p.GetSpec().ServiceAccountName = "limited"
+		all = append(all, a.one(p, objects...)...)
+	}
+
+	return all
+}
+
+// connect keeps a number of connections to the metrics until the attempt ends. Each sends a large part of a header, and
+// then nothing; one that is closed is replaced.
+func (a *arena) connect(count int) {
+	header := []byte("GET /metrics HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 960<<10))
+	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+	ctx, stop := context.WithCancel(a.ctx)
+
+	var running sync.WaitGroup
+
+	a.Cleanup(func() { stop(); running.Wait() })
+
+	for range count {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				connection, err := dialer.DialContext(ctx, "tcp", a.metrics)
+				if err != nil {
+					continue
+				}
+
+				_ = connection.SetDeadline(time.Now().Add(10 * time.Second))
+				_, _ = connection.Write(header)
+				_, _ = io.Copy(io.Discard, connection)
+				_ = connection.Close()
+			}
+		})
+	}
 }
 
 // naming returns providers of one source, each of which names objects in two namespaces that do not exist.

@@ -163,7 +163,13 @@ func (a *arena) lookAgain(p v1alpha2.Provider, request string) string {
 func (a *arena) room() string {
 	a.Helper()
 
-	room := "room-" + a.name
+	return a.roomNamed("room-" + a.name)
+}
+
+// roomNamed is room, for attempts that need several.
+func (a *arena) roomNamed(room string) string {
+	a.Helper()
+
 	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: tenantUser}
 
 	a.Expect(a.admin.Create(a.ctx, &corev1.Namespace{ObjectMeta: named("", room)})).To(Succeed())
