@@ -103,7 +103,9 @@ func hostile() map[string]release {
 			configMap + "data: [${A:='}," + strings.Repeat("{a: ", 900) + strings.Repeat("}", 900) + ",${B:='}]",
 			series, "100 levels",
 		},
-		"large objects": {many(5, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 1<<20)+"\n"), series, "larger than 4 MiB"},
+		"large objects": {
+			many(5, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 1<<20)+"\n"), series, "larger than 4 MiB",
+		},
 		"many lines at the last level": {
 			configMap + "data: " + strings.Repeat("{a: ", 90) + `"` + strings.Repeat(`x\n`, 600<<10) + `"` +
 				strings.Repeat("}", 90), series, "larger than 16 MiB once all lines are indented",

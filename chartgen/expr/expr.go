@@ -460,6 +460,7 @@ func (t *Text) Expand(values map[string]string) (string, error) {
 // size returns the size of what replace writes, in bytes.
 func (t *Text) size(values map[string]string) int {
 	size := 0
+
 	replace(t.source, t.offset, t.tokens, values, func(part string) { size += len(part) })
 
 	return size

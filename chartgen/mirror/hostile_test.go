@@ -165,7 +165,7 @@ func (b slowBody) Read(p []byte) (int, error) {
 	}
 }
 
-// TestSlowSource: a source that goes on sending, but hardly anything, does not keep the mirror.
+// TestSlowSource: a source that keeps sending, but hardly anything, does not keep the mirror.
 func TestSlowSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -193,6 +193,7 @@ func TestSlowSource(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 
 		start = time.Now()
+
 		g.Expect(Copy(t.Context(), []*Item{item}, archive, Options{})).To(MatchError(
 			ContainSubstring("slow.example.com did not answer in time, or the connection stalled")))
 		g.Expect(time.Since(start)).To(BeNumerically("~", copyTime+10<<20/minRate*time.Second, time.Minute))

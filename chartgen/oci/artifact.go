@@ -32,8 +32,8 @@ func IsIndex(desc ocispec.Descriptor) bool {
 // maxIndexed is the maximum number of manifests in an index that are read to find a chart.
 const maxIndexed = 16
 
-// Artifact reads a manifest. An index with one chart in it, perhaps beside attestations, stands for the chart, as for
-// Helm. Any other index is an error of kind Invalid; use Index for it.
+// Artifact reads a manifest. An index with one chart in it, perhaps beside attestations, is read as the chart, as Helm
+// does. Any other index is an error of kind Invalid; use Index for it.
 func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error) {
 	desc, data, err := c.Manifest(ctx, ref)
 	if err != nil {

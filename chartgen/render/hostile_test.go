@@ -65,7 +65,8 @@ func TestRenderHostileCharts(t *testing.T) {
 			configMap + numbered(990, "  a%[1]d: ${V%[1]d:=b}\n") + "  a: ${V}\n", "b\nc: d", "change more than the fields",
 		},
 		"variables in defaults at the limit": {
-			configMap + numbered(390, "  a%[1]d: ${V%[1]d:="+strings.Repeat("${V:=", 18)+"x"+strings.Repeat("}", 19)+"\n"), "", "",
+			configMap + numbered(390, "  a%[1]d: ${V%[1]d:="+strings.Repeat("${V:=", 18)+"x"+strings.Repeat("}", 19)+"\n"),
+			"", "",
 		},
 		"a large value in many defaults": {
 			configMap + numbered(390, "  a%[1]d: ${A%[1]d:=${B:=${V}}}\n"), strings.Repeat("x", 64<<10),

@@ -160,7 +160,8 @@ var _ = Describe("The engine", func() {
 		spec := newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise[:1240000])})
 		_, err = engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{})
 		expectError[*storage.Error](err)
-		Expect(err).To(MatchError(ContainSubstring("KiB, and may take 921 KiB, 90 % of a Secret; reduce the chart, its values")))
+		Expect(err).To(MatchError(ContainSubstring(
+			"KiB, and may take 921 KiB, 90 % of a Secret; reduce the chart, its values")))
 
 		mustApply(ctx, engine, newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise[:1140000])}))
 	})

@@ -26,6 +26,7 @@ func main() {
 	base := flag.String("base", "main", "commit to compare with")
 	packages := flag.Bool("packages", false, "print the packages")
 	scenarios := flag.Bool("scenarios", false, "print the flags for the scenarios")
+
 	flag.Parse()
 
 	files, err := changedFiles(*base)

@@ -184,8 +184,8 @@ func (o *buildOptions) warnOfSize(c *chart.Chart, archive int) error {
 	case err != nil || sizes == render.Sizes{}:
 		return err
 	case sizes.Helm == 0:
-		o.Warnf("the operator cannot install %s: its release would have %d KiB, and may have %d KiB; publish fewer or smaller "+
-			"objects.", c.Filename(), sizes.Operator>>10, helm.MaxRecord>>10)
+		o.Warnf("the operator cannot install %s: its release would have %d KiB, and may have %d KiB; publish fewer or "+
+			"smaller objects.", c.Filename(), sizes.Operator>>10, helm.MaxRecord>>10)
 
 		return nil
 	}

@@ -175,6 +175,7 @@ func TestSeveralFolders(t *testing.T) {
 	out, _, err = run(t, "build", docker, "--destination", filepath.Join(dir, "another", "one.tgz"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(out).To(MatchRegexp(`^\S+/charts/new/another/one\.tgz\n`))
+
 	_, _, err = run(t, "build", docker, "--destination", filepath.Join(dir, "another", "one.tgz", "below"))
 	g.Expect(err).To(MatchError(ContainSubstring("one.tgz: not a directory")))
 

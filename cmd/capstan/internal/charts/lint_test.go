@@ -115,6 +115,7 @@ func TestLintRendersNoTemplatesOfOthers(t *testing.T) {
 
 	file, err := os.Open(archive)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	defer file.Close()
 
 	c, err := chart.Read(file)
@@ -152,6 +153,7 @@ func TestNestedKeysEnd(t *testing.T) {
 
 	for _, args := range [][]string{{"lint", folder}, {"build", folder, "--destination", t.TempDir()}} {
 		ended := make(chan string, 1)
+
 		go func() {
 			out, _, err := run(t, args...)
 			ended <- fmt.Sprint(out, err)

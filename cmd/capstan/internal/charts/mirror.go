@@ -75,8 +75,8 @@ Charts from a registry or the cluster have everything but the components.`,
 		"Folder for the providers' files, in clusterctl's local-repository layout.",
 	)
 	flags.StringVar(&o.archive, "archive", "", "Copy the content of this archive, and nothing else.")
-	flags.StringArrayVar(&o.images, "image", nil, "Additional image to copy, with http:// from a registry without TLS; can be "+
-		"repeated.")
+	flags.StringArrayVar(&o.images, "image", nil,
+		"Additional image to copy, with http:// from a registry without TLS; can be repeated.")
 	flags.StringVar(
 		&o.certManager,
 		"cert-manager",

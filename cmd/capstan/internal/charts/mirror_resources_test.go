@@ -117,6 +117,7 @@ func TestMirrorReadsFetchConfig(t *testing.T) {
 			if test.message != "" {
 				g.Expect(err).To(MatchError(And(Or(HavePrefix("infrastructure-docker: "), HavePrefix(resources+": ")),
 					ContainSubstring(test.message))))
+
 				return
 			}
 

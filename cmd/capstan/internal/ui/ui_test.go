@@ -327,8 +327,8 @@ func TestFirstPaint(t *testing.T) {
 	g.Expect(strings.Count(body, `<tr class="waiting"`)).To(Equal(500))
 }
 
-// TestIdleConnectionsEnd: nobody keeps connections open, so that the page has no files left. Without the token, one ends
-// with its first request.
+// TestIdleConnectionsEnd: clients cannot keep connections open until the page has no files left. Without the token, one
+// ends with its first request.
 func TestIdleConnectionsEnd(t *testing.T) {
 	usual := idleTimeout
 	idleTimeout = 100 * time.Millisecond
@@ -351,11 +351,15 @@ func TestIdleConnectionsEnd(t *testing.T) {
 			in := bufio.NewReader(conn)
 			response, err := http.ReadResponse(in, nil)
 			g.Expect(err).NotTo(HaveOccurred())
+
+			defer response.Body.Close()
+
 			_, err = io.Copy(io.Discard, response.Body)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(response.Close).To(Equal(name == "without the token"))
 
 			g.Expect(conn.SetReadDeadline(time.Now().Add(10 * time.Second))).To(Succeed())
+
 			_, err = in.ReadByte()
 			g.Expect(err).To(MatchError(io.EOF))
 		})
