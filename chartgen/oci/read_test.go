@@ -273,3 +273,41 @@ func TestAnswersAreCounted(t *testing.T) {
 		})
 	}
 }
+
+// TestEndlessLists: of a list without an end, 200 pages are read.
+func TestEndlessLists(t *testing.T) {
+	for path, read := range map[string]func(*Client, Reference) error{
+		"/tags/list": func(c *Client, ref Reference) error {
+			_, err := c.Tags(t.Context(), ref)
+			return err
+		},
+		"/referrers/": func(c *Client, ref Reference) error {
+			_, err := c.Referrers(t.Context(), ref, ocispec.DescriptorEmptyJSON)
+			return err
+		},
+	} {
+		t.Run(path, func(t *testing.T) {
+			g := NewWithT(t)
+
+			var pages int
+
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.Contains(r.URL.Path, path) {
+					http.NotFound(w, r)
+					return
+				}
+
+				pages++
+
+				w.Header().Set("Link", fmt.Sprintf(`<%s?last=%d>; rel="next"`, r.URL.Path, pages))
+				w.Header().Set("Content-Type", ocispec.MediaTypeImageIndex)
+				_, _ = io.WriteString(w, `{"tags":[],"manifests":[]}`)
+			}))
+			t.Cleanup(server.Close)
+
+			err := read(client(t, transport.Options{}), parse(t, server.URL+"/a:v1"))
+			g.Expect(err).To(MatchError(ContainSubstring("200 pages")))
+			g.Expect(pages).To(Equal(200))
+		})
+	}
+}

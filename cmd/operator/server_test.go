@@ -57,18 +57,21 @@ func TestServerLimitsClients(t *testing.T) {
 		return response.StatusCode, nil
 	}
 
-	g.Expect(send("Authorization: Bearer " + strings.Repeat("x", 8<<10))).To(Equal(http.StatusOK))
-	g.Expect(send("Authorization: Bearer " + strings.Repeat("x", 960<<10))).
-		To(Equal(http.StatusRequestHeaderFieldsTooLarge))
+	g.Expect(send("Authorization: Bearer " + strings.Repeat("x", 15<<10))).To(Equal(http.StatusOK))
+
+	for _, size := range []int{21 << 10, 960 << 10} { // Go adds 4 KiB to the limit
+		g.Expect(send("Authorization: Bearer " + strings.Repeat("x", size))).
+			To(Equal(http.StatusRequestHeaderFieldsTooLarge))
+	}
 
 	// More connections than are served, which never send a header.
 	begin := time.Now()
 
-	for range maxConnections {
+	for range 256 {
 		_, err := io.WriteString(connect(), "GET / HTTP/1.1\r\n")
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 
 	g.Expect(send("")).To(Equal(http.StatusOK))
-	g.Expect(time.Since(begin)).To(BeNumerically(">", headerTimeout/2), "it had to wait")
+	g.Expect(time.Since(begin)).To(BeNumerically(">", 4*time.Second), "it had to wait for the five seconds of another one")
 }

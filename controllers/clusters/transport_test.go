@@ -197,7 +197,8 @@ func TestRoomOfResponses(t *testing.T) {
 		case "/api/v1/namespaces/kube-system":
 			fmt.Fprint(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"there"}}`)
 		case "/api/v1/secrets":
-			fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","items":[{}]}`)
+			fmt.Fprintf(w, `{"kind":"List","apiVersion":"v1","items":[{}],"x":[%s],"y":%q}`,
+				elements("0", 3900), strings.Repeat("x", 245<<10))
 		default:
 			_, _ = fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","items":[{}],"x":"`, strings.Repeat("x", 15<<20))
 

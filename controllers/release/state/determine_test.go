@@ -39,6 +39,7 @@ func TestDetermine(t *testing.T) {
 	byOthers := func(r *Revision) { r.Origin, r.ContentDigest = 0, "" }
 	inherited := func(r *Revision) { r.Origin, r.ContentDigest = 2, "" }
 	old := func(r *Revision) { r.Time.Time = noon.Add(-61 * time.Minute) }
+	recent := func(r *Revision) { r.Time.Time = noon.Add(-59 * time.Minute) }
 	stale := func(r *Revision) { r.LastTransitionTime.Time = noon.Add(-6 * time.Minute) }
 
 	for name, tt := range map[string]struct {
@@ -93,6 +94,9 @@ func TestDetermine(t *testing.T) {
 		},
 		"pending, and renewed again and again": {
 			newest(v1alpha2.RevisionPendingUpgrade, inherited, old), Interrupted, "wrote to it last at 2026-01-01T11:59:00Z",
+		},
+		"pending, and renewed for less than an hour": {
+			newest(v1alpha2.RevisionPendingUpgrade, inherited, recent), Locked, "2026-01-01T12:01:00Z",
 		},
 		"uninstall of an old revision running": {
 			newest(v1alpha2.RevisionUninstalling, old), Locked, "2026-01-01T12:04:00Z",
