@@ -48,6 +48,17 @@ func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2
 	return all, nil
 }
 
+// ClusterOf identifies the cluster that a provider is installed into, as far as is known without asking it; empty for
+// that of the resource itself. As for the operator, what a server says of itself counts only within a namespace.
+func ClusterOf(p v1alpha2.Provider) string {
+	release := p.GetStatus().Release
+	if p.GetSpec().KubeConfig == nil || release == nil || release.ClusterUID == "" {
+		return v1alpha2.Cluster(p)
+	}
+
+	return p.GetNamespace() + "/" + release.ClusterUID
+}
+
 // HasProviderKinds reports whether the cluster has resource types for providers: Capstan's, or those of
 // cluster-api-operator, which have the same names.
 func (c *Cluster) HasProviderKinds() (bool, error) {

@@ -120,7 +120,7 @@ func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condit
 	)
 
 	label, name := v1alpha2.Label(p), v1alpha2.FullName(p)
-	defer w.progress.Drop(label)
+	defer w.progress.Drop(name)
 
 	err := Poll(ctx, w.timeout, w.retries, func(ctx context.Context) (_ string, err error) {
 		if current, err = w.cluster.read(ctx, p); err != nil {
@@ -134,7 +134,7 @@ func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condit
 		verdict := view.VerdictOf(p)
 		elapsed := fmt.Sprintf("%s of %s", duration.HumanDuration(time.Since(w.started)), duration.HumanDuration(w.timeout))
 
-		if !w.progress.Show(label, label+"  "+elapsed+"  "+verdict.String()) && w.isDue(p, verdict, last) {
+		if !w.progress.Show(name, label+"  "+elapsed+"  "+verdict.String()) && w.isDue(p, verdict, last) {
 			news := verdict
 			if verdict.Cause == last.verdict.Cause { // it is on the screen
 				news.Cause = ""

@@ -72,10 +72,17 @@ func readAvailable(
 		}
 
 		provider := &installedProvider{
+			Resource: v1alpha2.FullName(p),
+			Cluster:  cli.ClusterOf(p),
 			Label:    v1alpha2.Label(p),
 			Version:  *status.InstalledVersion,
 			Contract: *status.Contract,
 		}
+
+		if kubeConfig := p.GetSpec().KubeConfig; kubeConfig != nil {
+			provider.KubeConfig = p.GetNamespace() + "/" + kubeConfig.SecretRef.Name
+		}
+
 		installed = append(installed, provider)
 
 		if slices.Contains(selected, p) {
@@ -131,7 +138,7 @@ func warnOfUnread(o *cli.Options, installed []*installedProvider) {
 
 	for _, cause := range causes {
 		o.Warnf("the available versions of %s are unknown: %s; or give --config a file with other sources",
-			object.List(labels[cause], cli.MaxNamed), cause)
+			object.List(slices.Compact(labels[cause]), cli.MaxNamed), cause)
 	}
 }
 
@@ -145,5 +152,5 @@ func unknown(installed []*installedProvider) []string {
 		}
 	}
 
-	return labels
+	return slices.Compact(labels) // the same provider in several clusters
 }

@@ -105,19 +105,19 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	selected := slices.DeleteFunc(found, func(p v1alpha2.Provider) bool { return versions[v1alpha2.Label(p)] == "" })
+	selected := slices.DeleteFunc(found, func(p v1alpha2.Provider) bool { return versions[v1alpha2.FullName(p)] == "" })
 
 	// Nothing is changed if one of the providers must not be.
 	for _, p := range selected {
-		version := versions[v1alpha2.Label(p)]
+		version := versions[v1alpha2.FullName(p)]
 		if !o.allowDowngrade && cli.IsOlder(version, p) {
 			return fmt.Errorf("nothing was changed: %s of %s is older than the installed %s; if that is intended, "+
-				"add --allow-downgrade", version, v1alpha2.Label(p), *p.GetStatus().InstalledVersion)
+				"add --allow-downgrade", version, v1alpha2.FullName(p), *p.GetStatus().InstalledVersion)
 		}
 	}
 
 	for _, p := range selected {
-		version := versions[v1alpha2.Label(p)]
+		version := versions[v1alpha2.FullName(p)]
 
 		if o.dryRun {
 			change := "upgraded"
@@ -168,7 +168,7 @@ func (o *upgradeApplyOptions) upgrade(
 	return nil
 }
 
-// versions returns the versions to upgrade to, by the labels of the providers.
+// versions returns the versions to upgrade to, by the full names of the providers.
 func (o *upgradeApplyOptions) versions(
 	ctx context.Context, cluster *cli.Cluster, found []v1alpha2.Provider, args []string,
 ) (map[string]string, error) {
@@ -176,20 +176,22 @@ func (o *upgradeApplyOptions) versions(
 		return givenVersions(found, args)
 	}
 
-	plan, err := o.plan(ctx, cluster)
+	plans, err := o.plans(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	if plan.Blocked != "" {
-		return nil, fmt.Errorf("the upgrade is not possible: %s", plan.Blocked)
-	}
-
 	versions := map[string]string{}
 
-	for _, step := range plan.Steps {
-		if step.To != "" {
-			versions[step.Provider] = step.To
+	for _, plan := range plans {
+		if plan.Blocked != "" {
+			return nil, fmt.Errorf("the upgrade%s is not possible: %s", plan.in(), plan.Blocked)
+		}
+
+		for _, step := range plan.Steps {
+			if step.To != "" {
+				versions[step.Resource] = step.To
+			}
 		}
 	}
 
@@ -200,7 +202,7 @@ func (o *upgradeApplyOptions) versions(
 	return versions, nil
 }
 
-// givenVersions returns the versions in the arguments, by the labels of the providers.
+// givenVersions returns the versions in the arguments, by the full names of the providers.
 func givenVersions(found []v1alpha2.Provider, args []string) (map[string]string, error) {
 	versions := map[string]string{}
 
@@ -218,35 +220,58 @@ func givenVersions(found []v1alpha2.Provider, args []string) (map[string]string,
 			return nil, err
 		}
 
-		versions[v1alpha2.Label(p)] = version
+		versions[v1alpha2.FullName(p)] = version
 	}
 
 	return versions, nil
 }
 
-// plan returns the plan for the contract or the version.
-func (o *upgradeApplyOptions) plan(ctx context.Context, cluster *cli.Cluster) (upgradePlan, error) {
+// plans returns the plan of each cluster for the contract or the version. A cluster whose core cannot have the contract
+// is left out.
+func (o *upgradeApplyOptions) plans(ctx context.Context, cluster *cli.Cluster) ([]upgradePlan, error) {
+	if _, err := ranges.Parse(o.version); err != nil {
+		return nil, err
+	}
+
 	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, o.only)
 	if err != nil {
-		return upgradePlan{}, err
+		return nil, err
 	}
 
 	if unknown := unknown(installed); len(unknown) > 0 {
-		return upgradePlan{}, fmt.Errorf("nothing was upgraded, because the available versions of %s are unknown; make the "+
+		return nil, fmt.Errorf("nothing was upgraded, because the available versions of %s are unknown; make the "+
 			"sources reachable from here, or leave these providers out with --only", strings.Join(unknown, ", "))
 	}
 
-	if o.version != "" {
-		return planVersion(installed, o.version)
+	var plans []upgradePlan
+
+	for _, group := range byCluster(installed) {
+		if o.version != "" {
+			plan, err := planVersion(group, o.version)
+			if err != nil {
+				return nil, err
+			}
+
+			plans = append(plans, plan)
+
+			continue
+		}
+
+		ofCluster := planCluster(group)
+
+		i := slices.IndexFunc(ofCluster, func(plan upgradePlan) bool { return plan.Contract == o.contract })
+		if i >= 0 {
+			plans = append(plans, ofCluster[i])
+			continue
+		}
+
+		o.Warnf("no version of core%s has the contract %s", ofCluster[0].in(), o.contract)
 	}
 
-	plans := planUpgrades(installed)
-
-	i := slices.IndexFunc(plans, func(plan upgradePlan) bool { return plan.Contract == o.contract })
-	if i < 0 {
-		return upgradePlan{}, fmt.Errorf(
+	if len(plans) == 0 && o.version == "" {
+		return nil, fmt.Errorf(
 			"no version of core has the contract %s; `capstan upgrade plan` shows the available upgrades", o.contract)
 	}
 
-	return plans[i], nil
+	return plans, nil
 }

@@ -2,6 +2,7 @@ package providers
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +23,9 @@ func newUpgradePlanCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show the available upgrades",
-		Long: `For each contract of Cluster API, the newest version of every provider that
-works with it is shown, in the order in which to upgrade. Pre-releases are left
-out.
+		Long: `For each cluster and contract of Cluster API, the newest version of every
+provider that works with it is shown, in the order in which to upgrade.
+Pre-releases are left out.
 
 The versions come from the providers' sources. If a source cannot be read, the
 newest version is unknown, and the exit code is 1.`,
@@ -109,7 +110,7 @@ func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown [
 		rows = append(rows, row)
 	}
 
-	printer.Printf("%s", printer.Paint(cli.Bold, "Contract "+plan.Contract))
+	printer.Printf("%s", printer.Paint(cli.Bold, "Contract "+plan.Contract+plan.in()))
 
 	if err := printer.Table([]string{"PROVIDER", "INSTALLED", "UPGRADE TO", "CONTRACT"}, rows); err != nil {
 		return err
@@ -123,7 +124,15 @@ func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown [
 	case !plan.Upgrades():
 		printer.Printf("All providers have their newest version for this contract.")
 	default:
-		printer.Printf("%s", o.Named("To upgrade the providers, run `capstan upgrade apply --contract "+plan.Contract+"`."))
+		// All that is installed by kubeconfigs of a namespace is in it.
+		namespace, _, isRemote := strings.Cut(plan.KubeConfig, "/")
+
+		command := "capstan upgrade apply --contract " + plan.Contract
+		if isRemote {
+			command += " --namespace " + namespace
+		}
+
+		printer.Printf("%s", o.Named("To upgrade the providers, run `"+command+"`."))
 	}
 
 	return nil

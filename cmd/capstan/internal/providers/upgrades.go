@@ -16,6 +16,10 @@ import (
 
 // installedProvider is what plans need to know of a provider.
 type installedProvider struct {
+	// Resource is its full name, and Cluster identifies where it is installed; empty for the cluster of the resource.
+	Resource, Cluster string
+	// KubeConfig is the Secret by which a remote cluster is reached, as namespace/name.
+	KubeConfig string
 	// Label is clusterctl's, for example "infrastructure-aws".
 	Label, Version, Contract string
 	// Available are the versions that the provider's source has, newest first.
@@ -25,8 +29,10 @@ type installedProvider struct {
 	unread  error
 }
 
-// upgradePlan upgrades all providers to a contract.
+// upgradePlan upgrades all providers in a cluster to a contract.
 type upgradePlan struct {
+	// KubeConfig is the Secret by which a remote cluster is reached, as namespace/name; empty for the local one.
+	KubeConfig string `json:"kubeConfig,omitempty"`
 	// Contract of core after the upgrade.
 	Contract string `json:"contract"`
 	// Steps are in the order of execution. There is one for every provider, whether it changes or
@@ -39,6 +45,8 @@ type upgradePlan struct {
 // upgradeStep upgrades one provider.
 type upgradeStep struct {
 	Provider string `json:"provider"`
+	// Resource is the full name of the provider's resource.
+	Resource string `json:"-"`
 	From     string `json:"from"`
 	// To is the version after the upgrade; empty if there is no newer one.
 	To string `json:"to,omitempty"`
@@ -48,10 +56,39 @@ type upgradeStep struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// planUpgrades returns a plan for each contract that core has or can have. Without core these are the
+// byCluster groups providers by the cluster that they are installed into, the local one first. Each cluster has a core
+// of its own.
+func byCluster(providers []*installedProvider) [][]*installedProvider {
+	sorted := slices.Clone(providers)
+	slices.SortStableFunc(sorted, func(a, b *installedProvider) int { return strings.Compare(a.Cluster, b.Cluster) })
+
+	var groups [][]*installedProvider
+
+	for i, p := range sorted {
+		if i == 0 || p.Cluster != sorted[i-1].Cluster {
+			groups = append(groups, nil)
+		}
+
+		groups[len(groups)-1] = append(groups[len(groups)-1], p)
+	}
+
+	return groups
+}
+
+// planUpgrades returns the plans for all clusters.
+func planUpgrades(providers []*installedProvider) []upgradePlan {
+	plans := []upgradePlan{}
+	for _, group := range byCluster(providers) {
+		plans = append(plans, planCluster(group)...)
+	}
+
+	return plans
+}
+
+// planCluster returns a plan for each contract that the core of a cluster has or can have. Without core these are the
 // contracts that any provider has or can have. Providers must be in clusterctl's order of
 // installation, core first.
-func planUpgrades(providers []*installedProvider) []upgradePlan {
+func planCluster(providers []*installedProvider) []upgradePlan {
 	hasCore := slices.ContainsFunc(providers, (*installedProvider).isCore)
 	contracts := map[string]bool{}
 
@@ -77,7 +114,7 @@ func planUpgrades(providers []*installedProvider) []upgradePlan {
 
 // forContract upgrades every provider to its newest version that works with a core of the contract.
 func forContract(providers []*installedProvider, contract string) upgradePlan {
-	upgrades := upgradePlan{Contract: contract}
+	upgrades := upgradePlan{KubeConfig: providers[0].KubeConfig, Contract: contract}
 
 	for _, p := range providers {
 		compatible := p.compatible(contract)
@@ -92,15 +129,15 @@ func forContract(providers []*installedProvider, contract string) upgradePlan {
 	return upgrades
 }
 
-// planVersion upgrades every provider to its newest version that is, or is in the range of, the requested one, if it
-// has one that is newer than what is installed. The error is a *ranges.Error.
+// planVersion upgrades every provider in a cluster to its newest version that is, or is in the range of, the requested
+// one, if it has one that is newer than what is installed. The error is a *ranges.Error.
 func planVersion(providers []*installedProvider, requested string) (upgradePlan, error) {
 	matches, err := ranges.Parse(requested)
 	if err != nil {
 		return upgradePlan{}, err
 	}
 
-	var upgrades upgradePlan
+	upgrades := upgradePlan{KubeConfig: providers[0].KubeConfig}
 
 	for _, p := range providers {
 		step := upgrades.add(p, func(v v1alpha2.AvailableUpgrade) bool {
@@ -124,7 +161,8 @@ func planVersion(providers []*installedProvider, requested string) (upgradePlan,
 // add adds the upgrade of a provider to its newest version that is wanted, and returns it.
 func (p *upgradePlan) add(provider *installedProvider, wanted func(v1alpha2.AvailableUpgrade) bool) upgradeStep {
 	step := upgradeStep{
-		Provider: provider.Label, From: provider.Version, Contract: provider.Contract, Unknown: provider.Unknown,
+		Provider: provider.Label, Resource: provider.Resource, From: provider.Version, Contract: provider.Contract,
+		Unknown: provider.Unknown,
 	}
 
 	newer := provider.newer()
@@ -149,6 +187,15 @@ func (p upgradePlan) incompatible() []string {
 	}
 
 	return labels
+}
+
+// in names the cluster of a plan after other words; empty for the local one.
+func (p upgradePlan) in() string {
+	if p.KubeConfig == "" {
+		return ""
+	}
+
+	return " in the cluster of Secret " + p.KubeConfig
 }
 
 // Upgrades reports whether the plan changes any provider.

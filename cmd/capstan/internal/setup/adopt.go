@@ -174,7 +174,7 @@ func newAdoption(
 	ctx context.Context, planner *cli.Planner, installed v1alpha2.Provider, existing []v1alpha2.Provider,
 ) (*adoption, error) {
 	for _, e := range existing {
-		if v1alpha2.Label(e) != v1alpha2.Label(installed) {
+		if !isLocal(e) || v1alpha2.Label(e) != v1alpha2.Label(installed) {
 			continue
 		}
 
@@ -184,6 +184,10 @@ func newAdoption(
 		}
 
 		return &adoption{provider: provider{resource: e, exists: true}}, nil
+	}
+
+	if err := checkName(existing, installed); err != nil {
+		return nil, err
 	}
 
 	found, err := chartOf(ctx, planner, installed)

@@ -48,7 +48,7 @@ func (o *options) plan(ctx context.Context, cluster *cli.Cluster) (*setupPlan, e
 	}
 
 	hasCore := slices.ContainsFunc(existing, func(p v1alpha2.Provider) bool {
-		return p.ProviderType() == v1alpha2.CoreProviderType
+		return p.ProviderType() == v1alpha2.CoreProviderType && isLocal(p)
 	})
 
 	selected, err := o.selected.wanted(!hasCore)
@@ -61,6 +61,22 @@ func (o *options) plan(ctx context.Context, cluster *cli.Cluster) (*setupPlan, e
 	}
 
 	return p, o.planProviders(ctx, cluster, p, selected, existing)
+}
+
+// isLocal reports whether a provider is installed in the cluster of its resource. What a resource installs in another
+// cluster is of no account for this one.
+func isLocal(p v1alpha2.Provider) bool { return p.GetSpec().KubeConfig == nil }
+
+// checkName returns an error if a resource for another cluster has the name of a new one.
+func checkName(existing []v1alpha2.Provider, added v1alpha2.Provider) error {
+	for _, e := range existing {
+		if !isLocal(e) && v1alpha2.FullName(e) == v1alpha2.FullName(added) {
+			return fmt.Errorf("%s exists for another cluster (spec.kubeConfig); for this one, create a resource in another "+
+				"namespace", v1alpha2.FullName(e))
+		}
+	}
+
+	return nil
 }
 
 // existingProviders lists the provider resources in the cluster; none if it has no resource types for them.
@@ -138,7 +154,7 @@ func (o *options) newProvider(
 	ctx context.Context, planner *cli.Planner, w wanted, existing []v1alpha2.Provider,
 ) (*provider, error) {
 	for _, e := range existing {
-		if v1alpha2.Label(e) == w.label() {
+		if isLocal(e) && v1alpha2.Label(e) == w.label() {
 			return o.existingProvider(ctx, planner, w, e)
 		}
 	}
@@ -159,6 +175,11 @@ func (o *options) newProvider(
 	namespace := found.Chart.Metadata.Annotations[chartgen.AnnotationDefaultNamespace]
 	p.resource.SetNamespace(cmp.Or(namespace, w.label()+"-system"))
 	p.resource.GetSpec().Version = found.Version()
+
+	if err := checkName(existing, p.resource); err != nil {
+		return nil, err
+	}
+
 	planner.Assume(p.resource, found.Contract())
 
 	p.variables, err = variablesOf(found)
