@@ -51,8 +51,13 @@ func awaitEstablished(ctx context.Context, c client.Reader, definition *unstruct
 			return false, errMissing
 		}
 
-		if err != nil {
+		if apierrors.IsForbidden(err) || ctx.Err() != nil {
 			return false, err
+		}
+
+		if err != nil { // such as while the API server starts again
+			reason = "the last look failed: " + err.Error()
+			return false, nil
 		}
 
 		var established bool

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -25,7 +26,9 @@ func TestAwaitEstablished(t *testing.T) {
 		// states are the conditions of the first CustomResourceDefinition, one after the other; nil if it does
 		// not exist.
 		states [][]any
-		err    string // empty for success
+		// failures is how many looks fail before.
+		failures int
+		err      string // empty for success
 	}{
 		"served":       {states: [][]any{established}},
 		"served later": {states: [][]any{{}, {condition("Established", "False", "installing")}, established}},
@@ -40,6 +43,12 @@ func TestAwaitEstablished(t *testing.T) {
 				condition("Established", "False", ""),
 			}},
 			err: `addonproviders.operator.cluster.x-k8s.io: the API server does not serve it: "caap" is already in use`,
+		},
+		"the API server starts again": {states: [][]any{established}, failures: 2},
+		"the API server does not answer": {
+			states: [][]any{established}, failures: 1000,
+			err: "addonproviders.operator.cluster.x-k8s.io: the API server does not serve it: the last look failed: " +
+				"connection refused",
 		},
 		"without conditions": {states: [][]any{{}}, err: "the API server has not looked at it"},
 	} {
@@ -59,10 +68,15 @@ func TestAwaitEstablished(t *testing.T) {
 				objects = append(objects, definition)
 			}
 
-			looks := 0
+			looks, failures := 0, c.failures
 			get := func(
 				ctx context.Context, reader client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption,
 			) error {
+				if failures > 0 {
+					failures--
+					return errors.New("connection refused")
+				}
+
 				if err := reader.Get(ctx, key, o); err != nil || key.Name != definitions[0].GetName() {
 					return err
 				}
