@@ -113,6 +113,20 @@ const apiRetry = 10 * time.Second
 // certManagerGroups are the API groups that cert-manager serves.
 var certManagerGroups = map[string]bool{"cert-manager.io": true, "acme.cert-manager.io": true}
 
+// hasCertManager reports whether cert-manager is installed, in whatever version of its API.
+func hasCertManager(mapper meta.RESTMapper) (bool, error) {
+	_, err := mapper.RESTMapping(schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"})
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+
+	if err != nil {
+		return false, fmt.Errorf("look up the API of cert-manager: %w", err)
+	}
+
+	return true, nil
+}
+
 // RequiredAPIs checks that the target serves the kinds, given as Kind.version.group. Those of real providers are
 // cert-manager's.
 func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) error {
@@ -151,7 +165,16 @@ func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) error {
 	reason, fixes := v1alpha2.WaitingForCRDsReason, []string(nil)
 
 	if len(others) < len(missing) {
-		reason, fixes = v1alpha2.CertManagerMissingReason, []string{"install cert-manager"}
+		installed, err := hasCertManager(mapper)
+
+		switch {
+		case err != nil:
+			return err
+		case installed:
+			fixes = []string{"install a version of cert-manager that serves this, or choose another version of the provider"}
+		default:
+			reason, fixes = v1alpha2.CertManagerMissingReason, []string{"install cert-manager"}
+		}
 	}
 
 	if len(others) > 0 {

@@ -3,6 +3,7 @@ package preflight_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -41,13 +42,18 @@ func TestVariables(t *testing.T) {
 }
 
 // mapper knows cert-manager's kinds but no Issuer, and cannot look up those of broken.example.com.
-type mapper struct{ meta.RESTMapper }
+type mapper struct {
+	meta.RESTMapper
+	// certManager is set if the cluster has cert-manager, which serves version v1 of Certificate.
+	certManager bool
+}
 
-func (mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	switch {
 	case kind.Group == "broken.example.com":
 		return nil, errors.New("connection refused")
-	case kind == schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}:
+	case m.certManager && kind == schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"} &&
+		(len(versions) == 0 || slices.Contains(versions, "v1")):
 		return &meta.RESTMapping{}, nil
 	default:
 		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
@@ -58,12 +64,24 @@ func TestRequiredAPIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		kinds []string
 		want  want
+		// certManager is set if the cluster has cert-manager.
+		certManager bool
 	}{
 		"none":   {},
-		"served": {kinds: []string{"Certificate.v1.cert-manager.io"}},
+		"served": {kinds: []string{"Certificate.v1.cert-manager.io"}, certManager: true},
+		"another version of cert-manager's": {
+			kinds: []string{"Certificate.v1.cert-manager.io", "Certificate.v1alpha2.cert-manager.io"},
+			want: want{
+				reason:  v1alpha2.WaitingForCRDsReason,
+				waiting: true,
+				message: "the cluster does not serve Certificate.v1alpha2.cert-manager.io, which the provider needs; install a " +
+					"version of cert-manager that serves this, or choose another version of the provider",
+			},
+			certManager: true,
+		},
 		"cert-manager's": {
-			[]string{"Certificate.v1.cert-manager.io", "Issuer.v1.cert-manager.io", "Order.v1.acme.cert-manager.io"},
-			want{
+			kinds: []string{"Issuer.v1.cert-manager.io", "Order.v1.acme.cert-manager.io"},
+			want: want{
 				reason:  v1alpha2.CertManagerMissingReason,
 				waiting: true,
 				message: "the cluster does not serve Issuer.v1.cert-manager.io, Order.v1.acme.cert-manager.io, which the " +
@@ -71,8 +89,8 @@ func TestRequiredAPIs(t *testing.T) {
 			},
 		},
 		"another project's": {
-			[]string{"Bundle.v1alpha1.trust.cert-manager.io", "ServiceMonitor.v1.monitoring.coreos.com"},
-			want{
+			kinds: []string{"Bundle.v1alpha1.trust.cert-manager.io", "ServiceMonitor.v1.monitoring.coreos.com"},
+			want: want{
 				reason:  v1alpha2.WaitingForCRDsReason,
 				waiting: true,
 				message: "the cluster does not serve Bundle.v1alpha1.trust.cert-manager.io, " +
@@ -82,8 +100,8 @@ func TestRequiredAPIs(t *testing.T) {
 			},
 		},
 		"both": {
-			[]string{"Issuer.v1.cert-manager.io", "Widget.v1.example.com"},
-			want{
+			kinds: []string{"Issuer.v1.cert-manager.io", "Widget.v1.example.com"},
+			want: want{
 				reason:  v1alpha2.CertManagerMissingReason,
 				waiting: true,
 				message: "the cluster does not serve Issuer.v1.cert-manager.io, Widget.v1.example.com, which the provider " +
@@ -93,7 +111,7 @@ func TestRequiredAPIs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect(t, checker(t).RequiredAPIs(mapper{}, c.kinds), c.want)
+			expect(t, checker(t).RequiredAPIs(mapper{certManager: c.certManager}, c.kinds), c.want)
 		})
 	}
 
