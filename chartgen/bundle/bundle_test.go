@@ -186,3 +186,13 @@ func TestContentID(t *testing.T) {
 		g.Expect(other.ContentID()).NotTo(Equal(original.ContentID()), name)
 	}
 }
+
+// TestParseTemplateWithLines: an expression that is alone on its line is left out if the template is not valid with it,
+// with a variable in its default, too.
+func TestParseTemplateWithLines(t *testing.T) {
+	for _, line := range []string{"${LINES}", "${LINES:=}", "${LINES:=${OTHERS}}"} {
+		parsed, err := ParseTemplate([]byte(named("one") + "data:\n  a: b\n" + line + "\n"))
+		NewWithT(t).Expect(err).NotTo(HaveOccurred(), line)
+		NewWithT(t).Expect(parsed.Documents).To(HaveLen(1))
+	}
+}
