@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -161,6 +162,20 @@ func TestRenderRefusesManyKeys(t *testing.T) {
 				"of a map contain expressions, or one of them is below another one; write the others without"))))
 		})
 	}
+}
+
+// TestRenderRefusesUnlistedExpressions: an expression in an object that was edited after the chart was built is not
+// left as it is.
+func TestRenderRefusesUnlistedExpressions(t *testing.T) {
+	g := NewWithT(t)
+	built := buildText(g, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '${A:=a}'}\n")
+
+	for i, f := range built.Files {
+		built.Files[i].Data = bytes.Replace(f.Data, []byte("'${A:=a}'"), []byte("'${A:=a}$$ ${B:=b}'"), 1)
+	}
+
+	_, err := render.Render(built, nil, helm.ReleaseOptions{Name: "x", Namespace: "x"})
+	g.Expect(err).To(MatchError(ContainSubstring(`files/objects.json does not list the expression at "${B:=b}'}"; build`)))
 }
 
 // buildText builds the chart of components.

@@ -70,6 +70,7 @@ again. EXPRESSIONS says what each one does, by how it is written. Each of ESCAPE
   {{- $form := join "|" $forms -}}
   {{- $found := regexFindAll $form (first .) -1 -}}
   {{- range $i, $text := regexSplit $form (first .) -1 -}}
+    {{- with regexFind "\\$\\{.{0,60}" $text }}{{ fail (printf "files/objects.json does not list the expression at %q; build the chart again" .) }}{{ end -}}
     {{- $text -}}
     {{- if lt $i (len $found) -}}
       {{- $written := index $found $i -}}
