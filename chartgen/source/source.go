@@ -134,6 +134,8 @@ type Release struct {
 	Chart *chart.Chart
 	// Place is where it was read, for users.
 	Place string
+	// Names are those of all files; nil if the place does not tell them by itself.
+	Names []string
 }
 
 // Size returns how many bytes of components and metadata were read.
@@ -179,7 +181,7 @@ func (s *Source) Fetch(ctx context.Context, version Version) (*Release, error) {
 	}
 
 	b := &bundle.Bundle{Provider: s.Provider, Version: version.Name, Source: source, Metadata: files.Metadata}
-	release := &Release{Bundle: b, Place: source}
+	release := &Release{Bundle: b, Place: source, Names: files.names}
 
 	if b.Templates, b.Unlisted, err = s.readTemplates(ctx, files); err != nil {
 		return nil, err

@@ -36,18 +36,28 @@ func lintFolder(ctx context.Context, path string, identity *Identity) ([]contrac
 
 // lint checks the content of the folder. If the components are nil, errors in them are findings.
 func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([]contract.Finding, error) {
-	file, err := source.Components(b.Provider, f.names)
-	if err != nil {
-		return nil, fmt.Errorf("%s %w", f.path, err)
+	findings, err := lintFiles(f.path, b, f.names, components)
+	for i, finding := range findings {
+		findings[i].File = filepath.Join(f.path, finding.File)
 	}
 
-	findings := append(lint.Names(b.Provider, f.names), lint.Bundle(b, components)...)
+	return findings, err
+}
+
+// lintFiles checks what a place has of a version, and the names of the files there, as far as these are known.
+func lintFiles(
+	place string, b *bundle.Bundle, names []string, components *bundle.Components,
+) ([]contract.Finding, error) {
+	file, err := source.Components(b.Provider, names)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", place, err)
+	}
+
+	findings := append(lint.Names(b.Provider, names), lint.Bundle(b, components)...)
 	for i, finding := range findings {
 		if finding.File == bundle.ComponentsFile {
-			finding.File = cmp.Or(file, finding.File)
+			findings[i].File = cmp.Or(file, finding.File)
 		}
-
-		findings[i].File = filepath.Join(f.path, finding.File)
 	}
 
 	return findings, nil

@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/contract"
-	"github.com/capstan-project/capstan/contract/lint"
 )
 
 // lintInput reads what `lint` checks.
@@ -137,7 +136,7 @@ func (i *lintInput) lintPublished(
 	}
 
 	published, err := from.Fetch(ctx, version)
-	if err != nil {
+	if published == nil || err != nil && !isMissing(err) { // a missing file is a finding, as in a folder
 		return nil, err
 	}
 
@@ -145,5 +144,10 @@ func (i *lintInput) lintPublished(
 		return i.lintChart(address, published.Chart)
 	}
 
-	return lint.Bundle(published.Bundle, nil), nil
+	return lintFiles(address, published.Bundle, published.Names, nil)
+}
+
+// isMissing reports whether a version lacks a file.
+func isMissing(err error) bool {
+	return transport.Is(err, transport.Invalid) || transport.Is(err, transport.NotFound)
 }
