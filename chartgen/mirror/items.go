@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sync/errgroup"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/content/memory"
 
@@ -90,24 +91,32 @@ func publishedItems(
 // all. An image that is restricted loses its signatures, which are for the complete image. An image
 // that is named by its digest is always complete: without some of its platforms it would have another
 // digest.
-func Images(ctx context.Context, client *oci.Client, names, platforms []string) ([]*Item, error) {
-	var items []*Item
+//
+// Parallel is the number of images that are looked up at the same time, at least 1.
+func Images(ctx context.Context, client *oci.Client, names, platforms []string, parallel int) ([]*Item, error) {
+	found := make([][]*Item, len(names))
 
-	for _, name := range names {
-		ref, err := parseImage(name)
-		if err != nil {
-			return nil, err
-		}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(1, parallel))
 
-		found, err := imageItems(ctx, client, ref, platforms)
-		if err != nil {
-			return nil, err
-		}
+	for n, name := range names {
+		group.Go(func() error {
+			ref, err := parseImage(name)
+			if err != nil {
+				return err
+			}
 
-		items = append(items, found...)
+			found[n], err = imageItems(ctx, client, ref, platforms)
+
+			return err
+		})
 	}
 
-	return items, nil
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+
+	return slices.Concat(found...), nil
 }
 
 // parseImage reads the name of an image. That of containers cannot say that a registry has no TLS.

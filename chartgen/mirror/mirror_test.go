@@ -1,9 +1,13 @@
 package mirror
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -61,6 +65,44 @@ func repository(t *testing.T, address string) oci.Reference {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	return ref
+}
+
+// TestImagesAreLookedUpInParallel: a registry that is far away is asked for several images at a time.
+func TestImagesAreLookedUpInParallel(t *testing.T) {
+	g := NewWithT(t)
+	c := newClient(t, transport.Options{})
+
+	const parallel = 3
+
+	registry := &hostile{manifests: map[string][]byte{}}
+	registry.manifests["v1.0.0"] = registry.manifests[registry.add(nil).Digest.String()]
+
+	// The first requests are answered once there are as many.
+	var asked atomic.Int32
+
+	together := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == parallel {
+			close(together)
+		}
+
+		select {
+		case <-together:
+			registry.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+
+	names := []string{server.URL + "/a:v1.0.0", server.URL + "/b:v1.0.0", server.URL + "/c:v1.0.0"}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+
+	found, err := Images(ctx, c, names, nil, parallel)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(HaveExactElements(
+		HaveField("Repository", "a"), HaveField("Repository", "b"), HaveField("Repository", "c")))
 }
 
 // plainImages returns the items of images in a registry without TLS, which names of images cannot

@@ -428,7 +428,7 @@ var _ = Describe("A registry", Ordered, func() {
 
 		By("using a mirror, which has the signature, too")
 
-		items, err := mirror.Images(ctx, r.client, []string{r.at("files/signed:v1.0.0").Name()}, nil)
+		items, err := mirror.Images(ctx, r.client, []string{r.at("files/signed:v1.0.0").Name()}, nil, 1)
 		Expect(err).NotTo(HaveOccurred())
 
 		target := &mirror.Registry{Client: r.client, Base: r.at("mirror")}

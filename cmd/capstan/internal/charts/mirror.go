@@ -98,7 +98,7 @@ Charts from a registry or the cluster have everything but the components.`,
 		false,
 		"Replace tags of images that exist with other content. Charts are never overwritten.",
 	)
-	flags.IntVar(&o.parallel, "parallel", 4, "Number of charts and images to copy at once.")
+	flags.IntVar(&o.parallel, "parallel", 4, "Number of charts and images to look up and copy at once.")
 
 	return cmd
 }
@@ -266,7 +266,7 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases 
 
 	slices.Sort(names)
 
-	images, err := mirror.Images(ctx, client, slices.Compact(names), o.platforms)
+	images, err := mirror.Images(ctx, client, slices.Compact(names), o.platforms, o.parallel)
 
 	return append(items, images...), err
 }
