@@ -78,22 +78,32 @@ func (f *OutputFlags) Printer(out io.Writer) (*Printer, error) {
 	return p, nil
 }
 
-// defaultWidth is that of a terminal which does not tell its width.
-const defaultWidth = 80
+// The size of a terminal which does not tell it.
+const (
+	defaultWidth  = 80
+	defaultHeight = 24
+)
 
 // Width returns the number of columns of a stream if it is a terminal that understands escape sequences, else 0.
 func Width(stream any) int {
-	file, isFile := stream.(*os.File)
-	if !isFile || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
-		return 0
-	}
-
-	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil || width == 0 {
-		return defaultWidth
-	}
+	width, _ := size(stream)
 
 	return width
+}
+
+// size returns the columns and rows of the terminal that a stream is; 0 if it is none.
+func size(stream any) (width, height int) {
+	file, isFile := stream.(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
+		return 0, 0
+	}
+
+	width, height, err := term.GetSize(int(file.Fd()))
+	if err != nil || width == 0 || height == 0 {
+		return defaultWidth, defaultHeight
+	}
+
+	return width, height
 }
 
 // Printer prints values in a format.

@@ -11,8 +11,9 @@ import (
 
 // Progress shows the progress of a command: on a terminal, lines that change, below those that stay.
 type Progress struct {
-	out   io.Writer
-	width int // of the terminal; 0 if there is none
+	out    io.Writer
+	width  int // of the terminal; 0 if there is none
+	height int
 
 	mu    sync.Mutex
 	names []string          // of the lines that change, in their order
@@ -22,24 +23,38 @@ type Progress struct {
 
 // NewProgress shows progress on a stream.
 func NewProgress(out io.Writer) *Progress {
-	return &Progress{out: out, width: Width(out), lines: map[string]string{}}
+	width, height := size(out)
+
+	return &Progress{out: out, width: width, height: height, lines: map[string]string{}}
 }
 
 // Show sets the line with a name that changes. Without a terminal it does nothing, and returns false.
 func (p *Progress) Show(name, line string) bool {
-	if p.width == 0 {
-		return false
+	p.change(func() { p.set(name, line) })
+
+	return p.isTerminal()
+}
+
+// isTerminal reports whether there are lines that change.
+func (p *Progress) isTerminal() bool { return p.width > 0 }
+
+// set sets a line, to be drawn.
+func (p *Progress) set(name, line string) {
+	if !p.isTerminal() {
+		return
 	}
 
-	p.change(func() {
-		if _, exists := p.lines[name]; !exists {
-			p.names = append(p.names, name)
-		}
+	if _, exists := p.lines[name]; !exists {
+		p.names = append(p.names, name)
+	}
 
-		p.lines[name] = line
-	})
+	p.lines[name] = line
+}
 
-	return true
+// clear removes all lines that change, within change.
+func (p *Progress) clear() {
+	p.names = nil
+	clear(p.lines)
 }
 
 // Drop removes the line with a name.
@@ -52,8 +67,11 @@ func (p *Progress) Drop(name string) {
 
 // Printf prints a line that stays.
 func (p *Progress) Printf(format string, args ...any) {
-	p.change(func() { fmt.Fprintln(p.out, Text(fmt.Sprintf(format, args...))) })
+	p.change(func() { p.print(fmt.Sprintf(format, args...)) })
 }
+
+// print prints a line that stays, within change.
+func (p *Progress) print(line string) { fmt.Fprintln(p.out, Text(line)) }
 
 // Retries returns the function of Options, whose warning does not disturb the lines.
 func (p *Progress) Retries(o *Options) func(error) bool {
@@ -76,9 +94,26 @@ func (p *Progress) change(do func()) {
 
 	do()
 
-	for _, name := range p.names {
-		fmt.Fprintln(p.out, Cut(object.Printable(p.lines[name]), p.width))
+	shown := p.shown()
+	for _, line := range shown {
+		fmt.Fprintln(p.out, Cut(object.Printable(line), p.width))
 	}
 
-	p.drawn = len(p.names)
+	p.drawn = len(shown)
+}
+
+// shown returns the lines that fit on the terminal, whose last row is empty: above its first one, nothing can be
+// cleared any more.
+func (p *Progress) shown() []string {
+	lines := make([]string, 0, len(p.names))
+	for _, name := range p.names {
+		lines = append(lines, p.lines[name])
+	}
+
+	most := max(p.height-1, 1)
+	if len(lines) <= most {
+		return lines
+	}
+
+	return append(lines[:most-1], fmt.Sprintf("… and %d more", len(lines)-most+1))
 }

@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -90,17 +90,32 @@ func (c *Cluster) WaitAll(
 	}
 
 	w := &waiter{progress: NewProgress(o.Out), cluster: c, timeout: flags.Timeout, started: time.Now()}
-	w.retries = w.progress.Retries(o)
-	errs := make([]error, len(providers))
-
-	var group sync.WaitGroup
-	for i, p := range providers {
-		group.Go(func() { errs[i] = w.wait(ctx, p, condition) })
+	for _, p := range providers {
+		w.pending = append(w.pending, &waited{provider: p, name: v1alpha2.FullName(p)})
 	}
 
-	group.Wait()
+	err := Poll(ctx, w.timeout, w.progress.Retries(o), func(ctx context.Context) (string, error) {
+		if err := w.read(ctx); err != nil {
+			return "", err
+		}
 
-	return errors.Join(errs...)
+		return w.look(condition), nil
+	})
+
+	w.progress.change(w.progress.clear)
+
+	late := new(timeoutError)
+	if !errors.As(err, &late) {
+		return errors.Join(append(w.failures, err)...)
+	}
+
+	for _, one := range w.pending {
+		why := &timeoutError{late.cause, cmp.Or(w.unread, one.verdict.String(), late.pending)}
+		w.failures = append(w.failures, fmt.Errorf("%s: %w; the operator continues, follow it with `capstan status %s "+
+			"--watch`", one.name, why, v1alpha2.Label(one.provider)))
+	}
+
+	return errors.Join(w.failures...)
 }
 
 // waiter waits for providers.
@@ -109,58 +124,156 @@ type waiter struct {
 	cluster  *Cluster
 	timeout  time.Duration
 	started  time.Time
-	retries  func(error) bool
+
+	// pending are those that are still waited for, and failures why others no longer are.
+	pending  []*waited
+	failures []error
+	// unread is why the last look failed; empty if it did not.
+	unread string
 }
 
-// wait waits until the condition is met, and shows the verdict, how long it has waited and how long it will.
-func (w *waiter) wait(ctx context.Context, p v1alpha2.Provider, condition Condition) error {
+// waited is a provider that is waited for.
+type waited struct {
+	provider v1alpha2.Provider
+	// name is the full name, and isGone is set if the resource does not exist.
+	name    string
+	isGone  bool
+	verdict view.Verdict
+	last    printed
+}
+
+// look checks the providers after they were read, shows what has become of them, how long that has taken and how long
+// it may. It returns what is pending; empty for nothing.
+func (w *waiter) look(condition Condition) string {
 	var (
-		current v1alpha2.Provider
-		last    printed
+		pending []*waited
+		lines   []string
 	)
 
-	label, name := v1alpha2.Label(p), v1alpha2.FullName(p)
-	defer w.progress.Drop(name)
+	elapsed := fmt.Sprintf("%s of %s", duration.HumanDuration(time.Since(w.started)), duration.HumanDuration(w.timeout))
 
-	err := Poll(ctx, w.timeout, w.retries, func(ctx context.Context) (_ string, err error) {
-		if current, err = w.cluster.read(ctx, p); err != nil {
-			return "", err
+	for _, one := range w.pending {
+		done, err := one.check(condition)
+
+		switch {
+		case err != nil:
+			w.failures = append(w.failures, err)
+		case done:
+			lines = append(lines, fmt.Sprintf("%s: %s (%s)", one.name, one.verdict,
+				time.Since(w.started).Round(100*time.Millisecond)))
+		default:
+			pending = append(pending, one)
+		}
+	}
+
+	w.pending = pending
+
+	w.progress.change(func() {
+		for _, line := range lines {
+			w.progress.print(line)
 		}
 
-		if done, err := condition(current); done || err != nil {
-			return "", err
+		w.progress.clear()
+
+		for _, one := range pending {
+			w.show(one, elapsed)
 		}
+	})
 
-		verdict := view.VerdictOf(p)
-		elapsed := fmt.Sprintf("%s of %s", duration.HumanDuration(time.Since(w.started)), duration.HumanDuration(w.timeout))
+	if len(pending) == 0 {
+		return ""
+	}
 
-		if !w.progress.Show(name, label+"  "+elapsed+"  "+verdict.String()) && w.isDue(p, verdict, last) {
-			news := verdict
-			if verdict.Cause == last.verdict.Cause { // it is on the screen
-				news.Cause = ""
+	return cmp.Or(pending[0].verdict.String(), pending[0].name)
+}
+
+// check reports whether waiting for the provider is over.
+func (o *waited) check(condition Condition) (bool, error) {
+	current := o.provider
+	if o.isGone {
+		current = nil
+	}
+
+	done, err := condition(current)
+	if err != nil && o.isGone {
+		err = fmt.Errorf("%s: %w", o.name, err)
+	}
+
+	o.verdict = view.VerdictOf(o.provider)
+	if done && o.isGone {
+		o.verdict = view.Verdict{Text: "removed"}
+	}
+
+	return done, err
+}
+
+// show shows the verdict of a provider: on a terminal always, otherwise what is news.
+func (w *waiter) show(one *waited, elapsed string) {
+	if w.progress.isTerminal() {
+		w.progress.set(one.name, v1alpha2.Label(one.provider)+"  "+elapsed+"  "+one.verdict.String())
+		return
+	}
+
+	if !w.isDue(one.provider, one.verdict, one.last) {
+		return
+	}
+
+	news := one.verdict
+	if news.Cause == one.last.verdict.Cause { // it is on the screen
+		news.Cause = ""
+	}
+
+	w.progress.print(fmt.Sprintf("%s: %s (%s)", one.name, news, elapsed))
+
+	one.last = printed{one.verdict, time.Now()}
+}
+
+// read reads the providers: of a kind and namespace by one request.
+func (w *waiter) read(ctx context.Context) (err error) {
+	defer func() {
+		switch {
+		case err == nil:
+			w.unread = ""
+		case ctx.Err() == nil: // an interrupted request says nothing
+			w.unread = err.Error()
+		}
+	}()
+
+	type group struct {
+		kind      v1alpha2.ProviderType
+		namespace string
+	}
+
+	groups := map[group][]*waited{}
+	for _, one := range w.pending {
+		of := group{one.provider.ProviderType(), one.provider.GetNamespace()}
+		groups[of] = append(groups[of], one)
+	}
+
+	for of, members := range groups {
+		if len(members) == 1 { // for which the permission to list is not needed
+			if err := w.cluster.read(ctx, members[0]); err != nil {
+				return err
 			}
 
-			w.progress.Printf("%s: %s (%s)", name, news, elapsed)
-
-			last = printed{verdict, time.Now()}
+			continue
 		}
 
-		return verdict.String(), nil
-	})
-	if errors.As(err, new(*timeoutError)) {
-		return fmt.Errorf("%s: %w; the operator continues, follow it with `capstan status %s --watch`", name, err, label)
-	}
+		list := of.kind.NewList()
+		if err := w.cluster.Client.List(ctx, list, client.InNamespace(of.namespace)); err != nil {
+			return fmt.Errorf("read %s: %w", members[0].name, err)
+		}
 
-	if err != nil {
-		return err
-	}
+		for _, one := range members {
+			one.isGone = true
 
-	verdict := "removed"
-	if current != nil {
-		verdict = view.VerdictOf(current).String()
+			for _, found := range list.GetItems() {
+				if found.GetName() == one.provider.GetName() {
+					one.provider, one.isGone = found, false
+				}
+			}
+		}
 	}
-
-	w.progress.Printf("%s: %s (%s)", name, verdict, time.Since(w.started).Round(100*time.Millisecond))
 
 	return nil
 }
@@ -185,18 +298,14 @@ func (w *waiter) isDue(p v1alpha2.Provider, verdict view.Verdict, last printed) 
 	return verdict.Text != last.verdict.Text || verdict.Cause != last.verdict.Cause && quiet > causeInterval
 }
 
-// read updates p from the cluster and returns it; nil if the resource does not exist.
-func (c *Cluster) read(ctx context.Context, p v1alpha2.Provider) (v1alpha2.Provider, error) {
-	err := c.Client.Get(ctx, client.ObjectKeyFromObject(p), p)
-
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", v1alpha2.FullName(p), err)
+// read reads a provider.
+func (c *Cluster) read(ctx context.Context, one *waited) error {
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(one.provider), one.provider)
+	if one.isGone = apierrors.IsNotFound(err); one.isGone || err == nil {
+		return nil
 	}
 
-	return p, nil
+	return fmt.Errorf("read %s: %w", one.name, err)
 }
 
 // Ready is met when the operator has reconciled the resource's current generation, as the last request asks for, and

@@ -169,7 +169,8 @@ func TestWaitEndsWithAnError(t *testing.T) {
 	}{
 		"403": {status(http.StatusForbidden, metav1.StatusReasonForbidden), "read CoreProvider capi-system/cluster-api: "},
 		"401": {status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized), "read CoreProvider capi-system/"},
-		"404": {status(http.StatusNotFound, metav1.StatusReasonNotFound), "the provider was deleted in the meantime"},
+		"404": {status(http.StatusNotFound, metav1.StatusReasonNotFound),
+			"CoreProvider capi-system/cluster-api: the provider was deleted in the meantime"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -199,6 +200,47 @@ func TestWaitEndsWithItsTimeout(t *testing.T) {
 	g.Expect(err).To(MatchError(MatchRegexp("CoreProvider capi-system/cluster-api: timed out after 1s: " +
 		"read CoreProvider capi-system/cluster-api: .*connection refused; the operator continues, follow it with")))
 	g.Expect(strings.Count(errOut.String(), "\n")).To(Equal(1), errOut.String())
+}
+
+// TestWaitReadsAKindAtOnce: however many providers of a kind there are in a namespace, each look is one request.
+func TestWaitReadsAKindAtOnce(t *testing.T) {
+	g := NewWithT(t)
+
+	var waited []v1alpha2.Provider
+
+	for _, name := range []string{"a", "b", "c"} {
+		p := &v1alpha2.AddonProvider{}
+		p.Namespace, p.Name, p.Generation = "addons", name, 2
+		waited = append(waited, p)
+	}
+
+	requests := atomic.Int64{}
+	look := func(observed int64, names ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			requests.Add(1)
+
+			list := &v1alpha2.AddonProviderList{}
+			list.SetGroupVersionKind(v1alpha2.GroupVersion.WithKind("AddonProviderList"))
+
+			for _, name := range names {
+				p := v1alpha2.AddonProvider{}
+				p.Namespace, p.Name, p.Generation, p.Status.ObservedGeneration = "addons", name, 2, observed
+				conditions.MarkTrue(&p, v1alpha2.ReadyCondition, "Some", "v1.0.0 is healthy")
+				list.Items = append(list.Items, p)
+			}
+
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(list)
+		}
+	}
+
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	err := answering(t, look(1, "a", "b", "c"), look(2, "a", "b")).WaitAll(
+		t.Context(), &Options{IOStreams: streams}, waited, &WaitFlags{Wait: true, Timeout: time.Minute}, Ready)
+	g.Expect(err).To(MatchError("AddonProvider addons/c: the provider was deleted in the meantime"))
+	g.Expect(strings.Split(out.String(), "\n")).To(HaveExactElements(
+		HavePrefix("AddonProvider addons/a: v1.0.0 is healthy ("), HavePrefix("AddonProvider addons/b: "), ""))
+	g.Expect(requests.Load()).To(BeEquivalentTo(2))
 }
 
 // TestReadyWaitsForTheRequest: what was true before a request for a reconcile says nothing about it.

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// screen returns the rows that a terminal has shown at the end, with all that was scrolled out of it.
+func screen(g Gomega, output string, height int) []string {
+	rows := []string{""}
+	up := regexp.MustCompile(`^\x1b\[(\d+)A\x1b\[J`)
+
+	for output != "" {
+		if match := up.FindStringSubmatch(output); match != nil {
+			n, err := strconv.Atoi(match[1])
+			g.Expect(err).NotTo(HaveOccurred())
+
+			n = min(n, height-1) // the cursor does not leave the terminal
+			rows = append(rows[:len(rows)-1-n], "")
+			output = output[len(match[0]):]
+
+			continue
+		}
+
+		line, rest, _ := strings.Cut(output, "\n")
+		rows[len(rows)-1] = line
+		rows = append(rows, "")
+		output = rest
+	}
+
+	return rows[:len(rows)-1]
+}
+
+// TestProgressFitsTheTerminal: no line is left behind on a terminal with fewer rows than there are lines.
+func TestProgressFitsTheTerminal(t *testing.T) {
+	g := NewWithT(t)
+
+	const height, lines = 5, 8
+
+	var out bytes.Buffer
+
+	p := &Progress{out: &out, width: 80, height: height, lines: map[string]string{}}
+
+	for round := range 3 {
+		for n := range lines {
+			g.Expect(p.Show(fmt.Sprint(n), fmt.Sprintf("line %d, round %d", n, round))).To(BeTrue())
+		}
+	}
+
+	g.Expect(screen(g, out.String(), height)).To(Equal([]string{
+		"line 0, round 2", "line 1, round 2", "line 2, round 2", "… and 5 more",
+	}))
+
+	for n := range lines {
+		p.Drop(fmt.Sprint(n))
+		p.Printf("%d is done", n)
+	}
+
+	g.Expect(screen(g, out.String(), height)).To(Equal([]string{
+		"0 is done", "1 is done", "2 is done", "3 is done", "4 is done", "5 is done", "6 is done", "7 is done",
+	}))
+}
