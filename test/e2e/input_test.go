@@ -167,8 +167,8 @@ var _ = Describe("A provider's input", Ordered, func() {
 			},
 			v1alpha2.ProviderInstalledCondition,
 			v1alpha2.InstallFailedReason,
-			[]string{"Deployment wrong-type/wrong-type-controller-manager", ".args[0]: expected string",
-				"correct the variables"},
+			[]string{"Deployment wrong-type/wrong-type-controller-manager",
+				"the expression ${TINY_LEVEL:=info} is no text in the field args", "correct the variables"},
 			func(ctx context.Context, _ tiny, p *v1alpha2.InfrastructureProvider) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables["TINY_LEVEL"] = `"5"` })
 			},

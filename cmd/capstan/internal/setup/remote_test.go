@@ -86,7 +86,7 @@ func TestRemoteProvidersAreNotLocal(t *testing.T) {
 	g.Expect(err).To(MatchError("infrastructure-docker: InfrastructureProvider capd-system/docker exists for another " +
 		"cluster (spec.kubeConfig); for this one, create a resource in another namespace"))
 
-	// Neither does a resource for another cluster describe what is to be adopted here.
+	// Neither does a resource for another cluster describe what should be adopted here.
 	installed := &v1alpha2.InfrastructureProvider{ObjectMeta: named("capd-system", "docker")}
 	_, err = newAdoption(t.Context(), nil, installed, []v1alpha2.Provider{taken})
 	g.Expect(err).To(MatchError(ContainSubstring("exists for another cluster")))
