@@ -33,6 +33,8 @@ func main() {
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends what does not look at the context, such as a read from a pipe
+
 	err := newRootCommand(options).ExecuteContext(ctx)
 
 	stop()

@@ -55,9 +55,9 @@ func awaitEstablished(ctx context.Context, c client.Reader, definition *unstruct
 			return false, err
 		}
 
-		if err != nil { // such as while the API server starts again
+		if err != nil {
 			reason = "the last look failed: " + err.Error()
-			return false, nil
+			return false, nil //nolint:nilerr // it may pass, such as while the API server starts again
 		}
 
 		var established bool

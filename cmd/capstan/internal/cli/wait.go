@@ -245,6 +245,7 @@ func (w *waiter) read(ctx context.Context) (err error) {
 	}
 
 	groups := map[group][]*waited{}
+
 	for _, one := range w.pending {
 		of := group{one.provider.ProviderType(), one.provider.GetNamespace()}
 		groups[of] = append(groups[of], one)

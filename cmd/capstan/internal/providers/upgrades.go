@@ -77,8 +77,10 @@ func byCluster(providers []*installedProvider) [][]*installedProvider {
 
 // planUpgrades returns the plans for all clusters.
 func planUpgrades(providers []*installedProvider) []upgradePlan {
-	plans := []upgradePlan{}
-	for _, group := range byCluster(providers) {
+	groups := byCluster(providers)
+	plans := make([]upgradePlan, 0, len(groups))
+
+	for _, group := range groups {
 		plans = append(plans, planCluster(group)...)
 	}
 
