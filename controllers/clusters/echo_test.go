@@ -110,13 +110,13 @@ func TestCredentialsAreNotRepeated(t *testing.T) {
 	for name, repeat := range echoes {
 		for encoding, encode := range encodings {
 			for _, credential := range []string{token, password, path} {
+				if credential == path && name == "an object" {
+					continue // which part of a path is a credential is not known
+				}
+
 				for _, from := range []string{"/api/v1/namespaces/kube-system", "/api/v1/configmaps", "/api"} {
 					t.Run(strings.Join([]string{name, encoding, credential[:4], from}, ", "), func(t *testing.T) {
 						g := NewWithT(t)
-						if credential == path && name == "an object" {
-							t.Skip("which part of a path is a credential is not known")
-						}
-
 						server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 							switch strings.TrimPrefix(r.URL.Path, "/"+path) {
 							case from:
