@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -21,6 +22,9 @@ import (
 type AccessFlags struct {
 	ca, config, username string
 	passwordStdin        bool
+
+	// password is read once, however many registries are accessed.
+	password func() (string, error)
 }
 
 // AddAccessFlags adds the flags to a command.
@@ -75,14 +79,28 @@ func (f *AccessFlags) credentials(host string, in io.Reader) (transport.Credenti
 		return configured, err
 	}
 
-	password, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read the password: %w", err)
+	if f.password == nil {
+		f.password = sync.OnceValues(func() (string, error) { return readPassword(in) })
 	}
 
-	static := transport.StaticCredentials(host, f.username, strings.TrimRight(password, "\r\n"))
+	password, err := f.password()
+	if err != nil {
+		return nil, err
+	}
+
+	static := transport.StaticCredentials(host, f.username, password)
 
 	return transport.ChainCredentials(static, configured), nil
+}
+
+// readPassword reads a line.
+func readPassword(in io.Reader) (string, error) {
+	password, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+
+	return strings.TrimRight(password, "\r\n"), nil
 }
 
 func (f *AccessFlags) configured() (transport.Credentials, error) {
