@@ -334,8 +334,8 @@ var _ = Describe("The command line", Ordered, func() {
 
 		before := cli.writes()
 		cli.fail(ctx, "upgrade", "apply", "aws:v1.0.0", "docker:v1.0.0").To(ContainSubstring(
-			"nothing was changed: v1.0.0 of infrastructure-docker is older than the installed v1.1.0; if that is intended, " +
-				"add --allow-downgrade"))
+			"nothing was changed: v1.0.0 of InfrastructureProvider infrastructure-docker-system/docker is older than the " +
+				"installed v1.1.0; if that is intended, add --allow-downgrade"))
 		Expect(cli.writes()).To(Equal(before))
 	})
 
