@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -213,7 +214,6 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 
 		upgrade(ctx, p, unconverted("v1.1.0"))
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		DeferCleanup(repairConversion, w, first)
 
 		By("reading objects in the version that all of them are stored in")
 		upgrade(ctx, p, unconverted("v1.2.0"))
@@ -236,6 +236,20 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd() + "@v1.2.1"})
 		})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.2.1"))
+
+		By("repairing it, without which no namespace could be deleted")
+		repaired := unconverted("v1.2.2")
+		repaired.components = regexp.MustCompile(`strategy: Webhook\n.*\n`).
+			ReplaceAllString(repaired.components, "strategy: None\n")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd() + "@v1.2.2"})
+		})
+		upgrade(ctx, p, repaired)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.2"))
+
+		for _, name := range []string{"old", "new"} {
+			Eventually(func() error { return w.client.Delete(ctx, first.object("v2", name)) }).Should(Succeed())
+		}
 	})
 
 	It("are not changed by an upgrade that could not be applied", func(ctx SpecContext) {
