@@ -238,9 +238,11 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		Eventually(w.read(ctx, p)).Should(beReady("v1.2.1"))
 
 		By("repairing it, without which no namespace could be deleted")
+
 		repaired := unconverted("v1.2.2")
 		repaired.components = regexp.MustCompile(`strategy: Webhook\n.*\n`).
 			ReplaceAllString(repaired.components, "strategy: None\n")
+
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd() + "@v1.2.2"})
 		})
