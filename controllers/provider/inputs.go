@@ -49,7 +49,7 @@ func namedNamespaces(provider v1alpha2.Provider) []string {
 
 // inputsOf names a resource as the user of the namespaces of its inputs.
 func inputsOf(provider v1alpha2.Provider) string {
-	return "inputs of " + string(provider.ProviderType()) + "/" + client.ObjectKeyFromObject(provider).String()
+	return "inputs of " + v1alpha2.FullName(provider)
 }
 
 func (r *run) namespaceExists(ctx context.Context, name string) bool {

@@ -5,7 +5,6 @@ import (
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/namespaces"
@@ -22,7 +21,7 @@ func FollowProviders(ctx context.Context, providers cache.Cache, watches *namesp
 
 		follow := func(o any) {
 			if p, ok := o.(v1alpha2.Provider); ok {
-				watches.Follow(userOf(p), p.GetNamespace())
+				watches.Follow(v1alpha2.FullName(p), p.GetNamespace())
 			}
 		}
 
@@ -35,7 +34,7 @@ func FollowProviders(ctx context.Context, providers cache.Cache, watches *namesp
 				}
 
 				if p, ok := last.(v1alpha2.Provider); ok {
-					watches.Follow(userOf(p))
+					watches.Follow(v1alpha2.FullName(p))
 				}
 			},
 		})
@@ -45,8 +44,4 @@ func FollowProviders(ctx context.Context, providers cache.Cache, watches *namesp
 	}
 
 	return nil
-}
-
-func userOf(p v1alpha2.Provider) string {
-	return string(p.ProviderType()) + "/" + client.ObjectKeyFromObject(p).String()
 }
