@@ -350,12 +350,13 @@ func (t *Text) Slice(start, end, line int) (*Text, error) {
 
 // Check returns a *SyntaxError unless clusterctl reads the text as this package does.
 func (t *Text) Check() error {
-	at := strings.IndexByte(t.source, '$')
-	if at < 0 {
-		return nil
+	if len(t.tokens) == 0 {
+		return nil // a single dollar sign, as in the patterns of CRDs, is one for clusterctl, too
 	}
 
 	if err := t.compare(); err != nil {
+		at := t.tokens[0].start - t.offset
+
 		return t.invalid(at, t.source[at:], err)
 	}
 

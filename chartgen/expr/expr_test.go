@@ -206,3 +206,11 @@ func TestParseTemplate(t *testing.T) {
 		NewWithT(t).Expect(parsed.Variables()).To(ConsistOf(HaveField("Name", "A")))
 	}
 }
+
+// TestCheckNamesTheExpression: the message is about the first expression, not about a dollar sign before it.
+func TestCheckNamesTheExpression(t *testing.T) {
+	g := NewWithT(t)
+	text, err := expr.Parse("a: ^b$\nc: $${ A }\n")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(text.Check()).To(MatchError(HavePrefix("line 2: expression $${ A }: not supported in a chart: clusterctl reads")))
+}
