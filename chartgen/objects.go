@@ -429,12 +429,16 @@ func checkDocument(doc *bundle.Document) (count int, err error) {
 		return count, nil
 	}
 
-	other := bundle.Containers(doc.Vary())
+	marked := bundle.Containers(doc.Marked())
 
 	for i, container := range bundle.Containers(doc.Object.Object) {
 		image, _ := container["image"].(string)
-		if depends := i < len(other) && other[i]["image"] != container["image"]; depends || bundle.IsCanonicalImage(image) {
+		if i < len(marked) && expr.IsMarked(bundle.NestedString(marked[i], "image")) {
 			continue // the template checks images that depend on variables
+		}
+
+		if bundle.IsCanonicalImage(image) {
+			continue
 		}
 
 		return 0, invalid(doc, fmt.Errorf("the image %q of the container %q is not a canonical name, as clusterctl "+

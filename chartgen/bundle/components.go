@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/chartgen/limit"
@@ -246,7 +245,7 @@ func (p part) document(budget *limit.Budget) (*Document, error) {
 		return nil, p.invalid(errEndsEarly.Error()+"; remove it", errEndsEarly)
 	}
 
-	content, err := decode(expanded, yaml.YAMLToJSONStrict)
+	content, err := decode(expanded, toJSONStrict)
 	if errors.Is(err, errNoObject) {
 		return nil, p.invalid(err.Error(), err)
 	}

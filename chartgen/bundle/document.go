@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
@@ -29,6 +30,9 @@ type Document struct {
 	// Object is the document with the default of each variable, and Placeholder for each required
 	// one. Use it only for what does not depend on variables.
 	Object *unstructured.Unstructured
+
+	// marked is what Marked returns, once it was asked for.
+	marked map[string]any
 }
 
 // IsCRD reports whether the document is a CustomResourceDefinition.
@@ -73,6 +77,10 @@ func (d *Document) Decode(values map[string]string, budget *limit.Budget) (map[s
 
 // expand is Decode without a check of what the values change.
 func (d *Document) expand(values map[string]string, budget *limit.Budget) (map[string]any, error) {
+	if len(d.Text.Expressions()) == 0 {
+		return runtime.DeepCopyJSON(d.Object.Object), budget.Document(d.Source)
+	}
+
 	text, err := d.Text.Expand(values)
 	if err != nil {
 		return nil, err
@@ -91,21 +99,24 @@ func parse(text string, budget *limit.Budget) (map[string]any, error) {
 		return nil, errEndsEarly
 	}
 
-	return decode(text, yaml.YAMLToJSON)
+	return decode(text, toJSON)
 }
+
+// toJSON and toJSONStrict convert YAML, the latter without keys that a map has twice. Tests count what is decoded.
+var toJSON, toJSONStrict = yaml.YAMLToJSON, yaml.YAMLToJSONStrict
 
 // errNoObject is the error for a document that is a list or a scalar.
 var errNoObject = errors.New("not an object with apiVersion and kind")
 
 // decode parses a document like clusterctl: all lines, the last one too, end with a line feed. Integers become int64.
 // It returns nil if there are only comments.
-func decode(text string, toJSON func([]byte) ([]byte, error)) (map[string]any, error) {
+func decode(text string, convert func([]byte) ([]byte, error)) (map[string]any, error) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
 
-	data, err := toJSON([]byte(text))
+	data, err := convert([]byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -140,25 +151,14 @@ func endsEarly(text string) bool {
 	return mayEnd && documentEnd.MatchString(lineBreaks.Replace(text))
 }
 
-// Vary returns the content of the document with other values of all variables than Object has, which shows what
-// depends on variables. It returns nil without variables, and if these values do not result in an object.
-func (d *Document) Vary() map[string]any {
-	variables := d.Text.Variables()
-	if len(variables) == 0 {
-		return nil
+// Marked returns the content of the document with a mark in place of each expression, see expr.IsMarked. It is nil
+// without expressions, and if the document with marks is no object. It must not be changed.
+func (d *Document) Marked() map[string]any {
+	if d.marked == nil && len(d.Text.Expressions()) > 0 {
+		d.marked, _ = parse(d.Text.Marked(), limit.NewFile())
 	}
 
-	values := map[string]string{}
-	for _, v := range variables {
-		values[v.Name] = "other"
-	}
-
-	content, err := d.Decode(values, limit.NewFile())
-	if err != nil {
-		return nil
-	}
-
-	return content
+	return d.marked
 }
 
 // placeholders returns Placeholder for each required variable of the text. All other variables have

@@ -60,7 +60,7 @@ func hasManyKeys(value any, below bool) bool {
 		keys := 0
 
 		for key, child := range value {
-			marked := isMarked(key)
+			marked := expr.IsMarked(key)
 			if marked {
 				keys++
 			}
@@ -83,12 +83,12 @@ func (d *Document) checkValues(content map[string]any, values map[string]string)
 		return nil
 	}
 
-	marked, err := parse(d.Text.Marked(), limit.NewFile())
+	marked := d.Marked()
 	if err := checkKeys(marked); err != nil {
 		return err
 	}
 
-	if err == nil && content != nil && !differs(marked, content) {
+	if marked != nil && content != nil && !differs(marked, content) {
 		return nil
 	}
 
@@ -133,7 +133,7 @@ func (d *Document) isCause(marked map[string]any, name string, values map[string
 
 // differs reports whether a value differs from a marked one elsewhere than in keys and values with marks.
 func differs(marked, value any) bool {
-	if text, ok := marked.(string); ok && isMarked(text) || reflect.DeepEqual(marked, value) {
+	if text, ok := marked.(string); ok && expr.IsMarked(text) || reflect.DeepEqual(marked, value) {
 		return false
 	}
 
@@ -165,7 +165,7 @@ func differsMap(marked, object map[string]any) bool {
 	var expected, found []any
 
 	for key, child := range marked {
-		if isMarked(key) {
+		if expr.IsMarked(key) {
 			expected = append(expected, child)
 		} else if other, ok := object[key]; !ok || differs(child, other) {
 			return true
@@ -197,5 +197,3 @@ func differsMap(marked, object map[string]any) bool {
 
 	return false
 }
-
-func isMarked(text string) bool { return strings.Contains(text, expr.MarkPrefix) }

@@ -38,6 +38,9 @@ const (
 // shows which nodes of a document contain expressions.
 const MarkPrefix = "capstan0mark0"
 
+// IsMarked reports whether a text contains a mark.
+func IsMarked(text string) bool { return strings.Contains(text, MarkPrefix) }
+
 // legacy matches the form with spaces.
 var legacy = regexp.MustCompile(`\$\{\s*([A-Za-z0-9_$]+)\s*\}`)
 

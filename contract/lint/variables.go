@@ -6,6 +6,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/contract"
 )
 
@@ -99,11 +100,10 @@ func checkVariableSpaces(p *parsedBundle, report reporter) {
 
 func checkVariableImages(p *parsedBundle, report reporter) {
 	for _, w := range p.workloads {
-		other := bundle.Containers(w.doc.Vary())
+		marked := bundle.Containers(w.doc.Marked())
 
 		for i, container := range w.containers {
-			image := bundle.NestedString(container, "image")
-			if i >= len(other) || bundle.NestedString(other[i], "image") == image {
+			if i >= len(marked) || !expr.IsMarked(bundle.NestedString(marked[i], "image")) {
 				continue
 			}
 
@@ -116,7 +116,7 @@ func checkVariableImages(p *parsedBundle, report reporter) {
 func checkVariableNames(p *parsedBundle, report reporter) {
 	for i := range p.componentsFile.documents {
 		doc := &p.componentsFile.documents[i]
-		if other := doc.Vary(); other != nil && bundle.NestedString(other, "metadata", "name") != doc.Object.GetName() {
+		if expr.IsMarked(bundle.NestedString(doc.Marked(), "metadata", "name")) {
 			report(p.componentsFile.at(doc), "has a name that depends on a variable")
 		}
 	}
