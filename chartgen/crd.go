@@ -2,11 +2,13 @@ package chartgen
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	yamlv2 "go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -83,7 +85,8 @@ func readCRDs(files []chart.File, label string) ([]crd, error) {
 	return crds, nil
 }
 
-// newCRD labels a CRD and returns it with its file, which can be created.
+// newCRD labels a CRD and returns it with its file, which can be created. The file keeps its content as JSON: the
+// operator needs it as soon as the chart is built.
 func newCRD(object *unstructured.Unstructured, label string) (crd, error) {
 	bundle.RemoveServerFields(object)
 
@@ -96,9 +99,20 @@ func newCRD(object *unstructured.Unstructured, label string) (crd, error) {
 	labels[v1alpha2.ClusterctlProviderLabel] = label
 	object.SetLabels(labels)
 
-	data, err := yaml.Marshal(object.Object)
+	content, err := json.Marshal(object.Object)
+	if err != nil {
+		return crd{}, err
+	}
 
-	return crd{chart.File{Name: crdsFolder + object.GetName() + ".yaml", Data: data}, object.Object}, err
+	// The library that sigs.k8s.io/yaml consists of. That one would parse the JSON as YAML first.
+	data, err := yamlv2.Marshal(object.Object)
+	if err != nil {
+		return crd{}, err
+	}
+
+	file := chart.File{Name: crdsFolder + object.GetName() + ".yaml", Data: data}
+
+	return crd{file.WithJSON(content), object.Object}, nil
 }
 
 // appendCRD adds a CRD. Of definitions with the same name, the last one counts: clusterctl applies all of them.
@@ -139,7 +153,7 @@ func JoinCRDs(c *chart.Chart, namespace string) ([]byte, error) {
 			}
 
 			if bundle.MoveCRD(object, namespace) {
-				if data, err = yaml.Marshal(object.Object); err != nil {
+				if data, err = yamlv2.Marshal(object.Object); err != nil {
 					return nil, fmt.Errorf("chart %s: %s: %w", c.Metadata.Name, f.Name, err)
 				}
 			}

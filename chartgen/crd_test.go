@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
@@ -114,4 +116,33 @@ func description(metadata string) string {
 	}
 
 	return "text"
+}
+
+// TestJSONOfCRDs: what the operator applies of a chart that it has just built is what the file of the CRD says, which
+// sigs.k8s.io/yaml would write in the same way.
+func TestJSONOfCRDs(t *testing.T) {
+	check := func(t *testing.T, b *bundle.Bundle) {
+		g := NewWithT(t)
+		built, err := chartgen.Build(b)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		for _, f := range built.CRDs {
+			kept, err := f.JSON()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(yaml.YAMLToJSON(f.Data)).To(MatchJSON(kept), f.Name)
+			g.Expect(yaml.JSONToYAML(kept)).To(Equal(f.Data), f.Name)
+		}
+	}
+
+	forEachRelease(t, check)
+
+	for name, value := range map[string]string{
+		"numbers":     "{a: 1.0, b: 0.5, c: 1e-7, d: 1e21, e: 9223372036854775807, f: -1, g: 0x10, h: 1e3}",
+		"texts":       `{a: "yes", b: "1", c: "a\nb\n", d: " a", e: "<&>", f: "\u2028\xe9\U0001f600", g: "~", h: "", i: "a: b"}`,
+		"empty":       "{a: {}, b: [], c: null, d: [{}], e: [[]]}",
+		"keys":        `{"yes": 1, "1": 2, "a b": 3, "a:": 4, "": 5}`,
+		"a long text": strings.Repeat("word ", 1000),
+	} {
+		t.Run(name, func(t *testing.T) { check(t, provider("odd", crdWith(value))) })
+	}
 }

@@ -56,6 +56,8 @@ func (m *Metadata) check() error {
 type File struct {
 	Name string
 	Data []byte
+
+	json *keptJSON // nil for files that are no CRDs
 }
 
 // Chart is a Helm chart. Treat it as immutable: charts are cached and shared between goroutines.
@@ -85,6 +87,10 @@ func fromFiles(metadata Metadata, files []File) *Chart {
 
 	for _, f := range files {
 		if strings.HasPrefix(f.Name, crdsDirectory) {
+			if f.json == nil {
+				f.json = &keptJSON{}
+			}
+
 			c.CRDs = append(c.CRDs, f)
 		} else {
 			c.Files = append(c.Files, f)

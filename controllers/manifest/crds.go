@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -75,7 +76,12 @@ const crdKind = "CustomResourceDefinition"
 // read decodes the files, each of which is a CRD.
 func (c *CRDs) read() error {
 	for _, file := range c.Files {
-		objects, err := Decode(string(file.Data))
+		content, err := file.JSON()
+		if err != nil {
+			return fmt.Errorf("%s is not YAML", file.Name) // the cause may quote it
+		}
+
+		objects, err := decodeDocument(content)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file.Name, err)
 		}
@@ -162,7 +168,12 @@ func (c *CRDs) write(changed []int) error {
 			return err
 		}
 
-		c.Files[i].Data = []byte(text)
+		content, err := json.Marshal(c.objects[i].Object)
+		if err != nil {
+			return err
+		}
+
+		c.Files[i] = chart.File{Name: c.Files[i].Name, Data: []byte(text)}.WithJSON(content)
 
 		sum := sha256.Sum256(c.Files[i].Data)
 		summary = append(summary, fmt.Sprintf("%s (%x)", c.objects[i].GetName(), sum[:8]))
