@@ -11,6 +11,7 @@ package crds
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -95,7 +96,16 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 			return err
 		}
 
-		if bodies[i], err = c.body(p.request, kept); err != nil || !p.changesSome() {
+		object, err := c.prepare(p.request, kept)
+		if err != nil {
+			return err
+		}
+
+		if bodies[i], err = json.Marshal(object.Object); err != nil {
+			return err
+		}
+
+		if _, err := a.learnFields(c.definition, object); err != nil || !p.changesSome() {
 			return err
 		}
 

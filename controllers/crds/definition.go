@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -30,7 +30,7 @@ const (
 	versionAnnotation = v1alpha2.Prefix + "/crd-version"
 )
 
-// digestVersion is part of every digest. Increment it when body returns something else for the same
+// digestVersion is part of every digest. Increment it when prepare returns something else for the same
 // file.
 const digestVersion = "2"
 
@@ -66,34 +66,34 @@ func (d definition) digestWith(kept []string) string {
 	return d.digest + "+" + strings.Join(kept, ",")
 }
 
-// parseFile returns the content of a file, with integers as int64.
-func parseFile(file chart.File) (content map[string]any, err error) {
-	data, err := yaml.YAMLToJSON(file.Data)
-	if err != nil {
-		return nil, err
-	}
-
-	return content, utiljson.Unmarshal(data, &content)
-}
-
 // parse parses the file as a CRD.
 func (d definition) parse() (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal(d.file.Data, crd); err != nil {
-		return nil, &RefusedError{Name: d.name, Err: err}
+	if err := d.decode(crd); err != nil {
+		return nil, err
 	}
 
 	return crd, nil
 }
 
-// body returns the body of the request that applies the definition.
-func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceDefinitionVersion) ([]byte, error) {
-	object, err := d.prepare(request, kept)
-	if err != nil {
-		return nil, err
+// decode decodes the file into a type with the fields of CRDs that are needed. The error is a *RefusedError.
+func (d definition) decode(into any) error {
+	content, err := d.file.JSON()
+	if err == nil {
+		err = json.Unmarshal(content, into)
 	}
 
-	return json.Marshal(object.Object)
+	mistyped := (*json.UnmarshalTypeError)(nil)
+	if errors.As(err, &mistyped) { // its text has types of Go
+		err = fmt.Errorf("its field %s must not be a JSON %s; choose a version of the provider in which it is valid",
+			mistyped.Field, mistyped.Value)
+	}
+
+	if err != nil {
+		return &RefusedError{Name: d.name, Err: err}
+	}
+
+	return nil
 }
 
 // prepare returns what is applied: the file with the provider's namespace in all references, without a placeholder for
@@ -101,12 +101,17 @@ func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceD
 func (d definition) prepare(
 	request Request, kept []apiextensionsv1.CustomResourceDefinitionVersion,
 ) (*unstructured.Unstructured, error) {
-	content, err := parseFile(d.file)
+	content, err := d.file.JSON()
+	object := &unstructured.Unstructured{}
+
+	if err == nil {
+		err = utiljson.Unmarshal(content, &object.Object) // integers become int64
+	}
+
 	if err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
 
-	object := &unstructured.Unstructured{Object: content}
 	if version := object.GetAPIVersion(); version != apiextensionsv1.SchemeGroupVersion.String() {
 		return nil, &RefusedError{Name: d.name, Err: fmt.Errorf(
 			"its API version %q is no longer served; choose a version of the provider that has %s",
@@ -213,17 +218,20 @@ func DefinedKinds(files []chart.File) map[schema.GroupKind]DefinedKind {
 	kinds := map[schema.GroupKind]DefinedKind{}
 
 	for _, file := range files {
-		crd, err := parseFile(file)
-		if err != nil {
+		var crd struct {
+			Spec struct {
+				Group, Scope string
+				Names        struct{ Kind, Plural string }
+			}
+		}
+
+		if err := (definition{file: file}).decode(&crd); err != nil {
 			continue // applying it says why
 		}
 
-		spec := bundle.NestedMap(crd, "spec")
-		group := bundle.NestedString(spec, "group")
-
-		kinds[schema.GroupKind{Group: group, Kind: bundle.NestedString(spec, "names", "kind")}] = DefinedKind{
-			Resource:   schema.GroupResource{Group: group, Resource: bundle.NestedString(spec, "names", "plural")},
-			Namespaced: bundle.NestedString(spec, "scope") == string(apiextensionsv1.NamespaceScoped),
+		kinds[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = DefinedKind{
+			Resource:   schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural},
+			Namespaced: crd.Spec.Scope == string(apiextensionsv1.NamespaceScoped),
 		}
 	}
 

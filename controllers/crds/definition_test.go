@@ -45,16 +45,16 @@ func TestKnownFieldsKeepNoFile(t *testing.T) {
 	runtime.KeepAlive(fields)
 }
 
-func TestBodyOfAnOldAPIVersion(t *testing.T) {
+func TestPrepareAnOldAPIVersion(t *testing.T) {
 	f := chart.File{Name: "crds/apples.example.com.yaml", Data: []byte("apiVersion: apiextensions.k8s.io/v1beta1\n")}
-	_, err := newDefinition(f, "target").body(Request{}, nil)
+	_, err := newDefinition(f, "target").prepare(Request{}, nil)
 	NewWithT(t).Expect(err).To(MatchError("CustomResourceDefinition apples.example.com was refused: its API version " +
 		`"apiextensions.k8s.io/v1beta1" is no longer served; choose a version of the provider that has ` +
 		"apiextensions.k8s.io/v1"))
 }
 
-// TestBodyOfAnExportedCRD: a CRD can be published as kubectl prints it.
-func TestBodyOfAnExportedCRD(t *testing.T) {
+// TestPrepareAnExportedCRD: a CRD can be published as kubectl prints it.
+func TestPrepareAnExportedCRD(t *testing.T) {
 	g := NewWithT(t)
 
 	f := chart.File{Name: "crds/apples.example.com.yaml", Data: []byte(`apiVersion: apiextensions.k8s.io/v1
@@ -82,9 +82,8 @@ status: {storedVersions: [v1]}
 // TestParse: CRDs of real providers, and whatever else the library accepts, have the result of the library.
 func TestParse(t *testing.T) {
 	files := map[string][]byte{
-		"a number as a text": []byte("metadata: {name: x}\nspec:\n  group: 1\n"),
-		"flow style":         []byte("{metadata: {name: x}, spec: {group: example.com}}\n"),
-		"a large number":     []byte("spec:\n  preserveUnknownFields: true\nmetadata:\n  generation: 9223372036854775807\n"),
+		"flow style":     []byte("{metadata: {name: x}, spec: {group: example.com}}\n"),
+		"a large number": []byte("spec:\n  preserveUnknownFields: true\nmetadata:\n  generation: 9223372036854775807\n"),
 	}
 
 	published, err := testproviders.Glob(t, "*/*/*-components.yaml")
@@ -113,6 +112,14 @@ func TestParse(t *testing.T) {
 			g.Expect(got).To(Equal(want))
 		})
 	}
+}
+
+// TestParseAnInvalidCRD: the message has no types of Go.
+func TestParseAnInvalidCRD(t *testing.T) {
+	f := chart.File{Name: "crds/apples.example.com.yaml", Data: []byte("spec:\n  names: {kind: 1}\n")}
+	_, err := newDefinition(f, "target").parse()
+	NewWithT(t).Expect(err).To(MatchError("CustomResourceDefinition apples.example.com was refused: its field " +
+		"spec.names.kind must not be a JSON number; choose a version of the provider in which it is valid"))
 }
 
 func TestDefinedKinds(t *testing.T) {

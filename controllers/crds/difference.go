@@ -46,7 +46,12 @@ func (a *Applier) Differences(p *Plan) ([]Difference, error) {
 
 // changedFields returns the fields in which a live CRD will differ after the change.
 func (c *change) changedFields(request Request) ([]string, error) {
-	body, err := c.body(request, pickVersions(c.live, c.kept))
+	object, err := c.prepare(request, pickVersions(c.live, c.kept))
+	if err != nil {
+		return nil, err
+	}
+
+	body, err := json.Marshal(object.Object)
 	if err != nil {
 		return nil, err
 	}

@@ -53,11 +53,13 @@ func (a *Applier) findDrift(p *Plan, c *change) error {
 
 	lost := applied.Difference(owned)
 	if lost.Empty() {
+		c.file.DropJSON() // nothing is left to do with the file
+
 		return nil
 	}
 
 	// The versions may be other ones now.
-	if err := c.findRemovedVersions(); err != nil {
+	if err := a.findRemovedVersions(c); err != nil {
 		return err
 	}
 
@@ -66,11 +68,10 @@ func (a *Applier) findDrift(p *Plan, c *change) error {
 	return nil
 }
 
-// appliedFields returns the fields that applying a definition makes Capstan's. It parses each file only once, because
-// they can have hundreds of kilobytes.
+// appliedFields returns the fields that applying a definition makes Capstan's.
 func (a *Applier) appliedFields(d definition, request Request) (*fieldpath.Set, error) {
-	if known := a.of(d.name); known.digest == d.digest {
-		return known.applied, nil
+	if known := a.factsOf(d).applied; known != nil {
+		return known, nil
 	}
 
 	object, err := d.prepare(request, nil)
@@ -78,6 +79,12 @@ func (a *Applier) appliedFields(d definition, request Request) (*fieldpath.Set, 
 		return nil, err
 	}
 
+	return a.learnFields(d, object)
+}
+
+// learnFields remembers the fields that applying a definition makes Capstan's. The object is what is applied, and is
+// changed.
+func (a *Applier) learnFields(d definition, object *unstructured.Unstructured) (*fieldpath.Set, error) {
 	// No field manager owns what identifies an object, and cert-manager replaces the CA.
 	for _, field := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}} {
 		unstructured.RemoveNestedField(object.Object, field...)
@@ -97,7 +104,7 @@ func (a *Applier) appliedFields(d definition, request Request) (*fieldpath.Set, 
 
 	applied := fields.Leaves()
 
-	a.update(d.name, func(k *known) { k.digest, k.applied = d.digest, applied })
+	a.learn(d, func(f *facts) { f.applied = applied })
 
 	return applied, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
 // drifted returns a function that returns which CRDs have drifted, of a request that changes none.
@@ -87,6 +88,48 @@ var _ = Describe("A CRD that another program changes", Ordered, func() {
 			g.Expect(seen.Labels).To(HaveKey("team"))
 		}).Should(Succeed())
 		Expect(drifted(ctx, wants(crdFile))(Default)).To(BeEmpty())
+	})
+})
+
+var _ = Describe("The file of a CRD", func() {
+	It("is not parsed when its chart was just built, nor after it was applied", func(ctx SpecContext) {
+		f := file("fig", "Fig", "first")
+		content, err := f.JSON()
+		Expect(err).NotTo(HaveOccurred())
+
+		f = chart.File{Name: f.Name, Data: []byte("cannot be parsed: [")}.WithJSON(content)
+
+		Expect(DefinedKinds([]chart.File{f})).To(HaveLen(1))
+		Expect(apply(ctx, wants(f))).To(Equal([]string{"figs.example.com"}))
+		served(ctx, f)
+		Eventually(drifted(ctx, wants(f))).Should(BeEmpty())
+
+		// Nothing needs it any more.
+		Eventually(func(g Gomega) {
+			g.Expect(drifted(ctx, wants(f))(g)).To(BeEmpty())
+			_, err := f.JSON()
+			g.Expect(err).To(HaveOccurred())
+		}).Should(Succeed())
+		Expect(drifted(ctx, wants(f))(Default)).To(BeEmpty())
+	})
+
+	It("is parsed once for plans of a change", func(ctx SpecContext) {
+		first, second := file("kiwi", "Kiwi", "first"), file("kiwi", "Kiwi", "second")
+
+		Expect(apply(ctx, wants(first))).To(HaveLen(1))
+		served(ctx, first)
+
+		content, err := second.JSON()
+		Expect(err).NotTo(HaveOccurred())
+
+		second = chart.File{Name: second.Name, Data: []byte("cannot be parsed: [")}.WithJSON(content)
+
+		for range 2 {
+			plan, err := applier.Plan(ctx, wants(second))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(plan.HasChanges()).To(BeTrue())
+			second.DropJSON()
+		}
 	})
 })
 

@@ -29,9 +29,8 @@ type memory struct {
 
 // known is what is remembered of one CRD.
 type known struct {
-	// applied are the fields that applying the definition of the digest makes Capstan's.
-	digest  string
-	applied *fieldpath.Set
+	// definition is the one that was planned last.
+	definition facts
 	// replaced is the resource version before the CRD was applied last. Without it, a cache that lags would look like
 	// drift.
 	replaced string
@@ -39,6 +38,15 @@ type known struct {
 	migration migration
 	// deleted is the UID that it had when its deletion was observed.
 	deleted types.UID
+}
+
+// facts are what plans need of a definition, whose file can have hundreds of kilobytes.
+type facts struct {
+	digest string
+	// served are the names of its versions, and whether each is served; nil if that is not known yet.
+	served map[string]bool
+	// applied are the fields that applying it makes Capstan's; nil if that is not known yet.
+	applied *fieldpath.Set
 }
 
 func newMemory() *memory {
@@ -65,6 +73,26 @@ func (m *memory) update(crd string, change func(*known)) {
 	k := m.known[crd]
 	change(&k)
 	m.known[crd] = k
+}
+
+// factsOf returns what is remembered of a definition.
+func (m *memory) factsOf(d definition) facts {
+	if f := m.of(d.name).definition; f.digest == d.digest {
+		return f
+	}
+
+	return facts{digest: d.digest}
+}
+
+// learn changes what is remembered of a definition.
+func (m *memory) learn(d definition, change func(*facts)) {
+	m.update(d.name, func(k *known) {
+		if k.definition.digest != d.digest {
+			k.definition = facts{digest: d.digest}
+		}
+
+		change(&k.definition)
+	})
 }
 
 // rememberCRDs records the CRDs in the current chart of a provider.

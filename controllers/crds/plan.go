@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
 
 // Request is what a provider wants of its CRDs.
@@ -157,7 +156,7 @@ func (a *Applier) planUpdate(ctx context.Context, p *Plan, c *change) error {
 
 	p.managed = append(p.managed, c)
 
-	if err := c.findRemovedVersions(); err != nil {
+	if err := a.findRemovedVersions(c); err != nil {
 		return err
 	}
 
@@ -190,35 +189,64 @@ func isNewer(version, than string) bool {
 	return errA == nil && errB == nil && a.GreaterThan(b)
 }
 
-// findRemovedVersions finds the live versions that the definition removes.
-func (c *change) findRemovedVersions() error {
-	desired, err := c.parse()
+// findRemovedVersions finds the live versions that the definition of a change removes.
+func (a *Applier) findRemovedVersions(c *change) error {
+	served, err := a.servedVersions(c.definition)
 	if err != nil {
 		return err
 	}
 
 	c.kept = slices.DeleteFunc(slices.Clone(c.live.Status.StoredVersions), func(name string) bool {
-		return versions.Find(desired, name) != nil
+		_, stays := served[name]
+		return stays
 	})
 	slices.Sort(c.kept)
 
 	c.retired = nil
 
 	for _, v := range c.live.Spec.Versions {
-		after := versions.Find(desired, v.Name)
-		staysServed := after != nil && after.Served
+		staysServed, stays := served[v.Name]
 
 		if staysServed && v.Served && (c.successor == "" || v.Storage) {
 			c.successor = v.Name
 		}
 
-		removed := after == nil || v.Served && !staysServed
+		removed := !stays || v.Served && !staysServed
 		if removed && !slices.Contains(c.kept, v.Name) {
 			c.retired = append(c.retired, v.Name)
 		}
 	}
 
 	return nil
+}
+
+// servedVersions returns the names of a definition's versions, and whether each is served.
+func (a *Applier) servedVersions(d definition) (map[string]bool, error) {
+	if known := a.factsOf(d).served; known != nil {
+		return known, nil
+	}
+
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		}
+	}
+
+	if err := d.decode(&crd); err != nil {
+		return nil, err
+	}
+
+	served := map[string]bool{}
+	for _, v := range crd.Spec.Versions {
+		served[v.Name] = v.Served
+	}
+
+	a.learn(d, func(f *facts) { f.served = served })
+
+	return served, nil
 }
 
 // findOrphans finds the CRDs that were applied for the provider and that its chart does not include.

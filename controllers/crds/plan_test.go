@@ -100,7 +100,7 @@ spec:
 			live.Status.StoredVersions = c.stored
 			change := &change{definition: newDefinition(definitionFile, ""), live: live}
 
-			g.Expect(change.findRemovedVersions()).To(Succeed())
+			g.Expect(NewApplier(Clients{}).findRemovedVersions(change)).To(Succeed())
 			g.Expect(change.kept).To(Equal(c.kept))
 			g.Expect(change.retired).To(Equal(c.retired))
 			g.Expect(change.successor).To(Equal(c.successor))
