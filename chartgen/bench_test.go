@@ -1,8 +1,10 @@
 package chartgen_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -104,4 +107,40 @@ func BenchmarkRender(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkGrowth measures that the cost of a chart grows with the nesting of its objects, their expressions, and their
+// number, and not faster: the time for each of the 1, 4 and 16 times as many stays about the same.
+func BenchmarkGrowth(b *testing.B) {
+	nested := func(n int) string {
+		return configMap + "data: " + strings.Repeat("{a: ", n) + "'${A:=b}'" + strings.Repeat("}", n) + "\n"
+	}
+	expressions := func(n int) string { return configMap + "data:\n" + many(n, "  a%[1]d: '${A%[1]d:=b}'\n") }
+	documents := func(n int) string {
+		return many(n, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%d}\ndata: {a: '${A:=b}'}\n")
+	}
+
+	for name, c := range map[string]struct {
+		components func(n int) string
+		least      int
+	}{"nesting": {nested, 6}, "expressions": {expressions, 50}, "documents": {documents, 50}} {
+		for _, times := range []int{1, 4, 16} {
+			b.Run(fmt.Sprint(name, " ", times), func(b *testing.B) {
+				n := c.least * times
+
+				for b.Loop() {
+					built, err := chartgen.Build(provider("odd", c.components(n)))
+					if err != nil {
+						b.Fatal(err)
+					}
+
+					if _, err := render.Manifest(built, targetNamespace, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*n), "µs/each")
+			})
+		}
+	}
 }
