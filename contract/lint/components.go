@@ -19,8 +19,9 @@ var componentRules = []rule{
 		Level:       contract.Error,
 		Contract:    contract.Clusterctl + "#components-yaml",
 		Requirement: "The components are one YAML file of objects, with at most one Namespace and supported variables.",
-		Why:         "clusterctl and operators cannot read the file.",
-		Remedy:      "Fix the file at the reported line.",
+		Why: "Capstan refuses the file, and so does clusterctl unless the finding is about a limit or the place of an " +
+			"expression.",
+		Remedy: "Fix the file at the reported line.",
 		Check: func(p *parsedBundle, report reporter) {
 			if p.componentsFile.err != nil && len(p.Components) > 0 {
 				reportInvalid(report, p.componentsFile.name, p.componentsFile.err)
@@ -116,12 +117,13 @@ var componentRules = []rule{
 	},
 	{
 		Name:        "components/provider-label",
-		Level:       contract.Warning,
+		Level:       contract.Info,
 		Contract:    contract.Clusterctl + "#labels",
 		Requirement: "All objects have the label " + v1alpha2.ClusterctlProviderLabel + " with the provider's label.",
-		Why:         "clusterctl and operators do not recognize objects that were applied with kubectl.",
-		Remedy:      "Set the label on all objects, for example with the labels of a kustomization.yaml.",
-		Check:       checkProviderLabel,
+		Why: "Nothing fails: installers set the label themselves. Only users who applied the file with kubectl and " +
+			"change to clusterctl have to add it.",
+		Remedy: "Set the label on all objects, for example with the labels of a kustomization.yaml.",
+		Check:  checkProviderLabel,
 	},
 }
 
