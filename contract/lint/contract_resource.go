@@ -152,11 +152,20 @@ func assume(r *resource, crds []*crd) {
 	}
 
 	for _, c := range crds {
-		if strings.HasSuffix(c.baseKind(), r.suffix) && c.Resource == nil || c.Resource == r {
+		if strings.HasSuffix(c.baseKind(), r.suffix) && c.Resource == nil && !c.isNamedAsCore() || c.Resource == r {
 			c.set(r)
 			c.NameOnly = false
 		}
 	}
+}
+
+// coreKinds are kinds of Cluster API's core, whose names end as those of infrastructure.
+var coreKinds = []string{"Cluster", "Machine", "MachinePool"}
+
+// isNamedAsCore reports whether a kind is named as one of core but belongs to another group, and has no template. Core
+// does not refer to such kinds: they are what another project has instead of core's.
+func (c *crd) isNamedAsCore() bool {
+	return slices.Contains(coreKinds, c.Kind) && !c.InCoreGroup() && !c.HasTemplate
 }
 
 // assign sets the resource of a CRD by its name and group, and by the other kinds of its group.
@@ -165,7 +174,7 @@ func (c *crd) assign(provider v1alpha2.ProviderType, exists func(kind string) bo
 	c.HasTemplate = exists(base + "Template")
 	hasTemplate := exists(base) && c.HasTemplate
 
-	if !definesKinds(provider) {
+	if !definesKinds(provider) || c.isNamedAsCore() {
 		return
 	}
 

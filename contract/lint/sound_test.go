@@ -116,6 +116,27 @@ spec: {template: {spec: {serviceAccountName: default, containers: [{name: other,
 		replace("registry.k8s.io/example/controller:v1.2.3", "docker.io/weaveworks/controller:v1.2.3"),
 	},
 	{
+		"a Cluster in a group of its own",
+		infrastructureProvider,
+		replace(
+			"name: exampleidentities.controlplane.cluster.x-k8s.io", "name: clusters.example.com",
+			"group: controlplane.cluster.x-k8s.io\n  names: {kind: ExampleIdentity, plural: exampleidentities}",
+			"group: example.com\n  names: {kind: Cluster, plural: clusters}",
+			"    clusterctl.cluster.x-k8s.io/move-hierarchy: \"\"\n",
+			"    clusterctl.cluster.x-k8s.io/move-hierarchy: \"\"\n    cluster.x-k8s.io/v1beta1: v1beta1\n",
+		),
+	},
+	{
+		"a Cluster in a group of its own, and no infrastructure cluster",
+		infrastructureProvider,
+		replace(
+			"kind: ExampleClusterTemplate", "kind: ExampleForm", "kind: ExampleCluster,", "kind: Cluster,",
+			"exampleclustertemplates", "exampleforms", "exampleclusters.infrastructure.cluster.x-k8s.io", "clusters.example.com",
+			"group: infrastructure.cluster.x-k8s.io\n  names: {kind: Cluster, plural: exampleclusters}",
+			"group: example.com\n  names: {kind: Cluster, plural: clusters}",
+		),
+	},
+	{
 		"an aggregated ClusterRole with a ClusterRole to aggregate",
 		controlPlaneProvider,
 		replace("\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding", `
