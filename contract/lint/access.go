@@ -53,14 +53,7 @@ func (p *parsedBundle) grantedToCore(c *crd) []string {
 			continue
 		}
 
-		for _, rule := range bundle.NestedMaps(role.Object.Object, "rules") {
-			groups := nestedStrings(rule, "apiGroups")
-			resources := nestedStrings(rule, "resources")
-
-			if containsOrAll(groups, c.Group) && containsOrAll(resources, c.Plural) {
-				verbs = append(verbs, nestedStrings(rule, "verbs")...)
-			}
-		}
+		verbs = append(verbs, verbsOn(role, c.Group, c.Plural)...)
 	}
 
 	return verbs

@@ -63,6 +63,7 @@ func TestLevels(t *testing.T) {
 	g.Expect(levels).To(HaveKeyWithValue("components/job-image-name", contract.Warning))
 	g.Expect(levels).To(HaveKeyWithValue("components/image-version", contract.Warning))
 	g.Expect(levels).To(HaveKeyWithValue("components/provider-label", contract.Info), "installers set it themselves")
+	g.Expect(levels).To(HaveKeyWithValue("references/owner-finalizers", contract.Info), "depends on code")
 	g.Expect(levels).To(HaveKeyWithValue("crd/contract-label-outdated", contract.Warning),
 		"core accepts v1beta1 in v1beta2")
 }

@@ -87,6 +87,7 @@ var referenceRules = []rule{
 		Check:       checkSelectors,
 	},
 	aggregationRule,
+	ownerRule,
 }
 
 // lacks reports whether the components lack an object that another one refers to.
@@ -206,13 +207,17 @@ func (p *parsedBundle) reportMissingCertificates(report reporter, needed bool, f
 // clusterRoles exist in every cluster, in addition to those that begin with "system:".
 var clusterRoles = []string{"cluster-admin", "admin", "edit", "view"}
 
+// isBuiltIn reports whether a role exists in every cluster.
+func isBuiltIn(kind, name string) bool {
+	return kind == "ClusterRole" && (strings.HasPrefix(name, "system:") || slices.Contains(clusterRoles, name))
+}
+
 func checkRoles(p *parsedBundle, report reporter) {
 	for _, doc := range p.objects("RoleBinding", "ClusterRoleBinding") {
 		kind := bundle.NestedString(doc.Object.Object, "roleRef", "kind")
 		name := bundle.NestedString(doc.Object.Object, "roleRef", "name")
 
-		builtIn := kind == "ClusterRole" && (strings.HasPrefix(name, "system:") || slices.Contains(clusterRoles, name))
-		if !builtIn && p.lacks(kind, name) {
+		if !isBuiltIn(kind, name) && p.lacks(kind, name) {
 			report(p.componentsFile.at(doc), "binds %s %s, which is missing", kind, name)
 		}
 	}

@@ -128,6 +128,45 @@ var brokenReferences = []brokenCase{
 		"ClusterRole example-role aggregates the ClusterRoles with the labels example.com/aggregate=true, of which there " +
 			"are none",
 	},
+	{
+		"references/owner-finalizers",
+		"of a control plane with Machines",
+		controlPlaneProvider,
+		replace("[examplecontrolplanes/finalizers, ", "["),
+		"examplecontrolplanes.controlplane.cluster.x-k8s.io owns Machines, but no role grants the manager update on " +
+			"examplecontrolplanes/finalizers",
+	},
+	{
+		"references/owner-finalizers",
+		"of a control plane, but another verb",
+		controlPlaneProvider,
+		replace("verbs: [update]", "verbs: [get, patch]", "\n- apiGroups: [ipam.cluster.x-k8s.io]", "\n- apiGroups: [other]"),
+		"owns Machines, but no role grants the manager update on examplecontrolplanes/finalizers",
+	},
+	{
+		"references/owner-finalizers",
+		"of a BootstrapConfig",
+		infrastructureProvider,
+		replace("exampleconfigs/finalizers, ", ""),
+		"exampleconfigs.bootstrap.cluster.x-k8s.io owns Secrets, but no role grants the manager update " +
+			"on exampleconfigs/finalizers",
+	},
+	{
+		"references/owner-finalizers",
+		"of an IP address pool",
+		ipamProvider,
+		replace("exampleippools/finalizers, ", ""),
+		"exampleippools.ipam.cluster.x-k8s.io owns IPAddresses, but no role grants the manager update on " +
+			"exampleippools/finalizers",
+	},
+	{
+		"references/owner-finalizers",
+		"of an IPAddressClaim",
+		ipamProvider,
+		replace(", ipaddressclaims/finalizers]", "]"),
+		"ClusterRole example-role grants create on ipaddresses, whose owners are IPAddressClaims, but no role grants the " +
+			"manager update on ipaddressclaims/finalizers",
+	},
 }
 
 // TestUnneededWebhooks: what no request needs is no error.

@@ -116,6 +116,16 @@ spec: {template: {spec: {serviceAccountName: default, containers: [{name: other,
 		replace("registry.k8s.io/example/controller:v1.2.3", "docker.io/weaveworks/controller:v1.2.3"),
 	},
 	{
+		"permissions for everything",
+		controlPlaneProvider,
+		replace("[examplecontrolplanes/finalizers, ", "[", "kind: ClusterRole, name: view", "kind: ClusterRole, name: cluster-admin"),
+	},
+	{
+		"permissions for all finalizers",
+		controlPlaneProvider,
+		replace("[examplecontrolplanes/finalizers, ", "['*/finalizers', "),
+	},
+	{
 		"a Cluster in a group of its own",
 		infrastructureProvider,
 		replace(
