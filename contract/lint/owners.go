@@ -14,10 +14,10 @@ var ownerRule = rule{
 	Name:     "references/owner-finalizers",
 	Level:    contract.Info,
 	Contract: bootstrapConfig.URL(sectionGroup),
-	Requirement: "A manager that blocks the deletion of owners may update their finalizers: those of BootstrapConfigs, of " +
-		"control planes with Machines, and of IPAddressClaims and their pools.",
-	Why: "If the manager sets blockOwnerDeletion, as SetControllerReference and NewControllerRef do, the API server refuses " +
-		"the object where the admission plugin OwnerReferencesPermissionEnforcement runs, as on OpenShift.",
+	Requirement: "A manager that blocks the deletion of owners may update their finalizers: those of BootstrapConfigs, " +
+		"of control planes with Machines, and of IPAddressClaims and their pools.",
+	Why: "If the manager sets blockOwnerDeletion, as SetControllerReference and NewControllerRef do, the API server " +
+		"refuses the object where the admission plugin OwnerReferencesPermissionEnforcement runs, as on OpenShift.",
 	Remedy: "Grant the manager update on the resource, for example with the marker " +
 		"+kubebuilder:rbac:groups=<group>,resources=<plural>/finalizers,verbs=update, or set no blockOwnerDeletion.",
 	Check: checkOwners,

@@ -118,7 +118,8 @@ spec: {template: {spec: {serviceAccountName: default, containers: [{name: other,
 	{
 		"permissions for everything",
 		controlPlaneProvider,
-		replace("[examplecontrolplanes/finalizers, ", "[", "kind: ClusterRole, name: view", "kind: ClusterRole, name: cluster-admin"),
+		replace("[examplecontrolplanes/finalizers, ", "[",
+			"kind: ClusterRole, name: view", "kind: ClusterRole, name: cluster-admin"),
 	},
 	{
 		"permissions for all finalizers",
