@@ -154,8 +154,8 @@ CAPSTAN_BIN := $(BIN)/test
 .PHONY: test-binaries
 test-binaries:
 	@$(COMPILER) go build -ldflags='-s -w' -o $(CAPSTAN_BIN)/ ./cmd/capstan ./cmd/operator
-test attack kubernetes-versions compat real-upgrades: test-binaries
-test test-changed attack kubernetes-versions compat real-upgrades: export CAPSTAN_BIN := $(CAPSTAN_BIN)
+test attack kubernetes-versions compat real-upgrades census: test-binaries
+test test-changed attack kubernetes-versions compat real-upgrades census: export CAPSTAN_BIN := $(CAPSTAN_BIN)
 
 # The scenarios in test/e2e mostly wait, so they run beside all other tests, in three processes of their own and in random
 # order. vet is left to `make lint`. `go test ./...` runs the same tests, one scenario after the other.
@@ -187,7 +187,7 @@ test-changed: bed-binaries test-binaries ## Run the tests that depend on what di
 .PHONY: nightly
 nightly: export DEMO_EXIT := 1
 nightly: export SNAPSHOT := 1
-nightly: attack chaos compat real-upgrades helm4 kubernetes-versions e2e-node e2e-capi e2e-flux demo release bench bench-scale ## Run what takes too long for each change (takes hours)
+nightly: attack chaos compat real-upgrades census helm4 kubernetes-versions e2e-node e2e-capi e2e-flux demo release bench bench-scale ## Run what takes too long for each change (takes hours)
 
 # A scenario of test/e2e takes the pictures while it checks the pages.
 .PHONY: screenshots
@@ -219,6 +219,17 @@ compat: bed-binaries ## Test resources of cluster-api-operator and commands of c
 .PHONY: real-upgrades
 real-upgrades: bed-binaries ## Install, upgrade, roll back and remove all real releases, and adopt those of clusterctl (needs PROVIDERS)
 	REAL_UPGRADES=1 go test -vet=off -count 1 -timeout 60m ./test/e2e -ginkgo.focus-file '_real' -ginkgo.fail-on-empty
+
+# CENSUS is a folder like PROVIDERS, and PROVIDERS by default. CENSUS_INSTALL=1 also installs, upgrades, rolls back and
+# removes each provider; core is that of PROVIDERS.
+CENSUS ?= $(PROVIDERS)
+.PHONY: census
+census: bed-binaries ## Build, lint, compare with clusterctl and render all releases of PROVIDERS (or CENSUS), and print a table
+	@status=0; export CENSUS=$(abspath $(CENSUS)) CENSUS_INSTALL=$(CENSUS_INSTALL); \
+	(cd chartgen && go test -vet=off -count 1 -timeout 60m -run '^TestCensus$$') || status=1; \
+	if [ -n "$$CENSUS_INSTALL" ]; then \
+	(cd test/e2e && go test -vet=off -count 1 -timeout 120m -ginkgo.focus-file census_test -ginkgo.fail-on-empty) || status=1; \
+	fi; exit $$status
 
 # A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs. A step takes
 # about half a second, and may take more than two.

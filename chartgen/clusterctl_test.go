@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
@@ -48,8 +49,14 @@ func TestEqualToClusterctl(t *testing.T) {
 // forEachRelease tests all releases of all providers in parallel.
 func forEachRelease(t *testing.T, test func(*testing.T, *bundle.Bundle)) {
 	t.Helper()
+	forEachReleaseIn(t, providerFolders(t), test)
+}
 
-	for _, folder := range providerFolders(t) {
+// forEachReleaseIn tests all releases in the folders of providers in parallel.
+func forEachReleaseIn(t *testing.T, folders []string, test func(*testing.T, *bundle.Bundle)) {
+	t.Helper()
+
+	for _, folder := range folders {
 		directory, err := source.NewDirectory(folder)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		releases, err := directory.Versions(t.Context())
@@ -139,21 +146,56 @@ func withoutCRDs(components []byte) []byte {
 
 func compareOnce(t *testing.T, kind string, b *bundle.Bundle, built *chart.Chart, variables map[string]string) {
 	t.Helper()
-	g := NewWithT(t)
-	want, wantErr := clusterctlObjects(t.Context(), b, variables)
+	NewWithT(t).Expect(compare(t.Context(), b, built, variables).differences()).To(BeEmpty(), kind)
+}
 
-	got, gotErr := chartObjects(built, variables)
-	if wantErr != nil {
-		g.Expect(gotErr).To(HaveOccurred(), "%s: clusterctl fails with: %v", kind, wantErr)
-		return
+// comparison is what clusterctl and a chart do with the same values: objects in JSON by kind, namespace and name, or an
+// error.
+type comparison struct {
+	want, got       map[string]string
+	wantErr, gotErr error
+}
+
+func compare(ctx context.Context, b *bundle.Bundle, built *chart.Chart, variables map[string]string) comparison {
+	var c comparison
+
+	c.want, c.wantErr = clusterctlObjects(ctx, b, variables)
+	c.got, c.gotErr = chartObjects(built, variables)
+
+	return c
+}
+
+// differences describes what differs, one text for an object. There is none if both refuse the values.
+func (c comparison) differences() []string {
+	switch {
+	case c.wantErr != nil && c.gotErr != nil:
+		return nil
+	case c.wantErr != nil:
+		return []string{"only clusterctl fails: " + c.wantErr.Error()}
+	case c.gotErr != nil:
+		return []string{"only the chart fails: " + c.gotErr.Error()}
 	}
 
-	g.Expect(gotErr).NotTo(HaveOccurred(), kind)
-	g.Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))), kind)
+	names := maps.Clone(c.want)
+	maps.Copy(names, c.got)
 
-	for name := range want {
-		g.Expect(got[name]).To(MatchJSON(want[name]), "%s: %s", kind, name)
+	var found []string
+
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if diff := cmp.Diff(fromJSON(c.want[name]), fromJSON(c.got[name])); diff != "" {
+			found = append(found, fmt.Sprintf("%s (- clusterctl, + chart):\n%s", name, diff))
+		}
 	}
+
+	return found
+}
+
+// fromJSON returns the object of a text in JSON, and nil for an empty text.
+func fromJSON(text string) any {
+	var object any
+	_ = json.Unmarshal([]byte(text), &object) // of json.Marshal
+
+	return object
 }
 
 // clusterctlObjects returns the objects that clusterctl would apply, except the Namespace, as JSON

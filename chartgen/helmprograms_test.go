@@ -2,6 +2,9 @@ package chartgen_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,16 +80,10 @@ func acceptChart(t *testing.T, helm string, built *chart.Chart) {
 	}
 
 	run := func(args ...string) string {
-		var stdout, stderr bytes.Buffer
+		out, err := runHelm(t.Context(), helm, home, append(args, values...)...)
+		g.Expect(err).NotTo(HaveOccurred())
 
-		cmd := exec.CommandContext(t.Context(), helm, append(args, values...)...)
-		cmd.Env = []string{"HOME=" + home}
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-
-		g.Expect(cmd.Run()).To(Succeed(), "%s %q: %s%s", helm, args, &stdout, &stderr)
-		g.Expect(stderr.String()).To(BeEmpty(), "%s %q", helm, args)
-
-		return stdout.String()
+		return out
 	}
 
 	g.Expect(run("lint", "--strict", file)).To(And(
@@ -94,4 +91,24 @@ func acceptChart(t *testing.T, helm string, built *chart.Chart) {
 
 	manifest := run("template", "release", file, "--include-crds", "--namespace", targetNamespace)
 	g.Expect(strings.Count(manifest, "\nkind: ")).To(BeNumerically(">=", len(built.CRDs)))
+}
+
+// runHelm returns what a helm program prints, and an error if it warns.
+func runHelm(ctx context.Context, helm, home string, args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+
+	cmd := exec.CommandContext(ctx, helm, args...)
+	cmd.Env = []string{"HOME=" + home}
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+
+	err := cmd.Run()
+	if err == nil && stderr.Len() > 0 {
+		err = errors.New("it warns")
+	}
+
+	if err != nil {
+		return "", fmt.Errorf("%s %q: %w: %s%s", helm, args, err, &stdout, &stderr)
+	}
+
+	return stdout.String(), nil
 }
