@@ -67,7 +67,7 @@ var crdRules = []rule{
 		Contract: overview,
 		Requirement: "A CRD has a label cluster.x-k8s.io/<contract> with the versions that implement it, of which the " +
 			"newest is served.",
-		Why:    "Cluster API's core uses this label to determine the API version of every reference.",
+		Why:    "Without it, Cluster API's core finds no API version for a reference, and the Cluster makes no progress.",
 		Remedy: "Set the label to the served versions, joined by '_', for example cluster.x-k8s.io/v1beta2: v1beta2.",
 		Check:  referenced(checkContractLabel),
 	},

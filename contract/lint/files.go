@@ -39,7 +39,7 @@ var fileRules = []rule{
 		Level:       contract.Error,
 		Contract:    contract.Clusterctl + "#provider-repositories",
 		Requirement: "The components and metadata.yaml are published.",
-		Why:         "The provider cannot be installed without both.",
+		Why:         "clusterctl and Capstan refuse a version without both.",
 		Remedy:      "Publish the missing file.",
 		Check:       checkRequiredFiles,
 	},
