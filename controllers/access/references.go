@@ -2,8 +2,12 @@ package access
 
 import (
 	"cmp"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -47,4 +51,23 @@ func References(provider v1alpha2.Provider) []Reference {
 	}
 
 	return references
+}
+
+// Uses reports whether a resource uses a ConfigMap or Secret, whose kind is given: it names the object, or selects it as
+// its source.
+func Uses(provider v1alpha2.Provider, kind string, object client.Object) bool {
+	named := Reference{kind, client.ObjectKeyFromObject(object)}
+	return slices.Contains(References(provider), named) || selects(provider, object)
+}
+
+// selects reports whether the source of a resource selects a ConfigMap or Secret.
+func selects(provider v1alpha2.Provider, object client.Object) bool {
+	fetch := provider.GetSpec().FetchConfig
+	if fetch == nil || fetch.Selector == nil || provider.GetNamespace() != object.GetNamespace() {
+		return false
+	}
+
+	selector, err := metav1.LabelSelectorAsSelector(fetch.Selector)
+
+	return err == nil && selector.Matches(labels.Set(object.GetLabels()))
 }

@@ -247,6 +247,18 @@ func (a *Applier) OwnKinds(ctx context.Context, label string) ([]schema.GroupRes
 	return kinds, nil
 }
 
+// Versions returns the resource versions of the CRDs that are labelled with a provider, by their names.
+func (a *Applier) Versions(ctx context.Context, label string) (map[string]string, error) {
+	labelled, err := a.labelled(ctx, label)
+	versions := make(map[string]string, len(labelled))
+
+	for i := range labelled {
+		versions[labelled[i].Name] = labelled[i].ResourceVersion
+	}
+
+	return versions, err
+}
+
 // labelled returns the CRDs that are labelled with a provider. They must not be changed.
 func (a *Applier) labelled(ctx context.Context, label string) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	list := &apiextensionsv1.CustomResourceDefinitionList{}

@@ -221,6 +221,30 @@ func (w *Watches) Records(release types.NamespacedName) (records []metav1.Partia
 	return records, err == nil
 }
 
+// Find returns the metadata of the objects of a resource in a namespace that match; none until the namespace is watched.
+// They must not be changed.
+func (w *Watches) Find(
+	resource schema.GroupVersionResource, namespace string, matches func(*metav1.PartialObjectMetadata) bool,
+) []*metav1.PartialObjectMetadata {
+	w.mu.Lock()
+	n := w.watched[namespace]
+	w.mu.Unlock()
+
+	if n == nil || !n.informers[resource].HasSynced() {
+		return nil
+	}
+
+	var found []*metav1.PartialObjectMetadata
+
+	for _, object := range n.informers[resource].GetStore().List() {
+		if m, ok := object.(*metav1.PartialObjectMetadata); ok && matches(m) {
+			found = append(found, m)
+		}
+	}
+
+	return found
+}
+
 // Source hands the events of a resource to a handler once a controller runs. What happens before needs none: every
 // controller begins with all its resources.
 func (w *Watches) Source(resource schema.GroupVersionResource, h handler.EventHandler) source.Source {

@@ -15,10 +15,11 @@ import (
 const (
 	// lookInterval is how often the source is asked for new versions.
 	lookInterval = time.Hour + time.Second
-	// answerInterval is how often an upgrade looks whether the source has answered, and preventedInterval how often it is
-	// tried again while a check prevents it.
-	answerInterval    = 5 * time.Second
-	preventedInterval = 10 * time.Minute
+	// answerInterval is how often an upgrade looks whether the source has answered.
+	answerInterval = 5 * time.Second
+	// PreventedInterval is how often an upgrade is tried again while a check prevents it, and nothing has changed that is
+	// watched.
+	PreventedInterval = 10 * time.Minute
 )
 
 // Upgrading is what an automatic upgrade depends on.
@@ -45,14 +46,19 @@ type Upgrading struct {
 	Looking bool
 	// GivenUp is a version whose upgrade has failed before the history that is known; empty for none.
 	GivenUp string
-	// Prevented is an upgrade that a check has prevented in this reconcile.
+	// Prevented is an upgrade that a check prevents; zero for none.
 	Prevented Prevented
 
 	Now time.Time
 }
 
-// Prevented is a version that a check prevents, and why; zero for none.
-type Prevented struct{ Version, Message string }
+// Prevented is an upgrade that a check prevents.
+type Prevented struct {
+	// Version to upgrade to, and why that is prevented.
+	Version, Message string
+	// Until is when to try it again, if nothing has changed before.
+	Until time.Time
+}
 
 // Opening is a time for which a window is open. Windows that touch or overlap are one.
 type Opening struct{ From, Until time.Time }
@@ -71,13 +77,12 @@ func Upgrade(u Upgrading) (selected Selection, until time.Time) {
 	from := u.Opening.From
 
 	switch {
-	// A version that a check prevents is not tried again soon.
 	case u.Prevented != Prevented{}:
 		selected.Pending = &v1alpha2.PendingUpgrade{
 			Version: u.Prevented.Version, Message: bounded(u.Prevented.Message), Blocked: true,
 		}
 
-		return selected, earlier(until, u.Now.Add(preventedInterval))
+		return selected, earlier(until, u.Prevented.Until)
 	case best == "":
 		return selected, until
 	case u.Obstacle != "":

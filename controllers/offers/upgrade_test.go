@@ -82,8 +82,8 @@ func TestUpgrade(t *testing.T) {
 			stays, nextHour,
 		},
 		"a check prevents it": {
-			func(u *Upgrading) { u.Prevented = Prevented{"v1.0.1", "REGION\nhas no value"} },
-			blocked(pending("REGION has no value")), noon.Add(preventedInterval),
+			func(u *Upgrading) { u.Prevented = Prevented{"v1.0.1", "REGION\nhas no value", noon.Add(time.Minute)} },
+			blocked(pending("REGION has no value")), noon.Add(time.Minute),
 		},
 		"an obstacle": {
 			func(u *Upgrading) { u.Obstacle = "spec.paused is true" },

@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -91,7 +90,7 @@ func (r *run) makeChange(ctx context.Context) error {
 		return r.reachGoal(ctx)
 	}
 
-	if err := r.selectVersion(offers.Prevented{}); err != nil {
+	if err := r.selectVersion(ctx); err != nil {
 		return err
 	}
 

@@ -23,6 +23,8 @@ type memory struct {
 	// other reconciles of the generation.
 	unannounced bool
 	corrections backoff
+	// prevented is the automatic upgrade that a check has prevented last.
+	prevented prevented
 	// search is how far the search for the objects of the release has come, and searched its newest revision; nil unless
 	// it was not complete.
 	search   *cluster.Progress

@@ -20,9 +20,30 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// selectVersion selects the version that the range of the resource resolves to, if the operator may do so, and wakes
-// the resource when that may have changed.
-func (r *run) selectVersion(prevented offers.Prevented) error {
+// selectVersion selects the version that the range of the resource resolves to, if the operator may do so. An upgrade
+// that was prevented before starts once something has changed that its check depended on.
+func (r *run) selectVersion(ctx context.Context) error {
+	if err := r.selectUnless(offers.Prevented{}); err != nil || !r.selection.Starts() {
+		return err
+	}
+
+	found, err := r.findBasis(ctx)
+	if err != nil {
+		return err
+	}
+
+	if last := r.memory.prevented; last.holds(r.selection.Version, found, time.Now()) {
+		return r.selectUnless(last.Prevented)
+	}
+
+	r.memory.prevented = prevented{basis: found}
+
+	return nil
+}
+
+// selectUnless selects the version that the range resolves to unless an upgrade is prevented, and wakes the resource
+// when that may have changed.
+func (r *run) selectUnless(prevented offers.Prevented) error {
 	seen, err := r.upgrading(prevented)
 	if err != nil {
 		return &preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}
@@ -164,7 +185,11 @@ func (r *run) noteVersions(ctx context.Context) error {
 
 // block gives up an automatic upgrade that was about to start, and returns to the version that is installed.
 func (r *run) block(reason string) {
-	_ = r.selectVersion(offers.Prevented{Version: r.selection.Version, Message: reason})
+	r.memory.prevented.Prevented = offers.Prevented{
+		Version: r.selection.Version, Message: reason, Until: time.Now().Add(offers.PreventedInterval),
+	}
+
+	_ = r.selectUnless(r.memory.prevented.Prevented)
 	r.provider.GetStatus().DesiredVersion = r.selection.Version
 	r.change = change{}
 }

@@ -4,9 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -58,20 +56,6 @@ func TestKeysFindTheResourcesOfAnEvent(t *testing.T) {
 // selecting returns a selector of objects with a label.
 func selecting(name string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"name": name}}
-}
-
-func TestIsSource(t *testing.T) {
-	g := NewWithT(t)
-	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa", Name: "aws"}}
-	changed := func(namespace, name string) client.Object {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{"name": name}}}
-	}
-
-	g.Expect(isSource(p, changed("capa", "aws"))).To(BeFalse())
-	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Selector: selecting("aws")}
-	g.Expect(isSource(p, changed("capa", "aws"))).To(BeTrue())
-	g.Expect(isSource(p, changed("capa", "gcp"))).To(BeFalse())
-	g.Expect(isSource(p, changed("capg", "aws"))).To(BeFalse())
 }
 
 func TestKeysOfWaitingAndRemoteResources(t *testing.T) {

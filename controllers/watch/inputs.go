@@ -2,16 +2,14 @@ package watch
 
 import (
 	"context"
-	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
@@ -59,7 +57,7 @@ func (k Kind) Inputs(kind string) handler.EventHandler {
 		return []string{keyOf(kind, changed), selectorKey(changed.GetNamespace())}
 	}
 	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
-		return slices.Contains(keysOf(p), keyOf(kind, changed)) || isSource(p, changed)
+		return access.Uses(p, kind, changed)
 	}
 
 	return handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, keys, concerns))
@@ -68,16 +66,4 @@ func (k Kind) Inputs(kind string) handler.EventHandler {
 // keyOf returns the key of the resources that name an object.
 func keyOf(kind string, o client.Object) string {
 	return objectKey(kind, o.GetNamespace(), o.GetName())
-}
-
-// isSource reports whether the resource's source selects a ConfigMap or Secret.
-func isSource(p v1alpha2.Provider, changed client.Object) bool {
-	fetch := p.GetSpec().FetchConfig
-	if fetch == nil || fetch.Selector == nil || p.GetNamespace() != changed.GetNamespace() {
-		return false
-	}
-
-	selector, err := metav1.LabelSelectorAsSelector(fetch.Selector)
-
-	return err == nil && selector.Matches(labels.Set(changed.GetLabels()))
 }

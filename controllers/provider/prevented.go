@@ -1,0 +1,98 @@
+package provider
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/namespaces"
+	"github.com/capstan-project/capstan/controllers/offers"
+)
+
+// prevented is an automatic upgrade that a check has prevented, and what the check depended on.
+type prevented struct {
+	offers.Prevented
+
+	basis basis
+}
+
+// holds reports whether the check would prevent the upgrade to a version again.
+func (p prevented) holds(version string, basis basis, now time.Time) bool {
+	return p.Version == version && now.Before(p.Until) && reflect.DeepEqual(p.basis, basis)
+}
+
+// basis is what the checks of an automatic upgrade depend on, as far as its changes wake the resource, and it can be
+// read from caches. What an account may do, or what the API server refuses, is not.
+type basis struct {
+	// Of the resource, and its release. An annotation may allow what a check prevents.
+	generation  int64
+	annotations map[string]string
+	revision    int
+
+	// inputs are the resource versions of the ConfigMaps and Secrets that the resource uses, and crds those of the
+	// provider's CRDs.
+	inputs map[access.Reference]string
+	crds   map[string]string
+	// others are the other providers of the cluster.
+	others map[string]standing
+}
+
+// standing is what the checks of an automatic upgrade depend on of another provider.
+type standing struct {
+	generation        int64
+	version, contract string
+}
+
+// findBasis finds out what the checks of an automatic upgrade depend on.
+func (r *run) findBasis(ctx context.Context) (basis, error) {
+	found := basis{
+		generation:  r.provider.GetGeneration(),
+		annotations: r.provider.GetAnnotations(),
+		revision:    r.installed.revision.Number,
+		inputs:      r.findInputs(),
+		others:      map[string]standing{},
+	}
+
+	others, err := r.Preflight.Others(ctx, r.provider)
+	if err != nil {
+		return basis{}, err
+	}
+
+	for _, other := range others {
+		status := other.GetStatus()
+		found.others[v1alpha2.FullName(other)] = standing{
+			other.GetGeneration(), ptr.Deref(status.InstalledVersion, ""), ptr.Deref(status.Contract, ""),
+		}
+	}
+
+	found.crds, err = r.target.CRDs.Versions(ctx, v1alpha2.Label(r.provider))
+
+	return found, err
+}
+
+// findInputs returns the resource versions of the ConfigMaps and Secrets that the resource uses.
+func (r *run) findInputs() map[access.Reference]string {
+	inputs := map[access.Reference]string{}
+
+	for kind, resource := range map[string]schema.GroupVersionResource{
+		"ConfigMap": namespaces.ConfigMaps, "Secret": namespaces.Secrets,
+	} {
+		uses := func(m *metav1.PartialObjectMetadata) bool { return access.Uses(r.provider, kind, m) }
+
+		for _, namespace := range append(namedNamespaces(r.provider), r.provider.GetNamespace()) {
+			for _, m := range r.Watches.Find(resource, namespace, uses) {
+				named := access.Reference{Kind: kind, NamespacedName: client.ObjectKeyFromObject(m)}
+				inputs[named] = m.ResourceVersion
+			}
+		}
+	}
+
+	return inputs
+}
