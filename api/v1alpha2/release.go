@@ -121,8 +121,8 @@ const (
 // the same Cluster API contract. Pre-releases and versions with build metadata are never selected. This
 // spec does not change: `status.desiredVersion` does.
 type UpgradePolicy struct {
-	// mode selects the versions: Manual none, Patch those with the same minor version, Minor those with the
-	// same major version. Patch and Minor require a range in `spec.version`. Default: Manual.
+	// mode selects the versions: Manual none, Patch those with the same minor version, Minor also those
+	// with the same major version, one minor version after the other. Patch and Minor require a range in `spec.version`. Default: Manual.
 	// +optional
 	// +kubebuilder:validation:Enum=Manual;Patch;Minor
 	Mode UpgradeMode `json:"mode,omitempty"`

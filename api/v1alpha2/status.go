@@ -130,7 +130,7 @@ type PendingUpgrade struct {
 	// version that the provider will be upgraded to, e.g. `v1.13.6`.
 	Version string `json:"version"`
 
-	// message is what the upgrade waits for.
+	// message is what the upgrade waits for, or why it is blocked.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -138,7 +138,7 @@ type PendingUpgrade struct {
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 
-	// blocked is true if the upgrade was tried, and a check prevents it.
+	// blocked is true if the upgrade was tried, and a check prevents it, or it failed and no minor version is skipped.
 	// +optional
 	Blocked bool `json:"blocked,omitempty"`
 }

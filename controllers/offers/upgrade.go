@@ -1,6 +1,9 @@
 package offers
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,7 +75,8 @@ func Upgrade(u Upgrading) (selected Selection, until time.Time) {
 		return Selection{}, time.Time{}
 	}
 
-	past, best := examine(u.History, u.Asked), u.best()
+	past := examine(u.History, u.Asked)
+	best, heldUp := u.next(past)
 	selected, until = past.selection(), u.nextLook()
 	from := u.Opening.From
 
@@ -83,6 +87,9 @@ func Upgrade(u Upgrading) (selected Selection, until time.Time) {
 		}
 
 		return selected, earlier(until, u.Prevented.Until)
+	case best == "" && heldUp != "":
+		selected.Pending = &v1alpha2.PendingUpgrade{Version: heldUp, Message: bounded(skipsNone(heldUp)), Blocked: true}
+		return selected, until
 	case best == "":
 		return selected, until
 	case u.Obstacle != "":
@@ -107,55 +114,96 @@ func Upgrade(u Upgrading) (selected Selection, until time.Time) {
 	return starts, until
 }
 
-// best returns the version to upgrade to; empty for none.
-func (u Upgrading) best() string {
-	past := examine(u.History, u.Asked)
-	if !past.settled {
-		return ""
-	}
+// skipsNone explains why no version follows after one that was given up.
+func skipsNone(givenUp string) string {
+	v := semver.MustParse(givenUp)
 
-	return u.newest(past.version, append(past.givenUp, u.GivenUp))
+	return fmt.Sprintf("it has failed, and no minor version is skipped, so a newer version of v%d.%d comes next; to try "+
+		"this one again, change the annotation %s", v.Major(), v.Minor(), v1alpha2.ReconcileRequestAnnotation)
 }
 
-// newest returns the newest available version that may follow an installed one, and is newer than all that were given
-// up; empty if there is none.
-func (u Upgrading) newest(than string, givenUp []string) string {
-	installed, err := semver.NewVersion(than)
-	if err != nil {
-		return ""
+// next returns the version to upgrade to; empty if there is none. In mode Minor that is one of the next minor version,
+// because a provider may need each of them, or else a patch. heldUp is a version of the next minor version if that was
+// given up and none is newer; empty otherwise.
+func (u Upgrading) next(past past) (best, heldUp string) {
+	installed, err := semver.NewVersion(past.version)
+	if err != nil || !past.settled {
+		return "", ""
 	}
 
-	matches, err := ranges.Parse(u.Range)
-	if err != nil {
-		return ""
-	}
+	later := u.later(installed)
+	givenUp := append(past.givenUp, u.GivenUp)
 
-	floor := installed
+	if u.Mode == v1alpha2.UpgradeMinor {
+		minors := slices.DeleteFunc(slices.Clone(later), func(o offer) bool { return o.Minor() == installed.Minor() })
 
-	for _, name := range givenUp {
-		if v, err := semver.NewVersion(name); err == nil && v.GreaterThan(floor) {
-			floor = v
+		if len(minors) > 0 {
+			lowest := slices.MinFunc(minors, func(a, b offer) int { return cmp.Compare(a.Minor(), b.Minor()) })
+
+			if best, heldUp = u.newest(later, lowest.Minor(), givenUp); best != "" {
+				return best, ""
+			}
 		}
 	}
 
-	var (
-		best     string
-		bestSeen = floor
-	)
+	best, _ = u.newest(later, installed.Minor(), givenUp)
 
-	for _, offer := range u.Offered {
-		v, err := semver.NewVersion(offer.Version)
+	return best, heldUp
+}
+
+// offer is a version that a source offers.
+type offer struct {
+	*semver.Version
+
+	contract string
+}
+
+// later returns the versions in the range that are newer than the installed one, and have the same major version.
+func (u Upgrading) later(installed *semver.Version) []offer {
+	matches, err := ranges.Parse(u.Range)
+	if err != nil {
+		return nil
+	}
+
+	var later []offer
+
+	for _, offered := range u.Offered {
+		v, err := semver.NewVersion(offered.Version)
 
 		switch {
 		case err != nil, v.Prerelease() != "", v.Metadata() != "":
-		case offer.Contract != u.Contract, !matches(v), !v.GreaterThan(bestSeen):
-		case v.Major() != installed.Major(), u.Mode != v1alpha2.UpgradeMinor && v.Minor() != installed.Minor():
+		case !matches(v), !v.GreaterThan(installed), v.Major() != installed.Major():
 		default:
-			best, bestSeen = offer.Version, v
+			later = append(later, offer{v, offered.Contract})
 		}
 	}
 
-	return best
+	return later
+}
+
+// newest returns the newest version of a minor version that has the contract of the installed one; empty if there is
+// none. If one as new as that was given up, that is returned instead.
+func (u Upgrading) newest(later []offer, minor uint64, givenUp []string) (newest, failed string) {
+	var best *semver.Version
+
+	for _, o := range later {
+		if o.Minor() == minor && o.contract == u.Contract && (best == nil || o.GreaterThan(best)) {
+			best = o.Version
+		}
+	}
+
+	if best == nil {
+		return "", ""
+	}
+
+	for _, name := range givenUp {
+		v, err := semver.NewVersion(name)
+		if err == nil && v.Major() == best.Major() && v.Minor() == minor && !best.GreaterThan(v) {
+			return "", name
+		}
+	}
+
+	return best.Original(), ""
 }
 
 // nextLook returns when to look at the source again: when the window opens, or after a while.

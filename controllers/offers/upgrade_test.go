@@ -81,6 +81,20 @@ func TestUpgrade(t *testing.T) {
 			},
 			stays, nextHour,
 		},
+		"a minor version that has failed": {
+			func(u *Upgrading) {
+				u.Range, u.Mode = "^1.0", v1alpha2.UpgradeMinor
+				u.Offered = []v1alpha2.AvailableUpgrade{
+					{Version: "v1.2.0", Contract: "v1beta1"}, {Version: "v1.1.0", Contract: "v1beta1"},
+				}
+				u.GivenUp = "v1.1.0"
+			},
+			Selection{Version: "v1.0.0", Pending: &v1alpha2.PendingUpgrade{
+				Version: "v1.1.0", Blocked: true, Message: "it has failed, and no minor version is skipped, so a newer version " +
+					"of v1.1 comes next; to try this one again, change the annotation reconcile.fluxcd.io/requestedAt",
+			}},
+			nextHour,
+		},
 		"a check prevents it": {
 			func(u *Upgrading) { u.Prevented = Prevented{"v1.0.1", "REGION\nhas no value", noon.Add(time.Minute)} },
 			blocked(pending("REGION has no value")), noon.Add(time.Minute),
@@ -110,41 +124,68 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-func TestNewest(t *testing.T) {
-	offer := "v2.0.0=v1beta2 v1.15.0=v1beta2 v1.14.1=v1beta1 v1.14.0=v1beta1 v1.13.9-rc.0=v1beta1 v1.13.8=v1beta2 " +
-		"v1.13.8+build=v1beta1 v1.13.7=v1beta1 v1.13.6=v1beta1 v1.13.5=v1beta1 v1.13.4=v1beta1"
+// TestNext: which version follows an installed one.
+func TestNext(t *testing.T) {
+	const (
+		patch, minor = v1alpha2.UpgradePatch, v1alpha2.UpgradeMinor
+
+		offered = "v2.0.0=v1beta2 v1.16.0=v1beta2 v1.15.2=v1beta1 v1.15.1=v1beta1 v1.14.1=v1beta1 v1.14.0=v1beta1 " +
+			"v1.13.9-rc.0=v1beta1 v1.13.8=v1beta2 v1.13.8+build=v1beta1 v1.13.7=v1beta1 v1.13.6=v1beta1 v1.13.5=v1beta1 " +
+			"v1.13.4=v1beta1"
+	)
 
 	for name, tt := range map[string]struct {
 		versions, installed string
 		mode                v1alpha2.UpgradeMode
 		givenUp             []string
-		want                string
+		want, heldUp        string
 	}{
-		"the newest patch":                  {"~1.13", "v1.13.4", v1alpha2.UpgradePatch, nil, "v1.13.7"},
-		"no minor in mode Patch":            {"^1.13", "v1.13.4", v1alpha2.UpgradePatch, nil, "v1.13.7"},
-		"the newest minor":                  {"^1.13", "v1.13.4", v1alpha2.UpgradeMinor, nil, "v1.14.1"},
-		"no minor outside the range":        {"~1.13", "v1.13.4", v1alpha2.UpgradeMinor, nil, "v1.13.7"},
-		"no major":                          {">=1.13", "v1.14.1", v1alpha2.UpgradeMinor, nil, ""},
-		"within the range":                  {">=1.13 <1.13.6", "v1.13.4", v1alpha2.UpgradePatch, nil, "v1.13.5"},
-		"nothing newer":                     {"~1.13", "v1.13.7", v1alpha2.UpgradePatch, nil, ""},
-		"no downgrade":                      {"~1.13", "v1.13.10", v1alpha2.UpgradePatch, nil, ""},
-		"no other contract":                 {"^1.13", "v1.14.1", v1alpha2.UpgradeMinor, nil, ""},
-		"no failed version, nor one before": {"~1.13", "v1.13.4", v1alpha2.UpgradePatch, []string{"v1.13.7"}, ""},
+		"the newest patch":                {"~1.13", "v1.13.4", patch, nil, "v1.13.7", ""},
+		"no minor in mode Patch":          {"^1.13", "v1.13.4", patch, nil, "v1.13.7", ""},
+		"within the range":                {">=1.13 <1.13.6", "v1.13.4", patch, nil, "v1.13.5", ""},
+		"nothing newer":                   {"~1.13", "v1.13.7", patch, nil, "", ""},
+		"no downgrade":                    {"~1.13", "v1.13.10", patch, nil, "", ""},
+		"no failed patch, nor one before": {"~1.13", "v1.13.4", patch, []string{"v1.13.7"}, "", ""},
 		"a newer one than those that failed": {
-			"~1.13", "v1.13.4", v1alpha2.UpgradePatch, []string{"v1.13.5", "v1.13.6"}, "v1.13.7",
+			"~1.13", "v1.13.4", patch, []string{"v1.13.5", "v1.13.6"}, "v1.13.7", "",
 		},
-		"nothing installed": {"~1.13", "", v1alpha2.UpgradePatch, nil, ""},
+		"nothing installed": {"~1.13", "", patch, nil, "", ""},
+
+		"the newest of the next minor": {"^1.13", "v1.13.4", minor, nil, "v1.14.1", ""},
+		"and then of the one after it": {"^1.13", "v1.14.1", minor, nil, "v1.15.2", ""},
+		"no minor outside the range":   {"~1.13", "v1.13.4", minor, nil, "v1.13.7", ""},
+		"a minor that is not offered":  {"^1.12", "v1.12.9", minor, nil, "v1.13.7", ""},
+		"one that the range leaves out": {
+			">=1.13 <1.14 || >=1.15", "v1.13.4", minor, nil, "v1.15.2", "",
+		},
+		"no other contract":          {"^1.13", "v1.15.2", minor, nil, "", ""},
+		"a patch before that":        {"^1.13", "v1.15.1", minor, nil, "v1.15.2", ""},
+		"no major":                   {">=1.13", "v1.16.0", minor, nil, "", ""},
+		"the next one failed":        {"^1.13", "v1.13.7", minor, []string{"v1.14.1"}, "", "v1.14.1"},
+		"its newest did not":         {"^1.13", "v1.13.7", minor, []string{"v1.14.0"}, "v1.14.1", ""},
+		"it failed, with a patch":    {"^1.13", "v1.13.4", minor, []string{"v1.14.1"}, "v1.13.7", "v1.14.1"},
+		"it failed, and so did that": {"^1.13", "v1.13.4", minor, []string{"v1.13.7", "v1.14.1"}, "", "v1.14.1"},
+		"a patch failed":             {"^1.13", "v1.13.4", minor, []string{"v1.13.7"}, "v1.14.1", ""},
+		"one that is not offered any longer": {
+			"^1.13", "v1.13.7", minor, []string{"v1.14.2"}, "", "v1.14.2",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var offered []v1alpha2.AvailableUpgrade
+			g := NewWithT(t)
 
-			for _, field := range strings.Fields(offer) {
+			upgrade := Upgrading{Range: tt.versions, Mode: tt.mode, Contract: "v1beta1"}
+
+			for _, field := range strings.Fields(offered) {
 				version, contract, _ := strings.Cut(field, "=")
-				offered = append(offered, v1alpha2.AvailableUpgrade{Version: version, Contract: contract})
+				upgrade.Offered = append(upgrade.Offered, v1alpha2.AvailableUpgrade{Version: version, Contract: contract})
 			}
 
-			upgrade := Upgrading{Range: tt.versions, Mode: tt.mode, Contract: "v1beta1", Offered: offered}
-			NewWithT(t).Expect(upgrade.newest(tt.installed, tt.givenUp)).To(Equal(tt.want))
+			best, heldUp := upgrade.next(past{version: tt.installed, settled: true, givenUp: tt.givenUp})
+			g.Expect(best).To(Equal(tt.want))
+			g.Expect(heldUp).To(Equal(tt.heldUp))
+
+			best, heldUp = upgrade.next(past{version: tt.installed, givenUp: tt.givenUp})
+			g.Expect(best+heldUp).To(BeEmpty(), "what is installed has yet to become healthy")
 		})
 	}
 }

@@ -30,6 +30,7 @@ func (r *run) summarize(care, change Result) Summary {
 	ended.Result = ended.also(undeletedMessage(r.done.undeleted)).also(r.namesKept)
 
 	if ended.Outcome == Ready {
+		ended.Result = ended.also(blockedMessage(r.selection.Pending))
 		return ended
 	}
 
@@ -234,6 +235,15 @@ func undeletedMessage(undeleted string) string {
 	}
 
 	return "no longer part of the release: " + undeleted + "; the program that added a finalizer has to remove it"
+}
+
+// blockedMessage says which automatic upgrade a user has to do something about; empty for none.
+func blockedMessage(pending *v1alpha2.PendingUpgrade) string {
+	if pending == nil || !pending.Blocked {
+		return ""
+	}
+
+	return fmt.Sprintf("the automatic upgrade to %s is blocked: %s", pending.Version, pending.Message)
 }
 
 // attemptFailed is the result when the goal was attempted and failed: what runs now, what happens next, and why.

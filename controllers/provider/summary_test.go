@@ -230,6 +230,32 @@ func TestNamesKept(t *testing.T) {
 		HaveField("Outcome", Ready), HaveField("Message", "v1.0.0 is healthy; "+r.namesKept)))
 }
 
+// TestBlockedUpgrade: Ready, which stays True, says what a user has to do about an automatic upgrade.
+func TestBlockedUpgrade(t *testing.T) {
+	pending := &v1alpha2.PendingUpgrade{Version: "v1.1.0", Message: "required variables have no value: REGION"}
+
+	for name, c := range map[string]struct {
+		blocked bool
+		want    string
+	}{
+		"that waits": {false, "v1.0.0 is healthy"},
+		"that does not start": {
+			true, "v1.0.0 is healthy; the automatic upgrade to v1.1.0 is blocked: required variables have no value: REGION",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
+			r.change.release.State.State = state.InSync
+			r.selection.Pending = pending.DeepCopy()
+			r.selection.Pending.Blocked = c.blocked
+
+			g.Expect(r.summarize(Result{}, Result{}).Result).To(And(
+				HaveField("Outcome", Ready), HaveField("Message", c.want)))
+		})
+	}
+}
+
 func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*run)

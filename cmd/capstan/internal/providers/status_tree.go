@@ -108,7 +108,9 @@ func modes(v view.Provider) []string {
 	}
 
 	for _, note := range v.AutomaticUpgrades() {
-		modes = append(modes, note.Text)
+		if !strings.Contains(v.Verdict.Text, note.Text) {
+			modes = append(modes, note.Text)
+		}
 	}
 
 	return modes
