@@ -244,6 +244,9 @@ const (
 	// AutomaticUpgradeFailedReason: an automatic upgrade was rolled back. The version is not tried again.
 	AutomaticUpgradeFailedReason = "AutomaticUpgradeFailed"
 
+	// MinorVersionsSkippedReason: an upgrade that a user has asked for leaves minor versions out.
+	MinorVersionsSkippedReason = "MinorVersionsSkipped"
+
 	// AdoptedReason: objects that existed before, and belonged to no release, have become part of the
 	// provider's release.
 	AdoptedReason = "Adopted"

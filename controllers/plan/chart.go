@@ -4,8 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -76,6 +79,21 @@ func (c *content) Contract() string { return c.annotation(chartgen.AnnotationCon
 // RequiredKinds returns the kinds that must be served by the cluster, as Kind.version.group.
 func (c *content) RequiredKinds() []string {
 	return strings.FieldsFunc(c.annotation(chartgen.AnnotationRequiredKinds), func(r rune) bool { return r == ',' })
+}
+
+// Minors returns the minor versions that the metadata of the chart's version lists; none if it has no metadata.
+func (c *content) Minors() []*semver.Version {
+	metadata, err := bundle.ParseMetadata(chartgen.PublishedMetadata(c.Chart))
+	if err != nil {
+		return nil
+	}
+
+	minors := make([]*semver.Version, 0, len(metadata.ReleaseSeries))
+	for _, s := range metadata.ReleaseSeries {
+		minors = append(minors, semver.New(s.Major, s.Minor, 0, "", ""))
+	}
+
+	return minors
 }
 
 // Status returns the chart as the resource's status shows it; before is what it has shown so far.

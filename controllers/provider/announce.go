@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -38,7 +39,11 @@ func (r *run) announceChange(ctx context.Context) error {
 
 	if r.selection.Starts() {
 		r.emit(r.provider, upgradeStarted(r.selection.String()))
+		return nil
 	}
+
+	skipped := offers.SkippedMinors(r.installed.version(), r.change.plan.Version, r.change.plan.Chart.Minors())
+	r.emit(r.provider, skippedMinors(offers.SkipsMessage(r.change.plan.Version, skipped)))
 
 	return nil
 }

@@ -143,6 +143,15 @@ func upgradeStarted(description string) []Event {
 	return news(v1alpha2.AutomaticUpgradeReason, "Upgrade", description)
 }
 
+// skippedMinors returns the event about an upgrade that skips minor versions, with a message; none if that is empty.
+func skippedMinors(message string) []Event {
+	if message == "" {
+		return nil
+	}
+
+	return warn(v1alpha2.MinorVersionsSkippedReason, "Upgrade", message)
+}
+
 // maxNamed is how many objects, or fields of one, an event names.
 const maxNamed = 5
 

@@ -540,6 +540,7 @@ func (c catalog) addAnnounced() {
 		}),
 		deletingCRDs([]string{"awsclusters.infrastructure.cluster.x-k8s.io"}),
 		upgradeStarted(offers.Selection{From: "v2.11.1", Version: "v2.11.2"}.String()),
+		skippedMinors(offers.SkipsMessage("v2.11.2", []string{"v2.9", "v2.10"})),
 		releaseKept(leftMessage(aws(), &clusters.UnreachableError{
 			Address: "https://192.0.2.1:6443", Reason: "connect: connection refused",
 		})),

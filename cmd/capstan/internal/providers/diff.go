@@ -8,6 +8,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -135,14 +136,20 @@ func (o *diffOptions) compare(
 		o.Warnf("%s", c.Withheld)
 	}
 
+	var skipped []string
+	if plan.Chart != nil { // a rollback has none
+		skipped = offers.SkippedMinors(current.AppVersion, plan.Version, plan.Chart.Minors())
+	}
+
 	return &difference{
-		Provider:    v1alpha2.Label(p),
-		From:        current.AppVersion,
-		To:          plan.Version,
-		Objects:     c.Changes,
-		NewCRDs:     plan.NewCRDs,
-		ChangedCRDs: plan.ChangedCRDs,
-		Findings:    findings,
+		Provider:      v1alpha2.Label(p),
+		From:          current.AppVersion,
+		To:            plan.Version,
+		SkippedMinors: skipped,
+		Objects:       c.Changes,
+		NewCRDs:       plan.NewCRDs,
+		ChangedCRDs:   plan.ChangedCRDs,
+		Findings:      findings,
 	}, nil
 }
 

@@ -5,14 +5,18 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
+	"github.com/capstan-project/capstan/controllers/offers"
 )
 
 // difference is what would change for a provider.
 type difference struct {
 	Provider string `json:"provider"`
 	// From and To are versions of the provider.
-	From        string              `json:"from,omitempty"`
-	To          string              `json:"to"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to"`
+	// SkippedMinors are the minor versions between the two that the provider has, such as "v1.26", oldest first.
+	SkippedMinors []string `json:"skippedMinors,omitempty"`
+
 	Objects     []objectdiff.Change `json:"objects,omitempty"`
 	NewCRDs     []string            `json:"newCRDs,omitempty"`
 	ChangedCRDs []string            `json:"changedCRDs,omitempty"`
@@ -66,6 +70,10 @@ func (d *difference) print(printer *cli.Printer) error {
 
 		for _, finding := range d.Findings {
 			printer.Printf("%s", printer.Paint(cli.Yellow, finding))
+		}
+
+		if skips := offers.SkipsMessage(d.To, d.SkippedMinors); skips != "" {
+			printer.Printf("%s", printer.Paint(cli.Yellow, skips))
 		}
 
 		printer.Printf("%s", d.summary())

@@ -49,12 +49,13 @@ func TestPrintDiff(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	d := &difference{
-		Provider:    "infrastructure-x",
-		From:        "v1.0.0",
-		To:          "v1.1.0",
-		Objects:     changes,
-		NewCRDs:     []string{"news.x"},
-		ChangedCRDs: []string{"olds.x"},
+		Provider:      "infrastructure-x",
+		From:          "v1.0.0",
+		To:            "v1.3.0",
+		SkippedMinors: []string{"v1.1", "v1.2"},
+		Objects:       changes,
+		NewCRDs:       []string{"news.x"},
+		ChangedCRDs:   []string{"olds.x"},
 	}
 	printed := func(printer cli.Printer, d *difference) string { return clitest.Printed(t, printer, d.print) }
 	text := printed(cli.Printer{}, d)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/offers"
 )
 
 // upgradePlanOptions are the flags of `upgrade plan`.
@@ -114,6 +115,12 @@ func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown [
 
 	if err := printer.Table([]string{"PROVIDER", "INSTALLED", "UPGRADE TO", "CONTRACT"}, rows); err != nil {
 		return err
+	}
+
+	for _, step := range plan.Steps {
+		if skips := offers.SkipsMessage(step.To, step.SkippedMinors); skips != "" {
+			printer.Printf("%s", printer.Paint(cli.Yellow, step.Provider+" "+skips+"."))
+		}
 	}
 
 	switch {

@@ -24,6 +24,10 @@ func TestPrintPlans(t *testing.T) {
 		Available: versions("v1.13.5", "v1beta2", "v1.9.11", "v1beta1"),
 	}
 	aws := &installedProvider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
+	azure := &installedProvider{
+		Label: "infrastructure-azure", Version: "v1.25.1", Contract: "v1beta2",
+		Available: versions("v1.28.1", "v1beta2", "v1.27.3", "v1beta2", "v1.26.4", "v1beta2", "v1.25.2", "v1beta2"),
+	}
 	ancient := &installedProvider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
 
 	unread := &installedProvider{
@@ -44,6 +48,7 @@ func TestPrintPlans(t *testing.T) {
 		"plan-current.txt": {current, aws},
 		"plan-no-core.txt": {aws},
 		"plan-none.txt":    nil,
+		"plan-skips.txt":   {current, azure},
 		"plan-unknown.txt": {unread, aws},
 	} {
 		t.Run(file, func(t *testing.T) { clitest.Golden(t, file, printed(t, cli.Printer{}, providers...)) })

@@ -52,6 +52,8 @@ type upgradeStep struct {
 	To string `json:"to,omitempty"`
 	// Contract of the provider after the upgrade.
 	Contract string `json:"contract"`
+	// SkippedMinors are the minor versions between the two that the source offers, such as "v1.26", oldest first.
+	SkippedMinors []string `json:"skippedMinors,omitempty"`
 	// Unknown is why it is not known which versions there are; empty if it is.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -170,6 +172,7 @@ func (p *upgradePlan) add(provider *installedProvider, wanted func(v1alpha2.Avai
 	newer := provider.newer()
 	if i := slices.IndexFunc(newer, wanted); i >= 0 {
 		step.To, step.Contract = newer[i].Version, newer[i].Contract
+		step.SkippedMinors = offers.SkippedMinors(step.From, step.To, provider.minors())
 	}
 
 	p.Steps = append(p.Steps, step)
@@ -208,6 +211,17 @@ func (p upgradePlan) Upgrades() bool {
 // newer returns the versions that are newer than the installed one, newest first.
 func (p *installedProvider) newer() []v1alpha2.AvailableUpgrade {
 	return offers.Newer(p.Available, p.Version)
+}
+
+// minors returns versions of all minor versions that the provider's source has.
+func (p *installedProvider) minors() []*semver.Version {
+	var minors []*semver.Version
+
+	for _, offered := range p.newer() {
+		minors = append(minors, semver.MustParse(offered.Version))
+	}
+
+	return minors
 }
 
 func (p *installedProvider) isCore() bool { return p.Label == v1alpha2.CoreProviderName }
