@@ -10,9 +10,13 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gstruct"
 	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fakesource"
 )
 
 var _ = Describe("Automatic upgrades", Ordered, func() {
@@ -113,6 +117,90 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.5"), upgraded("v1.0.5", v1alpha2.UpgradeSucceeded)))
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
+	})
+
+	It("ask the source again only once something has changed since a check has prevented them", func(ctx SpecContext) {
+		const name = "prevented"
+
+		server := &fakesource.Server{}
+		Expect(server.Start()).To(Succeed())
+		DeferCleanup(server.Stop)
+
+		// needs returns a version whose manager needs a variable.
+		needs := func(version, variable string) tiny {
+			t := newTiny(name, version)
+			t.components = strings.Replace(t.components, "--level=", "--region=${"+variable+"}\", \"--level=", 1)
+
+			return t
+		}
+		files := func(t tiny) map[string][]byte {
+			return map[string][]byte{"metadata.yaml": []byte(t.metadata), "infrastructure-components.yaml": []byte(t.components)}
+		}
+		publish := func(t tiny) { server.Publish("owner/"+name, t.version, files(t)) }
+		fetched := func(version string) int {
+			return len(server.Requests("/" + version + "/infrastructure-components.yaml"))
+		}
+
+		t := newTiny(name, "v1.0.0")
+		publish(t)
+		variables := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "variables"}}
+		p := t.resource()
+		p.Spec.Version, p.Spec.SecretName = "~1.0", variables.Name
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{
+			URL: server.URL() + "/owner/" + name + "/releases/latest/infrastructure-components.yaml",
+		}
+		p.Spec.UpgradePolicy = &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch}
+
+		for _, o := range []client.Object{t.namespace(), variables, p} {
+			Expect(w.client.Create(ctx, o)).To(Succeed())
+		}
+
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		// touch has the resource reconciled several times.
+		touch := func() {
+			GinkgoHelper()
+
+			reads := func() int {
+				return len(w.requests(func(r bed.Request) bool {
+					return r.Verb == "get" && r.Resource == "secrets" && r.Namespace == name && r.Name == variables.Name
+				}))
+			}
+
+			for range 5 {
+				before := reads()
+
+				update(ctx, w, p, func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"reads": fmt.Sprint(before)}) })
+				Eventually(reads).Should(BeNumerically(">", before))
+			}
+		}
+		blocked := func(version string) gomegatypes.GomegaMatcher {
+			return HaveField("Status.AutomaticUpgrade.Pending", gstruct.PointTo(gstruct.MatchFields(
+				gstruct.IgnoreExtras, gstruct.Fields{"Version": Equal(version), "Blocked": BeTrue()})))
+		}
+
+		By("publishing a version that needs a variable")
+		publish(needs("v1.0.1", "REGION"))
+		update(ctx, w, p, request("for v1.0.1"))
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), blocked("v1.0.1")))
+		touch()
+		Expect(fetched("v1.0.1")).To(Equal(1))
+
+		By("adding the variable")
+
+		variables.StringData = map[string]string{"REGION": "here"}
+		Expect(w.client.Update(ctx, variables)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), upgraded("v1.0.1", v1alpha2.UpgradeSucceeded)))
+
+		By("publishing a version that needs another one, and then needs none")
+		publish(needs("v1.0.2", "ZONE"))
+		update(ctx, w, p, request("for v1.0.2"))
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), blocked("v1.0.2")))
+		server.Replace("owner/"+name, "v1.0.2", files(newTiny(name, "v1.0.2")))
+		touch()
+		Expect(fetched("v1.0.2")).To(Equal(1))
+		update(ctx, w, p, request("what was repaired"))
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.2"), upgraded("v1.0.2", v1alpha2.UpgradeSucceeded)))
 	})
 
 	It("leave a provider ready if a check prevents them, and do not change its contract", func(ctx SpecContext) {
