@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,6 +118,54 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.5"), upgraded("v1.0.5", v1alpha2.UpgradeSucceeded)))
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
+	})
+
+	It("go to one minor version after the other, and stop at one that fails", func(ctx SpecContext) {
+		const name = "minor-releases"
+
+		p := install(ctx, name, v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradeMinor})
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = ">=1.0 <2.0" })
+
+		neverRunning(newTiny(name, "v1.1.0")).publish(folder)
+		newTiny(name, "v1.2.0").publish(folder)
+		w.restart()
+
+		stopped := beReadyWith(v1alpha2.HealthyReason, "v1.0.0 is healthy; the automatic upgrade to v1.1.0 is blocked: it "+
+			"has failed, and no minor version is skipped, so a newer version of v1.1 comes next")
+		Eventually(w.read(ctx, p)).Should(And(stopped, upgraded("v1.1.0", v1alpha2.UpgradeFailed)))
+		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(stopped)
+
+		By("publishing a patch of the minor version that is installed")
+		newTiny(name, "v1.0.1").publish(folder)
+		w.restart()
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), upgraded("v1.0.1", v1alpha2.UpgradeSucceeded),
+			HaveField("Status.AutomaticUpgrade.Pending.Version", "v1.1.0")))
+
+		By("publishing a patch of the one that has failed")
+		newTiny(name, "v1.1.1").publish(folder)
+		w.restart()
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.2.0"), upgraded("v1.2.0", v1alpha2.UpgradeSucceeded)))
+
+		var healthy []string
+
+		for _, revision := range p.Status.History {
+			if revision.Healthy {
+				healthy = append(healthy, revision.Version)
+			}
+		}
+
+		Expect(slices.Compact(healthy)).To(HaveExactElements("v1.2.0", "v1.1.1", "v1.0.1", "v1.0.0"))
+
+		By("skipping one on request")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Version, p.GetSpec().UpgradePolicy = "v1.0.1", nil
+		})
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.1"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.2.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+		Eventually(w.events(ctx, p)).Should(ContainElement(And(
+			HaveField("Reason", v1alpha2.MinorVersionsSkippedReason),
+			HaveField("Note", HavePrefix("v1.2.0 skips v1.1: a provider may need each minor version; ")))))
 	})
 
 	It("ask the source again only once something has changed since a check has prevented them", func(ctx SpecContext) {
