@@ -158,13 +158,14 @@ test attack kubernetes-versions compat real-upgrades census: test-binaries
 test test-changed attack kubernetes-versions compat real-upgrades census: export CAPSTAN_BIN := $(CAPSTAN_BIN)
 
 # The scenarios in test/e2e mostly wait, so they run beside all other tests, in three processes of their own and in random
-# order. vet is left to `make lint`. `go test ./...` runs the same tests, one scenario after the other.
+# order. vet is left to `make lint`. `go test ./...` runs the same tests, one scenario after the other. With TEST_PROFILE=1,
+# tables of the processor time by program and by suite follow.
 SCENARIOS := github.com/capstan-project/capstan/test/e2e
 REPORTS := $(BIN)/reports
 .PHONY: test test-packages test-scenarios
 test: bed-binaries ## Run the tests: units, and scenarios on real control planes
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
-	@status=0; $(MAKE) --no-print-directory --jobs=2 test-packages test-scenarios || status=$$?; \
+	@status=0; $(if $(TEST_PROFILE),go run ./test/profile) $(MAKE) --no-print-directory --jobs=2 test-packages test-scenarios || status=$$?; \
 	go run ./test/skipped $(REPORTS)/*.json; exit $$status
 
 test-packages:

@@ -24,6 +24,9 @@ import (
 // DefaultNodes is the number of simulated nodes unless the options set another.
 const DefaultNodes = 2
 
+// StartedFile is a file in the folder in which the programs of a bed run. It exists once the bed has started.
+const StartedFile = "started"
+
 // Options configure a bed. The zero value suits most tests.
 type Options struct {
 	// Nodes is the number of simulated nodes. Zero means DefaultNodes; a negative number means none,
@@ -140,7 +143,7 @@ func (b *Bed) start(ctx context.Context) error {
 		}
 	}
 
-	return nil
+	return os.WriteFile(b.file(StartedFile), nil, 0o600)
 }
 
 // Stop kills every process of the bed and removes its folder. It may be called more than once.
