@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/harness/suite"
 )
 
 var (
@@ -28,10 +29,7 @@ var (
 )
 
 func TestHealth(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(2 * time.Minute)
-	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	RunSpecs(t, "Health")
+	suite.Suite{Name: "Health"}.Run(t)
 }
 
 var _ = BeforeSuite(func(SpecContext) {

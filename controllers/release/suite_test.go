@@ -29,6 +29,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/harness/suite"
 )
 
 const name = "infrastructure-sample" // of the releases
@@ -41,9 +42,7 @@ var (
 )
 
 func TestRelease(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(2 * time.Minute)
-	RunSpecs(t, "Release engine")
+	suite.Suite{Name: "Release engine"}.Run(t)
 }
 
 var _ = BeforeSuite(func(SpecContext) {

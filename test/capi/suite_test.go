@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed/node"
 	"github.com/capstan-project/capstan/test/bed/node/nodetest"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/harness/suite"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 	operatorVersion = "v0.0.0-capi"
 )
 
-var suite = nodetest.Suite{
+var realNode = nodetest.Suite{
 	Name: "the scenarios with Cluster API's managers", Target: "e2e-capi", Variable: "E2E_CAPI", Nodes: 2,
 	Prepare: prepare,
 }
@@ -33,7 +34,7 @@ var suite = nodetest.Suite{
 // patience is the time that managers may take to start on a busy machine.
 const patience = 5 * time.Minute
 
-func TestMain(m *testing.M) { suite.Main(m) }
+func TestMain(m *testing.M) { realNode.Main(m) }
 
 // Shared by all scenarios.
 var (
@@ -45,19 +46,16 @@ var (
 
 func TestCAPI(t *testing.T) {
 	log.SetLogger(logr.Discard()) // it would get a warning for each object of a canary
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
-	RunSpecs(t, "Cluster API's managers")
+	suite.Suite{Name: "Cluster API's managers", Patience: patience}.Run(t)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 
-	hand, err = readAtHand(suite.Folder())
+	hand, err = readAtHand(realNode.Folder())
 	Expect(err).NotTo(HaveOccurred())
 
-	cluster, nodes = suite.Start(ctx)
+	cluster, nodes = realNode.Start(ctx)
 
 	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())

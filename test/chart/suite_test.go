@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/harness/suite"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
@@ -51,10 +52,7 @@ var (
 )
 
 func TestChart(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(3 * time.Minute)
-	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	RunSpecs(t, "The operator's chart")
+	suite.Suite{Name: "The operator's chart", Patience: 3 * time.Minute}.Run(t)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

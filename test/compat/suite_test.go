@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/harness/suite"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
@@ -37,14 +38,8 @@ var (
 )
 
 func TestCompatibility(t *testing.T) {
-	if os.Getenv("COMPAT") == "" {
-		t.Skip("COMPAT is not set: clusterctl waits for minutes")
-	}
-
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(3 * time.Minute)
-	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
-	RunSpecs(t, "Compatibility")
+	// clusterctl waits for minutes.
+	suite.Suite{Name: "Compatibility", Patience: 3 * time.Minute, Target: "compat", Variable: "COMPAT"}.Run(t)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

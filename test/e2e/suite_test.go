@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/harness/suite"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
@@ -40,11 +41,8 @@ var (
 )
 
 func TestScenarios(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(3 * time.Minute)
-	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyPollingInterval(200 * time.Millisecond)
-	RunSpecs(t, "Scenarios")
+	suite.Suite{Name: "Scenarios", Patience: 3 * time.Minute}.Run(t)
 }
 
 // The suite may run in several processes; the first one builds for all of them.

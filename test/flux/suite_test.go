@@ -5,13 +5,11 @@ package flux
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -23,15 +21,13 @@ import (
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/harness/suite"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 const (
 	// root is the module's root.
 	root = "../.."
-	// wantedVariable is set by `make e2e-flux`. Without it the scenarios are skipped, because Flux
-	// takes many minutes to build.
-	wantedVariable = "E2E_FLUX"
 	// namespace is the namespace of Flux and its objects.
 	namespace = "flux-system"
 	// fluxUser is the user name of Flux in the bed's audit log.
@@ -47,20 +43,9 @@ var (
 	registry string
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(wantedVariable) == "" {
-		fmt.Println("the scenarios with Flux are skipped: `make e2e-flux` runs them")
-		return
-	}
-
-	os.Exit(m.Run())
-}
-
 func TestFlux(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(2 * time.Minute)
-	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
-	RunSpecs(t, "Flux")
+	// Flux takes many minutes to build.
+	suite.Suite{Name: "Flux", Target: "e2e-flux", Variable: "E2E_FLUX"}.Run(t)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

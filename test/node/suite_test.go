@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed/node/nodetest"
 	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/harness/suite"
 	"github.com/capstan-project/capstan/test/node/archives"
 )
 
@@ -27,14 +28,14 @@ const (
 	operatorVersion = "v0.0.0-node"
 )
 
-var suite = nodetest.Suite{
+var realNode = nodetest.Suite{
 	Name: "the scenarios on a real node", Target: "e2e-node", Variable: "E2E_NODE", Prepare: prepare,
 }
 
 // patience is the time that pods may take to start on a busy machine.
 const patience = 3 * time.Minute
 
-func TestMain(m *testing.M) { suite.Main(m) }
+func TestMain(m *testing.M) { realNode.Main(m) }
 
 // prepare builds the programs of the node, and writes the images to a folder.
 func prepare(ctx context.Context, folder string) (missing string, err error) {
@@ -81,16 +82,13 @@ var (
 )
 
 func TestNode(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
-	RunSpecs(t, "A real node")
+	suite.Suite{Name: "A real node", Patience: patience}.Run(t)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 
-	cluster, nodes = suite.Start(ctx)
+	cluster, nodes = realNode.Start(ctx)
 
 	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())

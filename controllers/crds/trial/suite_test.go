@@ -22,11 +22,11 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/harness/suite"
 )
 
 func TestTrial(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "The trial of CRD changes")
+	suite.Suite{Name: "The trial of CRD changes"}.Run(t)
 }
 
 var (
