@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,7 +73,10 @@ func (m *memoryGroup) command(variable, program string) []string {
 		script = "echo $$ > " + filepath.Join(m.dir, "cgroup.procs") + "; " + script
 	}
 
-	return []string{"env", variable, fmt.Sprintf("GOMEMLIMIT=%d", goMemory), "sh", "-c", script, program}
+	// The tests may collect less garbage than a container does.
+	memory := []string{"GOGC=100", fmt.Sprintf("GOMEMLIMIT=%d", goMemory)}
+
+	return slices.Concat([]string{"env", variable}, memory, []string{"sh", "-c", script, program})
 }
 
 // kills returns how many processes of the group were killed because the memory was used up.
