@@ -21,7 +21,7 @@ import (
 // not found in the cluster, but given to the commands that need it.
 func TestExamples(t *testing.T) {
 	g := NewWithT(t)
-	b := bedtest.Start(t, bed.Options{})
+	b := bedtest.Start(t, bed.Options{CRDs: harness.OwnCRDs()})
 
 	_, err := harness.PrepareForTest(t.Context(), b.Config())
 	g.Expect(err).NotTo(HaveOccurred())

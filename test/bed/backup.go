@@ -36,13 +36,7 @@ func (b *Bed) Backup(ctx context.Context) (restore func(context.Context) error, 
 func (b *Bed) restart(ctx context.Context, meanwhile func() error) error {
 	b.mu.Lock()
 
-	for _, p := range b.processes {
-		p.kill()
-	}
-
-	for _, p := range b.processes {
-		<-p.exited
-	}
+	end(b.processes...)
 
 	b.processes = nil
 	b.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -40,9 +41,12 @@ type Options struct {
 	WithoutCertManager bool
 	// APIServerFlags are appended to the flags of kube-apiserver, so they override the bed's own.
 	APIServerFlags []string
+	// CRDs are CustomResourceDefinitions that exist besides those of cert-manager.
+	CRDs []*unstructured.Unstructured
 	// LowCPU lets the components spend less CPU time: each uses one processor, which spares Go's threads the search for
-	// work, and collects garbage less often, which takes up to about a gibibyte of memory each. Benchmarks measure
-	// components as they are elsewhere.
+	// work, and collects garbage less often, which takes up to about a gibibyte of memory each. etcd starts with the
+	// data of an earlier bed, and the CRDs of cert-manager have no descriptions. Benchmarks measure components as they
+	// are elsewhere.
 	LowCPU bool
 	// WithoutAudit omits the audit log, for tests that do not call Requests.
 	WithoutAudit bool
@@ -60,6 +64,7 @@ type Bed struct {
 	options  Options
 	tools    *tools.Set
 	dir      *workDir
+	data     string // folder with the first data of etcd; empty for none
 	ca       *authority
 	admin    *rest.Config      // of the user admin
 	client   dynamic.Interface // used by the bed itself
@@ -90,6 +95,17 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 	}
 
 	b := &Bed{options: options, tools: options.Programs, launcher: newLauncher()}
+
+	if options.LowCPU {
+		definitions, err := b.definitions()
+		if err != nil {
+			return nil, err
+		}
+
+		if b.data, err = options.snapshot(ctx, definitions); err != nil {
+			return nil, err
+		}
+	}
 
 	b.alive, b.fail = context.WithCancelCause(context.Background())
 	if err := b.start(ctx); err != nil {
@@ -156,13 +172,7 @@ func (b *Bed) Stop() error {
 	}
 
 	b.stopped = true
-	for _, p := range b.processes {
-		p.kill()
-	}
-
-	for _, p := range b.processes {
-		<-p.exited
-	}
+	end(b.processes...)
 
 	b.launcher.close()
 

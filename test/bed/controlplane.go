@@ -38,6 +38,12 @@ func (b *Bed) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("make the audit log: %w", err)
 	}
 
+	if b.data != "" {
+		if err := os.CopyFS(b.file(etcdFolder), os.DirFS(b.data)); err != nil {
+			return fmt.Errorf("copy the data of etcd: %w", err)
+		}
+	}
+
 	if b.port, err = reservePort(); err != nil {
 		return err
 	}

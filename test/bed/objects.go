@@ -43,6 +43,10 @@ func (b *Bed) populate(ctx context.Context) error {
 		group.Go(func() error { return create(ctx, b.client.Resource(nodes), node(fmt.Sprintf("node-%d", i))) })
 	}
 
+	if b.data != "" {
+		definitions = nil // they exist
+	}
+
 	for _, definition := range definitions {
 		group.Go(func() error { return create(ctx, b.client.Resource(crds), definition) })
 	}
@@ -97,8 +101,10 @@ func (b *Bed) settle(ctx context.Context) error {
 
 // definitions returns the initial CRDs of a bed.
 func (b *Bed) definitions() ([]*unstructured.Unstructured, error) {
+	all := slices.Clone(b.options.CRDs)
+
 	if b.options.WithoutCertManager {
-		return nil, nil
+		return all, nil
 	}
 
 	file, err := os.Open(b.tools.Manifests(tools.CertManagerCRDs))
@@ -106,8 +112,6 @@ func (b *Bed) definitions() ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("read the CRDs of cert-manager: %w", err)
 	}
 	defer file.Close()
-
-	var all []*unstructured.Unstructured
 
 	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
 		object := &unstructured.Unstructured{}
@@ -118,7 +122,30 @@ func (b *Bed) definitions() ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("read the CRDs of cert-manager: %w", err)
 		}
 
+		if b.options.LowCPU {
+			DropDescriptions(object.Object)
+		}
+
 		all = append(all, object)
+	}
+}
+
+// DropDescriptions removes all descriptions from a CRD, of which they are three quarters: API servers read and merge
+// schemas again and again. A property with this name is an object, and stays.
+func DropDescriptions(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if _, ok := value["description"].(string); ok {
+			delete(value, "description")
+		}
+
+		for _, child := range value {
+			DropDescriptions(child)
+		}
+	case []any:
+		for _, child := range value {
+			DropDescriptions(child)
+		}
 	}
 }
 

@@ -98,6 +98,17 @@ func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // fails only if the process has ended
 }
 
+// end kills processes, and waits until they have ended.
+func end(processes ...*process) {
+	for _, p := range processes {
+		p.kill()
+	}
+
+	for _, p := range processes {
+		<-p.exited
+	}
+}
+
 // tail returns the end of the log, which usually contains the cause.
 func (p *process) tail() string {
 	log, err := os.ReadFile(p.log)

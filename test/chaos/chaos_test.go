@@ -44,7 +44,7 @@ func TestChaos(t *testing.T) {
 	program, err := harness.Program(ctx, root, t.TempDir(), harness.OperatorProgram)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	w, err := newWorld(ctx, bedtest.Start(t, bed.Options{}), program, folder, uint64(seed))
+	w, err := newWorld(ctx, bedtest.Start(t, bed.Options{CRDs: harness.OwnCRDs()}), program, folder, uint64(seed))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	t.Cleanup(func() {

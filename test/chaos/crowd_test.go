@@ -32,7 +32,7 @@ func TestCrowd(t *testing.T) {
 	program, err := harness.Program(ctx, root, t.TempDir(), harness.OperatorProgram)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	b := bedtest.Start(t, bed.Options{Nodes: 5})
+	b := bedtest.Start(t, bed.Options{Nodes: 5, CRDs: harness.OwnCRDs()})
 	c, err := harness.PrepareForTest(ctx, b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
 

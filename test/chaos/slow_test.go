@@ -78,7 +78,7 @@ func TestSlowCluster(t *testing.T) {
 	program, err := harness.Program(ctx, root, t.TempDir(), harness.OperatorProgram)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	b := bedtest.Start(t, bed.Options{})
+	b := bedtest.Start(t, bed.Options{CRDs: harness.OwnCRDs()})
 	c, err := harness.PrepareForTest(ctx, b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
 

@@ -77,7 +77,7 @@ type site struct {
 func newSite(ctx context.Context) *site {
 	GinkgoHelper()
 
-	s := &site{bed: bedtest.Start(GinkgoT(), bed.Options{}), releases: &fakesource.Server{}}
+	s := &site{bed: bedtest.Start(GinkgoT(), bed.Options{CRDs: harness.OwnCRDs()}), releases: &fakesource.Server{}}
 
 	Expect(s.releases.Start()).To(Succeed())
 	DeferCleanup(func() { Expect(s.releases.Stop()).To(Succeed()) })

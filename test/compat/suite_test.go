@@ -66,7 +66,7 @@ type world struct {
 func newWorld(ctx context.Context, repository string) *world {
 	GinkgoHelper()
 
-	w := &world{Bed: bedtest.Start(GinkgoT(), bed.Options{})}
+	w := &world{Bed: bedtest.Start(GinkgoT(), bed.Options{CRDs: harness.OwnCRDs()})}
 
 	var err error
 

@@ -93,7 +93,7 @@ var _ = AfterEach(func() {
 func newWorld(ctx context.Context, apiServerFlags ...string) *world {
 	GinkgoHelper()
 
-	w := emptyWorld(bed.Options{APIServerFlags: apiServerFlags})
+	w := emptyWorld(bed.Options{APIServerFlags: apiServerFlags, CRDs: harness.OwnCRDs()})
 	Expect(harness.InstallCRDs(ctx, w.client)).To(Succeed())
 
 	return w
@@ -127,7 +127,7 @@ func emptyWorld(options bed.Options) *world {
 // shared is the world of sharedWorld, once there is one.
 var (
 	shared    *world
-	sharedBed = bedtest.Shared{Options: &bed.Options{}}
+	sharedBed = bedtest.Shared{Options: &bed.Options{CRDs: harness.OwnCRDs()}}
 )
 
 // sharedWorld returns a control plane with core and an operator with these flags, which containers of a process share.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/config/crd"
+	"github.com/capstan-project/capstan/test/bed"
 )
 
 // Scheme returns a scheme with all types that the scenarios use.
@@ -75,22 +76,24 @@ func PrepareForTest(ctx context.Context, config *rest.Config) (client.Client, er
 	return c, InstallCRDs(ctx, c)
 }
 
-// InstallCRDs creates the operator's own CRDs and waits until they are served. They lack their descriptions.
-func InstallCRDs(ctx context.Context, c client.Client) error {
+// InstallCRDs creates the operator's own CRDs, unless they exist, and waits until they are served. They lack their
+// descriptions.
+func InstallCRDs(ctx context.Context, c client.Client) error { return installCRDs(ctx, c, OwnCRDs()) }
+
+// OwnCRDs returns the operator's own CRDs without descriptions, for a bed that starts with them.
+func OwnCRDs() []*unstructured.Unstructured {
 	definitions, err := bareCRDs()
 	if err != nil {
-		return err
+		panic(err) // a programming error, which the first test finds
 	}
 
-	return installCRDs(ctx, c, definitions)
+	return definitions
 }
 
-// bareCRDs returns the operator's own CRDs without descriptions, which are three quarters of 1.3 MB: API servers read
-// and merge schemas again and again, and tests start many API servers.
 var bareCRDs = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
 	definitions, err := crd.Definitions()
 	for _, definition := range definitions {
-		dropDescriptions(definition.Object)
+		bed.DropDescriptions(definition.Object)
 	}
 
 	return definitions, err
@@ -103,17 +106,12 @@ func BareChart(root, dir string) (string, error) {
 		return "", err
 	}
 
-	definitions, err := bareCRDs()
-	if err != nil {
-		return "", err
-	}
-
 	folder := filepath.Join(chart, "crds")
 	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil {
 		return "", err
 	}
 
-	for _, definition := range definitions {
+	for _, definition := range OwnCRDs() {
 		data, err := yaml.Marshal(definition.Object)
 		if err != nil {
 			return "", err
@@ -125,24 +123,6 @@ func BareChart(root, dir string) (string, error) {
 	}
 
 	return chart, nil
-}
-
-// dropDescriptions removes all descriptions from a schema; a property with this name is an object, and stays.
-func dropDescriptions(value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		if _, ok := value["description"].(string); ok {
-			delete(value, "description")
-		}
-
-		for _, child := range value {
-			dropDescriptions(child)
-		}
-	case []any:
-		for _, child := range value {
-			dropDescriptions(child)
-		}
-	}
 }
 
 // installCRDs creates CRDs, unless they exist, and waits until provider resources are served.

@@ -36,11 +36,11 @@ func (s *Set) Build(ctx context.Context, log io.Writer) error {
 		return err
 	}
 
-	if err := os.MkdirAll(s.cache(), 0o755); err != nil {
+	if err := os.MkdirAll(s.Cache(), 0o755); err != nil {
 		return fmt.Errorf("make the folder of the test bed's programs: %w", err)
 	}
 
-	lock, err := filelock.Acquire(ctx, filepath.Join(s.cache(), "lock"), func() {
+	lock, err := filelock.Acquire(ctx, filepath.Join(s.Cache(), "lock"), func() {
 		fmt.Fprintln(log, "another process builds the test bed's programs; waiting for it")
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Set) make(ctx context.Context, a artifact, report func(format string, a
 		return 0, err
 	}
 
-	partial := filepath.Join(s.cache(), a.name+".partial")
+	partial := filepath.Join(s.Cache(), a.name+".partial")
 
 	switch {
 	case a.pkg == "":

@@ -78,4 +78,4 @@ func pinFilesOf(dir string) []string {
 	return []string{filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")}
 }
 
-func (s *Set) stampPath(a artifact) string { return filepath.Join(s.cache(), a.name+".stamp") }
+func (s *Set) stampPath(a artifact) string { return filepath.Join(s.Cache(), a.name+".stamp") }

@@ -291,11 +291,11 @@ func (s *Set) Dir() string {
 func (s *Set) Program(name string) string { return filepath.Join(s.Dir(), name) }
 
 // Manifests returns the path of a YAML stream. It exists after Build.
-func (s *Set) Manifests(name string) string { return filepath.Join(s.cache(), name) }
+func (s *Set) Manifests(name string) string { return filepath.Join(s.Cache(), name) }
 
-// cache returns the folder of everything that is not a program: manifests, stamps, the lock and
-// unfinished files.
-func (s *Set) cache() string { return filepath.Join(s.Dir(), ".bed") }
+// Cache returns the folder of everything that is not a program: manifests, stamps, the lock, unfinished files, and what
+// beds keep for others.
+func (s *Set) Cache() string { return filepath.Join(s.Dir(), ".bed") }
 
 func (s *Set) path(a artifact) string {
 	if a.pkg == "" {
