@@ -254,6 +254,10 @@ const (
 	// CRDDeletingReason: a CustomResourceDefinition of an installed provider is being deleted.
 	CRDDeletingReason = "CRDDeleting"
 
+	// OrphanedCRDsReason: CustomResourceDefinitions stay that the version which was applied does not include. It is a
+	// warning if an automatic rollback leaves objects of theirs.
+	OrphanedCRDsReason = "OrphanedCRDs"
+
 	// UnsafeCRDsAllowedReason: unsafe changes are applied because AllowUnsafeCRDAnnotation allows
 	// them.
 	UnsafeCRDsAllowedReason = "UnsafeCRDsAllowed"

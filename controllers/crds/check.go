@@ -10,15 +10,18 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
 
-// CheckChanges checks whether the changes of existing CRDs are safe for the existing objects. Allow names CRDs that a
-// user allows to break objects; see trial.AllowedCRDs. The report is nil if no existing CRD changes. An error says
-// nothing about the changes; try again.
+// CheckChanges checks whether the changes of existing CRDs are safe for the existing objects, and whether there are
+// objects of those that are dropped. Allow names CRDs that a user allows to break objects; see trial.AllowedCRDs. The
+// report is nil if no existing CRD changes. An error says nothing about the changes; try again.
 func (a *Applier) CheckChanges(ctx context.Context, p *Plan, allow []string) (*trial.Report, error) {
-	if _, updated := p.Changes(); len(updated) == 0 {
+	if _, updated := p.Changes(); len(updated)+len(p.dropped) == 0 {
 		return nil, nil
 	}
 
-	var all []trial.Finding
+	all, err := a.tryDropped(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 
 	// One change after the other is in memory: the schemas of a CRD with 400 kB of text take several megabytes.
 	for _, c := range p.changes {

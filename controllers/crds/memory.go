@@ -134,6 +134,20 @@ func (m *memory) users(except, crd string) map[string][]string {
 	return users
 }
 
+// includedByOthers reports whether the current chart of another provider than one includes a CRD.
+func (m *memory) includedByOthers(label, crd string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	for other, included := range m.included {
+		if _, includes := included[crd]; includes && other != label {
+			return true
+		}
+	}
+
+	return false
+}
+
 // includedCRDs returns the names of the CRDs in the current chart of a provider.
 func (m *memory) includedCRDs(label string) sets.Set[string] {
 	m.mu.Lock()

@@ -26,6 +26,10 @@ type Request struct {
 	Resource types.UID
 	// Files are the CRDs of the provider's chart.
 	Files []chart.File
+	// Installed are the CRDs of the chart of the installed revision; none if nothing is installed. InstalledUnknown is
+	// set if that chart cannot be read.
+	Installed        []chart.File
+	InstalledUnknown bool
 	// Policy and Unmanaged are those of the resource's spec.crds. An empty policy is Upgrade.
 	Policy    v1alpha2.CRDsPolicy
 	Unmanaged []string
@@ -49,6 +53,8 @@ type Plan struct {
 	Deleting []*apiextensionsv1.CustomResourceDefinition
 	// Orphaned are CRDs of the provider that its chart no longer includes, sorted. They are kept.
 	Orphaned []string
+	// dropped are the existing CRDs that the chart of the installed revision includes, and that of the plan does not.
+	dropped []*apiextensionsv1.CustomResourceDefinition
 	// Unmigrated describes CRDs that were applied for the provider, that the plan does not manage, and whose objects may
 	// be stored in other versions than the storage version.
 	Unmigrated []string
@@ -107,7 +113,11 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 		}
 	}
 
-	return p, a.findOrphans(ctx, p)
+	if err := a.findOrphans(ctx, p); err != nil {
+		return nil, err
+	}
+
+	return p, a.findDropped(ctx, p)
 }
 
 // planCRD adds one CRD to a plan.
@@ -166,6 +176,11 @@ func (a *Applier) planUpdate(ctx context.Context, p *Plan, c *change) error {
 	}
 
 	return a.findDrift(p, c)
+}
+
+// includes reports whether the provider's chart includes a CRD.
+func (r Request) includes(name string) bool {
+	return slices.ContainsFunc(r.Files, func(f chart.File) bool { return crdName(f) == name })
 }
 
 // manages reports whether Capstan applies a CRD.
@@ -258,7 +273,7 @@ func (a *Applier) findOrphans(ctx context.Context, p *Plan) error {
 
 	for i := range applied {
 		name := applied[i].Name
-		if !slices.ContainsFunc(p.request.Files, func(f chart.File) bool { return crdName(f) == name }) {
+		if !p.request.includes(name) {
 			p.Orphaned = append(p.Orphaned, name)
 		}
 

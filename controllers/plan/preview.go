@@ -16,6 +16,8 @@ type Preview struct {
 	NewCRDs, ChangedCRDs []string
 	// CRDDifferences are the fields of changed CRDs that would become others.
 	CRDDifferences []crds.Difference
+	// DroppedCRDs are the names of the CRDs that the installed version includes, and this one does not. They are kept.
+	DroppedCRDs []string
 	// CRDs has the changes of CRDs, for Applier.CheckChanges.
 	CRDs *crds.Plan
 }
@@ -42,6 +44,7 @@ func (p *Planner) Preview(
 
 	preview := &Preview{Plan: planned, Rendered: rendered, CRDs: changes}
 	preview.NewCRDs, preview.ChangedCRDs = changes.Changes()
+	preview.DroppedCRDs = changes.Dropped()
 	preview.CRDDifferences, err = applier.Differences(changes)
 
 	return preview, err

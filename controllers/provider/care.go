@@ -161,7 +161,8 @@ func (r *run) rollBackFailed(ctx context.Context, did *cared) error {
 			return nil
 		}
 
-		if err := r.checkReturn(ctx, target); err != nil {
+		planned, err := r.checkReturn(ctx, target)
+		if err != nil {
 			return err
 		}
 
@@ -169,7 +170,7 @@ func (r *run) rollBackFailed(ctx context.Context, did *cared) error {
 			continue
 		}
 
-		err := r.rollBack(ctx, target)
+		err = r.rollBack(ctx, target, planned)
 		if !r.policy.Refused[target.Number] {
 			did.rolledBack = true
 			return err

@@ -57,7 +57,7 @@ var steps = []step{
 	{"no other program has installed the provider", (*run).installs, (*run).checkInstalled, ""},
 	{"CRDs are compared with those of the cluster", (*run).plans, (*run).planChange, metrics.StepCRDs},
 	{"objects are rewritten before a version goes", (*run).changesCRDs, ofChange((*run).migrateBefore), metrics.StepCRDs},
-	{"changes of CRDs break nothing", (*run).changesCRDs, ofChange((*run).checkCRDs), metrics.StepCRDs},
+	{"changes of CRDs break nothing", (*run).affectsObjects, ofChange((*run).checkCRDs), metrics.StepCRDs},
 	{"the API server accepts all objects", (*run).triesFirst, (*run).dryRun, metrics.StepCRDs},
 	{"a change is announced before it begins", (*run).begins, (*run).announceChange, ""},
 	{"CRDs are applied before the release", (*run).changesCRDs, ofChange((*run).sendCRDs), metrics.StepCRDs},
@@ -241,6 +241,11 @@ func (r *run) changesVersion() bool {
 
 // changesCRDs reports whether CRDs are created or updated.
 func (r *run) changesCRDs() bool { return r.change.crdsDiffer }
+
+// affectsObjects reports whether there may be objects that need the CRDs as they are.
+func (r *run) affectsObjects() bool {
+	return r.changesCRDs() || r.upgrades() && len(r.change.crds.Dropped()) > 0
+}
 
 // triesFirst reports whether the release is tried before its CRDs are applied, so that nothing is touched if it would
 // be refused.
@@ -513,6 +518,10 @@ func (r *run) apply(ctx context.Context) error {
 	r.done.applied = err == nil || result.Revision != 0
 
 	r.Metrics.CountReleaseAction(r.provider, action, err)
+
+	if planned := r.change.crds; r.done.applied && planned != nil {
+		r.emit(r.provider, orphanedCRDs(planned.Version(), planned.Dropped(), ""))
+	}
 
 	if errors.As(err, new(*release.UninstalledError)) {
 		r.policy.Existed = true

@@ -222,6 +222,22 @@ func deletingCRDs(names []string) []Event {
 	return warn(v1alpha2.CRDDeletingReason, "Reconcile", messages...)
 }
 
+// orphanedCRDs returns the event about CRDs that stay although the version that was applied does not include them, and
+// about the objects of theirs that a rollback leaves; empty for none.
+func orphanedCRDs(version string, dropped []string, left string) []Event {
+	switch {
+	case len(dropped) == 0:
+		return nil
+	case left != "":
+		return warn(v1alpha2.OrphanedCRDsReason, "Reconcile", fmt.Sprintf("%s does not include CustomResourceDefinitions "+
+			"of the version before; until a version that does is installed, nothing reconciles their objects or removes "+
+			"finalizers of these: %s", version, left))
+	}
+
+	return news(v1alpha2.OrphanedCRDsReason, "Reconcile", fmt.Sprintf("%s does not include CustomResourceDefinitions of "+
+		"the version before, which are kept: %s", version, object.List(dropped, maxNamed)))
+}
+
 // releaseKept returns the event about a release that stays although its resource is deleted.
 func releaseKept(message string) []Event { return warn(v1alpha2.ReleaseKeptReason, "Delete", message) }
 

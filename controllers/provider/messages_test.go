@@ -487,7 +487,51 @@ func (c catalog) addAllowed(t *testing.T) {
 	}, unconverted{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	c.addStopped(resultOf(&unsafeError{report: trial.NewReport(unread, nil), version: "v2.12.0"}))
+
+	var all []trial.Finding
+
+	for _, kind := range []string{"dockercluster", "dockermachine"} {
+		live.Name = kind + "s.infrastructure.cluster.x-k8s.io"
+		dropped, err := trial.RunDropped(t.Context(), trial.Drop{
+			Live: live, Version: "v1.15.0", Ignore: func(*unstructured.Unstructured) bool { return false },
+		}, named{kind + "-0", kind + "-1", kind + "-2"})
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		all = append(all, dropped...)
+	}
+
+	report := trial.NewReport(all, nil)
+	c.addStopped(resultOf(&unsafeError{report: report, version: "v1.15.0"}))
+	c.addEvents(orphanedCRDs("v1.15.0", []string{live.Name}, ""))
+	c.addEvents(orphanedCRDs("v1.14.0", []string{live.Name}, report.Left()))
+
+	live.Name = "awsclusters.infrastructure.cluster.x-k8s.io"
 	c.addEvents(unsafeCRDsAllowed(trial.NewReport(findings, []string{live.Name}).Allowed()))
+}
+
+// named are objects with these names.
+type named []string
+
+func (o named) All(
+	context.Context, schema.GroupVersionResource,
+) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for _, name := range o {
+			object := &unstructured.Unstructured{Object: map[string]any{}}
+			object.SetNamespace("default")
+			object.SetName(name)
+
+			if !yield(object, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (o named) Stored(
+	ctx context.Context, resource schema.GroupVersionResource,
+) iter.Seq2[*unstructured.Unstructured, error] {
+	return o.All(ctx, resource)
 }
 
 // unconverted are objects whose conversion webhook does not answer.

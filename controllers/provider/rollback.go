@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -48,39 +49,39 @@ func refusesRollback(err error) bool {
 
 // checkTarget checks whether the managers of an earlier revision may run beside the other providers, and can work with
 // today's CRDs and conversion webhooks: contracts may have changed since the revision was installed, and CRDs are never
-// rolled back. It applies nothing.
-func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
+// rolled back. It applies nothing, and returns the plan for the revision's CRDs; nil if its chart is no longer stored.
+func (r *run) checkTarget(ctx context.Context, revision state.Revision) (*crds.Plan, error) {
 	record, err := r.target.Releases.Read(ctx, plan.ReleaseKey(r.provider), revision)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	if !revision.Confirms(record.Digest) {
 		unconfirmed := release.Unconfirmed(r.provider, plan.ReleaseKey(r.provider), revision)
 		unconfirmed.Newest = 0 // the records of later revisions exist
 
-		return unconfirmed
+		return nil, unconfirmed
 	}
 
 	if err := r.Preflight.Contracts(ctx, r.provider, record.Contract); err != nil {
-		return err
+		return nil, err
 	}
 
 	installed, err := r.Planner.Charts.Installed(ctx, r.provider, revision.ChartDigest)
 	if errors.Is(err, store.ErrNotFound) {
-		return r.checkVersion(ctx, record.AppVersion)
+		return nil, r.checkVersion(ctx, record.AppVersion)
 	}
 
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	planned, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, installed)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	return r.target.CRDs.CheckUnmanaged(ctx, planned)
+	return planned, r.target.CRDs.CheckUnmanaged(ctx, planned)
 }
 
 // checkVersion checks the version of a revision whose chart is no longer stored: its managers know the CRDs unless one
@@ -135,27 +136,48 @@ func (r *run) checkRevision(ctx context.Context) error {
 		return nil
 	}
 
-	err := r.checkTarget(ctx, to)
+	planned, err := r.checkTarget(ctx, to)
 	if errors.As(err, new(*storage.CorruptError)) {
 		return nil
 	}
 
-	return err
-}
-
-// checkReturn rules a revision out as the target of a rollback after a failure if the provider must not return to it.
-func (r *run) checkReturn(ctx context.Context, target state.Revision) error {
-	err := r.checkTarget(ctx, target)
-
-	switch {
-	case err == nil:
-		return nil
-	case refusesRollback(err):
-		r.refuse(target, err)
-		return nil
+	if err != nil || planned == nil {
+		return err
 	}
 
-	return err
+	r.change.crds = planned
+
+	return r.checkDropped(ctx, planned)
+}
+
+// checkDropped makes sure that there are no objects of the CRDs that a revision does not include.
+func (r *run) checkDropped(ctx context.Context, planned *crds.Plan) error {
+	allowed := trial.AllowedCRDs(r.provider.GetAnnotations(), planned.Version())
+
+	checked, err := r.target.CRDs.CheckDropped(ctx, planned, allowed)
+	if err != nil {
+		return err
+	}
+
+	if checked.Refused() {
+		return &unsafeError{checked, planned.Version()}
+	}
+
+	r.emit(r.provider, unsafeCRDsAllowed(checked.Allowed()))
+
+	return nil
+}
+
+// checkReturn rules a revision out as the target of a rollback after a failure if the provider must not return to it,
+// and returns the plan for its CRDs. Objects of those that it does not include prevent no rollback.
+func (r *run) checkReturn(ctx context.Context, target state.Revision) (*crds.Plan, error) {
+	planned, err := r.checkTarget(ctx, target)
+	if err != nil && refusesRollback(err) {
+		r.refuse(target, err)
+		return nil, nil
+	}
+
+	return planned, err
 }
 
 // refuse rules out a target of a rollback.
@@ -168,8 +190,8 @@ func (r *run) refuse(target state.Revision, reason error) {
 	r.policy.Refused[target.Number] = true
 }
 
-// rollBack rolls a failed revision back.
-func (r *run) rollBack(ctx context.Context, target state.Revision) error {
+// rollBack rolls a failed revision back. The plan for the CRDs of the target may be nil.
+func (r *run) rollBack(ctx context.Context, target state.Revision, planned *crds.Plan) error {
 	history := r.installed.history
 	digest := attemptedDigest(history)
 	observed := r.target.Releases.Determine(history, digest)
@@ -201,11 +223,26 @@ func (r *run) rollBack(ctx context.Context, target state.Revision) error {
 
 	if attempts := history.Attempts(digest); err == nil && len(attempts) > 0 {
 		r.emit(r.provider, rolledBack(target.Version, result.Revision, attempts[0].Version))
+		r.tellLeft(ctx, planned)
 	}
 
 	r.installed.stale = true
 
 	return nil
+}
+
+// tellLeft tells which CRDs, and objects of theirs, a rollback has left without the provider.
+func (r *run) tellLeft(ctx context.Context, planned *crds.Plan) {
+	if planned == nil {
+		return
+	}
+
+	left := object.List(planned.Dropped(), maxNamed)
+	if checked, err := r.target.CRDs.CheckDropped(ctx, planned, nil); err == nil && !checked.Untried() {
+		left = checked.Left()
+	}
+
+	r.emit(r.provider, orphanedCRDs(planned.Version(), planned.Dropped(), left))
 }
 
 // failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not

@@ -60,7 +60,8 @@ func TestUncheckedTarget(t *testing.T) {
 	r := newTestRun(revision(2, v1alpha2.RevisionFailed, wanted), target)
 	r.target = &clusters.Target{Releases: engine}
 
-	result := resultOf(r.checkReturn(t.Context(), target))
+	_, err = r.checkReturn(t.Context(), target)
+	result := resultOf(err)
 	g.Expect(result.Outcome).To(Equal(Retrying))
 	g.Expect(result.Message).To(HavePrefix("read Secret capa-system/sh.helm.release.v1.infrastructure-aws.v1"))
 	g.Expect(r.policy.Refused).To(BeEmpty())

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -42,6 +43,15 @@ func (t tiny) serving(names ...string) tiny {
 	}
 
 	t.components = strings.Replace(t.components, versions, text.String(), 1)
+
+	return t
+}
+
+// withoutCRD returns the tiny provider without its CRD.
+func (t tiny) withoutCRD() tiny {
+	begin := strings.Index(t.components, "apiVersion: apiextensions")
+	end := begin + strings.Index(t.components[begin:], "---\n") + len("---\n")
+	t.components = t.components[:begin] + t.components[end:]
 
 	return t
 }
@@ -428,21 +438,133 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		Expect(w.operatorWrites(func(r bed.Request) bool { return r.Name == t.crd() })).To(BeEmpty())
 	})
 
-	It("are kept when a version drops them, and listed as orphaned", func(ctx SpecContext) {
-		first := newTiny("orphaning", "v1.0.0")
-		p := install(ctx, first)
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Eventually(func() error { return w.client.Create(ctx, first.object("v1", "kept")) }).Should(Succeed())
+	capstan := func(ctx context.Context, args ...string) string {
+		GinkgoHelper()
 
-		second := newTiny("orphaning", "v1.1.0")
-		begin := strings.Index(second.components, "apiVersion: apiextensions")
-		end := begin + strings.Index(second.components[begin:], "---\n")
-		second.components = second.components[:begin] + second.components[end+len("---\n"):]
-		upgrade(ctx, p, second)
+		out, _, _ := newCommandLine(w).run(ctx, args...)
+
+		return out
+	}
+	// dropping installs v1.0.0 of a provider, and returns it with v1.1.0, which does not include its CRD.
+	dropping := func(ctx context.Context, name string) (first, second tiny, p *v1alpha2.InfrastructureProvider) {
+		GinkgoHelper()
+
+		first, second = newTiny(name, "v1.0.0"), newTiny(name, "v1.1.0").withoutCRD()
+		p = install(ctx, first)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		return first, second, p
+	}
+	// left matches the event about a CRD that stays.
+	left := func(eventType string, parts ...string) types.GomegaMatcher {
+		note := []types.GomegaMatcher{}
+		for _, part := range parts {
+			note = append(note, ContainSubstring(part))
+		}
+
+		return ContainElement(And(HaveField("Reason", v1alpha2.OrphanedCRDsReason), HaveField("Type", eventType),
+			HaveField("Note", And(note...))))
+	}
+
+	It("are kept when a version drops them, and listed as orphaned", func(ctx SpecContext) {
+		first, second, p := dropping(ctx, "orphaning")
+		stays := "CustomResourceDefinition " + first.crd() + " would be kept, although v1.1.0 does not include it"
+
+		w.offer(ctx, second)
+		Expect(capstan(ctx, "diff", "infrastructure-orphaning", "--version", "v1.1.0")).To(ContainSubstring(stays))
+		Eventually(func() string { return capstan(ctx, "upgrade", "plan") }).Should(ContainSubstring(stays))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(p.Status.OrphanedCRDs).To(Equal([]string{first.crd()}))
-		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, first.object("v1", "kept"))).To(
-			Succeed())
+		Eventually(w.events(ctx, p)).Should(left(corev1.EventTypeNormal, "v1.1.0 does not include", first.crd()))
+
+		By("not keeping a later version from being installed, whatever objects there are")
+		Expect(w.client.Create(ctx, first.object("v1", "late"))).To(Succeed())
+		upgrade(ctx, p, newTiny("orphaning", "v1.2.0").withoutCRD())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+	})
+
+	It("are not dropped while there are objects, until it is allowed", func(ctx SpecContext) {
+		first, second, p := dropping(ctx, "abandoning")
+		for _, name := range []string{"a", "b", "c"} {
+			Eventually(func() error { return w.client.Create(ctx, first.object("v1", name)) }).Should(Succeed())
+		}
+
+		upgrade(ctx, p, second)
+
+		finding := first.crd() + " (3 objects, including default/a and default/b): not in v1.1.0, so nothing reconciles"
+		Eventually(w.read(ctx, p)).Should(And(
+			beStalled(v1alpha2.UnsafeCRDsReason, "v1.0.0 runs; v1.1.0 is not applied", finding,
+				"delete them, or replace them", v1alpha2.AllowUnsafeCRDAnnotation+": "+first.crd()+"@v1.1.0"),
+			haveCondition(v1alpha2.CRDsSafeCondition, metav1.ConditionFalse, v1alpha2.UnsafeCRDsReason, finding),
+		))
+		Expect(p.Status.OrphanedCRDs).To(BeEmpty())
+		Expect(w.helm(ctx, "helm", "list", "-n", "abandoning")).To(ContainElement(HaveField("AppVersion", "v1.0.0")))
+
+		for _, command := range [][]string{{"diff", "infrastructure-abandoning"}, {"upgrade", "plan"}} {
+			Expect(capstan(ctx, command...)).To(ContainSubstring(finding), strings.Join(command, " "))
+		}
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd() + "@v1.1.0"})
+		})
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(p.Status.OrphanedCRDs).To(Equal([]string{first.crd()}))
+		Eventually(w.events(ctx, p)).Should(ContainElement(And(
+			HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason), HaveField("Note", ContainSubstring("3 objects")))))
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, first.object("v1", "a"))).To(Succeed())
+	})
+
+	It("do not prevent the rollback of a failed version, but one that is asked for", func(ctx SpecContext) {
+		second := newTiny("returning", "v1.1.0")
+		p := install(ctx, newTiny("returning", "v1.0.0").withoutCRD())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		w.offer(ctx, neverRunning(second))
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Version = second.version
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{
+				Timeout: &metav1.Duration{Duration: 5 * time.Second}, Retries: new(int32),
+			}
+		})
+		Eventually(func() error { return w.client.Create(ctx, second.object("v1", "made")) }).Should(Succeed())
+
+		object := second.crd() + " (default/made)"
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.InstallFailedReason, "v1.0.0 runs; v1.1.0 failed, given up"))
+		Eventually(w.events(ctx, p)).Should(left(corev1.EventTypeWarning, "v1.0.0 does not include", object))
+		Expect(p.Status.OrphanedCRDs).To(Equal([]string{second.crd()}))
+
+		upgrade(ctx, p, newTiny("returning", "v1.2.0"))
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)} })
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.UnsafeCRDsReason, object+": not in v1.0.0",
+			v1alpha2.AllowUnsafeCRDAnnotation+": "+second.crd()+"@v1.0.0"))
+		Expect(capstan(ctx, "diff", "infrastructure-returning", "--revision", "1")).To(ContainSubstring(object))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: second.crd() + "@v1.0.0"})
+		})
+		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.HealthyReason, "v1.0.0"))
+	})
+
+	It("may go to another provider", func(ctx SpecContext) {
+		first, second, p := dropping(ctx, "giving")
+		Eventually(func() error { return w.client.Create(ctx, first.object("v1", "given")) }).Should(Succeed())
+
+		taking := newTiny("taking", "v1.0.0")
+		taking.components = strings.NewReplacer("tinytaking", "tinygiving", "Tinytaking", "Tinygiving").
+			Replace(taking.components)
+		r := install(ctx, taking)
+		Eventually(w.read(ctx, r)).Should(beStalled(v1alpha2.CRDConflictReason))
+
+		upgrade(ctx, p, second)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Eventually(w.read(ctx, r)).Should(beReady("v1.0.0"))
+		Eventually(w.read(ctx, p)).Should(WithTransform(func(p v1alpha2.Provider) []string {
+			return p.GetStatus().OrphanedCRDs
+		}, BeEmpty()))
 	})
 
 	It("are created again when one is deleted, with a warning", func(ctx SpecContext) {

@@ -32,6 +32,8 @@ type Finding struct {
 	Allowed bool
 	// Unread means that the change was not tried, because the objects cannot be read.
 	Unread bool
+	// Dropped means that the provider does not include the CRD any more.
+	Dropped bool
 }
 
 // Problem is what a change of a CRD breaks about objects.
@@ -137,7 +139,7 @@ func (r *Report) Allowance(version string) string {
 }
 
 // Message returns a short text for a condition: the first few findings that are not allowed, or those that are if
-// there are no others, and the number of the rest.
+// there are no others, and the number of the rest. Those about dropped CRDs are one.
 func (r *Report) Message() string {
 	const shown = 3
 
@@ -147,6 +149,13 @@ func (r *Report) Message() string {
 	}
 
 	var lines []string
+
+	isDropped := func(f Finding) bool { return f.Dropped }
+	if i := slices.IndexFunc(findings, isDropped); i >= 0 {
+		lines = append(lines, left(findings)+strings.TrimPrefix(findings[i].String(), findings[i].location()))
+		findings = slices.DeleteFunc(findings, isDropped)
+	}
+
 	for _, f := range findings[:min(shown, len(findings))] {
 		lines = append(lines, f.String())
 	}
@@ -158,13 +167,30 @@ func (r *Report) Message() string {
 	return strings.Join(lines, ". ")
 }
 
+// maxLeft bounds how many dropped CRDs a message names.
+const maxLeft = 10
+
+// Left returns the dropped CRDs that have objects, and which; empty if there are none.
+func (r *Report) Left() string { return left(r.Findings) }
+
+func left(findings []Finding) string {
+	var dropped []string
+
+	for _, f := range findings {
+		if f.Dropped {
+			dropped = append(dropped, f.location())
+		}
+	}
+
+	return object.List(dropped, maxLeft)
+}
+
 // String returns the finding in one line: the CRD, version and path, the problem, the affected objects and the
 // remedy, or that a user allows it.
 func (f Finding) String() string {
-	location := slices.DeleteFunc([]string{f.CRD, f.Version, f.Path}, func(s string) bool { return s == "" })
-	parts := []string{strings.Join(location, " ") + ": " + f.Message}
+	parts := []string{f.location() + ": " + f.Message}
 
-	if f.Affected > 0 {
+	if f.Affected > 0 && !f.Dropped {
 		parts = append(parts, "breaks "+f.affectedObjects())
 	}
 
@@ -173,6 +199,15 @@ func (f Finding) String() string {
 	}
 
 	return strings.Join(append(parts, f.Remedy), "; ")
+}
+
+// location returns what the finding is about: the CRD, version and path, or for a dropped CRD its objects.
+func (f Finding) location() string {
+	if f.Dropped {
+		return f.CRD + " (" + f.affectedObjects() + ")"
+	}
+
+	return strings.Join(slices.DeleteFunc([]string{f.CRD, f.Version, f.Path}, func(s string) bool { return s == "" }), " ")
 }
 
 // maxExamples is how many affected objects a finding names.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
@@ -234,6 +235,49 @@ func (p *Planner) CheckCRDs(
 	ctx context.Context, provider v1alpha2.Provider, planned *plan.Preview,
 ) (*trial.Report, error) {
 	return p.crds.CheckChanges(ctx, planned.CRDs, trial.AllowedCRDs(provider.GetAnnotations(), planned.Version))
+}
+
+// Dropped returns which CRDs of the installed version of a provider another version does not include, and of which of
+// these there are objects.
+func (p *Planner) Dropped(
+	ctx context.Context, provider v1alpha2.Provider, version string,
+) ([]string, *trial.Report, error) {
+	other := provider.DeepCopyObject().(v1alpha2.Provider)
+	other.GetSpec().Version = version
+
+	found, err := p.Chart(ctx, other)
+	if found == nil {
+		return nil, nil, err
+	}
+
+	return p.dropped(ctx, other, found.Chart)
+}
+
+// DroppedByRevision is Dropped for a revision, given the digest of its chart.
+func (p *Planner) DroppedByRevision(
+	ctx context.Context, provider v1alpha2.Provider, chartDigest string,
+) ([]string, *trial.Report, error) {
+	found, err := p.planner.Charts.Installed(ctx, provider, chartDigest)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return p.dropped(ctx, provider, found)
+}
+
+func (p *Planner) dropped(
+	ctx context.Context, provider v1alpha2.Provider, c *chart.Chart,
+) ([]string, *trial.Report, error) {
+	planned, err := p.planner.CRDs(ctx, p.crds, provider, c)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	allowed := trial.AllowedCRDs(provider.GetAnnotations(), planned.Version())
+
+	report, err := p.crds.CheckDropped(ctx, planned, allowed)
+
+	return planned.Dropped(), report, err
 }
 
 // Chart returns the chart of the version that a resource asks for, whatever variables it has.

@@ -149,6 +149,7 @@ func (o *diffOptions) compare(
 		Objects:       c.Changes,
 		NewCRDs:       plan.NewCRDs,
 		ChangedCRDs:   plan.ChangedCRDs,
+		DroppedCRDs:   plan.DroppedCRDs,
 		Findings:      findings,
 	}, nil
 }
@@ -170,8 +171,12 @@ func (o *diffOptions) plan(
 	}
 
 	if number != 0 {
-		preview, err := planRollback(ctx, cluster, p, observed, number)
-		return preview, nil, err
+		revision, err := view.FindRevision(p, observed, number)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		return o.planRollback(ctx, cluster, p, revision)
 	}
 
 	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
@@ -190,35 +195,36 @@ func (o *diffOptions) plan(
 		o.Warnf("the changes of CRDs were not checked: %s", err)
 	}
 
-	if report == nil {
-		return preview, nil, nil
-	}
-
-	var findings []string
-	for _, f := range report.Findings {
-		findings = append(findings, f.String())
-	}
-
-	return preview, findings, nil
+	return preview, texts(report), nil
 }
 
-// planRollback returns an earlier revision. A rollback does not change CRDs.
-func planRollback(
+// planRollback returns an earlier revision, and what would be left of CRDs that it does not include. A rollback does not
+// change CRDs.
+func (o *diffOptions) planRollback(
 	ctx context.Context,
 	cluster *cli.Cluster,
 	p v1alpha2.Provider,
-	observed state.History,
-	number int,
-) (*plan.Preview, error) {
-	revision, err := view.FindRevision(p, observed, number)
+	revision state.Revision,
+) (*plan.Preview, []string, error) {
+	record, err := cluster.Releases.Read(ctx, plan.ReleaseKey(p), revision)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	record, err := cluster.Releases.Read(ctx, observed.Release, revision)
+	preview := &plan.Preview{Plan: plan.Plan{Version: record.AppVersion}, Rendered: record}
+
+	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	defer planner.Close()
+
+	dropped, report, err := planner.DroppedByRevision(ctx, p, revision.ChartDigest)
+	if err != nil {
+		o.Warnf("it is unknown which CRDs %s does not include: %s", record.AppVersion, err)
 	}
 
-	return &plan.Preview{Plan: plan.Plan{Version: record.AppVersion}, Rendered: record}, nil
+	preview.DroppedCRDs = dropped
+
+	return preview, texts(report), nil
 }

@@ -20,12 +20,14 @@ type difference struct {
 	Objects     []objectdiff.Change `json:"objects,omitempty"`
 	NewCRDs     []string            `json:"newCRDs,omitempty"`
 	ChangedCRDs []string            `json:"changedCRDs,omitempty"`
+	// DroppedCRDs are those of the installed version that the other one does not include. They are kept.
+	DroppedCRDs []string `json:"droppedCRDs,omitempty"`
 	// Findings are what the changes of CRDs would break.
 	Findings []string `json:"findings,omitempty"`
 }
 
 func (d *difference) isEmpty() bool {
-	return len(d.Objects) == 0 && len(d.NewCRDs) == 0 && len(d.ChangedCRDs) == 0
+	return len(d.Objects) == 0 && len(d.NewCRDs) == 0 && len(d.ChangedCRDs) == 0 && len(d.DroppedCRDs) == 0
 }
 
 // summary returns the numbers of changes in one line.
@@ -68,9 +70,7 @@ func (d *difference) print(printer *cli.Printer) error {
 			printCRD(printer, name, "changed")
 		}
 
-		for _, finding := range d.Findings {
-			printer.Printf("%s", printer.Paint(cli.Yellow, finding))
-		}
+		printDropped(printer, d.To, d.DroppedCRDs, d.Findings)
 
 		if skips := offers.SkipsMessage(d.To, d.SkippedMinors); skips != "" {
 			printer.Printf("%s", printer.Paint(cli.Yellow, skips))

@@ -35,7 +35,7 @@ func readAvailable(
 	ctx context.Context,
 	o *cli.Options,
 	cluster *cli.Cluster,
-	flags *cli.PlannerFlags,
+	planner *cli.Planner,
 	names []string,
 ) ([]*installedProvider, error) {
 	found, err := cluster.Providers(ctx)
@@ -50,12 +50,6 @@ func readAvailable(
 			return nil, err
 		}
 	}
-
-	planner, err := flags.Planner(ctx, o, cluster)
-	if err != nil {
-		return nil, err
-	}
-	defer planner.Close()
 
 	var (
 		installed []*installedProvider
@@ -72,6 +66,7 @@ func readAvailable(
 		}
 
 		provider := &installedProvider{
+			resource: p,
 			Resource: v1alpha2.FullName(p),
 			Cluster:  cli.ClusterOf(p),
 			Label:    v1alpha2.Label(p),

@@ -233,7 +233,13 @@ func (o *upgradeApplyOptions) plans(ctx context.Context, cluster *cli.Cluster) (
 		return nil, err
 	}
 
-	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, o.only)
+	planner, err := o.planner.Planner(ctx, o.Options, cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer planner.Close()
+
+	installed, err := readAvailable(ctx, o.Options, cluster, planner, o.only)
 	if err != nil {
 		return nil, err
 	}

@@ -49,14 +49,24 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, nil)
+	planner, err := o.planner.Planner(ctx, o.Options, cluster)
+	if err != nil {
+		return err
+	}
+	defer planner.Close()
+
+	installed, err := readAvailable(ctx, o.Options, cluster, planner, nil)
 	if err != nil {
 		return err
 	}
 
-	unknown := unknown(installed)
+	unknown, plans := unknown(installed), planUpgrades(installed)
 
-	if err := printPlans(o.Options, printer, planUpgrades(installed), unknown); err != nil {
+	if err := findDropped(ctx, o.Options, planner, installed, plans); err != nil {
+		return err
+	}
+
+	if err := printPlans(o.Options, printer, plans, unknown); err != nil {
 		return err
 	}
 
@@ -121,6 +131,8 @@ func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown [
 		if skips := offers.SkipsMessage(step.To, step.SkippedMinors); skips != "" {
 			printer.Printf("%s", printer.Paint(cli.Yellow, step.Provider+" "+skips+"."))
 		}
+
+		printDropped(printer, step.To, step.DroppedCRDs, step.Findings)
 	}
 
 	switch {

@@ -16,6 +16,7 @@ import (
 
 // installedProvider is what plans need to know of a provider.
 type installedProvider struct {
+	resource v1alpha2.Provider
 	// Resource is its full name, and Cluster identifies where it is installed; empty for the cluster of the resource.
 	Resource, Cluster string
 	// KubeConfig is the Secret by which a remote cluster is reached, as namespace/name.
@@ -56,6 +57,10 @@ type upgradeStep struct {
 	SkippedMinors []string `json:"skippedMinors,omitempty"`
 	// Unknown is why it is not known which versions there are; empty if it is.
 	Unknown string `json:"unknown,omitempty"`
+	// DroppedCRDs are those of the installed version that the other one does not include, and Findings are what would
+	// be left of their objects.
+	DroppedCRDs []string `json:"droppedCRDs,omitempty"`
+	Findings    []string `json:"findings,omitempty"`
 }
 
 // byCluster groups providers by the cluster that they are installed into, the local one first. Each cluster has a core
