@@ -33,15 +33,19 @@ var toolGroups = []string{"clusterctl.cluster.x-k8s.io", v1alpha2.GroupVersion.G
 // relevant reports whether a CRD belongs to a provider: by clusterctl's labels, or, as they may be missing,
 // by its API group.
 func relevant(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	group := crd.Spec.Group
-	if slices.Contains(toolGroups, group) {
+	if slices.Contains(toolGroups, crd.Spec.Group) {
 		return false
 	}
 
 	_, labeled := crd.Labels[v1alpha2.ClusterctlLabel]
 
-	return labeled || crd.Labels[v1alpha2.ClusterctlProviderLabel] != "" ||
-		group == clusterv1.GroupVersion.Group || strings.HasSuffix(group, "."+clusterv1.GroupVersion.Group)
+	return labeled || crd.Labels[v1alpha2.ClusterctlProviderLabel] != "" || inGroup(crd)
+}
+
+// inGroup reports whether the API group of a CRD is Cluster API's, or one below it.
+func inGroup(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	group := crd.Spec.Group
+	return group == clusterv1.GroupVersion.Group || strings.HasSuffix(group, "."+clusterv1.GroupVersion.Group)
 }
 
 // coreContract returns the newest contract of core among the CRDs, and the newest one of all without core.

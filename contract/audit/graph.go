@@ -100,7 +100,7 @@ func (g *graph) addKinds() {
 		}
 		k.contract, k.version = contract.Implementation(crd.Labels, core)
 
-		if manager := g.snapshot.Managed[crd.Name]; k.provider == "" && manager != "" {
+		if manager := g.snapshot.Managed[crd.Name]; manager != "" {
 			k.provider, k.additional = manager, true
 		}
 

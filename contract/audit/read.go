@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
 	apiobject "github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
@@ -128,7 +129,7 @@ func (r *reader) readCRDs(ctx context.Context) error {
 // managerOf returns the label of the provider that may manage the objects of a CRD; empty if there is none.
 func (r *reader) managerOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	for _, label := range slices.Sorted(maps.Keys(r.types)) {
-		if usage.Manages(r.types[label], crd) {
+		if usage.Manages(r.types[label], label, crd) {
 			return label
 		}
 	}
@@ -144,12 +145,36 @@ func (r *reader) dropUnmanaged(managed map[string]string) {
 		installed[crd.Labels[v1alpha2.ClusterctlProviderLabel]] = true
 	}
 
+	created := createdByManagers(r.snapshot.CRDs)
+
 	maps.DeleteFunc(managed, func(_, label string) bool { return !installed[label] })
 
 	r.snapshot.Managed = managed
 	r.snapshot.CRDs = slices.DeleteFunc(r.snapshot.CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return managed[crd.Name] == "" && !relevant(crd)
+		return managed[crd.Name] == "" && (!relevant(crd) || created[crd.Name])
 	})
+}
+
+// createdByManagers returns the names of the CRDs with the label of a provider that its manager has created at run time.
+// Those in a group of Cluster API are left out, because a resource may leave them to another program.
+func createdByManagers(all []*apiextensionsv1.CustomResourceDefinition) map[string]bool {
+	labelled := map[string][]*apiextensionsv1.CustomResourceDefinition{}
+	created := map[string]bool{}
+
+	for _, crd := range all {
+		if label := crd.Labels[v1alpha2.ClusterctlProviderLabel]; label != "" {
+			labelled[label] = append(labelled[label], crd)
+			created[crd.Name] = !inGroup(crd)
+		}
+	}
+
+	for _, ofProvider := range labelled {
+		for _, crd := range crds.Own(ofProvider, nil) {
+			created[crd.Name] = false
+		}
+	}
+
+	return created
 }
 
 // readObjects reads the objects of all CRDs.

@@ -1,6 +1,7 @@
 package crds
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -36,6 +37,45 @@ func TestIsOthers(t *testing.T) {
 			crd.Annotations = map[string]string{v1alpha2.AdoptCRDAnnotation: c.adopt}
 
 			NewWithT(t).Expect(a.isOthers("infrastructure-x", crd)).To(Equal(c.want))
+		})
+	}
+}
+
+// TestOwn: which of the CRDs with a provider's label are parts of it.
+func TestOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		applied []string
+		spec    *v1alpha2.CRDsSpec
+		want    []string
+	}{
+		"installed by another program":           {nil, nil, []string{"a", "b"}},
+		"one created at run time":                {[]string{"a"}, nil, []string{"a"}},
+		"one that the resource leaves to others": {[]string{"a"}, &v1alpha2.CRDsSpec{Unmanaged: []string{"b"}}, []string{"a", "b"}},
+		"those that existed stay": {
+			[]string{"a"}, &v1alpha2.CRDsSpec{Policy: v1alpha2.CRDsCreateOnly}, []string{"a", "b"},
+		},
+		"others are left": {[]string{"a"}, &v1alpha2.CRDsSpec{Unmanaged: []string{"c"}}, []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var labelled []*apiextensionsv1.CustomResourceDefinition
+
+			for _, name := range []string{"a", "b"} {
+				d := &apiextensionsv1.CustomResourceDefinition{}
+				d.Name = name
+
+				if slices.Contains(c.applied, name) {
+					d.Annotations = map[string]string{digestAnnotation: "0"}
+				}
+
+				labelled = append(labelled, d)
+			}
+
+			var names []string
+			for _, d := range Own(labelled, c.spec) {
+				names = append(names, d.Name)
+			}
+
+			NewWithT(t).Expect(names).To(Equal(c.want))
 		})
 	}
 }

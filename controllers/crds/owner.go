@@ -59,7 +59,7 @@ func (a *Applier) otherOwner(
 	ctx context.Context, r Request, live *apiextensionsv1.CustomResourceDefinition,
 ) (string, error) {
 	label := live.Labels[v1alpha2.ClusterctlProviderLabel]
-	appliedByCapstan := live.Annotations[digestAnnotation] != ""
+	appliedByCapstan := IsApplied(live)
 
 	switch {
 	case live.Annotations[v1alpha2.AdoptCRDAnnotation] == r.Label:
@@ -136,7 +136,7 @@ func (a *Applier) otherProvider(
 	label := live.Labels[v1alpha2.ClusterctlProviderLabel]
 
 	owns, err := r.Includes(ctx, label, live.Name)
-	if err == nil && !owns && live.Annotations[digestAnnotation] == "" && a.HasProvider != nil {
+	if err == nil && !owns && !IsApplied(live) && a.HasProvider != nil {
 		owns, err = a.HasProvider(ctx, label)
 	}
 
@@ -198,6 +198,27 @@ func IsAppliedFor(definition *apiextensionsv1.CustomResourceDefinition, resource
 	_, uid, marked := strings.Cut(definition.Annotations[ownerAnnotation], "/")
 
 	return marked && uid == string(resource)
+}
+
+// IsApplied reports whether Capstan has applied a CRD.
+func IsApplied(definition metav1.Object) bool {
+	return definition.GetAnnotations()[digestAnnotation] != ""
+}
+
+// Own returns which CRDs with the label of a provider are a part of it. If Capstan has applied some, those that it has
+// not applied are the managers' own, which create CRDs with the label at run time, unless the provider's spec.crds,
+// which may be nil, leaves them to others.
+func Own[D metav1.Object](labelled []D, spec *v1alpha2.CRDsSpec) []D {
+	if !slices.ContainsFunc(labelled, func(d D) bool { return IsApplied(d) }) {
+		return labelled
+	}
+
+	leaves := func(name string) bool {
+		return spec != nil && (slices.Contains(spec.Unmanaged, name) || spec.Policy == v1alpha2.CRDsNone ||
+			spec.Policy == v1alpha2.CRDsCreateOnly)
+	}
+
+	return slices.DeleteFunc(slices.Clone(labelled), func(d D) bool { return !IsApplied(d) && !leaves(d.GetName()) })
 }
 
 // Unmark removes Capstan's annotations from the CRDs that were last applied for a resource of a provider. The CRDs
@@ -276,6 +297,6 @@ func (a *Applier) applied(ctx context.Context, label string) ([]apiextensionsv1.
 	labelled, err := a.labelled(ctx, label)
 
 	return slices.DeleteFunc(labelled, func(crd apiextensionsv1.CustomResourceDefinition) bool {
-		return crd.Annotations[digestAnnotation] == ""
+		return !IsApplied(&crd)
 	}), err
 }

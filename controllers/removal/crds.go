@@ -33,7 +33,7 @@ func (r *Removal) DeleteCRDs(ctx context.Context) error {
 		return err
 	}
 
-	found, err := r.usage(ctx, usage.Query{Provider: label})
+	found, err := r.usage(ctx, usage.Query{Provider: label, CRDs: r.Provider.GetSpec().CRDs})
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (r *Removal) DeleteCRDs(ctx context.Context) error {
 	return waitForCRDs(definitions)
 }
 
-// deletableCRDs lists the provider's CRDs that the operator manages. A resource that has not installed the
-// provider may have applied some, and the others belong to whatever has installed it.
+// deletableCRDs lists the provider's CRDs that the operator has applied, whatever has the provider's label. A resource
+// that has not installed the provider may have applied some, and the others belong to whatever has installed it.
 func (r *Removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.Provider)}
@@ -76,13 +76,18 @@ func (r *Removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomRe
 	return slices.DeleteFunc(list.Items, func(d apiextensionsv1.CustomResourceDefinition) bool {
 		others := !r.known && !crds.IsAppliedFor(&d, r.Provider.GetUID())
 
-		return others || !DeletesCRD(r.Provider, d.Name)
+		return others || !DeletesCRD(r.Provider, &d)
 	}), nil
 }
 
-// DeletesCRD reports whether the spec of a provider allows the operator to delete a CRD of the provider.
-func DeletesCRD(p v1alpha2.Provider, name string) bool {
-	spec := p.GetSpec().CRDs
+// DeletesCRD reports whether the operator deletes a CRD with the label of a provider: one that it has applied, if the
+// spec allows that.
+func DeletesCRD(p v1alpha2.Provider, definition metav1.Object) bool {
+	spec, name := p.GetSpec().CRDs, definition.GetName()
+	if !crds.IsApplied(definition) {
+		return false
+	}
+
 	return spec == nil || spec.Policy != v1alpha2.CRDsNone && !slices.Contains(spec.Unmanaged, name)
 }
 

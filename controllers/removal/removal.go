@@ -138,7 +138,7 @@ func (r *Removal) CheckOthers(ctx context.Context) error {
 // CheckUse keeps the provider while there are objects that need it.
 func (r *Removal) CheckUse(ctx context.Context) error {
 	found, err := r.usage(ctx, usage.Query{
-		Provider: v1alpha2.Label(r.Provider), Types: usage.ManagedTypes(r.Provider),
+		Provider: v1alpha2.Label(r.Provider), CRDs: r.Provider.GetSpec().CRDs, Types: usage.ManagedTypes(r.Provider),
 	})
 	if err != nil || found.Unused() {
 		return err

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds"
 )
 
 // knownTypes are types that providers define at run time, by the label of the provider.
@@ -63,7 +64,7 @@ func ManagedCRDs(
 		before := len(names)
 
 		for i := range found.Items {
-			if Manages([]v1alpha2.ManagedType{t}, &found.Items[i]) {
+			if Manages([]v1alpha2.ManagedType{t}, v1alpha2.Label(p), &found.Items[i]) {
 				names = append(names, found.Items[i].Name)
 			}
 		}
@@ -78,9 +79,11 @@ func ManagedCRDs(
 	return slices.Compact(names), undefined, nil
 }
 
-// Manages reports whether a CRD, which belongs to no other provider, defines one of the types.
-func Manages(types []v1alpha2.ManagedType, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	if _, belongs := crd.Labels[v1alpha2.ClusterctlProviderLabel]; belongs {
+// Manages reports whether a CRD defines one of the types that the provider of a label manages. It may bear that label,
+// but neither belong to another provider nor be applied for this one.
+func Manages(types []v1alpha2.ManagedType, label string, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	owner, labelled := crd.Labels[v1alpha2.ClusterctlProviderLabel]
+	if labelled && owner != label || crds.IsApplied(crd) {
 		return false
 	}
 

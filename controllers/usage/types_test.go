@@ -85,11 +85,18 @@ func TestManages(t *testing.T) {
 		{Group: "network.azure.com", Kind: "VirtualMachine"}: false,
 	} {
 		types := []v1alpha2.ManagedType{{Group: "other.example"}, selected}
-		NewWithT(t).Expect(Manages(types, d)).To(Equal(want), "%v", selected)
+		NewWithT(t).Expect(Manages(types, "infrastructure-azure", d)).To(Equal(want), "%v", selected)
 	}
 
-	NewWithT(t).Expect(Manages(nil, d)).To(BeFalse())
+	NewWithT(t).Expect(Manages(nil, "infrastructure-azure", d)).To(BeFalse())
 
-	d.Labels = map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-other"}
-	NewWithT(t).Expect(Manages([]v1alpha2.ManagedType{{Group: "*.azure.com"}}, d)).To(BeFalse())
+	for label, want := range map[string]bool{"infrastructure-other": false, "infrastructure-azure": true} {
+		d.Labels = map[string]string{v1alpha2.ClusterctlProviderLabel: label}
+		NewWithT(t).Expect(Manages([]v1alpha2.ManagedType{{Group: "*.azure.com"}}, "infrastructure-azure", d)).To(
+			Equal(want), "a manager may give the CRDs that it creates the label of its provider")
+	}
+
+	d.Annotations = map[string]string{v1alpha2.Prefix + "/crd-digest": "0"}
+	NewWithT(t).Expect(Manages([]v1alpha2.ManagedType{{Group: "*.azure.com"}}, "infrastructure-azure", d)).To(
+		BeFalse(), "it is the provider's own")
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
@@ -52,7 +53,9 @@ type Finder struct {
 type Query struct {
 	// Provider is the label of the provider that defines the kinds; empty means all providers.
 	Provider string
-	// Types are further types of objects, of CRDs that belong to no provider. Only used with a provider.
+	// CRDs is spec.crds of the provider, which may be nil, and Types are the types of objects that it manages besides
+	// those of its own CRDs. Only used with a provider.
+	CRDs  *v1alpha2.CRDsSpec
 	Types []v1alpha2.ManagedType
 	// Namespace of the objects; empty means all namespaces, including cluster-scoped objects.
 	Namespace string
@@ -66,20 +69,20 @@ type Query struct {
 // A kind that no longer exists is not in use. One that cannot be read is in the result, with the
 // reason. The error means that the CRDs could not be read.
 func (f *Finder) Find(ctx context.Context, q Query) (Usage, error) {
-	crds, err := f.definitions(ctx, q)
+	definitions, err := f.definitions(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", cmp.Or(q.Provider, "all providers"), err)
 	}
 
 	own := ownObjects(q.Own)
-	kinds := make([]Kind, len(crds))
+	kinds := make([]Kind, len(definitions))
 
 	var group errgroup.Group
 	group.SetLimit(concurrency)
 
-	for i := range crds {
+	for i := range definitions {
 		group.Go(func() error {
-			kinds[i] = f.find(ctx, &crds[i], q.Namespace, own)
+			kinds[i] = f.find(ctx, &definitions[i], q.Namespace, own)
 
 			return ctx.Err()
 		})
@@ -113,9 +116,26 @@ func (f *Finder) definitions(ctx context.Context, q Query) ([]apiextensionsv1.Cu
 		return nil, err
 	}
 
+	if q.Provider == "" {
+		return found.Items, nil
+	}
+
+	var labelled []*apiextensionsv1.CustomResourceDefinition
+
+	for i := range found.Items {
+		if found.Items[i].Labels[v1alpha2.ClusterctlProviderLabel] == q.Provider {
+			labelled = append(labelled, &found.Items[i])
+		}
+	}
+
+	own := crds.Own(labelled, q.CRDs)
+
 	return slices.DeleteFunc(found.Items, func(crd apiextensionsv1.CustomResourceDefinition) bool {
-		label := crd.Labels[v1alpha2.ClusterctlProviderLabel]
-		return q.Provider != "" && label != q.Provider && !Manages(q.Types, &crd)
+		isOwn := slices.ContainsFunc(own, func(o *apiextensionsv1.CustomResourceDefinition) bool {
+			return o.Name == crd.Name
+		})
+
+		return !isOwn && !Manages(q.Types, q.Provider, &crd)
 	}), nil
 }
 

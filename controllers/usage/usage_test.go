@@ -143,6 +143,36 @@ func TestFind(t *testing.T) {
 		g.Expect(find(Query{Provider: aws})).NotTo(ContainElement(extra))
 		g.Expect(find(Query{Provider: aws, Types: []v1alpha2.ManagedType{{Group: "*.x-k8s.io"}}})).To(ContainElement(extra))
 	})
+	t.Run("a CRD that a manager has created with the provider's label is not the provider's own", func(t *testing.T) {
+		g := NewWithT(t)
+
+		const azure = "infrastructure-azure"
+
+		own := crd(azure, "AzureCluster", "azureclusters", apiextensionsv1.NamespaceScoped, true)
+		own.Annotations = map[string]string{v1alpha2.Prefix + "/crd-digest": "0"}
+		created := crd(azure, "AzureDisk", "azuredisks", apiextensionsv1.NamespaceScoped, true)
+
+		for _, d := range []*apiextensionsv1.CustomResourceDefinition{own, created} {
+			g.Expect(c.Create(t.Context(), d)).To(Succeed())
+			g.Eventually(func() error {
+				return create(d.Spec.Names.Kind, "default", "a")
+			}).WithTimeout(2 * time.Minute).Should(Succeed())
+		}
+
+		names := func(q Query) []string {
+			var all []string
+			for _, k := range find(q) {
+				all = append(all, k.Name)
+			}
+
+			return all
+		}
+		g.Expect(names(Query{Provider: azure})).To(Equal([]string{own.Name}))
+		g.Expect(names(Query{Provider: azure, Types: []v1alpha2.ManagedType{{Group: group, Kind: "AzureDisk"}}})).To(
+			ConsistOf(own.Name, created.Name))
+		g.Expect(names(Query{Provider: azure, CRDs: &v1alpha2.CRDsSpec{Unmanaged: []string{created.Name}}})).To(
+			ConsistOf(own.Name, created.Name))
+	})
 	t.Run("many objects are counted but not read, and own objects do not hide them", func(t *testing.T) {
 		g := NewWithT(t)
 

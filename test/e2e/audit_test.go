@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,6 +103,29 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 		Expect(report(ctx, "--namespace", "kube-system")).To(BeEmpty())
 		sample.restore(ctx, fault, saved)
 		cli.fail(ctx, "audit", "missing").To(ContainSubstring("provider missing not found"))
+	})
+
+	It("does not take CRDs for a provider's that its manager has created with its label", func(ctx SpecContext) {
+		created := newTiny("created", "v1.0.0").definition(map[string]string{
+			v1alpha2.ClusterctlProviderLabel: "infrastructure-example",
+		})
+		created.Name, created.Spec.Group = created.Spec.Names.Plural+".example.azure.com", "example.azure.com"
+		Expect(w.client.Create(ctx, created)).To(Succeed())
+		Expect(report(ctx)).To(ContainElement(HaveSuffix(created.Name)), "no CRD is known to be the provider's")
+
+		own := &apiextensionsv1.CustomResourceDefinitionList{}
+		Expect(w.client.List(ctx, own, client.MatchingLabels(created.Labels))).To(Succeed())
+
+		for i := range own.Items {
+			if d := &own.Items[i]; d.Name != created.Name {
+				w.editDefinition(ctx, d.Name, func(d *apiextensionsv1.CustomResourceDefinition) {
+					metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha2.Prefix+"/crd-digest", "0")
+				})
+			}
+		}
+
+		Expect(report(ctx)).To(BeEmpty())
+		Expect(w.client.Delete(ctx, created)).To(Succeed())
 	})
 
 	It("shows the types that a provider manages besides its own", func(ctx SpecContext) {

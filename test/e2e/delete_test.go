@@ -189,7 +189,11 @@ var _ = Describe("Deleting a provider", Ordered, everyKubernetes, ContinueOnFail
 		t, p := installed(ctx, "with-crds")
 		orphan := newTiny("with-crds-orphan", "v0.9.0")
 		definition := orphan.definition(map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-with-crds"})
+		definition.Annotations = map[string]string{v1alpha2.Prefix + "/crd-digest": "0"}
 		Expect(w.client.Create(ctx, definition)).To(Succeed())
+		// A manager may create CRDs with the label of its provider at run time.
+		created := newTiny("with-crds-created", "v1.0.0")
+		Expect(w.client.Create(ctx, created.definition(definition.Labels))).To(Succeed())
 		objects := used(ctx, t, "a")
 		annotate(ctx, p, v1alpha2.DeleteInUseAnnotation, v1alpha2.DeleteCRDsAnnotation)
 		remove(ctx, p)
@@ -199,8 +203,8 @@ var _ = Describe("Deleting a provider", Ordered, everyKubernetes, ContinueOnFail
 		remove(ctx, objects...)
 		goesAway(ctx, p)
 
-		for _, name := range []string{t.crd(), orphan.crd()} {
-			Expect(exists(ctx, &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: name})).To(BeFalse())
+		for name, kept := range map[string]bool{t.crd(): false, orphan.crd(): false, created.crd(): true} {
+			Expect(exists(ctx, &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: name})).To(Equal(kept), name)
 		}
 	})
 

@@ -104,7 +104,8 @@ func (c *deleteChecker) checkRelease(ctx context.Context, e *effect) error {
 	}
 
 	found, err := c.usage.Find(ctx, usage.Query{
-		Provider: v1alpha2.Label(e.provider), Types: usage.ManagedTypes(e.provider), Own: record.Keys(),
+		Provider: v1alpha2.Label(e.provider), CRDs: e.provider.GetSpec().CRDs, Types: usage.ManagedTypes(e.provider),
+		Own: record.Keys(),
 	})
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func (c *deleteChecker) checkCRDs(ctx context.Context, e *effect) error {
 	}
 
 	definitions := slices.DeleteFunc(list.Items, func(d metav1.PartialObjectMetadata) bool {
-		return !removal.DeletesCRD(e.provider, d.Name)
+		return !removal.DeletesCRD(e.provider, &d)
 	})
 	if len(definitions) > 0 {
 		e.add("%s", cli.Count(len(definitions), "CRD"))
