@@ -47,7 +47,7 @@ func workflows(t *testing.T) map[string]string {
 	return found
 }
 
-// TestActionsArePinned checks that workflows and the image use actions and a base image by digest, which does not move.
+// TestActionsArePinned checks that workflows use actions by digest, which does not move.
 func TestActionsArePinned(t *testing.T) {
 	g := NewWithT(t)
 	uses := regexp.MustCompile(`(?m)^[ -]*uses:.*$`)
@@ -61,10 +61,6 @@ func TestActionsArePinned(t *testing.T) {
 			g.Expect(line).To(MatchRegexp(pinned.String()), file)
 		}
 	}
-
-	image, err := os.ReadFile(filepath.Join(root, ".ko.yaml"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(image)).To(MatchRegexp(`(?m)^defaultBaseImage: .*@sha256:[0-9a-f]{64}$`))
 }
 
 // TestWorkflowPermissions checks that only a job that runs no code of the repository can write anything.
@@ -155,9 +151,9 @@ func (u updates) allows(r *modfile.Require) bool {
 	return len(u.Allow) == 0 && !r.Indirect
 }
 
-// TestModulesAreUpdated checks that Dependabot watches each Go module once, and updates its tools, or what it requires
-// if it has none.
-func TestModulesAreUpdated(t *testing.T) {
+// dependabot returns the entries of Dependabot's configuration.
+func dependabot(t *testing.T) []updates {
+	t.Helper()
 	g := NewWithT(t)
 
 	data, err := os.ReadFile(filepath.Join(root, ".github/dependabot.yaml"))
@@ -166,11 +162,28 @@ func TestModulesAreUpdated(t *testing.T) {
 	var config struct{ Updates []updates }
 	g.Expect(yaml.Unmarshal(data, &config)).To(Succeed())
 
+	return config.Updates
+}
+
+// TestImagesAreUpdated checks that Dependabot watches the images of the Dockerfile, which are pinned by digest.
+func TestImagesAreUpdated(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(filepath.Join(root, "Dockerfile")).To(BeARegularFile())
+	g.Expect(slices.ContainsFunc(dependabot(t), func(u updates) bool {
+		return u.Ecosystem == "docker" && u.watches("/")
+	})).To(BeTrue())
+}
+
+// TestModulesAreUpdated checks that Dependabot watches each Go module once, and updates its tools, or what it requires
+// if it has none.
+func TestModulesAreUpdated(t *testing.T) {
+	g := NewWithT(t)
+
 	modules := modules(t)
 	g.Expect(modules).To(HaveKey("/"))
 
 	for folder, module := range modules {
-		watching := slices.DeleteFunc(slices.Clone(config.Updates), func(u updates) bool {
+		watching := slices.DeleteFunc(dependabot(t), func(u updates) bool {
 			return u.Ecosystem != "gomod" || !u.watches(folder)
 		})
 		g.Expect(watching).To(HaveLen(1), "entries of .github/dependabot.yaml for %s", folder)
@@ -236,6 +249,7 @@ func modules(t *testing.T) map[string]*modfile.File {
 var manual = map[string]string{
 	"bed":                "it runs until Ctrl-C",
 	"bench-availability": "it needs the programs of managers, and real releases of their providers",
+	"image":              "`make release` makes it",
 	"screenshots":        "it changes the pictures",
 	"test-changed":       "it is a part of test, for contributors",
 	"help":               "it only prints",
