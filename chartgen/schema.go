@@ -220,25 +220,62 @@ func namedObject() *schemaNode {
 // ref returns a reference to one of the definitions.
 func ref(definition string) *schemaNode { return &schemaNode{Ref: "#/definitions/" + definition} }
 
-// RequiredVariables reads a chart's schema and returns the names of the variables without a default
-// and of all variables, both sorted.
-func RequiredVariables(c *chart.Chart) (required, all []string, err error) {
+// Variable is a variable of a provider.
+type Variable struct {
+	Name     string `json:"name"`
+	Required bool   `json:"required,omitempty"`
+	// Default is nil if there is none, or if uses of the variable differ in it.
+	Default any `json:"default,omitempty"`
+	// Description is one line about whether it is required, and its defaults.
+	Description string `json:"description"`
+}
+
+// Variables reads a chart's schema and returns the provider's variables, sorted by name; none for a chart that was not
+// built by this package.
+func Variables(c *chart.Chart) ([]Variable, error) {
 	schema := c.File(chart.SchemaFile)
-	if schema == nil { // not built by chartgen
-		return nil, nil, nil
+	if schema == nil {
+		return nil, nil
 	}
 
 	var root schemaNode
 	if err := json.Unmarshal(schema, &root); err != nil {
-		return nil, nil, fmt.Errorf("chart %s: %s: %w", c.Metadata.Name, chart.SchemaFile, err)
+		return nil, fmt.Errorf("chart %s: %s: %w", c.Metadata.Name, chart.SchemaFile, err)
 	}
 
 	node := root.Properties["variables"]
 	if node == nil {
-		return nil, nil, nil
+		return nil, nil
 	}
 
-	return node.Required, slices.Sorted(maps.Keys(node.Properties)), nil
+	variables := make([]Variable, 0, len(node.Properties))
+
+	for _, name := range slices.Sorted(maps.Keys(node.Properties)) {
+		property := node.Properties[name]
+		variables = append(variables, Variable{
+			Name:        name,
+			Required:    slices.Contains(node.Required, name),
+			Default:     property.Default,
+			Description: property.Description,
+		})
+	}
+
+	return variables, nil
+}
+
+// RequiredVariables returns the names of the variables without a default and of all variables, both sorted. The error
+// is that of Variables.
+func RequiredVariables(c *chart.Chart) (required, all []string, err error) {
+	variables, err := Variables(c)
+	for _, v := range variables {
+		all = append(all, v.Name)
+
+		if v.Required {
+			required = append(required, v.Name)
+		}
+	}
+
+	return required, all, err
 }
 
 // describe returns a one-line description of a variable.

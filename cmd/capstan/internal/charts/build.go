@@ -29,7 +29,7 @@ const (
 type buildOptions struct {
 	*cli.Options
 
-	identity    *Identity
+	input       *Input
 	destination string
 	crds        string
 	namespace   string
@@ -38,13 +38,11 @@ type buildOptions struct {
 func newBuildCommand(options *cli.Options) *cobra.Command {
 	o := &buildOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "build DIR[/VERSION]...",
+		Use:   "build {DIR[/VERSION] | CHART.tgz | URL | PROVIDER[:VERSION]}...",
 		Short: "Build Helm charts from the components of providers",
-		Long: `DIR is a folder in clusterctl's local-repository layout, named after the
-provider's label:
-infrastructure-aws/v2.11.1/{infrastructure-components.yaml,metadata.yaml}.
-Without VERSION, the newest is used. If the names of folders do not tell the
-provider or the version, set --type, --name and --version.
+		Long: `Each argument is one of these:
+
+` + inputForms + `
 
 With --crds separate, the CRDs are not in the chart, but in the file
 <chart>-<version>-crds.yaml next to it, for kubectl apply --server-side. That is
@@ -52,13 +50,14 @@ needed if they make a release too large for Helm, or if the provider is not
 installed in its default namespace.`,
 		Example: `  capstan chart build providers/infrastructure-aws/v2.11.1 -d charts/
   capstan chart build providers/* -d charts/
+  capstan chart build infrastructure-aws:v2.11.1
   capstan chart build out --type infrastructure --name aws --version v2.11.1
   capstan chart build providers/infrastructure-azure --crds separate -n azure`,
-		Args: cli.Arguments(1, -1, "folders of providers"),
+		Args: cli.Arguments(1, -1, "folders, archives of charts, addresses or providers"),
 		RunE: cli.Run(o.run),
 	}
 	flags := cmd.Flags()
-	o.identity = AddIdentityFlags(flags)
+	o.input = AddInputFlags(flags, options.In)
 	flags.StringVarP(
 		&o.destination,
 		"destination",
@@ -93,31 +92,26 @@ func (o *buildOptions) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("--destination %s is the file of a single chart; give a folder for several", o.destination)
 	}
 
-	if err := o.identity.checkArguments(args); err != nil {
+	if err := o.input.identity.checkArguments(args); err != nil {
 		return err
 	}
 
 	var failed []error
-	for _, folder := range args {
-		failed = append(failed, o.build(ctx, folder))
+	for _, argument := range args {
+		failed = append(failed, o.build(ctx, argument))
 	}
 
 	return errors.Join(failed...)
 }
 
-// build builds the chart of a folder.
-func (o *buildOptions) build(ctx context.Context, path string) error {
-	folder, err := openFolder(ctx, path, o.identity)
+// build builds the chart of what an argument names.
+func (o *buildOptions) build(ctx context.Context, argument string) error {
+	opened, err := o.input.open(ctx, argument)
 	if err != nil {
 		return err
 	}
 
-	parsed, err := folder.parse(ctx)
-	if err != nil {
-		return err
-	}
-
-	built, err := parsed.build()
+	built, err := opened.build()
 	if err != nil {
 		return err
 	}
@@ -140,7 +134,7 @@ func (o *buildOptions) build(ctx context.Context, path string) error {
 		return err
 	}
 
-	if err := errors.Join(o.warnOfSize(built, len(archive)), o.warnOfFindings(path, parsed)); err != nil {
+	if err := errors.Join(o.warnOfSize(built, len(archive)), o.warnOfFindings(argument, opened)); err != nil {
 		return err
 	}
 
@@ -210,9 +204,9 @@ func (o *buildOptions) warnOfSize(c *chart.Chart, archive int) error {
 	return nil
 }
 
-// warnOfFindings warns if the components break the provider contracts.
-func (o *buildOptions) warnOfFindings(path string, p *parsedFolder) error {
-	findings, err := p.lint(p.bundle, p.components)
+// warnOfFindings warns if what was published breaks the provider contracts.
+func (o *buildOptions) warnOfFindings(argument string, p *published) error {
+	findings, err := p.lint(o.input.identity)
 	if err != nil {
 		return err
 	}
@@ -220,9 +214,9 @@ func (o *buildOptions) warnOfFindings(path string, p *parsedFolder) error {
 	if contract.Fail(findings, contract.Warning) {
 		o.Warnf(
 			"%s does not conform to the provider contracts: %s. `capstan lint %s` shows the details.",
-			p.path,
+			p.place,
 			contract.Summary(findings),
-			strings.Join(append([]string{path}, o.identity.arguments()...), " "),
+			strings.Join(append([]string{argument}, o.input.identity.arguments()...), " "),
 		)
 	}
 

@@ -256,3 +256,28 @@ spec:
 
 	return folder
 }
+
+// TestBuildByName: the chart of a known provider is built from where it is published, and an argument that is neither a
+// path nor a provider is named as what it is.
+func TestBuildByName(t *testing.T) {
+	clitest.WithoutConfiguration(t)
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	g.Expect(os.WriteFile(file, []byte(clitest.Configuration(t, sampleProviders)), 0o600)).To(Succeed())
+
+	dir := t.TempDir()
+	_, _, err := clitest.Run(t.Context(), NewCommand, "build", "docker:v1.0.0", "-d", dir, "--config", file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(filepath.Join(dir, "infrastructure-docker-1.0.0.tgz")).To(BeARegularFile())
+
+	_, _, err = clitest.Run(t.Context(), NewCommand, "build", "docker:v1.0.0", "--name", "a", "--config", file)
+	g.Expect(err).To(MatchError(HavePrefix("infrastructure-docker is a known provider; leave out --type")))
+
+	for argument, message := range map[string]string{
+		"dokcer":  "there is no file or folder dokcer: unknown provider: CoreProvider dokcer; `capstan providers` lists",
+		"kubeadm": "there is no file or folder kubeadm: there are several providers with the name kubeadm; use one of",
+	} {
+		_, _, err := clitest.Run(t.Context(), NewCommand, "build", argument, "--config", file)
+		g.Expect(err).To(MatchError(HavePrefix(message)))
+	}
+}

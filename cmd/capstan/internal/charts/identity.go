@@ -17,18 +17,16 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
-// Identity says which version of which provider a folder or an address holds, if its name does not.
-type Identity struct {
+// identity says which version of which provider a folder or an address holds, if its name does not.
+type identity struct {
 	typ, name, version string
 	// guessVersion means that the version of a folder whose name is none may be guessed.
 	guessVersion bool
 }
 
-// AddIdentityFlags adds --type, --name and --version to a command that reads a provider's folder.
-func AddIdentityFlags(flags *pflag.FlagSet) *Identity { return addIdentityFlags(flags, false) }
-
-func addIdentityFlags(flags *pflag.FlagSet, guessVersion bool) *Identity {
-	i := &Identity{guessVersion: guessVersion}
+// addIdentityFlags adds --type, --name and --version to a command.
+func addIdentityFlags(flags *pflag.FlagSet) *identity {
+	i := &identity{}
 	types := strings.Join(typeNames(), ", ")
 	flags.StringVar(&i.typ, "type", "", "Type of the provider, if the source does not tell: "+types+".")
 	cli.SetValues(flags, "type", typeNames()...)
@@ -54,7 +52,7 @@ func typeName(t v1alpha2.ProviderType) string {
 
 // provider returns the provider that the flags name. What they leave out is that of a guess, which may be
 // empty.
-func (i *Identity) provider(guess bundle.Provider) (bundle.Provider, error) {
+func (i *identity) provider(guess bundle.Provider) (bundle.Provider, error) {
 	t := v1alpha2.ProviderType(guess.Type)
 
 	if i.typ != "" {
@@ -89,7 +87,7 @@ var errUnknownProvider = errors.New("it is not known which provider this is; set
 
 // ofFolder returns the provider of a folder with files: that of the folder's label, which is empty if its name is none,
 // or the one that the flags name, whose type the name of the components tells as well.
-func (i *Identity) ofFolder(label bundle.Provider, names []string) (bundle.Provider, error) {
+func (i *identity) ofFolder(label bundle.Provider, names []string) (bundle.Provider, error) {
 	guess := label
 
 	for _, t := range v1alpha2.ProviderTypes() {
@@ -107,7 +105,7 @@ func (i *Identity) ofFolder(label bundle.Provider, names []string) (bundle.Provi
 }
 
 // versionOf returns the version of a folder whose name is none.
-func (i *Identity) versionOf(ctx context.Context, path string) (string, error) {
+func (i *identity) versionOf(ctx context.Context, path string) (string, error) {
 	if i.version == "" && !i.guessVersion {
 		return "", fmt.Errorf("%s: the name of the folder is no version; set --version", path)
 	}
@@ -139,7 +137,7 @@ func newestSeries(ctx context.Context, path string) string {
 }
 
 // checkArguments returns an error if the flags name one provider and there are several arguments.
-func (i *Identity) checkArguments(args []string) error {
+func (i *identity) checkArguments(args []string) error {
 	if len(args) > 1 && len(i.arguments()) > 0 {
 		return errors.New("--type, --name and --version are for a single provider; run the command for each of them")
 	}
@@ -148,7 +146,7 @@ func (i *Identity) checkArguments(args []string) error {
 }
 
 // arguments returns the flags that were set, for a command line.
-func (i *Identity) arguments() []string {
+func (i *identity) arguments() []string {
 	var arguments []string
 
 	for _, flag := range [][2]string{{"--type", i.typ}, {"--name", i.name}, {"--version", i.version}} {

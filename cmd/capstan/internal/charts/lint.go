@@ -16,7 +16,7 @@ import (
 type lintOptions struct {
 	*cli.Options
 
-	input    *lintInput
+	input    *Input
 	findings *cli.FindingsFlags
 }
 
@@ -24,18 +24,14 @@ type lintOptions struct {
 func NewLintCommand(options *cli.Options) *cobra.Command {
 	o := &lintOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "lint {DIR[/VERSION] | CHART.tgz | URL}...",
+		Use:   "lint {DIR[/VERSION] | CHART.tgz | URL | PROVIDER[:VERSION]}...",
 		Short: "Check what a provider publishes against Cluster API's contracts",
 		Long: `The contracts are those of clusterctl, infrastructure, machine pools, bootstrap
 configurations, control planes and IP address management.
 
 Each argument is one of these:
 
-  * a folder, see "capstan chart build --help";
-  * the archive of a chart, CHART.tgz;
-  * https://github.com/OWNER/PROJECT/releases/tag/VERSION, the address on another
-    web server, or oci://REGISTRY/PATH of a chart or an artifact. Set --type and
-    --name for providers that clusterctl does not know.
+` + inputForms + `
 
 The exit code is 2 for findings of the --fail-on level or worse, and 1 for other
 errors.`,
@@ -43,17 +39,14 @@ errors.`,
   capstan lint providers/*
   capstan lint out --name example --version v1.2.3 --fail-on warning
   capstan lint https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/tag/v2.11.1
-  capstan lint oci://registry.example.com/charts/infrastructure-aws:2.11.1`,
-		Args: cli.Arguments(1, -1, "folders, archives of charts, or addresses"),
+  capstan lint oci://registry.example.com/charts/infrastructure-aws:2.11.1
+  capstan lint infrastructure-aws:v2.11.1`,
+		Args: cli.Arguments(1, -1, "folders, archives of charts, addresses or providers"),
 		RunE: cli.Run(o.run),
 	}
 	o.findings = cli.AddFindingsFlags(cmd.Flags())
-	o.input = &lintInput{
-		identity: addIdentityFlags(cmd.Flags(), true),
-		access:   AddAccessFlags(cmd.Flags()),
-		catalog:  cli.AddCatalogFlags(cmd.Flags()),
-		options:  options,
-	}
+	o.input = AddInputFlags(cmd.Flags(), options.In)
+	o.input.identity.guessVersion = true
 
 	return cmd
 }
@@ -79,7 +72,7 @@ func (o *lintOptions) run(ctx context.Context, args []string) error {
 	}
 
 	for _, address := range args {
-		found, err := o.input.lint(ctx, address)
+		found, err := o.lint(ctx, address)
 		findings, failed = append(findings, found...), append(failed, err)
 	}
 
@@ -88,6 +81,16 @@ func (o *lintOptions) run(ctx context.Context, args []string) error {
 	}
 
 	return errors.Join(append(failed, report.Print(subject, findings))...)
+}
+
+// lint checks what an argument names.
+func (o *lintOptions) lint(ctx context.Context, argument string) ([]contract.Finding, error) {
+	opened, err := o.input.open(ctx, argument)
+	if opened == nil || err != nil && !isMissing(err) { // a missing file is a finding
+		return nil, err
+	}
+
+	return opened.lint(o.input.identity)
 }
 
 func fileNames(folder string) ([]string, error) {

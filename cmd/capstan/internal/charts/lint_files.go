@@ -2,9 +2,7 @@ package charts
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,32 +15,6 @@ import (
 	"github.com/capstan-project/capstan/contract"
 	"github.com/capstan-project/capstan/contract/lint"
 )
-
-// lintFolder checks a provider's folder, the folder of a version, or one with the files of a version. The files of the
-// findings are paths that begin with path.
-func lintFolder(ctx context.Context, path string, identity *Identity) ([]contract.Finding, error) {
-	folder, err := openFolder(ctx, path, identity)
-	if err != nil {
-		return nil, err
-	}
-
-	published, err := folder.directory.Fetch(ctx, folder.release)
-	if published == nil { // a missing file is a finding
-		return nil, err
-	}
-
-	return folder.lint(published.Bundle, nil)
-}
-
-// lint checks the content of the folder. If the components are nil, errors in them are findings.
-func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([]contract.Finding, error) {
-	findings, err := lintFiles(f.path, b, f.names, components)
-	for i, finding := range findings {
-		findings[i].File = filepath.Join(f.path, finding.File)
-	}
-
-	return findings, err
-}
 
 // lintFiles checks what a place has of a version, and the names of the files there, as far as these are known.
 func lintFiles(
@@ -64,8 +36,8 @@ func lintFiles(
 }
 
 // lintChart checks the objects that a chart renders, its CRDs, and its cluster templates.
-func (i *lintInput) lintChart(path string, c *chart.Chart) ([]contract.Finding, error) {
-	provider, err := i.identity.provider(bundle.Provider{
+func lintChart(path string, c *chart.Chart, id *identity) ([]contract.Finding, error) {
+	provider, err := id.provider(bundle.Provider{
 		Type: c.Metadata.Annotations[chartgen.AnnotationProviderType],
 		Name: c.Metadata.Annotations[chartgen.AnnotationProviderName],
 	})

@@ -38,7 +38,9 @@ func TestLintFiles(t *testing.T) {
 	g.Expect(os.Rename(filepath.Join(release, "core-components.yaml"), filepath.Join(release, "my-components.yaml"))).
 		To(Succeed())
 
-	findings, err := lintFolder(t.Context(), folder, &Identity{})
+	opened, err := openFolder(t.Context(), folder, &identity{})
+	g.Expect(isMissing(err)).To(BeTrue())
+	findings, err := opened.lint(&identity{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	rules := map[string]string{}

@@ -50,7 +50,8 @@ interrupted copy. At the end, the command prints the flags that make the
 operator use the mirror.
 
 PROVIDER is named as for "capstan providers"; without VERSION it is the newest
-one. Providers can also come from a file of resources (--filename) or from the
+one. A folder, an archive or an address can be given instead, as for "capstan
+lint". Providers can also come from a file of resources (--filename) or from the
 cluster (--installed).
 
 With --files, the components, metadata, cluster templates and ClusterClasses

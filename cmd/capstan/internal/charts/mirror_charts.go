@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
@@ -51,21 +49,30 @@ type release struct {
 	components []byte
 }
 
-// wanted is a version of a provider.
-type wanted struct {
-	name, version string
-	// resource is what asks for it; nil if an argument does.
-	resource *resource
-}
-
-// load returns the releases of the given providers, as LABEL[:VERSION], and of those that flags
-// select. The client is for registries in the catalog.
+// load returns the releases that arguments name, and those that flags select. The client is for registries.
 func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []string) ([]release, error) {
-	var all []wanted
+	input := &Input{
+		identity: &identity{}, catalog: f.catalog,
+		client: func(string) (*oci.Client, error) { return client, nil },
+	}
+
+	releases := make([]release, 0, len(given))
+	add := func(name string, opened *published, err error) error {
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+
+		r, err := f.build(name, opened)
+		releases = append(releases, r)
+
+		return err
+	}
 
 	for _, argument := range given {
-		name, version, _ := strings.Cut(argument, ":")
-		all = append(all, wanted{name: name, version: version})
+		opened, err := f.open(ctx, input, argument)
+		if err := add(argument, opened, err); err != nil {
+			return nil, err
+		}
 	}
 
 	if f.filename != "" {
@@ -75,19 +82,11 @@ func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []strin
 		}
 
 		for _, r := range resources {
-			all = append(all, wanted{name: v1alpha2.Label(r.Provider), version: r.GetSpec().Version, resource: r})
+			opened, err := f.openResource(ctx, input, client, r)
+			if err := add(v1alpha2.Label(r.Provider), opened, err); err != nil {
+				return nil, err
+			}
 		}
-	}
-
-	releases := make([]release, 0, len(all))
-
-	for _, w := range all {
-		r, err := f.build(ctx, client, w)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", w.name, err)
-		}
-
-		releases = append(releases, r)
 	}
 
 	if !f.installed {
@@ -102,41 +101,31 @@ func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []strin
 	return releases, err
 }
 
-// build builds the chart of a provider's version, or reads the one that is published.
-func (f *chartFlags) build(ctx context.Context, client *oci.Client, w wanted) (release, error) {
-	from, err := f.source(client, w)
+// open reads what an argument names; from --source if that is set.
+func (f *chartFlags) open(ctx context.Context, input *Input, argument string) (*published, error) {
+	if f.folder == "" {
+		return input.open(ctx, argument)
+	}
+
+	name, version, _ := strings.Cut(argument, ":")
+
+	from, err := source.NewDirectory(filepath.Join(f.folder, name))
 	if err != nil {
-		return release{}, err
+		return nil, err
 	}
 
-	resolved, err := from.Resolve(ctx, source.Request{Version: w.version})
-	if err != nil {
-		return release{}, err
-	}
-
-	published, err := from.Fetch(ctx, resolved)
-	if err != nil {
-		return release{}, err
-	}
-
-	if published.Chart != nil {
-		return release{chart: published.Chart}, nil
-	}
-
-	if published.Unlisted {
-		f.warn("the cluster templates of %s %s could not be listed, so its chart has only the default one; "+
-			"set GITHUB_TOKEN, or try again later", w.name, resolved.Name)
-	}
-
-	built, err := chartgen.Build(published.Bundle)
-
-	return release{chart: built, components: published.Components}, err
+	return fetch(ctx, argument, from, version)
 }
 
-// source returns the source of a provider.
-func (f *chartFlags) source(client *oci.Client, w wanted) (*source.Source, error) {
-	if f.folder != "" {
-		return source.NewDirectory(filepath.Join(f.folder, w.name))
+// openResource reads the version that a resource asks for.
+func (f *chartFlags) openResource(
+	ctx context.Context, input *Input, client *oci.Client, r *resource,
+) (*published, error) {
+	spec := r.GetSpec()
+	label := v1alpha2.Label(r.Provider)
+
+	if f.folder != "" || spec.FetchConfig == nil {
+		return f.open(ctx, input, label+":"+spec.Version)
 	}
 
 	known, err := f.catalog.Load()
@@ -144,18 +133,31 @@ func (f *chartFlags) source(client *oci.Client, w wanted) (*source.Source, error
 		return nil, err
 	}
 
-	if w.resource != nil && w.resource.GetSpec().FetchConfig != nil {
-		return w.resource.source(client, known)
-	}
-
-	entry, err := cli.FindEntry(known, w.name)
+	from, err := r.source(client, known)
 	if err != nil {
 		return nil, err
 	}
 
-	return known.Open(entry, catalog.Access{Registry: func(context.Context, oci.Reference) (source.Access, error) {
-		return source.Access{Client: client}, nil
-	}})
+	return fetch(ctx, label, from, spec.Version)
+}
+
+// build returns the release of what was published.
+func (f *chartFlags) build(name string, opened *published) (release, error) {
+	if opened.chart != nil {
+		return release{chart: opened.chart}, nil
+	}
+
+	built, err := opened.build()
+	if err != nil {
+		return release{}, err
+	}
+
+	if opened.bundle.Unlisted {
+		f.warn("the cluster templates of %s %s could not be listed, so its chart has only the default one; "+
+			"set GITHUB_TOKEN, or try again later", name, opened.bundle.Version)
+	}
+
+	return release{chart: built, components: opened.bundle.Components}, nil
 }
 
 // installedCharts reads the charts of the installed providers, which the operator keeps in the

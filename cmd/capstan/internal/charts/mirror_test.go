@@ -306,10 +306,12 @@ func TestMirrorInstalled(t *testing.T) {
 	_, _, err = runMirror(t, args...)
 	g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider default/docker has no chart yet")))
 
-	built, err := (&chartFlags{folder: sampleProviders}).build(t.Context(), nil,
-		wanted{name: "infrastructure-docker", version: "v1.0.0"})
+	opened, err := openFolder(
+		t.Context(), filepath.Join(sampleProviders, "infrastructure-docker", "v1.0.0"), &identity{})
 	g.Expect(err).NotTo(HaveOccurred())
-	stored, err := store.New(built.chart)
+	built, err := opened.build()
+	g.Expect(err).NotTo(HaveOccurred())
+	stored, err := store.New(built)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	kept := &store.Store{Client: c, Namespace: "kube-system"}

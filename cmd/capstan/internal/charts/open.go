@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/ranges"
@@ -16,7 +15,7 @@ import (
 )
 
 // openArchive reads a chart archive.
-func openArchive(path string) (*chart.Chart, error) {
+func openArchive(path string) (*published, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -28,53 +27,12 @@ func openArchive(path string) (*chart.Chart, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 
-	return c, nil
+	return &published{place: path, chart: c}, nil
 }
 
-// versionFolder is the folder of one version of a provider.
-type versionFolder struct {
-	path      string
-	directory *source.Source
-	release   source.Version
-	// names are those of its files.
-	names []string
-}
-
-// parsedFolder is the content of a version folder.
-type parsedFolder struct {
-	*versionFolder
-	bundle     *bundle.Bundle
-	components *bundle.Components
-}
-
-// parse reads and parses the files of the folder.
-func (f *versionFolder) parse(ctx context.Context) (*parsedFolder, error) {
-	published, err := f.directory.Fetch(ctx, f.release)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.path, err)
-	}
-
-	components, err := bundle.ParseComponents(published.Components)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.path, err)
-	}
-
-	return &parsedFolder{versionFolder: f, bundle: published.Bundle, components: components}, nil
-}
-
-// build builds the chart of the folder.
-func (p *parsedFolder) build() (*chart.Chart, error) {
-	built, err := chartgen.BuildParsed(p.bundle, p.components)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.path, err)
-	}
-
-	return built, nil
-}
-
-// openFolder opens the folder of a version, that of the newest version in a provider's folder, or any folder with the
+// openFolder reads the folder of a version, that of the newest version in a provider's folder, or any folder with the
 // files of one version, such as the output of a release.
-func openFolder(ctx context.Context, path string, identity *Identity) (*versionFolder, error) {
+func openFolder(ctx context.Context, path string, id *identity) (*published, error) {
 	path, err := named(path)
 	if err != nil {
 		return nil, err
@@ -87,8 +45,8 @@ func openFolder(ctx context.Context, path string, identity *Identity) (*versionF
 	)
 
 	if isRelease(path) && !ranges.IsExact(release.ID) {
-		release.Name, err = identity.versionOf(ctx, path)
-	} else if parent, release, err = pickVersion(ctx, path, identity.version); err == nil {
+		release.Name, err = id.versionOf(ctx, path)
+	} else if parent, release, err = pickVersion(ctx, path, id.version); err == nil {
 		label = labelOf(parent)
 	}
 
@@ -96,19 +54,28 @@ func openFolder(ctx context.Context, path string, identity *Identity) (*versionF
 		return nil, err
 	}
 
-	f := &versionFolder{path: filepath.Join(parent, release.ID), release: release}
-	if f.names, err = fileNames(f.path); err != nil {
+	opened := &published{place: filepath.Join(parent, release.ID), isFolder: true}
+	if opened.names, err = fileNames(opened.place); err != nil {
 		return nil, err
 	}
 
-	provider, err := identity.ofFolder(label, f.names)
+	provider, err := id.ofFolder(label, opened.names)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 
-	f.directory = source.NewFolder(parent, provider)
+	fetched, err := source.NewFolder(parent, provider).Fetch(ctx, release)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", opened.place, err)
+	}
 
-	return f, nil
+	if fetched == nil {
+		return nil, err
+	}
+
+	opened.bundle = fetched.Bundle
+
+	return opened, err
 }
 
 // named returns the path of a folder with its name, also for the working directory.

@@ -2,6 +2,9 @@ package providers
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,15 +20,17 @@ type listOptions struct {
 	catalog    *cli.CatalogFlags
 	registries *charts.AccessFlags
 	output     *cli.OutputFlags
+	repository string
 	all        bool
+	variables  bool
 }
 
 // NewListCommand returns `capstan providers`.
 func NewListCommand(options *cli.Options) *cobra.Command {
 	o := &listOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "providers [NAME]",
-		Short: "List the known providers, or the available versions of one",
+		Use:   "providers [NAME[:VERSION]]",
+		Short: "List the known providers, or the versions or variables of one",
 		Long: `Without NAME, list the providers that can be installed by name, and where they
 are published. Those of the configuration file are marked, and take precedence
 over clusterctl's.
@@ -34,10 +39,14 @@ With NAME, list the newest patch release of each minor version with its
 contract. NAME is a label (infrastructure-aws), a type and name
 (infrastructure/aws), or a name that only one provider has.
 
+With --variables, list the variables of a version, the required ones first;
+without VERSION, those of the newest.
+
 Tokens for servers are read as by clusterctl, from the environment or the
 configuration file: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
 		Example: `  capstan providers
   capstan providers infrastructure-aws
+  capstan providers infrastructure-aws:v2.11.1 --variables
   capstan providers cluster-api --all -o json`,
 		Args:              cli.Arguments(0, 1, "at most one provider"),
 		ValidArgsFunction: cli.CompleteKnownProviders,
@@ -47,6 +56,10 @@ configuration file: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
 	o.registries = charts.AddAccessFlags(cmd.Flags())
 	o.output = cli.AddOutputFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.all, "all", false, "List every version of the provider, including pre-releases.")
+	cmd.Flags().BoolVar(&o.variables, "variables", false, "List the variables of a version.")
+	cmd.Flags().StringVar(&o.repository, "chart-repository", "",
+		"Repository with charts, as oci://HOST[/PATH], to read instead of where providers are published.")
+	cmd.MarkFlagsMutuallyExclusive("variables", "all")
 
 	return cmd
 }
@@ -62,11 +75,22 @@ func (o *listOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	if len(args) == 1 {
-		return o.printVersions(ctx, printer, known, args[0])
+	if len(args) == 0 && !o.variables {
+		return printProviders(printer, known)
 	}
 
-	return printProviders(printer, known)
+	name, version, versioned := strings.Cut(strings.Join(args, ""), ":")
+
+	switch {
+	case name == "":
+		return errors.New("--variables is for one provider; name it, such as infrastructure-aws")
+	case o.variables:
+		return o.printVariables(ctx, printer, known, name, version)
+	case versioned:
+		return fmt.Errorf("a version is for --variables; add that, or leave out :%s", version)
+	}
+
+	return o.printVersions(ctx, printer, known, name)
 }
 
 // knownProvider is a provider of the catalog.

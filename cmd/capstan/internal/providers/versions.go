@@ -1,13 +1,19 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/catalog"
+	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -18,16 +24,69 @@ type availableVersion struct {
 	Contract string `json:"contract,omitempty"`
 }
 
-// printVersions prints the versions of a provider of the catalog.
-func (o *listOptions) printVersions(
-	ctx context.Context, printer *cli.Printer, known *catalog.Catalog, name string,
-) error {
+// open returns the source of a provider of the catalog, or that of its charts in --chart-repository.
+func (o *listOptions) open(known *catalog.Catalog, name string) (catalog.Entry, *source.Source, error) {
 	entry, err := cli.FindEntry(known, name)
+	if err != nil {
+		return catalog.Entry{}, nil, err
+	}
+
+	if o.repository != "" {
+		repository, err := oci.ParseRepository(o.repository)
+		if err != nil {
+			return catalog.Entry{}, nil, fmt.Errorf("--chart-repository: %w", err)
+		}
+
+		client, err := o.registries.Client(repository.Registry, o.In)
+		if err != nil {
+			return catalog.Entry{}, nil, err
+		}
+
+		from, err := source.NewArtifact(repository.Join(entry.Label()).String(), source.Provider(entry.Type, entry.Name),
+			source.OptionsForClient(client))
+
+		return entry, from, err
+	}
+
+	from, err := known.Open(entry, o.registries.Catalog(o.In))
+
+	return entry, from, err
+}
+
+// printVariables prints the variables of a version of a provider.
+func (o *listOptions) printVariables(
+	ctx context.Context, printer *cli.Printer, known *catalog.Catalog, name, version string,
+) error {
+	entry, from, err := o.open(known, name)
 	if err != nil {
 		return err
 	}
 
-	from, err := known.Open(entry, o.registries.Catalog(o.In))
+	variables, err := charts.Variables(ctx, entry.Label(), from, version)
+	if err != nil {
+		return err
+	}
+
+	// Required ones first.
+	slices.SortStableFunc(variables, func(a, b chartgen.Variable) int {
+		return cmp.Compare(strconv.FormatBool(b.Required), strconv.FormatBool(a.Required))
+	})
+
+	rows := make([]cli.Row, 0, len(variables))
+	for _, v := range variables {
+		rows = append(rows, cli.Row{Cells: []string{v.Name, v.Description}})
+	}
+
+	return printer.Print(variables, func() error {
+		return printer.Table([]string{"VARIABLE", "DESCRIPTION"}, rows)
+	})
+}
+
+// printVersions prints the versions of a provider.
+func (o *listOptions) printVersions(
+	ctx context.Context, printer *cli.Printer, known *catalog.Catalog, name string,
+) error {
+	entry, from, err := o.open(known, name)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,9 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/fakesource"
 )
 
@@ -100,5 +102,55 @@ func TestVersionsOfUnknownProvider(t *testing.T) {
 	}
 
 	_, _, err := clitest.Run(t.Context(), NewListCommand, "aws", "azure")
-	NewWithT(t).Expect(err).To(MatchError("expected at most one provider; usage: providers [NAME] [flags]"))
+	NewWithT(t).Expect(err).To(MatchError("expected at most one provider; usage: providers [NAME[:VERSION]] [flags]"))
+}
+
+// TestVariables: the variables of a version are read where it is published, or from a repository with its chart.
+func TestVariables(t *testing.T) {
+	clitest.WithoutConfiguration(t)
+	g := NewWithT(t)
+
+	folder, err := filepath.Abs("../../../../test/data/providers/infrastructure-aws")
+	g.Expect(err).NotTo(HaveOccurred())
+	registry, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(registry.Stop)
+
+	repository := "http://" + registry.Address
+	_, _, err = clitest.Run(t.Context(), charts.NewMirrorCommand, folder, "--charts-only", "--to", repository)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	file := configured(t, "providers: [{name: aws, type: InfrastructureProvider, url: \"file://"+
+		filepath.Join(folder, "latest", "infrastructure-components.yaml")+"\"}]")
+
+	for _, args := range [][]string{
+		{"infrastructure-aws", "--config", file},
+		{"aws:v1.0.0", "--config", file},
+		{"aws:v1.0.0", "--chart-repository", repository + "/charts"},
+	} {
+		out, _, err := clitest.Run(t.Context(), NewListCommand, append(args, "--variables")...)
+		g.Expect(err).NotTo(HaveOccurred(), "%s", args)
+		g.Expect(out).To(HavePrefix("VARIABLE                      DESCRIPTION\n"+
+			"AWS_B64ENCODED_CREDENTIALS    Required.\n"+
+			"AWS_CONTROLLER_IAM_ROLE       Optional, empty by default.\n"), "%s", args)
+		g.Expect(out).To(ContainSubstring("\nCAPA_LOGLEVEL                 Optional, default \"0\".\n"))
+	}
+
+	out, _, err := clitest.Run(t.Context(), NewListCommand, "aws", "--config", file, "--variables", "-o", "json")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(ContainSubstring(`"name": "AWS_B64ENCODED_CREDENTIALS",`))
+	g.Expect(out).To(ContainSubstring(`"default": "0",`))
+
+	out, _, err = clitest.Run(t.Context(), NewListCommand, "aws", "--chart-repository", repository+"/charts")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(HavePrefix("VERSION   CONTRACT\nv1.0.0"))
+
+	for message, args := range map[string][]string{
+		"--variables is for one provider; name it, such as infrastructure-aws":  {"--variables"},
+		"a version is for --variables; add that, or leave out :v1.0.0":          {"aws:v1.0.0"},
+		"infrastructure-aws: version v9.0.0 is not available; the source has v": {"aws:v9.0.0", "--variables", "--config", file},
+	} {
+		_, _, err := clitest.Run(t.Context(), NewListCommand, args...)
+		g.Expect(err).To(MatchError(HavePrefix(message)))
+	}
 }

@@ -65,7 +65,8 @@ func (p *provider) printVariables(printer *cli.Printer) {
 	}
 
 	if defaults > 0 {
-		printer.Printf("  %s with defaults, listed in the README of its chart", cli.Count(defaults, "more variable"))
+		printer.Printf("  %s with defaults: capstan providers %s:%s --variables", cli.Count(defaults, "more variable"),
+			v1alpha2.Label(p.resource), p.resource.GetSpec().Version)
 	}
 }
 

@@ -1,0 +1,227 @@
+package charts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/catalog"
+	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// Input opens what an argument of a command names: a version of a provider.
+type Input struct {
+	identity *identity
+	catalog  *cli.CatalogFlags
+	// client returns the client for a registry.
+	client func(registry string) (*oci.Client, error)
+}
+
+// AddInputFlags adds flags to a command that reads versions of providers; in is read for a password.
+func AddInputFlags(flags *pflag.FlagSet, in io.Reader) *Input {
+	access := AddAccessFlags(flags)
+
+	return &Input{
+		identity: addIdentityFlags(flags),
+		catalog:  cli.AddCatalogFlags(flags),
+		client:   func(registry string) (*oci.Client, error) { return access.Client(registry, in) },
+	}
+}
+
+// inputForms describes the arguments that an Input opens, for the help of commands.
+const inputForms = `  * a folder in clusterctl's local-repository layout, named after the provider's
+    label: infrastructure-aws/v2.11.1/{infrastructure-components.yaml,
+    metadata.yaml}, and without VERSION the newest one in it. If the names of
+    folders do not tell the provider or the version, set --type, --name and
+    --version;
+  * the archive of a chart, CHART.tgz;
+  * https://github.com/OWNER/PROJECT/releases/tag/VERSION, the address on another
+    web server, or oci://REGISTRY/PATH of a chart or an artifact. Set --type and
+    --name for providers that clusterctl does not know;
+  * a provider, named as for "capstan providers"; without VERSION the newest one.`
+
+// open reads what an argument names. If a file of the version is missing, it returns the others as well as the error.
+func (i *Input) open(ctx context.Context, argument string) (*published, error) {
+	switch {
+	case strings.HasPrefix(argument, "oci://"), isTagged(argument):
+		return i.openArtifact(ctx, argument)
+	case strings.HasPrefix(argument, "https://"), strings.HasPrefix(argument, "http://"):
+		return i.openWebsite(ctx, argument)
+	}
+
+	if _, err := os.Stat(argument); errors.Is(err, os.ErrNotExist) {
+		known, err := i.catalog.Load()
+		if err != nil {
+			return nil, err
+		}
+
+		name, version, _ := strings.Cut(argument, ":")
+
+		entry, err := cli.FindEntry(known, name)
+		if err == nil {
+			return i.openEntry(ctx, known, entry, version)
+		}
+
+		if filepath.Base(argument) == argument {
+			return nil, fmt.Errorf("there is no file or folder %s: %w", argument, err)
+		}
+	}
+
+	if strings.HasSuffix(argument, ".tgz") {
+		return openArchive(argument)
+	}
+
+	return openFolder(ctx, argument, i.identity)
+}
+
+// isTagged reports whether an address with http:// is that of an artifact in a registry rather than a web server's.
+func isTagged(address string) bool {
+	return strings.HasPrefix(address, "http://") && strings.Contains(path.Base(address), ":") &&
+		strings.Count(address, "/") > 2
+}
+
+// openArtifact reads a chart in a registry, or an artifact with the files of a version.
+func (i *Input) openArtifact(ctx context.Context, address string) (*published, error) {
+	ref, err := oci.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+
+	client, err := i.client(ref.Registry)
+	if err != nil {
+		return nil, err
+	}
+
+	provider, err := i.identity.provider(labelOf(filepath.Base(ref.Repository)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+
+	artifact, err := source.NewArtifact(address, provider, source.OptionsForClient(client))
+	if err != nil {
+		return nil, err
+	}
+
+	return fetch(ctx, address, artifact, i.identity.version)
+}
+
+// openWebsite reads a version on a web server, such as a release on GitHub.
+func (i *Input) openWebsite(ctx context.Context, address string) (*published, error) {
+	known, err := i.catalog.Load()
+	if err != nil {
+		return nil, err
+	}
+
+	provider, err := i.identity.provider(publisherOf(known, address))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+
+	options := func(_ context.Context, server source.Server) (transport.Options, error) {
+		return transport.Options{Credentials: transport.Token(server.Host, known.PublicToken(server))}, nil
+	}
+
+	website, err := source.NewWebsite(address, provider, options)
+	if err != nil {
+		return nil, err
+	}
+
+	return fetch(ctx, address, website, i.identity.version)
+}
+
+// publisherOf returns the provider of a catalog that is published at an address. It is empty if none is, or
+// several are and the name of the file does not tell which.
+func publisherOf(known *catalog.Catalog, address string) bundle.Provider {
+	project := func(url string) string { before, _, _ := strings.Cut(url, "/releases"); return before }
+
+	var found []bundle.Provider
+
+	for _, e := range known.Entries {
+		sameFile := !strings.HasSuffix(address, ".yaml") || filepath.Base(e.URL) == filepath.Base(address)
+		if project(e.URL) == project(address) && sameFile {
+			found = append(found, source.Provider(e.Type, e.Name))
+		}
+	}
+
+	if len(found) != 1 {
+		return bundle.Provider{}
+	}
+
+	return found[0]
+}
+
+// openEntry reads a version of a provider of the catalog.
+func (i *Input) openEntry(
+	ctx context.Context, known *catalog.Catalog, entry catalog.Entry, version string,
+) (*published, error) {
+	if len(i.identity.arguments()) > 0 {
+		return nil, fmt.Errorf("%s is a known provider; leave out --type, --name and --version, and write LABEL:VERSION",
+			entry.Label())
+	}
+
+	registry := func(_ context.Context, ref oci.Reference) (source.Access, error) {
+		client, err := i.client(ref.Registry)
+
+		return source.Access{Client: client}, err
+	}
+
+	from, err := known.Open(entry, catalog.Access{Registry: registry})
+	if err != nil {
+		return nil, err
+	}
+
+	opened, err := fetch(ctx, entry.Label(), from, version)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", entry.Label(), err)
+	}
+
+	return opened, err
+}
+
+// Variables returns the variables of a version of a source: an exact one, a range, or the newest for an empty one. The
+// place is where the source is, for errors.
+func Variables(ctx context.Context, place string, from *source.Source, version string) ([]chartgen.Variable, error) {
+	opened, err := fetch(ctx, place, from, version)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", place, err)
+	}
+
+	built, err := opened.build()
+	if err != nil {
+		return nil, err
+	}
+
+	return chartgen.Variables(built)
+}
+
+// fetch reads a version of a remote source.
+func fetch(ctx context.Context, place string, from *source.Source, version string) (*published, error) {
+	resolved, err := from.Resolve(ctx, source.Request{Version: version})
+	if err != nil {
+		return nil, err
+	}
+
+	release, err := from.Fetch(ctx, resolved)
+	if release == nil {
+		return nil, err
+	}
+
+	return &published{place: place, chart: release.Chart, bundle: release.Bundle, names: release.Names}, err
+}
+
+// isMissing reports whether a version lacks a file.
+func isMissing(err error) bool {
+	return transport.Is(err, transport.Invalid) || transport.Is(err, transport.NotFound)
+}
