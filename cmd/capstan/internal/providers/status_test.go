@@ -177,6 +177,22 @@ func TestPrintDetails(t *testing.T) {
 }
 
 // TestStatusTable prints a line for each provider, which fits on the terminal.
+// TestModes: what the verdict says about automatic upgrades is not said again.
+func TestModes(t *testing.T) {
+	g := NewWithT(t)
+
+	v := view.Provider{Paused: true, AutomaticUpgrade: &v1alpha2.AutomaticUpgradeStatus{
+		Pending: &v1alpha2.PendingUpgrade{Version: "v1.2.1", Message: "a variable is missing", Blocked: true},
+	}}
+	paused, blocked := "paused: the provider's Deployments are scaled to zero",
+		"automatic upgrade to v1.2.1 is blocked: a variable is missing"
+
+	g.Expect(modes(v)).To(Equal([]string{paused, blocked}))
+
+	v.Verdict.Text = "v1.2.0 is healthy; the " + blocked
+	g.Expect(modes(v)).To(Equal([]string{paused}))
+}
+
 func TestStatusTable(t *testing.T) {
 	g := NewWithT(t)
 
