@@ -53,8 +53,8 @@ func References(provider v1alpha2.Provider) []Reference {
 	return references
 }
 
-// Uses reports whether a resource uses a ConfigMap or Secret, whose kind is given: it names the object, or selects it as
-// its source.
+// Uses reports whether a resource uses a ConfigMap or Secret, whose kind is given: it names the object, or selects it
+// as its source.
 func Uses(provider v1alpha2.Provider, kind string, object client.Object) bool {
 	named := Reference{kind, client.ObjectKeyFromObject(object)}
 	return slices.Contains(References(provider), named) || selects(provider, object)

@@ -221,8 +221,8 @@ func (w *Watches) Records(release types.NamespacedName) (records []metav1.Partia
 	return records, err == nil
 }
 
-// Find returns the metadata of the objects of a resource in a namespace that match; none until the namespace is watched.
-// They must not be changed.
+// Find returns the metadata of the objects of a resource in a namespace that match; none until the namespace is
+// watched. They must not be changed.
 func (w *Watches) Find(
 	resource schema.GroupVersionResource, namespace string, matches func(*metav1.PartialObjectMetadata) bool,
 ) []*metav1.PartialObjectMetadata {

@@ -35,8 +35,8 @@ func TestSkippedMinors(t *testing.T) {
 func TestSkipsMessage(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(SkipsMessage("v1.26.0", nil)).To(BeEmpty())
-	g.Expect(SkipsMessage("v1.28.1", []string{"v1.26", "v1.27"})).To(Equal("v1.28.1 skips v1.26, v1.27: a provider may need " +
-		"each minor version; see its release notes, or upgrade to one after the other"))
+	g.Expect(SkipsMessage("v1.28.1", []string{"v1.26", "v1.27"})).To(Equal("v1.28.1 skips v1.26, v1.27: a provider " +
+		"may need each minor version; see its release notes, or upgrade to one after the other"))
 	g.Expect(SkipsMessage("v1.9.0", strings.Fields("v1.1 v1.2 v1.3 v1.4 v1.5 v1.6"))).To(
 		ContainSubstring("skips v1.1, v1.2, v1.3, v1.4, v1.5 and 1 more: a provider "))
 }

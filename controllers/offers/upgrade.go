@@ -132,7 +132,7 @@ func (u Upgrading) next(past past) (best, heldUp string) {
 	}
 
 	later := u.later(installed)
-	givenUp := append(past.givenUp, u.GivenUp)
+	givenUp := slices.Concat(past.givenUp, []string{u.GivenUp})
 
 	if u.Mode == v1alpha2.UpgradeMinor {
 		minors := slices.DeleteFunc(slices.Clone(later), func(o offer) bool { return o.Minor() == installed.Minor() })

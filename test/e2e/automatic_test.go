@@ -192,6 +192,7 @@ var _ = Describe("Automatic upgrades", Ordered, func() {
 
 		t := newTiny(name, "v1.0.0")
 		publish(t)
+
 		variables := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "variables"}}
 		p := t.resource()
 		p.Spec.Version, p.Spec.SecretName = "~1.0", variables.Name

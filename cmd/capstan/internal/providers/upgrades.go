@@ -220,9 +220,10 @@ func (p *installedProvider) newer() []v1alpha2.AvailableUpgrade {
 
 // minors returns versions of all minor versions that the provider's source has.
 func (p *installedProvider) minors() []*semver.Version {
-	var minors []*semver.Version
+	newer := p.newer()
 
-	for _, offered := range p.newer() {
+	minors := make([]*semver.Version, 0, len(newer))
+	for _, offered := range newer {
 		minors = append(minors, semver.MustParse(offered.Version))
 	}
 
