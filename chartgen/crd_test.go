@@ -138,7 +138,7 @@ func TestJSONOfCRDs(t *testing.T) {
 
 	for name, value := range map[string]string{
 		"numbers":     "{a: 1.0, b: 0.5, c: 1e-7, d: 1e21, e: 9223372036854775807, f: -1, g: 0x10, h: 1e3}",
-		"texts":       `{a: "yes", b: "1", c: "a\nb\n", d: " a", e: "<&>", f: "\u2028\xe9\U0001f600", g: "~", h: "", i: "a: b"}`,
+		"texts":       `{a: "yes", b: "1", c: "a\nb\n", d: " a", e: "<&>", f: "\u2028\xe9\U0001f600", g: "~", h: ""}`,
 		"empty":       "{a: {}, b: [], c: null, d: [{}], e: [[]]}",
 		"keys":        `{"yes": 1, "1": 2, "a b": 3, "a:": 4, "": 5}`,
 		"a long text": strings.Repeat("word ", 1000),

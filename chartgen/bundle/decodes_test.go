@@ -82,6 +82,7 @@ func TestDecodesOfDecode(t *testing.T) {
 			g.Expect(times).To(Equal(again))
 
 			content["kind"] = "changed"
+
 			g.Expect(doc.Object.GetKind()).NotTo(Equal("changed"))
 		})
 	}
