@@ -193,6 +193,7 @@ func (c comparison) differences() []string {
 // fromJSON returns the object of a text in JSON, and nil for an empty text.
 func fromJSON(text string) any {
 	var object any
+
 	_ = json.Unmarshal([]byte(text), &object) // of json.Marshal
 
 	return object

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/contract"
+	"github.com/capstan-project/capstan/contract/lint"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
@@ -66,6 +67,7 @@ var _ = Describe("Every provider in the folder CENSUS", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		versions := map[string][]string{}
+
 		for _, folder := range folders {
 			label := filepath.Base(filepath.Dir(folder))
 			versions[label] = append(versions[label], filepath.Base(folder))
@@ -83,10 +85,9 @@ var _ = Describe("Every provider in the folder CENSUS", Ordered, func() {
 
 		for _, label := range slices.Sorted(maps.Keys(versions)) {
 			i := surveyed{label: label}
-			i.run(ctx, cli, i.load(ctx, repository, versions[label]))
-
-			if after := w.clusterObjects(ctx); after != before {
-				i.problem = "objects are left, or others are gone: " + after
+			if releases := i.load(ctx, repository, versions[label]); len(releases) > 0 {
+				i.run(ctx, cli, releases)
+				i.remove(ctx, cli, before)
 			}
 
 			fmt.Println(i)
@@ -106,6 +107,9 @@ var _ = Describe("Every provider in the folder CENSUS", Ordered, func() {
 		Expect(problems).To(BeZero())
 	})
 })
+
+// patience is how long a step of a provider may take.
+const patience = 5 * time.Minute
 
 // surveyed is what became of a provider.
 type surveyed struct {
@@ -196,15 +200,9 @@ func requiredValues(b *bundle.Bundle) map[string]string {
 	return values
 }
 
-// run installs the first release, upgrades to the others, rolls back, and removes the provider.
+// run installs the first release, upgrades to the others, and rolls back.
 func (i *surveyed) run(ctx context.Context, cli commandLine, releases []*harness.Release) {
 	GinkgoHelper()
-
-	if len(releases) == 0 {
-		return
-	}
-
-	defer i.remove(ctx, cli, releases[0].Namespace)
 
 	for n, release := range releases {
 		step := "upgraded"
@@ -223,7 +221,7 @@ func (i *surveyed) run(ctx context.Context, cli commandLine, releases []*harness
 		return
 	}
 
-	if _, failure, code := cli.run(ctx, "rollback", i.label, "--timeout", "2m"); code != 0 {
+	if _, failure, code := cli.run(ctx, "rollback", i.label, "--timeout", patience.String()); code != 0 {
 		i.refusal = "roll back: " + lastLine(failure)
 		return
 	}
@@ -248,25 +246,42 @@ func (i *surveyed) apply(ctx context.Context, w *world, release *harness.Release
 		return false
 	}
 
-	late := ""
-	eventually := NewGomega(func(message string, _ ...int) { late = message })
-	eventually.Eventually(w.read(ctx, p)).WithTimeout(2 * time.Minute).
-		Should(Or(beReady(release.Bundle.Version), beRefused()))
-
-	ready := meta.FindStatusCondition(p.GetConditions(), v1alpha2.ReadyCondition)
-
-	switch {
-	case late != "" && ready == nil:
-		i.problem = late
-	case late != "":
-		i.problem = ready.Message
-	case v1alpha2.IsReady(p):
-		return true
-	default:
-		i.refusal = ready.Message
+	decided := i.expect(func(g Gomega) {
+		g.Eventually(w.read(ctx, p)).WithTimeout(patience).Should(Or(beReady(release.Bundle.Version), beRefused()))
+	})
+	if decided && !v1alpha2.IsReady(p) {
+		i.refusal = meta.FindStatusCondition(p.GetConditions(), v1alpha2.ReadyCondition).Message
 	}
 
-	return false
+	if missing := missingReference(release.Bundle); !decided && missing != "" {
+		i.refusal, i.problem = missing, ""
+	}
+
+	return decided && v1alpha2.IsReady(p)
+}
+
+// missingReference returns what lint reports about an object that a release lacks, without which its pods do not start,
+// or "".
+func missingReference(b *bundle.Bundle) string {
+	for _, f := range lint.Bundle(b, nil) {
+		if f.Level == contract.Error && strings.HasPrefix(f.Rule, "references/") {
+			return f.Kind + " " + f.Object + " " + f.Message
+		}
+	}
+
+	return ""
+}
+
+// expect reports whether an expectation is met. It is the provider's problem otherwise.
+func (i *surveyed) expect(expectation func(Gomega)) bool {
+	met := true
+
+	expectation(NewGomega(func(message string, _ ...int) {
+		met = false
+		i.problem += message
+	}))
+
+	return met
 }
 
 // beRefused matches a provider that cannot be installed until something changes.
@@ -277,16 +292,20 @@ func beRefused() gomegatypes.GomegaMatcher {
 	}, BeTrue())
 }
 
-// remove removes the provider with all that it had.
-func (i *surveyed) remove(ctx context.Context, cli commandLine, namespace string) {
+// remove removes the provider with all that it had, so that only the objects before it are left.
+func (i *surveyed) remove(ctx context.Context, cli commandLine, before string) {
 	GinkgoHelper()
 
-	_, failure, code := cli.run(ctx, "delete", i.label, "--include-crd", "--include-namespace", "--timeout", "2m")
-	if code != 0 {
-		i.problem = "delete: " + failure
-	}
+	_, failure, code := cli.run(ctx, "delete", i.label, "--include-crd", "--include-namespace",
+		"--timeout", patience.String())
 
-	i.done = append(i.done, "removed")
+	removed := i.expect(func(g Gomega) {
+		g.Expect(code).To(BeZero(), failure)
+		g.Eventually(func() string { return cli.w.clusterObjects(ctx) }).WithTimeout(patience).Should(Equal(before))
+	})
+	if removed {
+		i.done = append(i.done, "removed")
+	}
 }
 
 func lastLine(text string) string {
