@@ -105,7 +105,7 @@ type cluster struct {
 }
 
 // shared is the control plane of all tests that need one.
-var shared = bedtest.Shared{Options: &bed.Options{}}
+var shared = bedtest.Shared{Options: func() bed.Options { return bed.Options{} }}
 
 func start(t *testing.T) *cluster {
 	t.Helper()

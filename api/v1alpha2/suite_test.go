@@ -2,7 +2,6 @@ package v1alpha2_test
 
 import (
 	"errors"
-	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 const (
@@ -22,30 +22,16 @@ const (
 	sampleFolder = "../../config/samples"
 )
 
-// apiServer is a real API server, started by the first test that needs it.
-var apiServer bedtest.Shared
+// apiServer is a real API server with the CRDs, started by the first test that needs it.
+var apiServer = bedtest.Shared{Options: func() bed.Options { return bedtest.APIServer(harness.OwnCRDs()...) }}
 
 func TestMain(m *testing.M) { apiServer.Main(m) }
 
-// crds records whether the CRDs are installed in it.
-var crds struct {
-	once sync.Once
-	err  error
-}
-
-// connect returns a client for the API server, with the CRDs installed.
+// connect returns a client for the API server.
 func connect(t *testing.T) client.Client {
 	t.Helper()
 
 	config := apiServer.Get(t).Config()
-
-	crds.once.Do(func() {
-		_, crds.err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{crdFolder}})
-	})
-
-	if crds.err != nil {
-		t.Fatal(crds.err)
-	}
 
 	scheme := runtime.NewScheme()
 	if err := v1alpha2.AddToScheme(scheme); err != nil {

@@ -13,19 +13,15 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/watch"
-	"github.com/capstan-project/capstan/test/bed/bedtest"
-	"github.com/capstan-project/capstan/test/harness"
 )
 
 func TestSetFinalizerKeepsOthers(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
-	live, err := harness.NewClient(bedtest.StartAPIServer(t).Config())
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(harness.InstallCRDs(ctx, live)).To(Succeed())
+	live := connect(t)
 
 	r := &Reconciler{Dependencies: &Dependencies{Client: consistency.NewClient(live)}}
-	key := client.ObjectKey{Namespace: "default", Name: "aws"}
+	key := client.ObjectKey{Namespace: "default", Name: "kept"}
 	g.Expect(live.Create(ctx, &v1alpha2.InfrastructureProvider{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 	})).To(Succeed())
@@ -41,7 +37,7 @@ func TestSetFinalizerKeepsOthers(t *testing.T) {
 	changed.Finalizers = []string{"example.com/other"}
 	g.Expect(live.Update(ctx, changed)).To(Succeed())
 
-	err = r.setFinalizer(ctx, stale, controllerutil.AddFinalizer)
+	err := r.setFinalizer(ctx, stale, controllerutil.AddFinalizer)
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
 	g.Expect(r.setFinalizer(ctx, read(), controllerutil.AddFinalizer)).To(Succeed())
 	g.Expect(read().Finalizers).To(ConsistOf("example.com/other", v1alpha2.Finalizer))
@@ -83,9 +79,7 @@ func TestOutOfScope(t *testing.T) {
 // that does not get to a plan after the status was lost.
 func TestNoteVersions(t *testing.T) {
 	g := NewWithT(t)
-	live, err := harness.NewClient(bedtest.StartAPIServer(t).Config())
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(harness.InstallCRDs(t.Context(), live)).To(Succeed())
+	live := connect(t)
 
 	for _, tt := range []struct{ what, noted, requested, desired, want string }{
 		{"resolved", "", "~1.0", "v1.0.0", "v1.0.0"},

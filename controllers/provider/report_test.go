@@ -21,8 +21,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/values"
-	"github.com/capstan-project/capstan/test/bed/bedtest"
-	"github.com/capstan-project/capstan/test/harness"
 )
 
 // of returns the report of a reconcile that ended with a result.
@@ -155,9 +153,7 @@ func TestMessagesAreBounded(t *testing.T) {
 // TestPanicIsReported: a reconcile that panics says so in the conditions, and leaves the rest of the status as it was.
 func TestPanicIsReported(t *testing.T) {
 	g := NewWithT(t)
-	live, err := harness.NewClient(bedtest.StartAPIServer(t).Config())
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(harness.InstallCRDs(t.Context(), live)).To(Succeed())
+	live := connect(t)
 
 	p := aws()
 	p.Namespace, p.ResourceVersion = "default", ""

@@ -33,7 +33,7 @@ var _ = Describe("capstan adopt takes real providers with clusters over", Ordere
 	BeforeAll(func(ctx SpecContext) {
 		repository := onlyNightly()
 
-		w = newWorld(ctx)
+		w = newWorld()
 		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 

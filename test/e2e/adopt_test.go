@@ -133,7 +133,7 @@ var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = newWorld()
 		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 

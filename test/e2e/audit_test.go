@@ -52,7 +52,7 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx) // without an operator, which would correct the CRDs
+		w = newWorld() // without an operator, which would correct the CRDs
 		cli = newCommandLine(w)
 		sample = sampleObjects{w, map[string]*unstructured.Unstructured{}}
 		sample.create(ctx)

@@ -45,7 +45,7 @@ var _ = Describe("Every provider in the folder CENSUS", Ordered, func() {
 		repository = withNamedExtension(os.Getenv("CENSUS"))
 
 		// Some providers contain objects of core's kinds, for which its webhooks are called.
-		w = newWorld(ctx, routed)
+		w = newWorld(routed)
 		startWebhooks(ctx, w, "capi-webhook-service.cluster-api-system")
 
 		cli = newCommandLine(w)

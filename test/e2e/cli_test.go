@@ -147,7 +147,7 @@ var _ = Describe("The command line", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = newWorld()
 		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 		cli.fail(ctx, "status", "aws").To(ContainSubstring("provider aws not found: there are no providers"))

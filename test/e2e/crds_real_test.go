@@ -187,7 +187,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		onlyNightly()
 
-		w = newWorld(ctx, routed)
+		w = newWorld(routed)
 		managers = startWebhooks(
 			ctx,
 			w,

@@ -72,7 +72,7 @@ var _ = Describe("Drift", Ordered, everyKubernetes, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = newWorld()
 		w.start()
 		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})

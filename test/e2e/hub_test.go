@@ -24,7 +24,7 @@ var _ = Describe("On a hub with the providers of another cluster, capstan", Orde
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w, there = newWorld(ctx), newWorld(ctx)
+		w, there = newWorld(), newWorld()
 		cli = newCommandLine(w)
 		config = clusterctlConfig(samples, "cluster-api", "infrastructure-docker")
 

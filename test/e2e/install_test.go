@@ -35,8 +35,8 @@ var _ = Describe("The sample providers", Ordered, everyKubernetes, func() {
 		return &list.Items[0]
 	}
 
-	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+	BeforeAll(func() {
+		w = newWorld()
 		w.start()
 	})
 

@@ -90,7 +90,7 @@ var _ = Describe("Plain Helm", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = newWorld()
 		dir := GinkgoT().TempDir()
 		docker = pack(ctx, dir, harness.Wanted{Label: "infrastructure-docker"})
 		dockerBefore = pack(

@@ -56,7 +56,7 @@ var _ = Describe("Real providers", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		repository = testproviders.Folder(GinkgoT())
 
-		w = newWorld(ctx)
+		w = newWorld()
 		w.createOperatorDeployment(ctx)
 		w.start()
 		cli = newCommandLine(w)

@@ -47,7 +47,7 @@ var _ = Describe("Every real release", Ordered, func() {
 		core = others["cluster-api"]
 		delete(others, "cluster-api")
 
-		w = newWorld(ctx)
+		w = newWorld()
 		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 		w.start()

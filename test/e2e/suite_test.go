@@ -90,13 +90,10 @@ var _ = AfterEach(func() {
 
 // newWorld starts a control plane without an operator. It is stopped at the end of the container of
 // specs whose BeforeAll calls newWorld.
-func newWorld(ctx context.Context, apiServerFlags ...string) *world {
+func newWorld(apiServerFlags ...string) *world {
 	GinkgoHelper()
 
-	w := emptyWorld(bed.Options{APIServerFlags: apiServerFlags, CRDs: harness.OwnCRDs()})
-	Expect(harness.InstallCRDs(ctx, w.client)).To(Succeed())
-
-	return w
+	return emptyWorld(bed.Options{APIServerFlags: apiServerFlags, CRDs: harness.OwnCRDs()})
 }
 
 // emptyWorld is newWorld without the operator's CRDs.
@@ -127,7 +124,7 @@ func emptyWorld(options bed.Options) *world {
 // shared is the world of sharedWorld, once there is one.
 var (
 	shared    *world
-	sharedBed = bedtest.Shared{Options: &bed.Options{CRDs: harness.OwnCRDs()}}
+	sharedBed = bedtest.Shared{Options: func() bed.Options { return bed.Options{CRDs: harness.OwnCRDs()} }}
 )
 
 // sharedWorld returns a control plane with core and an operator with these flags, which containers of a process share.
@@ -141,7 +138,6 @@ func sharedWorld(ctx context.Context, flags ...string) *world {
 	if shared == nil {
 		w := &world{log: filepath.Join(programs, "operator.log"), bed: sharedBed.Get(GinkgoT())}
 		w.client = must(harness.NewClient(w.bed.Config()))
-		Expect(harness.InstallCRDs(ctx, w.client)).To(Succeed())
 		w.start()
 		w.installCore(ctx)
 
@@ -285,7 +281,7 @@ func (w *world) dropProviders(ctx context.Context) {
 func readyWorld(ctx context.Context, flags ...string) *world {
 	GinkgoHelper()
 
-	w := newWorld(ctx)
+	w := newWorld()
 	w.start(flags...)
 	w.installCore(ctx)
 

@@ -154,7 +154,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		w = sharedWorld(ctx)
-		there = newWorld(ctx)
+		there = newWorld()
 
 		w.withoutCore(ctx)
 

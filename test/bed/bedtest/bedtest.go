@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/capstan-project/capstan/test/bed"
 )
 
@@ -21,15 +23,16 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// apiServer has only what all tests need.
-var apiServer = bed.Options{Nodes: -1, WithoutCertManager: true, WithoutControllers: true, WithoutAudit: true}
+// APIServer returns the options of etcd and an API server with these CustomResourceDefinitions, and without an audit log.
+func APIServer(crds ...*unstructured.Unstructured) bed.Options {
+	return bed.Options{Nodes: -1, WithoutCertManager: true, WithoutControllers: true, WithoutAudit: true, CRDs: crds}
+}
 
-// StartAPIServer starts etcd and an API server without CustomResourceDefinitions and audit log for one test, or for one
-// suite if BeforeSuite calls it.
-func StartAPIServer(t TB) *bed.Bed {
+// StartAPIServer starts what APIServer describes for one test, or for one suite if BeforeSuite calls it.
+func StartAPIServer(t TB, crds ...*unstructured.Unstructured) *bed.Bed {
 	t.Helper()
 
-	return Start(t, apiServer)
+	return Start(t, APIServer(crds...))
 }
 
 // Start starts a control plane for one test, or for one suite or container of specs if their
@@ -61,8 +64,8 @@ func start(options bed.Options) (*bed.Bed, error) {
 // Shared is a control plane that all tests of a package share. The first test that needs it starts
 // it, and Main stops it.
 type Shared struct {
-	// Options of the control plane; the zero value is the one of StartAPIServer.
-	Options *bed.Options
+	// Options returns those of the control plane; nil is for those of APIServer, without CustomResourceDefinitions.
+	Options func() bed.Options
 
 	once sync.Once
 	bed  *bed.Bed
@@ -74,9 +77,9 @@ func (s *Shared) Get(t TB) *bed.Bed {
 	t.Helper()
 
 	s.once.Do(func() {
-		options := apiServer
+		options := APIServer()
 		if s.Options != nil {
-			options = *s.Options
+			options = s.Options()
 		}
 
 		s.bed, s.err = start(options)

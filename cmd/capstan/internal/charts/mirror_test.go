@@ -293,11 +293,10 @@ func TestMirrorErrors(t *testing.T) {
 
 func TestMirrorInstalled(t *testing.T) {
 	g := NewWithT(t)
-	b := bedtest.StartAPIServer(t)
+	b := bedtest.StartAPIServer(t, harness.OwnCRDs()...)
 
 	c, err := harness.NewClient(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(harness.InstallCRDs(t.Context(), c)).To(Succeed())
 
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
 	g.Expect(c.Create(t.Context(), p)).To(Succeed())

@@ -21,11 +21,10 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 	g := NewWithT(t)
 	clitest.WithoutConfiguration(t)
 
-	b := bedtest.StartAPIServer(t)
+	b := bedtest.StartAPIServer(t, harness.OwnCRDs()...)
 
 	c, err := harness.NewClient(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(harness.InstallCRDs(t.Context(), c)).To(Succeed())
 
 	config := clitest.Configuration(t, "../../../../test/data/providers")
 	configMap := &corev1.ConfigMap{

@@ -25,11 +25,10 @@ func newHub(t *testing.T) (c client.Client, kubeconfig string) {
 	g := NewWithT(t)
 	clitest.WithoutConfiguration(t)
 
-	b := bedtest.StartAPIServer(t)
+	b := bedtest.StartAPIServer(t, harness.OwnCRDs()...)
 
 	c, err := harness.NewClient(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(harness.InstallCRDs(t.Context(), c)).To(Succeed())
 
 	samples, err := filepath.Abs("../../../../test/data/providers")
 	g.Expect(err).NotTo(HaveOccurred())

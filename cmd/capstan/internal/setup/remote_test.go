@@ -22,11 +22,10 @@ func TestRemoteProvidersAreNotLocal(t *testing.T) {
 	g := NewWithT(t)
 	clitest.WithoutConfiguration(t)
 
-	b := bedtest.StartAPIServer(t)
+	b := bedtest.StartAPIServer(t, harness.OwnCRDs()...)
 
 	c, err := harness.NewClient(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(harness.InstallCRDs(t.Context(), c)).To(Succeed())
 
 	samples, err := filepath.Abs("../../../../test/data/providers")
 	g.Expect(err).NotTo(HaveOccurred())
