@@ -237,6 +237,31 @@ func TestGetBoundsMemory(t *testing.T) {
 	}
 }
 
+// TestAccept: a server that has several representations is asked for the wanted one, and any is not an empty one.
+func TestAccept(t *testing.T) {
+	g := NewWithT(t)
+
+	var accepted []string
+
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		accepted = r.Header.Values("Accept")
+	}))
+	defer server.Close()
+
+	c := newClient(t, Options{}, auth.EmptyCredential)
+
+	for _, accept := range []string{"application/json", ""} {
+		_, err := c.Get(t.Context(), Request{URL: server.URL, Accept: accept, Limit: limit})
+		g.Expect(err).NotTo(HaveOccurred())
+
+		if accept == "" {
+			g.Expect(accepted).To(BeEmpty())
+		} else {
+			g.Expect(accepted).To(Equal([]string{accept}))
+		}
+	}
+}
+
 func TestGetIsCanceled(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.HandlerFunc(slow))
