@@ -45,7 +45,8 @@ type profile struct {
 
 func newProfile(root string, command int) *profile {
 	return &profile{
-		root: root, command: command, running: map[identity]*process{}, used: map[use]time.Duration{}, count: map[string]int{},
+		root: root, command: command,
+		running: map[identity]*process{}, used: map[use]time.Duration{}, count: map[string]int{},
 	}
 }
 
