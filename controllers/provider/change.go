@@ -244,7 +244,7 @@ func (r *run) changesCRDs() bool { return r.change.crdsDiffer }
 
 // affectsObjects reports whether there may be objects that need the CRDs as they are.
 func (r *run) affectsObjects() bool {
-	return r.changesCRDs() || r.upgrades() && len(r.change.crds.Dropped()) > 0
+	return r.changesCRDs() || r.upgrades() && r.change.crdsDropped
 }
 
 // triesFirst reports whether the release is tried before its CRDs are applied, so that nothing is touched if it would

@@ -93,6 +93,12 @@ func TestStepsOfChange(t *testing.T) {
 				},
 			},
 		},
+		"an upgrade that only drops CRDs": {
+			func(r *run) { withoutCRDs(r); r.change.crdsDropped = true },
+			[][]string{{
+				contracts, begin, turn, compare, "changes of CRDs break nothing", announce, correct, await, apply, served,
+			}},
+		},
 		"nothing to apply": {
 			func(r *run) { inSync(r); withoutCRDs(r) }, [][]string{{compare, correct, await, served}},
 		},

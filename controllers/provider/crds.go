@@ -56,6 +56,7 @@ func (r *run) planChange(ctx context.Context) error {
 
 	r.change.crds = planned
 	r.change.crdsDiffer = planned.HasChanges()
+	r.change.crdsDropped = len(planned.Dropped()) > 0
 
 	return r.target.CRDs.CheckUnmanaged(ctx, planned)
 }

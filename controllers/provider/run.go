@@ -84,10 +84,11 @@ type change struct {
 	// release is what follows from the goal for the release.
 	release comparison
 
-	// crds are the changes of CRDs, if crdsDiffer; crdsChecked describes those that were checked, and appliedCRDs is set
-	// if the CRDs are those of the plan.
+	// crds are the changes of CRDs, if crdsDiffer, and those that are left, if crdsDropped; crdsChecked describes those
+	// that were checked, and appliedCRDs is set if the CRDs are those of the plan.
 	crds        *crds.Plan
 	crdsDiffer  bool
+	crdsDropped bool
 	crdsChecked string
 	appliedCRDs bool
 	// passed is set if nothing prevents the release from being what the resource asks for.
