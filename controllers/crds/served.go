@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds/versions"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -62,6 +63,31 @@ func (a *Applier) Served(ctx context.Context, files []chart.File) (Serving, erro
 	found.Remark = object.List(remarks, maxRemarks)
 
 	return found, nil
+}
+
+// ServedVersions returns the versions that the API server serves of a CRD, given its name; none if it does not exist.
+func (a *Applier) ServedVersions(ctx context.Context, name string) ([]string, error) {
+	live, err := a.getCached(ctx, name)
+	if err != nil || live == nil {
+		return nil, err
+	}
+
+	return versions.Served(live), nil
+}
+
+// ServedByChart returns the versions that a CRD among the files of a chart serves; none if it is not among them.
+func ServedByChart(files []chart.File, name string) ([]string, error) {
+	i := slices.IndexFunc(files, func(f chart.File) bool { return crdName(f) == name })
+	if i < 0 {
+		return nil, nil
+	}
+
+	parsed, err := newDefinition(files[i], "").parse()
+	if err != nil {
+		return nil, err
+	}
+
+	return versions.Served(parsed), nil
 }
 
 // maxRemarks bounds how many CRDs a remark names.

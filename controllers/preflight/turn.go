@@ -37,7 +37,12 @@ func (c *Checker) turnOfCore(ctx context.Context, core v1alpha2.Provider, contra
 		return err
 	}
 
-	for _, p := range others {
+	return mayReturn(others)
+}
+
+// mayReturn checks that none of the providers may have to return to a version that core may not work with.
+func mayReturn(providers []v1alpha2.Provider) error {
+	for _, p := range providers {
 		if !StandingOf(p).MayReturn {
 			continue
 		}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
@@ -39,7 +41,31 @@ func (r *run) checkRequirements(ctx context.Context) error {
 	// Until they are served, changes of their CRDs requeue the resource.
 	r.target.CRDs.Await(v1alpha2.Label(r.provider), preflight.MissingKinds(err)...)
 
-	return err
+	if err != nil {
+		return err
+	}
+
+	return r.checkServed(ctx, input.Contract, r.change.plan.Applied.CRDs)
+}
+
+// checkServed makes sure that core serves what the contract of a version needs, or, if the version is core's, that its
+// CRDs serve what the other providers need.
+func (r *run) checkServed(ctx context.Context, contract string, definitions []chart.File) error {
+	now, err := r.target.CRDs.ServedVersions(ctx, preflight.ClusterCRD)
+	if err != nil {
+		return err
+	}
+
+	if r.Type != v1alpha2.CoreProviderType {
+		return r.Preflight.Served(r.provider, contract, now)
+	}
+
+	wanted, err := crds.ServedByChart(definitions, preflight.ClusterCRD)
+	if err != nil {
+		return err
+	}
+
+	return r.Preflight.CoreServed(ctx, r.provider, now, wanted)
 }
 
 // keptKinds returns those of the kinds, as Kind.version.group, that objects have.

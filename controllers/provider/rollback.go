@@ -76,6 +76,10 @@ func (r *run) checkTarget(ctx context.Context, revision state.Revision) (*crds.P
 		return nil, err
 	}
 
+	if err := r.checkServed(ctx, record.Contract, installed.CRDs); err != nil {
+		return nil, err
+	}
+
 	planned, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, installed)
 	if err != nil {
 		return nil, err
