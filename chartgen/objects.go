@@ -433,6 +433,7 @@ func checkDocument(doc *bundle.Document) (count int, err error) {
 
 	for i, container := range bundle.Containers(doc.Object.Object) {
 		image, _ := container["image"].(string)
+
 		if i < len(marked) && expr.IsMarked(bundle.NestedString(marked[i], "image")) {
 			continue // the template checks images that depend on variables
 		}

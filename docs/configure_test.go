@@ -78,7 +78,7 @@ func TestConfigureRows(t *testing.T) {
 		"a variable that is secret":       "value: from the Secret\n",
 		"settings of another Deployment":  "\n  replicas: 2\n",
 		"another object":                  "kind: PodDisruptionBudget\n",
-		"anything else":                   "    clusterctl.cluster.x-k8s.io: \"\"\n    team: platform\n  name: capa-webhook-service\n",
+		"anything else":                   "    team: platform\n  name: capa-webhook-service\n",
 	}
 	published := configured(t, "{}")
 	rows := regexp.MustCompile("(?m)^\\| (.*) \\| `(.*)` \\|$").FindAllStringSubmatch(pages(t)[configurePage], -1)
@@ -116,8 +116,8 @@ func TestConfigureExamples(t *testing.T) {
 	NewWithT(t).Expect(found).To(Equal(2))
 }
 
-// configured returns the manifest of the components with a spec. All of the spec must have an effect. The Secret and the
-// ConfigMap that it may name are those of the page.
+// configured returns the manifest of the components with a spec. All of the spec must have an effect. The Secret and
+// the ConfigMap that it may name are those of the page.
 func configured(t *testing.T, text string) string {
 	t.Helper()
 	g := NewWithT(t)

@@ -122,7 +122,8 @@ const (
 // spec does not change: `status.desiredVersion` does.
 type UpgradePolicy struct {
 	// mode selects the versions: Manual none, Patch those with the same minor version, Minor also those
-	// with the same major version, one minor version after the other. Patch and Minor require a range in `spec.version`. Default: Manual.
+	// with the same major version, one minor version after the other. Patch and Minor require a range in `spec.version`.
+	// Default: Manual.
 	// +optional
 	// +kubebuilder:validation:Enum=Manual;Patch;Minor
 	Mode UpgradeMode `json:"mode,omitempty"`

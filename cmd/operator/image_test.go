@@ -51,6 +51,7 @@ func build(t *testing.T, env []string, command string) []byte {
 
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 	cmd.Dir = root
+
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "OUT="+out)
 	cmd.Env = append(cmd.Env, env...)
 	output, err := cmd.CombinedOutput()

@@ -155,8 +155,8 @@ func (r *reader) dropUnmanaged(managed map[string]string) {
 	})
 }
 
-// createdByManagers returns the names of the CRDs with the label of a provider that its manager has created at run time.
-// Those in a group of Cluster API are left out, because a resource may leave them to another program.
+// createdByManagers returns the names of the CRDs with the label of a provider that its manager has created at run
+// time. Those in a group of Cluster API are left out, because a resource may leave them to another program.
 func createdByManagers(all []*apiextensionsv1.CustomResourceDefinition) map[string]bool {
 	labelled := map[string][]*apiextensionsv1.CustomResourceDefinition{}
 	created := map[string]bool{}

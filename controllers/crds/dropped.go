@@ -86,7 +86,9 @@ func (a *Applier) tryDropped(ctx context.Context, p *Plan) ([]trial.Finding, err
 	}
 
 	for _, crd := range p.dropped {
-		findings, err := trial.RunDropped(ctx, trial.Drop{Live: crd, Version: p.request.Version, Ignore: isReleases}, a.Objects)
+		drop := trial.Drop{Live: crd, Version: p.request.Version, Ignore: isReleases}
+
+		findings, err := trial.RunDropped(ctx, drop, a.Objects)
 		if err != nil {
 			return nil, err
 		}

@@ -48,9 +48,11 @@ func TestOwn(t *testing.T) {
 		spec    *v1alpha2.CRDsSpec
 		want    []string
 	}{
-		"installed by another program":           {nil, nil, []string{"a", "b"}},
-		"one created at run time":                {[]string{"a"}, nil, []string{"a"}},
-		"one that the resource leaves to others": {[]string{"a"}, &v1alpha2.CRDsSpec{Unmanaged: []string{"b"}}, []string{"a", "b"}},
+		"installed by another program": {nil, nil, []string{"a", "b"}},
+		"one created at run time":      {[]string{"a"}, nil, []string{"a"}},
+		"one that the resource leaves to others": {
+			[]string{"a"}, &v1alpha2.CRDsSpec{Unmanaged: []string{"b"}}, []string{"a", "b"},
+		},
 		"those that existed stay": {
 			[]string{"a"}, &v1alpha2.CRDsSpec{Policy: v1alpha2.CRDsCreateOnly}, []string{"a", "b"},
 		},

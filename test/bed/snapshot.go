@@ -155,7 +155,9 @@ func (b *Bed) forgetNamespaces(ctx context.Context) error {
 		return err
 	}
 
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(
+		ctx context.Context, _, _ string,
+	) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", b.file(etcdSocket))
 	}}}
 	defer client.CloseIdleConnections()

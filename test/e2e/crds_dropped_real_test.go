@@ -24,7 +24,7 @@ var _ = Describe("A real docker provider that drops CRDs", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		_ = testproviders.Folder(GinkgoT())
 
-		w = newWorld(ctx, routed)
+		w = newWorld(routed)
 		startWebhooks(ctx, w,
 			"capi-webhook-service.cluster-api-system", "capd-webhook-service.infrastructure-docker-system")
 		w.start()

@@ -488,6 +488,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 
 	It("are not dropped while there are objects, until it is allowed", func(ctx SpecContext) {
 		first, second, p := dropping(ctx, "abandoning")
+
 		for _, name := range []string{"a", "b", "c"} {
 			Eventually(func() error { return w.client.Create(ctx, first.object("v1", name)) }).Should(Succeed())
 		}
@@ -532,6 +533,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		Eventually(func() error { return w.client.Create(ctx, second.object("v1", "made")) }).Should(Succeed())
 
 		object := second.crd() + " (default/made)"
+
 		Eventually(w.read(ctx, p)).Should(beStalled(
 			v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs; v1.1.0 failed, given up"))
 		Eventually(w.events(ctx, p)).Should(left(corev1.EventTypeWarning, "v1.0.0 does not include", object))
@@ -555,6 +557,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 
 	It("may go to another provider", func(ctx SpecContext) {
 		first, second, p := dropping(ctx, "giving")
+
 		Eventually(func() error { return w.client.Create(ctx, first.object("v1", "given")) }).Should(Succeed())
 
 		taking := newTiny("taking", "v1.0.0")

@@ -33,7 +33,7 @@ var _ = Describe("A core that no longer serves an old version", Ordered, func() 
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = newWorld()
 		w.start()
 
 		release, err := harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"})

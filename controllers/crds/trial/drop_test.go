@@ -41,7 +41,8 @@ func TestRunDropped(t *testing.T) {
 			"samples.example.com (3 objects, including default/a and default/b)" + left,
 		},
 		"too many to count": {
-			definition(changes, false), many, "samples.example.com (at least 100 objects, including default/a and default/a)" + left,
+			definition(changes, false), many,
+			"samples.example.com (at least 100 objects, including default/a and default/a)" + left,
 		},
 		"a CRD that was never served": {never, objects{empty("a")}, ""},
 	} {

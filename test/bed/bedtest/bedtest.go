@@ -23,7 +23,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// APIServer returns the options of etcd and an API server with these CustomResourceDefinitions, and without an audit log.
+// APIServer returns the options of etcd and an API server with these CustomResourceDefinitions, and without an audit
+// log.
 func APIServer(crds ...*unstructured.Unstructured) bed.Options {
 	return bed.Options{Nodes: -1, WithoutCertManager: true, WithoutControllers: true, WithoutAudit: true, CRDs: crds}
 }

@@ -198,8 +198,8 @@ func (o *diffOptions) plan(
 	return preview, texts(report), nil
 }
 
-// planRollback returns an earlier revision, and what would be left of CRDs that it does not include. A rollback does not
-// change CRDs.
+// planRollback returns an earlier revision, and what would be left of CRDs that it does not include. A rollback does
+// not change CRDs.
 func (o *diffOptions) planRollback(
 	ctx context.Context,
 	cluster *cli.Cluster,

@@ -146,9 +146,11 @@ func TestVariables(t *testing.T) {
 	g.Expect(out).To(HavePrefix("VERSION   CONTRACT\nv1.0.0"))
 
 	for message, args := range map[string][]string{
-		"--variables is for one provider; name it, such as infrastructure-aws":  {"--variables"},
-		"a version is for --variables; add that, or leave out :v1.0.0":          {"aws:v1.0.0"},
-		"infrastructure-aws: version v9.0.0 is not available; the source has v": {"aws:v9.0.0", "--variables", "--config", file},
+		"--variables is for one provider; name it, such as infrastructure-aws": {"--variables"},
+		"a version is for --variables; add that, or leave out :v1.0.0":         {"aws:v1.0.0"},
+		"infrastructure-aws: version v9.0.0 is not available; the source has v": {
+			"aws:v9.0.0", "--variables", "--config", file,
+		},
 	} {
 		_, _, err := clitest.Run(t.Context(), NewListCommand, args...)
 		g.Expect(err).To(MatchError(HavePrefix(message)))
