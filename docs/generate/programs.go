@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -151,7 +152,9 @@ func commonFlags(commands []command) ([]flag, map[flag]bool) {
 		}
 	}
 
-	byName := func(a, b flag) int { return strings.Compare(a.long(), b.long()) }
+	byName := func(a, b flag) int {
+		return cmp.Or(strings.Compare(a.long(), b.long()), strings.Compare(a.usage, b.usage))
+	}
 
 	return slices.SortedFunc(maps.Keys(common), byName), common
 }
