@@ -376,8 +376,14 @@ func TestArtifactChart(t *testing.T) {
 		versions, err := a.Versions(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(versions).To(HaveExactElements(HaveField("Name", "v1.0.0")))
-		g.Expect(a.Fetch(t.Context(), versions[0])).
-			To(Equal(&source.Release{Chart: made, Place: pushed.Reference.String()}))
+		release, err := a.Fetch(t.Context(), versions[0])
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(release.Place).To(Equal(pushed.Reference.String()))
+		g.Expect(release.Bundle).To(BeNil())
+
+		archive, err := made.Archive()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(release.Chart.Archive()).To(Equal(archive))
 
 		files, err := a.Files(t.Context(), versions[0])
 		g.Expect(err).NotTo(HaveOccurred())

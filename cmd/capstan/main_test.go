@@ -89,7 +89,7 @@ func TestLintExitCodes(t *testing.T) {
 		},
 		{"an unknown format", []string{sound, "-o", "xml"}, 1, "", "unknown --output \"xml\""},
 		{"an unknown level", []string{sound, "--fail-on", "info"}, 1, "", "unknown --fail-on \"info\""},
-		{"no folder", nil, 1, "", "expected folders, archives of charts, or addresses; usage: capstan lint {"},
+		{"no folder", nil, 1, "", "expected folders, archives of charts, addresses or providers; usage: capstan lint {"},
 		{"a missing version", []string{sound + "/v9.0.0"}, 1, "", "version v9.0.0 is not available"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -110,17 +110,10 @@ func (c commandLine) writes() int {
 // publishes then.
 func (w *world) createOperatorDeployment(ctx context.Context) {
 	GinkgoHelper()
-	w.createOperatorDeploymentIn(ctx, "default")
-}
-
-// createOperatorDeploymentIn is createOperatorDeployment in a namespace, such as the one where the operator stores
-// charts.
-func (w *world) createOperatorDeploymentIn(ctx context.Context, namespace string) *appsv1.Deployment {
-	GinkgoHelper()
 
 	labels := map[string]string{"app.kubernetes.io/name": "capstan"}
 	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "capstan", Namespace: namespace, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: "capstan", Namespace: harness.OperatorNamespace, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(0)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -133,10 +126,11 @@ func (w *world) createOperatorDeploymentIn(ctx context.Context, namespace string
 		},
 	}
 	Expect(w.client.Create(ctx, deployment)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(w.client.Delete(ctx, deployment))).To(Succeed())
+	})
 
 	w.publishConfig(ctx, deployment.Namespace)
-
-	return deployment
 }
 
 // publishConfig publishes what an operator with default flags does in a namespace.

@@ -22,7 +22,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
-	"github.com/capstan-project/capstan/test/harness"
 )
 
 // versions is the part of newTiny's CRD that scenarios replace.
@@ -544,10 +543,8 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, everyKuberne
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)} })
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.UnsafeCRDsReason, object+": not in v1.0.0",
 			v1alpha2.AllowUnsafeCRDAnnotation+": "+second.crd()+"@v1.0.0"))
-		operator := w.createOperatorDeploymentIn(ctx, harness.OperatorNamespace)
-		Expect(capstan(ctx, "diff", "infrastructure-returning", "--revision", "1",
-			"--operator-namespace", operator.Namespace)).To(ContainSubstring(object))
-		Expect(w.client.Delete(ctx, operator)).To(Succeed())
+		w.createOperatorDeployment(ctx)
+		Expect(capstan(ctx, "diff", "infrastructure-returning", "--revision", "1")).To(ContainSubstring(object))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: second.crd() + "@v1.0.0"})

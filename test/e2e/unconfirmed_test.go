@@ -153,7 +153,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 	})
 
 	It("is not returned to", func(ctx SpecContext) {
-		t, p := installed(ctx, "returning")
+		t, p := installed(ctx, "not-returned-to")
 		p = replace(ctx, p, func(p *v1alpha2.InfrastructureProvider) {
 			p.Spec.Release = &v1alpha2.ReleaseSpec{RollbackTo: new(1)}
 		})

@@ -40,9 +40,8 @@ func newBuildCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build {DIR[/VERSION] | CHART.tgz | URL | PROVIDER[:VERSION]}...",
 		Short: "Build Helm charts from the components of providers",
-		Long: `Each argument is one of these:
-
-` + inputForms + `
+		Long: `Each argument is a folder, a chart's archive, an address, or a provider, as for
+"capstan lint".
 
 With --crds separate, the CRDs are not in the chart, but in the file
 <chart>-<version>-crds.yaml next to it, for kubectl apply --server-side. That is

@@ -40,18 +40,6 @@ func AddInputFlags(flags *pflag.FlagSet, in io.Reader) *Input {
 	}
 }
 
-// inputForms describes the arguments that an Input opens, for the help of commands.
-const inputForms = `  * a folder in clusterctl's local-repository layout, named after the provider's
-    label: infrastructure-aws/v2.11.1/{infrastructure-components.yaml,
-    metadata.yaml}, and without VERSION the newest one in it. If the names of
-    folders do not tell the provider or the version, set --type, --name and
-    --version;
-  * the archive of a chart, CHART.tgz;
-  * https://github.com/OWNER/PROJECT/releases/tag/VERSION, the address on another
-    web server, or oci://REGISTRY/PATH of a chart or an artifact. Set --type and
-    --name for providers that clusterctl does not know;
-  * a provider, named as for "capstan providers"; without VERSION the newest one.`
-
 // open reads what an argument names. If a file of the version is missing, it returns the others as well as the error.
 func (i *Input) open(ctx context.Context, argument string) (*published, error) {
 	switch {

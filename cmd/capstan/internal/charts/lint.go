@@ -31,7 +31,16 @@ configurations, control planes and IP address management.
 
 Each argument is one of these:
 
-` + inputForms + `
+  * a folder in clusterctl's local-repository layout, named after the provider's
+    label: infrastructure-aws/v2.11.1/{infrastructure-components.yaml,
+    metadata.yaml}, and without VERSION the newest one in it. If the names of
+    folders do not tell the provider or the version, set --type, --name and
+    --version;
+  * the archive of a chart, CHART.tgz;
+  * https://github.com/OWNER/PROJECT/releases/tag/VERSION, the address on another
+    web server, or oci://REGISTRY/PATH of a chart or an artifact. Set --type and
+    --name for providers that clusterctl does not know;
+  * a provider, named as for "capstan providers"; without VERSION the newest.
 
 The exit code is 2 for findings of the --fail-on level or worse, and 1 for other
 errors.`,
