@@ -166,7 +166,7 @@ var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered
 			ContainSubstring("\nInfrastructureProvider capa-system/aws v1.0.0\n"+
 				"  variable AWS_B64ENCODED_CREDENTIALS: from configuration file\n"),
 			MatchRegexp(`\nInfrastructureProvider capd-system/docker v1\.0\.0\n`+
-				`  variable EXP_MACHINE_POOL: from configuration file\n(  .* with defaults, .*\n)?`+
+				`  variable EXP_MACHINE_POOL: from configuration file\n(  .* with defaults: .*\n)?`+
 				`  no changes; 12 objects get the label and annotations of Helm releases, and `+
 				`2 CustomResourceDefinitions those of Capstan\n`),
 			Not(ContainSubstring("would be")),
