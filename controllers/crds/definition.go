@@ -96,6 +96,29 @@ func (d definition) decode(into any) error {
 	return nil
 }
 
+// served returns the names of the definition's versions, and whether each is served.
+func (d definition) served() (map[string]bool, error) {
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		}
+	}
+
+	if err := d.decode(&crd); err != nil {
+		return nil, err
+	}
+
+	served := map[string]bool{}
+	for _, v := range crd.Spec.Versions {
+		served[v.Name] = v.Served
+	}
+
+	return served, nil
+}
+
 // prepare returns what is applied: the file with the provider's namespace in all references, without a placeholder for
 // the CA and what the API server sets, with our annotations, and with versions of the live CRD that must be kept.
 func (d definition) prepare(

@@ -235,28 +235,15 @@ func (a *Applier) findRemovedVersions(c *change) error {
 	return nil
 }
 
-// servedVersions returns the names of a definition's versions, and whether each is served.
+// servedVersions is served of a definition, which it remembers.
 func (a *Applier) servedVersions(d definition) (map[string]bool, error) {
 	if known := a.factsOf(d).served; known != nil {
 		return known, nil
 	}
 
-	var crd struct {
-		Spec struct {
-			Versions []struct {
-				Name   string
-				Served bool
-			}
-		}
-	}
-
-	if err := d.decode(&crd); err != nil {
+	served, err := d.served()
+	if err != nil {
 		return nil, err
-	}
-
-	served := map[string]bool{}
-	for _, v := range crd.Spec.Versions {
-		served[v.Name] = v.Served
 	}
 
 	a.learn(d, func(f *facts) { f.served = served })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,19 +76,21 @@ func (a *Applier) ServedVersions(ctx context.Context, name string) ([]string, er
 	return versions.Served(live), nil
 }
 
-// ServedByChart returns the versions that a CRD among the files of a chart serves; none if it is not among them.
+// ServedByChart returns the versions that a CRD among the files of a chart serves, sorted; none if there is no such file.
 func ServedByChart(files []chart.File, name string) ([]string, error) {
 	i := slices.IndexFunc(files, func(f chart.File) bool { return crdName(f) == name })
 	if i < 0 {
 		return nil, nil
 	}
 
-	parsed, err := newDefinition(files[i], "").parse()
+	served, err := definition{name: name, file: files[i]}.served()
 	if err != nil {
 		return nil, err
 	}
 
-	return versions.Served(parsed), nil
+	maps.DeleteFunc(served, func(_ string, isServed bool) bool { return !isServed })
+
+	return slices.Sorted(maps.Keys(served)), nil
 }
 
 // maxRemarks bounds how many CRDs a remark names.
