@@ -113,11 +113,24 @@ func (f *AccessFlags) configured() (transport.Credentials, error) {
 
 // Catalog returns how the sources of a catalog are accessed: registries with the flags.
 func (f *AccessFlags) Catalog(in io.Reader) catalog.Access {
-	return catalog.Access{Registry: func(_ context.Context, ref oci.Reference) (source.Access, error) {
-		client, err := f.Client(ref.Registry, in)
+	return catalogAccess(func(registry string) (*oci.Client, error) { return f.Client(registry, in) })
+}
 
-		return source.Access{Client: client}, err
+// catalogAccess returns how the sources of a catalog are accessed: registries with the client for each.
+func catalogAccess(client func(registry string) (*oci.Client, error)) catalog.Access {
+	return catalog.Access{Registry: func(_ context.Context, ref oci.Reference) (source.Access, error) {
+		found, err := client(ref.Registry)
+
+		return source.Access{Client: found}, err
 	}}
+}
+
+// publicTokens returns how web servers are accessed that an argument or a resource names: with the tokens for public
+// servers of a catalog.
+func publicTokens(known *catalog.Catalog) source.OptionsFunc {
+	return func(_ context.Context, server source.Server) (transport.Options, error) {
+		return transport.Options{Credentials: transport.Token(server.Host, known.PublicToken(server))}, nil
+	}
 }
 
 // isReference reports whether an argument refers to a registry, and not to a file.

@@ -117,11 +117,7 @@ func (i *Input) openWebsite(ctx context.Context, address string) (*published, er
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
 
-	options := func(_ context.Context, server source.Server) (transport.Options, error) {
-		return transport.Options{Credentials: transport.Token(server.Host, known.PublicToken(server))}, nil
-	}
-
-	website, err := source.NewWebsite(address, provider, options)
+	website, err := source.NewWebsite(address, provider, publicTokens(known))
 	if err != nil {
 		return nil, err
 	}
@@ -159,13 +155,7 @@ func (i *Input) openEntry(
 			entry.Label())
 	}
 
-	registry := func(_ context.Context, ref oci.Reference) (source.Access, error) {
-		client, err := i.client(ref.Registry)
-
-		return source.Access{Client: client}, err
-	}
-
-	from, err := known.Open(entry, catalog.Access{Registry: registry})
+	from, err := known.Open(entry, catalogAccess(i.client))
 	if err != nil {
 		return nil, err
 	}

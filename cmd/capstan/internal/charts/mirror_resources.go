@@ -21,7 +21,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/signature"
 	"github.com/capstan-project/capstan/chartgen/source"
-	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
 // resource is the resource of a provider in a file.
@@ -144,10 +143,7 @@ func (r *resource) source(client *oci.Client, known *catalog.Catalog) (*source.S
 	case config.Image != "":
 		return source.NewImage(config.Image, identity, options)
 	case url != "":
-		from, err := source.NewWebsite(url, identity,
-			func(_ context.Context, server source.Server) (transport.Options, error) {
-				return transport.Options{Credentials: transport.Token(server.Host, known.PublicToken(server))}, nil
-			})
+		from, err := source.NewWebsite(url, identity, publicTokens(known))
 		if err != nil {
 			return nil, err
 		}
