@@ -76,7 +76,7 @@ func (a *Applier) ServedVersions(ctx context.Context, name string) ([]string, er
 	return versions.Served(live), nil
 }
 
-// ServedByChart returns the versions that a CRD among the files of a chart serves, sorted; none if there is no such file.
+// ServedByChart returns the versions that a CRD of a chart's files serves, sorted; none if there is no such file.
 func ServedByChart(files []chart.File, name string) ([]string, error) {
 	i := slices.IndexFunc(files, func(f chart.File) bool { return crdName(f) == name })
 	if i < 0 {
