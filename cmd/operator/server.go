@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -21,6 +22,9 @@ const (
 	// headerTimeout limits the time for the TLS handshake, and for the header; requestTimeout the time for a request.
 	headerTimeout  = 5 * time.Second
 	requestTimeout = 30 * time.Second
+	// maxHandshakes limits TLS handshakes a second: each costs a millisecond of processor time, and a refused client can
+	// begin the next one at once.
+	maxHandshakes = 100
 )
 
 // newServer returns a server that listens to an address, by HTTPS if there is a configuration.
@@ -32,7 +36,7 @@ func newServer(name, address string, handler http.Handler, config *tls.Config) (
 
 	listener = netutil.LimitListener(listener, maxConnections)
 	if config != nil {
-		listener = tls.NewListener(listener, config)
+		listener = tls.NewListener(pacedListener{listener, rate.NewLimiter(maxHandshakes, maxHandshakes)}, config)
 	}
 
 	server := &http.Server{
@@ -47,4 +51,19 @@ func newServer(name, address string, handler http.Handler, config *tls.Config) (
 	server.SetKeepAlivesEnabled(false)
 
 	return &manager.Server{Name: name, Server: server, Listener: listener, ShutdownTimeout: new(requestTimeout)}, nil
+}
+
+// pacedListener accepts a limited number of connections a second. Others wait in the system's queue.
+type pacedListener struct {
+	net.Listener
+
+	limiter *rate.Limiter
+}
+
+func (l pacedListener) Accept() (net.Conn, error) {
+	if err := l.limiter.Wait(context.Background()); err != nil {
+		return nil, err
+	}
+
+	return l.Listener.Accept()
 }

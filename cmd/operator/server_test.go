@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -74,4 +75,39 @@ func TestServerLimitsClients(t *testing.T) {
 
 	g.Expect(send("")).To(Equal(http.StatusOK))
 	g.Expect(time.Since(begin)).To(BeNumerically(">", 4*time.Second), "it had to wait for the five seconds of another one")
+}
+
+// TestServerLimitsHandshakes: clients that connect again and again take a limited part of the processor.
+func TestServerLimitsHandshakes(t *testing.T) {
+	g := NewWithT(t)
+	certificate := httptest.NewTLSServer(nil)
+	t.Cleanup(certificate.Close)
+
+	server, err := newServer("test", "127.0.0.1:0", http.NotFoundHandler(), certificate.TLS)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+
+	go func() { ended <- server.Start(ctx) }()
+
+	t.Cleanup(func() {
+		stop()
+		NewWithT(t).Expect(<-ended).To(Succeed())
+	})
+
+	client := certificate.Client()
+	connect := func() {
+		response, err := client.Get("https://" + server.Listener.Addr().String()) //nolint:noctx // it ends with the test
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(response.Body.Close()).To(Succeed())
+	}
+
+	begin := time.Now()
+
+	for range 2 * maxHandshakes {
+		connect()
+	}
+
+	g.Expect(time.Since(begin)).To(BeNumerically(">=", 900*time.Millisecond), "the second hundred takes a second")
 }
