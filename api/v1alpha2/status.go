@@ -183,15 +183,15 @@ type RevisionRequest struct {
 	// generation of the resource.
 	Generation int64 `json:"generation"`
 
-	// requestedAt is the value of the annotation `reconcile.fluxcd.io/requestedAt`, encoded as a label's value.
+	// requestedAt is the value of the annotation `reconcile.fluxcd.io/requestedAt`. One with over 63 characters, or
+	// others than a label's value may have, is shortened, with a checksum of all of it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	RequestedAt string `json:"requestedAt,omitempty"`
 
-	// automaticUpgrade is the version of an automatic upgrade since the last change of the two, encoded as a
-	// label's value.
+	// automaticUpgrade is the version of an automatic upgrade since the last change of the two.
 	// +optional
-	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:MaxLength=128
 	AutomaticUpgrade string `json:"automaticUpgrade,omitempty"`
 }
 

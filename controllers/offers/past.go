@@ -57,7 +57,7 @@ func examine(history state.History, asked v1alpha2.RevisionRequest) past {
 
 	result.asked = base.Request
 
-	// Another program's revision that was left in place has no version, and a label cannot have build metadata.
+	// Another program's revision that was left in place has no version.
 	if _, err := semver.NewVersion(base.Version); err == nil {
 		result.version = base.Version
 		result.settled = base.Number == newest.Number && newest.Status == v1alpha2.RevisionDeployed && newest.Healthy

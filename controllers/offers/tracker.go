@@ -1,7 +1,7 @@
 // Package offers asks the sources of providers, in the background, which versions they offer, and selects the version
 // of an automatic upgrade as spec.upgradePolicy says.
 //
-// Everything is derived from Helm's storage, the source and the resource, so a restarted operator decides as the one
+// Decisions follow from status.history, the source's answer and the spec, so a restarted operator decides as the one
 // before it. An automatic upgrade is recorded with its revision as a request of its own: v1alpha2.RevisionRequest has
 // it. If the upgrade fails and is rolled back, the version before it is what is asked for again. The failed version is
 // given up until a user asks for something else.

@@ -106,7 +106,7 @@ func Upgrade(u Upgrading) (selected Selection, until time.Time) {
 		return selected, earlier(until, u.Now.Add(answerInterval))
 	}
 
-	starts := Selection{Version: best, Automatic: v1alpha2.LabelValue(best), From: past.version}
+	starts := Selection{Version: best, Automatic: best, From: past.version}
 	if u.Windowed {
 		starts.Until = u.Opening.Until
 	}

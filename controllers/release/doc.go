@@ -9,8 +9,8 @@
 // Engine.Correct keep them as the revision defines them.
 //
 // Storage is Helm's own, one Secret for each revision, so that the helm programs can list, roll
-// back and uninstall what Capstan has installed. Everything that Capstan needs to know of a
-// revision later is in the labels of its Secret.
+// back and uninstall what Capstan has installed. What Capstan knows of a revision is its entry in
+// status.history; the record has what Helm needs, and its one label tells who created the revision.
 //
 // Only one Engine at a time may act on the releases of a cluster, which the caller guarantees by
 // leader election. Recovery relies on it: a revision that another holder left pending is not in

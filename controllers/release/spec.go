@@ -103,7 +103,7 @@ func pausedDigest(revision string, paused bool) string {
 
 func encodeDigest(inputs []byte) string {
 	sum := sha256.Sum256(inputs)
-	return digestVersion + "-" + storage.EncodeLabel(sum[:])
+	return digestVersion + "-" + storage.Encode(sum[:])
 }
 
 // revision returns what is known of the revision of a spec.

@@ -6,8 +6,8 @@
 //
 // One reconcile of a release repeats four steps:
 //
-//  1. Read the History: which revisions Helm's storage holds, with the labels that Capstan has
-//     attached to them. Nothing else is remembered between reconciles.
+//  1. Read the History: which revisions Helm's storage holds, with the entries of status.history
+//     whose digests confirm them. Nothing else is remembered between reconciles.
 //  2. Determine the State, by comparing the newest revision with the desired state. A digest of
 //     chart, values and everything else that a revision is created from represents the latter.
 //  3. Ask Next for the Action that the state and the user's Policy call for.

@@ -5,12 +5,11 @@ import (
 	"encoding/base32"
 )
 
-// labelEncoding turns 32 bytes into 52 characters; hexadecimal digits would be one more than a
-// label holds.
-var labelEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+// encoding turns 32 bytes into 52 characters, a fifth less than hexadecimal digits: a status has many.
+var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// EncodeLabel returns a checksum as text that fits into a label.
-func EncodeLabel(sum []byte) string { return labelEncoding.EncodeToString(sum) }
+// Encode returns a checksum as text.
+func Encode(sum []byte) string { return encoding.EncodeToString(sum) }
 
 // InputDigest returns the digest of an input of a revision: 80 bits, since a status has many. Without the salt, a
 // value that can be guessed could be found out.
@@ -19,5 +18,5 @@ func InputDigest(salt string, content []byte) string {
 
 	sum := sha256.Sum256(append([]byte(salt+"\n"), content...))
 
-	return EncodeLabel(sum[:])[:length]
+	return Encode(sum[:])[:length]
 }

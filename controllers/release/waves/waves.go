@@ -113,22 +113,6 @@ func Split[L ~[]T, T any](list L, place func(T) Place) []L {
 	return split
 }
 
-// labelOffset makes all places positive, as the value of a label has to begin with a letter or digit.
-const labelOffset = 2 * (lastOrder + 1)
-
-// Label returns the place as the value of a label.
-func (p Place) Label() string { return strconv.Itoa(int(p) + labelOffset) }
-
-// FromLabel returns the place that the value of a label means; false if there is none.
-func FromLabel(value string) (Place, bool) {
-	number, err := strconv.Atoi(value)
-	if err != nil {
-		return 0, false
-	}
-
-	return Place(number - labelOffset), true
-}
-
 // Held is an object of a release that waits for earlier waves to be healthy.
 type Held struct {
 	Object object.Key

@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -96,26 +95,6 @@ func names(waves [][]*unstructured.Unstructured) string {
 	}
 
 	return strings.Join(all, " | ")
-}
-
-func TestLabel(t *testing.T) {
-	g := NewWithT(t)
-
-	for _, order := range []string{"-32768", "-1", "0", "32767", ""} {
-		for _, own := range []bool{false, true} {
-			place := OrderOf(configMap("a", v1alpha2.ApplyOrderAnnotation, order)).Applied(own)
-			g.Expect(validation.IsValidLabelValue(place.Label())).To(BeEmpty())
-
-			again, ok := FromLabel(place.Label())
-			g.Expect(ok).To(BeTrue())
-			g.Expect(again).To(Equal(place))
-		}
-	}
-
-	for _, value := range []string{"", "true"} {
-		_, ok := FromLabel(value)
-		g.Expect(ok).To(BeFalse(), value)
-	}
 }
 
 func TestHold(t *testing.T) {
