@@ -47,18 +47,12 @@ func (e *Engine) Correct(
 		return Result{}, &UnconfirmedError{Release: release, Revision: revision.Number}
 	}
 
-	unlock, err := e.lock(release)
-	if err != nil {
-		return Result{}, err
-	}
-	defer unlock()
-
 	if err := e.checkNewest(ctx, release, revision); err != nil {
 		return Result{}, err
 	}
 
 	client := e.newClient(ctx, release)
-	err = client.Correct(differences)
+	err := client.Correct(differences)
 
 	return Result{Changes: client.Changes()}, cmp.Or(e.undoIfUninstalled(ctx, client, release), err)
 }
@@ -72,7 +66,6 @@ func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, 
 	}
 
 	history = history.Near(revision.Number)
-	history.Busy = false // that is the correction itself
 
 	if len(history.Revisions) > 0 {
 		history.Revisions[0] = revision.Or(history.Revisions[0])

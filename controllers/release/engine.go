@@ -3,7 +3,6 @@ package release
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +31,8 @@ type Options struct {
 	Records func(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool)
 }
 
-// Engine runs the releases of one cluster. It is safe for concurrent use.
+// Engine runs the releases of one cluster. It is safe for concurrent use by several releases; the caller runs one
+// action on a release at a time.
 type Engine struct {
 	options    Options
 	connection *cluster.Connection
@@ -40,9 +40,6 @@ type Engine struct {
 	metadata   metadata.Getter // of Secrets
 	// written are the newest versions of the Secrets of releases that were written.
 	written consistency.Writes[types.NamespacedName]
-
-	mu   sync.Mutex
-	busy map[types.NamespacedName]bool
 }
 
 // NewEngine returns an engine for the cluster of the configuration. It makes no request. It does
@@ -71,7 +68,6 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		connection: connection,
 		secrets:    secrets,
 		metadata:   connection.Metadata().Resource(secretsResource),
-		busy:       map[types.NamespacedName]bool{},
 	}
 
 	return engine, nil
@@ -195,32 +191,6 @@ func (e *Engine) Uninstall(
 // Forget drops what is known of a release from memory.
 func (e *Engine) Forget(release types.NamespacedName) {
 	e.written.Forget(release)
-}
-
-// lock ensures that this process runs one action on a release at a time.
-func (e *Engine) lock(release types.NamespacedName) (unlock func(), err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-
-	if e.busy[release] {
-		return nil, &LockedError{Message: fmt.Sprintf("an action on release %s is running", release)}
-	}
-
-	e.busy[release] = true
-
-	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-
-		delete(e.busy, release)
-	}, nil
-}
-
-func (e *Engine) isBusy(release types.NamespacedName) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-
-	return e.busy[release]
 }
 
 // newClient returns a client for one action on a release.

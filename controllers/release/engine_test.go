@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -62,43 +61,6 @@ var _ = Describe("The engine", func() {
 		mustApply(ctx, engine, newSpec(namespace, c, nil))
 		cm := getConfigMap(ctx, namespace, "config")
 		Expect(cm.Data).To(HaveKeyWithValue("key", "404"))
-	})
-
-	It("runs one action on a release at a time", func(ctx SpecContext) {
-		reached, proceed := make(chan struct{}), make(chan struct{})
-		engine := newEngine("one", func(c *rest.Config) {
-			c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-				return roundTripper(func(r *http.Request) (*http.Response, error) {
-					if r.Method == http.MethodPost {
-						reached <- struct{}{}
-
-						<-proceed
-					}
-
-					return rt.RoundTrip(r)
-				})
-			})
-		})
-		spec := specOf(namespace, "1.0.0") // its record is the only write by POST
-		seen := observe(ctx, engine, spec)
-		done := make(chan error)
-
-		go func() {
-			_, err := applyObserved(ctx, engine, spec, seen)
-			done <- err
-		}()
-
-		Eventually(reached).Should(Receive())
-
-		Expect(observe(ctx, engine, spec).State).To(Equal(state.Locked))
-		_, err := applyObserved(ctx, engine, spec, seen)
-		expectError[*release.LockedError](err)
-		_, err = uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
-		expectError[*release.LockedError](err)
-
-		close(proceed)
-		Eventually(done).Should(Receive(BeNil()))
-		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
 	})
 
 	It("starts nothing with a cancelled context", func(ctx SpecContext) {

@@ -32,7 +32,7 @@ func (e *Engine) Observe(ctx context.Context, release types.NamespacedName) (sta
 
 		history, err := historyOf(release, records)
 		if err == nil && known && e.written.Shows(release, newestVersion(history)) {
-			return e.complete(history), nil
+			return limitTimes(history), nil
 		}
 	}
 
@@ -52,13 +52,11 @@ func (e *Engine) observeLive(ctx context.Context, release types.NamespacedName) 
 		e.written.Forget(release) // a cache that shows records is older
 	}
 
-	return e.complete(history), nil
+	return limitTimes(history), nil
 }
 
-// complete adds to a history what only this process knows. No record was written later than now, whatever its managed
-// fields claim.
-func (e *Engine) complete(history state.History) state.History {
-	history.Busy = e.isBusy(history.Release)
+// limitTimes bounds the times of a history: no record was written later than now, whatever its managed fields claim.
+func limitTimes(history state.History) state.History {
 	now := time.Now().Truncate(time.Second)
 
 	for i := range history.Revisions {

@@ -220,13 +220,7 @@ func (s *session) setRollbackTarget(objects []*unstructured.Unstructured, skipUn
 
 // run runs an action on the release, unless another one is running.
 func (s *session) run(action func(*session) error) (Result, error) {
-	unlock, err := s.engine.lock(s.release)
-	if err != nil {
-		return Result{}, err
-	}
-	defer unlock()
-
-	err = action(s)
+	err := action(s)
 	revision, status := s.store.LastWritten()
 
 	s.remember()

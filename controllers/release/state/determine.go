@@ -70,8 +70,6 @@ func Determine(history History, digest string, rules Rules) Observed {
 	}
 
 	switch {
-	case history.Busy:
-		return observed(Locked, "an action on release %s is running", history.Release)
 	case !exists && history.Lost:
 		return observed(RecordsLost, "release %s has objects but no history", history.Release)
 	case !exists:

@@ -33,8 +33,6 @@ func TestDetermine(t *testing.T) {
 
 		return History{Release: core, Revisions: []Revision{r, former}}
 	}
-	busy := func(h History) History { h.Busy = true; return h }
-
 	otherDigest := func(r *Revision) { r.ContentDigest = "other" }
 	byOthers := func(r *Revision) { r.Origin, r.ContentDigest = 0, "" }
 	inherited := func(r *Revision) { r.Origin, r.ContentDigest = 2, "" }
@@ -52,12 +50,6 @@ func TestDetermine(t *testing.T) {
 		},
 		"objects without a revision": {
 			History{Release: core, Lost: true}, RecordsLost, "release ns/core has objects but no history",
-		},
-		"own action running": {
-			busy(newest(v1alpha2.RevisionPendingUpgrade)), Locked, "is running",
-		},
-		"own action running, nothing written": {
-			busy(History{}), Locked, "is running",
 		},
 		"deployed": {
 			newest(v1alpha2.RevisionDeployed), InSync, "revision 3 is deployed",
@@ -147,8 +139,7 @@ func TestDetermine(t *testing.T) {
 			newest, _ := tt.history.Newest()
 			g.Expect(observed.Revision).To(Equal(newest))
 
-			lockedByOthers := observed.State == Locked && !tt.history.Busy
-			g.Expect(observed.Until.IsZero()).To(Equal(!lockedByOthers))
+			g.Expect(observed.Until.IsZero()).To(Equal(observed.State != Locked))
 		})
 	}
 }

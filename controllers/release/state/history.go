@@ -104,8 +104,6 @@ type History struct {
 	Revisions []Revision
 	// Lost is true if there are no revisions although objects of the release exist.
 	Lost bool
-	// Busy is true while this process runs an action on the release.
-	Busy bool
 }
 
 // Newest returns the newest revision, if there is any.
