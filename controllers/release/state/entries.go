@@ -129,11 +129,12 @@ func (h History) Confirm(status *v1alpha2.ProviderStatus) History {
 	return h
 }
 
-// ConfirmNewest completes Confirm for the newest revision, whose record was read, with its digest and its owner. That
-// of a revision which was created in another cluster than the one of self was copied from there.
+// ConfirmNewest completes Confirm for the newest revision, whose record was read, with its digest and its owner. A
+// record that names another cluster than that of self was restored from a backup, and does not count. One that was
+// written while the cluster's UID could not be read names none.
 func (h History) ConfirmNewest(status *v1alpha2.ProviderStatus, self Owner, digest string, owner Owner) {
 	newest := &h.Revisions[0]
-	copied := self.Cluster != "" && owner.Cluster != self.Cluster
+	copied := self.Cluster != "" && owner.Cluster != "" && owner.Cluster != self.Cluster
 
 	if !newest.Confirms(digest) || copied {
 		newest.Digest = ""

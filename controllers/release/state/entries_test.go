@@ -179,6 +179,7 @@ func TestConfirm(t *testing.T) {
 		"one of a status without digests":                    {copied, knows(2, ""), false},
 		"one of a resource that has lost its status":         {copied, all(), false},
 		"one in another cluster":                             {Owner{Cluster: "bonn"}, knows(2, "v1:two"), false},
+		"one in a cluster whose UID was not readable":        {Owner{Resource: "x"}, knows(2, "v1:two"), true},
 		"one whose successors were deleted":                  {copied, all(knows(2, "v1:two"), knows(3, "v1:x")), false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,11 +21,3 @@ func (o Owner) Excludes(other Owner) bool {
 
 	return known && o.Home != other.Home && o.Cluster == other.Cluster
 }
-
-// Is reports whether both are the same resource, which has installed its release in the same cluster. A cluster whose
-// UID is unknown on either side proves nothing against that: the UID of a resource exists only once.
-func (o Owner) Is(other Owner) bool {
-	same := func(a, b types.UID) bool { return a == "" || b == "" || a == b }
-
-	return o.Resource != "" && o.Resource == other.Resource && same(o.Home, other.Home) && same(o.Cluster, other.Cluster)
-}

@@ -33,22 +33,3 @@ func TestExcludes(t *testing.T) {
 		})
 	}
 }
-
-func TestOwnerIs(t *testing.T) {
-	recorded := state.Owner{Resource: "a", Home: "berlin", Cluster: "paris"}
-
-	for name, c := range map[string]struct {
-		self state.Owner
-		want bool
-	}{
-		"the same resource":                          {recorded, true},
-		"the same, whose clusters are unknown":       {state.Owner{Resource: "a"}, true},
-		"a resource of another UID":                  {state.Owner{Resource: "b", Home: "berlin", Cluster: "paris"}, false},
-		"the same resource of another cluster":       {state.Owner{Resource: "a", Home: "hub", Cluster: "paris"}, false},
-		"a record that was copied to another target": {state.Owner{Resource: "a", Home: "berlin", Cluster: "rome"}, false},
-	} {
-		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(recorded.Is(c.self)).To(Equal(c.want)) })
-	}
-
-	NewWithT(t).Expect(state.Owner{}.Is(state.Owner{})).To(BeFalse(), "a record without an owner")
-}
