@@ -37,7 +37,7 @@ type ConfigMaps struct {
 
 // Source returns the source of a provider whose versions they are.
 func (c *ConfigMaps) Source(provider bundle.Provider) *Source {
-	return &Source{Place: c, Provider: provider, Kind: "selector"}
+	return &Source{Place: c, Provider: provider, Kind: "selector", local: true}
 }
 
 // Kinds of objects that hold versions. The ID of a version is "<kind> <name>".

@@ -36,7 +36,7 @@ func NewDirectory(path string) (*Source, error) {
 
 // NewFolder returns the source of a folder with versions of a provider, whatever its name is.
 func NewFolder(path string, provider bundle.Provider) *Source {
-	return &Source{Place: directory(path), Provider: provider, Kind: "directory"}
+	return &Source{Place: directory(path), Provider: provider, Kind: "directory", local: true}
 }
 
 // NewComponentsFile returns the source of a provider by the path of the components of one of its versions,

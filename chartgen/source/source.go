@@ -120,7 +120,11 @@ type Source struct {
 	// Admit gives the caller a turn to ask the place, which ends with done; nil if that needs none. Where nothing has to
 	// be asked, none is taken.
 	Admit func() (done func(), err error)
+	// Asking is called each time before the place is asked over the network; it may be nil.
+	Asking func()
 
+	// local is set if the place is a folder or in the cluster.
+	local bool
 	// components is the name of the components in the address; empty if there is none.
 	components string
 	// exact returns a version by its name without a request. It need not exist. It is nil if the place has to be asked.
@@ -204,6 +208,10 @@ func (s *Source) Fetch(ctx context.Context, version Version) (*Release, error) {
 
 // admit lets the caller ask the place. Without a turn it is as if that did not answer.
 func (s *Source) admit() (done func(), err error) {
+	if s.Asking != nil && !s.local {
+		s.Asking()
+	}
+
 	if s.Admit == nil {
 		return func() {}, nil
 	}

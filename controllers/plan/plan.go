@@ -64,6 +64,8 @@ type Request struct {
 	Refresh bool
 	// Salt of the digests, see release.Spec.
 	Salt string
+	// Asking is called before the source is asked, if that is over the network; it may be nil.
+	Asking func()
 }
 
 // Plan is what a resource asks for.
@@ -108,6 +110,8 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 	if err != nil {
 		return p.keepChart(ctx, request, plan, err)
 	}
+
+	from.Asking = request.Asking
 
 	version, err := from.Resolve(asking, source.Request{
 		Version: provider.GetSpec().Version,

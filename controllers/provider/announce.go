@@ -35,8 +35,6 @@ func (r *run) announceChange(ctx context.Context) error {
 		return err
 	}
 
-	r.status.doing(ctx, checking)
-
 	if r.selection.Starts() {
 		r.emit(r.provider, upgradeStarted(r.selection.String()))
 		return nil

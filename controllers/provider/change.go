@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,9 +33,6 @@ type goal struct {
 	// apply takes the one Helm action that reaches the goal from a state; nil if it cannot be planned.
 	apply func(context.Context, state.Observed) (release.Result, error)
 }
-
-// checking is what is done once there is a plan.
-const checking = "Checking and applying what the resource asks for"
 
 // step is one step of a change.
 type step struct {
@@ -284,15 +282,12 @@ func (r *run) makePlan(ctx context.Context) error {
 	r.change.begun = true
 	request := plan.Request{
 		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.refreshes(),
-		Salt: r.salt(),
+		Salt: r.salt(), Asking: sync.OnceFunc(func() { r.status.asks(ctx, r.provider) }),
 	}
-
-	r.status.doing(ctx, "Getting the provider from its source")
 
 	planned, err := r.Planner.Plan(ctx, request)
 	r.change.plan = planned
 
-	r.status.pause(ctx, r.provider)
 	r.followInputs(ctx, err)
 
 	if planned.Version != "" {
@@ -318,7 +313,6 @@ func (r *run) makePlan(ctx context.Context) error {
 	}
 
 	r.change.plan.Release.Owner = r.self
-	r.status.doing(ctx, checking)
 
 	return r.setGoal()
 }

@@ -48,7 +48,8 @@ func (r *run) takeOver(ctx context.Context) error {
 	})
 	if err == nil {
 		r.emit(r.provider, takenOver())
-		r.status.waiting(ctx, "the Helm release that adopts what cluster-api-operator has installed")
+		r.status.notice(ctx, r.provider,
+			"waiting for the Helm release that adopts what cluster-api-operator has installed", false)
 	}
 
 	return err

@@ -154,10 +154,6 @@ func (r *run) reconcile(ctx context.Context) Summary {
 		}
 	}
 
-	if !deleted {
-		r.status.doing(ctx, "Reading what is installed")
-	}
-
 	unreached := r.reach(ctx)
 
 	switch {

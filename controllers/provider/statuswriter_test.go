@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,142 +83,84 @@ func (s *server) messages(t *testing.T) map[string]string {
 	return messages
 }
 
-func TestQuickReconcileWritesOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-		w := newStatusWriter(s, s, p)
+// TestNotice: only a resource whose spec has changed says that its source is asked, and nothing of that stays. What
+// runs is ready meanwhile, unless it is not usable.
+func TestNotice(t *testing.T) {
+	const asking = "Getting the provider from its source"
 
-		w.doing(t.Context(), "reading")
-		time.Sleep(noticeDelay / 3)
-		w.doing(t.Context(), "applying")
-		time.Sleep(noticeDelay / 3)
-		finish(t, w, p)
-
-		g.Expect(s.writes).To(Equal(1))
-		g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "all is well"}))
-	})
-}
-
-func TestSlowStepsAreReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-		w := newStatusWriter(s, s, p)
-
-		w.doing(t.Context(), "reading")
-		time.Sleep(noticeDelay / 2)
-		w.doing(t.Context(), "fetching")
-		time.Sleep(time.Second - noticeDelay/2)
-		g.Expect(s.messages(t)).To(Equal(map[string]string{
-			v1alpha2.ReadyCondition: "fetching", v1alpha2.ReconcilingCondition: "fetching",
-		}))
-		g.Expect(s.read(t).GetStatus().ObservedGeneration).To(BeEquivalentTo(-1), "the spec is not handled yet")
-
-		w.doing(t.Context(), "rendering") // which does not take long
-		time.Sleep(noticeDelay / 2)
-		w.doing(t.Context(), "applying")
-		time.Sleep(time.Second)
-		g.Expect(s.messages(t)).To(HaveKeyWithValue(v1alpha2.ReconcilingCondition, "applying"))
-
-		finish(t, w, p)
-		g.Expect(s.writes).To(Equal(3))
-		g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "all is well"}))
-		g.Expect(s.read(t).GetStatus().ObservedGeneration).To(BeEquivalentTo(2))
-	})
-}
-
-func TestEarlierReadyStays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		ready := metav1.Condition{
-			Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha2.HealthyReason, Message: "runs",
-		}
-		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{ready}})
-		w := newStatusWriter(s, s, p)
-
-		w.doing(t.Context(), "fetching")
-		time.Sleep(time.Second)
-		g.Expect(s.messages(t)).To(Equal(map[string]string{
-			v1alpha2.ReadyCondition: "runs", v1alpha2.ReconcilingCondition: "fetching",
-		}))
-
-		g.Expect(w.save(t.Context(), p)).To(Succeed())
-		g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "runs"}),
-			"the same status as before the reconcile")
-	})
-}
-
-func TestUnchangedSpecIsNotReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 2})
-		w := newStatusWriter(s, s, p)
-
-		w.doing(t.Context(), "reading")
-		time.Sleep(time.Minute)
-		NewWithT(t).Expect(w.save(t.Context(), p)).To(Succeed())
-		NewWithT(t).Expect(s.writes).To(BeZero())
-	})
-}
-
-func TestFailureToReportIsNoFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-		w := newStatusWriter(s, s, p)
-
-		s.failure = errors.New("it did not answer")
-
-		w.doing(t.Context(), "fetching")
-		time.Sleep(time.Second)
-		w.pause(t.Context(), p)
-
-		s.failure = nil
-
-		finish(t, w, p)
-		NewWithT(t).Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "all is well"}))
-	})
-}
-
-func TestWaiting(t *testing.T) {
-	g := NewWithT(t)
 	ready := metav1.Condition{
 		Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha2.HealthyReason, Message: "runs",
 	}
-	s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{ready}})
-	w := newStatusWriter(s, s, p)
+	asks := func(ctx context.Context, w *statusWriter, p v1alpha2.Provider) { w.asks(ctx, p) }
 
-	w.waiting(t.Context(), "Job hook")
-	g.Expect(s.messages(t)).To(Equal(map[string]string{
-		v1alpha2.ReadyCondition: "waiting for Job hook", v1alpha2.ReconcilingCondition: "waiting for Job hook",
-	}))
-	g.Expect(fluxconditions.IsReady(s.read(t))).To(BeFalse())
+	for name, c := range map[string]struct {
+		observed int64
+		before   []metav1.Condition
+		notice   func(context.Context, *statusWriter, v1alpha2.Provider)
+		want     map[string]string
+	}{
+		"a new resource": {-1, nil, asks, map[string]string{
+			v1alpha2.ReadyCondition: asking, v1alpha2.ReconcilingCondition: asking,
+		}},
+		"a changed spec": {1, []metav1.Condition{ready}, asks, map[string]string{
+			v1alpha2.ReadyCondition: "runs", v1alpha2.ReconcilingCondition: asking,
+		}},
+		"an unchanged spec": {2, []metav1.Condition{ready}, asks, map[string]string{v1alpha2.ReadyCondition: "runs"}},
+		"a provider that is not usable": {2, []metav1.Condition{ready},
+			func(ctx context.Context, w *statusWriter, p v1alpha2.Provider) { w.notice(ctx, p, "waiting", false) },
+			map[string]string{v1alpha2.ReadyCondition: "waiting", v1alpha2.ReconcilingCondition: "waiting"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: c.observed, Conditions: c.before})
+			w := newStatusWriter(s, s, p)
+			before := p.GetStatus().DeepCopy()
 
-	g.Expect(w.save(t.Context(), p)).To(Succeed())
-	g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "runs"}))
+			c.notice(t.Context(), w, p)
+			g.Expect(s.messages(t)).To(Equal(c.want))
+			g.Expect(s.read(t).GetStatus().ObservedGeneration).To(Equal(c.observed), "the spec is not handled yet")
+			g.Expect(p.GetStatus()).To(Equal(before))
+
+			finish(t, w, p)
+			g.Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "all is well"}))
+		})
+	}
 }
 
-// TestPause checks that what was written in between is no conflict, and a change of the spec still is.
-func TestPause(t *testing.T) {
+func TestFailureToReportIsNoFailure(t *testing.T) {
+	s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
+	w := newStatusWriter(s, s, p)
+
+	s.failure = errors.New("it did not answer")
+
+	w.asks(t.Context(), p)
+
+	s.failure = nil
+
+	finish(t, w, p)
+	NewWithT(t).Expect(s.messages(t)).To(Equal(map[string]string{v1alpha2.ReadyCondition: "all is well"}))
+}
+
+// TestWriteAfterNotice checks that a notice is no conflict for a write of the resource that follows, and that a change
+// of the spec still is.
+func TestWriteAfterNotice(t *testing.T) {
 	for name, changed := range map[string]bool{"same spec": false, "changed spec": true} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
-				w := newStatusWriter(s, s, p)
-				w.doing(t.Context(), "fetching")
+			s, p := newServer(t, v1alpha2.ProviderStatus{ObservedGeneration: -1})
+			w := newStatusWriter(s, s, p)
 
-				if changed {
-					other := s.read(t)
-					other.SetGeneration(3)
-					NewWithT(t).Expect(s.Update(t.Context(), other)).To(Succeed())
-				}
+			if changed {
+				other := s.read(t)
+				other.SetGeneration(3)
+				NewWithT(t).Expect(s.Update(t.Context(), other)).To(Succeed())
+			}
 
-				time.Sleep(time.Second)
-				w.pause(t.Context(), p)
+			w.asks(t.Context(), p)
 
-				p.GetSpec().Version = "v1.0.0"
-				err := s.Update(t.Context(), p)
-				NewWithT(t).Expect(apierrors.IsConflict(err)).To(Equal(changed), "%v", err)
-			})
+			p.GetSpec().Version = "v1.0.0"
+			err := s.Update(t.Context(), p)
+			NewWithT(t).Expect(apierrors.IsConflict(err)).To(Equal(changed), "%v", err)
 		})
 	}
 }

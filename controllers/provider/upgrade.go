@@ -159,8 +159,6 @@ func (r *run) noteVersions(ctx context.Context) error {
 		return nil
 	}
 
-	r.status.pause(ctx, r.provider)
-
 	before := cloneProvider(r.provider)
 	before.SetResourceVersion(r.status.version)
 
